@@ -173,7 +173,7 @@ class _Mirror:
     skipped: int = 0  # the invalid ones included
     creates: list[EndpointSlice] = field(default_factory=list)
     patches: list[tuple[EndpointSlice, EndpointSlice]] = field(default_factory=list)
-    doomed: list[EndpointSlice] = field(default_factory=list)
+    to_delete: list[EndpointSlice] = field(default_factory=list)
 
     def plan(self) -> Plan:
         """Returns the writes, and the Events that say what could not be mirrored."""
@@ -189,7 +189,7 @@ class _Mirror:
         if not self.endpoints.deleting:
             plan.then(*map(Create, self.creates))
         plan.then(*(_change_to(old, new) for old, new in self.patches))
-        return plan.then(*map(Delete, self.doomed))
+        return plan.then(*map(Delete, self.to_delete))
 
     def _desired(self) -> dict[_Group, list[Endpoint]]:
         groups: dict[_Group, dict[tuple[object, ...], Endpoint]] = defaultdict(dict)
@@ -212,13 +212,13 @@ class _Mirror:
     ) -> None:
         """Assigns one slice to each group, and changes slices that exist."""
         if not wanted:
-            self.doomed += present
+            self.to_delete += present
             return
         new = self._slice(group, wanted)
         if not present:
             self.creates.append(new)
             return
-        self.doomed += present[1:]
+        self.to_delete += present[1:]
         if not _is_equivalent(present[0], new):
             self.patches.append((present[0], new))
 
@@ -227,9 +227,9 @@ class _Mirror:
         created.
         """
         for new in list(self.creates):
-            spare = next((s for s in self.doomed if s.address_type == new.address_type), None)
+            spare = next((s for s in self.to_delete if s.address_type == new.address_type), None)
             if spare is not None:
-                self.doomed.remove(spare)
+                self.to_delete.remove(spare)
                 self.creates.remove(new)
                 self.patches.append((spare, new))
 

@@ -76,7 +76,7 @@ class PodGCController(Controller):
         """Runs one pass. `state` remembers since when each missing node has been missing."""
         pods = view.lister(Pod).list()
         nodes = {node.name: node for node in view.lister(Node).list()}
-        missing = _note_missing_nodes(pods, nodes, state, view.now)
+        missing = _find_missing_nodes(pods, nodes, state, view.now)
         gone = {name for name, since in missing.items() if view.now - since >= QUARANTINE}
         chosen = _Chosen(view.now)
         chosen.add(
@@ -177,7 +177,7 @@ def _is_out_of_service(node: Node) -> bool:
     return tainted and not any(c.type == "Ready" and c.status == "True" for c in conditions)
 
 
-def _note_missing_nodes(
+def _find_missing_nodes(
     pods: Iterable[Pod], nodes: Mapping[str, Node], state: Mapping[str, str], now: datetime
 ) -> dict[str, datetime]:
     """Returns nodes that pods name and that do not exist, with the time of the first pass without

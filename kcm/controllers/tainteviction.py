@@ -31,7 +31,7 @@ from kcm.store.indexes import noexecute_entry
 from kcm.store.writes.guards import Indexed
 
 REASON = "TaintManagerEviction"
-DOOMED = "doomed"
+_DELETED = "doomed"  # in the memory, behind a pod whose deletion was planned
 
 TARGET = PodCondition(
     type="DisruptionTarget",
@@ -73,10 +73,10 @@ class TaintEvictionController(Controller):
         node = view.lister(Node).find(key)
         if node is None:
             return Plan(state={})
-        planned = _Evictions(node, view.memory, view.now)
+        evictions = _Evictions(node, view.memory, view.now)
         for pod in view.lister(Pod).by_index(BY_NODE, key):
-            planned.look_at(pod)
-        return planned.to_plan()
+            evictions.add(pod)
+        return evictions.to_plan()
 
 
 def no_execute_taints(node: KubeObject | None) -> Sequence[Taint]:
@@ -116,21 +116,22 @@ def _same(old: Pod, new: Pod) -> bool:
 
 
 class _Evictions:
-    """The evictions of one node: those that earlier syncs noted, and what becomes of them."""
+    """The evictions of one node: those that earlier syncs planned, and what becomes of them."""
 
-    def __init__(self, node: Node, noted: Mapping[str, str], now: datetime) -> None:
+    def __init__(self, node: Node, remembered: Mapping[str, str], now: datetime) -> None:
         self._node = node
         self._taints = no_execute_taints(node)
         self._now = now
-        self._noted = dict(noted)
+        self._remembered = dict(remembered)
         self._kept: dict[str, str] = {}
         self._waits: list[float] = []
-        self._doomed: list[Pod] = []
+        self._due: list[Pod] = []
         self._late: dict[str, float] = {}  # seconds since their time was up, by uid
         self._plan = Plan()
 
-    def look_at(self, pod: Pod) -> None:
-        uid, since, _ = _read(self._noted.pop(pod.key, ""))
+    def add(self, pod: Pod) -> None:
+        """Plans, keeps or cancels the eviction of a pod of the node."""
+        uid, since, _ = _parse_entry(self._remembered.pop(pod.key, ""))
         begun = datetime.fromisoformat(since) if uid == pod.uid else None
         if pod.deleting:
             return
@@ -144,17 +145,17 @@ class _Evictions:
         self._kept[pod.key] = f"{pod.uid} {since_when.isoformat()}"
         if left <= 0:
             # Kept in case the write is refused; its end is no cancelling, though.
-            self._kept[pod.key] += f" {DOOMED}"
-            self._doomed.append(pod)
+            self._kept[pod.key] += f" {_DELETED}"
+            self._due.append(pod)
             self._late[pod.uid] = -left
         else:
             self._waits.append(left)
 
     def to_plan(self) -> Plan:
-        for key, note in self._noted.items():  # gone, whoever deleted it
-            uid, _, doomed = _read(note)
+        for key, entry in self._remembered.items():  # gone, whoever deleted it
+            uid, _, deleted = _parse_entry(entry)
             namespace, _, name = key.partition("/")
-            if not doomed:
+            if not deleted:
                 self._cancel(Pod(metadata=ObjectMeta(namespace=namespace, name=name, uid=uid)))
         self._plan.state = self._kept
         self._plan.requeue_after = min(self._waits, default=None)
@@ -168,8 +169,8 @@ class _Evictions:
         entry = noexecute_entry(self._taints)
         guards = (Indexed(scheme.resource_of(Node).name, self._node.name, entry),)
         mark = partial(_mark_disrupted, self._now)
-        self._plan.then(*(Patch(pod, mark, guards, status=True) for pod in self._doomed))
-        self._plan.then(*(Delete(pod, guards=guards) for pod in self._doomed))
+        self._plan.then(*(Patch(pod, mark, guards, status=True) for pod in self._due))
+        self._plan.then(*(Delete(pod, guards=guards) for pod in self._due))
         self._plan.events_after = _deletions
         self._plan.counts_after = self._count_evictions
         return self._plan
@@ -180,9 +181,9 @@ class _Evictions:
         return sum_counts([*late, *(DELETIONS.count() for _ in gone)])
 
 
-def _read(note: str) -> tuple[str, str, bool]:
-    uid, since, doomed = (*note.split(" "), "", "", "")[:3]
-    return uid, since, doomed == DOOMED
+def _parse_entry(entry: str) -> tuple[str, str, bool]:
+    uid, since, deleted = (*entry.split(" "), "", "", "")[:3]
+    return uid, since, deleted == _DELETED
 
 
 def _mark_disrupted(now: datetime, obj: KubeObject) -> KubeObject:

@@ -125,13 +125,13 @@ class _CronJobSync:
                 message = f"Saw completed job: {job.name}, status: {finished.type}"
                 self._record("SawCompletedJob", message)
                 self._forget(uid)
-            self._note_success(job)
+            self._update_last_success(job)
         for ref in list(self._status.active or ()):
             if ref.uid not in self._jobs:
                 self._record("MissingJob", f"Active job went missing: {ref.name}")
                 self._forget(ref.uid or "")
 
-    def _note_success(self, job: Job) -> None:
+    def _update_last_success(self, job: Job) -> None:
         moment, last = job.status.completion_time, self._status.last_successful_time
         if moment is not None and (last is None or moment > last):
             self._status = self._status.replace(last_successful_time=moment)
@@ -218,9 +218,9 @@ class _CronJobSync:
             return
         for job in running if spec.concurrency_policy == "Replace" else ():
             self._delete(job)
-        self._make(_job(self._cron_job, name, due), due)
+        self._create(_job(self._cron_job, name, due), due)
 
-    def _make(self, job: Job, due: datetime) -> None:
+    def _create(self, job: Job, due: datetime) -> None:
         present = self._others.find(job.key)
         if present is None:
             self._due, self._created = due, Create(job)

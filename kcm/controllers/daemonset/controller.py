@@ -89,8 +89,8 @@ class DaemonSetController(Controller):
         recorded = _record_revision(daemon_set, revisions, view)
         plan.then(*recorded.writes, essential=True)
         daemons = _sort_pods(daemon_set, pods.objects, recorded, view)
-        doomed = _find_surplus_revisions(daemon_set, revisions, recorded, pods.objects)
-        return _build_plan(plan, daemons, recorded, doomed)
+        to_delete = _find_surplus_revisions(daemon_set, revisions, recorded, pods.objects)
+        return _build_plan(plan, daemons, recorded, to_delete)
 
 
 def find_affected_daemon_sets(change: Change, view: View) -> Iterable[str]:
@@ -143,7 +143,7 @@ def _sort_pods(
     daemons.manage()
     rolling = daemon_set.spec.update_strategy.type == "RollingUpdate"
     # As upstream's expectations require: first what is missing or too many, then updates.
-    if rolling and not daemons.missing and not daemons.doomed:
+    if rolling and not daemons.missing and not daemons.to_delete:
         roll(daemons)
     return daemons
 
@@ -163,14 +163,14 @@ def _find_surplus_revisions(
 
 
 def _build_plan(
-    plan: Plan, daemons: Daemons, recorded: Recorded, doomed: Sequence[ControllerRevision]
+    plan: Plan, daemons: Daemons, recorded: Recorded, to_delete: Sequence[ControllerRevision]
 ) -> Plan:
     daemon_set = daemons.daemon_set
     nodes = daemons.missing[:BURST_REPLICAS]
     creates = [Create(new_pod(daemon_set, node, daemons.revision)) for node in nodes]
     plan.then(*creates, slow_start=True)
-    plan.then(*(Delete(pod) for pod in daemons.doomed[:BURST_REPLICAS]))
-    plan.then(*map(Delete, doomed))
+    plan.then(*(Delete(pod) for pod in daemons.to_delete[:BURST_REPLICAS]))
+    plan.then(*map(Delete, to_delete))
     plan.events += daemons.events
     plan.events_after = partial(pod_write_events, daemon_set)
     plan.status_after = partial(_update_status, daemon_set, daemons.status(recorded.collisions))

@@ -64,7 +64,7 @@ class Daemons:
     fitness: dict[str, Fitness] = field(default_factory=dict)  # keyed by node
     wanted: list[str] = field(default_factory=list)  # nodes that are to have a pod
     missing: list[str] = field(default_factory=list)  # nodes that are to get a pod
-    doomed: list[Pod] = field(default_factory=list)
+    to_delete: list[Pod] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     retry_after: float | None = None  # seconds
 
@@ -103,16 +103,16 @@ class Daemons:
             elif fitness.stays:
                 self._keep_one(node, fitness, pods or [])
             else:
-                self.doomed += [pod for pod in pods or () if not pod.deleting]
+                self.to_delete += [pod for pod in pods or () if not pod.deleting]
         for node, pods in self.by_node.items():
             if node not in self.fitness:  # nobody binds them, and nobody else collects them
-                self.doomed += [p for p in pods if not p.spec.node_name and not p.deleting]
+                self.to_delete += [p for p in pods if not p.spec.node_name and not p.deleting]
 
     def _keep_one(self, node: str, fitness: Fitness, pods: list[Pod]) -> None:
         running = [p for p in pods if not p.deleting and not self._delete_ended(node, p)]
         running.sort(key=oldest_first)
         if not max_surge(self.daemon_set, len(self.wanted)):
-            self.doomed += running[1:]
+            self.to_delete += running[1:]
         elif not running and fitness.starts:
             self.missing.append(node)
         elif len(running) > 1:
@@ -122,9 +122,9 @@ class Daemons:
         """Keeps a new pod, and during a surge an old one that is ready until the new one is."""
         new = next((p for p in running if p.labels.get(REVISION_HASH) == self.revision), None)
         old = next((p for p in running if p.labels.get(REVISION_HASH) != self.revision), None)
-        self.doomed += [pod for pod in running if pod is not new and pod is not old]
+        self.to_delete += [pod for pod in running if pod is not new and pod is not old]
         if new is not None and old is not None and (not is_ready(old) or self.is_available(new)):
-            self.doomed.append(old)
+            self.to_delete.append(old)
 
     def _delete_ended(self, node: str, pod: Pod) -> bool:
         """Reports whether the pod has failed or succeeded.
@@ -133,7 +133,7 @@ class Daemons:
         """
         if pod.status.phase == "Succeeded":
             self._record(pod, node, "SucceededDaemonPod", "succeeded", "delete")
-            self.doomed.append(pod)
+            self.to_delete.append(pod)
         elif pod.status.phase == "Failed":
             wait = self.backoff.wait(node)
             if wait:
@@ -141,7 +141,7 @@ class Daemons:
             else:
                 self.backoff.next(node)
                 self._record(pod, node, "FailedDaemonPod", "failed", "kill")
-                self.doomed.append(pod)
+                self.to_delete.append(pod)
         return is_terminal(pod)
 
     def _record(self, pod: Pod, node: str, reason: str, state: str, verb: str) -> None:

@@ -60,8 +60,8 @@ def _replace(daemons: Daemons, allowed: int) -> None:
             candidates.append(old)
         else:
             unavailable += 1
-            daemons.doomed.append(old)
-    daemons.doomed += candidates[: max(0, allowed - unavailable)]
+            daemons.to_delete.append(old)
+    daemons.to_delete += candidates[: max(0, allowed - unavailable)]
 
 
 def _surge(daemons: Daemons, allowed: int) -> None:
@@ -81,14 +81,14 @@ def _surge(daemons: Daemons, allowed: int) -> None:
         elif old is None or node not in daemons.fitness:
             continue  # There is nothing to replace; or the node is gone, and PodGC takes the pod.
         elif new is not None or not (daemons.fitness[node].starts or daemons.is_available(old)):
-            daemons.doomed.append(old)
+            daemons.to_delete.append(old)
         elif not daemons.fitness[node].starts:
             unfit.append(old)
         elif daemons.is_available(old):
             candidates.append(node)
         else:
             daemons.missing.append(node)
-    daemons.doomed += unfit[: max(0, available - len(daemons.wanted))]
+    daemons.to_delete += unfit[: max(0, available - len(daemons.wanted))]
     daemons.missing += candidates[: max(0, allowed - surging)]
 
 

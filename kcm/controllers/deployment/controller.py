@@ -140,7 +140,7 @@ class _DeploymentSync:
             deployment.status if deployment.deleting else status.with_pause(deployment, view.now)
         )
         self._annotations = dict(deployment.annotations)
-        self._doomed: list[ReplicaSet] = []
+        self._to_delete: list[ReplicaSet] = []
         self._rolls = False  # whether progress is judged
         present = find_new_set(deployment, sets)
         old = sorted((rs for rs in sets if rs is not present), key=oldest_first)
@@ -259,7 +259,7 @@ class _DeploymentSync:
         alive.sort(key=lambda draft: (revision_of(draft.rs.annotations), oldest_first(draft.rs)))
         for draft in alive[: max(0, len(alive) - limit)]:
             if _is_empty(draft):
-                self._doomed.append(draft.rs)
+                self._to_delete.append(draft.rs)
                 self._rollout.old.remove(draft)
 
     # --- the plan
@@ -270,7 +270,7 @@ class _DeploymentSync:
         changed = [w for d in self._rollout.all for w in d.writes if not isinstance(w, Create)]
         plan.then(*created, essential=False)
         plan.then(*changed)
-        plan.then(*(Delete(rs) for rs in self._doomed))
+        plan.then(*(Delete(rs) for rs in self._to_delete))
         plan.events += self._rollout.events
         computed = self._compute_status()
         plan.status_after = partial(
@@ -281,7 +281,7 @@ class _DeploymentSync:
         return plan
 
     def _compute_status(self) -> DeploymentStatus:
-        gone = {rs.uid for rs in self._doomed}
+        gone = {rs.uid for rs in self._to_delete}
         new = self._rollout.new
         sets = Sets([rs for rs in self._sets if rs.uid not in gone], new.rs if new else None)
         computed = status.count_replicas(self._deployment, self._status, sets, self._view.now)

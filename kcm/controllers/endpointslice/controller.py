@@ -37,7 +37,7 @@ from kcm.reconcile.plan import Create, Delete, Outcome, Patch, Plan
 
 _FAMILIES = {"IPv4": 4, "IPv6": 6}
 _ZONE = "topology.kubernetes.io/zone"
-_TOLD = 10  # pods without their nodes that an error names
+_MOST_NAMED = 10  # pods without their nodes that an error names
 
 
 class EndpointSliceOptions(Options):
@@ -102,10 +102,10 @@ class EndpointSliceController(Controller):
             most = self.options.max_endpoints_per_slice
             packing = Packing(service, family, mine, most, last_change_time(service, pods))
             packing.pack(_group_endpoints(service, pods, family, view), plan)
-        doomed = [existing for existing in slices if existing.address_type not in families]
+        to_delete = [existing for existing in slices if existing.address_type not in families]
         plan.error = lost
         plan.counts_after = partial(count_sync, failed=lost is not None)
-        return plan.then(*(Delete(existing) for existing in doomed))
+        return plan.then(*(Delete(existing) for existing in to_delete))
 
 
 def count_sync(outcome: Outcome, *, failed: bool = False) -> Counts:
@@ -153,7 +153,7 @@ def _pods_on_nodes(
             placed.append(pod)
         else:
             lost.append(f"skipping Pod {pod.name} for Service {service.key}: Node {name} Not Found")
-    return placed, NodeMissingError("; ".join(lost[:_TOLD])) if lost else None
+    return placed, NodeMissingError("; ".join(lost[:_MOST_NAMED])) if lost else None
 
 
 def _group_endpoints(service: Service, pods: Sequence[Pod], family: str, view: View) -> Groups:

@@ -35,17 +35,17 @@ def attempt_to_delete(obj: KubeObject, graph: Graph) -> list[Write]:
     """
     if obj.deleting:
         return []
-    by_standing: dict[OwnerState, list[OwnerReference]] = {}
+    by_state: dict[OwnerState, list[OwnerReference]] = {}
     for reference in references_of(obj):
-        by_standing.setdefault(graph.owner_state(reference, obj), []).append(reference)
-    if OwnerState.UNKNOWN in by_standing or OwnerState.OUT_OF_SCOPE in by_standing:
+        by_state.setdefault(graph.owner_state(reference, obj), []).append(reference)
+    if OwnerState.UNKNOWN in by_state or OwnerState.OUT_OF_SCOPE in by_state:
         return []
-    dangling = by_standing.get(OwnerState.ABSENT, [])
-    waiting = by_standing.get(OwnerState.WAITING, [])
+    dangling = by_state.get(OwnerState.ABSENT, [])
+    waiting = by_state.get(OwnerState.WAITING, [])
     if not dangling and not waiting:
         return []
     guards = tuple(_absence_guards(dangling, obj, graph))
-    if OwnerState.SOLID in by_standing:
+    if OwnerState.SOLID in by_state:
         # References to waiting owners are removed too: they would wait for this object for ever.
         uids = (reference.uid for reference in (*dangling, *waiting))
         return [Patch(obj, without_owners(*uids), guards)]

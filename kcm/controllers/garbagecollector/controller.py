@@ -143,12 +143,12 @@ def _keys_of(obj: KubeObject, graph: Graph) -> Iterator[str]:
     if obj.deleting:
         return
     for reference in references_of(obj):
-        standing = graph.owner_state(reference, obj)
-        if standing in (OwnerState.ABSENT, OwnerState.WAITING):
+        state = graph.owner_state(reference, obj)
+        if state in (OwnerState.ABSENT, OwnerState.WAITING):
             yield str(graph.owner_item(reference, obj))
-        elif standing is OwnerState.OUT_OF_SCOPE:
+        elif state is OwnerState.OUT_OF_SCOPE:
             yield str(Item.of(obj))
-        elif standing is OwnerState.UNKNOWN and graph.is_elsewhere(reference, obj):
+        elif state is OwnerState.UNKNOWN and graph.is_elsewhere(reference, obj):
             yield str(Item.of(obj))  # only to record it
 
 

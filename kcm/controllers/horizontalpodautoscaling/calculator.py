@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from kcm.api.core_v1 import Container, Pod
-from kcm.helpers.pods import condition_of, is_ready
+from kcm.helpers.pods import condition_of, is_ready, is_sidecar
 
 CPU = "cpu"
 _NO_PODS = "no pods returned by selector while calculating replica count"
@@ -65,7 +65,7 @@ class Groups:
 
 
 Use = Callable[[Mapping[str, int]], float]
-"""Of figures by pod: the share of the target that they come to."""
+"""Returns the share of the target that the amounts of pods, by name, come to."""
 
 
 @dataclass(frozen=True)
@@ -88,14 +88,14 @@ class Calculator:
     rules: CalculatorRules
 
     def by_utilization(
-        self, target: int, resource: str, container: str, figures: Mapping[str, PodMetric]
+        self, target: int, resource: str, container: str, metrics: Mapping[str, PodMetric]
     ) -> Utilization:
         """Returns the replicas with which the pods use `target` percent of their requests.
 
         With `container`, only that container of each pod counts. Raises MetricError.
         """
-        groups = _group_pods(self.pods, figures, resource, self.rules)
-        counted = _count_values(figures, groups)
+        groups = _group_pods(self.pods, metrics, resource, self.rules)
+        counted = _count_values(metrics, groups)
         requests = {pod.name: _request(pod, resource, container) for pod in self.pods}
 
         def use(amounts: Mapping[str, int]) -> float:
@@ -107,14 +107,14 @@ class Calculator:
         return Utilization(self._compute_replicas(use, counted, groups, full), percent, average)
 
     def by_average(
-        self, target: int, resource: str, figures: Mapping[str, PodMetric]
+        self, target: int, resource: str, metrics: Mapping[str, PodMetric]
     ) -> tuple[int, int]:
         """Returns the replicas with which the pods have `target` on average, and the average now.
 
         `resource` is "" for a metric that is no resource. Raises MetricError.
         """
-        groups = _group_pods(self.pods, figures, resource, self.rules)
-        counted = _count_values(figures, groups)
+        groups = _group_pods(self.pods, metrics, resource, self.rules)
+        counted = _count_values(metrics, groups)
 
         def use(amounts: Mapping[str, int]) -> float:
             return _average(amounts) / target
@@ -177,27 +177,27 @@ class Calculator:
 
 
 def _group_pods(
-    pods: Sequence[Pod], figures: Mapping[str, PodMetric], resource: str, rules: CalculatorRules
+    pods: Sequence[Pod], metrics: Mapping[str, PodMetric], resource: str, rules: CalculatorRules
 ) -> Groups:
     if not pods:
         raise MetricError(_NO_PODS)
     groups = Groups()
     for pod in pods:
-        figure = figures.get(pod.name)
+        metric = metrics.get(pod.name)
         if pod.deleting or pod.status.phase == "Failed":
             groups.ignored.add(pod.name)
         elif pod.status.phase == "Pending":
             groups.unready.add(pod.name)
-        elif figure is None:
+        elif metric is None:
             groups.missing.add(pod.name)
-        elif resource == CPU and _is_unready(pod, figure, rules):
+        elif resource == CPU and _is_unready(pod, metric, rules):
             groups.unready.add(pod.name)
         else:
             groups.ready += 1
     return groups
 
 
-def _is_unready(pod: Pod, figure: PodMetric, rules: CalculatorRules) -> bool:
+def _is_unready(pod: Pod, metric: PodMetric, rules: CalculatorRules) -> bool:
     """Reports whether a cpu value belongs to a starting pod, so that it says nothing of
     the load.
     """
@@ -206,13 +206,13 @@ def _is_unready(pod: Pod, figure: PodMetric, rules: CalculatorRules) -> bool:
         return True
     changed = condition.last_transition_time or start
     if start + rules.cpu_initialization > rules.now:
-        return condition.status == "False" or figure.moment < changed + figure.window
+        return condition.status == "False" or metric.moment < changed + metric.window
     return condition.status == "False" and start + rules.readiness_delay > changed
 
 
-def _count_values(figures: Mapping[str, PodMetric], groups: Groups) -> dict[str, int]:
+def _count_values(metrics: Mapping[str, PodMetric], groups: Groups) -> dict[str, int]:
     left_out = groups.ignored | groups.unready
-    counted = {name: f.milli for name, f in figures.items() if name not in left_out}
+    counted = {name: f.milli for name, f in metrics.items() if name not in left_out}
     if not counted:
         raise MetricError("did not receive metrics for targeted pods (pods might be unready)")
     return counted
@@ -234,16 +234,16 @@ def _average(amounts: Mapping[str, int]) -> int:
 
 def _request(pod: Pod, resource: str, container: str) -> int:
     """Returns the request of the pod's containers, sidecars included, or of one of them."""
-    sidecars = [c for c in pod.spec.init_containers or () if c.restart_policy == "Always"]
+    sidecars = [c for c in pod.spec.init_containers or () if is_sidecar(c)]
     every: list[Container] = [*pod.spec.containers, *sidecars]
     total = 0
-    for one in every:
-        if container and one.name != container:
+    for spec in every:
+        if container and spec.name != container:
             continue
-        amount = (one.resources.requests or {}).get(resource)
+        amount = (spec.resources.requests or {}).get(resource)
         if amount is None:
             raise MetricError(
-                f"missing request for {resource} in container {one.name} of Pod {pod.name}"
+                f"missing request for {resource} in container {spec.name} of Pod {pod.name}"
             )
         total += amount.milli_value()
     return total

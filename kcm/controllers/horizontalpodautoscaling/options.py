@@ -38,8 +38,8 @@ class HorizontalPodAutoscalerOptions(Options):
     horizontal_pod_autoscaler_cpu_initialization_period: timedelta = Field(
         default=timedelta(minutes=5),
         ge=timedelta(0),
-        description="How long after a pod's start its CPU figures are left out while it is not "
-        "ready, or were measured before it was",
+        description="How long after a pod's start its CPU usage is left out while it is not "
+        "ready, or was measured before it was",
     )
     horizontal_pod_autoscaler_initial_readiness_delay: timedelta = Field(
         default=timedelta(seconds=30),

@@ -101,9 +101,9 @@ class MetricReader:
     ) -> tuple[int, MetricValueStatus, str]:
         if target.average_value is not None:
             with _ErrorPrefix(f"failed to get {resource} usage"):
-                figures = self._figures(resource, container)
+                pod_metrics = self._pod_metrics(resource, container)
                 wanted = target.average_value.milli_value()
-                replicas, average = self.calculator.by_average(wanted, resource, figures)
+                replicas, average = self.calculator.by_average(wanted, resource, pod_metrics)
             return replicas, _average(average), f"{resource} resource"
         if target.average_utilization is None:
             raise MetricError(
@@ -111,15 +111,15 @@ class MetricReader:
                 "average value (usage) target was set"
             )
         with _ErrorPrefix(f"failed to get {resource} utilization"):
-            figures = self._figures(resource, container)
+            pod_metrics = self._pod_metrics(resource, container)
             utilization = self.calculator.by_utilization(
-                target.average_utilization, resource, container, figures
+                target.average_utilization, resource, container, pod_metrics
             )
         of = f"{resource} container resource" if container else f"{resource} resource"
         current = _average(utilization.average).replace(average_utilization=utilization.percent)
         return utilization.replicas, current, f"{of} utilization (percentage of request)"
 
-    def _figures(self, resource: str, container: str) -> dict[str, PodMetric]:
+    def _pod_metrics(self, resource: str, container: str) -> dict[str, PodMetric]:
         with _ErrorPrefix(f"unable to get metrics for resource {resource}"):
             measured = self.metrics.pods(self.calculator.pods)
             values = {}
@@ -146,8 +146,10 @@ class MetricReader:
             values = self.metrics.of_pods(name, self.calculator.pods, selector)
             if not values:
                 raise MetricError("no metrics returned from custom metrics API")
-        figures = {key.rpartition("/")[2]: _figure(value) for key, value in values.items()}
-        replicas, average = self.calculator.by_average(target.milli_value(), "", figures)
+        pod_metrics = {
+            key.rpartition("/")[2]: _build_pod_metric(value) for key, value in values.items()
+        }
+        replicas, average = self.calculator.by_average(target.milli_value(), "", pod_metrics)
         status = PodsMetricStatus(metric=source.metric, current=_average(average))
         return Proposal(replicas, f"pods metric {name}", MetricStatus(type=spec.type, pods=status))
 
@@ -293,7 +295,7 @@ def _selector(metric: MetricIdentifier) -> Selector:
     return Selector.from_label_selector(metric.selector)
 
 
-def _figure(value: Value) -> PodMetric:
+def _build_pod_metric(value: Value) -> PodMetric:
     return PodMetric(value.value.milli_value(), value.moment, timedelta(seconds=value.window))
 
 

@@ -92,12 +92,12 @@ class Sync:
         rescales = False
         try:
             target = self._target()
-            wish = self._desired_replicas(target)
+            desired = self._desired_replicas(target)
         except _EndedError as failed:
             log.warning("an autoscaler cannot scale", hpa=self._hpa.key, error=str(failed))
             self._count("none", "spec" if failed.of_spec else "internal")
         else:
-            rescales = self._rescale(wish, target)
+            rescales = self._rescale(desired, target)
         if not rescales:
             update = self._update_of(self._status)
             self._plan.status_after = lambda outcome: update
@@ -163,7 +163,7 @@ class Sync:
                 status = proposal.status
                 self._count_metric(spec.type, _action(proposal.replicas, target.replicas))
             statuses.append(status)
-        best = max(proposals, key=lambda one: one.replicas, default=None)
+        best = max(proposals, key=lambda proposal: proposal.replicas, default=None)
         self._judge(failures, len(specs), best, target, statuses)
         assert best is not None
         return statuses, best
@@ -207,7 +207,7 @@ class Sync:
     def _end_without_replicas(
         self, why: str, target: ScaleTarget, statuses: Sequence[MetricStatus]
     ) -> _EndedError:
-        self._see(target.replicas, self._status.desired_replicas, statuses)
+        self._update_status(target.replicas, self._status.desired_replicas, statuses)
         self._record("FailedComputeMetricsReplicas", why)
         return _EndedError(why)
 
@@ -241,63 +241,64 @@ class Sync:
 
     # --- the plan
 
-    def _rescale(self, wish: _DesiredReplicas, target: ScaleTarget) -> bool:
+    def _rescale(self, desired: _DesiredReplicas, target: ScaleTarget) -> bool:
         """Plans the target's new scale. Returns False where the scale stays as it is."""
-        before, after = target.replicas, wish.replicas
+        before, after = target.replicas, desired.replicas
         if after == before:
             self._count("none", "internal" if self._partial else "none")
-            self._see(before, before, wish.statuses)
+            self._update_status(before, before, desired.statuses)
             return False
-        self._plan.counts_after = partial(self._counts_after, target, wish)
+        self._plan.counts_after = partial(self._counts_after, target, desired)
         self._plan.then(Patch(target.obj, partial(_set_replicas, target, after)))
-        self._plan.status_after = partial(self._status_after, target, wish)
-        self._plan.events_after = partial(self._events_after, target, wish)
-        self._plan.plan_after = partial(self._remember, target, wish)
+        self._plan.status_after = partial(self._status_after, target, desired)
+        self._plan.events_after = partial(self._events_after, target, desired)
+        self._plan.plan_after = partial(self._remember, target, desired)
         return True
 
     def _status_after(
-        self, target: ScaleTarget, wish: _DesiredReplicas, outcome: Outcome
+        self, target: ScaleTarget, desired: _DesiredReplicas, outcome: Outcome
     ) -> UpdateStatus | None:
-        before, desired, status = target.replicas, target.replicas, self._status
+        before, status = target.replicas, self._status
+        desired_replicas = before
         if outcome.error is not None:
             why = f"the HPA controller was unable to update the target scale: {outcome.error}"
             status = self._with(status, ABLE, "FailedUpdateScale", why, holds=False)
-            desired = self._hpa.status.desired_replicas
-        elif _is_rescaled(target, wish.replicas, outcome):
-            done = f"the HPA controller was able to update the target scale to {wish.replicas}"
+            desired_replicas = self._hpa.status.desired_replicas
+        elif _is_rescaled(target, desired.replicas, outcome):
+            done = f"the HPA controller was able to update the target scale to {desired.replicas}"
             status = self._with(status, ABLE, "SucceededRescale", done, holds=True)
             status = status.replace(last_scale_time=self._now.replace(microsecond=0))
-            desired = wish.replicas
-        return self._update_of(_with_replicas(status, before, desired, wish.statuses))
+            desired_replicas = desired.replicas
+        return self._update_of(_with_replicas(status, before, desired_replicas, desired.statuses))
 
     def _counts_after(
-        self, target: ScaleTarget, wish: _DesiredReplicas, outcome: Outcome
+        self, target: ScaleTarget, desired: _DesiredReplicas, outcome: Outcome
     ) -> Counts:
         """Counts what was done: nothing where the scale could not be written or was left alone."""
-        is_done = outcome.error is None and _is_rescaled(target, wish.replicas, outcome)
-        action = _action(wish.replicas, target.replicas) if is_done else "none"
+        is_done = outcome.error is None and _is_rescaled(target, desired.replicas, outcome)
+        action = _action(desired.replicas, target.replicas) if is_done else "none"
         failed = bool(self._partial) or outcome.error is not None
         return RECONCILIATIONS.count(action, "internal" if failed else "none")
 
     def _events_after(
-        self, target: ScaleTarget, wish: _DesiredReplicas, outcome: Outcome
+        self, target: ScaleTarget, desired: _DesiredReplicas, outcome: Outcome
     ) -> list[Event]:
-        size = f"New size: {wish.replicas}; reason: {wish.why}"
+        size = f"New size: {desired.replicas}; reason: {desired.why}"
         if outcome.error is not None:
             message = f"{size}; error: {outcome.error}"
             return [Event(self._hpa, "Warning", "FailedRescale", message)]
-        if not _is_rescaled(target, wish.replicas, outcome):
+        if not _is_rescaled(target, desired.replicas, outcome):
             return []
         return [Event(self._hpa, "Normal", "SuccessfulRescale", size)]
 
-    def _remember(self, target: ScaleTarget, wish: _DesiredReplicas, outcome: Outcome) -> Plan:
-        history, after = self._history, wish.replicas
+    def _remember(self, target: ScaleTarget, desired: _DesiredReplicas, outcome: Outcome) -> Plan:
+        history, after = self._history, desired.replicas
         if self._hpa.spec.behavior is not None and _is_rescaled(target, after, outcome):
             up, down = self._normalizer.periods
             history = history.with_rescale(target.replicas, after, self._now, up, down)
         return Plan(state=history.state(), requeue_after=self._period)
 
-    def _see(self, current: int, desired: int, statuses: Sequence[MetricStatus]) -> None:
+    def _update_status(self, current: int, desired: int, statuses: Sequence[MetricStatus]) -> None:
         self._status = _with_replicas(self._status, current, desired, statuses)
 
     def _update_of(self, status: HorizontalPodAutoscalerStatus) -> UpdateStatus | None:

@@ -106,7 +106,7 @@ def _rivals(
     for other in view.lister(HorizontalPodAutoscaler).list(hpa.namespace):
         if other.name != hpa.name and _chooses_any(other, pods, view):
             rivals.append(other)
-    return sorted(rivals, key=lambda one: one.name) if len(rivals) > 1 else []
+    return sorted(rivals, key=lambda rival: rival.name) if len(rivals) > 1 else []
 
 
 def _chooses_any(hpa: HorizontalPodAutoscaler, pods: Sequence[Pod], view: View) -> bool:

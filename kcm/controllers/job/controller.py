@@ -23,8 +23,8 @@ from kcm.api.core_v1 import Pod
 from kcm.api.ownership import controller_of
 from kcm.apimachinery.meta_v1 import KubeObject, OwnerReference
 from kcm.controllers.job.counts import METRICS
-from kcm.controllers.job.decision import observe_job
 from kcm.controllers.job.pods import is_tracked, track, untrack
+from kcm.controllers.job.state import observe_job
 from kcm.controllers.job.sync import plan_sync
 from kcm.helpers.owners import owner_keys, selector_of
 from kcm.helpers.refs import claim, list_controlled, own_and_orphans

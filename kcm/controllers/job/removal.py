@@ -20,27 +20,27 @@ _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 def choose_pods_to_remove(job: Job, active: Sequence[Pod], at_least: int) -> list[Pod]:
     """Returns pods whose index is taken, missing or wrong, then the pods that are missed least."""
-    doomed: list[Pod] = []
+    to_delete: list[Pod] = []
     left = list(active)
     if is_indexed(job):
-        doomed, left = _superfluous(job, active)
-    more = at_least - len(doomed)
+        to_delete, left = _superfluous(job, active)
+    more = at_least - len(to_delete)
     if more > 0:
-        doomed += sorted(left, key=_worth)[:more]
-    return doomed
+        to_delete += sorted(left, key=_worth)[:more]
+    return to_delete
 
 
 def _superfluous(job: Job, active: Sequence[Pod]) -> tuple[list[Pod], list[Pod]]:
     by_index: dict[int | None, list[Pod]] = defaultdict(list)
     for pod in active:
         by_index[valid_index(pod, job)].append(pod)
-    doomed = by_index.pop(None, [])
+    to_delete = by_index.pop(None, [])
     left = []
     for same in by_index.values():
         *others, best = sorted(same, key=_worth)
-        doomed += others
+        to_delete += others
         left.append(best)
-    return doomed, left
+    return to_delete, left
 
 
 def _worth(pod: Pod) -> tuple[object, ...]:

@@ -23,7 +23,6 @@ from kcm.controllers.job.conditions import (
     with_condition,
 )
 from kcm.controllers.job.counts import count_sync
-from kcm.controllers.job.decision import JobState, deadline_in, success_by_count
 from kcm.controllers.job.pods import (
     count_ignored_index_failures,
     has_limit_per_index,
@@ -37,6 +36,7 @@ from kcm.controllers.job.pods import (
 )
 from kcm.controllers.job.policies import judge_failure
 from kcm.controllers.job.removal import choose_pods_to_remove
+from kcm.controllers.job.state import JobState, deadline_in, success_by_count
 from kcm.controllers.job.tracking import Tracking, track_ended_pods
 from kcm.helpers.pod_events import pod_write_events
 from kcm.helpers.pods import is_ready, is_terminating
@@ -56,52 +56,52 @@ class _Pods:
     wait: float | None = None  # seconds until more pods may be created
 
 
-def plan_sync(decision: JobState, plan: Plan) -> Plan:
+def plan_sync(state: JobState, plan: Plan) -> Plan:
     """Adds the writes of one sync behind those planned so far."""
-    is_managed = decision.finished is None and not decision.job.deleting
-    if decision.finished is not None:
-        pods = _Pods(deleted=decision.active)
+    is_managed = state.finished is None and not state.job.deleting
+    if state.finished is not None:
+        pods = _Pods(deleted=state.active)
     else:
-        pods = _choose_pods(decision) if is_managed else _Pods()
-        left = len(decision.active) - len(pods.deleted) + len(pods.created)
-        decision = replace(decision, finished=success_by_count(decision, left))
-    return _JobSync(decision, pods, is_managed).plan(plan)
+        pods = _choose_pods(state) if is_managed else _Pods()
+        left = len(state.active) - len(pods.deleted) + len(pods.created)
+        state = replace(state, finished=success_by_count(state, left))
+    return _JobSync(state, pods, is_managed).plan(plan)
 
 
 class _JobSync:
-    """Turns a decision into writes, and the outcome of the writes into the Job's status."""
+    """Turns a Job's state into writes, and the outcome of the writes into the Job's status."""
 
-    def __init__(self, decision: JobState, pods: _Pods, is_managed: bool) -> None:
-        self._decision = decision
-        self._job = decision.job
+    def __init__(self, state: JobState, pods: _Pods, is_managed: bool) -> None:
+        self._state = state
+        self._job = state.job
         self._pods = pods
         self._is_managed = is_managed  # whether the number of pods was brought to what it shall be
-        self._tracking: Tracking = track_ended_pods(decision, self._status_with_start())
+        self._tracking: Tracking = track_ended_pods(state, self._status_with_start())
         # uids of the pods whose finalizer is removed
         self._removals = {pod.uid for pod in self._tracking.removals}
         self._first = self._with_interim(self._tracking.status)
 
     def _status_with_start(self) -> JobStatus:
         """Returns the status with its start time, set anew where the Job is resumed as well."""
-        before, resumes = self._job.status, self._is_managed and self._decision.finished is None
+        before, resumes = self._job.status, self._is_managed and self._state.finished is None
         if before.start_time is not None and not resumes:
             return before
-        return before.replace(start_time=self._decision.started)
+        return before.replace(start_time=self._state.started)
 
     def _with_interim(self, status: JobStatus) -> JobStatus:
         """Returns the status with the interim condition.
 
         The status says that the Job is to end before any pod may vanish for it.
         """
-        if self._decision.finished is not None:
-            return with_condition(status, self._decision.finished)
+        if self._state.finished is not None:
+            return with_condition(status, self._state.finished)
         if self._is_managed:
             return self._with_suspension(status)
         return status
 
     def _with_suspension(self, status: JobStatus) -> JobStatus:
-        now = self._decision.now
-        if self._decision.suspended:
+        now = self._state.now
+        if self._state.suspended:
             suspended = new_condition(SUSPENDED, "JobSuspended", "Job suspended", now)
             return with_condition(status, suspended)
         resumed = new_condition(SUSPENDED, "JobResumed", "Job resumed", now).replace(status="False")
@@ -128,12 +128,12 @@ class _JobSync:
     def _is_to_end(self) -> bool:
         """Reports whether the status learns only now how the Job is to end."""
         known = self._first.conditions == self._job.status.conditions
-        return self._decision.finished is not None and not known
+        return self._state.finished is not None and not known
 
     def _next(self) -> float | None:
-        if self._decision.finished is not None:
+        if self._state.finished is not None:
             return None
-        waits = (self._pods.wait, deadline_in(self._decision))
+        waits = (self._pods.wait, deadline_in(self._state))
         return min((max(0.0, wait) for wait in waits if wait is not None), default=None)
 
     # --- the status once all of that is done
@@ -146,8 +146,8 @@ class _JobSync:
         }
         made = sum(isinstance(write, Create) for write, _ in outcome.done)
         deleted = {pod.uid for pod in self._pods.deleted}
-        staying = [pod for pod in self._decision.active if pod.uid not in deleted]
-        leaving = sum(is_terminating(pod) for pod in self._decision.pods) + len(deleted)
+        staying = [pod for pod in self._state.active if pod.uid not in deleted]
+        leaving = sum(is_terminating(pod) for pod in self._state.pods) + len(deleted)
         first = self._tracking.after(removed).replace(
             start_time=self._first.start_time, conditions=self._first.conditions
         )
@@ -165,11 +165,11 @@ class _JobSync:
         """
         uncounted = status.uncounted_terminated_pods
         open_ = uncounted is not None and (uncounted.succeeded or uncounted.failed)
-        if self._decision.finished is None or self._tracking.is_full or open_:
+        if self._state.finished is None or self._tracking.is_full or open_:
             return None
         if status.terminating or status.active:
             return None
-        return final_of(self._decision.finished, self._decision.now)
+        return final_of(self._state.finished, self._state.now)
 
     def _status_at_end(self, status: JobStatus, end: JobCondition) -> JobStatus:
         moment = end.last_transition_time
@@ -182,7 +182,7 @@ class _JobSync:
     # --- events and numbers
 
     def _counts(self, outcome: Outcome) -> Counts:
-        terminating = sum(is_terminating(pod) for pod in self._decision.pods)
+        terminating = sum(is_terminating(pod) for pod in self._state.pods)
         return sum_counts(count_sync(self._job, self._after(outcome), terminating, outcome))
 
     def _events(self, outcome: Outcome) -> list[Event]:
@@ -213,65 +213,65 @@ _TOO_MANY = "Too many succeeded pods running after completion count reached"
 # --- how many pods there shall be
 
 
-def _choose_pods(decision: JobState) -> _Pods:
+def _choose_pods(state: JobState) -> _Pods:
     """Returns deletions or creations, not both: where pods share an index, one is deleted
     first.
     """
-    wanted = 0 if decision.suspended else _count_wanted_pods(decision)
-    active = len(decision.active)
-    doomed = choose_pods_to_remove(decision.job, decision.active, max(0, active - wanted))
-    if not decision.suspended:
-        doomed = doomed[:BURST]
-    if doomed or decision.suspended:
-        return _Pods(deleted=doomed, is_forgotten=True)
-    missing = wanted - active - _still_ending(decision)
-    return _creations(decision, min(missing, BURST)) if missing > 0 else _Pods()
+    wanted = 0 if state.suspended else _count_wanted_pods(state)
+    active = len(state.active)
+    to_delete = choose_pods_to_remove(state.job, state.active, max(0, active - wanted))
+    if not state.suspended:
+        to_delete = to_delete[:BURST]
+    if to_delete or state.suspended:
+        return _Pods(deleted=to_delete, is_forgotten=True)
+    missing = wanted - active - _still_ending(state)
+    return _creations(state, min(missing, BURST)) if missing > 0 else _Pods()
 
 
-def _count_wanted_pods(decision: JobState) -> int:
-    spec = decision.job.spec
+def _count_wanted_pods(state: JobState) -> int:
+    spec = state.job.spec
     parallelism = 1 if spec.parallelism is None else spec.parallelism
     if spec.completions is None:
         # Any pod knows when the work is done: after the first success no pod is created.
-        return len(decision.active) if decision.succeeded > 0 else parallelism
-    return max(0, min(spec.completions - decision.succeeded, parallelism))
+        return len(state.active) if state.succeeded > 0 else parallelism
+    return max(0, min(spec.completions - state.succeeded, parallelism))
 
 
-def _still_ending(decision: JobState) -> int:
-    if not replaces_only_ended(decision.job):
+def _still_ending(state: JobState) -> int:
+    if not replaces_only_ended(state.job):
         return 0
-    return sum(is_terminating(pod) for pod in decision.pods)
+    return sum(is_terminating(pod) for pod in state.pods)
 
 
-def _creations(decision: JobState, missing: int) -> _Pods:
-    job = decision.job
+def _creations(state: JobState, missing: int) -> _Pods:
+    job = state.job
     if not has_limit_per_index(job):
-        wait = wait_for_any(job, decision.pods, decision.now)
+        wait = wait_for_any(job, state.pods, state.now)
         if wait > 0:
             return _Pods(wait=wait)
     if not is_indexed(job):
         # One object stands for all: the store names and copies it for each.
         return _Pods(created=[Create(plain_pod(job))] * missing)
-    return _create_indexed(decision, _list_pending_indexes(decision, missing))
+    return _create_indexed(state, _list_pending_indexes(state, missing))
 
 
-def _list_pending_indexes(decision: JobState, count: int) -> list[int]:
-    taken = decision.succeeded_indexes.with_indexes(indexes_of(decision.active))
-    if replaces_only_ended(decision.job):
-        taken = taken.with_indexes(indexes_of(pod for pod in decision.pods if is_terminating(pod)))
-    if decision.failed_indexes is not None:
-        taken = taken | decision.failed_indexes
-    missing = taken.missing(decision.completions)
+def _list_pending_indexes(state: JobState, count: int) -> list[int]:
+    taken = state.succeeded_indexes.with_indexes(indexes_of(state.active))
+    if replaces_only_ended(state.job):
+        taken = taken.with_indexes(indexes_of(pod for pod in state.pods if is_terminating(pod)))
+    if state.failed_indexes is not None:
+        taken = taken | state.failed_indexes
+    missing = taken.missing(state.completions)
     return [index for index, _ in zip(missing, range(count), strict=False)]
 
 
-def _create_indexed(decision: JobState, indexes: list[int]) -> _Pods:
-    job = decision.job
+def _create_indexed(state: JobState, indexes: list[int]) -> _Pods:
+    job = state.job
     creates: list[Create] = []
     waits: list[float] = []
     for index in indexes:
-        before = decision.last_failed.get(index)
-        wait = wait_for_index(before, decision.now)
+        before = state.last_failed.get(index)
+        wait = wait_for_index(before, state.now)
         if wait > 0:
             waits.append(wait)
             continue

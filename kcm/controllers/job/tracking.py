@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from kcm.api.batch_v1 import JobStatus, UncountedTerminatedPods
 from kcm.api.core_v1 import Pod
 from kcm.controllers.job.conditions import SUCCESS_CRITERIA_MET
-from kcm.controllers.job.decision import JobState
 from kcm.controllers.job.pods import (
     has_succeeded,
     index_of,
@@ -27,6 +26,7 @@ from kcm.controllers.job.pods import (
     valid_index,
 )
 from kcm.controllers.job.policies import judge_failure
+from kcm.controllers.job.state import JobState
 
 MOST_UNCOUNTED = 500  # pods in one status, so that their uids stay below some 20 KB
 
@@ -45,11 +45,11 @@ class Tracking:
         return settle_uncounted(self.status, self.tracked - set(removed))
 
 
-def track_ended_pods(decision: JobState, status: JobStatus) -> Tracking:
+def track_ended_pods(state: JobState, status: JobStatus) -> Tracking:
     """Decides which pods are counted now. `status` is the present one."""
-    tracked = frozenset(pod.uid for pod in decision.pods if is_tracked(pod))
+    tracked = frozenset(pod.uid for pod in state.pods if is_tracked(pod))
     result = Tracking(settle_uncounted(status, tracked), tracked=tracked)
-    _Counter(decision, result).run()
+    _Counter(state, result).run()
     return result
 
 
@@ -72,10 +72,10 @@ def settle_uncounted(status: JobStatus, tracked: frozenset[str]) -> JobStatus:
 class _Counter:
     """Goes through the pods once, sorted by index where they have any."""
 
-    def __init__(self, decision: JobState, tracked_pods: Tracking) -> None:
-        uncounted = tracked_pods.status.uncounted_terminated_pods or UncountedTerminatedPods()
-        self._decision = decision
-        self._tracking = tracked_pods
+    def __init__(self, state: JobState, tracking: Tracking) -> None:
+        uncounted = tracking.status.uncounted_terminated_pods or UncountedTerminatedPods()
+        self._state = state
+        self._tracking = tracking
         self._succeeded = list(uncounted.succeeded or ())
         self._failed = list(uncounted.failed or ())
         # Read, not counted, before: what the status said when the sync began.
@@ -83,29 +83,29 @@ class _Counter:
         self._new_indexes: set[int] = set()
 
     def run(self) -> None:
-        decision, tracked_pods = self._decision, self._tracking
+        state, tracking = self._state, self._tracking
         for pod in self._pods():
             if not is_tracked(pod) or not self._may_go(pod):
                 continue
-            tracked_pods.removals.append(pod)
+            tracking.removals.append(pod)
             self._count(pod)
             if self._size() >= MOST_UNCOUNTED:
-                tracked_pods.is_full = True
+                tracking.is_full = True
                 break
-        tracked_pods.status = tracked_pods.status.replace(
+        tracking.status = tracking.status.replace(
             uncounted_terminated_pods=UncountedTerminatedPods(
                 succeeded=self._succeeded or None, failed=self._failed or None
             )
         )
-        if is_indexed(decision.job):
-            tracked_pods.status = self._with_indexes(tracked_pods.status)
+        if is_indexed(state.job):
+            tracking.status = self._with_indexes(tracking.status)
 
     def _size(self) -> int:
         return len(self._new_indexes) + len(self._succeeded) + len(self._failed)
 
     def _pods(self) -> Sequence[Pod]:
-        pods = self._decision.pods
-        if not is_indexed(self._decision.job):
+        pods = self._state.pods
+        if not is_indexed(self._state.job):
             return pods
         return sorted(pods, key=lambda pod: -1 if (index := index_of(pod)) is None else index)
 
@@ -114,23 +114,23 @@ class _Counter:
 
         The last failed pod of an index stays until its successor knows how many failed before it.
         """
-        decision = self._decision
-        if decision.job.deleting or decision.finished is not None or has_succeeded(pod):
+        state = self._state
+        if state.job.deleting or state.finished is not None or has_succeeded(pod):
             return True
-        if not is_failed(pod, decision.job):
+        if not is_failed(pod, state.job):
             return False
         index = index_of(pod)
-        kept = decision.last_failed.get(index) if index is not None else None
+        kept = state.last_failed.get(index) if index is not None else None
         return kept is None or kept.uid != pod.uid
 
     def _count(self, pod: Pod) -> None:
-        job = self._decision.job
+        job = self._state.job
         if has_succeeded(pod) and pod.uid not in self._failed:
             index = valid_index(pod, job)
             if not is_indexed(job):
                 if pod.uid not in self._known:
                     self._succeeded.append(pod.uid)
-            elif index is not None and index not in self._decision.counted_indexes:
+            elif index is not None and index not in self._state.counted_indexes:
                 self._new_indexes.add(index)  # the index is enough to count it once
         elif self._counts_as_failed(pod) and pod.uid not in self._known:
             self._failed.append(pod.uid)
@@ -139,7 +139,7 @@ class _Counter:
         """Reports whether the pod failed, or the Job fails and ends it, unless a policy
         ignores it.
         """
-        job, finished = self._decision.job, self._decision.finished
+        job, finished = self._state.job, self._state.finished
         ended = finished is not None and finished.type != SUCCESS_CRITERIA_MET
         if not is_failed(pod, job) and not ended:
             return False
@@ -148,8 +148,8 @@ class _Counter:
         return judge_failure(job, pod).counts
 
     def _with_indexes(self, status: JobStatus) -> JobStatus:
-        succeeded = self._decision.succeeded_indexes.with_indexes(sorted(self._new_indexes))
-        failed = self._decision.failed_indexes
+        succeeded = self._state.succeeded_indexes.with_indexes(sorted(self._new_indexes))
+        failed = self._state.failed_indexes
         return status.replace(
             succeeded=len(succeeded) or None,
             completed_indexes=str(succeeded) or None,

@@ -1,7 +1,7 @@
-"""NodeLifecycle: what happens when a node goes silent, and when it returns.
+"""NodeLifecycle: what happens when a node becomes unreachable, and when it returns.
 
 Three things run. The tick `monitorNodeStatus` looks at every node's heartbeats and leases, marks
-silent nodes, and keeps the states and queues of the zones (`monitor`). The tick
+unreachable nodes, and keeps the states and queues of the zones (`monitor`). The tick
 `doNoExecuteTaintingPass`, or `doEvictionPass` without the taint manager, works through the queues
 (`eviction`). The key of each node keeps its NoSchedule taints, at once.
 
@@ -107,7 +107,7 @@ class NodeLifecycleOptions(Options):
 
 
 class NodeLifecycleController(Controller):
-    """Marks silent nodes, taints them zone by zone, and undoes it when they return."""
+    """Marks unreachable nodes, taints them zone by zone, and undoes it when they return."""
 
     name = "node-lifecycle-controller"
     short_name = "nodelifecycle"

@@ -23,7 +23,7 @@ from kcm.reconcile.plan import Batch, Delete, Event, Outcome, Patch, Plan, Write
 from kcm.store.writes.guards import TokenAvailable
 
 EVICTIONS = Counter(
-    "node_collector_evictions", "Number of nodes that were given up, by zone", ("zone",)
+    "node_collector_evictions", "Number of node evictions that happened, by zone", ("zone",)
 )
 
 

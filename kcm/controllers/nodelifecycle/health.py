@@ -1,8 +1,8 @@
 """Decides whether a node is alive, by what was observed of it and never by its own clock.
 
 Source: tryUpdateNodeHealth in pkg/controller/nodelifecycle/node_lifecycle_controller.go, Kubernetes
-1.33. Departure: any change of the lease's renewTime is a sign of life. Upstream wants it to grow,
-so that a lease from the future silences a node until that future has come.
+1.33. Departure: any change of the lease's renewTime counts as a heartbeat. Upstream wants it to
+grow, so that a lease from the future silences a node until that future has come.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _seconds(time: datetime | None) -> float:
 
 
 def mark_unknown(heartbeat: float, now: datetime, obj: KubeObject) -> KubeObject:
-    """Returns the node with everything that its silent kubelet would report set to Unknown.
+    """Returns the node with everything that its kubelet no longer reports set to Unknown.
 
     It is returned as it is when it has reported since, which shows in another heartbeat than the
     one that was judged.

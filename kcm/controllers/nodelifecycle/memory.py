@@ -1,4 +1,4 @@
-"""What the passes remember in Redis: the last sign of life of each node, and the zones' queues.
+"""What the passes remember in Redis: the health of each node, and the zones' queues.
 
 Times are those of the clock that all hosts share. Upstream keeps this in its process and starts
 anew with it. Here it outlives everything, so a time when nobody looked must not count against the
@@ -65,7 +65,7 @@ class LifecycleMemory:
         """Begins a pass at `moment`, and returns by how much the observed times move.
 
         After more than two periods without a pass, in a new epoch, or when the clock was set back,
-        all observed times move, so that every node is as old as it was at the last look.
+        all observed times move, so that every node is as old as it was in the last pass.
         """
         gap = moment - self.last if self.last is not None else 0.0
         usual = 0 <= gap <= GAP_PERIODS * period and self.epoch in ("", epoch)
@@ -79,7 +79,7 @@ class LifecycleMemory:
         return gap
 
     def restart_clocks(self, moment: float) -> None:
-        """Treats every node as if it had given a sign of life now."""
+        """Treats every node as if a heartbeat of it had been seen now."""
         for name, health in self.nodes.items():
             self.nodes[name] = health._replace(probe=moment, transition=moment)
 

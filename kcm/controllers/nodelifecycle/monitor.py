@@ -1,4 +1,4 @@
-"""One pass over all nodes: which are new, gone or silent, and how the zones are.
+"""One pass over all nodes: which are new, gone or unreachable, and the states of the zones.
 
 Source: monitorNodeHealth, processTaintBaseEviction, handleDisruption in
 pkg/controller/nodelifecycle/node_lifecycle_controller.go, Kubernetes 1.33;
@@ -74,7 +74,7 @@ class Monitor:
         leases = self._view.lister(Lease)
         self._forget_deleted({node.name: node.uid for node in nodes})
         for node in nodes:
-            self._look(node, leases.find(f"{NODE_LEASES}/{node.name}"))
+            self._observe(node, leases.find(f"{NODE_LEASES}/{node.name}"))
         self._judge_zones()
         return self._result.plan.then(*self._result.nodes).then(*self._result.pods)
 
@@ -86,32 +86,32 @@ class Monitor:
             message = f"Node {name} event: Removing Node {name} from Controller"
             self._result.plan.record(gone, "RemovingNode", message)
 
-    def _look(self, node: Node, lease: Lease | None) -> None:
+    def _observe(self, node: Node, lease: Lease | None) -> None:
         saved = self._memory.nodes.get(node.name)
         health = observe(node, lease, saved, self._view.moment)
         if saved is None:
-            self._welcome(node)
+            self._register(node)
         reported = health.ready
-        if reported != "Unknown" and self._is_silent(health):
-            health = self._silence(node, health)
+        if reported != "Unknown" and self._is_unreachable(health):
+            health = self._mark_unknown(node, health)
         if health.ready != "True" or node.spec.taints:
-            self._tend(node, health, reported)
+            self._update_taints(node, health, reported)
         if health.ready != "True" and saved is not None and saved.ready == "True":
             self._mark_pods(node, health)
         self._memory.nodes[node.name] = health
         self._result.count(zone_key(node), node, health.ready == "True")
 
-    def _welcome(self, node: Node) -> None:
+    def _register(self, node: Node) -> None:
         message = f"Node {node.name} event: Registered Node {node.name} in Controller"
         self._result.plan.record(node, "RegisteredNode", message)
         if taints.remove_no_execute(node) is not node:
             self._result.nodes.append(Patch(node, taints.remove_no_execute))
 
-    def _is_silent(self, health: NodeHealth) -> bool:
+    def _is_unreachable(self, health: NodeHealth) -> bool:
         grace = self._grace.running if health.ready else self._grace.startup
         return self._view.moment > health.probe + grace
 
-    def _silence(self, node: Node, health: NodeHealth) -> NodeHealth:
+    def _mark_unknown(self, node: Node, health: NodeHealth) -> NodeHealth:
         change = partial(mark_unknown, health.heartbeat, self._view.now)
         self._result.nodes.append(Patch(node, change, status=True))
         stamp = self._view.now.replace(microsecond=0).timestamp()
@@ -125,7 +125,7 @@ class Monitor:
 
     # --- taints and queues
 
-    def _tend(self, node: Node, health: NodeHealth, reported: str) -> None:
+    def _update_taints(self, node: Node, health: NodeHealth, reported: str) -> None:
         if health.ready == "True":
             if taints.remove_no_execute(node) is not node:
                 self._result.nodes.append(Patch(node, taints.remove_no_execute))
@@ -158,7 +158,7 @@ class Monitor:
         return list(self._pods.by_index(BY_NODE, node.name))
 
     def _mark_pods(self, node: Node, health: NodeHealth) -> None:
-        """Marks the pods of a silent node. A kubelet that reports does so for its pods itself."""
+        """Marks the pods of an unreachable node. A kubelet that reports marks its pods itself."""
         if health.ready != "Unknown":
             return
         plan, now = self._result.plan, self._view.now
@@ -175,14 +175,14 @@ class Monitor:
         states = {key: zone.state for key, zone in before.items()}
         disruption = judge_zones(states, self._result.counts, self._rates)
         if disruption.down:
-            self._stop_everything()
+            self._remove_all_taints()
         if disruption.left:
             self._memory.restart_clocks(self._view.moment)
         self._memory.zones = dict(disruption.zones)
         self._set_rates(before)
         self._fill_queues(before)
 
-    def _stop_everything(self) -> None:
+    def _remove_all_taints(self) -> None:
         """Removes all taints: when no node is ready, the fault is probably here, not theirs.
 
         Each pass does it anew, since a taint may have been paid for and not be seen yet.

@@ -1,4 +1,4 @@
-"""Zones: which zone a node belongs to, how bad it is there, and how fast nodes may be given up.
+"""Zones: which zone a node belongs to, the states of zones, and how fast nodes may be evicted.
 
 Source: ComputeZoneState, handleDisruption, ReducedQPSFunc in
 pkg/controller/nodelifecycle/node_lifecycle_controller.go and GetZoneKey in
@@ -65,7 +65,7 @@ class EvictionRates:
 
 @dataclass(frozen=True)
 class Disruption:
-    """What a look at all zones comes to."""
+    """The states and rates of all zones after a pass."""
 
     zones: Mapping[str, Zone]
     down: bool  # whether all zones are down: evictions stop, and taints are removed

@@ -122,9 +122,9 @@ def _manage_replicas(rs: ReplicaOwner, pods: Sequence[Pod], view: View, plan: Pl
     elif missing < 0:
         related = _list_related_pods(rs, view)
         count = min(-missing, BURST_REPLICAS)
-        doomed = first_to_delete(pods, count, related, view.now)
-        plan.then(*(Delete(pod) for pod in doomed))
-        plan.counts = age_ratios(pods, doomed, view.now)
+        to_delete = first_to_delete(pods, count, related, view.now)
+        plan.then(*(Delete(pod) for pod in to_delete))
+        plan.counts = age_ratios(pods, to_delete, view.now)
     plan.events_after = partial(pod_write_events, rs)
 
 

@@ -32,12 +32,12 @@ AGE_RATIO = Histogram(
 )
 
 
-def age_ratios(pods: Iterable[Pod], doomed: Iterable[Pod], now: datetime) -> dict[str, int]:
+def age_ratios(pods: Iterable[Pod], to_delete: Iterable[Pod], now: datetime) -> dict[str, int]:
     """Counts how much older the deleted pods are than the youngest of all."""
     youngest = min((_age(pod, now) for pod in pods if is_ready(pod)), default=0.0)
     if youngest <= 0:
         return {}
-    ages = (_age(pod, now) for pod in doomed if is_ready(pod))
+    ages = (_age(pod, now) for pod in to_delete if is_ready(pod))
     return sum_counts(AGE_RATIO.observe(age / youngest) for age in ages)
 
 

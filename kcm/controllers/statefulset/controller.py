@@ -112,7 +112,7 @@ class StatefulSetController(Controller):
             plan.then(*rollout.new_claims, slow_start=True)
             plan.then(*rollout.creates, slow_start=True)
             plan.then(*rollout.patches).then(*rollout.deletes)
-            plan.then(*map(Delete, revisions.doomed(stateful_set, pods)))
+            plan.then(*map(Delete, revisions.find_surplus(stateful_set, pods)))
         status = with_stalled(
             count_replicas(stateful_set, pods, revisions, view.now), rollout.stalled
         )

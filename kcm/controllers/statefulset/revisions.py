@@ -69,7 +69,9 @@ class Revisions:
         )
         return new_pod(stateful_set, template, ordinal, revision.name)
 
-    def doomed(self, stateful_set: StatefulSet, pods: Sequence[Pod]) -> list[ControllerRevision]:
+    def find_surplus(
+        self, stateful_set: StatefulSet, pods: Sequence[Pod]
+    ) -> list[ControllerRevision]:
         """Returns the revisions beyond the history's limit."""
         limit = stateful_set.spec.revision_history_limit
         if limit is None or limit < 0:

@@ -1,6 +1,6 @@
-"""What a sync finds out about a Job before it does anything.
+"""The state of a Job, which a sync finds out before it does anything.
 
-It finds how many pods have ended, which indexes, and whether and how the Job is to end.
+That is how many pods have ended, which indexes, and whether and how the Job is to end.
 
 Source: syncJob in pkg/controller/job/job_controller.go, pkg/controller/job/indexed_job_utils.go,
 Kubernetes 1.33.
@@ -73,36 +73,36 @@ def observe_job(job: Job, pods: Sequence[Pod], now: datetime) -> JobState:
     resumes = condition_of(job, SUSPENDED) is not None
     if (started is None or resumes) and not job.spec.suspend:
         started = now.replace(microsecond=0)
-    decision = JobState(job, pods, now, started, [pod for pod in pods if is_active(pod)])
-    _count(decision)
+    state = JobState(job, pods, now, started, [pod for pod in pods if is_active(pod)])
+    _count(state)
     if is_indexed(job):
-        _index(decision)
-    decision.finished = _known_end(decision) or _failure(decision) or _success_by_policy(decision)
-    if decision.failed_indexes is not None:
-        decision.last_failed = _last_failed(decision)
-    return decision
+        _index(state)
+    state.finished = _known_end(state) or _failure(state) or _success_by_policy(state)
+    if state.failed_indexes is not None:
+        state.last_failed = _last_failed(state)
+    return state
 
 
-def _count(decision: JobState) -> None:
-    status = decision.job.status
+def _count(state: JobState) -> None:
+    status = state.job.status
     uncounted = status.uncounted_terminated_pods
     succeeded = set(uncounted.succeeded or ()) if uncounted else set()
     failed = set(uncounted.failed or ()) if uncounted else set()
-    new = _uncounted_pods(decision, succeeded, has_succeeded)
-    new_failed = _uncounted_pods(decision, failed, lambda pod: is_failed(pod, decision.job))
-    counted = sum(judge_failure(decision.job, pod).counts for pod in new_failed)
-    decision.succeeded = (status.succeeded or 0) + len(new) + len(succeeded)
-    decision.failed = (status.failed or 0) + counted + len(failed)
+    new = _uncounted_pods(state, succeeded, has_succeeded)
+    new_failed = _uncounted_pods(state, failed, lambda pod: is_failed(pod, state.job))
+    counted = sum(judge_failure(state.job, pod).counts for pod in new_failed)
+    state.succeeded = (status.succeeded or 0) + len(new) + len(succeeded)
+    state.failed = (status.failed or 0) + counted + len(failed)
 
 
-def _uncounted_pods(decision: JobState, but: set[str], holds: Callable[[Pod], bool]) -> list[Pod]:
+def _uncounted_pods(state: JobState, but: set[str], holds: Callable[[Pod], bool]) -> list[Pod]:
     """Returns the pods that are in no count yet, with an index of the Job where it has any."""
     return [
         pod
-        for pod in decision.pods
+        for pod in state.pods
         if is_tracked(pod)
         and pod.uid not in but
-        and (not is_indexed(decision.job) or valid_index(pod, decision.job) is not None)
+        and (not is_indexed(state.job) or valid_index(pod, state.job) is not None)
         and holds(pod)
     ]
 
@@ -110,16 +110,16 @@ def _uncounted_pods(decision: JobState, but: set[str], holds: Callable[[Pod], bo
 # --- indexes
 
 
-def _index(decision: JobState) -> None:
-    job, status = decision.job, decision.job.status
-    decision.counted_indexes = Indexes.parse(status.completed_indexes, decision.completions)
-    ended = _uncounted_pods(decision, set(), has_succeeded)
-    decision.succeeded_indexes = decision.counted_indexes.with_indexes(indexes_of(ended))
-    decision.succeeded = len(decision.succeeded_indexes)
+def _index(state: JobState) -> None:
+    job, status = state.job, state.job.status
+    state.counted_indexes = Indexes.parse(status.completed_indexes, state.completions)
+    ended = _uncounted_pods(state, set(), has_succeeded)
+    state.succeeded_indexes = state.counted_indexes.with_indexes(indexes_of(ended))
+    state.succeeded = len(state.succeeded_indexes)
     if has_limit_per_index(job):
-        known = Indexes.parse(status.failed_indexes, decision.completions)
-        lost = _uncounted_pods(decision, set(), lambda pod: _fails_its_index(job, pod))
-        decision.failed_indexes = known.with_indexes(indexes_of(lost))
+        known = Indexes.parse(status.failed_indexes, state.completions)
+        lost = _uncounted_pods(state, set(), lambda pod: _fails_its_index(job, pod))
+        state.failed_indexes = known.with_indexes(indexes_of(lost))
 
 
 def _fails_its_index(job: Job, pod: Pod) -> bool:
@@ -131,15 +131,15 @@ def _fails_its_index(job: Job, pod: Pod) -> bool:
     return pod_verdict.counts and index_failures(pod) >= (job.spec.backoff_limit_per_index or 0)
 
 
-def _last_failed(decision: JobState) -> dict[int, Pod]:
+def _last_failed(state: JobState) -> dict[int, Pod]:
     """Returns the pod that failed last for each index that needs another pod; it bears the
     count.
     """
-    settled = decision.succeeded_indexes | (decision.failed_indexes or _NO_INDEXES)
-    active = indexes_of(decision.active)
+    settled = state.succeeded_indexes | (state.failed_indexes or _NO_INDEXES)
+    active = indexes_of(state.active)
     last: dict[int, Pod] = {}
-    for pod in _uncounted_pods(decision, set(), lambda pod: is_failed(pod, decision.job)):
-        index = valid_index(pod, decision.job)
+    for pod in _uncounted_pods(state, set(), lambda pod: is_failed(pod, state.job)):
+        index = valid_index(pod, state.job)
         if index is None or index in settled or index in active:
             continue
         before = last.get(index)
@@ -157,47 +157,47 @@ def _is_later(pod: Pod, other: Pod) -> bool:
 # --- whether it ends
 
 
-def _known_end(decision: JobState) -> JobCondition | None:
+def _known_end(state: JobState) -> JobCondition | None:
     """Returns the end that an earlier sync decided. It stands."""
-    job = decision.job
+    job = state.job
     return condition_of(job, SUCCESS_CRITERIA_MET) or condition_of(job, FAILURE_TARGET)
 
 
-def _failure(decision: JobState) -> JobCondition | None:
+def _failure(state: JobState) -> JobCondition | None:
     reasons = (_check_policy, _check_limit, _check_deadline, _check_indexes)
     for look in reasons:
-        reason, message = look(decision)
+        reason, message = look(state)
         if reason:
-            return new_condition(FAILURE_TARGET, reason, message, decision.now)
+            return new_condition(FAILURE_TARGET, reason, message, state.now)
     return None
 
 
 _NO_REASON = ("", "")
 
 
-def _check_policy(decision: JobState) -> tuple[str, str]:
-    if decision.job.spec.pod_failure_policy is None:
+def _check_policy(state: JobState) -> tuple[str, str]:
+    if state.job.spec.pod_failure_policy is None:
         return _NO_REASON
-    for pod in decision.pods:
-        if is_failed(pod, decision.job) and (message := judge_failure(decision.job, pod).message):
+    for pod in state.pods:
+        if is_failed(pod, state.job) and (message := judge_failure(state.job, pod).message):
             return "PodFailurePolicy", message
     return _NO_REASON
 
 
-def _check_limit(decision: JobState) -> tuple[str, str]:
-    limit = decision.job.spec.backoff_limit
+def _check_limit(state: JobState) -> tuple[str, str]:
+    limit = state.job.spec.backoff_limit
     if limit is None:
         return _NO_REASON
-    if decision.failed > limit or _restarts_exceed(decision, limit):
+    if state.failed > limit or _restarts_exceed(state, limit):
         return "BackoffLimitExceeded", "Job has reached the specified backoff limit"
     return _NO_REASON
 
 
-def _restarts_exceed(decision: JobState, limit: int) -> bool:
+def _restarts_exceed(state: JobState, limit: int) -> bool:
     """Reports whether restarts of containers exceed the limit, where they are the failures."""
-    if decision.job.spec.template.spec.restart_policy != "OnFailure":
+    if state.job.spec.template.spec.restart_policy != "OnFailure":
         return False
-    running = (pod.status for pod in decision.pods if pod.status.phase in ("Running", "Pending"))
+    running = (pod.status for pod in state.pods if pod.status.phase in ("Running", "Pending"))
     restarts: int = sum(
         container.restart_count
         for status in running
@@ -209,49 +209,49 @@ def _restarts_exceed(decision: JobState, limit: int) -> bool:
     return restarts > 0 if limit == 0 else restarts >= limit
 
 
-def deadline_in(decision: JobState) -> float | None:
+def deadline_in(state: JobState) -> float | None:
     """Returns the seconds until the Job has been active for too long, None without such a
     limit.
     """
-    limit = decision.job.spec.active_deadline_seconds
-    if limit is None or decision.started is None or decision.suspended:
+    limit = state.job.spec.active_deadline_seconds
+    if limit is None or state.started is None or state.suspended:
         return None
-    return limit - (decision.now - decision.started).total_seconds()
+    return limit - (state.now - state.started).total_seconds()
 
 
-def _check_deadline(decision: JobState) -> tuple[str, str]:
-    left = deadline_in(decision)
+def _check_deadline(state: JobState) -> tuple[str, str]:
+    left = deadline_in(state)
     if left is None or left > 0:
         return _NO_REASON
     return "DeadlineExceeded", "Job was active longer than specified deadline"
 
 
-def _check_indexes(decision: JobState) -> tuple[str, str]:
-    if decision.failed_indexes is None:
+def _check_indexes(state: JobState) -> tuple[str, str]:
+    if state.failed_indexes is None:
         return _NO_REASON
-    failed, most = len(decision.failed_indexes), decision.job.spec.max_failed_indexes
+    failed, most = len(state.failed_indexes), state.job.spec.max_failed_indexes
     if most is not None and failed > most:
         message = "Job has exceeded the specified maximal number of failed indexes"
         return "MaxFailedIndexesExceeded", message
-    if failed and failed + len(decision.succeeded_indexes) >= decision.completions:
+    if failed and failed + len(state.succeeded_indexes) >= state.completions:
         return "FailedIndexes", "Job has failed indexes"
     return _NO_REASON
 
 
-def _success_by_policy(decision: JobState) -> JobCondition | None:
-    if not is_indexed(decision.job):
+def _success_by_policy(state: JobState) -> JobCondition | None:
+    if not is_indexed(state.job):
         return None
-    message = success_message(decision.job, decision.succeeded_indexes)
+    message = success_message(state.job, state.succeeded_indexes)
     if not message:
         return None
-    return new_condition(SUCCESS_CRITERIA_MET, "SuccessPolicy", message, decision.now)
+    return new_condition(SUCCESS_CRITERIA_MET, "SuccessPolicy", message, state.now)
 
 
-def success_by_count(decision: JobState, active: int) -> JobCondition | None:
+def success_by_count(state: JobState, active: int) -> JobCondition | None:
     """Returns the condition that enough pods have succeeded and none are left that still may."""
-    wanted = decision.job.spec.completions
-    enough = decision.succeeded > 0 if wanted is None else decision.succeeded >= wanted
+    wanted = state.job.spec.completions
+    enough = state.succeeded > 0 if wanted is None else state.succeeded >= wanted
     if not enough or active:
         return None
     message = "Reached expected number of succeeded pods"
-    return new_condition(SUCCESS_CRITERIA_MET, "CompletionsReached", message, decision.now)
+    return new_condition(SUCCESS_CRITERIA_MET, "CompletionsReached", message, state.now)
