@@ -6,7 +6,7 @@ staging/src/k8s.io/component-helpers/apimachinery/lease, Kubernetes 1.33.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from datetime import datetime
 
 from kcm.api.coordination_v1 import Lease, LeaseSpec
@@ -25,6 +25,21 @@ _EVENTS = {
     ("DiskPressure", "False"): "NodeHasNoDiskPressure",
     ("PIDPressure", "True"): "NodeHasInsufficientPID",
     ("PIDPressure", "False"): "NodeHasSufficientPID",
+}
+
+_PRESSURE_REASONS = {  # while the pressure holds, and while it does not
+    "MemoryPressure": (
+        ("KubeletHasInsufficientMemory", "kubelet has insufficient memory available"),
+        ("KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    ),
+    "DiskPressure": (
+        ("KubeletHasDiskPressure", "kubelet has disk pressure"),
+        ("KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    ),
+    "PIDPressure": (
+        ("KubeletHasInsufficientPID", "kubelet has insufficient PID available"),
+        ("KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+    ),
 }
 
 
@@ -47,6 +62,24 @@ def condition(
         reason=why[0],
         message=why[1],
     )
+
+
+def ready_status(node: Node) -> str:
+    """Returns the status of the node's Ready condition, "Unknown" for a node without one."""
+    conditions = node.status.conditions or ()
+    return next((c.status for c in conditions if c.type == "Ready"), "Unknown")
+
+
+def pressure_conditions(
+    pressures: Container[str], before: NodeStatus, now: datetime
+) -> list[NodeCondition]:
+    """Returns the conditions of the three pressures, of which those in `pressures` hold."""
+    conditions = []
+    for kind, (while_pressed, while_relaxed) in _PRESSURE_REASONS.items():
+        holds = kind in pressures
+        reason = while_pressed if holds else while_relaxed
+        conditions.append(condition(kind, holds, reason, before, now))
+    return conditions
 
 
 def resources_of(

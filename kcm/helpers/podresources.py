@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from kcm.api.core_v1 import Container, Node, Pod
 from kcm.apimachinery.quantity import ResourceList
+from kcm.helpers.pods import is_sidecar
 
 Amounts = Mapping[str, int]
 
@@ -38,7 +39,7 @@ def requests_of(pod: Pod) -> Counter[str]:
     sidecars: Counter[str] = Counter()
     for container in pod.spec.init_containers or ():
         asked = _sum([container.resources.requests])
-        if container.restart_policy == "Always":
+        if is_sidecar(container):
             sidecars.update(asked)
             total.update(asked)
             peak |= sidecars

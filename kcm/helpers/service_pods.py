@@ -13,7 +13,7 @@ from datetime import datetime
 from kcm.api.core_v1 import ObjectReference, Pod, Service, ServicePort
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apimachinery.times import format_time
-from kcm.helpers.pods import is_ready, is_terminal, ready_since
+from kcm.helpers.pods import is_ready, is_sidecar, is_terminal, ready_since
 from kcm.reconcile.contract import Change, View
 
 TRIGGER_TIME = "endpoints.kubernetes.io/last-change-trigger-time"
@@ -63,7 +63,7 @@ def port_of(pod: Pod, port: ServicePort) -> int | None:
     target = port.target_port
     if not isinstance(target, str):
         return target or port.port
-    sidecars = [c for c in pod.spec.init_containers or () if c.restart_policy == "Always"]
+    sidecars = [c for c in pod.spec.init_containers or () if is_sidecar(c)]
     for container in (*(pod.spec.containers or ()), *sidecars):
         for container_port in container.ports or ():
             if container_port.name == target and (container_port.protocol or "TCP") == (

@@ -28,7 +28,7 @@ class SandboxState(StrEnum):
     NOT_READY = "NOTREADY"
 
 
-class ContainerState(StrEnum):
+class RuntimeContainerState(StrEnum):
     """The phase of a container's one life; it never goes back."""
 
     CREATED = "CREATED"
@@ -154,7 +154,7 @@ class ContainerConfig:
 
 
 @dataclass(frozen=True)
-class Container:
+class RuntimeContainer:
     """A container as the list shows it."""
 
     id: str
@@ -162,14 +162,14 @@ class Container:
     name: str
     attempt: int
     image: str
-    state: ContainerState
+    state: RuntimeContainerState
     created_at: datetime
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class ContainerStatus:
+class RuntimeContainerStatus:
     """Everything about one container.
 
     An exit code of 128+n is the end by signal n. `reason` is "Completed", "Error" or "OOMKilled"
@@ -180,7 +180,7 @@ class ContainerStatus:
     id: str
     sandbox_id: str
     config: ContainerConfig
-    state: ContainerState
+    state: RuntimeContainerState
     created_at: datetime
     started_at: datetime | None = None
     finished_at: datetime | None = None
@@ -300,9 +300,9 @@ class Runtime(Protocol):
         """Removes the container and its logs; kills it if it still runs."""
         ...
 
-    def list_containers(self) -> list[Container]: ...
+    def list_containers(self) -> list[RuntimeContainer]: ...
 
-    def container_status(self, container_id: str) -> ContainerStatus:
+    def container_status(self, container_id: str) -> RuntimeContainerStatus:
         """Returns the container's status. Raises ContainerNotFound."""
         ...
 

@@ -26,14 +26,14 @@ class AddressRange:
         while self._next < self._end:
             offset, self._next = self._next, self._next + 1
             if offset not in self._used:
-                return self._is_taken(offset)
+                return self._use(offset)
         while self._free:
             offset = self._free.popleft()
             if offset not in self._used:
-                return self._is_taken(offset)
+                return self._use(offset)
         return None
 
-    def _is_taken(self, offset: int) -> str:
+    def _use(self, offset: int) -> str:
         self._used.add(offset)
         return str(self.network[offset])
 

@@ -20,7 +20,7 @@ from kcm.api.core_v1 import (
 )
 from kcm.api.simulated_nodes import SIMULATOR_LABEL
 from kcm.apimachinery.meta_v1 import ObjectMeta
-from kcm.helpers.node_reports import condition, resources_of
+from kcm.helpers.node_reports import condition, pressure_conditions, resources_of
 from kcm.kubelet.node.machine import KUBELET_VERSION
 from kcm.kubelet.runtime.simulated.containers import NAME
 from kcm.simulated.scripts import NodeScript
@@ -28,24 +28,11 @@ from kcm.simulation.options import SimulatorOptions
 
 _ATTACH = "volumes.kubernetes.io/controller-managed-attach-detach"
 
-# State of a script -> condition, and what is reported with and without it.
-_PRESSURES = (
-    (
-        "memory-pressure", "MemoryPressure",
-        ("KubeletHasInsufficientMemory", "kubelet has insufficient memory available"),
-        ("KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
-    ),
-    (
-        "disk-pressure", "DiskPressure",
-        ("KubeletHasDiskPressure", "kubelet has disk pressure"),
-        ("KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-    ),
-    (
-        "pid-pressure", "PIDPressure",
-        ("KubeletHasInsufficientPID", "kubelet has insufficient PID available"),
-        ("KubeletHasSufficientPID", "kubelet has sufficient PID available"),
-    ),
-)  # fmt: skip
+_PRESSURES = {  # state of a script -> condition
+    "memory-pressure": "MemoryPressure",
+    "disk-pressure": "DiskPressure",
+    "pid-pressure": "PIDPressure",
+}
 _READY = ("KubeletReady", "kubelet is posting ready status")
 _NOT_READY = ("KubeletNotReady", "container runtime is down")
 
@@ -89,7 +76,8 @@ def status_of(
 ) -> NodeStatus:
     """Returns what the node reports at `now`, by its own clock."""
     before = node.status
-    own = [_pressure(row, script, before, now) for row in _PRESSURES]
+    pressures = {kind for state, kind in _PRESSURES.items() if state in script.states}
+    own = pressure_conditions(pressures, before, now)
     own.append(_ready("not-ready" not in script.states, before, now))
     types = {c.type for c in own}
     others = [c for c in node.status.conditions or () if c.type not in types]
@@ -105,17 +93,6 @@ def status_of(
         daemon_endpoints=NodeDaemonEndpoints(kubelet_endpoint=DaemonEndpoint(port=10250)),
         node_info=node.status.node_info or _info(node.name),
     )
-
-
-def _pressure(
-    row: tuple[str, str, tuple[str, str], tuple[str, str]],
-    script: NodeScript,
-    before: NodeStatus,
-    now: datetime,
-) -> NodeCondition:
-    state, kind, under, without = row
-    present = state in script.states
-    return condition(kind, present, under if present else without, before, now)
 
 
 def _ready(ready: bool, before: NodeStatus, now: datetime) -> NodeCondition:

@@ -10,7 +10,8 @@ from kcm.clock import Clock
 from kcm.kubelet.cri import Runtime
 from kcm.kubelet.kuberuntime.images import ImageService
 from kcm.kubelet.options import SIMULATED, KubeletOptions
-from kcm.kubelet.prober.probes import ProbeRunner
+from kcm.kubelet.prober.outcomes import ProbeRunner
+from kcm.kubelet.prober.probes import Prober
 from kcm.kubelet.runtime.process.options import ProcessOptions
 from kcm.kubelet.runtime.process.runtime import ProcessRuntime
 
@@ -42,9 +43,9 @@ def new_runtime_services(
     """
     if options.container_runtime != SIMULATED:
         process_runtime = new_process_runtime(options)
-        return RuntimeServices(process_runtime, ProbeRunner(process_runtime))
+        return RuntimeServices(process_runtime, Prober(process_runtime))
     # Kubelets with processes need none of this.
-    from kcm.kubelet.runtime.simulated.prober import SimulatedProbeRunner  # noqa: PLC0415
+    from kcm.kubelet.runtime.simulated.prober import SimulatedProber  # noqa: PLC0415
     from kcm.kubelet.runtime.simulated.runtime import SimulatedRuntime  # noqa: PLC0415
     from kcm.simulated import stages  # noqa: PLC0415
 
@@ -52,7 +53,7 @@ def new_runtime_services(
     runtime = SimulatedRuntime(
         get_pod, clock, stages=script, host_ip=options.node_ip, get_pod_cidrs=get_pod_cidrs
     )
-    runner = SimulatedProbeRunner(runtime.attempt, clock)
+    runner = SimulatedProber(runtime.attempt, clock)
     return RuntimeServices(runtime, runner, runtime, runtime.close)
 
 

@@ -18,14 +18,14 @@ import structlog
 from kcm import errors
 from kcm.api.core_v1 import NodeCondition, NodeStatus, Pod, Taint
 from kcm.clock import Clock
-from kcm.helpers.node_reports import condition
+from kcm.helpers.node_reports import pressure_conditions
 from kcm.helpers.podresources import BEST_EFFORT, qos_class
 from kcm.helpers.tolerations import is_tolerated
 from kcm.kubelet.admission import Rejection
 from kcm.kubelet.eviction.ranking import (
     StatsByUid,
     build_eviction_message,
-    describe_storage_excess,
+    find_storage_excess,
     rank_pods,
     sort_by_urgency,
 )
@@ -49,20 +49,6 @@ MONITORING_INTERVAL = 10.0  # seconds
 POD_CLEANUP_TIMEOUT = 30.0  # seconds to wait for an evicted pod's end
 REASON = "Evicted"
 _IMMEDIATE_GRACE = 1  # seconds, where a hard threshold is met
-_CONDITION_REASONS = {  # while it holds, and while it does not
-    "MemoryPressure": (
-        ("KubeletHasInsufficientMemory", "kubelet has insufficient memory available"),
-        ("KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
-    ),
-    "DiskPressure": (
-        ("KubeletHasDiskPressure", "kubelet has disk pressure"),
-        ("KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-    ),
-    "PIDPressure": (
-        ("KubeletHasInsufficientPID", "kubelet has insufficient PID available"),
-        ("KubeletHasSufficientPID", "kubelet has sufficient PID available"),
-    ),
-}
 _MEMORY_TAINT = Taint(key="node.kubernetes.io/memory-pressure", effect="NoSchedule")
 
 
@@ -141,10 +127,9 @@ class EvictionManager:
         """Evicts a pod that uses more local storage than its limits allow."""
         for pod in pods:
             pod_stats = stats.get(pod.uid or "")
-            excess = describe_storage_excess(pod, pod_stats) if pod_stats is not None else ""
-            if excess and self._evict(pod, excess, _IMMEDIATE_GRACE):
-                of_pod = "total limit" in excess
-                self._count_eviction("ephemeralpodfs.limit" if of_pod else "emptydirfs.limit")
+            excess = find_storage_excess(pod, pod_stats) if pod_stats is not None else None
+            if excess is not None and self._evict(pod, excess.message, _IMMEDIATE_GRACE):
+                self._count_eviction(excess.signal)
                 return True
         return False
 
@@ -201,9 +186,4 @@ class EvictionManager:
 
     def build_conditions(self, previous: NodeStatus, now: datetime) -> list[NodeCondition]:
         """Returns the node's pressure conditions; `previous` is the status last reported."""
-        conditions = []
-        for kind, (while_pressed, while_relaxed) in _CONDITION_REASONS.items():
-            holds = kind in self.pressures
-            reason = while_pressed if holds else while_relaxed
-            conditions.append(condition(kind, holds, reason, previous, now))
-        return conditions
+        return pressure_conditions(self.pressures, previous, now)

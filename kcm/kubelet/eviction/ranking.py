@@ -8,6 +8,7 @@ their own folders is not measured; volumes and logs are.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from kcm.api.core_v1 import Pod
 from kcm.apimachinery.quantity import Quantity
@@ -113,18 +114,27 @@ def _describe_excesses(
             )
 
 
-def describe_storage_excess(pod: Pod, stats: PodStats) -> str:
-    """Returns how the pod exceeds its limits of local storage; "" if it does not."""
+@dataclass(frozen=True)
+class StorageExcess:
+    """Why a pod is evicted that exceeds a limit of local storage; `signal` is for the metrics."""
+
+    signal: str
+    message: str
+
+
+def find_storage_excess(pod: Pod, stats: PodStats) -> StorageExcess | None:
+    """Returns how the pod exceeds its limits of local storage; None if it does not."""
     for volume in pod.spec.volumes or ():
         limit = volume.empty_dir and volume.empty_dir.size_limit
         used = stats.disk.volumes.get(volume.name)
         if limit and limit.sign() > 0 and used is not None and used > limit.value():
-            return f'Usage of EmptyDir volume "{volume.name}" exceeds the limit "{limit}". '
+            message = f'Usage of EmptyDir volume "{volume.name}" exceeds the limit "{limit}". '
+            return StorageExcess("emptydirfs.limit", message)
     limits = [(c.resources.limits or {}).get("ephemeral-storage") for c in pod.spec.containers]
     if limits and all(limits):
         total = sum((limit for limit in limits if limit is not None), Quantity())
         if _disk_usage(stats) > total.value():
-            return (
-                f"Pod ephemeral local storage usage exceeds the total limit of containers {total}. "
-            )
-    return ""
+            usage = "Pod ephemeral local storage usage"
+            message = f"{usage} exceeds the total limit of containers {total}. "
+            return StorageExcess("ephemeralpodfs.limit", message)
+    return None

@@ -51,7 +51,7 @@ def make_folder(root: Path, path: str, mode: int | None = None) -> None:
     """
     with _parent(*_real(root, path), mode, makes=True) as (folder, name):
         if name and not _exists(folder, name):
-            os.close(_made(folder, name, mode))
+            os.close(_make(folder, name, mode))
 
 
 def make_file(root: Path, path: str, mode: int) -> None:
@@ -110,7 +110,7 @@ def _real(root: Path, path: str) -> tuple[str, list[str]]:
 
 def _step(folder: int, name: str, mode: int | None, *, makes: bool) -> int:
     if makes and not _exists(folder, name):
-        return _made(folder, name, mode)
+        return _make(folder, name, mode)
     return os.open(name, _STEP, dir_fd=folder)
 
 
@@ -125,7 +125,7 @@ def _exists(folder: int, name: str) -> bool:
     return True
 
 
-def _made(folder: int, name: str, mode: int | None) -> int:
+def _make(folder: int, name: str, mode: int | None) -> int:
     os.mkdir(name, 0o700, dir_fd=folder)
     made = os.open(name, _STEP, dir_fd=folder)
     try:

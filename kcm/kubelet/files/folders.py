@@ -24,9 +24,9 @@ def remove_tree(folder: Path) -> None:
     elif folder.exists():
         # Root is kept out by no mode, and must not change one by its path: others may have
         # put a link there. Anybody else's links lead to nothing but files of his own.
-        once_more = _gone_is_fine if os.geteuid() == 0 else _once_more
+        handle_failure = _raise_unless_gone if os.geteuid() == 0 else _retry_opened
         try:
-            shutil.rmtree(folder, onerror=once_more)
+            shutil.rmtree(folder, onerror=handle_failure)
         except RecursionError:
             _remove_deep(folder)
         except OSError as error:
@@ -44,12 +44,12 @@ def _remove_deep(folder: Path) -> None:
         raise OSError(f"rm: {ran.stderr.strip()[:500]}")
 
 
-def _gone_is_fine(function: Callable[..., object], path: str, error: Any) -> None:
+def _raise_unless_gone(function: Callable[..., object], path: str, error: Any) -> None:
     if not isinstance(error[1], FileNotFoundError):
         raise error[1]
 
 
-def _once_more(function: Callable[..., object], path: str, _: object) -> None:
+def _retry_opened(function: Callable[..., object], path: str, _: object) -> None:
     """Tries again, after giving the owner all rights to the folder and its parent."""
     with suppress(FileNotFoundError):
         for folder in (os.path.dirname(path), path):
@@ -65,7 +65,7 @@ def _once_more(function: Callable[..., object], path: str, _: object) -> None:
 def _remove_opened(folder: str) -> None:
     def handle_failure(function: Callable[..., object], path: str, error: Any) -> None:
         if path != folder:
-            _once_more(function, path, error)
+            _retry_opened(function, path, error)
         elif not isinstance(error[1], FileNotFoundError):
             raise error[1]  # opening it has not helped
 

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 
 from kcm.api.core_v1 import Container, Pod
 from kcm.helpers.pods import is_sidecar
-from kcm.kubelet.cri import ContainerState, SandboxState
+from kcm.kubelet.cri import RuntimeContainerState, SandboxState
 from kcm.kubelet.kuberuntime.labels import hash_of
 from kcm.kubelet.kuberuntime.view import ContainerView, PodView
 
-_RUNNING, _EXITED = ContainerState.RUNNING, ContainerState.EXITED
-_NOT_RUNNING_ANY_MORE = (_EXITED, ContainerState.UNKNOWN)
+_RUNNING, _EXITED = RuntimeContainerState.RUNNING, RuntimeContainerState.EXITED
+_NOT_RUNNING_ANY_MORE = (_EXITED, RuntimeContainerState.UNKNOWN)
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ def _decide_main(
     if newest is None or newest.state is not _RUNNING:
         if should_restart(container, pod, view):
             actions.to_start.append(index)
-            if newest is not None and newest.state is ContainerState.UNKNOWN:
+            if newest is not None and newest.state is RuntimeContainerState.UNKNOWN:
                 text = f"Container {container.name} is in unknown state"
                 actions.to_kill.append(ContainerKill(container, newest.id, text, "Unknown"))
         return False
@@ -263,7 +263,7 @@ class _InitContainers:
         return True
 
     def _restart(self, index: int, newest: ContainerView) -> None:
-        if newest.state is ContainerState.UNKNOWN:
+        if newest.state is RuntimeContainerState.UNKNOWN:
             self._kill_and_restart(index, newest, "is in unknown state", "Unknown")
         else:
             self._actions.init_to_start.append(index)

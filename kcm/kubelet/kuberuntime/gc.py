@@ -42,7 +42,7 @@ def find_deletable_containers(
 
     With `remove_all` these are all of them, else all but the newest of the container's name.
     """
-    dead = [c for c in view.containers if c.state is cri.ContainerState.EXITED]
+    dead = [c for c in view.containers if c.state is cri.RuntimeContainerState.EXITED]
     if remove_all:
         return dead
     names = {container.name for container in dead if container.id == exited_id}
@@ -51,23 +51,25 @@ def find_deletable_containers(
 
 
 def find_evictable_containers(
-    containers: Iterable[cri.Container], pods: PodStateProvider
-) -> list[cri.Container]:
+    containers: Iterable[cri.RuntimeContainer], pods: PodStateProvider
+) -> list[cri.RuntimeContainer]:
     """Returns the dead containers to remove, among all containers of the node."""
-    groups: dict[tuple[str, str], list[cri.Container]] = defaultdict(list)
+    groups: dict[tuple[str, str], list[cri.RuntimeContainer]] = defaultdict(list)
     for container in containers:
-        if container.state is not cri.ContainerState.RUNNING:
+        if container.state is not cri.RuntimeContainerState.RUNNING:
             uid = container.labels.get(labels.POD_UID, "")
             groups[uid, container.name].append(container)
-    evictable: list[cri.Container] = []
+    evictable: list[cri.RuntimeContainer] = []
     for (uid, _), dead in groups.items():
         dead.sort(key=lambda container: container.created_at, reverse=True)
         evictable += dead if pods.should_content_be_removed(uid) else dead[KEPT_PER_NAME:]
-    return [c for c in evictable if c.state is not cri.ContainerState.CREATED]
+    return [c for c in evictable if c.state is not cri.RuntimeContainerState.CREATED]
 
 
 def find_evictable_sandboxes(
-    sandboxes: Sequence[cri.Sandbox], containers: Iterable[cri.Container], pods: PodStateProvider
+    sandboxes: Sequence[cri.Sandbox],
+    containers: Iterable[cri.RuntimeContainer],
+    pods: PodStateProvider,
 ) -> list[cri.Sandbox]:
     """Returns the sandboxes to remove: those that are not ready and have no containers.
 

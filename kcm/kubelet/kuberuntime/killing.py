@@ -31,7 +31,7 @@ log = structlog.get_logger("kcm.kubelet")
 class ContainerTermination:
     """A container to end. Without its pod, the container's annotations tell how."""
 
-    container: cri.Container
+    container: cri.RuntimeContainer
     pod: Pod | None = None
     address: str = ""
     message: str = ""

@@ -40,7 +40,7 @@ from kcm.kubelet.volumes.volumes import PodVolumes, Volumes
 
 log = structlog.get_logger("kcm.kubelet")
 
-_RUNNING = cri.ContainerState.RUNNING
+_RUNNING = cri.RuntimeContainerState.RUNNING
 
 
 class RuntimeManager:
@@ -76,7 +76,7 @@ class RuntimeManager:
 
     def pods(self) -> dict[str, RuntimePod]:
         """Returns all pods of which the runtime has anything, by uid."""
-        containers: dict[str, list[cri.Container]] = {}
+        containers: dict[str, list[cri.RuntimeContainer]] = {}
         for container in self.runtime.list_containers():
             containers.setdefault(container.labels.get(labels.POD_UID, ""), []).append(container)
         sandboxes: dict[str, list[cri.Sandbox]] = {}
@@ -214,7 +214,8 @@ class RuntimeManager:
             (
                 candidate
                 for candidate in view.containers
-                if candidate.name == container.name and candidate.state is cri.ContainerState.EXITED
+                if candidate.name == container.name
+                and candidate.state is cri.RuntimeContainerState.EXITED
             ),
             None,
         )
@@ -262,7 +263,7 @@ class RuntimeManager:
 
 
 def _runtime_pod(
-    uid: str, containers: list[cri.Container], sandboxes: list[cri.Sandbox]
+    uid: str, containers: list[cri.RuntimeContainer], sandboxes: list[cri.Sandbox]
 ) -> RuntimePod:
     if sandboxes:
         config = sandboxes[0].config
@@ -273,7 +274,7 @@ def _runtime_pod(
     )
 
 
-def _container_view(status: cri.ContainerStatus) -> ContainerView:
+def _container_view(status: cri.RuntimeContainerStatus) -> ContainerView:
     annotations = status.config.annotations
     return ContainerView(
         id=status.id,

@@ -155,7 +155,7 @@ class ContainerStarter:
         self, setup: PodSetup, config: cri.ContainerConfig, container_id: str
     ) -> ContainerTermination:
         status = self._runtime.container_status(container_id)
-        listed = cri.Container(
+        listed = cri.RuntimeContainer(
             id=container_id,
             sandbox_id=setup.sandbox_id,
             name=config.name,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from kcm.kubelet.cri import Container, ContainerState, Sandbox, SandboxState
+from kcm.kubelet.cri import RuntimeContainer, RuntimeContainerState, Sandbox, SandboxState
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class RuntimePod:
     uid: str
     name: str
     namespace: str
-    containers: Sequence[Container] = ()
+    containers: Sequence[RuntimeContainer] = ()
     sandboxes: Sequence[Sandbox] = ()
 
 
@@ -29,7 +29,7 @@ class ContainerView:
 
     id: str
     name: str
-    state: ContainerState
+    state: RuntimeContainerState
     created_at: datetime
     started_at: datetime | None = None
     finished_at: datetime | None = None
@@ -60,7 +60,9 @@ class PodView:
     def list_running(self) -> list[ContainerView]:
         """Returns the containers that run."""
         return [
-            container for container in self.containers if container.state is ContainerState.RUNNING
+            container
+            for container in self.containers
+            if container.state is RuntimeContainerState.RUNNING
         ]
 
     @property

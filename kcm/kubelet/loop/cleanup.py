@@ -14,7 +14,7 @@ import structlog
 from kcm import errors
 from kcm.api.core_v1 import Pod
 from kcm.clock import Clock
-from kcm.kubelet.cri import ContainerState, SandboxState
+from kcm.kubelet.cri import RuntimeContainerState, SandboxState
 from kcm.kubelet.kuberuntime.manager import RuntimeManager
 from kcm.kubelet.kuberuntime.results import ReasonCache
 from kcm.kubelet.kuberuntime.view import RuntimePod
@@ -167,6 +167,6 @@ class Cleanup:
 
 
 def _is_running(pod: RuntimePod) -> bool:
-    return any(container.state is ContainerState.RUNNING for container in pod.containers) or any(
-        sandbox.state is SandboxState.READY for sandbox in pod.sandboxes
-    )
+    return any(
+        container.state is RuntimeContainerState.RUNNING for container in pod.containers
+    ) or any(sandbox.state is SandboxState.READY for sandbox in pod.sandboxes)

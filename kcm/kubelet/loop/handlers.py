@@ -7,7 +7,7 @@ sends a kill to the worker, which is what 1.12's podKiller was for.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import structlog
@@ -91,7 +91,6 @@ class PodHandlers:
         if pods and self._lookups is not None:
             self._lookups.invalidate()
         for pod in sorted(pods, key=lambda pod: pod.metadata.creation_timestamp or _OLDEST):
-            others = [other for other in self._pods.pods() if other.uid != pod.uid]
             # Before all else: the pod manager says what is desired; what is not in it is deleted.
             self._pods.add(pod)
             if is_mirror_pod(pod):
@@ -99,7 +98,7 @@ class PodHandlers:
                 continue
             if not self._states.is_termination_requested(pod.uid or ""):
                 over = self._active_pods.is_terminal(pod)
-                rejection = None if over else self._check_admission(pod, others)
+                rejection = None if over else self._check_admission(pod)
                 if rejection is not None:
                     self._reject(pod, rejection)
                     continue
@@ -210,7 +209,8 @@ class PodHandlers:
 
     # --- admission
 
-    def _check_admission(self, pod: Pod, others: Iterable[Pod]) -> Rejection | None:
+    def _check_admission(self, pod: Pod) -> Rejection | None:
+        others = (other for other in self._pods.pods() if other.uid != pod.uid)
         active = self._active_pods.filter(others)
         for admit in self._admit_handlers:
             if (rejection := admit(pod, active)) is not None:

@@ -18,7 +18,7 @@ import structlog
 from kcm import errors
 from kcm.clock import Clock
 from kcm.kubelet.channels import Channel
-from kcm.kubelet.cri import ContainerState
+from kcm.kubelet.cri import RuntimeContainerState
 from kcm.kubelet.kuberuntime.manager import RuntimeManager
 from kcm.kubelet.kuberuntime.view import PodView, RuntimePod
 from kcm.kubelet.metrics import KubeletMetrics
@@ -68,7 +68,9 @@ def _container_state(pod: RuntimePod | None, container_id: str) -> str:
         for sandbox in pod.sandboxes:
             if sandbox.id == container_id:
                 ready = sandbox.state.value == "READY"
-                return (ContainerState.RUNNING if ready else ContainerState.EXITED).value
+                return (
+                    RuntimeContainerState.RUNNING if ready else RuntimeContainerState.EXITED
+                ).value
     return _NON_EXISTENT
 
 

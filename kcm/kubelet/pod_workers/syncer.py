@@ -193,11 +193,9 @@ class Syncer:
 
     def sync_terminated_pod(self, context: SyncContext, pod: Pod, view: PodView) -> None:
         """Removes the pod's volumes and reports that the pod is over. Raises PodSyncFailed."""
-        uid = pod.uid or ""
-        view = self._runtime_manager.look_at(uid)
         self._statuses.set(pod, self._generate_status(pod, view, over=True))
         try:
-            self._volumes.tear_down(uid)
+            self._volumes.tear_down(pod.uid or "")
         except OSError as error:
             raise PodSyncFailed(f"volumes were not removed: {error}") from error
         self._statuses.terminate(pod)

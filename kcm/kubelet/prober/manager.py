@@ -24,9 +24,9 @@ import structlog
 from kcm.api.core_v1 import Pod, PodStatus
 from kcm.api.core_v1.container_statuses import ContainerStatus
 from kcm.clock import Clock
+from kcm.helpers.pods import is_sidecar
 from kcm.kubelet.prober.metrics import ProbeMetrics
-from kcm.kubelet.prober.outcomes import ProbeError, ProbeOutcome, ProbeResult
-from kcm.kubelet.prober.probes import ProbeRunner
+from kcm.kubelet.prober.outcomes import ProbeError, ProbeOutcome, ProbeResult, ProbeRunner
 from kcm.kubelet.prober.results import ProbeResults, ProbeVerdict
 from kcm.kubelet.prober.state import (
     DEFAULT_PERIOD,
@@ -116,7 +116,7 @@ class ProbeManager:
 
     def add_pod(self, pod: Pod) -> None:
         """Begins to probe the pod's containers; does nothing for those that are probed already."""
-        sidecars = [c for c in pod.spec.init_containers or () if c.restart_policy == "Always"]
+        sidecars = [c for c in pod.spec.init_containers or () if is_sidecar(c)]
         with self._lock:
             for container in (*pod.spec.containers, *sidecars):
                 for kind in ProbeKind:
@@ -199,7 +199,7 @@ class ProbeManager:
     def _set_init(self, pod: Pod, status: ContainerStatus) -> ContainerStatus:
         """Sets a sidecar's fields as a main container's; others are ready once they succeeded."""
         inits = pod.spec.init_containers or ()
-        if any(c.name == status.name and c.restart_policy == "Always" for c in inits):
+        if any(c.name == status.name and is_sidecar(c) for c in inits):
             return self._set_main(pod, status)
         ended = status.state.terminated if status.state else None
         return status.replace(started=False, ready=ended is not None and ended.exit_code == 0)

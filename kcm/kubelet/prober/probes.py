@@ -27,7 +27,7 @@ _MAX_REDIRECTS = 10
 _DEFAULT_HEADERS = {"user-agent": USER_AGENT, "accept": "*/*", "host": ""}
 
 
-class ProbeRunner:
+class Prober:
     """Makes single probes. Thread-safe."""
 
     def __init__(self, runtime: Runtime) -> None:

@@ -12,6 +12,7 @@ from enum import StrEnum
 from kcm.api.core_v1 import Container, Pod, PodStatus, Probe
 from kcm.api.core_v1.container_statuses import ContainerStatus
 from kcm.kubelet.prober.results import ProbeVerdict
+from kcm.kubelet.status.phase import TERMINAL
 from kcm.kubelet.types import strip_runtime_name
 
 DEFAULT_PERIOD = 10  # seconds
@@ -89,7 +90,7 @@ def plan_probe(
     """Decides by the pod's status whether to probe now."""
     if status is None:
         return ProbeStep(state)
-    if status.phase in ("Failed", "Succeeded"):
+    if status.phase in TERMINAL:
         return ProbeStep(state, go_on=False)
     container = container_status(status, probed.container.name)
     if container is None or not container.container_id:

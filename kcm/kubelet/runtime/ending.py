@@ -12,7 +12,7 @@ from pathlib import Path
 import structlog
 
 from kcm.errors import ContainerRuntimeError
-from kcm.kubelet.cri import ContainerState, Runtime, SandboxState
+from kcm.kubelet.cri import Runtime, RuntimeContainerState, SandboxState
 from kcm.kubelet.runtime.process.options import ProcessOptions
 from kcm.kubelet.runtime.process.runtime import ProcessRuntime
 
@@ -29,7 +29,7 @@ def end_containers(runtime: Runtime, grace: float = GRACE) -> int:
     `grace` is in seconds. The containers' records are kept, so that the next kubelet starts them
     anew as their restart policies say.
     """
-    running = [c.id for c in runtime.list_containers() if c.state is ContainerState.RUNNING]
+    running = [c.id for c in runtime.list_containers() if c.state is RuntimeContainerState.RUNNING]
     ready = [s.id for s in runtime.list_pod_sandboxes() if s.state is SandboxState.READY]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         list(pool.map(_log_failure(lambda each: runtime.stop_container(each, grace)), running))

@@ -51,7 +51,7 @@ class ServerSources:
     """Where the server's answers come from. All but `check_health` may block."""
 
     pods: NodePods
-    check_health: Callable[[], str]  # returns "" or what is problem
+    check_health: Callable[[], str]  # returns what is wrong, "" if nothing is
     metrics: Callable[[], bytes] = bytes
     resource_metrics: Callable[[], bytes] = bytes
     stats_summary: Callable[[], dict[str, Any]] = dict

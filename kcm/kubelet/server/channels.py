@@ -22,13 +22,13 @@ from typing import Any
 from kcm import errors
 from kcm.kubelet.cri import Stream
 from kcm.kubelet.server.messages import MessageConnection
+from kcm.kubelet.server.queries import is_true
 
 SUBPROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 STDIN, STDOUT, STDERR, ERROR, RESIZE, CLOSE = 0, 1, 2, 3, 4, 255
 _CHUNK = 32 * 1024  # bytes of a message
 _LATE = 1.0  # seconds for what a command's children still write after its end
 _LOOK = 0.2  # seconds that a client's leave may go unnoticed
-_TRUE = ("1", "true", "True", "TRUE", "t", "T")
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class StreamOptions:
         """Parses a request's parameters; with a terminal there is no stderr. Raises BadRequest."""
 
         def is_asked(*names: str) -> bool:
-            return any(query.get(name) in _TRUE for name in names)
+            return any(is_true(query, name) for name in names)
 
         tty = is_asked("tty")
         options = cls(

@@ -17,12 +17,12 @@ from pathlib import Path
 
 from kcm import errors
 from kcm.apimachinery.times import parse_time
+from kcm.kubelet.server.queries import is_true
 
 _CHUNK = 256 * 1024  # bytes read at once
 _BLOCK = 64 * 1024  # bytes read at once backwards
 _LONGEST = 128 * 1024  # bytes of a line; those of a supervisor are 16 KiB, and their head
 _CHUNKS = 16  # that one call of `read` looks through
-_TRUE = ("1", "true", "True", "TRUE", "t", "T")
 _WORDS = 4  # time, stream, tag, text
 
 
@@ -46,9 +46,9 @@ class LogOptions:
             if seconds:
                 since = now - timedelta(seconds=int(seconds))
             return cls(
-                follow=query.get("follow") in _TRUE,
-                previous=query.get("previous") in _TRUE,
-                timestamps=query.get("timestamps") in _TRUE,
+                follow=is_true(query, "follow"),
+                previous=is_true(query, "previous"),
+                timestamps=is_true(query, "timestamps"),
                 tail_lines=_number(query.get("tailLines")),
                 since=since,
                 limit_bytes=_number(query.get("limitBytes")),

@@ -1,8 +1,11 @@
-"""What sessions need of a connection."""
+"""What sessions need: the client's connection, and connections to a pod's ports."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
+
+Connect = Callable[[int], int]  # a port -> a connected socket's descriptor; blocks
 
 
 class MessageConnection(Protocol):

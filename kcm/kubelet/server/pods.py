@@ -11,10 +11,8 @@ from dataclasses import dataclass
 
 from kcm import errors
 from kcm.api.core_v1 import ContainerStatus, Pod, PodStatus
-from kcm.kubelet.cri import ContainerState, Runtime, SandboxState
+from kcm.kubelet.cri import Runtime, RuntimeContainerState, SandboxState
 from kcm.kubelet.kuberuntime.labels import POD_UID
-
-_UID_LABEL = POD_UID
 
 
 @dataclass(frozen=True)
@@ -45,9 +43,9 @@ class NodePods:
         containers = [
             candidate
             for candidate in self.runtime.list_containers()
-            if candidate.labels.get(_UID_LABEL) == pod.uid
+            if candidate.labels.get(POD_UID) == pod.uid
             and candidate.name == container
-            and candidate.state is ContainerState.RUNNING
+            and candidate.state is RuntimeContainerState.RUNNING
         ]
         if not containers:
             raise errors.NotFound(
@@ -85,7 +83,7 @@ class NodePods:
             state = self.runtime.container_status(container_id).state
         except errors.ContainerNotFound:
             return False
-        return state is ContainerState.RUNNING
+        return state is RuntimeContainerState.RUNNING
 
 
 def choose_logged(pod: str, status: ContainerStatus, *, previous: bool) -> str:

@@ -13,18 +13,16 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 
 from kcm import errors
-from kcm.kubelet.server.messages import MessageConnection
+from kcm.kubelet.server.messages import Connect, MessageConnection
 
 SUBPROTOCOL = "v4.channel.k8s.io"
 _MOST_PORTS = 100  # the number of a channel is one byte
 _CHUNK = 32 * 1024  # bytes
-
-Connect = Callable[[int], int]  # a port -> a connected socket's descriptor; blocks
 
 
 def parse_ports(values: Sequence[str]) -> list[int]:

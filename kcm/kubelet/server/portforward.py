@@ -14,14 +14,13 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from kcm import errors
 from kcm.kubelet.server import spdy
-from kcm.kubelet.server.messages import MessageConnection
+from kcm.kubelet.server.messages import Connect, MessageConnection
 
 SUBPROTOCOLS = ("SPDY/3.1+portforward.k8s.io",)
 _CHUNK = 32 * 1024  # bytes
@@ -29,8 +28,6 @@ _MOST_STREAMS = 1024
 _MOST_EARLY = 1024 * 1024  # bytes of a session that wait for their connection
 _FRAMES = 256  # that are handled at a time
 _PAIRING = 30.0  # seconds for the second stream of a pair
-
-Connect = Callable[[int], int]  # a port -> a connected socket's descriptor; blocks
 
 
 @dataclass

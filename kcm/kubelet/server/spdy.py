@@ -66,7 +66,7 @@ class StreamOpened:
 
 @dataclass(frozen=True)
 class Data:
-    """RawConnection of a stream; `ended` is set with the last of them."""
+    """Bytes of a stream; `ended` is set with the last of them."""
 
     stream: int
     data: bytes

@@ -40,12 +40,6 @@ def is_asked(scope: Scope) -> bool:
     return header(scope, b"upgrade").lower() == PROTOCOL.lower()
 
 
-def list_offered(scope: Scope) -> list[str]:
-    """Returns the versions of the protocol inside that the client offers, the best first."""
-    lines = [value.decode("latin-1") for name, value in scope["headers"] if name == VERSIONS]
-    return [part.strip() for line in lines for part in line.split(",") if part.strip()]
-
-
 def build_acceptance(version: str) -> bytes:
     """Returns the head of the answer that accepts."""
     return (

@@ -61,7 +61,7 @@ def _accept_websocket(scope: Scope, known: Sequence[str]) -> Taken:
 
 
 def _accept_spdy(scope: Scope, known: Sequence[str]) -> Taken:
-    chosen = _choose(spdychannels.list_offered(scope), known)
+    chosen = _choose(websocket.list_offered(scope, spdychannels.VERSIONS), known)
     return _accept(scope, spdychannels.build_acceptance(chosen))
 
 

@@ -19,6 +19,7 @@ from wsproto.utilities import RemoteProtocolError
 
 from kcm.http.upgrades import Taken
 
+PROTOCOLS = b"sec-websocket-protocol"
 _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _MOST = 4 * 1024 * 1024  # bytes of a message
 _MOST_FRAGMENTS = 4096  # of a message
@@ -31,9 +32,9 @@ def header(scope: Scope, name: bytes) -> str:
     return next((value.decode("latin-1") for key, value in scope["headers"] if key == name), "")
 
 
-def list_offered(scope: Scope) -> list[str]:
-    """Returns the subprotocols that the client offers, the best first."""
-    lines = [v.decode("latin-1") for k, v in scope["headers"] if k == b"sec-websocket-protocol"]
+def list_offered(scope: Scope, name: bytes = PROTOCOLS) -> list[str]:
+    """Returns the subprotocols that the client offers in a header, the best first."""
+    lines = [value.decode("latin-1") for key, value in scope["headers"] if key == name]
     return [part.strip() for line in lines for part in line.split(",") if part.strip()]
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from kcm import errors
 from kcm.api.core_v1 import Pod
 from kcm.clock import Clock
-from kcm.kubelet.cri import Container, ContainerState, ContainerStats, Runtime
+from kcm.kubelet.cri import ContainerStats, Runtime, RuntimeContainer, RuntimeContainerState
 from kcm.kubelet.kuberuntime import labels
 from kcm.kubelet.stats.machine import MachineUsage, measure_machine, measure_tree
 
@@ -126,10 +126,10 @@ class StatsProvider:
             now = self._clock.monotonic()
             if self._last is None or now - self._last[0] > max_age:
                 before = self._last
-                self._last = (now, self._look(now, before))
+                self._last = (now, self._measure(now, before))
             return self._last[1]
 
-    def _look(self, now: float, before: tuple[float, StatsSummary] | None) -> StatsSummary:
+    def _measure(self, now: float, before: tuple[float, StatsSummary] | None) -> StatsSummary:
         machine = measure_machine(self._root_dir, self._clock.now())
         window = now - before[0] if before else 0.0
         old = before[1] if before else None
@@ -140,7 +140,7 @@ class StatsProvider:
         }
         running: dict[str, list[ContainerUsage]] = {}
         for container in self._runtime.list_containers():
-            if container.state is ContainerState.RUNNING:
+            if container.state is RuntimeContainerState.RUNNING:
                 used = self._container(container, known.get(container.id))
                 if used is not None:
                     running.setdefault(container.labels.get(labels.POD_UID, ""), []).append(used)
@@ -149,7 +149,9 @@ class StatsProvider:
         cores = _cores(machine.cpu, old.machine.cpu, window) if old else None
         return StatsSummary(machine, cores, pods, window)
 
-    def _container(self, container: Container, old: ContainerUsage | None) -> ContainerUsage | None:
+    def _container(
+        self, container: RuntimeContainer, old: ContainerUsage | None
+    ) -> ContainerUsage | None:
         try:
             stats = self._runtime.container_stats(container.id)
             status = self._runtime.container_status(container.id)

@@ -23,6 +23,7 @@ from kcm.helpers.pods import is_sidecar
 from kcm.kubelet import cri
 from kcm.kubelet.kuberuntime.actions import should_restart
 from kcm.kubelet.kuberuntime.view import ContainerView, PodView
+from kcm.kubelet.status.phase import TERMINAL
 
 WaitingReason = Callable[[str], tuple[str, str] | None]
 """Returns the reason and message why the container with a name waits, or None."""
@@ -66,7 +67,7 @@ class ContainerStatusConverter:
         if not ours:
             return self._status_without_container(container, old, init=init)
         status = self._convert_existing(container, ours[0], old)
-        if len(ours) > 1 and ours[1].state is cri.ContainerState.EXITED:
+        if len(ours) > 1 and ours[1].state is cri.RuntimeContainerState.EXITED:
             status = status.replace(last_state=self._convert_state(ours[1]))
         return self._override_with_waiting(container, status, ours[0], init=init)
 
@@ -101,7 +102,7 @@ class ContainerStatusConverter:
         state = old.state
         if state is not None and state.terminated is not None:
             done = init and not is_sidecar(container) and state.terminated.exit_code == 0
-            if done or self.pod.status.phase in ("Succeeded", "Failed"):
+            if done or self.pod.status.phase in TERMINAL:
                 return old
             return status.replace(last_state=state)
         if state is not None and state.running is not None:
@@ -119,7 +120,7 @@ class ContainerStatusConverter:
     def _convert_existing(
         self, container: Container, container_view: ContainerView, old: ContainerStatus | None
     ) -> ContainerStatus:
-        runs = container_view.state is cri.ContainerState.RUNNING
+        runs = container_view.state is cri.RuntimeContainerState.RUNNING
         image = container_view.image or container.image or ""
         own = container.resources
         return ContainerStatus(
@@ -140,11 +141,11 @@ class ContainerStatusConverter:
 
     def _convert_state(self, container_view: ContainerView) -> ContainerState:
         match container_view.state:
-            case cri.ContainerState.RUNNING:
+            case cri.RuntimeContainerState.RUNNING:
                 return ContainerState(
                     running=ContainerStateRunning(started_at=container_view.started_at)
                 )
-            case cri.ContainerState.EXITED:
+            case cri.RuntimeContainerState.EXITED:
                 return ContainerState(terminated=self._build_terminated_state(container_view))
         return ContainerState(waiting=ContainerStateWaiting(reason="ContainerCreating"))
 
@@ -180,7 +181,9 @@ class ContainerStatusConverter:
 
 
 def _has_succeeded(container_view: ContainerView) -> bool:
-    return container_view.state is cri.ContainerState.EXITED and container_view.exit_code == 0
+    return (
+        container_view.state is cri.RuntimeContainerState.EXITED and container_view.exit_code == 0
+    )
 
 
 def _image_id(image: str) -> str:

@@ -8,8 +8,8 @@ from typing import Any
 
 from kcm.kubelet.cri import (
     ContainerConfig,
-    ContainerState,
-    ContainerStatus,
+    RuntimeContainerState,
+    RuntimeContainerStatus,
     SandboxConfig,
 )
 from kcm.kubelet.runtime.process import processes, records
@@ -58,12 +58,12 @@ class RealRuntime:
     def shell(self, script: str, **overrides: Any) -> str:
         return self.start("sh", "-c", script, **overrides)
 
-    def status(self, container: str) -> ContainerStatus:
+    def status(self, container: str) -> RuntimeContainerStatus:
         return self.runtime.container_status(container)
 
-    def wait_for_end(self, container: str) -> ContainerStatus:
+    def wait_for_end(self, container: str) -> RuntimeContainerStatus:
         """The status once it has ended by itself."""
-        until(lambda: self.status(container).state is ContainerState.EXITED)
+        until(lambda: self.status(container).state is RuntimeContainerState.EXITED)
         return self.status(container)
 
     def folder(self, container: str) -> Path:

@@ -17,10 +17,10 @@ from kcm.errors import (
     SandboxNotFound,
 )
 from kcm.kubelet.cri import (
-    ContainerState,
     Mount,
     PortMapping,
     Resources,
+    RuntimeContainerState,
     SandboxState,
 )
 from kcm.kubelet.runtime.process import processes
@@ -67,7 +67,7 @@ def test_the_end_of_the_main_process_is_that_of_the_container(
 
 def test_a_created_container_waits_to_be_started(real: RealRuntime) -> None:
     container = real.create("true")
-    assert real.status(container).state is ContainerState.CREATED
+    assert real.status(container).state is RuntimeContainerState.CREATED
     real.runtime.start_container(container)
     assert real.wait_for_end(container).exit_code == 0
     with pytest.raises(ContainerRuntimeError, match="was started before"):
@@ -284,7 +284,7 @@ class TestLimits:
         bomb = "b() { b | b & b; }; b"
         container = real.start("bash", "-c", bomb, resources=Resources(pids=40))
         real.runtime.stop_container(container, 0)
-        assert real.wait_for_end(container).state is ContainerState.EXITED
+        assert real.wait_for_end(container).state is RuntimeContainerState.EXITED
         assert not processes.with_variable("KCM_CONTAINER_ID", container)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kcm.kubelet.cri import ContainerState, SandboxState
+from kcm.kubelet.cri import RuntimeContainerState, SandboxState
 from kcm.kubelet.runtime.ending import end_containers, end_node
 from tests.integration.kubelet.node import RealNode, is_ready, shell, status
 from tests.integration.kubelet.runtimes import RealRuntime, is_alive
@@ -41,7 +41,7 @@ def test_a_node_without_a_kubelet_is_ended_from_its_files(
     root.mkdir()
     (root / "runtime").symlink_to(real.options.root)
     assert end_node(root) == 1
-    assert real.status(container).state is ContainerState.EXITED
+    assert real.status(container).state is RuntimeContainerState.EXITED
 
 
 def test_pods_run_anew_with_the_next_kubelet_but_those_that_never_do(node: RealNode) -> None:

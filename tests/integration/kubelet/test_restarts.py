@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from kcm.kubelet.cri import ContainerState
+from kcm.kubelet.cri import RuntimeContainerState
 from kcm.kubelet.runtime.process import processes
 from kcm.testing.waiting import until
 from tests.integration.kubelet.runtimes import RealRuntime, is_alive, numbers
@@ -41,7 +41,7 @@ def test_a_kubelet_killed_and_started_again_finds_all_running_and_no_line_is_los
     kubelet.stdout.close()
     real = RealRuntime(tmp_path)
     before = real.status(container)
-    assert before.state is ContainerState.RUNNING
+    assert before.state is RuntimeContainerState.RUNNING
     assert is_alive(before.pid)
     seen = len(real.output(container))
     until(lambda: len(real.output(container)) > seen + 10)
@@ -62,7 +62,7 @@ def test_what_ends_while_no_kubelet_runs_is_known_afterwards(real: RealRuntime) 
     status = real.wait_for_end(container)
     assert status.exit_code == 7
     (listed,) = real.runtime.list_containers()
-    assert (listed.id, listed.state) == (container, ContainerState.EXITED)
+    assert (listed.id, listed.state) == (container, RuntimeContainerState.EXITED)
 
 
 def test_a_reused_pid_is_not_mistaken_for_the_supervisor(real: RealRuntime) -> None:
@@ -74,7 +74,10 @@ def test_a_reused_pid_is_not_mistaken_for_the_supervisor(real: RealRuntime) -> N
     start = processes.start_of(supervisor)
     status.write_bytes(text.replace(b"supervisor_start=%d" % start, b"supervisor_start=1"))
     container_status = real.reopened().container_status(container)
-    assert (container_status.state, container_status.exit_code) == (ContainerState.EXITED, 137)
+    assert (container_status.state, container_status.exit_code) == (
+        RuntimeContainerState.EXITED,
+        137,
+    )
     assert is_alive(supervisor)
     os.kill(supervisor, signal.SIGKILL)
 

@@ -7,16 +7,16 @@ from typing import Any
 
 from kcm.api.core_v1 import Container, Pod
 from kcm.api.core_v1.handlers import Probe
-from kcm.kubelet.cri import ContainerState, Sandbox, SandboxConfig, SandboxState
+from kcm.kubelet.cri import RuntimeContainerState, Sandbox, SandboxConfig, SandboxState
 from kcm.kubelet.kuberuntime.labels import hash_of
 from kcm.kubelet.kuberuntime.view import ContainerView, PodView
 from kcm.testing.builders import pod as build_pod
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 STATES = {
-    "running": ContainerState.RUNNING,
-    "created": ContainerState.CREATED,
-    "unknown": ContainerState.UNKNOWN,
+    "running": RuntimeContainerState.RUNNING,
+    "created": RuntimeContainerState.CREATED,
+    "unknown": RuntimeContainerState.UNKNOWN,
 }
 
 
@@ -52,7 +52,7 @@ def one(name: str, state: str, at: float = 0.0) -> ContainerView:
     return ContainerView(
         id=f"{name}-id",
         name=name,
-        state=ContainerState.EXITED if exited else STATES[state],
+        state=RuntimeContainerState.EXITED if exited else STATES[state],
         created_at=NOW + timedelta(seconds=at),
         started_at=NOW,
         finished_at=NOW if exited else None,

@@ -13,7 +13,7 @@ from pathlib import Path
 import structlog
 
 from kcm.errors import ContainerRuntimeError
-from kcm.kubelet.cri import Container, ContainerState, ContainerStatus
+from kcm.kubelet.cri import RuntimeContainer, RuntimeContainerState, RuntimeContainerStatus
 from kcm.kubelet.runtime.process import processes, records, supervisor, termination
 from kcm.kubelet.runtime.process.client import SupervisorConnection
 from kcm.kubelet.runtime.process.container_root import MARK, ContainerRoot
@@ -124,7 +124,7 @@ class HeldContainer:
         end.
         """
         deadline = time.monotonic() + grace + _LATE
-        while self.state() is ContainerState.RUNNING:
+        while self.state() is RuntimeContainerState.RUNNING:
             try:
                 with SupervisorConnection(self.folder / records.SOCKET) as connection:
                     connection.ask([("op", "stop"), ("grace_ms", str(int(grace * 1000)))])
@@ -134,15 +134,15 @@ class HeldContainer:
             if time.monotonic() > deadline:
                 raise ContainerRuntimeError(f"container {self.id} has not ended in time")
 
-    def state(self) -> ContainerState:
+    def state(self) -> RuntimeContainerState:
         """Returns the container's state.
 
         If its supervisor was killed, what is left of the container is killed first.
         """
         record = self.status_record()
         if record is None:
-            return ContainerState.CREATED
-        return ContainerState.EXITED if record.exited else ContainerState.RUNNING
+            return RuntimeContainerState.CREATED
+        return RuntimeContainerState.EXITED if record.exited else RuntimeContainerState.RUNNING
 
     def status_record(self) -> StatusRecord | None:
         """Returns the status as it is now; None before the start."""
@@ -198,10 +198,10 @@ class HeldContainer:
         now = time.time_ns()
         records.write_end(self.folder, started=started, finished=now, exit_code=code, error=message)
 
-    def to_container(self) -> Container:
+    def to_container(self) -> RuntimeContainer:
         """Returns the container as the list shows it."""
         config = self.record.config
-        return Container(
+        return RuntimeContainer(
             id=self.id,
             sandbox_id=self.record.sandbox_id,
             name=config.name,
@@ -213,14 +213,14 @@ class HeldContainer:
             annotations=config.annotations,
         )
 
-    def status(self) -> ContainerStatus:
+    def status(self) -> RuntimeContainerStatus:
         """Returns everything about the container."""
         record = self.status_record()
-        status = ContainerStatus(
+        status = RuntimeContainerStatus(
             id=self.id,
             sandbox_id=self.record.sandbox_id,
             config=self.record.config,
-            state=ContainerState.CREATED,
+            state=RuntimeContainerState.CREATED,
             created_at=self.record.created_at,
             log_path=self.record.log_path,
         )
@@ -228,10 +228,12 @@ class HeldContainer:
             return status
         started = records.moment(record.started)
         if not record.exited:
-            return replace(status, state=ContainerState.RUNNING, started_at=started, pid=record.pid)
+            return replace(
+                status, state=RuntimeContainerState.RUNNING, started_at=started, pid=record.pid
+            )
         return replace(
             status,
-            state=ContainerState.EXITED,
+            state=RuntimeContainerState.EXITED,
             started_at=started,
             finished_at=records.moment(record.finished),
             exit_code=record.exit_code,

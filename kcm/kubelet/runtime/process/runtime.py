@@ -38,6 +38,7 @@ from kcm.kubelet.runtime.process.sandboxes import HeldSandbox, Sandboxes
 from kcm.kubelet.runtime.process.streams import ProcessStream, run_to_end
 from kcm.kubelet.runtime.process.users import check
 
+_RUNNING = cri.RuntimeContainerState.RUNNING
 _SNAPSHOT = 0.5  # seconds for which one look at all processes is good enough for stats
 
 
@@ -153,10 +154,10 @@ class ProcessRuntime:
         with self._lock:
             self._containers.pop(container_id, None)
 
-    def list_containers(self) -> list[cri.Container]:
+    def list_containers(self) -> list[cri.RuntimeContainer]:
         return [container.to_container() for container in self._all()]
 
-    def container_status(self, container_id: str) -> cri.ContainerStatus:
+    def container_status(self, container_id: str) -> cri.RuntimeContainerStatus:
         return self._container(container_id).status()
 
     def exec_sync(
@@ -275,6 +276,3 @@ class ProcessRuntime:
         if sandbox.stopped:
             raise ContainerRuntimeError(f"the pod sandbox {sandbox_id} is not ready")
         return sandbox
-
-
-_RUNNING = cri.ContainerState.RUNNING

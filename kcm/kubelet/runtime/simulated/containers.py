@@ -12,7 +12,7 @@ from sys import intern
 
 from kcm.api.core_v1 import Container, Pod
 from kcm.apimachinery.durations import FOREVER
-from kcm.kubelet.cri import ContainerState
+from kcm.kubelet.cri import RuntimeContainerState
 from kcm.kubelet.kuberuntime.labels import hash_of_image
 from kcm.kubelet.kuberuntime.view import ContainerView
 from kcm.simulated.behaviour import Behaviour
@@ -76,11 +76,11 @@ class Attempt:
         if self.runs(now):
             self.ends, self.code, self.reason, self.message = now, KILLED, "Error", ""
 
-    def state(self, now: float) -> ContainerState:
+    def state(self, now: float) -> RuntimeContainerState:
         """Returns the container's state."""
         if self.started > now:
-            return ContainerState.CREATED
-        return ContainerState.RUNNING if self.ends > now else ContainerState.EXITED
+            return RuntimeContainerState.CREATED
+        return RuntimeContainerState.RUNNING if self.ends > now else RuntimeContainerState.EXITED
 
     def runs(self, now: float) -> bool:
         """Reports whether the container has started and not ended."""
@@ -103,7 +103,7 @@ def container_id(pod: Pod, name: str, number: int) -> str:
 def build_view(pod: Pod, attempt: Attempt, now: float) -> ContainerView:
     """Returns the container as the kubelet sees it, with times to the second as in statuses."""
     state = attempt.state(now)
-    ended = state is ContainerState.EXITED
+    ended = state is RuntimeContainerState.EXITED
     return ContainerView(
         id=container_id(pod, attempt.name, attempt.number),
         name=attempt.name,

@@ -7,13 +7,12 @@ from collections.abc import Callable
 from kcm.api.core_v1 import PodStatus
 from kcm.clock import Clock
 from kcm.kubelet.prober.outcomes import ProbeError, ProbeOutcome, ProbeResult
-from kcm.kubelet.prober.probes import ProbeRunner
 from kcm.kubelet.prober.state import ProbedContainer, ProbeKind
 from kcm.kubelet.runtime.simulated import probes
 from kcm.kubelet.runtime.simulated.containers import Attempt
 
 
-class SimulatedProbeRunner(ProbeRunner):
+class SimulatedProber:
     """Answers probes from the containers' scripts instead of making them."""
 
     def __init__(self, find: Callable[[str], Attempt | None], clock: Clock) -> None:

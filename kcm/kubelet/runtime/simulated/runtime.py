@@ -16,16 +16,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from kcm import __version__, errors
-from kcm.api.core_v1 import Container as ContainerSpec
-from kcm.api.core_v1 import Pod
+from kcm.api.core_v1 import Container, Pod
 from kcm.clock import Clock
 from kcm.kubelet.cri import (
-    Container,
     ContainerConfig,
-    ContainerState,
     ContainerStats,
-    ContainerStatus,
     ExecResult,
+    RuntimeContainer,
+    RuntimeContainerState,
+    RuntimeContainerStatus,
     RuntimeStatus,
     RuntimeVersion,
     Sandbox,
@@ -153,10 +152,10 @@ class SimulatedRuntime:
 
     # --- images
 
-    def has_image(self, pod: Pod, container: ContainerSpec) -> bool:
+    def has_image(self, pod: Pod, container: Container) -> bool:
         return self._behaviour(pod, container, 0).outcome != "image-pull-error"
 
-    def pull_image(self, pod: Pod, container: ContainerSpec) -> int:
+    def pull_image(self, pod: Pod, container: Container) -> int:
         if not self.has_image(pod, container):
             why = self._behaviour(pod, container, 0).message
             raise errors.ImagePullFailed(why or images.NOT_FOUND)
@@ -208,11 +207,11 @@ class SimulatedRuntime:
         if held is not None:
             Path(held.log).unlink(missing_ok=True)
 
-    def list_containers(self) -> list[Container]:
+    def list_containers(self) -> list[RuntimeContainer]:
         now = self._time()
         with self._lock:
             return [
-                Container(
+                RuntimeContainer(
                     held.id,
                     held.sandbox.id,
                     held.config.name,
@@ -226,11 +225,11 @@ class SimulatedRuntime:
                 for held in self._held.values()
             ]
 
-    def container_status(self, container_id: str) -> ContainerStatus:
+    def container_status(self, container_id: str) -> RuntimeContainerStatus:
         held, now = self._find(container_id), self._time()
         attempt, state = held.attempt, held.attempt.state(now)
-        ended = state is ContainerState.EXITED
-        return ContainerStatus(
+        ended = state is RuntimeContainerState.EXITED
+        return RuntimeContainerStatus(
             id=held.id,
             sandbox_id=held.sandbox.id,
             config=held.config,
@@ -294,7 +293,7 @@ class SimulatedRuntime:
             raise errors.ContainerNotFound()
         return held
 
-    def _specs(self, box: Sandbox, name: str) -> tuple[Pod, ContainerSpec]:
+    def _specs(self, box: Sandbox, name: str) -> tuple[Pod, Container]:
         pod = self._get_pod(box.config.uid)
         spec = pod.spec if pod else None
         containers = [*spec.containers, *(spec.init_containers or ())] if spec else []
@@ -303,7 +302,7 @@ class SimulatedRuntime:
                 return pod, container
         raise errors.ContainerRuntimeError(f"no pod is known that has the container {name}")
 
-    def _behaviour(self, pod: Pod, spec: ContainerSpec, number: int) -> Behaviour:
+    def _behaviour(self, pod: Pod, spec: Container, number: int) -> Behaviour:
         script, _ = scripts.of_pod(pod.annotations, self._stages.for_pod(pod))
         return behaviour_of(pod, spec, number, script, self._pace)
 

@@ -12,7 +12,7 @@ from kcm.api.core_v1.volumes import Volume
 from kcm.apimachinery.quantity import Quantity
 from kcm.kubelet.eviction.ranking import (
     build_eviction_message,
-    describe_storage_excess,
+    find_storage_excess,
     rank_pods,
     sort_by_urgency,
 )
@@ -164,18 +164,24 @@ def test_of_a_pod_without_figures_only_the_threshold_is_told() -> None:
 @pytest.mark.parametrize(
     ("disk", "limit", "storage", "expected"),
     [
-        (10, "5Mi", None, 'Usage of EmptyDir volume "data" exceeds the limit "5Mi". '),
-        (5, "5Mi", None, ""),
-        (50, None, None, ""),
+        (
+            10, "5Mi", None,
+            ("emptydirfs.limit", 'Usage of EmptyDir volume "data" exceeds the limit "5Mi". '),
+        ),
+        (5, "5Mi", None, None),
+        (50, None, None, None),
         (
             50, None, "20Mi",
-            "Pod ephemeral local storage usage exceeds the total limit of containers 20Mi. ",
+            (
+                "ephemeralpodfs.limit",
+                "Pod ephemeral local storage usage exceeds the total limit of containers 20Mi. ",
+            ),
         ),
-        (20, None, "20Mi", ""),
+        (20, None, "20Mi", None),
     ],
 )  # fmt: skip
 def test_a_pod_that_writes_more_than_it_may_goes(
-    disk: int, limit: str | None, storage: str | None, expected: str
+    disk: int, limit: str | None, storage: str | None, expected: tuple[str, str] | None
 ) -> None:
     source: dict[str, Any] = {"sizeLimit": limit} if limit else {}
     limits = {"ephemeral-storage": Quantity(storage)} if storage else None
@@ -183,4 +189,5 @@ def test_a_pod_that_writes_more_than_it_may_goes(
         volumes=[Volume.model_validate({"name": "data", "emptyDir": source})],
         containers=[builders.container(resources=ResourceRequirements(limits=limits))],
     )
-    assert describe_storage_excess(writing, use(writing, disk=disk)) == expected
+    excess = find_storage_excess(writing, use(writing, disk=disk))
+    assert ((excess.signal, excess.message) if excess else None) == expected

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from kcm.kubelet.cri import Container, ContainerState
+from kcm.kubelet.cri import RuntimeContainer, RuntimeContainerState
 from kcm.kubelet.kuberuntime.gc import (
     find_deletable_containers,
     find_evictable_containers,
@@ -31,13 +31,22 @@ class Pods:
 KNOWN, GONE = Pods(gone=False), Pods(gone=True)
 
 
-def listed(name: str, attempt: int, state: ContainerState = ContainerState.EXITED) -> Container:
+def listed(
+    name: str, attempt: int, state: RuntimeContainerState = RuntimeContainerState.EXITED
+) -> RuntimeContainer:
     at = NOW + timedelta(seconds=attempt)
-    return Container(f"{name}{attempt}", "box-0", name, attempt, "x", state, at, {POD_UID: "u"})
+    return RuntimeContainer(
+        f"{name}{attempt}", "box-0", name, attempt, "x", state, at, {POD_UID: "u"}
+    )
 
 
 def test_the_newest_dead_container_of_each_name_stays() -> None:
-    dead = [listed("a", 0), listed("a", 1), listed("b", 0), listed("a", 2, ContainerState.RUNNING)]
+    dead = [
+        listed("a", 0),
+        listed("a", 1),
+        listed("b", 0),
+        listed("a", 2, RuntimeContainerState.RUNNING),
+    ]
     assert [container.id for container in find_evictable_containers(dead, KNOWN)] == ["a0"]
 
 

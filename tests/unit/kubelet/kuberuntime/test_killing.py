@@ -11,7 +11,7 @@ import pytest
 from kcm.api.core_v1 import Pod
 from kcm.api.core_v1.handlers import ExecAction, Lifecycle, LifecycleHandler, Probe
 from kcm.clock import RealClock
-from kcm.kubelet.cri import Container, ContainerState, ExecResult
+from kcm.kubelet.cri import ExecResult, RuntimeContainer, RuntimeContainerState
 from kcm.kubelet.kuberuntime import labels
 from kcm.kubelet.kuberuntime.killing import ContainerKiller, ContainerTermination
 from kcm.kubelet.recorder import KubeletEventRecorder
@@ -36,8 +36,10 @@ class Runtime:
             self.done.append(f"{container_id} {round(grace)}")
 
 
-def listed(name: str, **annotations: str) -> Container:
-    return Container(name, "box", name, 0, "x", ContainerState.RUNNING, NOW, {}, annotations)
+def listed(name: str, **annotations: str) -> RuntimeContainer:
+    return RuntimeContainer(
+        name, "box", name, 0, "x", RuntimeContainerState.RUNNING, NOW, {}, annotations
+    )
 
 
 def kill(endings: Sequence[ContainerTermination], grace: int | None = None) -> list[str]:

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from kcm import errors
 from kcm.kubelet.channels import Channels
-from kcm.kubelet.cri import Container, ContainerState
+from kcm.kubelet.cri import RuntimeContainer, RuntimeContainerState
 from kcm.kubelet.kuberuntime.view import PodView, RuntimePod
 from kcm.kubelet.loop.pleg import GenericPLEG, compute_events
 from kcm.kubelet.metrics import KubeletMetrics
@@ -23,7 +23,7 @@ def listed(state: str) -> RuntimePod | None:
     """A pod with one container in this state; "" for no pod."""
     if not state:
         return None
-    container = Container("c", "box", "main", 0, "x", ContainerState(state), NOW)
+    container = RuntimeContainer("c", "box", "main", 0, "x", RuntimeContainerState(state), NOW)
     return RuntimePod("u", "web", "default", [container])
 
 

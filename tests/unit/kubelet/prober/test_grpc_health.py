@@ -18,7 +18,7 @@ from kcm.api.core_v1 import PodStatus, Probe
 from kcm.api.core_v1.handlers import GRPCAction
 from kcm.kubelet.prober.grpc_health import check
 from kcm.kubelet.prober.outcomes import ProbeError, ProbeOutcome, ProbeResult
-from kcm.kubelet.prober.probes import ProbeRunner
+from kcm.kubelet.prober.probes import Prober
 from kcm.kubelet.prober.state import ProbedContainer, ProbeKind
 from kcm.testing import builders
 
@@ -164,7 +164,7 @@ def subject(port: int, service: str | None = None) -> ProbedContainer:
 
 
 def probed(port: int, service: str | None = None) -> ProbeResult:
-    prober = ProbeRunner(None)  # type: ignore[arg-type] # no runtime is asked
+    prober = Prober(None)  # type: ignore[arg-type] # no runtime is asked
     try:
         return prober.probe(subject(port, service), PodStatus(pod_ip="127.0.0.1"), "id-1")
     finally:

@@ -15,7 +15,7 @@ from kcm.api.core_v1 import Container, ContainerPort, ExecAction, HTTPGetAction,
 from kcm.api.core_v1.handlers import TCPSocketAction
 from kcm.kubelet.cri import ExecResult
 from kcm.kubelet.prober.outcomes import USER_AGENT, ProbeError, ProbeOutcome, ProbeResult
-from kcm.kubelet.prober.probes import ProbeRunner, http_request, port_of
+from kcm.kubelet.prober.probes import Prober, http_request, port_of
 from kcm.kubelet.prober.state import ProbedContainer, ProbeKind
 from kcm.testing import builders
 
@@ -58,7 +58,7 @@ def subject(probe: Probe) -> ProbedContainer:
 
 
 def probed(probe: Probe, answer: ExecResult | Exception | None = None) -> ProbeResult:
-    prober = ProbeRunner(Commands(answer or ExecResult(b"", b"", 0)))  # type: ignore[arg-type] # part of a runtime
+    prober = Prober(Commands(answer or ExecResult(b"", b"", 0)))  # type: ignore[arg-type] # part of a runtime
     try:
         return prober.probe(subject(probe), HERE, "id-1")
     finally:
@@ -207,7 +207,7 @@ def test_a_probes_command_knows_the_containers_variables(
     pod = builders.pod(containers=[container])
     probe = Probe(exec=ExecAction(command=command))
     commands = Commands(ExecResult(b"", b"", 0))
-    prober = ProbeRunner(commands)  # type: ignore[arg-type] # part of a runtime
+    prober = Prober(commands)  # type: ignore[arg-type] # part of a runtime
     prober.probe(ProbedContainer(ProbeKind.LIVENESS, pod, container, probe), HERE, "1")
     prober.close()
     assert commands.asked[0][1] == run

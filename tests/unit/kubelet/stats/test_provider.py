@@ -8,11 +8,11 @@ from pathlib import Path
 
 from kcm import errors
 from kcm.kubelet.cri import (
-    Container,
     ContainerConfig,
-    ContainerState,
     ContainerStats,
-    ContainerStatus,
+    RuntimeContainer,
+    RuntimeContainerState,
+    RuntimeContainerStatus,
 )
 from kcm.kubelet.kuberuntime import labels
 from kcm.kubelet.stats.provider import MAX_AGE, StatsProvider
@@ -31,14 +31,14 @@ class Usage:
         self.cpu = 0
         self.gone = False
         self.looks = 0
-        running = ContainerState.RUNNING
+        running = RuntimeContainerState.RUNNING
         own = {labels.POD_UID: POD.uid or ""}
         self.listed = [
-            Container("1", "s", "main", 0, "", running, AT, own),
-            Container("2", "s", "done", 0, "", ContainerState.EXITED, AT, own),
+            RuntimeContainer("1", "s", "main", 0, "", running, AT, own),
+            RuntimeContainer("2", "s", "done", 0, "", RuntimeContainerState.EXITED, AT, own),
         ]
 
-    def list_containers(self) -> list[Container]:
+    def list_containers(self) -> list[RuntimeContainer]:
         self.looks += 1
         return self.listed
 
@@ -47,9 +47,9 @@ class Usage:
             raise errors.ContainerNotFound()
         return ContainerStats(container, self.clock.now(), self.cpu, 100, 200, 3)
 
-    def container_status(self, container: str) -> ContainerStatus:
+    def container_status(self, container: str) -> RuntimeContainerStatus:
         config = ContainerConfig("main")
-        return ContainerStatus(container, "s", config, ContainerState.RUNNING, AT, AT)
+        return RuntimeContainerStatus(container, "s", config, RuntimeContainerState.RUNNING, AT, AT)
 
 
 def provider(root: Path) -> tuple[StatsProvider, Usage, FakeClock]:

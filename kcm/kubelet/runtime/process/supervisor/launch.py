@@ -35,22 +35,22 @@ def start(launch: Fields, argv: list[str], streams: list[int], *, tty: bool) -> 
     `streams` become standard input, output and error; with `tty`, the first is the session's
     terminal. Raises StartError.
     """
-    told, tell = os.pipe()  # closed by an exec: so its end means success
+    reader, writer = os.pipe()  # closed by an exec: so its end means success
     pid = os.fork()
     if pid == 0:
-        _become(launch, argv, streams, tty, tell)
-    os.close(tell)
+        _become(launch, argv, streams, tty, writer)
+    os.close(writer)
     failure = b""
-    while chunk := os.read(told, 4096):
+    while chunk := os.read(reader, 4096):
         failure += chunk
-    os.close(told)
+    os.close(reader)
     if failure:
         os.waitpid(pid, 0)
         raise StartError(failure.decode("utf-8", "replace"))
     return pid
 
 
-def _become(launch: Fields, argv: list[str], streams: list[int], tty: bool, tell: int) -> None:
+def _become(launch: Fields, argv: list[str], streams: list[int], tty: bool, writer: int) -> None:
     """Runs in the child and never returns."""
     try:
         _prepare(launch, streams, tty)
@@ -58,7 +58,7 @@ def _become(launch: Fields, argv: list[str], streams: list[int], tty: bool, tell
         failure = _execute(argv, environment)
     except BaseException as error:  # noqa: BLE001 - nothing may go back into the parent's code
         failure = f"{type(error).__name__}: {error}"
-    os.write(tell, failure.encode("utf-8", "replace"))
+    os.write(writer, failure.encode("utf-8", "replace"))
     os._exit(_CANNOT_START)
 
 

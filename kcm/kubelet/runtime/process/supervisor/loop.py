@@ -43,13 +43,13 @@ def main(folder: str) -> None:
     except (launch.StartError, OSError) as error:
         supervisor.record_failure(str(error))
         answer = str(error)
-    _tell(answer)
+    _answer_kubelet(answer)
     if answer == "ok":
         system.give_back_pages()
         supervisor.run()
 
 
-def _tell(answer: str) -> None:
+def _answer_kubelet(answer: str) -> None:
     """Answers the kubelet, if it still lives, and closes the pipes to it."""
     try:
         os.write(1, answer.encode("utf-8", "replace"))

@@ -10,7 +10,7 @@ from kcm.kubelet.kuberuntime.view import PodView
 from kcm.kubelet.prober.outcomes import ProbeError
 from kcm.kubelet.prober.state import ProbedContainer, ProbeKind
 from kcm.kubelet.runtime.simulated.containers import Attempt, build_view
-from kcm.kubelet.runtime.simulated.prober import SimulatedProbeRunner
+from kcm.kubelet.runtime.simulated.prober import SimulatedProber
 from kcm.kubelet.runtime.simulated.probes import build_apply_probes, build_failure_message
 from kcm.kubelet.status.generate import StatusContext, generate_status
 from kcm.simulated.behaviour import Pace, behaviour_of
@@ -40,7 +40,7 @@ def test_each_kind_finds_what_the_script_says(script: dict[str, object], passing
     clock, asked = FakeClock(), pod()
     attempt = begun(asked, clock.now().timestamp(), **script)
     clock.step(2)
-    prober = SimulatedProbeRunner({"id": attempt}.get, clock)
+    prober = SimulatedProber({"id": attempt}.get, clock)
     subjects = [
         ProbedContainer(kind, asked, asked.spec.containers[0], Probe()) for kind in ProbeKind
     ]
@@ -54,7 +54,7 @@ def test_what_does_not_run_cannot_be_probed() -> None:
     asked = pod()
     subject = ProbedContainer(ProbeKind.LIVENESS, asked, asked.spec.containers[0], Probe())
     with pytest.raises(ProbeError, match="does not run"):
-        SimulatedProbeRunner(lambda _: None, FakeClock()).probe(subject, asked.status, "id")
+        SimulatedProber(lambda _: None, FakeClock()).probe(subject, asked.status, "id")
 
 
 @pytest.mark.parametrize(
