@@ -13,10 +13,10 @@ from kcm.store import backup as backups
 
 
 def _progress(word: str) -> Callable[[int], None]:
-    def tell(count: int) -> None:
+    def echo(count: int) -> None:
         click.echo(f"{word} {count} objects ...", err=True)
 
-    return tell
+    return echo
 
 
 @click.command()

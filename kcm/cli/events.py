@@ -38,7 +38,7 @@ def events(
     Examples:
       kcm events -A
       kcm events --for rs/web
-      kcm events dead                      what the front door refused, and why
+      kcm events dead                      what the event bus refused, and why
       kcm events replay 1712345678901-0    try one again, or --all
     """
     if ctx.invoked_subcommand is not None:
@@ -79,7 +79,7 @@ def _print_events(selected: Sequence[Event], chosen: CommandSelection) -> None:
 @click.option("-o", "--output", "form", type=click.Choice(("json", "yaml")), default=None)
 @click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True)
 def dead(form: str | None, limit: int) -> None:
-    """Show events that the front door refused, with the reason; the newest last.
+    """Show events that the event bus refused, with the reason; the newest last.
 
     \b
     Example:
@@ -110,7 +110,7 @@ def _row(letter: DeadLetter) -> list[str]:
 @click.argument("ids", nargs=-1, metavar="[ID...]")
 @click.option("--all", "everything", is_flag=True, help="All of them.")
 def replay(ids: tuple[str, ...], everything: bool) -> None:
-    """Put refused events back to the front door.
+    """Put refused events back to the event bus.
 
     \b
     Examples:

@@ -23,8 +23,8 @@ class ZoneEvictions:
     state: str
     nodes: int
     not_ready: int
-    rate: float  # nodes per second that may be given up
-    tokens: float  # how many may be given up now
+    rate: float  # nodes per second that may be tainted
+    tokens: float  # how many may be tainted now
     waiting: Sequence[str]  # nodes that wait for their turn, the longest first
     longest: float  # seconds that the first of them has waited
 

@@ -1,4 +1,4 @@
-"""Reads what `kcm status` shows from Redis, in a few calls."""
+"""Reads what `kcm status` shows from Redis."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from kcm.api import scheme
 from kcm.api.core_v1 import Node
 from kcm.cli.evictions import ZoneEvictions, read_evictions
 from kcm.coordination.presence import Member, members
+from kcm.helpers.node_reports import ready_status
 from kcm.redisio import RedisIO
 from kcm.store import StoreReader, damage
 from kcm.store.reader import each_list_item
 from kcm.workqueue.queue import read_stats
 
 _ZONE = "topology.kubernetes.io/zone"
-_SCAN = 5000  # keys looked at in one SCAN call
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,7 @@ class Overview:
 def read_overview(io: RedisIO) -> Overview:
     """Reads everything. Raises StoreUnavailable."""
     now = io.now()
+    bus_counts = _text_pairs(io.execute("HGETALL", io.keys.event_stats()))
     return Overview(
         queues=[
             QueueOverview(
@@ -92,7 +93,7 @@ def read_overview(io: RedisIO) -> Overview:
         ],
         leaders=list(_leaders(io, now)),
         streams=_streams(io),
-        bus={name: int(value) for name, value in _hash(io, io.keys.event_stats()).items()},
+        bus={name: int(value) for name, value in bus_counts.items()},
         processes=members(io),
         evictions=read_evictions(io, now),
         zones=_zones(io),
@@ -111,34 +112,21 @@ def _zones(io: RedisIO) -> list[ZoneOverview]:
 
 
 def _zone(name: str, nodes: Sequence[Node]) -> ZoneOverview:
-    states = Counter(_ready(node) for node in nodes)
+    states = Counter(ready_status(node) for node in nodes)
     cordoned = sum(bool(node.spec.unschedulable) for node in nodes)
     unknown = len(nodes) - states["True"] - states["False"]
     return ZoneOverview(name, len(nodes), states["True"], states["False"], unknown, cordoned)
 
 
-def _ready(node: Node) -> str:
-    conditions = node.status.conditions or ()
-    return next((c.status for c in conditions if c.type == "Ready"), "Unknown")
-
-
 def _leaders(io: RedisIO, now: float) -> Iterator[Leader]:
     first = io.keys.lease("")
-    names = sorted(key.decode().removeprefix(first) for key in _scan(io, first + "*"))
-    for name in names:
-        fields = _hash(io, io.keys.lease(name))
+    names = sorted({key.removeprefix(first) for key in io.scan(f"{first}*")})
+    replies = io.pipeline([("HGETALL", io.keys.lease(name)) for name in names])
+    for name, reply in zip(names, replies, strict=True):
+        fields = _text_pairs(reply)
         left = float(fields.get("expires", 0)) / 1000 - now
         if fields.get("holder") and left > 0:
             yield Leader(name, fields["holder"], round(left, 1))
-
-
-def _scan(io: RedisIO, pattern: str) -> Iterator[bytes]:
-    cursor = 0
-    while True:
-        cursor, names = io.execute("SCAN", cursor, "MATCH", pattern, "COUNT", _SCAN)
-        yield from names
-        if not int(cursor):
-            return
 
 
 def _streams(io: RedisIO) -> dict[str, int]:
@@ -148,7 +136,7 @@ def _streams(io: RedisIO) -> dict[str, int]:
     return dict(zip(keys, map(int, lengths), strict=True))
 
 
-def _hash(io: RedisIO, key: str) -> dict[str, str]:
-    reply = io.execute("HGETALL", key)
+def _text_pairs(reply: Any) -> dict[str, str]:
+    """Returns a hash from a reply, which is a list or a dict by the version of the protocol."""
     pairs = reply.items() if isinstance(reply, dict) else zip(reply[::2], reply[1::2], strict=True)
     return {name.decode(): value.decode() for name, value in pairs}

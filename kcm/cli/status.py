@@ -122,7 +122,7 @@ def _list_damaged(overview: Overview) -> Iterator[str]:
 
 def _processes(overview: Overview) -> list[str]:
     if not overview.processes:
-        return ["No process gave a sign of life within 30 s."]
+        return ["No process sent a heartbeat within 30 s."]
     table = TextTable(["PROCESS", "NAME", "HOST", "PID", "LAST SEEN", "QUEUES"])
     return table.lines(
         [p.kind, p.name, p.host, str(p.pid), f"{p.silent:.0f}s ago", ",".join(p.queues)]

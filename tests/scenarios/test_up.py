@@ -88,7 +88,7 @@ def test_what_dies_is_started_again_and_a_second_up_is_refused(system: System) -
 def test_a_killed_up_leaves_nothing_behind(system: System) -> None:
     system.start()
     system.stop(signal.SIGKILL)
-    until(lambda: not system.left(), "the guard's work")
+    until(lambda: not system.left(), "the watchdog's work")
 
 
 def test_a_taken_port_is_named_before_anything_starts(system: System) -> None:

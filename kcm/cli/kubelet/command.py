@@ -16,8 +16,8 @@ from typing import Any
 
 import click
 
-from kcm.apimachinery.durations import parse_seconds
 from kcm.cli import commandlines
+from kcm.cli.durations import parse_duration, parse_positive_duration
 from kcm.interpreter import end_quickly
 from kcm.kubelet.assembly.process import KubeletProcess
 from kcm.kubelet.assembly.root_dir import lock_root_dir
@@ -28,17 +28,6 @@ from kcm.logs import configure
 from kcm.settings import Settings
 
 
-def _seconds(_: click.Context, parameter: click.Parameter, text: str) -> float:
-    """Parses a duration that may be 0."""
-    try:
-        value = parse_seconds(text)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-    if not 0 <= value < float("inf"):
-        raise click.BadParameter(f'must be finite and not negative, not "{text}"')
-    return value
-
-
 def _graces(
     context: click.Context, parameter: click.Parameter, text: str | None
 ) -> dict[str, float]:
@@ -46,18 +35,8 @@ def _graces(
     grace_periods = {}
     for part in filter(None, (part.strip() for part in (text or "").split(","))):
         name, _, value = part.partition("=")
-        grace_periods[name] = _seconds(context, parameter, value)
+        grace_periods[name] = parse_duration(context, parameter, value)
     return grace_periods
-
-
-def _duration(_: click.Context, parameter: click.Parameter, text: str) -> float:
-    try:
-        value = parse_seconds(text)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-    if not 0 < value < float("inf"):
-        raise click.BadParameter(f'must be finite and more than 0, not "{text}"')
-    return value
 
 
 @click.command()
@@ -83,24 +62,25 @@ def _duration(_: click.Context, parameter: click.Parameter, text: str) -> float:
 @click.option("--pod-manifest-path", metavar="PATH",
               help="A folder or file with static pods, which run as long as their file is there, "
               "with or without a control plane.")  # fmt: skip
-@click.option("--file-check-frequency", callback=_duration, default="20s", show_default=True,
+@click.option("--file-check-frequency", callback=parse_positive_duration, default="20s",
+              show_default=True,
               help="How often all static pods are read; changes are seen within 1 s.",
               )  # fmt: skip
 @click.option("--manifest-url", metavar="URL", help="A URL with static pods.")
 @click.option("--manifest-url-header", "manifest_url_headers", metavar="NAME:VALUE,...",
               help="Headers of requests for that URL.")  # fmt: skip
-@click.option("--http-check-frequency", callback=_duration, default="20s", show_default=True,
-              help="How often the URL is read.")  # fmt: skip
-@click.option("--sync-frequency", callback=_duration, default="1m", show_default=True,
+@click.option("--http-check-frequency", callback=parse_positive_duration, default="20s",
+              show_default=True, help="How often the URL is read.")  # fmt: skip
+@click.option("--sync-frequency", callback=parse_positive_duration, default="1m", show_default=True,
               help="The longest time between two syncs of a pod, up to half of it is added.",
               )  # fmt: skip
 @click.option("--node-lease-duration-seconds", "lease_duration", type=click.IntRange(1, 3600),
               default=40, show_default=True,
               help="How long the node's lease is valid; it is renewed four times as "
               "often.")  # fmt: skip
-@click.option("--node-status-update-frequency", callback=_duration, default="10s",
+@click.option("--node-status-update-frequency", callback=parse_positive_duration, default="10s",
               show_default=True, help="How often the node's status is computed.")  # fmt: skip
-@click.option("--node-status-report-frequency", callback=_duration, default="5m",
+@click.option("--node-status-report-frequency", callback=parse_positive_duration, default="5m",
               show_default=True, help="How often a status is reported that has not changed.",
               )  # fmt: skip
 @click.option("--allowed-host-paths", metavar="DIR,DIR",
@@ -155,18 +135,18 @@ def _duration(_: click.Context, parameter: click.Parameter, text: str) -> float:
 @click.option("--eviction-minimum-reclaim", metavar="SIGNAL=AMOUNT,...",
               help="How much more than the threshold must be available before evictions "
               "end.")  # fmt: skip
-@click.option("--eviction-pressure-transition-period", callback=_duration, default="5m",
-              show_default=True, help="How long the node reports a pressure after it was last "
-              "seen.",
+@click.option("--eviction-pressure-transition-period", callback=parse_positive_duration,
+              default="5m", show_default=True,
+              help="How long the node reports a pressure after it was last seen.",
               )  # fmt: skip
 @click.option("--eviction-max-pod-grace-period", type=click.IntRange(0), default=0,
               show_default=True, help="Seconds that pods have to end when a soft threshold evicts "
               "them.",
               )  # fmt: skip
-@click.option("--shutdown-grace-period", callback=_seconds, default="0s", show_default=True,
+@click.option("--shutdown-grace-period", callback=parse_duration, default="0s", show_default=True,
               help="How long pods have to end when the kubelet gets SIGTERM; with 0s they run on.",
               )  # fmt: skip
-@click.option("--shutdown-grace-period-critical-pods", callback=_seconds, default="0s",
+@click.option("--shutdown-grace-period-critical-pods", callback=parse_duration, default="0s",
               show_default=True, help="The last part of --shutdown-grace-period, which critical "
               "pods have.",
               )  # fmt: skip

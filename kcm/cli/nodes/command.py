@@ -11,8 +11,8 @@ from pathlib import Path
 import click
 
 from kcm import errors
-from kcm.apimachinery.durations import FOREVER, parse_seconds
 from kcm.cli.connect import unavailable
+from kcm.cli.durations import parse_duration
 from kcm.logs import configure
 from kcm.settings import Settings
 from kcm.simulated import stages
@@ -47,16 +47,6 @@ class _Subcommands(click.Group):
         return command
 
 
-def _duration(_: click.Context, parameter: click.Parameter, text: str) -> float:
-    try:
-        value = parse_seconds(text)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-    if not 0 <= value < FOREVER:
-        raise click.BadParameter(f'must be finite and not negative, not "{text}"')
-    return value
-
-
 @click.group(cls=_Subcommands, invoke_without_command=True)
 @click.option("--count", type=click.IntRange(0, 100_000), default=_DEFAULTS.count,
               show_default=True, help="The number of nodes.")  # fmt: skip
@@ -71,18 +61,18 @@ def _duration(_: click.Context, parameter: click.Parameter, text: str) -> float:
 @click.option("--stages", "stages_file", type=click.Path(path_type=Path), metavar="FILE",
               help="A file of what pods and nodes do; kcm nodes stages --example shows one.",
               )  # fmt: skip
-@click.option("--start-after", callback=_duration, default="300ms", show_default=True,
+@click.option("--start-after", callback=parse_duration, default="300ms", show_default=True,
               help="How long a container takes to start.")  # fmt: skip
-@click.option("--run-for", callback=_duration, default="1s", show_default=True,
+@click.option("--run-for", callback=parse_duration, default="1s", show_default=True,
               help="How long containers run if their restartPolicy is not Always.",
               )  # fmt: skip
 @click.option("--node-lease-duration-seconds", type=click.IntRange(1, 3600),
               default=_DEFAULTS.lease_duration, show_default=True,
               help="How long a lease is valid; it is renewed four times as often.")  # fmt: skip
-@click.option("--node-status-report-frequency", callback=_duration, default="5m",
+@click.option("--node-status-report-frequency", callback=parse_duration, default="5m",
               show_default=True, help="How often a status is reported that has not changed.",
               )  # fmt: skip
-@click.option("--metric-resolution", callback=_duration, default="15s", show_default=True,
+@click.option("--metric-resolution", callback=parse_duration, default="15s", show_default=True,
               help="How often nodes report what they and their pods use; 0 is never.",
               )  # fmt: skip
 @click.option("--pod-cidr", default=_DEFAULTS.pod_cidr, show_default=True,
@@ -91,7 +81,7 @@ def _duration(_: click.Context, parameter: click.Parameter, text: str) -> float:
               help="Addresses of nodes.")  # fmt: skip
 @click.option("--events/--no-events", default=True, show_default=True,
               help="Record Events: Pulled, Created, Started and so on.")  # fmt: skip
-@click.option("--node-monitor-grace-period", callback=_duration, default="50s",
+@click.option("--node-monitor-grace-period", callback=parse_duration, default="50s",
               show_default=True,
               help="The manager's flag of this name, for commands that print forecasts.",
               )  # fmt: skip

@@ -13,7 +13,7 @@ from kcm.api.simulated_nodes import SIMULATOR_LABEL
 from kcm.apimachinery.durations import parse_seconds
 from kcm.apimachinery.labels import Selector
 from kcm.coordination.presence import members
-from kcm.helpers.node_reports import LEASE_NAMESPACE
+from kcm.helpers.node_reports import LEASE_NAMESPACE, ready_status
 from kcm.simulation import commands
 from kcm.simulation.commands import NodeCommand
 from kcm.simulation.process import KIND
@@ -42,8 +42,7 @@ class RegisteredNode:
     @property
     def ready(self) -> str:
         """The status of its Ready condition."""
-        conditions = self.node.status.conditions or ()
-        return next((c.status for c in conditions if c.type == "Ready"), "Unknown")
+        return ready_status(self.node)
 
 
 def list_registered_nodes(store: Store) -> list[RegisteredNode]:

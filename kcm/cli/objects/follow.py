@@ -99,10 +99,10 @@ def follow(
     chosen: CommandSelection,
     show: Show,
     *,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
     clock: Clock | None = None,
 ) -> None:
-    """Follows until it is interrupted, also over an outage of the store, which `tell` reports."""
+    """Follows until it is interrupted, also over an outage of the store, which goes to `report`."""
     clock = clock or RealClock()
     follower = Follower(store, targets, chosen, show)
     follower.start()
@@ -113,6 +113,6 @@ def follow(
             away = False
         except errors.Temporary as error:
             if not away:
-                tell(f"{error.message}; trying again")
+                report(f"{error.message}; trying again")
             away = True
             clock.wait(never, _PAUSE)

@@ -214,7 +214,7 @@ def follow_targets(
         for line in layouts[resource].lines(objects, datetime.now(UTC), header=header):
             click.echo(line)
 
-    follow(store, targets, chosen, show, tell=lambda text: click.echo(text, err=True))
+    follow(store, targets, chosen, show, report=lambda text: click.echo(text, err=True))
 
 
 def _document(obj: KubeObject, form: str) -> str:

@@ -64,10 +64,8 @@ class Child:
         finally:
             os.close(output)
 
-    def ended(self, now: float) -> int | None:
-        """Returns the exit code, once, when the process has ended, and kills what it left
-        behind.
-        """
+    def reap(self, now: float) -> int | None:
+        """Returns the exit code, once, when the process has ended; kills what it left behind."""
         if self.process is None:
             return None
         code = self.process.poll()

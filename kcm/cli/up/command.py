@@ -99,7 +99,7 @@ _DISPATCHED = "pods"  # the kind whose dispatch shows that a manager leads
 @click.option(
     "--demo",
     is_flag=True,
-    help="Short times, to watch: a silent node is given up after 10 s, its pods soon after.",
+    help="Short times, to watch: a silent node is unreachable after 10 s, its pods end soon after.",
 )
 @click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True)
 @click.option(
@@ -181,7 +181,7 @@ class UpRun:
         self._verbose = verbose
         self._started = time.monotonic()
         self._folder = StateFolder(settings.state_dir)
-        self._supervisor = UpSupervisor(self._folder, _tell)
+        self._supervisor = UpSupervisor(self._folder, click.echo)
 
     def run(self) -> None:
         """Starts, supervises and stops. Raises ConfigurationError, and KcmError when it does not
@@ -189,7 +189,7 @@ class UpRun:
         """
         self._folder.claim()
         for left in self._folder.end_leftovers():
-            _tell(f"ended {left}, left behind by an earlier `kcm up`")
+            click.echo(f"ended {left}, left behind by an earlier `kcm up`")
         check_ports(self._options)
         for number in _SIGNALS:
             signal.signal(number, self._supervisor.interrupt)
@@ -206,7 +206,7 @@ class UpRun:
         io = RedisIO(self._settings)
         try:
             for warning in check_server(io):
-                _tell(f"warning: {warning}")
+                click.echo(f"warning: {warning}")
             before = ready.dispatch_tokens(io, [_DISPATCHED])[0]
             self._progress(server_version(io))
             for spec in process_specs(self._options, self._settings):
@@ -258,23 +258,23 @@ class UpRun:
         return self._supervisor.stopping.is_set()
 
     def _progress(self, step: str) -> None:
-        _tell(f"{step} ready after {time.monotonic() - self._started:.1f} s")
+        click.echo(f"{step} ready after {time.monotonic() - self._started:.1f} s")
 
     def _announce(self, server: str) -> None:
         password = self._settings.state_dir / "flower-password"
-        _tell(banner(self._settings, self._options, server, password))
+        click.echo(banner(self._settings, self._options, server, password))
 
     def _supervise(self) -> None:
-        tail = Tail(self._supervisor.children, _tell) if self._verbose else None
+        tail = Tail(self._supervisor.children, click.echo) if self._verbose else None
         self._supervisor.run(tail.look if tail else lambda: None)
 
     def _stop(self) -> None:
         started = time.monotonic()
-        _tell("Stopping ...")
+        click.echo("Stopping ...")
         self._supervisor.stop()
         self._end_containers()
         self._folder.release()
-        _tell(f"Stopped in {time.monotonic() - started:.1f} s.")
+        click.echo(f"Stopped in {time.monotonic() - started:.1f} s.")
 
     def _end_containers(self) -> None:
         """Ends containers that a killed kubelet left."""
@@ -283,8 +283,4 @@ class UpRun:
             from kcm.kubelet.runtime.ending import end_node  # noqa: PLC0415 - only at the end
 
             if ended := end_node(node.root(self._settings)):
-                _tell(f"ended {ended} containers that the kubelet had not")
-
-
-def _tell(text: str) -> None:
-    click.echo(text)
+                click.echo(f"ended {ended} containers that the kubelet had not")

@@ -1,7 +1,7 @@
 """Ends process groups: the leader is asked first, then the group is killed.
 
 Only a group's leader gets SIGTERM: a Celery worker ends its pool children and its manager itself,
-after they have finished what they run. Standard library only, since the guard must be up in no
+after they have finished what they run. Standard library only, since the watchdog must be up in no
 time.
 """
 

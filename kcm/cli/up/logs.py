@@ -10,9 +10,9 @@ from kcm.cli.up.children import Child
 class Tail:
     """Reports what the children write, each line with its child's name."""
 
-    def __init__(self, children: Sequence[Child], tell: Callable[[str], None]) -> None:
+    def __init__(self, children: Sequence[Child], report: Callable[[str], None]) -> None:
         self._children = children
-        self._tell = tell
+        self._report = report
         self._read: dict[str, int] = {}
 
     def look(self) -> None:
@@ -30,4 +30,4 @@ class Tail:
             whole = text[: text.rfind(b"\n") + 1]
             self._read[name] = start + len(whole)
             for line in whole.decode(errors="replace").splitlines():
-                self._tell(f"{name:>8} | {line}")
+                self._report(f"{name:>8} | {line}")

@@ -19,21 +19,19 @@ LOOK_EVERY = 0.25  # seconds between looks at the processes
 LOGS_EVERY = 10.0  # seconds between looks at the logs' sizes
 PATIENCE = {0: 3.7, 1: 1.0}  # seconds for a stage to end, below 5 s together
 
-Tell = Callable[[str], None]
-
 
 class UpSupervisor:
     """The children of one `kcm up`. Its main thread uses it, and signal handlers call
     `interrupt`.
     """
 
-    def __init__(self, folder: StateFolder, tell: Tell) -> None:
+    def __init__(self, folder: StateFolder, report: Callable[[str], None]) -> None:
         self.children: list[Child] = []
         self.stopping = threading.Event()
         self._folder = folder
-        self._tell = tell
+        self._report = report
         self._interrupts = 0
-        self._guard: subprocess.Popen[str] | None = None
+        self._watchdog: subprocess.Popen[str] | None = None
         self._next_log_look = 0.0
 
     def interrupt(self, *_: object) -> None:
@@ -51,12 +49,12 @@ class UpSupervisor:
     def look(self) -> None:
         """Restarts what has ended, once its pause is over."""
         now = time.monotonic()
-        self._look_after_guard()
+        self._look_after_watchdog()
         for child in self.children:
-            pid, code = child.pid, child.ended(now)
+            pid, code = child.pid, child.reap(now)
             if code is not None:
-                self._to_guard(f"remove {pid}")
-                self._tell(
+                self._send_to_watchdog(f"remove {pid}")
+                self._report(
                     f"{child.spec.name} ended ({_how(code)}), starting it again in "
                     f"{child.due - now:g} s; log: {child.spec.log}"
                 )
@@ -70,7 +68,7 @@ class UpSupervisor:
     def require_alive(self) -> None:
         """Raises KcmError with the end of the log if any process has ended."""
         for child in self.children:
-            code = child.ended(time.monotonic())
+            code = child.reap(time.monotonic())
             if code is not None:
                 raise errors.KcmError(
                     f"{child.spec.name} ended ({_how(code)}) while starting. Its log, "
@@ -90,42 +88,42 @@ class UpSupervisor:
             names = {c.pid: c.spec.name for c in self.children if c.spec.stage == stage and c.pid}
             hurry = lambda: self._interrupts > 1  # noqa: E731 - one line, used here
             for pid in groups.end(list(names), patience, self._reap, hurry):
-                self._tell(f"{names[pid]} did not end in time and was killed")
+                self._report(f"{names[pid]} did not end in time and was killed")
         self._reap()
-        self._to_guard("done")
-        if self._guard is not None and self._guard.stdin is not None:
+        self._send_to_watchdog("done")
+        if self._watchdog is not None and self._watchdog.stdin is not None:
             with suppress(OSError):
-                self._guard.stdin.close()
-            self._guard.wait(2.0)
-        self._guard = None
+                self._watchdog.stdin.close()
+            self._watchdog.wait(2.0)
+        self._watchdog = None
 
     def _start(self, child: Child) -> None:
-        self._look_after_guard()
+        self._look_after_watchdog()
         child.start(time.monotonic())
-        self._to_guard(f"add {child.pid} {child.spec.stage}")
+        self._send_to_watchdog(f"add {child.pid} {child.spec.stage}")
         self._folder.record(self.children)
 
     def _reap(self) -> None:
         for child in self.children:
-            child.ended(time.monotonic())
+            child.reap(time.monotonic())
 
-    def _look_after_guard(self) -> None:
-        if self._guard is not None and self._guard.poll() is None:
+    def _look_after_watchdog(self) -> None:
+        if self._watchdog is not None and self._watchdog.poll() is None:
             return
-        self._guard = subprocess.Popen(
-            [sys.executable, "-m", "kcm.cli.up.guard"],
+        self._watchdog = subprocess.Popen(
+            [sys.executable, "-m", "kcm.cli.up.watchdog"],
             stdin=subprocess.PIPE,
             text=True,
             start_new_session=True,
         )
         for child in self.children:
             if child.pid:
-                self._to_guard(f"add {child.pid} {child.spec.stage}")
+                self._send_to_watchdog(f"add {child.pid} {child.spec.stage}")
 
-    def _to_guard(self, line: str) -> None:
-        pipe: IO[str] | None = self._guard.stdin if self._guard is not None else None
+    def _send_to_watchdog(self, line: str) -> None:
+        pipe: IO[str] | None = self._watchdog.stdin if self._watchdog is not None else None
         if pipe is not None:
-            with suppress(OSError):  # a dead guard is replaced at the next look
+            with suppress(OSError):  # a dead watchdog is replaced at the next look
                 pipe.write(line + "\n")
                 pipe.flush()
 

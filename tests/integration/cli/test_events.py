@@ -90,7 +90,7 @@ def test_status_shows_queues_leases_streams_and_counters(
 def test_status_says_when_nothing_runs(run: Run) -> None:
     output = run("status").output
     assert "neither a manager nor beat runs" in output
-    assert "No process gave a sign of life" in output
+    assert "No process sent a heartbeat" in output
 
 
 def test_a_backup_restores_into_an_empty_store(

@@ -1,7 +1,7 @@
 """A process that outlives `kcm up` for one purpose: to end its children if it cannot.
 
 `kcm up` writes `add PID STAGE` and `remove PID` lines into its standard input. The end of the input
-without a `done` means that `kcm up` was killed; the guard then ends the stages in order, as `kcm
+without a `done` means that `kcm up` was killed; the watchdog then ends the stages in order, as `kcm
 up` would have. A pipe, unlike Linux' parent-death signal, keeps the order and works on every
 system.
 """

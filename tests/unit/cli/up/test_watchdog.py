@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 from kcm.cli.up import groups
-from kcm.cli.up.guard import end_all, watch
+from kcm.cli.up.watchdog import end_all, watch
 
 STUBBORN = "import signal,time; signal.signal(15, signal.SIG_IGN); print('up', flush=True); "
 WAIT = "time.sleep(60)"
