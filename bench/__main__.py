@@ -1,4 +1,4 @@
-"""`python -m bench`: measure, and show a table."""
+"""Measures what the command line names, and shows a table."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ def parser() -> argparse.ArgumentParser:
 
 
 def measure(cases: Sequence[Case], sizes: Sizes) -> Iterator[Row]:
-    """The rows of these cases, each case on a server of its own."""
+    """Yields the rows of these cases. Each case has a server of its own."""
     for case in cases:
         with Bench(sizes) as bench:
             yield from case.run(bench)
 
 
 def report(rows: Sequence[Row], quick: bool) -> dict[str, Any]:
-    """What `--json` writes."""
+    """Returns what `--json` writes."""
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": f"{platform.machine()}, {os.cpu_count()} CPUs, {platform.system()}",
@@ -74,7 +74,7 @@ def report(rows: Sequence[Row], quick: bool) -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0 when every row passed (or with --quick), 1 when one missed, 2 for a wrong name."""
+    """Returns 0 if every row passed (or with --quick), 1 if one missed, 2 for a wrong name."""
     options = parser().parse_args(arguments)
     if options.list:
         _say("\n".join(f"{case.name:16} {case.about}" for case in CASES))

@@ -1,4 +1,4 @@
-"""What can be measured, by name."""
+"""Lists what can be measured, by name."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from functools import partial
 
 from bench import (
     definitions,
-    fleets,
     kubelet,
     nodes,
     queue,
     rest,
     silence,
+    simulated_nodes,
     size,
     store,
     system,
@@ -29,7 +29,7 @@ QUICK_POOL = "threads"
 
 @dataclass(frozen=True)
 class Case:
-    """One measurement, on a server of its own. Its rows' names begin with its name."""
+    """One measurement, on a server of its own. The names of its rows begin with its name."""
 
     name: str
     about: str
@@ -69,9 +69,9 @@ CASES = (
     Case("nodes.scheduling", "pods placed a second", nodes.scheduling),
     Case("nodes.growth", "time for a pod with ten times the nodes", nodes.growth),
     Case("nodes.running", "applied until Running on simulated nodes", nodes.running),
-    Case("nodes.monitor", "CPU of one look at thousands of nodes", fleets.monitor),
+    Case("nodes.monitor", "CPU of one look at thousands of nodes", simulated_nodes.monitor),
     Case("nodes.detection", "silent nodes, until their pods go", silence.detection, quick=False),
-    Case("nodes.steady", "thousands of nodes with pods at rest", rest.fleet, quick=False),
+    Case("nodes.steady", "thousands of nodes with pods at rest", rest.many_nodes, quick=False),
     Case("nodes.idle", "CPU of an idle system with five nodes", rest.idle_with_nodes, quick=False),
     Case("kubelet.start", "pods of a real node until all are Ready", kubelet.start),
     Case("kubelet.idle", "CPU of a real node with pods at rest", kubelet.idle),
@@ -83,9 +83,9 @@ CASES = (
 
 
 def select(names: Sequence[str], *, quick: bool = False) -> list[Case]:
-    """The cases under these names (`queue`, `queue.prefork`); for none all, or the quick ones.
+    """Returns the cases under these names (`queue`, `queue.prefork`).
 
-    Raises: LookupError for a name under which there is nothing.
+    Without names, returns all cases, or the quick ones. Raises LookupError for an unknown name.
     """
     found: list[Case] = []
     for name in names:

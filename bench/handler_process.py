@@ -1,7 +1,7 @@
-"""The other process of the watch measurement: a shared informer whose handler notes the time.
+"""Watches pods with a shared informer, whose handler notes the time of each pod's creation.
 
-Says `ready` once its cache has synced; ends at the end of its input, and then
-prints, as JSON, when each pod's handler ran (monotonic seconds by name).
+The program prints `ready` once its cache has synced. At the end of its input it prints, as JSON,
+when the handler ran for each pod (monotonic seconds by name).
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class NotingHandler:
         self.seen[obj.name] = time.monotonic()
 
     def on_update(self, old: Any, new: Any) -> None:
-        """Only creations are measured."""
+        """Does nothing; only creations are measured."""
 
     def on_delete(self, obj: Any) -> None:
-        """Only creations are measured."""
+        """Does nothing; only creations are measured."""
 
 
 def main() -> None:

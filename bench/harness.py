@@ -1,8 +1,7 @@
-"""What measurements stand on: a private server, real processes, and their end.
+"""Runs measurements: a private server, real processes, and their end.
 
-Everything runs in a temporary folder under a key prefix of its own; nothing of
-an installed or running kcm is touched. Every process that was started is ended,
-whatever happens.
+Guarantees: everything happens in a temporary folder, under a key prefix of its own; an installed
+or running kcm is not touched; every process that was started is ended, whatever happens.
 """
 
 from __future__ import annotations
@@ -56,8 +55,8 @@ class Sizes:
     scheduled_pods: int = 1_000
     growth_nodes: tuple[int, int] = (500, 5_000)
     running_pods: int = 30
-    fleet_nodes: int = 5_000
-    fleet_pods: int = 10  # on each of them
+    many_nodes: int = 5_000
+    pods_per_node: int = 10  # on each of them
     detected_nodes: int = 1_000
     node_pods: int = 100
     steady_seconds: float = 40.0
@@ -93,8 +92,8 @@ QUICK = Sizes(
     scheduled_pods=40,
     growth_nodes=(5, 20),
     running_pods=3,
-    fleet_nodes=20,
-    fleet_pods=2,
+    many_nodes=20,
+    pods_per_node=2,
     detected_nodes=20,
     node_pods=3,
     steady_seconds=1.0,
@@ -114,14 +113,14 @@ class TooSlowError(Exception):
 
 
 def progress(message: str) -> None:
-    """Tell on stderr what is being measured."""
+    """Says on stderr what is being measured."""
     print(f"bench: {message}", file=sys.stderr, flush=True)  # noqa: T201 - a program's own voice
 
 
 def wait_for(
     condition: Callable[[], bool], what: str, timeout: float = 60.0, every: float = 0.01
 ) -> None:
-    """Wait until `condition` holds. Raises TooSlowError, naming `what`."""
+    """Waits until `condition` holds. Raises TooSlowError, naming `what`."""
     deadline = time.monotonic() + timeout
     while not condition():
         if time.monotonic() > deadline:
@@ -130,7 +129,7 @@ def wait_for(
 
 
 class Bench:
-    """One measurement's world: a server, a store, and processes. Use as a context manager."""
+    """The server, store and processes of one measurement. Use it as a context manager."""
 
     def __init__(self, sizes: Sizes) -> None:
         self.sizes = sizes
@@ -173,7 +172,7 @@ class Bench:
         return "\n".join(f"--- {log.name}\n{log.read_text()[-2000:]}" for log in logs)
 
     def _publish_noop_controller(self) -> None:
-        """As an installed package would: by an entry point, found on the path."""
+        """Publishes it as an installed package would: by an entry point found on the path."""
         package = self.folder / "plugins" / "kcm_bench-1.dist-info"
         package.mkdir(parents=True)
         (package / "METADATA").write_text("Metadata-Version: 2.1\nName: kcm-bench\nVersion: 1\n")
@@ -182,7 +181,7 @@ class Bench:
     # --- processes
 
     def environment(self, stamps: Path | None = None) -> dict[str, str]:
-        """What the processes get: this server, no other setting of kcm's."""
+        """Returns the environment of the processes: this server, and no other setting of kcm's."""
         kept = {name: text for name, text in os.environ.items() if not name.startswith("KCM_")}
         kept["PYTHONPATH"] = os.pathsep.join([str(self.folder / "plugins"), str(ROOT)])
         kept["KCM_REDIS_URL"] = self.server.url
@@ -200,7 +199,7 @@ class Bench:
         stamps: Path | None = None,
         extra: Mapping[str, str] | None = None,
     ) -> subprocess.Popen[bytes]:
-        """Start `python ARGUMENTS`, its words in `NAME.log`, in a process group of its own."""
+        """Starts `python ARGUMENTS` in its own process group, with its output in `NAME.log`."""
         with (self.folder / f"{name}.log").open("ab") as log:
             process = subprocess.Popen(
                 [sys.executable, *arguments],
@@ -217,11 +216,11 @@ class Bench:
     def kcm_worker(
         self, pool: str, stamps: Path | None = None, extra: Mapping[str, str] | None = None
     ) -> subprocess.Popen[bytes]:
-        """A worker with its manager, as in production; `extra` are settings of its own."""
+        """Starts a worker with its manager, as in production; `extra` are settings of its own."""
         return self.spawn(f"kcm-{pool}", celery_worker("workers", pool), stamps, extra)
 
     def raw_worker(self, pool: str, stamps: Path) -> subprocess.Popen[bytes]:
-        """A worker of an app with nothing but a no-op task."""
+        """Starts a worker of an app that has a no-op task only."""
         return self.spawn(f"raw-{pool}", celery_worker("bench.raw_app", pool), stamps)
 
     def beat(self, extra: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
@@ -229,11 +228,11 @@ class Bench:
         return self.spawn("beat", arguments, extra=extra)
 
     def stamps(self, name: str) -> StampReader:
-        """A stamp file for processes to come."""
+        """Returns the reader of a new stamp file, for processes to come."""
         return StampReader(self.folder / f"{name}.stamps")
 
     def stop(self, *processes: subprocess.Popen[bytes]) -> None:
-        """End these and all that came from them, at once: what they know is thrown away."""
+        """Kills these processes and all that they started; what they know is not needed."""
         for process in processes:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -242,7 +241,7 @@ class Bench:
 
 
 def celery_worker(app: str, pool: str) -> list[str]:
-    """The command line of a worker; the same for kcm and for the baseline."""
+    """Returns the command line of a worker, which is the same for kcm and for the baseline."""
     concurrency = [] if pool == "solo" else ["-c", "2"]
     return [
         *("-m", "celery", "-A", app, "worker", "-P", pool, *concurrency, "-E"),

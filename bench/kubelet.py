@@ -1,4 +1,4 @@
-"""A real node: how fast its pods start, and what they take at rest."""
+"""Measures a real node: how fast its pods start, and what they take at rest."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from bench.table import Row, Sample
 from bench.usage import measure, sums
 from kcm.api.core_v1 import Pod
 from kcm.cli.up.plan import machine_name
+from kcm.helpers.pods import is_ready
 from kcm.kubelet.runtime.ending import end_node
 
 Process = subprocess.Popen[bytes]
@@ -28,7 +29,7 @@ SLEEP = {"name": "main", "image": "none", "command": ["sleep", "100000"]}
 
 
 def start(bench: Bench) -> Iterator[Row]:
-    """Pods bound to one node, until all are Ready."""
+    """Measures how long pods bound to one node take until all are Ready."""
     count = bench.sizes.node_pods
     progress(f"kubelet: {count} pods on one node, {bench.sizes.queue_rounds} rounds")
     ours, raw = [], []
@@ -36,7 +37,7 @@ def start(bench: Bench) -> Iterator[Row]:
         for number in range(bench.sizes.queue_rounds):
             raw.append(_raw_start(count))
             ours.append(_run(bench, f"load-{number}", count))
-            _take_away(bench)
+            _delete_all_pods(bench)
     yield Row(
         name="kubelet.start",
         what=f"{count} pods bound to one node, until all are Ready",
@@ -50,13 +51,13 @@ def start(bench: Bench) -> Iterator[Row]:
 
 
 def idle(bench: Bench) -> Iterator[Row]:
-    """CPU of a node whose pods are at rest."""
+    """Measures the CPU of a node whose pods are at rest."""
     with _kubelet(bench) as kubelet:
         yield _rest(bench, "kubelet.idle", "a kubelet, its {} pods and the server", kubelet, NAME)
 
 
 def everything(bench: Bench) -> Iterator[Row]:
-    """CPU of the whole of `kcm up`, the pods of its real node at rest."""
+    """Measures the CPU of the whole of `kcm up` while the pods of its real node are at rest."""
     with _up(bench) as system:
         node = machine_name(socket.gethostname())
         what = "the whole of `kcm up`, with {} pods on its real node,"
@@ -64,7 +65,7 @@ def everything(bench: Bench) -> Iterator[Row]:
 
 
 def _rest(bench: Bench, name: str, what: str, process: Process, node: str) -> Row:
-    """CPU of the process with all that came from it, without pods and with them."""
+    """Measures the CPU of a process and all that it started, without pods and with them."""
     count, seconds = bench.sizes.node_pods, bench.sizes.idle_seconds
     progress(f"{name}: {count} pods at rest for {seconds:g} s")
     empty = measure(bench, [process], seconds)
@@ -85,7 +86,7 @@ def _rest(bench: Bench, name: str, what: str, process: Process, node: str) -> Ro
 
 @contextmanager
 def _kubelet(bench: Bench) -> Iterator[Process]:
-    """A kubelet; its containers end with it, whatever happens."""
+    """Runs a kubelet. Its containers end with it, whatever happens."""
     root = bench.folder / "kubelet" / NAME
     flags = [f"--node-name={NAME}", f"--root-dir={root}", "--port=0", "--end-containers"]
     process = bench.spawn(
@@ -99,7 +100,7 @@ def _kubelet(bench: Bench) -> Iterator[Process]:
 
 @contextmanager
 def _up(bench: Bench) -> Iterator[Process]:
-    """All that a user starts, with five simulated nodes and a real one, on the bench's server."""
+    """Runs `kcm up` with five simulated nodes and a real one, on this measurement's server."""
     flags = [f"--{name}-port={_free_port()}" for name in ("flower", "health", "api")]
     process = bench.spawn("up", [*KCM, "up", *flags], extra=WITH_SCHEDULER)
     with _ended(bench, process):
@@ -130,7 +131,7 @@ def _ended(bench: Bench, process: Process) -> Iterator[None]:
 
 
 def _run(bench: Bench, prefix: str, count: int, node: str = NAME) -> float:
-    """Seconds from the first pod's creation until all are Ready."""
+    """Returns the seconds from the first pod's creation until all are Ready."""
     pod = web_pod(prefix, nodeName=node, containers=[SLEEP], terminationGracePeriodSeconds=1)
     started = time.monotonic()
     create_in_batches(bench.store, count, pod)
@@ -139,21 +140,17 @@ def _run(bench: Bench, prefix: str, count: int, node: str = NAME) -> float:
 
 
 def _ready(bench: Bench) -> int:
-    return sum(isinstance(pod, Pod) and _is_ready(pod) for pod in bench.store.list(PODS).items)
+    return sum(isinstance(pod, Pod) and is_ready(pod) for pod in bench.store.list(PODS).items)
 
 
-def _is_ready(pod: Pod) -> bool:
-    return any(c.type == "Ready" and c.status == "True" for c in pod.status.conditions or ())
-
-
-def _take_away(bench: Bench) -> None:
+def _delete_all_pods(bench: Bench) -> None:
     for pod in bench.store.list(PODS).items:
         bench.store.delete(PODS, pod.key)
     wait_for(lambda: bench.store.count(PODS) == 0, "the end of all pods")
 
 
 def _raw_start(count: int) -> float:
-    """Seconds that as many interpreters take, without anything."""
+    """Returns the seconds that `count` bare interpreters take to start and end."""
     command = [sys.executable, "-I", "-S", "-E", "-c", ""]
     started = time.monotonic()
     for _ in range((count + 1) // 2):

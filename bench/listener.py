@@ -1,4 +1,4 @@
-"""A program of ours that watches, in a process of its own, and writes at a steady rate for it."""
+"""Runs one of our watching programs in a process of its own, and paces the writes for it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ T = TypeVar("T")
 
 
 class Listener:
-    """Says `ready`, and at the end of its input, as JSON, what it saw.
+    """A program that prints `ready`, and at the end of its input, as JSON, what it saw.
 
-    Ready when constructed. Raises RuntimeError when it does not start.
+    It is ready once this is constructed, which raises RuntimeError if it does not start.
     """
 
     def __init__(self, bench: Bench, module: str, *arguments: str) -> None:
@@ -35,13 +35,13 @@ class Listener:
             raise RuntimeError(f"{module} did not start")
 
     def finish(self) -> Any:
-        """End it; what it saw."""
+        """Ends the program, and returns what it saw."""
         output, _ = self._process.communicate(b"", timeout=30)
         return json.loads(output)
 
 
 def paced(things: Sequence[T], rate: float) -> Iterator[T]:
-    """One each 1/rate seconds, whatever is done with them between."""
+    """Yields one thing each 1/rate seconds, however long the last one took."""
     start = time.monotonic()
     for number, thing in enumerate(things):
         time.sleep(max(0.0, start + number / rate - time.monotonic()))

@@ -1,4 +1,4 @@
-"""Nodes: how fast pods come to them, and run."""
+"""Measures nodes: how fast pods are scheduled to them, and run."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import time
 from collections.abc import Iterator
 from functools import partial
 
-from bench.harness import Bench, TooSlowError, progress, wait_for
+from bench.harness import Bench, progress, wait_for
 from bench.objects import replica_set, web_pod
 from bench.raw import RawStore
-from bench.store import clear_store, create_in_batches, stored_pods
+from bench.store import clear_store, create_in_batches, stored_pods, watch_entries
 from bench.table import Row, Sample
 from kcm.api import codec, scheme
 from kcm.api.core_v1 import Node, Pod
@@ -24,7 +24,7 @@ WITH_SCHEDULER = {"KCM_CONTROLLERS": "*"}
 
 
 def make_nodes(store: Store, count: int, zones: str = "abc") -> None:
-    """Nodes that nobody runs: the scheduler looks at what they offer."""
+    """Creates nodes that nobody runs; the scheduler looks only at what they offer."""
     items = [store.build_create(_node(n, zones)) for n in range(count)]
     for result in store.write(items):
         result.get_stored()
@@ -51,20 +51,18 @@ def _node(number: int, zones: str) -> Node:
     return found
 
 
-def wait_bound(store: Store, position: int, count: int, timeout: float = 120.0) -> None:
-    """Watch pods from `position` until so many have come to a node."""
+def wait_bound(store: Store, position: int, count: int) -> None:
+    """Waits until `count` pods have been bound to a node, by the changes after `position`."""
     bound: set[str] = set()
-    deadline = time.monotonic() + timeout
-    while len(bound) < count:
-        if time.monotonic() > deadline:
-            raise TooSlowError(f"{len(bound)} of {count} pods were bound within {timeout:g} s")
-        changes = store.read_changes({PODS: position}, 200)
-        position = changes.positions.get(PODS, position)
-        bound |= {entry.key for entry in changes.entries if b'"nodeName":"' in entry.raw}
+    for entry in watch_entries(store, PODS, position, f"the binding of {count} pods"):
+        if b'"nodeName":"' in entry.raw:
+            bound.add(entry.key)
+            if len(bound) == count:
+                return
 
 
 def _round(bench: Bench, nodes: int, pods: int) -> float:
-    """Seconds from the first pod's creation to the last binding, on a store of its own."""
+    """Returns the seconds from the first creation to the last binding, in an emptied store."""
     clear_store(bench)
     worker = bench.kcm_worker(POOL, extra=WITH_SCHEDULER)
     make_nodes(bench.store, nodes)
@@ -82,7 +80,7 @@ def _round(bench: Bench, nodes: int, pods: int) -> float:
 
 
 def scheduling(bench: Bench) -> Iterator[Row]:
-    """Pods of one template on nodes with room."""
+    """Measures how many pods of one template are placed in a second, on nodes with room."""
     nodes, pods = bench.sizes.scheduled_nodes, bench.sizes.scheduled_pods
     progress(f"nodes: {pods} pods on {nodes} nodes, {bench.sizes.queue_rounds} rounds")
     ours, raw = [], []
@@ -106,7 +104,7 @@ def scheduling(bench: Bench) -> Iterator[Row]:
 
 
 def growth(bench: Bench) -> Iterator[Row]:
-    """How the time for a pod grows with the number of nodes."""
+    """Measures how the time for a pod grows with the number of nodes."""
     few, many = bench.sizes.growth_nodes
     pods = bench.sizes.scheduled_pods
     progress(f"nodes: {pods} pods on {few} and on {many} nodes, {bench.sizes.queue_rounds} rounds")
@@ -129,7 +127,7 @@ def growth(bench: Bench) -> Iterator[Row]:
 
 
 def running(bench: Bench) -> Iterator[Row]:
-    """From a ReplicaSet to its pods Running on simulated nodes."""
+    """Measures the time from a ReplicaSet to its pods Running on simulated nodes."""
     count = bench.sizes.running_pods
     progress(f"nodes: {count} pods on 5 simulated nodes, {bench.sizes.queue_rounds} rounds")
     bench.kcm_worker(POOL, extra=WITH_SCHEDULER)
@@ -155,10 +153,6 @@ def running(bench: Bench) -> Iterator[Row]:
 
 
 def _all_run(bench: Bench, name: str, count: int) -> bool:
-    return _running(bench, name) == count
-
-
-def _running(bench: Bench, name: str) -> int:
     pods = bench.store.list(PODS, "default").items
-    mine = (pod for pod in pods if pod.labels.get("set") == name)
-    return sum(pod.status.phase == "Running" for pod in mine)  # type: ignore[attr-defined] # a pod
+    own = (pod for pod in pods if pod.labels.get("set") == name)
+    return count == sum(isinstance(pod, Pod) and pod.status.phase == "Running" for pod in own)

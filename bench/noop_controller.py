@@ -1,4 +1,4 @@
-"""A controller that does nothing but tell when it was called."""
+"""A controller that does nothing but note when it was called."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ stamp = StampWriter()
 
 
 class NoopController(Controller):
-    """Its keys are added by the measurement; what it watches keeps the machinery honest."""
+    """Its keys are added by the measurement. It watches a kind, to have a cache as usual."""
 
     name: ClassVar[str] = "bench-noop-controller"
     short_name: ClassVar[str] = "benchnoop"

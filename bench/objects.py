@@ -1,4 +1,4 @@
-"""The objects that are measured: an ordinary web server's ReplicaSet and its pods."""
+"""The objects that are measured: a web server's ReplicaSet, Deployment and pods, and a Job."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CONTAINER = {
 
 
 def replica_set(name: str = "web", replicas: int = 0) -> ReplicaSet:
-    """A ReplicaSet as a person would write it."""
+    """Returns a ReplicaSet as a person would write it."""
     obj = codec.decode(
         {
             "apiVersion": "apps/v1",
@@ -51,7 +51,7 @@ def replica_set(name: str = "web", replicas: int = 0) -> ReplicaSet:
 
 
 def deployment(name: str, replicas: int) -> Deployment:
-    """A Deployment of the same pods."""
+    """Returns a Deployment of the same pods."""
     spec = replica_set(name, replicas).spec
     obj = codec.decode(
         {
@@ -66,7 +66,7 @@ def deployment(name: str, replicas: int) -> Deployment:
 
 
 def job(name: str, completions: int, parallelism: int) -> Job:
-    """A Job whose pods end."""
+    """Returns a Job."""
     obj = codec.decode(
         {
             "apiVersion": "batch/v1",
@@ -84,7 +84,7 @@ def job(name: str, completions: int, parallelism: int) -> Job:
 
 
 def pod_of_a_set() -> Pod:
-    """What the ReplicaSet controller creates, before the store names it."""
+    """Returns a pod as the ReplicaSet controller creates it, before the store names it."""
     owner = defaults.apply(replica_set()).with_metadata(uid=str(uuid.uuid4()))
     pod = pod_from_template(owner.spec.template, owner)
     assert isinstance(pod, Pod)
@@ -92,7 +92,7 @@ def pod_of_a_set() -> Pod:
 
 
 def web_pod(prefix: str, **spec: Any) -> Pod:
-    """A pod that belongs to no set; `spec` is what it says besides its container."""
+    """Returns a pod that belongs to no set; `spec` is what it has besides its container."""
     obj = codec.decode(
         {
             "apiVersion": "v1",

@@ -1,4 +1,4 @@
-"""The work queue on Celery, against the same number of Celery tasks without it."""
+"""Measures the work queue on Celery, against the same number of plain Celery tasks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class NoopSyncs:
     stamps: StampReader
 
     def run_all(self, count: int) -> float:
-        """Add `count` distinct keys; seconds until the last one has been synced."""
+        """Adds `count` distinct keys; returns the seconds until the last one has been synced."""
         keys = [f"default/key-{number}" for number in range(count)]
         self.stamps.reset()
         started = time.monotonic()
@@ -36,7 +36,7 @@ class NoopSyncs:
         return time.monotonic() - started
 
     def latency(self) -> float:
-        """Add one key; seconds until its sync starts."""
+        """Adds one key; returns the seconds until its sync starts."""
         self.stamps.reset()
         started = time.monotonic()
         self.queue.add("default/key")
@@ -50,14 +50,20 @@ class NoopSyncs:
         return stats.depth == 0 and stats.running == 0
 
 
+def noop_syncs(bench: Bench, stamps: StampReader) -> NoopSyncs:
+    """Returns the no-op controller's syncs, with its queue configured as the manager would."""
+    controller = NoopController()
+    queue = WorkQueue(bench.io, controller.short_name)
+    queue.configure(queue_config(controller))
+    return NoopSyncs(queue, stamps)
+
+
 def start_both(bench: Bench, pool: str) -> tuple[NoopSyncs, RawTasks]:
-    """A kcm worker and a raw one, side by side, both warm."""
+    """Starts a kcm worker and a raw one, side by side, and warms both up."""
     ours, raws = bench.stamps(f"kcm-{pool}"), bench.stamps(f"raw-{pool}")
     bench.kcm_worker(pool, ours.path)
     bench.raw_worker(pool, raws.path)
-    controller = NoopController()
-    syncs = NoopSyncs(WorkQueue(bench.io, controller.short_name), ours)
-    syncs.queue.configure(queue_config(controller))
+    syncs = noop_syncs(bench, ours)
     tasks = RawTasks(create_app(bench.settings), raws)
     for run_all in (syncs.run_all, tasks.run_all):
         run_all(50)

@@ -21,14 +21,14 @@ BATCH = 128  # scripts per round trip, as many as the store writes items in one
 
 
 class RawStore:
-    """SET and XADD of given bytes, as fast as the driver goes."""
+    """Stores given bytes with SET and XADD, as fast as the driver can."""
 
     def __init__(self, io: RedisIO) -> None:
         self._client: redis.Redis = io.driver
         self._sha = str(self._client.script_load(_SET_XADD))
 
     def create_all(self, objects: Sequence[bytes]) -> float:
-        """Store all in pipelined batches; seconds."""
+        """Stores all objects in pipelined batches; returns the seconds."""
         started = time.perf_counter()
         for start in range(0, len(objects), BATCH):
             with self._client.pipeline(transaction=False) as pipe:
@@ -38,20 +38,20 @@ class RawStore:
         return time.perf_counter() - started
 
     def round_trip(self, data: bytes, number: int = 0) -> float:
-        """Store one; seconds."""
+        """Stores one object; returns the seconds."""
         started = time.perf_counter()
         self._client.evalsha(self._sha, 2, f"raw:object:{number}", _STREAM, data)
         return time.perf_counter() - started
 
     def clear(self, count: int) -> None:
-        """Remove what `create_all` stored."""
+        """Removes what `create_all` stored."""
         for start in range(0, count, 1000):
             self._client.unlink(*(f"raw:object:{number}" for number in range(start, start + 1000)))
         self._client.unlink(_STREAM)
 
 
 class RawTasks:
-    """No-op tasks, published through Celery's API, run by `bench.raw_app`'s workers."""
+    """No-op tasks, published through Celery's API and run by the workers of `bench.raw_app`."""
 
     def __init__(self, app: Celery, stamps: StampReader) -> None:
         self._app = app
@@ -59,7 +59,7 @@ class RawTasks:
         self._stamps = stamps
 
     def run_all(self, count: int) -> float:
-        """Publish `count` tasks; seconds until the last one has run."""
+        """Publishes `count` tasks; returns the seconds until the last one has run."""
         self._stamps.reset()
         started = time.monotonic()
         with self._app.producer_pool.acquire(block=True) as producer:
@@ -69,7 +69,7 @@ class RawTasks:
         return max(self._stamps.times()) - started
 
     def latency(self) -> float:
-        """Publish one task; seconds until it starts."""
+        """Publishes one task; returns the seconds until it starts."""
         self._stamps.reset()
         started = time.monotonic()
         with self._app.producer_pool.acquire(block=True) as producer:

@@ -1,4 +1,4 @@
-"""What systems take while nothing happens: small ones, and thousands of nodes with their pods."""
+"""Measures systems at rest: small ones, and thousands of nodes with their pods."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from bench.fleets import MONITOR, make_bound_pods, start_nodes, wait_running
 from bench.harness import Bench, progress, wait_for
 from bench.nodes import PODS, POOL, WITH_SCHEDULER
+from bench.simulated_nodes import MONITOR, make_bound_pods, start_nodes, wait_running
 from bench.store import clear_store
 from bench.table import Row, Sample
 from bench.usage import MB, Part, caching, measure, shares
@@ -22,7 +22,7 @@ CHILDREN = 2  # of a worker's pool
 
 
 def idle(bench: Bench) -> Iterator[Row]:
-    """Workers, manager, beat and Flower."""
+    """Measures the CPU of workers, manager, beat and Flower."""
     yield _idle_row(
         bench,
         "size.idle",
@@ -33,7 +33,7 @@ def idle(bench: Bench) -> Iterator[Row]:
 
 
 def idle_with_nodes(bench: Bench) -> Iterator[Row]:
-    """What `kcm up` runs, with its five nodes."""
+    """Measures the CPU of what `kcm up` runs, with its five nodes."""
     yield _idle_row(
         bench,
         "nodes.idle",
@@ -69,13 +69,13 @@ def _idle_row(
 
 
 def _flower(bench: Bench, app: str) -> subprocess.Popen[bytes]:
-    """A Flower that watches this app, on a port of its own choice."""
+    """Starts a Flower for this app, on a port of its own choice."""
     arguments = ["-m", "celery", "-A", app, "flower", "--address=127.0.0.1", "--port=0"]
     return bench.spawn(f"flower-{app}", arguments)
 
 
 def _system(bench: Bench) -> Processes:
-    """What `kcm up` runs, the simulator excepted; the worker first."""
+    """Starts what `kcm up` runs, without the simulator; the worker is the first."""
     worker = bench.kcm_worker(POOL, extra=WITH_SCHEDULER)
     others = [
         bench.beat(extra=WITH_SCHEDULER),
@@ -86,9 +86,9 @@ def _system(bench: Bench) -> Processes:
     return [worker, *others]
 
 
-def fleet(bench: Bench) -> Iterator[Row]:
-    """Thousands of nodes with their pods: CPU and memory of everything."""
-    count, each = bench.sizes.fleet_nodes, bench.sizes.fleet_pods
+def many_nodes(bench: Bench) -> Iterator[Row]:
+    """Measures the CPU and memory of everything, with thousands of nodes and their pods."""
+    count, each = bench.sizes.many_nodes, bench.sizes.pods_per_node
     seconds, settle = bench.sizes.steady_seconds, bench.sizes.settle_seconds
     progress(f"nodes.steady: an empty system, then {count} nodes with {each} pods each at rest")
     system = _system(bench)
@@ -143,7 +143,7 @@ def fleet(bench: Bench) -> Iterator[Row]:
 
 
 def _fill(bench: Bench, names: Sequence[str], each: int) -> None:
-    """Pods that run: one that the simulator started, the others as if it had, long ago."""
+    """Creates pods that run: the simulator starts one, and the others get its status."""
     make_bound_pods(bench.store, names[:1], 1)
     wait_running(bench.store, 1)
     (first,) = bench.store.list(PODS).items
@@ -166,6 +166,6 @@ def _memory(parts: Sequence[Part]) -> float:
 
 
 def _largest(parts: Sequence[Part], worker: subprocess.Popen[bytes]) -> float:
-    """Memory of the largest of the processes that cache, while they live."""
+    """Returns the memory of the largest process that caches. They still have to run."""
     pids = {process.pid for process in caching(worker.pid)}
     return max(part.memory for part in parts if part.pid in pids)

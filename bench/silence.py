@@ -1,4 +1,4 @@
-"""Simulated nodes that fall silent: how soon they are marked and tainted, and their pods gone."""
+"""Measures how soon nodes that stop are marked and tainted, and their pods deleted."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from bench.fleets import LEASES, make_bound_pods, start_nodes, wait_running
 from bench.harness import Bench, TooSlowError, progress
 from bench.nodes import NODES, PODS, POOL
+from bench.simulated_nodes import LEASES, make_bound_pods, start_nodes, wait_running
 from bench.table import Row, Sample
 from kcm.api import codec
 from kcm.api.core_v1 import Node, Pod
@@ -18,7 +18,7 @@ from kcm.simulation.commands import NodeCommand
 
 SHARE = 20  # one node of so many falls silent
 GRACE = 6  # seconds
-PODS_A_NODE = 2
+PODS_PER_NODE = 2
 QUICK_TO_NOTICE = {
     "KCM_NODE_MONITOR_PERIOD": "1s",
     "KCM_NODE_MONITOR_GRACE_PERIOD": f"{GRACE}s",
@@ -28,7 +28,7 @@ QUICK_TO_NOTICE = {
 
 @dataclass
 class _Silence:
-    """What becomes of nodes, by the watch: seconds since they were stopped."""
+    """What the watch shows of stopped nodes. Times are seconds since they were stopped."""
 
     silent: set[str]
     marked: dict[str, float] = field(default_factory=dict)
@@ -39,13 +39,13 @@ class _Silence:
     longest: float = 0.0  # between two renewals of a node that lives
 
     def renew(self, name: str, seconds: float) -> None:
-        """A lease was renewed."""
+        """Notes the renewal of a node's lease."""
         if name not in self.silent:
             self.longest = max(self.longest, seconds - self.renewed.get(name, seconds))
             self.renewed[name] = seconds
 
     def see(self, raw: bytes, key: str, seconds: float, *, deleted: bool) -> None:
-        """One entry of the watch log."""
+        """Notes an entry of the watch log."""
         obj = codec.decode(raw)
         if isinstance(obj, Pod):
             if deleted or obj.deleting:
@@ -65,15 +65,15 @@ class _Silence:
 
 
 def detection(bench: Bench) -> Iterator[Row]:
-    """One node in twenty is stopped: until all are marked and tainted, and their pods deleted."""
+    """Stops one node in twenty, until all are marked and tainted, and their pods deleted."""
     count = bench.sizes.detected_nodes
     progress(f"nodes.detection: 1 of {SHARE} of {count} nodes falls silent")
     bench.kcm_worker(POOL, extra=QUICK_TO_NOTICE)
     bench.beat(extra=QUICK_TO_NOTICE)
     start_nodes(bench, count, "--node-lease-duration-seconds", str(GRACE))
     names = [f"node-{number}" for number in range(1, count + 1)]
-    make_bound_pods(bench.store, names, PODS_A_NODE)
-    wait_running(bench.store, count * PODS_A_NODE)
+    make_bound_pods(bench.store, names, PODS_PER_NODE)
+    wait_running(bench.store, count * PODS_PER_NODE)
     time.sleep(5 * bench.sizes.settle_seconds)
     found = _stop_and_watch(bench, names[::SHARE])
     marked, tainted, gone = (max(t.values()) for t in (found.marked, found.tainted, found.gone))
@@ -119,7 +119,7 @@ def _stop_and_watch(bench: Bench, names: Sequence[str]) -> _Silence:
                 found.renew(entry.key.rpartition("/")[2], seconds)
                 continue
             found.see(entry.raw, entry.key, seconds, deleted=entry.type == "DELETED")
-        if len(found.gone) == len(names) * PODS_A_NODE and len(found.tainted) == len(names):
+        if len(found.gone) == len(names) * PODS_PER_NODE and len(found.tainted) == len(names):
             end = min(end, time.monotonic() + bench.sizes.settle_seconds)  # and nobody else
     if not (len(found.marked) == len(found.tainted) == len(names) and found.gone):
         raise TooSlowError(

@@ -1,4 +1,4 @@
-"""Memory of what caches, and the time until a worker is ready."""
+"""Measures the memory of processes that cache, and the time until a worker is ready."""
 
 from __future__ import annotations
 
@@ -6,16 +6,13 @@ import time
 from collections.abc import Iterator
 
 from bench.harness import Bench, progress, wait_for
-from bench.noop_controller import NoopController
 from bench.objects import pod_of_a_set
-from bench.queue import NoopSyncs
+from bench.queue import noop_syncs
 from bench.raw import RawTasks
 from bench.raw_app import create_app
 from bench.store import clear_store, create_in_batches
 from bench.table import Row, Sample
 from bench.usage import MB, caching, own_memory
-from kcm.manager.queues import queue_config
-from kcm.workqueue import WorkQueue
 
 POOL = "prefork"
 
@@ -24,7 +21,7 @@ def memory(bench: Bench) -> Iterator[Row]:
     count = bench.sizes.cached_objects
     progress(f"size: memory of caching processes, {count} pods")
     clear_store(bench)
-    syncs = _noop_syncs(bench)
+    syncs = noop_syncs(bench, bench.stamps("kcm-size"))
     worker = bench.kcm_worker(POOL, syncs.stamps.path)
     syncs.run_all(50)
     time.sleep(bench.sizes.settle_seconds)
@@ -49,13 +46,6 @@ def memory(bench: Bench) -> Iterator[Row]:
     )
 
 
-def _noop_syncs(bench: Bench) -> NoopSyncs:
-    controller = NoopController()
-    queue = WorkQueue(bench.io, controller.short_name)
-    queue.configure(queue_config(controller))
-    return NoopSyncs(queue, bench.stamps("kcm-size"))
-
-
 def ready(bench: Bench) -> Iterator[Row]:
     progress(f"size: {bench.sizes.starts} starts of a worker")
     ours, raw = [], []
@@ -76,7 +66,7 @@ def ready(bench: Bench) -> Iterator[Row]:
 
 def _start(bench: Bench) -> float:
     clear_store(bench)
-    syncs = _noop_syncs(bench)
+    syncs = noop_syncs(bench, bench.stamps("kcm-size"))
     syncs.stamps.reset()
     syncs.queue.add("default/first")
     started = time.monotonic()

@@ -1,7 +1,7 @@
-"""When something happened, told from one process to another at about a microsecond each.
+"""Notes in one process when something happened, and reads it in another.
 
-A file that every process appends 8 bytes to: the system's monotonic clock,
-which all processes of a machine share.
+Each stamp takes about a microsecond: it appends 8 bytes to a file, the time of the monotonic
+clock that all processes of a machine share.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _ENTRY = struct.Struct("d")
 
 
 class StampWriter:
-    """Appends stamps; the file is opened by the first one, behind any fork."""
+    """Appends stamps. The first one opens the file, after any fork."""
 
     def __init__(self) -> None:
         self._file = -1
@@ -37,13 +37,13 @@ class StampReader:
         self._start = 0
 
     def reset(self) -> None:
-        """Forget what was stamped so far."""
+        """Forgets what was stamped so far."""
         self._start = self.path.stat().st_size
 
     def count(self) -> int:
         return (self.path.stat().st_size - self._start) // _ENTRY.size
 
     def times(self) -> list[float]:
-        """Monotonic seconds, in the order of writing."""
+        """Returns monotonic seconds, in the order of writing."""
         data = self.path.read_bytes()[self._start :]
         return [moment for (moment,) in _ENTRY.iter_unpack(data)]

@@ -1,24 +1,26 @@
-"""The store's speed: creates in batches, and one at a time."""
+"""Measures the store's creates, in batches and one at a time; helps to fill, watch and empty it."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
-from bench.harness import Bench, progress
+from bench.harness import Bench, TooSlowError, progress
 from bench.objects import pod_of_a_set
 from bench.raw import BATCH, RawStore
 from bench.table import Row, Sample
-from kcm.api import scheme
+from kcm.api import codec, scheme
 from kcm.api.core_v1 import Pod
+from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.store import Pattern, Store
+from kcm.store import Pattern, Store, WatchEntry
 
 PODS = scheme.resource_of(Pod)
 
 
 def stored_pods(store: Store) -> list[bytes]:
-    """The JSON of every pod, as it is stored."""
+    """Returns the JSON of every pod, as it is stored."""
     found: list[bytes] = []
     after = ""
     while page := store.raw_page(PODS, None, after):
@@ -28,13 +30,37 @@ def stored_pods(store: Store) -> list[bytes]:
 
 
 def clear_store(bench: Bench) -> None:
-    """Empty the server."""
+    """Empties the server."""
     bench.io.execute("FLUSHALL")
     bench.io.attach()
 
 
+def watch_entries(
+    store: Store, resource: Resource, position: int, what: str, timeout: float = 120.0
+) -> Iterator[WatchEntry]:
+    """Yields the changes after `position` as they happen. Raises TooSlowError, naming `what`."""
+    deadline = time.monotonic() + timeout
+    while time.monotonic() < deadline:
+        changes = store.read_changes({resource: position}, 200)
+        position = changes.positions.get(resource, position)
+        yield from changes.entries
+    raise TooSlowError(f"{what} did not happen within {timeout:g} s")
+
+
+def watch_until(
+    store: Store, resource: Resource, key: str, holds: Callable[[Any], bool], what: str
+) -> float:
+    """Watches an object until `holds`, and returns that monotonic time. Raises TooSlowError."""
+    position = store.resource_version()
+    if not holds(store.get(resource, key)):
+        entries = watch_entries(store, resource, position, f"{key}: {what}")
+        own = (codec.decode(entry.raw, resource) for entry in entries if entry.key == key)
+        next(obj for obj in own if holds(obj))
+    return time.monotonic()
+
+
 def create_in_batches(store: Store, count: int, template: KubeObject) -> float:
-    """Create `count` objects like this one through the store's public verbs; seconds."""
+    """Creates `count` objects like `template` through the store's verbs; returns the seconds."""
     started = time.perf_counter()
     left = count
     while left:

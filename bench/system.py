@@ -1,56 +1,44 @@
-"""The whole system: from an applied ReplicaSet to its pods, and from a lost pod to the next."""
+"""Measures the whole system: from a ReplicaSet to its pods, from a lost pod to the next."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
 
-from bench.harness import Bench, TooSlowError, progress, wait_for
+from bench.harness import Bench, progress, wait_for
 from bench.objects import replica_set
 from bench.raw import RawStore
-from bench.store import PODS, stored_pods
+from bench.store import PODS, stored_pods, watch_entries, watch_until
 from bench.table import Row, Sample
-from kcm.api import codec, scheme
+from kcm.api import scheme
 from kcm.api.apps_v1 import ReplicaSet
-from kcm.store import WatchEntry
 
 REPLICA_SETS = scheme.resource_of(ReplicaSet)
 SPACING = 0.1  # seconds between deletions
 _BOUNDS = {1_000: 16.0, 10_000: 20.0}  # times a raw batch create of the same pods
 
 
-def wait_for_replicas(bench: Bench, key: str, count: int, timeout: float = 120.0) -> float:
-    """Watch until the status says so; the monotonic time when it did."""
-    position = bench.store.resource_version()
-    deadline = time.monotonic() + timeout
-    found = bench.store.get(REPLICA_SETS, key)
-    while not (isinstance(found, ReplicaSet) and found.status.replicas == count):
-        if time.monotonic() > deadline:
-            raise TooSlowError(f"{key} did not reach {count} replicas within {timeout:g} s")
-        changes = bench.store.read_changes({REPLICA_SETS: position}, 500)
-        position = changes.positions.get(REPLICA_SETS, position)
-        for change in changes.entries:
-            if change.key == key:
-                found = codec.decode(change.raw, REPLICA_SETS)
-    return time.monotonic()
-
-
 def scale_up(bench: Bench, name: str, count: int) -> float:
-    """Apply a new ReplicaSet; seconds until its status says that all pods are there."""
+    """Creates a ReplicaSet; returns the seconds until its status says that all pods are there."""
     started = time.monotonic()
     created = bench.store.create(replica_set(name, count))
-    return wait_for_replicas(bench, created.key, count) - started
+
+    def is_filled(found: ReplicaSet) -> bool:
+        return found.status.replicas == count
+
+    what = f"its {count} replicas"
+    return watch_until(bench.store, REPLICA_SETS, created.key, is_filled, what) - started
 
 
 def remove(bench: Bench, name: str) -> None:
-    """Delete a ReplicaSet and wait until the garbage collector has taken its pods."""
+    """Deletes a ReplicaSet and waits until the garbage collector has deleted its pods."""
     bench.store.delete(REPLICA_SETS, f"default/{name}")
     wait_for(lambda: bench.store.count(PODS) == 0, "the collection of the pods", 180, every=0.05)
     time.sleep(bench.sizes.settle_seconds / 6)
 
 
 def start_system(bench: Bench, pool: str) -> None:
-    """Worker, manager and beat, warmed up with a small ReplicaSet."""
+    """Starts worker, manager and beat, and warms them up with a small ReplicaSet."""
     bench.kcm_worker(pool)
     bench.beat()
     scale_up(bench, "warm-up", 20)
@@ -117,15 +105,10 @@ def _replacement_row(bench: Bench, pool: str) -> Row:
 
 
 def _replace_one(bench: Bench, key: str) -> float:
-    """Delete a pod; seconds until the watch shows a new one."""
+    """Deletes a pod; returns the seconds until the watch shows a new one."""
     position = bench.store.resource_version()
     started = time.monotonic()
     bench.store.delete(PODS, key)
-    added: list[WatchEntry] = []
-    while not added:
-        if time.monotonic() - started > 30:
-            raise TooSlowError(f"pod {key} was not replaced within 30 s")
-        changes = bench.store.read_changes({PODS: position}, 500)
-        position = changes.positions.get(PODS, position)
-        added = [change for change in changes.entries if change.type == "ADDED"]
+    entries = watch_entries(bench.store, PODS, position, f"the replacement of pod {key}", 30)
+    next(entry for entry in entries if entry.type == "ADDED")
     return time.monotonic() - started

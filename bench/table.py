@@ -27,13 +27,13 @@ class Sample:
         return statistics.median(self.values)
 
     def percentile(self, share: float) -> float:
-        """The smallest value that at least `share` (0 to 1) of all do not exceed."""
+        """Returns the smallest value that at least `share` (0 to 1) of all do not exceed."""
         ordered = sorted(self.values)
         return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
     @property
     def noisy(self) -> bool:
-        """Whether the middle half of the values spreads over more than half as much again."""
+        """Whether the third quartile is more than one and a half times the first."""
         low, high = self.percentile(0.25), self.percentile(0.75)
         return len(self.values) > 1 and high > 1.5 * low
 
@@ -46,10 +46,10 @@ class Sample:
 
 @dataclass(frozen=True)
 class Row:
-    """One claim: what was measured, against what, and the bound it has to keep.
+    """One claim: what was measured, against what, and the bound that it has to keep.
 
-    `bound` is in the unit of `measured` and was computed from the baseline of
-    the same run; `target` says the rule in words.
+    `bound` is in the unit of `measured`; where it is a ratio, it was computed from the baseline of
+    the same run. `target` says the rule in words.
     """
 
     name: str
@@ -79,12 +79,12 @@ class Row:
 
     @property
     def verdict(self) -> str:
-        """Marked where the machine was too busy for the baseline to hold still."""
+        """Says `pass` or `MISS`, marked as noisy where the baseline varied much."""
         word = "pass" if self.passed else "MISS"
         return f"{word}, noisy" if self.baseline.noisy else word
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything, for `--json`."""
+        """Returns everything, for `--json`."""
         return {
             "name": self.name,
             "what": self.what,
@@ -122,7 +122,7 @@ HEADERS = ("row", "what", "measured: median (min .. max)", "raw", "ratio", "targ
 
 
 def render(rows: Sequence[Row]) -> str:
-    """The table, notes below it."""
+    """Returns the table, with notes below it."""
     widths = [22, 30, 30, 30, None, 26, None]
     table = tabulate(
         [row.cells() for row in rows],
@@ -136,7 +136,7 @@ def render(rows: Sequence[Row]) -> str:
 
 
 def number(value: float) -> str:
-    """Three significant digits, without exponents."""
+    """Prints three significant digits, without an exponent."""
     if abs(value) >= 100:
         return f"{value:,.0f}"
     return f"{value:.3g}"

@@ -1,4 +1,4 @@
-"""What processes take of the machine: memory, and shares of a core."""
+"""Measures what processes take of the machine: memory, and shares of a core."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ _TITLES = (
 
 
 def tree(pid: int) -> list[psutil.Process]:
-    """A process and all that came from it."""
+    """Returns a process with all its descendants."""
     root = psutil.Process(pid)
     return [root, *root.children(recursive=True)]
 
 
 def own_memory(process: psutil.Process) -> float:
-    """What the process takes in MB: its own pages and its share of the shared ones."""
+    """Returns the memory of a process in MB: its own pages and its share of the shared ones."""
     return float(process.memory_full_info().pss) / MB
 
 
 def caching(pid: int) -> list[psutil.Process]:
-    """The manager and the pool's children: all but the worker's own process."""
+    """Returns the processes of a worker that cache: its manager and the pool's children."""
     return tree(pid)[1:]
 
 
 @dataclass(frozen=True)
 class Part:
-    """What one process of a system took; its title outlives it."""
+    """What one process of a system took. Its title is kept, as the process may have ended."""
 
     pid: int
     title: str
@@ -45,7 +45,7 @@ class Part:
 
 
 def measure(bench: Bench, started: Sequence[Popen[bytes]], seconds: float) -> list[Part]:
-    """What the server and these, with all that came from them, take for so long."""
+    """Measures the server, these processes and their descendants for `seconds`, once they rest."""
     assert bench.server.process is not None
     time.sleep(4 * bench.sizes.settle_seconds)  # starting is not resting
     pids = [bench.server.process.pid, *(process.pid for process in started)]
@@ -62,12 +62,12 @@ def measure(bench: Bench, started: Sequence[Popen[bytes]], seconds: float) -> li
 
 
 def shares(parts: Sequence[Part]) -> str:
-    """Which process took how much of a core."""
+    """Prints how much of a core each process took."""
     return ", ".join(f"{part.title} {part.cpu:.2f}" for part in parts)
 
 
 def sums(parts: Sequence[Part]) -> str:
-    """The same where many have one title."""
+    """Prints how much of a core the processes of each title took together."""
     found: dict[str, float] = {}
     for part in parts:
         found[part.title] = found.get(part.title, 0.0) + part.cpu
@@ -75,13 +75,13 @@ def sums(parts: Sequence[Part]) -> str:
 
 
 def cpu_seconds(process: psutil.Process) -> float:
-    """CPU time since the process began."""
+    """Returns the CPU time since the process began."""
     times = process.cpu_times()
     return float(times.user + times.system)
 
 
 def title(process: psutil.Process) -> str:
-    """What a process is."""
+    """Returns a short name of what a process runs."""
     words = process.cmdline()
     for word in _TITLES:
         if word in words:

@@ -1,4 +1,4 @@
-"""From a write to the handler in another process, under a steady stream of writes."""
+"""Measures the time from a write to the handler in another process, under steady writes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kcm.store import Pattern, WriteItem
 
 
 def send(bench: Bench, items: list[WriteItem], rate: int) -> dict[str, float]:
-    """Write one item each 1/rate seconds, whatever the last one took; when each was sent."""
+    """Writes `rate` items a second, and returns when each was sent."""
     sent: dict[str, float] = {}
     for item in paced(items, rate):
         sent[item.obj.name or ""] = time.monotonic()
@@ -25,8 +25,11 @@ def send(bench: Bench, items: list[WriteItem], rate: int) -> dict[str, float]:
 
 
 def distinct_pods(bench: Bench, count: int) -> list[WriteItem]:
-    """Creations under names that differ: of 5,000 drawn by chance, two are often the same, and
-    the time of the second would be held against the first one's handler."""
+    """Returns creations of pods under distinct names.
+
+    Of 5,000 names drawn by chance, two are often the same, and the time of the second write would
+    be compared with the first one's handler.
+    """
     template = pod_of_a_set()
     first = bench.store.build_create(template)
     pattern = Pattern(first)

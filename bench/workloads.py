@@ -1,4 +1,4 @@
-"""What is built of ReplicaSets and pods, as ratios to a ReplicaSet's figures of the same run."""
+"""Measures what is built of ReplicaSets and pods, as ratios to ReplicaSets of the same run."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from bench.harness import Bench, TooSlowError, progress, wait_for
-from bench.hasty import Hasty
+from bench.harness import Bench, progress, wait_for
+from bench.instant_kubelet import InstantKubelet
 from bench.objects import deployment, job, replica_set, web_pod
-from bench.store import PODS, create_in_batches
+from bench.store import PODS, create_in_batches, watch_entries, watch_until
 from bench.system import REPLICA_SETS, remove, scale_up, start_system
 from bench.table import Row, Sample
 from kcm import errors
@@ -36,24 +36,12 @@ def rows(bench: Bench) -> Iterator[Row]:
     yield _namespace(bench)
 
 
-def _until(bench: Bench, obj: KubeObject, holds: Callable[[Any], bool], what: str) -> None:
-    """Watch an object until `holds`. Raises TooSlowError after two minutes."""
-    resource = scheme.resource_of(obj)
-    position = bench.store.resource_version()
-    found: KubeObject = bench.store.get(resource, obj.key)
-    deadline = time.monotonic() + 120
-    while not holds(found):
-        if time.monotonic() > deadline:
-            raise TooSlowError(f"{obj.key}: {what} took longer than two minutes")
-        changes = bench.store.read_changes({resource: position}, 500)
-        position = changes.positions.get(resource, position)
-        for change in changes.entries:
-            if change.key == obj.key:
-                found = codec.decode(change.raw, resource)
+def _watch(bench: Bench, obj: KubeObject, holds: Callable[[Any], bool], what: str) -> None:
+    watch_until(bench.store, scheme.resource_of(obj), obj.key, holds, what)
 
 
 def _sets(bench: Bench, count: int) -> Sample:
-    """Milliseconds of a ReplicaSet from nothing to so many, several times."""
+    """Returns the milliseconds that a ReplicaSet takes to get `count` pods, several times."""
     found = []
     for number in range(bench.sizes.queue_rounds):
         found.append(scale_up(bench, f"base-{number}", count) * 1e3)
@@ -65,17 +53,17 @@ def _rolled(bench: Bench) -> Row:
     count = bench.sizes.rolled_pods
     progress(f"workloads: a Deployment of {count} rolled, {bench.sizes.queue_rounds} rounds")
     ours = []
-    with Hasty(bench):
+    with InstantKubelet(bench):
         baseline = _sets(bench, count)
         stored = bench.store.create(deployment("web", count))
-        _until(bench, stored, _is_rolled, "the first roll-out")
+        _watch(bench, stored, _is_rolled, "the first roll-out")
         for number in range(bench.sizes.queue_rounds):
             time.sleep(bench.sizes.settle_seconds / 6)
             found = bench.store.get(DEPLOYMENTS, stored.key)
             assert isinstance(found, Deployment)
             started = time.monotonic()
             changed = bench.store.update(_with_image(found, f"nginx:1.{number}"))
-            _until(bench, changed, _is_rolled, "a roll-out")
+            _watch(bench, changed, _is_rolled, "a roll-out")
             ours.append((time.monotonic() - started) * 1e3)
         _cascade_of(bench, stored)
     return Row(
@@ -108,12 +96,12 @@ def _job(bench: Bench) -> Row:
     completions, parallelism = bench.sizes.job_pods
     progress(f"workloads: a Job of {completions} by {parallelism}")
     ours = []
-    with Hasty(bench):
+    with InstantKubelet(bench):
         baseline = _sets(bench, completions)
         for number in range(bench.sizes.queue_rounds):
             started = time.monotonic()
             stored = bench.store.create(job(f"sum-{number}", completions, parallelism))
-            _until(bench, stored, _is_complete, "the job")
+            _watch(bench, stored, _is_complete, "the job")
             ours.append((time.monotonic() - started) * 1e3)
             _cascade_of(bench, stored)
     return Row(
@@ -133,7 +121,7 @@ def _is_complete(found: Job) -> bool:
 
 
 def _cascade_of(bench: Bench, owner: KubeObject) -> float:
-    """Delete an owner and all it owns; seconds until the last pod is gone."""
+    """Deletes an owner and all that it owns; returns the seconds until the last pod is gone."""
     started = time.monotonic()
     bench.store.delete(scheme.resource_of(owner), owner.key, BACKGROUND)
     wait_for(lambda: bench.store.count(PODS) == 0, "the collection of the pods", 120, every=0.002)
@@ -192,17 +180,14 @@ def _many_sets(bench: Bench) -> Row:
 
 
 def _wait_settled(bench: Bench, waiting: set[str], position: int) -> None:
-    """Watch until each of these ReplicaSets says that it has its pod."""
-    deadline = time.monotonic() + 120
-    while waiting:
-        if time.monotonic() > deadline:
-            raise TooSlowError(f"{len(waiting)} ReplicaSets did not settle within two minutes")
-        changes = bench.store.read_changes({REPLICA_SETS: position}, 500)
-        position = changes.positions.get(REPLICA_SETS, position)
-        for change in changes.entries:
-            found = codec.decode(change.raw, REPLICA_SETS)
-            if isinstance(found, ReplicaSet) and found.status.replicas == 1:
-                waiting.discard(change.key)
+    """Waits until each of these ReplicaSets says that it has its pod."""
+    what = f"the pods of {len(waiting)} ReplicaSets"
+    for entry in watch_entries(bench.store, REPLICA_SETS, position, what):
+        found = codec.decode(entry.raw, REPLICA_SETS)
+        if isinstance(found, ReplicaSet) and found.status.replicas == 1:
+            waiting.discard(entry.key)
+            if not waiting:
+                return
 
 
 def _namespace(bench: Bench) -> Row:

@@ -59,7 +59,7 @@ class GoField:
 
 
 def go_fields(folder: Path) -> dict[tuple[str, int], GoField]:
-    """The fields of all structs in a folder, by struct and number on the wire."""
+    """Returns the fields of all structs in a folder, by struct and number on the wire."""
     found = {}
     for path in sorted(folder.glob("*.go")):
         if path.name.startswith(("generated", "zz_generated")) or path.name.endswith("_test.go"):
@@ -80,7 +80,7 @@ def _go_field(type_: str, tags: str) -> GoField:
 
 
 def message_lines(folder: Path, package: str) -> Iterator[str]:
-    """The messages of a package as lines of the table."""
+    """Yields the messages of a package as lines of the table."""
     go = go_fields(folder)
     text = (folder / "generated.proto").read_text("utf-8")
     for message, body in _PROTO_MESSAGE.findall(text):
@@ -100,7 +100,7 @@ def _field_line(match: re.Match[str], go: GoField | None) -> str:
 
 
 def _short(type_: str) -> str:
-    """`.k8s.io.api.core.v1.Pod` as `v1.Pod`; types of the same package as they are."""
+    """Returns `v1.Pod` for `.k8s.io.api.core.v1.Pod`; leaves types of the same package alone."""
     if not type_.startswith("."):
         return type_
     folder, _, name = type_.removeprefix(".k8s.io.").replace(".", "/").rpartition("/")
@@ -109,7 +109,7 @@ def _short(type_: str) -> str:
 
 
 def table_lines(root: Path) -> Iterator[str]:
-    """The table, line by line."""
+    """Yields the lines of the table."""
     for folder, package in _PACKAGES:
         yield f"package {package}"
         yield from message_lines(root / folder, package)

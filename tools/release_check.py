@@ -86,7 +86,7 @@ def check_contents(wheel: Path) -> None:
 
 
 def source_files() -> Iterator[str]:
-    """The files of the packages, data files included, by their paths from the root."""
+    """Yields the files of the packages, data files included, by their paths from the root."""
     for package in PACKAGES:
         for path in (ROOT / package).rglob("*"):
             if path.is_file() and "__pycache__" not in path.parts:
@@ -171,7 +171,7 @@ def run(*command: str, cwd: Path | None = None, text: str | None = None) -> None
 
 
 def clean_environment() -> dict[str, str]:
-    """The environment without what points to this checkout or to another kcm."""
+    """Returns the environment without what points to this checkout or to another kcm."""
     left_out = ("KCM_", "PYTHON", "VIRTUAL_ENV")
     return {name: v for name, v in os.environ.items() if not name.startswith(left_out)}
 

@@ -1,1 +1,1 @@
-"""The REST API's speed, against the same ASGI server answering a constant of the same bytes."""
+"""Measures the REST API against the same HTTP server with an app that answers constants."""

@@ -1,4 +1,4 @@
-"""A client that costs next to nothing: prepared bytes out, answers in, by their length.
+"""An HTTP client that costs next to nothing: it sends prepared bytes and counts those it receives.
 
 It speaks TLS, as kubectl does and as the API server wants by default.
 """
@@ -22,11 +22,11 @@ class Server:
 
     @property
     def trust(self) -> ssl.SSLContext:
-        """What connections to it check its certificate with."""
+        """The context that checks the server's certificate."""
         return ssl.create_default_context(cafile=self.certificate)
 
     def request(self, method: str, path: str, body: bytes = b"") -> bytes:
-        """The bytes of a request."""
+        """Returns the bytes of a request."""
         lines = [
             f"{method} {path} HTTP/1.1",
             f"Host: {self.host}:{self.port}",
@@ -39,7 +39,7 @@ class Server:
 
 
 class Connection:
-    """One connection, kept open; one request at a time."""
+    """A connection that is kept open, for one request at a time."""
 
     def __init__(self, server: Server) -> None:
         plain = socket.create_connection((server.host, server.port), timeout=60)
@@ -50,7 +50,7 @@ class Connection:
         self._socket.close()
 
     def ask(self, request: bytes) -> bytes:
-        """The body of the answer. Raises RuntimeError for a refusal."""
+        """Returns the body of the answer. Raises RuntimeError for a refusal."""
         self._socket.sendall(request)
         found = b""
         while b"\r\n\r\n" not in found:
@@ -65,7 +65,7 @@ class Connection:
         return b"".join(parts)
 
     def timed(self, request: bytes) -> float:
-        """Milliseconds from the first byte sent to the last one received."""
+        """Returns the milliseconds from the first byte sent to the last byte received."""
         started = time.perf_counter()
         self.ask(request)
         return (time.perf_counter() - started) * 1e3

@@ -1,4 +1,4 @@
-"""Single requests: create, get, list, many creates at once, and a long list beside others."""
+"""Measures requests: create, get and list, many creates at once, and gets beside a long list."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CONNECTIONS = 8
 
 
 def _pairs(servers: Servers, ours: bytes, raw: bytes, count: int) -> tuple[Sample, Sample]:
-    """Both requests in turn, so that a busy moment of the machine meets both."""
+    """Makes both requests in turn, so that a busy moment of the machine delays both."""
     api, constant = Connection(servers.api), Connection(servers.constant)
     for _ in range(count // 10 + 1):  # warm up
         api.ask(ours)
@@ -142,7 +142,7 @@ def stall(bench: Bench) -> Iterator[Row]:
 
 
 def _during(long: Callable[[], object], short: Callable[[], float]) -> float:
-    """The slowest of `short` as long as `long` runs."""
+    """Returns the slowest result of `short`, called again and again while `long` runs."""
     thread = threading.Thread(target=long)
     thread.start()
     found = [short()]

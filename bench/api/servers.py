@@ -1,4 +1,4 @@
-"""An API server and a server of constants, as processes."""
+"""Starts an API server, and a server of constants as its baseline."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAMESPACE = "/api/v1/namespaces/default/pods"
 
 
 class Servers:
-    """Both, ready when constructed."""
+    """Both servers as processes, ready once this is constructed."""
 
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
@@ -60,12 +60,12 @@ class Servers:
         return self._server(log.read_text().split()[0])
 
     def constant_request(self, method: str, name: str, answer: bytes, body: bytes = b"") -> bytes:
-        """A request to the constant server, whose answer these bytes will be."""
+        """Returns a request to the server of constants, which will answer these bytes."""
         (self._constants / name).write_bytes(answer)
         return self.constant.request(method, f"/{name}", body)
 
 
 def pod_body() -> bytes:
-    """A pod as a client sends it; the server names it."""
+    """Returns a pod as a client sends it; the store names it."""
     pod = pod_of_a_set()
     return json.dumps(codec.to_dict(pod)).encode()

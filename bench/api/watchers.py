@@ -1,4 +1,4 @@
-"""Many watchers of one kind: how late the last one learns of a write, what an idle one costs."""
+"""Measures many watchers of one kind: how late the last sees a write, what an idle one costs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KB = 1000
 
 
 def _watchers(servers: Servers, count: int, writes: int) -> Listener:
-    """So many connections that watch pods; it tells when each write had reached all."""
+    """Starts the process of `count` watchers, which returns when each write had reached all."""
     to = servers.api
     where = (to.host, str(to.port), to.certificate, to.token)
     return Listener(servers.bench, "bench.api.watching_process", *where, str(count), str(writes))
@@ -57,7 +57,7 @@ def _create(servers: Servers, number: int) -> bytes:
 
 
 def _write(servers: Servers, count: int, rate: float) -> list[float]:
-    """When each of the pods 1 to `count` was sent; one each 1/rate seconds."""
+    """Creates the pods 1 to `count`, `rate` a second, and returns when each was sent."""
     connection = Connection(servers.api)
     requests = [_create(servers, number) for number in range(1, count + 1)]
     sent = []
@@ -92,5 +92,5 @@ def idle(bench: Bench) -> Iterator[Row]:
 
 
 def _memory(servers: Servers) -> float:
-    """The server's memory in KB."""
+    """Returns the server's memory in KB."""
     return sum(own_memory(process) for process in tree(servers.process.pid)) * KB

@@ -1,10 +1,9 @@
-"""Watchers in a process of their own, which look at bytes and do not parse them.
+"""Watches pods over many connections, looking at bytes without parsing them.
 
     python -m bench.api.watching_process HOST PORT CERTIFICATE TOKEN WATCHERS WRITES
 
-Says `ready` when all are connected. At the end of its input it prints, as JSON,
-when each of the pods seen-000001 to seen-WRITES had reached all watchers
-(monotonic seconds).
+The program prints `ready` when all watchers are connected. At the end of its input it prints, as
+JSON, when each of the pods seen-000001 to seen-WRITES had reached all of them (monotonic seconds).
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ DIGITS = 6
 
 
 class Watcher(asyncio.Protocol):
-    """One stream; it notes which pod it saw last."""
+    """One watch stream, which notes the pod that it saw last."""
 
     def __init__(self, request: bytes, arrivals: Arrivals) -> None:
         self._request = request
@@ -54,14 +53,14 @@ class Watcher(asyncio.Protocol):
 
 
 class Arrivals:
-    """When each write has reached all watchers."""
+    """Notes when each write has reached all watchers."""
 
     def __init__(self, watchers: int, writes: int) -> None:
         self._missing = [watchers] * (writes + 1)
         self.complete = [0.0] * (writes + 1)
 
     def note(self, number: int) -> None:
-        """One more watcher has seen it."""
+        """Counts a watcher that has seen this write."""
         self._missing[number] -= 1
         if not self._missing[number]:
             self.complete[number] = time.monotonic()

@@ -1,4 +1,4 @@
-"""Pods that are ready, or done, as soon as they are seen: a node's time is no row's matter."""
+"""Reports new pods as running or done at once, where a node's time shall not be measured."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from kcm.store import Store
 from kcm.store.rules import Subresource
 
 
-class Hasty:
-    """A thread that says of every new pod that it is Ready; that of a Job, that it succeeded."""
+class InstantKubelet:
+    """A thread that reports every new pod as Ready, and one that shall end as Succeeded."""
 
     def __init__(self, bench: Bench) -> None:
         self._io = RedisIO(bench.settings)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
-    def __enter__(self) -> Hasty:
+    def __enter__(self) -> InstantKubelet:
         self._io.attach()
         self._store = Store(self._io)
         self._position = self._store.resource_version()

@@ -1,4 +1,4 @@
-"""Clusters of simulated nodes: their start, their pods, and what one look at them costs."""
+"""Runs thousands of simulated nodes with pods, and measures the pass that looks at all nodes."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ MONITOR = "nodelifecycle.monitorNodeStatus"
 
 
 def monitor(bench: Bench) -> Iterator[Row]:
-    """CPU of one pass over all nodes and their leases, on this process and the server."""
-    count = bench.sizes.fleet_nodes
+    """Measures the CPU of one pass over all nodes and leases, here and in the server."""
+    count = bench.sizes.many_nodes
     progress(f"nodes.monitor: looks at {count} nodes, {bench.sizes.rounds} rounds")
     make_nodes(bench.store, count)
     renewals = _Renewals(bench.store, count)
@@ -70,7 +70,7 @@ def monitor(bench: Bench) -> Iterator[Row]:
 
 
 class _Renewals:
-    """The leases of nodes that nobody runs."""
+    """Renews the leases of nodes that nobody runs."""
 
     def __init__(self, store: Store, count: int) -> None:
         self._store = store
@@ -79,7 +79,7 @@ class _Renewals:
         self._write([store.build_create(_lease(f"n{number:05}")) for number in range(count)])
 
     def renew(self) -> None:
-        """Every lease, ten seconds on."""
+        """Renews every lease, ten seconds after the last time."""
         self._moment += timedelta(seconds=10)
         items = []
         for old in self._leases:
@@ -105,7 +105,7 @@ def _lease(name: str) -> KubeObject:
 
 
 def _cpu_of(bench: Bench, act: Callable[[], object]) -> tuple[float, float]:
-    """CPU seconds that it takes of this process, and of the server."""
+    """Returns the CPU seconds that `act` takes of this process, and of the server."""
     assert bench.server.process is not None
     server = psutil.Process(bench.server.process.pid)
     began, served = time.process_time(), cpu_seconds(server)
@@ -117,7 +117,7 @@ def _cpu_of(bench: Bench, act: Callable[[], object]) -> tuple[float, float]:
 
 
 def start_nodes(bench: Bench, count: int, *flags: str) -> subprocess.Popen[bytes]:
-    """Start a simulator and wait until its nodes are registered."""
+    """Starts a simulator and waits until its nodes are registered."""
     process = bench.spawn("nodes", [*KCM, "nodes", "--count", str(count), *flags])
     wait_for(lambda: bench.store.count(NODES) == count, "the registration of the nodes", 120)
     return process
@@ -126,7 +126,10 @@ def start_nodes(bench: Bench, count: int, *flags: str) -> subprocess.Popen[bytes
 def make_bound_pods(
     store: Store, names: Sequence[str], each: int, status: PodStatus | None = None
 ) -> None:
-    """So many pods on every node, that no silence is too short for; with a status, they run."""
+    """Creates `each` pods on every node, which are evicted at once if it fails.
+
+    With a `status`, they are created with that.
+    """
     for name in names:
         pod = _pod(name)
         if status is not None:
@@ -145,7 +148,7 @@ def _pod(node: str) -> Pod:
 
 
 def wait_running(store: Store, count: int, timeout: float = 300.0) -> None:
-    """Until so many pods run."""
+    """Waits until `count` pods run."""
 
     def enough() -> bool:
         return sum(b'"phase":"Running"' in raw for raw in stored_pods(store)) >= count
