@@ -14,10 +14,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import click
 
-from kcm.component.configfile import read_config
 from kcm.component.enabling import controllers_disabled_by_default, known_controllers
 from kcm.component.flags import Flag, all_flags
-from kcm.component.options import CONFIG_ENV
+from kcm.component.options import list_controller_modules
 from kcm.reconcile.contract import Controller
 from kcm.registry import controller_types
 
@@ -128,16 +127,13 @@ def _option(flag: Flag) -> click.Option:
 
 
 def _modules(argv: Sequence[str], environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Returns `--controller-module`, as far as it can be known before the flags are."""
-    given = _list_given(argv, "controller-module")
-    if given:
-        return tuple(part for text in given for part in text.split(",") if part)
-    if environ.get("KCM_CONTROLLER_MODULE"):
-        return tuple(part for part in environ["KCM_CONTROLLER_MODULE"].split(",") if part)
-    path = (_list_given(argv, "config") or [environ.get(CONFIG_ENV, "")])[-1]
-    generic = read_config(path).get("generic") if path else None
-    modules = generic.get("controllerModules") if isinstance(generic, Mapping) else None
-    return tuple(str(part) for part in modules) if isinstance(modules, list) else ()
+    """Returns the modules of users' controllers, by arguments that cannot be parsed yet."""
+    flags: dict[str, str] = {}
+    if modules := _list_given(argv, "controller-module"):
+        flags["controller-module"] = ",".join(modules)
+    if configs := _list_given(argv, "config"):
+        flags["config"] = configs[-1]
+    return list_controller_modules(flags, environ)
 
 
 def _list_given(argv: Sequence[str], name: str) -> list[str]:

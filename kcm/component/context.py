@@ -221,12 +221,6 @@ def build_context(
     )
     shared = clients.client(kind)
     observer = CountingObserver()
-    source = clients.client("shared-informers").objects
-    # kcm does not follow the custom kinds of another API server.
-    kinds = None if clients.remote else Definitions(shared.store, clock).refresh
-    # Another API server is watched over connections of its own, and a manager has changes to
-    # dispatch: both take changes as they come. Workers read them when they have a key to sync.
-    informing = InformerOptions(pull=kind == "worker" and clients.remote is None)
     identity = new_holder(f"{socket.gethostname()}-{os.getpid()}")
     return ControllerContext(
         settings=settings,
@@ -237,11 +231,7 @@ def build_context(
         io=shared.io,
         store=shared.store,
         objects=shared.objects,
-        caches=Caches(
-            SharedInformerFactory(source, clock=clock, options=informing, observer=observer),
-            shared.metrics,
-            kinds,
-        ),
+        caches=_build_caches(clients, shared, clock, observer, kind),
         observer=observer,
         renewer=Renewer(shared.io, clock=clock),
         recorder=EventRecorder(shared.objects, clock),
@@ -250,6 +240,19 @@ def build_context(
         identity=identity,
         member=Member(identity, kind, name, tuple(queues)),
     )
+
+
+def _build_caches(
+    clients: ClientBuilder, shared: Client, clock: Clock, observer: CountingObserver, kind: str
+) -> Caches:
+    # Another API server is watched over connections of its own, and a manager has changes to
+    # dispatch: both take changes as they come. Workers read them when they have a key to sync.
+    options = InformerOptions(pull=kind == "worker" and clients.remote is None)
+    source = clients.client("shared-informers").objects
+    factory = SharedInformerFactory(source, clock=clock, options=options, observer=observer)
+    # kcm does not follow the custom kinds of another API server.
+    kinds = None if clients.remote else Definitions(shared.store, clock).refresh
+    return Caches(factory, shared.metrics, kinds)
 
 
 def require_store(context: ControllerContext, timeout: float = STORE_TIMEOUT) -> None:

@@ -35,19 +35,19 @@ class Discovery:
     ) -> None:
         self._resources = resources
         self._clock = clock or RealClock()
-        self.available = self._look()
+        self.available = self._list_served()
 
-    def _look(self) -> frozenset[str]:
+    def _list_served(self) -> frozenset[str]:
         return frozenset(resource.name for resource in self._resources())
 
-    def missing(self, controller: Controller) -> list[str]:
+    def list_missing(self, controller: Controller) -> list[str]:
         """Returns the kinds that the controller needs and nobody serves."""
         names = [_name(model) for model in list_declared_models(controller)]
         return sorted(name for name in names if name not in self.available)
 
     def refresh(self) -> None:
         """Looks the kinds up again and logs what changed."""
-        before, self.available = self.available, self._look()
+        before, self.available = self.available, self._list_served()
         if before != self.available:
             log.info(
                 "served kinds changed",

@@ -39,7 +39,7 @@ class CountingObserver(Observer):
     def snapshot(self, metric: str) -> dict[tuple[str, ...], float]:
         """Returns the counts by labels.
 
-        `what` is one of lists, list_seconds, watched, failures, panics and overflows.
+        `metric` is one of lists, list_seconds, watched, failures, panics and overflows.
         """
         with self._lock:
             return dict(self._counts.get(metric, {}))

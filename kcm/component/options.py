@@ -86,6 +86,16 @@ class ManagerOptions:
         )
 
 
+def list_controller_modules(
+    flags: Mapping[str, str], environ: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Returns the modules of users' controllers. Raises ConfigurationError.
+
+    They decide which flags there are: of `flags`, only those that name them and the file are read.
+    """
+    return _Loader(flags, environ).list_modules()
+
+
 def _make_absolute(flag: Flag, value: Any) -> Any:
     """Returns paths made absolute, so that they hold in any working directory."""
     if flag.name.endswith("-file"):
@@ -107,7 +117,7 @@ class _Loader:
         self._sources: dict[str, str] = {}
 
     def load(self) -> ManagerOptions:
-        types = controller_types(self._modules())
+        types = controller_types(self.list_modules())
         known = all_flags(types)
         self._refuse_unknown(known)
         self._file = configfile.values(self._document, known, self._path)
@@ -122,7 +132,7 @@ class _Loader:
         resolve_names(options.generic.controllers, types)
         return options
 
-    def _modules(self) -> tuple[str, ...]:
+    def list_modules(self) -> tuple[str, ...]:
         """Returns the modules of users' controllers, whose options add flags."""
         flag = next(flag for flag in built_in_flags() if flag.name == "controller-module")
         generic = self._document.get("generic")

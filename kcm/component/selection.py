@@ -43,7 +43,7 @@ def select(options: ManagerOptions, discovery: Discovery | None = None) -> Selec
             disabled.append(kind.name)
             continue
         controller = kind(options.of(kind))
-        missing = discovery.missing(controller)
+        missing = discovery.list_missing(controller)
         if kind.local_only and options.generic.kubeconfig:
             skipped[kind.name] = "another API server cannot check what its writes depend on"
         elif missing:

@@ -25,6 +25,7 @@ from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.helpers.pods import is_ready
 from kcm.helpers.service_pods import (
     HEADLESS,
+    LEADER_RECORD,
     TRIGGER_TIME,
     addresses_of,
     has_backends,
@@ -45,7 +46,6 @@ TRUNCATED = "endpoints.kubernetes.io/over-capacity"
 MANAGED = "endpoints.kubernetes.io/managed-by"
 OURS = "endpoint-controller"
 # the annotation that names the leader of an election
-LEADER = "control-plane.alpha.kubernetes.io/leader"
 
 
 class EndpointsOptions(Options):
@@ -109,7 +109,7 @@ def service_of_endpoints(change: Change, view: View) -> Iterable[str]:
 
 def _delete_left_behind(key: str, present: Endpoints | None) -> Plan:
     """Deletes Endpoints without a Service, whoever made them, but for records of elections."""
-    if present is None or LEADER in present.annotations:
+    if present is None or LEADER_RECORD in present.annotations:
         return Plan()
     no_service = Absent(scheme.resource_of(Service).name, key)
     return Plan().then(Delete(present, guards=(no_service,)))

@@ -25,13 +25,12 @@ from kcm.api.discovery_v1 import Endpoint, EndpointConditions, EndpointPort, End
 from kcm.api.ownership import new_controller_ref
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.apimachinery.names import subdomain_faults
-from kcm.helpers.service_pods import MANAGED_BY, SERVICE_NAME, TRIGGER_TIME
+from kcm.helpers.service_pods import LEADER_RECORD, MANAGED_BY, SERVICE_NAME, TRIGGER_TIME
 from kcm.reconcile.contract import Change, Controller, Options, View, Watch
 from kcm.reconcile.plan import Create, Delete, Patch, Plan
 
 OURS = "endpointslicemirroring-controller.k8s.io"
 SKIP = "endpointslice.kubernetes.io/skip-mirror"
-LEADER = "control-plane.alpha.kubernetes.io/leader"
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _NOT_MIRRORED = (TRIGGER_TIME, _LAST_APPLIED)  # annotations that belong to the Endpoints alone
 _SINCE = "since"  # the memory of a sync: when the first change of a batch was seen
@@ -153,7 +152,7 @@ def _is_ours(existing: EndpointSlice) -> bool:
 
 
 def _is_mirrored(endpoints: Endpoints) -> bool:
-    return endpoints.labels.get(SKIP) != "true" and LEADER not in endpoints.annotations
+    return endpoints.labels.get(SKIP) != "true" and LEADER_RECORD not in endpoints.annotations
 
 
 # --- slices
@@ -194,7 +193,7 @@ class _Mirror:
     def _desired(self) -> dict[_Group, list[Endpoint]]:
         groups: dict[_Group, dict[tuple[object, ...], Endpoint]] = defaultdict(dict)
         for subset in self.endpoints.subsets or ():
-            ports = _ports(subset)
+            ports = _ports_of(subset)
             left = self.most
             for address, ready in _addresses(subset):
                 family = _family(address.ip)
@@ -331,18 +330,10 @@ def _identity(endpoint: Endpoint) -> tuple[object, ...]:
     return (*endpoint.addresses, endpoint.hostname, endpoint.node_name, *about)
 
 
-def _ports(subset: EndpointSubset) -> _Ports:
-    ports = [
-        (port.name or "", port.protocol or "TCP", port.port, port.app_protocol)
-        for port in subset.ports or ()
-    ]
-    return tuple(sorted(ports, key=str))
-
-
-def _ports_of(existing: EndpointSlice) -> _Ports:
+def _ports_of(source: EndpointSubset | EndpointSlice) -> _Ports:
     ports = [
         (port.name or "", port.protocol or "TCP", port.port or 0, port.app_protocol)
-        for port in existing.ports or ()
+        for port in source.ports or ()
     ]
     return tuple(sorted(ports, key=str))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import structlog
@@ -66,9 +66,15 @@ def owner_keys(owner: type[KubeObject], selector_of: SelectorOf = selector_of) -
             if controller is not None and controller.uid == reference.uid:
                 yield controller.key
         elif orphans_too and not obj.deleting:
-            for candidate in owners.list(obj.namespace):
-                selector = selector_of(candidate)
-                if selector is not None and not selector.empty and selector.matches(obj.labels):
-                    yield candidate.key
+            yield from _matching_keys(obj, owners.list(obj.namespace), selector_of)
 
     return keys
+
+
+def _matching_keys(
+    orphan: KubeObject, owners: Iterable[KubeObject], selector_of: SelectorOf
+) -> Iterator[str]:
+    for owner in owners:
+        selector = selector_of(owner)
+        if selector is not None and not selector.empty and selector.matches(orphan.labels):
+            yield owner.key

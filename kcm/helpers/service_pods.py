@@ -20,6 +20,7 @@ TRIGGER_TIME = "endpoints.kubernetes.io/last-change-trigger-time"
 HEADLESS = "service.kubernetes.io/headless"
 SERVICE_NAME = "kubernetes.io/service-name"
 MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
+LEADER_RECORD = "control-plane.alpha.kubernetes.io/leader"  # of Endpoints that are no endpoints
 
 
 def has_backends(service: Service) -> bool:

@@ -33,7 +33,7 @@ def parsed(samples: Types, *argv: str) -> dict[str, str]:
 def test_flags_are_read_as_upstream_reads_them(
     samples: Types, argv: tuple[str, ...], expected: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kcm.component.commandline.read_config", lambda path: {})
+    monkeypatch.setattr("kcm.component.configfile.read_config", lambda path: {})
     assert parsed(samples, *argv) == expected
 
 

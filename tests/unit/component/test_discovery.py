@@ -13,8 +13,8 @@ def test_a_kind_that_appears_is_found_by_the_next_look(
     served: list[Resource] = []
     discovery = Discovery(lambda: served, FakeClock())
     widget = samples[0]()
-    assert discovery.missing(widget) == ["pods"]
+    assert discovery.list_missing(widget) == ["pods"]
     served.extend(scheme.resources())
-    assert discovery.missing(widget) == ["pods"]
+    assert discovery.list_missing(widget) == ["pods"]
     discovery.refresh()
-    assert discovery.missing(widget) == []
+    assert discovery.list_missing(widget) == []

@@ -17,7 +17,6 @@ from kcm.api.core_v1 import (
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.controllers import endpoint as module
 from kcm.controllers.endpoint import (
-    LEADER,
     MANAGED,
     MOST,
     OURS,
@@ -26,7 +25,7 @@ from kcm.controllers.endpoint import (
     service_of_endpoints,
     truncate_subsets,
 )
-from kcm.helpers.service_pods import HEADLESS
+from kcm.helpers.service_pods import HEADLESS, LEADER_RECORD
 from kcm.reconcile.contract import Change
 from kcm.testing.builders import container, pod, service
 from kcm.testing.views import NOW
@@ -122,7 +121,7 @@ def test_endpoints_go_only_while_there_is_no_service() -> None:
 
 def test_records_of_elections_need_no_service() -> None:
     """Upstream's checkLeftoverEndpoints."""
-    record = by_hand(annotations={LEADER: "{}"})
+    record = by_hand(annotations={LEADER_RECORD: "{}"})
     assert synced(World(record)) is record
 
 

@@ -12,7 +12,6 @@ from kcm.api.core_v1 import Endpoints, Service
 from kcm.api.discovery_v1 import EndpointSlice
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.controllers.endpointslicemirroring import (
-    LEADER,
     OURS,
     SKIP,
     EndpointSliceMirroringController,
@@ -21,7 +20,7 @@ from kcm.controllers.endpointslicemirroring import (
     find_mirrored_endpoints,
     service_without_selector,
 )
-from kcm.helpers.service_pods import MANAGED_BY, SERVICE_NAME, TRIGGER_TIME
+from kcm.helpers.service_pods import LEADER_RECORD, MANAGED_BY, SERVICE_NAME, TRIGGER_TIME
 from kcm.reconcile.contract import Change
 from kcm.reconcile.plan import Plan
 from kcm.testing.builders import object_meta, service
@@ -208,7 +207,7 @@ def test_slices_of_other_ports_are_used_again() -> None:
             (custom(), endpoints(subset("10.0.0.1"), labels={SKIP: "true"})), id="to be skipped"
         ),
         pytest.param(
-            (custom(), endpoints(subset("10.0.0.1"), annotations={LEADER: "{}"})),
+            (custom(), endpoints(subset("10.0.0.1"), annotations={LEADER_RECORD: "{}"})),
             id="the record of an election",
         ),
     ],
