@@ -147,10 +147,10 @@ def _pod(node: str) -> Pod:
     return web_pod(f"{node}-load", nodeName=node, tolerations=tolerations)
 
 
-def wait_running(store: Store, count: int, timeout: float = 300.0) -> None:
+def wait_running(store: Store, count: int) -> None:
     """Waits until `count` pods run."""
 
     def enough() -> bool:
         return sum(b'"phase":"Running"' in raw for raw in stored_pods(store)) >= count
 
-    wait_for(enough, f"{count} running pods", timeout, every=1.0)
+    wait_for(enough, f"{count} running pods", 300, every=1.0)

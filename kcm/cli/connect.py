@@ -18,14 +18,14 @@ from kcm.store.definitions import Definitions
 
 
 @contextmanager
-def open_redis(settings: Settings | None = None) -> Iterator[RedisIO]:
+def open_redis() -> Iterator[RedisIO]:
     """Yields an attached connection.
 
     Raises StoreUnavailable, which says where it looked and how to start a server.
     """
     if not structlog.is_configured():
         structlog.configure(logger_factory=_standard_error)
-    settings = settings or Settings()
+    settings = Settings()
     if not settings.redis_url and not settings.socket_path.exists():
         raise unavailable(settings, "no such socket")
     io = RedisIO(settings)

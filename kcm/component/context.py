@@ -255,12 +255,12 @@ def _build_caches(
     return Caches(factory, shared.metrics, kinds)
 
 
-def require_store(context: ControllerContext, timeout: float = STORE_TIMEOUT) -> None:
-    """Waits up to `timeout` seconds for the store, as upstream waits for the API server.
+def require_store(context: ControllerContext) -> None:
+    """Waits up to 10 s for the store, as upstream waits for the API server.
 
     Raises StoreUnavailable when the store does not answer in time.
     """
-    deadline = context.clock.monotonic() + timeout
+    deadline = context.clock.monotonic() + STORE_TIMEOUT
     while True:
         try:
             context.io.attach()
@@ -268,6 +268,6 @@ def require_store(context: ControllerContext, timeout: float = STORE_TIMEOUT) ->
         except errors.Temporary as error:
             if context.clock.monotonic() >= deadline or context.stop.is_set():
                 raise errors.StoreUnavailable(
-                    f"the store did not answer within {timeout:g} s: {error}"
+                    f"the store did not answer within {STORE_TIMEOUT:g} s: {error}"
                 ) from error
             context.clock.wait(context.stop, 0.2)

@@ -15,20 +15,20 @@ from kcm.reconcile.contract import Controller
 Types = Sequence[type[Controller]]
 
 
-def known_controllers(types: Types = ()) -> tuple[str, ...]:
+def known_controllers(types: Types) -> tuple[str, ...]:
     """Returns every name there is: upstream's, and those of a user's own controllers."""
     own = [kind.name for kind in types if kind.name not in BY_NAME]
     return (*BY_NAME, *own)
 
 
-def controller_aliases(types: Types = ()) -> Mapping[str, str]:
+def controller_aliases(types: Types) -> Mapping[str, str]:
     """Returns older and short names, each with the name that it stands for."""
     aliases = {known.alias: known.name for known in KNOWN if known.alias}
     aliases.update((kind.short_name, kind.name) for kind in types if kind.short_name != kind.name)
     return aliases
 
 
-def controllers_disabled_by_default(types: Types = ()) -> frozenset[str]:
+def controllers_disabled_by_default(types: Types) -> frozenset[str]:
     """Returns the controllers that `*` does not enable."""
     theirs = {known.name for known in KNOWN if known.disabled_by_default}
     return frozenset(theirs | {kind.name for kind in types if kind.disabled_by_default})

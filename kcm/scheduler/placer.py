@@ -78,7 +78,7 @@ class Placer:
         """Returns the reason against the node, None where the pod fits."""
         rivals = rivals_on(self.snapshot, info, node.name)
         if rivals:
-            with with_changes(template, node, added=rivals):
+            with with_pods(template, node, rivals):
                 rejection = template.try_out(node)
             if rejection is not None:
                 return rejection
@@ -167,25 +167,14 @@ def rivals_on(snapshot: Snapshot, info: PodInfo, node: str) -> list[PodInfo]:
 
 
 @contextmanager
-def with_changes(
-    template: Template,
-    node: NodeInfo,
-    added: Sequence[PodInfo] = (),
-    removed: Sequence[PodInfo] = (),
-) -> Iterator[None]:
-    """Adds these pods to the node, or removes them, for as long as the block lasts."""
-    for pod in removed:
-        node.remove(pod)
-        template.change(pod, node, -1)
-    for pod in added:
+def with_pods(template: Template, node: NodeInfo, pods: Sequence[PodInfo]) -> Iterator[None]:
+    """Adds these pods to the node for as long as the block lasts."""
+    for pod in pods:
         node.add(pod)
         template.change(pod, node, 1)
     try:
         yield
     finally:
-        for pod in added:
+        for pod in pods:
             node.remove(pod)
             template.change(pod, node, -1)
-        for pod in removed:
-            node.add(pod)
-            template.change(pod, node, 1)

@@ -39,6 +39,7 @@ from kcm.scheduler.status import FitError, Status
 
 TAINT_WEIGHT, AFFINITY_WEIGHT, INTERPOD_WEIGHT, SPREAD_WEIGHT = 3, 2, 2, 2
 UNKNOWN = Status(0, "", ())  # not looked at since it changed
+_MOST_TEMPLATES = 64  # that are kept; the one used the longest ago is dropped first
 
 Rule = HardSpread | InterPod
 DefaultSelector = Callable[[PodInfo], Selector | None]
@@ -259,9 +260,8 @@ def _image(container: Container) -> str:
 class Templates:
     """The templates in use. It is not safe for two threads."""
 
-    def __init__(self, context: TemplateContext, most: int = 64) -> None:
+    def __init__(self, context: TemplateContext) -> None:
         self._context = context
-        self._most = most
         self._by_signature: dict[tuple[Any, ...], Template] = {}
 
     def of(self, info: PodInfo) -> Template:
@@ -270,7 +270,7 @@ class Templates:
         template = self._by_signature.pop(key, None)
         if template is None:
             template = Template(info, self._context)
-            while len(self._by_signature) >= self._most:
+            while len(self._by_signature) >= _MOST_TEMPLATES:
                 self._by_signature.pop(next(iter(self._by_signature)))
         else:
             template.catch_up()

@@ -15,6 +15,7 @@ FIRST_PAUSE = 0.5  # seconds before the first restart, doubled with each further
 LONGEST_PAUSE = 30.0  # seconds
 HEALTHY_AFTER = 60.0  # seconds of running after which the pause is small again
 LARGEST_LOG = 50 * 1024 * 1024  # bytes after which the log becomes NAME.log.1
+_TAIL_LINES = 15  # of a log that are shown
 
 
 @dataclass(frozen=True)
@@ -91,14 +92,14 @@ class Child:
     def _log_size(self) -> int:
         return self.spec.log.stat().st_size if self.spec.log.exists() else 0
 
-    def log_tail(self, lines: int = 15) -> str:
+    def log_tail(self) -> str:
         """Returns the last lines that this process wrote."""
         if not self.spec.log.exists():
             return "(no log)"
         with self.spec.log.open("rb") as log:
             log.seek(self.log_start)
             text = log.read()[-20_000:].decode(errors="replace")
-        return "\n".join(text.splitlines()[-lines:]) or "(the log is empty)"
+        return "\n".join(text.splitlines()[-_TAIL_LINES:]) or "(the log is empty)"
 
     def _open_log(self) -> int:
         if self.spec.writes_own_log:

@@ -62,7 +62,6 @@ class PodWorkers:
         recorder: KubeletEventRecorder,
         clock: Clock,
         metrics: KubeletMetrics,
-        rng: random.Random | None = None,
         notify_work: Callable[[str], None] | None = None,
         resync_interval: float = RESYNC_INTERVAL,
         back_off_period: float = BACK_OFF_PERIOD,
@@ -75,7 +74,6 @@ class PodWorkers:
         self._recorder = recorder
         self._clock = clock
         self._metrics = metrics
-        self._rng = rng or random.Random()
         self._resync_interval = resync_interval
         self._back_off_period = back_off_period
         self.queue = DelayQueue(clock)
@@ -372,4 +370,4 @@ class PodWorkers:
         self.queue.enqueue(uid, self._add_jitter(delay))
 
     def _add_jitter(self, seconds: float) -> float:
-        return seconds * (1 + self._rng.random() * _JITTER)
+        return seconds * (1 + random.random() * _JITTER)

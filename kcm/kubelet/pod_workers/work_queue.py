@@ -2,7 +2,7 @@
 
 Work goes on while Redis is away, so the record is here; a message on the node's Celery queue
 only says that a pod waits. Guarantees: one thread at a time works on a pod, whoever asks first;
-a pod that nobody took within `patience` seconds is worked on by a thread of the kubelet's own.
+a pod that nobody took within 0.2 s is worked on by a thread of the kubelet's own.
 
 Source of the delays: pkg/kubelet/util/queue/work_queue.go, Kubernetes 1.33.
 """
@@ -22,6 +22,8 @@ log = structlog.get_logger("kcm.kubelet")
 NotifyWork = Callable[[str], None]
 """Tells another process that a pod, by its uid, waits for a thread. Must not block."""
 
+_PATIENCE = 0.2  # seconds for another process to take a pod
+_MOST_THREADS = 256  # of the kubelet's own
 _HANDED_OVER = 3600.0  # seconds; a pod that was given to the pool is not overdue meanwhile
 _LONGEST_WAIT = 0.5  # seconds; also how long a stop may go unnoticed
 _SHORTEST_WAIT = 0.01  # seconds
@@ -59,19 +61,17 @@ class WorkThreads:
         clock: Clock,
         *,
         notify_work: NotifyWork | None = None,
-        patience: float = 0.2,
-        max_threads: int = 256,
     ) -> None:
         """`work` does a pod's work. Without `notify_work` nobody else takes pods, so that the
         kubelet's own threads take them at once."""
         self._work = work
         self._clock = clock
         self._notify_work = notify_work
-        self._patience = patience if notify_work is not None else 0.0
+        self._patience = _PATIENCE if notify_work is not None else 0.0
         self._changed = threading.Condition()
         self._waiting: dict[str, float] = {}  # uid to the time since when
         self._running: set[str] = set()
-        self._threads = ThreadPoolExecutor(max_threads, thread_name_prefix="kcm-pod")
+        self._threads = ThreadPoolExecutor(_MOST_THREADS, thread_name_prefix="kcm-pod")
         self._stopped = False
 
     def add(self, uid: str) -> None:

@@ -19,7 +19,7 @@ from kcm import errors
 
 _VERSION = 3
 _SYN_STREAM, _SYN_REPLY, _RST_STREAM, _SETTINGS = 1, 2, 3, 4
-_PING, _GOAWAY, _HEADERS, _WINDOW_UPDATE = 6, 7, 8, 9
+_PING, _HEADERS, _WINDOW_UPDATE = 6, 8, 9
 _FIN = 0x01
 _MOST = 1 << 20  # bytes of a frame that are taken
 _MOST_HEADERS = 64 * 1024  # bytes of headers, unpacked
@@ -177,10 +177,6 @@ class SpdySession:
     def pong(self, number: int) -> bytes:
         """Returns a frame that answers a ping."""
         return _control(_PING, struct.pack(">I", number))
-
-    def go_away(self, last: int) -> bytes:
-        """Returns a frame which says that no more streams are accepted."""
-        return _control(_GOAWAY, struct.pack(">II", last, 0))
 
 
 def _control(kind: int, payload: bytes) -> bytes:

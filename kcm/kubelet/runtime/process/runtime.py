@@ -19,7 +19,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import kcm
-from kcm.clock import Clock, RealClock
+from kcm.clock import RealClock
 from kcm.errors import (
     ContainerConfigError,
     ContainerNotFound,
@@ -45,9 +45,9 @@ _SNAPSHOT = 0.5  # seconds for which one look at all processes is good enough fo
 class ProcessRuntime:
     """Runs pods' containers as groups of processes with supervisors."""
 
-    def __init__(self, options: ProcessOptions, clock: Clock | None = None) -> None:
+    def __init__(self, options: ProcessOptions) -> None:
         self._options = options
-        self._clock = clock or RealClock()
+        self._clock = RealClock()
         self._folder = options.root / "containers"
         self._folder.mkdir(mode=0o711, parents=True, exist_ok=True)
         self._cgroups = (

@@ -45,8 +45,8 @@ def _head(root: Path, path: str, reader: Identity) -> str:
         return file.read(MOST).decode("utf-8", "replace")
 
 
-def tail(log: Path, lines: int = LOG_LINES, most: int = LOG_MOST) -> str:
-    """Returns the last lines of a CRI log without what CRI adds, at most `most` bytes."""
+def tail(log: Path) -> str:
+    """Returns the last lines of a CRI log without what CRI adds, at most LOG_MOST bytes."""
     try:
         with log.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
@@ -58,7 +58,7 @@ def tail(log: Path, lines: int = LOG_LINES, most: int = LOG_MOST) -> str:
     if size > 65536:
         ends = ends[1:]
     texts = [text(line) for line in ends if line]
-    return b"".join(texts[-lines:])[-most:].decode("utf-8", "replace")
+    return b"".join(texts[-LOG_LINES:])[-LOG_MOST:].decode("utf-8", "replace")
 
 
 def text(line: bytes) -> bytes:

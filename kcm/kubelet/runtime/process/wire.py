@@ -31,10 +31,10 @@ def get_text(fields: Fields, name: str, default: str = "") -> str:
     return fields[name][-1] if fields.get(name) else default
 
 
-def get_number(fields: Fields, name: str, default: int = 0) -> int:
-    """Returns the last value of a name as a number."""
+def get_number(fields: Fields, name: str) -> int:
+    """Returns the last value of a name as a number, 0 without one."""
     text = get_text(fields, name)
-    return int(text) if text else default
+    return int(text) if text else 0
 
 
 def frame(data: bytes) -> bytes:

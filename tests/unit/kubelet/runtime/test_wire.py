@@ -13,7 +13,7 @@ def test_fields_come_back_as_they_were() -> None:
 
 
 def test_numbers_have_a_default() -> None:
-    assert (get_number({"n": ["7"]}, "n"), get_number({}, "n"), get_number({}, "n", 3)) == (7, 0, 3)
+    assert (get_number({"n": ["7"]}, "n"), get_number({}, "n")) == (7, 0)
 
 
 def test_a_message_begins_with_its_length() -> None:

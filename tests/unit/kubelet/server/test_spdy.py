@@ -99,4 +99,3 @@ def test_answers_are_what_a_client_reads() -> None:
     assert session.data(3, b"abc", end=True) == struct.pack(">II", 3, 1 << 24 | 3) + b"abc"
     assert session.pong(7) == control(6, struct.pack(">I", 7))
     assert session.reset(5) == control(3, struct.pack(">II", 5, 5))
-    assert session.go_away(5) == control(7, struct.pack(">II", 5, 0))
