@@ -11,7 +11,7 @@ from bench.objects import replica_set, web_pod
 from bench.raw import RawStore
 from bench.store import clear_store, create_in_batches, stored_pods, watch_entries
 from bench.table import Row, Sample
-from kcm.api import codec, scheme
+from kcm.api import scheme
 from kcm.api.core_v1 import Node, Pod
 from kcm.store import Store
 
@@ -33,7 +33,7 @@ def make_nodes(store: Store, count: int) -> None:
 def _node(number: int) -> Node:
     name = f"n{number:05}"
     room = {"cpu": "16", "memory": "64Gi", "pods": "110"}
-    found = codec.decode(
+    return Node.model_validate(
         {
             "apiVersion": "v1",
             "kind": "Node",
@@ -47,8 +47,6 @@ def _node(number: int) -> Node:
             "status": {"capacity": room, "allocatable": room},
         }
     )
-    assert isinstance(found, Node)
-    return found
 
 
 def wait_bound(store: Store, position: int, count: int) -> None:

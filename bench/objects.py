@@ -23,7 +23,7 @@ _CONTAINER = {
 
 def replica_set(name: str = "web", replicas: int = 0) -> ReplicaSet:
     """Returns a ReplicaSet as a person would write it."""
-    obj = codec.decode(
+    return ReplicaSet.model_validate(
         {
             "apiVersion": "apps/v1",
             "kind": "ReplicaSet",
@@ -46,14 +46,12 @@ def replica_set(name: str = "web", replicas: int = 0) -> ReplicaSet:
             },
         }
     )
-    assert isinstance(obj, ReplicaSet)
-    return obj
 
 
 def deployment(name: str, replicas: int) -> Deployment:
     """Returns a Deployment of the same pods."""
     spec = replica_set(name, replicas).spec
-    obj = codec.decode(
+    return Deployment.model_validate(
         {
             "apiVersion": "apps/v1",
             "kind": "Deployment",
@@ -61,13 +59,11 @@ def deployment(name: str, replicas: int) -> Deployment:
             "spec": json.loads(codec.encode(spec)),
         }
     )
-    assert isinstance(obj, Deployment)
-    return obj
 
 
 def job(name: str, completions: int, parallelism: int) -> Job:
     """Returns a Job."""
-    obj = codec.decode(
+    return Job.model_validate(
         {
             "apiVersion": "batch/v1",
             "kind": "Job",
@@ -79,21 +75,17 @@ def job(name: str, completions: int, parallelism: int) -> Job:
             },
         }
     )
-    assert isinstance(obj, Job)
-    return obj
 
 
 def pod_of_a_set() -> Pod:
     """Returns a pod as the ReplicaSet controller creates it, before the store names it."""
     owner = defaults.apply(replica_set()).with_metadata(uid=str(uuid.uuid4()))
-    pod = pod_from_template(owner.spec.template, owner)
-    assert isinstance(pod, Pod)
-    return pod
+    return pod_from_template(owner.spec.template, owner)
 
 
 def web_pod(prefix: str, **spec: Any) -> Pod:
     """Returns a pod that belongs to no set; `spec` is what it has besides its container."""
-    obj = codec.decode(
+    return Pod.model_validate(
         {
             "apiVersion": "v1",
             "kind": "Pod",
@@ -105,5 +97,3 @@ def web_pod(prefix: str, **spec: Any) -> Pod:
             "spec": {"containers": [_CONTAINER], **spec},
         }
     )
-    assert isinstance(obj, Pod)
-    return obj

@@ -63,7 +63,9 @@ class SchedulerController(Controller):
 
     def _pod_keys(self, change: Change, view: View) -> Iterable[str]:
         old, new = change.old, change.new
-        if isinstance(new, Pod) and _waits(new):
+        assert isinstance(old, Pod | None)
+        assert isinstance(new, Pod | None)
+        if new is not None and _waits(new):
             scheduler = new.spec.scheduler_name or ""
             if scheduler in self.options.names and (old is None or _asks_anew(old, new)):
                 return (scheduler,)
@@ -106,10 +108,8 @@ def _waits(pod: Pod) -> bool:
     return not pod.spec.node_name and not is_terminal(pod)
 
 
-def _asks_anew(old: object, new: object) -> bool:
+def _asks_anew(old: Pod, new: Pod) -> bool:
     """Reports whether a waiting pod changed in what decides where it can go."""
-    assert isinstance(old, Pod)
-    assert isinstance(new, Pod)
     return (
         old.metadata.labels != new.metadata.labels
         or old.deleting != new.deleting
@@ -118,15 +118,12 @@ def _asks_anew(old: object, new: object) -> bool:
     )
 
 
-def _makes_room(old: object, new: object) -> bool:
+def _makes_room(old: Pod | None, new: Pod | None) -> bool:
     """Reports whether a pod on a node came, went, or changed in what others see of it."""
-    if new is None:
-        assert isinstance(old, Pod)
-        return bool(old.spec.node_name or old.status.nominated_node_name)
-    assert isinstance(new, Pod)
     if old is None:
-        return not is_terminal(new)
-    assert isinstance(old, Pod)
+        return new is not None and not is_terminal(new)
+    if new is None:
+        return bool(old.spec.node_name or old.status.nominated_node_name)
     return (
         old.spec.node_name != new.spec.node_name
         or is_terminal(old) != is_terminal(new)

@@ -40,7 +40,6 @@ class Draft:
         """Returns the write that applies the draft, if it changes anything."""
         new = self._apply(self.rs)
         if self.born:
-            assert isinstance(new, ReplicaSet)
             return [Create(new)]
         return [] if new is self.rs else [Patch(self.rs, self._apply)]
 

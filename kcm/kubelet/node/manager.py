@@ -29,6 +29,7 @@ from kcm.kubelet.node.current_node import CurrentNode, ReportRequests
 from kcm.kubelet.node.machine import MachineInfo
 from kcm.kubelet.options import KubeletOptions
 from kcm.kubelet.recorder import KubeletEventRecorder
+from kcm.store import WriteItem
 from kcm.store.objects import ObjectStore
 from kcm.store.rules import Subresource
 
@@ -136,15 +137,14 @@ class NodeManager:
             options.node_name, options.node_labels, options.register_with_taints
         )
         node = node.with_status(self._current.get().status)
-        stored = self._store.write([self._store.build_create(node)])[0].get_stored()
-        assert isinstance(stored, Node)
-        return stored
+        return self._write(self._store.build_create(node))
 
     def _update_labels(self, node: Node) -> Node:
         updated = objects.update_labels(node, self._options.node_labels)
         item = self._store.build_update(updated, node) if updated is not node else None
-        if item is None:
-            return node
+        return self._write(item) if item is not None else node
+
+    def _write(self, item: WriteItem) -> Node:
         stored = self._store.write([item])[0].get_stored()
         assert isinstance(stored, Node)
         return stored
@@ -185,8 +185,7 @@ class NodeManager:
             return
         item = self._store.build_update(self._current.get(), node, subresource=Subresource.STATUS)
         if item is not None:
-            stored = self._store.write([item])[0].get_stored()
-            assert isinstance(stored, Node)
+            stored = self._write(item)
             self._current.set(stored)
             self._record_transitions(node_reports.transitions(stored.status, node.status))
         self._reported_at = now
