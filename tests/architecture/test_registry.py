@@ -89,7 +89,9 @@ class TestEachController:
             assert not field.is_required(), name
 
     def test_keeps_nothing_between_calls(self, kind: type[Controller]) -> None:
-        assert vars(kind()).keys() == {"options"}
+        # The scheduler's copies of the caches may be lost: decisions do not depend on them.
+        kept = {"_schedulers"} if kind is SchedulerController else set()
+        assert vars(kind()).keys() == {"options"} | kept
 
     def test_has_ticks_of_different_names(self, kind: type[Controller]) -> None:
         names = [tick.name for tick in kind().ticks()]
