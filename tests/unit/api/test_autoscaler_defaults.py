@@ -18,7 +18,7 @@ def autoscaler(**spec: Any) -> Any:
     return sample(NAME, spec={"scaleTargetRef": target, "maxReplicas": 3, **spec})
 
 
-def test_an_autoscaler_without_metrics_keeps_the_cpu_at_80_percent_of_the_requests():
+def test_an_autoscaler_without_metrics_keeps_the_cpu_at_80_percent_of_the_requests() -> None:
     spec = autoscaler().spec
     [metric] = spec.metrics
     assert (metric.type, metric.resource.name) == ("Resource", "cpu")
@@ -47,7 +47,11 @@ def test_an_autoscaler_without_metrics_keeps_the_cpu_at_80_percent_of_the_reques
         ),
     ],
 )
-def test_a_behavior_that_says_something_gets_the_rest_as_well(behavior, up, down):
+def test_a_behavior_that_says_something_gets_the_rest_as_well(
+    behavior: dict[str, Any],
+    up: tuple[int, str, list[tuple[str, int, int]]],
+    down: tuple[int | None, str, list[tuple[str, int, int]]],
+) -> None:
     found = autoscaler(behavior=behavior).spec.behavior
     for rules, expected in ((found.scale_up, up), (found.scale_down, down)):
         policies = [(p.type, p.value, p.period_seconds) for p in rules.policies]

@@ -93,14 +93,14 @@ def v2(metrics: list[Any], **status: Any) -> dict[str, Any]:
         {**v2([UTILIZATION]), "spec": {**v2([UTILIZATION])["spec"], "behavior": BEHAVIOR}},
     ],
 )
-def test_an_autoscaler_read_in_v1_and_written_back_is_what_it_was(body):
+def test_an_autoscaler_read_in_v1_and_written_back_is_what_it_was(body: dict[str, Any]) -> None:
     stored = codec.decode(body, V2)
     seen = codec.decode_stored(codec.encode(stored), V1)
     assert seen.api_version == "autoscaling/v1"
     assert codec.decode(codec.encode_stored(seen, V1), V2) == stored
 
 
-def test_v1_shows_the_utilization_of_the_cpu_and_keeps_the_rest_in_annotations():
+def test_v1_shows_the_utilization_of_the_cpu_and_keeps_the_rest_in_annotations() -> None:
     body = v2([UTILIZATION, EVERY_METRIC[2]], currentMetrics=CURRENT, conditions=CONDITIONS)
     body["metadata"]["annotations"] = {"mine": "1"}
     seen = v1.from_v2(body)
@@ -125,7 +125,7 @@ def test_v1_shows_the_utilization_of_the_cpu_and_keeps_the_rest_in_annotations()
     assert json.loads(annotations[v1.CONDITIONS]) == CONDITIONS
 
 
-def test_a_behavior_is_kept_under_the_names_that_upstream_uses_and_read_under_either():
+def test_a_behavior_is_kept_under_the_names_that_upstream_uses_and_read_under_either() -> None:
     body = v2([UTILIZATION])
     body["spec"]["behavior"] = BEHAVIOR
     seen = v1.from_v2(body)
@@ -136,7 +136,7 @@ def test_a_behavior_is_kept_under_the_names_that_upstream_uses_and_read_under_ei
     assert v1.to_v2(seen)["spec"]["behavior"] == BEHAVIOR
 
 
-def test_an_autoscaler_of_v1_without_a_target_keeps_80_percent():
+def test_an_autoscaler_of_v1_without_a_target_keeps_80_percent() -> None:
     made = codec.decode(
         {
             "apiVersion": "autoscaling/v1",
@@ -153,7 +153,7 @@ def test_an_autoscaler_of_v1_without_a_target_keeps_80_percent():
 
 @pytest.mark.parametrize("text", ["", "{", "3", "[3]", '[{"type": 3}]', '{"a": 1}'])
 @pytest.mark.parametrize("name", v1.ANNOTATIONS)
-def test_an_annotation_that_cannot_be_read_counts_as_none(name, text):
+def test_an_annotation_that_cannot_be_read_counts_as_none(name: str, text: str) -> None:
     seen = v1.from_v2(v2([UTILIZATION]))
     seen["metadata"]["annotations"] = {name: text}
     found = v1.to_v2(seen)

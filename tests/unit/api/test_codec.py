@@ -2,6 +2,7 @@
 
 import json
 import time
+from typing import Any
 
 import pytest
 
@@ -9,6 +10,7 @@ from kcm import errors
 from kcm.api import codec, scheme
 from kcm.api.apps_v1 import ReplicaSet
 from kcm.api.core_v1 import Pod
+from kcm.api.scheme import Resource
 from kcm.apimachinery.quantity import Quantity
 from kcm.testing import builders
 
@@ -17,38 +19,38 @@ SETS = scheme.by_name("replicasets.apps")
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
 
 
-def refusal(data, resource=None, **options) -> errors.ApiError:
+def refusal(data: object, resource: Resource | None = None, **options: bool) -> errors.ApiError:
     with pytest.raises(errors.ApiError) as caught:
         codec.decode(data, resource, **options)
     return caught.value
 
 
-def causes(data, resource=None) -> list[str]:
+def causes(data: dict[str, Any], resource: Resource | None = None) -> list[str]:
     refused = refusal(data, resource)
     assert isinstance(refused, errors.Invalid)
     return [str(cause) for cause in refused.causes]
 
 
-def test_json_becomes_an_object_of_its_kind():
+def test_json_becomes_an_object_of_its_kind() -> None:
     pod = codec.decode(b'{"apiVersion":"v1","kind":"Pod","spec":{"nodeName":"n1"}}')
     assert isinstance(pod, Pod)
     assert pod.spec.node_name == "n1"
 
 
-def test_text_and_dicts_are_read_like_bytes():
+def test_text_and_dicts_are_read_like_bytes() -> None:
     data = codec.encode(builders.replica_set())
     expected = codec.decode(data)
     assert isinstance(expected, ReplicaSet)
     assert codec.decode(data.decode()) == codec.decode(json.loads(data)) == expected
 
 
-def test_with_a_known_resource_kind_and_version_may_be_missing():
+def test_with_a_known_resource_kind_and_version_may_be_missing() -> None:
     pod = codec.decode(b'{"metadata":{"name":"a"}}', PODS)
     assert (pod.kind, pod.api_version, pod.name) == ("Pod", "v1", "a")
     assert codec.decode(b'{"kind":"","apiVersion":""}', PODS).kind == "Pod"
 
 
-def test_another_kind_or_version_than_expected_is_refused():
+def test_another_kind_or_version_than_expected_is_refused() -> None:
     assert refusal(POD, SETS).message == (
         "the kind in the data (Pod) does not match the expected kind (ReplicaSet)"
     )
@@ -57,13 +59,13 @@ def test_another_kind_or_version_than_expected_is_refused():
     )
 
 
-def test_a_missing_kind_or_version_is_refused_in_upstreams_words():
+def test_a_missing_kind_or_version_is_refused_in_upstreams_words() -> None:
     assert refusal(b'{"a":1}').message == "Object 'Kind' is missing in '{\"a\":1}'"
     assert refusal(b'{"kind":"Pod"}').message.startswith("Object 'apiVersion' is missing in")
     assert refusal(b'{"kind":null}').message.startswith("Object 'Kind' is missing in")
 
 
-def test_an_unknown_kind_is_its_own_error():
+def test_an_unknown_kind_is_its_own_error() -> None:
     assert isinstance(refusal({"apiVersion": "v1", "kind": "Poд"}), errors.UnknownKind)
 
 
@@ -82,16 +84,16 @@ UNKNOWN = {
 }
 
 
-def test_unknown_fields_survive_a_round_trip_in_value():
+def test_unknown_fields_survive_a_round_trip_in_value() -> None:
     assert json.loads(codec.encode(codec.decode(UNKNOWN))) == UNKNOWN
     assert codec.to_dict(codec.decode(UNKNOWN)) == UNKNOWN
 
 
-def test_a_field_in_pythons_spelling_is_an_unknown_field():
+def test_a_field_in_pythons_spelling_is_an_unknown_field() -> None:
     assert codec.decode(UNKNOWN).spec.node_name is None
 
 
-def test_explicit_null_means_absent_wherever_a_field_is_known():
+def test_explicit_null_means_absent_wherever_a_field_is_known() -> None:
     pod = codec.decode(
         b'{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","creationTimestamp":null,'
         b'"labels":{"x":null}},"spec":{"containers":null},"status":null}'
@@ -100,13 +102,13 @@ def test_explicit_null_means_absent_wherever_a_field_is_known():
     assert b"null" not in codec.encode(pod)
 
 
-def test_none_is_never_printed_and_empty_values_are():
+def test_none_is_never_printed_and_empty_values_are() -> None:
     text = codec.encode(builders.pod(labels={}, security_context={}))
     assert b"null" not in text
     assert b'"labels":{}' in text
 
 
-def test_quantities_are_read_from_text_and_numbers_and_print_canonically():
+def test_quantities_are_read_from_text_and_numbers_and_print_canonically() -> None:
     pod = codec.decode(
         b'{"apiVersion":"v1","kind":"Pod","spec":{"containers":[{"name":"c","resources":'
         b'{"limits":{"cpu":0.5,"memory":"1024Mi","pods":3}}}]}}'
@@ -155,12 +157,12 @@ def test_quantities_are_read_from_text_and_numbers_and_print_canonically():
         ),
     ],
 )
-def test_a_wrong_type_is_located(part, expected):
+def test_a_wrong_type_is_located(part: dict[str, Any], expected: str) -> None:
     body = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "w"}, "spec": part}
     assert causes(body) == [expected]
 
 
-def test_the_message_names_kind_and_object():
+def test_the_message_names_kind_and_object() -> None:
     refused = refusal({**POD, "spec": {"priority": "x"}})
     assert refused.message == (
         'Pod "a" is invalid: spec.priority: Invalid value: "x": must be of type integer'
@@ -168,7 +170,7 @@ def test_the_message_names_kind_and_object():
     assert refused.code == 422
 
 
-def test_a_thousand_faults_are_cut_to_twenty():
+def test_a_thousand_faults_are_cut_to_twenty() -> None:
     assert len(causes({**POD, "spec": {"containers": list(range(1000))}})) == 20
 
 
@@ -195,35 +197,35 @@ def test_a_thousand_faults_are_cut_to_twenty():
     ],
 )
 @pytest.mark.parametrize("resource", [None, PODS], ids=["any", "pods"])
-def test_what_is_not_json_is_refused(data, message, resource):
+def test_what_is_not_json_is_refused(data: object, message: str, resource: Resource | None) -> None:
     refused = refusal(data, resource)
     assert type(refused) is errors.BadRequest
     assert message in refused.message
 
 
-def test_the_word_nan_in_a_string_is_no_offence():
+def test_the_word_nan_in_a_string_is_no_offence() -> None:
     pod = {**POD, "metadata": {"name": "a", "annotations": {"x": "NaN and Infinity"}}}
     assert codec.decode(pod).annotations["x"] == "NaN and Infinity"
 
 
-def test_a_dict_that_contains_itself_is_refused():
+def test_a_dict_that_contains_itself_is_refused() -> None:
     loop: dict = {"kind": "Pod"}
     loop["x"] = loop
     assert "not JSON" in refusal(loop).message
 
 
-def test_strict_input_may_not_name_a_field_twice():
+def test_strict_input_may_not_name_a_field_twice() -> None:
     data = b'{"apiVersion":"v1","kind":"Pod","spec":{"priority":1,"priority":2}}'
     assert 'duplicate field "priority"' in refusal(data, strict=True).message
     assert codec.decode(data).spec.priority == 2
 
 
-def test_strict_input_may_not_hold_numbers_beyond_a_float():
+def test_strict_input_may_not_hold_numbers_beyond_a_float() -> None:
     data = b'{"apiVersion":"v1","kind":"Pod","x":1e999}'
     assert "1e999 is out of range" in refusal(data, strict=True).message
 
 
-def test_what_cannot_be_printed_is_refused():
+def test_what_cannot_be_printed_is_refused() -> None:
     pod = builders.pod().with_metadata(labels={"a": 1})
     with pytest.raises(errors.BadRequest, match="cannot be printed"):
         codec.encode(pod)
@@ -231,7 +233,7 @@ def test_what_cannot_be_printed_is_refused():
         codec.encode(builders.pod().with_metadata(name="\ud800"))
 
 
-def test_objects_decoded_twice_share_nothing_that_can_change():
+def test_objects_decoded_twice_share_nothing_that_can_change() -> None:
     data = codec.encode(builders.pod(labels={"a": "b"}))
     one, other = codec.decode(data), codec.decode(data)
     assert one == other
@@ -239,7 +241,7 @@ def test_objects_decoded_twice_share_nothing_that_can_change():
 
 
 @pytest.mark.parametrize("item", ["1", "null", "{}"])
-def test_very_many_values_of_a_wrong_type_are_refused_in_linear_time(item):
+def test_very_many_values_of_a_wrong_type_are_refused_in_linear_time(item: str) -> None:
     text = '{"metadata":{"name":"a","finalizers":[' + ",".join([item] * 500_000) + "]}}"
     before = time.process_time()
     with pytest.raises(errors.BadRequest, match="500000 values of the object do not fit its kind"):

@@ -1,12 +1,15 @@
 """Whatever comes in, only kcm's own errors come out, and nothing is lost."""
 
 import json
+from collections.abc import Iterator
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kcm import defaults, errors
 from kcm.api import codec, scheme
+from kcm.api.scheme import Resource
 from kcm.testing import builders
 from kcm.validation import validate_create, validate_update
 from tests.samples import BODIES, sample
@@ -32,6 +35,7 @@ SCALARS = st.one_of(
     st.text(max_size=10),
     st.sampled_from(["1Gi", "-1", "2024-01-01T00:00:00Z", "Always", "n1", "a/b", "\ud800"]),
 )
+Place = tuple[str | int, ...]  # the names and indexes that lead to a value inside JSON
 JSON = st.recursive(
     SCALARS,
     lambda inner: st.one_of(
@@ -54,7 +58,9 @@ CLEAN = st.recursive(
 )
 
 
-def process(data, resource=None, *, strict=False):
+def process(
+    data: dict[str, Any] | str | bytes, resource: Resource | None = None, *, strict: bool = False
+) -> bytes | None:
     """All that the front door does with an object; None if it is refused."""
     try:
         obj = defaults.apply(codec.decode(data, resource, strict=strict))
@@ -65,7 +71,7 @@ def process(data, resource=None, *, strict=False):
         return None
 
 
-def places(value, path=()):
+def places(value: dict[str, Any] | list[Any], path: Place = ()) -> Iterator[Place]:
     """Every place inside a JSON value."""
     items = value.items() if isinstance(value, dict) else enumerate(value)
     for name, inner in items:
@@ -74,7 +80,7 @@ def places(value, path=()):
             yield from places(inner, (*path, name))
 
 
-def changed(value, path, new):
+def changed(value: Any, path: Place, new: object) -> Any:
     """A copy of a JSON value with another value in one place."""
     if not path:
         return new
@@ -84,19 +90,19 @@ def changed(value, path, new):
 
 
 @given(st.binary(max_size=60), st.booleans())
-def test_any_bytes_are_refused_or_processed(data, strict):
+def test_any_bytes_are_refused_or_processed(data: bytes, strict: bool) -> None:
     process(data, strict=strict)
     process(data, scheme.by_name("pods"))
 
 
 @given(JSON)
-def test_any_json_is_refused_or_processed(value):
+def test_any_json_is_refused_or_processed(value: object) -> None:
     process(json.dumps(value))
     process(json.dumps(value), scheme.by_name("nodes"), strict=True)
 
 
 @given(st.data())
-def test_a_valid_object_with_anything_anywhere_is_refused_or_processed(data):
+def test_a_valid_object_with_anything_anywhere_is_refused_or_processed(data: st.DataObject) -> None:
     body = data.draw(st.sampled_from(VALID))
     for _ in range(data.draw(st.integers(1, 3))):
         path = data.draw(st.sampled_from(sorted(places(body), key=repr)))
@@ -107,7 +113,9 @@ def test_a_valid_object_with_anything_anywhere_is_refused_or_processed(data):
 
 
 @given(st.data())
-def test_a_valid_object_with_bytes_cut_or_swapped_is_refused_or_processed(data):
+def test_a_valid_object_with_bytes_cut_or_swapped_is_refused_or_processed(
+    data: st.DataObject,
+) -> None:
     text = bytearray(json.dumps(data.draw(st.sampled_from(VALID))).encode())
     for _ in range(data.draw(st.integers(1, 4))):
         text[data.draw(st.integers(0, len(text) - 1))] = data.draw(st.integers(0, 255))
@@ -116,7 +124,9 @@ def test_a_valid_object_with_bytes_cut_or_swapped_is_refused_or_processed(data):
 
 
 @given(st.sampled_from(VALID), st.data())
-def test_unknown_fields_anywhere_survive_a_round_trip(body, data):
+def test_unknown_fields_anywhere_survive_a_round_trip(
+    body: dict[str, Any], data: st.DataObject
+) -> None:
     structs = [(), ("metadata",)] + [(part,) for part in ("spec", "status") if part in body]
     path = data.draw(st.sampled_from(structs))
     extra = {f"x-{name}": value for name, value in data.draw(st.dictionaries(TEXT, CLEAN)).items()}
@@ -126,7 +136,7 @@ def test_unknown_fields_anywhere_survive_a_round_trip(body, data):
 
 
 @given(st.text(max_size=80))
-def test_any_text_is_yaml_or_refused(text):
+def test_any_text_is_yaml_or_refused(text: str) -> None:
     try:
         documents = codec.load_yaml_documents(text)
     except errors.BadRequest:
@@ -136,7 +146,7 @@ def test_any_text_is_yaml_or_refused(text):
 
 
 @given(st.binary(max_size=80))
-def test_any_bytes_are_yaml_or_refused(data):
+def test_any_bytes_are_yaml_or_refused(data: bytes) -> None:
     try:
         codec.load_yaml_documents(data)
     except errors.BadRequest:
@@ -144,7 +154,7 @@ def test_any_bytes_are_yaml_or_refused(data):
 
 
 @given(st.dictionaries(TEXT, CLEAN, max_size=4))
-def test_json_text_means_the_same_read_as_yaml(document):
+def test_json_text_means_the_same_read_as_yaml(document: dict[str, Any]) -> None:
     text = json.dumps(document)
     try:
         [loaded] = codec.load_yaml_documents(text) or [{}]

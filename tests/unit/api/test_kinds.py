@@ -4,18 +4,19 @@ import pytest
 
 from kcm import defaults, errors
 from kcm.api import codec, scheme
+from kcm.api.scheme import Resource
 from kcm.validation import validate_create, validate_status_update, validate_update
 from tests.samples import BODIES, manifest, sample
 
 EVERY = pytest.mark.parametrize("resource", scheme.resources(), ids=str)
 
 
-def test_every_kind_has_a_sample():
+def test_every_kind_has_a_sample() -> None:
     assert BODIES.keys() == {resource.name for resource in scheme.resources()}
 
 
 @EVERY
-def test_a_plain_object_is_valid_and_may_be_updated_as_it_is(resource):
+def test_a_plain_object_is_valid_and_may_be_updated_as_it_is(resource: Resource) -> None:
     obj = sample(resource.name)
     assert type(obj) is resource.model
     assert validate_create(obj) == []
@@ -25,30 +26,30 @@ def test_a_plain_object_is_valid_and_may_be_updated_as_it_is(resource):
 
 
 @EVERY
-def test_an_object_survives_a_round_trip_with_fields_that_nobody_knows(resource):
+def test_an_object_survives_a_round_trip_with_fields_that_nobody_knows(resource: Resource) -> None:
     obj = codec.decode(manifest(resource.name, surprise={"a": [1]}))
     assert codec.to_dict(obj)["surprise"] == {"a": [1]}
     assert codec.decode(codec.encode(obj)) == obj
 
 
 @EVERY
-def test_defaults_are_filled_in_once(resource):
+def test_defaults_are_filled_in_once(resource: Resource) -> None:
     obj = sample(resource.name)
     assert defaults.apply(obj) is obj
 
 
 @EVERY
-def test_an_empty_object_is_told_what_it_lacks(resource):
+def test_an_empty_object_is_told_what_it_lacks(resource: Resource) -> None:
     found = validate_create(defaults.apply(resource.model()))
     assert "metadata.name: Required value: name or generateName is required" in map(str, found)
 
 
 @EVERY
-def test_a_name_of_the_wrong_type_is_refused(resource):
+def test_a_name_of_the_wrong_type_is_refused(resource: Resource) -> None:
     with pytest.raises(errors.Invalid, match=r"metadata\.name"):
         codec.decode(manifest(resource.name, metadata={"name": 1}))
 
 
 @EVERY
-def test_status_and_model_agree(resource):
+def test_status_and_model_agree(resource: Resource) -> None:
     assert ("status" in resource.model.model_fields) is resource.has_status

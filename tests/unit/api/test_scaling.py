@@ -9,7 +9,8 @@ import pytest
 
 from kcm.api import scheme
 from kcm.api.scaling import Scale, scale_of, with_replicas
-from kcm.api.scheme import ScalePaths
+from kcm.api.scheme import Resource, ScalePaths
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.testing import builders
 from tests.samples import sample
 
@@ -33,11 +34,13 @@ ODD = replace(SETS, scale=ScalePaths(".spec.template.spec.priority", ".status.sh
         (builders.replica_set("web"), ODD, Scale(None, 0, "")),
     ],
 )
-def test_a_scale_is_read_from_where_the_kind_keeps_it(obj, resource, expected):
+def test_a_scale_is_read_from_where_the_kind_keeps_it(
+    obj: KubeObject, resource: Resource, expected: Scale
+) -> None:
     assert scale_of(obj, resource) == expected
 
 
-def test_replicas_are_written_where_the_kind_keeps_them_and_nothing_else_changes():
+def test_replicas_are_written_where_the_kind_keeps_them_and_nothing_else_changes() -> None:
     old = builders.replica_set("web", replicas=3)
     new: Any = with_replicas(old, 5, SETS)
     assert new.spec.replicas == 5

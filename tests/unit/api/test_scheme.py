@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from collections.abc import Callable
 
 import pytest
 
@@ -9,6 +10,7 @@ from kcm import errors
 from kcm.api import scheme
 from kcm.api.apps_v1 import ReplicaSet
 from kcm.api.core_v1 import Pod
+from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.testing import builders
 
@@ -21,11 +23,11 @@ class Widget(KubeObject):
 
 
 @pytest.mark.parametrize("word", ["rs", "replicaset", "replicasets", "replicasets.apps", "RS"])
-def test_a_kind_is_found_by_every_word_that_people_type(word):
+def test_a_kind_is_found_by_every_word_that_people_type(word: str) -> None:
     assert scheme.lookup(word).model is ReplicaSet
 
 
-def test_names_and_versions_are_those_of_the_redis_keys():
+def test_names_and_versions_are_those_of_the_redis_keys() -> None:
     pods, sets = scheme.by_name("pods"), scheme.by_name("replicasets.apps")
     assert (pods.name, pods.api_version, pods.singular) == ("pods", "v1", "pod")
     assert (sets.name, sets.api_version, sets.group) == ("replicasets.apps", "apps/v1", "apps")
@@ -33,7 +35,7 @@ def test_names_and_versions_are_those_of_the_redis_keys():
 
 
 @pytest.mark.parametrize("resource", scheme.resources(), ids=str)
-def test_every_kind_is_found_by_name_version_and_model(resource):
+def test_every_kind_is_found_by_name_version_and_model(resource: Resource) -> None:
     assert scheme.by_name(resource.name) is resource
     assert scheme.by_gvk(resource.api_version, resource.kind) is resource
     assert scheme.resource_of(resource.model) is resource
@@ -41,7 +43,7 @@ def test_every_kind_is_found_by_name_version_and_model(resource):
     assert scheme.lookup(resource.kind) is resource
 
 
-def test_the_kinds_of_the_cluster_are_those_of_upstream():
+def test_the_kinds_of_the_cluster_are_those_of_upstream() -> None:
     cluster = {resource.plural for resource in scheme.resources() if not resource.namespaced}
     assert cluster == {
         "clusterrolebindings",
@@ -76,11 +78,11 @@ def test_the_kinds_of_the_cluster_are_those_of_upstream():
         ("EndpointSlice", "endpointslices.discovery.k8s.io"),
     ],
 )
-def test_short_names_are_those_of_upstream(word, name):
+def test_short_names_are_those_of_upstream(word: str, name: str) -> None:
     assert scheme.lookup(word).name == name
 
 
-def test_an_object_without_a_model_of_its_own_is_found_by_its_kind():
+def test_an_object_without_a_model_of_its_own_is_found_by_its_kind() -> None:
     obj = KubeObject(api_version="v1", kind="Pod")
     assert scheme.resource_of(obj) is scheme.by_name("pods")
 
@@ -96,12 +98,14 @@ def test_an_object_without_a_model_of_its_own_is_found_by_its_kind():
         (lambda: scheme.lookup("zzz"), """doesn't have a resource type "zzz"$"""),
     ],
 )
-def test_an_unknown_kind_is_an_error_with_suggestions(call, message):
+def test_an_unknown_kind_is_an_error_with_suggestions(
+    call: Callable[[], object], message: str
+) -> None:
     with pytest.raises(errors.UnknownKind, match=message):
         call()
 
 
-def test_a_resource_equals_only_itself_and_survives_copies_and_pickles():
+def test_a_resource_equals_only_itself_and_survives_copies_and_pickles() -> None:
     pods = scheme.by_name("pods")
     assert pods == scheme.resource_of(Pod)
     assert pods != scheme.kind(Pod, "pods")
@@ -110,7 +114,7 @@ def test_a_resource_equals_only_itself_and_survives_copies_and_pickles():
     assert repr(pods) == "Resource('pods')"
 
 
-def test_registering_a_kind_takes_one_line():
+def test_registering_a_kind_takes_one_line() -> None:
     own = scheme.Scheme()
     resource = own.register(scheme.kind(Widget, "widgets", short="wd"))
     assert own.lookup("wd") is own.lookup("widgets.example.com") is resource
@@ -126,11 +130,11 @@ def test_registering_a_kind_takes_one_line():
     ],
     ids=["same", "same model", "same name"],
 )
-def test_what_is_registered_already_is_refused(again):
+def test_what_is_registered_already_is_refused(again: Resource) -> None:
     own = scheme.Scheme([scheme.kind(Pod, "pods")])
     with pytest.raises(ValueError, match="registered already"):
         own.register(again)
 
 
-def test_the_uid_of_a_built_object_is_stable():
+def test_the_uid_of_a_built_object_is_stable() -> None:
     assert builders.pod("a").uid == builders.pod("a").uid != builders.pod("b").uid

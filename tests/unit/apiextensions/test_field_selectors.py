@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from kcm import errors
 from kcm.api import scheme
 from kcm.apiextensions.field_selectors import FieldSelector, FieldTerm
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.testing import builders
 from tests.samples import sample
 
@@ -30,15 +31,15 @@ PODS = scheme.by_name("pods")
         ("status.podIP=,status.podIPs=,spec.serviceAccountName=", True),
     ],
 )
-def test_pods_are_selected_by_their_fields(text, expected):
+def test_pods_are_selected_by_their_fields(text: str, expected: bool) -> None:
     assert FieldSelector.parse(text).matches(builders.pod(node="n1"), PODS) is expected
 
 
-def matches(text, obj) -> bool:
+def matches(text: str, obj: KubeObject) -> bool:
     return FieldSelector.parse(text).matches(obj, scheme.resource_of(obj))
 
 
-def test_each_kind_has_its_own_fields():
+def test_each_kind_has_its_own_fields() -> None:
     assert matches("spec.unschedulable=true", builders.node(unschedulable=True))
     assert matches("status.phase=Active,name=default", builders.namespace())
     assert matches("status.replicas=2", builders.replica_set(status={"replicas": 2}))
@@ -53,23 +54,23 @@ def test_each_kind_has_its_own_fields():
     assert matches("reason=Scheduled,type=Normal,source=x", event)
 
 
-def test_an_unsupported_field_is_refused_in_upstreams_words():
+def test_an_unsupported_field_is_refused_in_upstreams_words() -> None:
     with pytest.raises(errors.BadRequest, match=r"^field label not supported: spec\.x$"):
         FieldSelector.parse("spec.x=1").matches(builders.pod(), PODS)
 
 
 @pytest.mark.parametrize("text", ["a", "a,b=c", "a=b=c", "a=b\\", "a=\\x"])
-def test_a_malformed_selector_is_refused(text):
+def test_a_malformed_selector_is_refused(text: str) -> None:
     with pytest.raises(errors.BadRequest, match="invalid"):
         FieldSelector.parse(text)
 
 
-def test_an_empty_selector_says_so():
+def test_an_empty_selector_says_so() -> None:
     assert FieldSelector.parse("").empty
     assert not FieldSelector.parse("a=b").empty
 
 
 @given(st.lists(st.tuples(st.booleans(), st.text(max_size=8)), max_size=3))
-def test_printing_and_parsing_again_gives_the_same_terms(values):
+def test_printing_and_parsing_again_gives_the_same_terms(values: list[tuple[bool, str]]) -> None:
     selector = FieldSelector(tuple(FieldTerm("metadata.name", n, v) for n, v in values))
     assert FieldSelector.parse(str(selector)) == selector

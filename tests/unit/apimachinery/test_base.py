@@ -34,11 +34,11 @@ from kcm.testing import builders
         ("dns_policy", "dnsPolicy"),
     ],
 )
-def test_a_python_name_becomes_the_name_that_kubernetes_uses(name, wire):
+def test_a_python_name_becomes_the_name_that_kubernetes_uses(name: str, wire: str) -> None:
     assert to_wire(name) == wire
 
 
-def test_a_copy_with_other_metadata_shares_spec_and_status_and_leaves_the_original():
+def test_a_copy_with_other_metadata_shares_spec_and_status_and_leaves_the_original() -> None:
     original = builders.pod("web-1")
     copy = original.with_metadata(name="web-2", labels={"a": "b"})
     assert (copy.name, original.name) == ("web-2", "web-1")
@@ -47,50 +47,50 @@ def test_a_copy_with_other_metadata_shares_spec_and_status_and_leaves_the_origin
     assert copy.status is original.status
 
 
-def test_a_copy_with_another_status_shares_metadata_and_spec():
+def test_a_copy_with_another_status_shares_metadata_and_spec() -> None:
     original = builders.pod()
     copy = original.with_status(PodStatus(phase="Failed"))
     assert (copy.status.phase, original.status.phase) == ("Failed", "Pending")
     assert copy.metadata is original.metadata
 
 
-def test_a_copy_with_another_spec_shares_metadata_and_status():
+def test_a_copy_with_another_spec_shares_metadata_and_status() -> None:
     original = builders.pod()
     copy = original.with_spec(original.spec.replace(node_name="n2"))
     assert (copy.spec.node_name, original.spec.node_name) == ("n2", None)
     assert copy.status is original.status
 
 
-def test_a_copy_keeps_unknown_fields():
+def test_a_copy_keeps_unknown_fields() -> None:
     original = Pod.model_validate({"metadata": {"name": "a", "new": [1]}, "later": {"x": None}})
     copy = original.with_metadata(name="b")
     assert copy.metadata.model_extra == {"new": [1]}
     assert copy.model_extra == {"later": {"x": None}}
 
 
-def test_a_misspelt_field_is_refused_rather_than_written():
+def test_a_misspelt_field_is_refused_rather_than_written() -> None:
     with pytest.raises(TypeError, match="ObjectMeta has no field lables"):
         builders.pod().with_metadata(lables={})
 
 
-def test_keys_are_namespace_and_name_or_just_the_name():
+def test_keys_are_namespace_and_name_or_just_the_name() -> None:
     assert builders.pod("a", namespace="b").key == "b/a"
     assert builders.node("n1").key == "n1"
     assert Pod().key == ""
 
 
-def test_reading_labels_of_an_object_without_any_gives_an_empty_map():
+def test_reading_labels_of_an_object_without_any_gives_an_empty_map() -> None:
     assert Pod().labels == {}
     assert Pod().annotations == {}
     assert Pod().uid == ""
 
 
-def test_an_object_with_a_deletion_timestamp_is_being_deleted():
+def test_an_object_with_a_deletion_timestamp_is_being_deleted() -> None:
     assert builders.pod(deleting=builders.START).deleting
     assert not builders.pod().deleting
 
 
-def test_a_compacted_object_is_the_same_object_in_every_visible_way():
+def test_a_compacted_object_is_the_same_object_in_every_visible_way() -> None:
     pod = builders.pod(owner=builders.replica_set(), ready=True, labels={"a": "b"})
     data = codec.encode(pod)
     lean = codec.decode(data)

@@ -138,7 +138,7 @@ def test_unknown_zones_are_told() -> None:
         "1-" * 50_000 + " * * * *",
     ],
 )
-def test_a_schedule_beyond_all_numbers_is_refused_at_once(text):
+def test_a_schedule_beyond_all_numbers_is_refused_at_once(text: str) -> None:
     before = time.process_time()
     with pytest.raises(ScheduleError):
         parse(text)

@@ -33,7 +33,7 @@ SETS = st.dictionaries(KEYS, VALUES, max_size=4)
         ("in in (in)", "in in (in)"),
     ],
 )
-def test_a_selector_prints_as_upstream_prints_it(text, printed):
+def test_a_selector_prints_as_upstream_prints_it(text: str, printed: str) -> None:
     assert str(Selector.parse(text)) == printed
     assert str(Selector.parse(printed)) == printed
 
@@ -67,7 +67,7 @@ def test_a_selector_prints_as_upstream_prints_it(text, printed):
         "a=é",
     ],
 )
-def test_a_malformed_selector_is_refused(text):
+def test_a_malformed_selector_is_refused(text: str) -> None:
     with pytest.raises(errors.BadRequest, match="unable to parse requirement"):
         Selector.parse(text)
 
@@ -97,16 +97,18 @@ def test_a_malformed_selector_is_refused(text):
         ("a=1,b=2", {"a": "1"}, False),
     ],
 )
-def test_a_selector_matches_as_upstreams_does(text, labels, expected):
+def test_a_selector_matches_as_upstreams_does(
+    text: str, labels: dict[str, str], expected: bool
+) -> None:
     assert Selector.parse(text).matches(labels) is expected
 
 
-def test_no_labels_at_all_are_no_labels():
+def test_no_labels_at_all_are_no_labels() -> None:
     assert Selector.parse("").matches(None)
     assert not Selector.parse("a").matches(None)
 
 
-def test_no_label_selector_selects_nothing_and_an_empty_one_everything():
+def test_no_label_selector_selects_nothing_and_an_empty_one_everything() -> None:
     nothing = Selector.from_label_selector(None)
     everything = Selector.from_label_selector(LabelSelector())
     assert not nothing.matches({"a": "b"})
@@ -117,7 +119,7 @@ def test_no_label_selector_selects_nothing_and_an_empty_one_everything():
     assert nothing == Selector.nothing()
 
 
-def test_a_label_selector_joins_labels_and_expressions():
+def test_a_label_selector_joins_labels_and_expressions() -> None:
     selector = Selector.from_label_selector(
         LabelSelector(
             match_labels={"b": "1"},
@@ -141,7 +143,9 @@ def test_a_label_selector_joins_labels_and_expressions():
         ("In", ["not valid"], "a valid label must be"),
     ],
 )
-def test_a_label_selector_that_means_nothing_is_refused(operator, values, message):
+def test_a_label_selector_that_means_nothing_is_refused(
+    operator: str, values: list[str] | None, message: str
+) -> None:
     requirement = LabelSelectorRequirement(key="a", operator=operator, values=values)
     with pytest.raises(errors.BadRequest, match=message):
         Selector.from_label_selector(LabelSelector(match_expressions=[requirement]))
@@ -166,7 +170,9 @@ REQUIREMENTS = st.one_of(
 
 
 @given(st.lists(REQUIREMENTS, max_size=5), SETS)
-def test_printing_and_parsing_again_gives_the_same_selector(requirements, labels):
+def test_printing_and_parsing_again_gives_the_same_selector(
+    requirements: list[Requirement], labels: dict[str, str]
+) -> None:
     parsed = Selector.parse(",".join(str(requirement) for requirement in requirements))
     assert sorted(map(str, parsed.requirements)) == sorted(map(str, requirements))
     assert Selector.parse(str(parsed)) == parsed
@@ -180,7 +186,7 @@ def test_a_selector_made_of_labels_matches_exactly_their_supersets(wanted, label
 
 
 @given(st.text(max_size=30))
-def test_any_text_parses_or_is_refused(text):
+def test_any_text_parses_or_is_refused(text: str) -> None:
     try:
         selector = Selector.parse(text)
     except errors.BadRequest:

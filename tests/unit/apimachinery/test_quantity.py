@@ -62,7 +62,7 @@ SUFFIXES = {
         ("16Ei", "9223372036854775807"),
     ],
 )
-def test_a_quantity_prints_in_canonical_form(text, printed):
+def test_a_quantity_prints_in_canonical_form(text: str, printed: str) -> None:
     assert str(Quantity(text)) == printed
     assert str(Quantity(printed)) == printed
 
@@ -84,12 +84,12 @@ def test_a_quantity_prints_in_canonical_form(text, printed):
         (".", "unable to parse numeric part"),
     ],
 )
-def test_what_is_not_a_quantity_is_refused_in_upstreams_words(text, message):
+def test_what_is_not_a_quantity_is_refused_in_upstreams_words(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         parse(text)
 
 
-def test_a_huge_exponent_is_capped_without_effort():
+def test_a_huge_exponent_is_capped_without_effort() -> None:
     assert Quantity("1e999999999").value() == 2**63 - 1
     assert Quantity("-1e999999999").value() == -(2**63 - 1)
     assert Quantity("1e-999999999") == Quantity("1n")
@@ -97,13 +97,15 @@ def test_a_huge_exponent_is_capped_without_effort():
 
 
 @given(EXACT, st.sampled_from(sorted(SUFFIXES)))
-def test_parsing_is_exact_down_to_a_billionth(number, suffix):
+def test_parsing_is_exact_down_to_a_billionth(number: int, suffix: str) -> None:
     exact = number * SUFFIXES[suffix]
     assert Fraction(parse(f"{number}{suffix}").nanos, 10**9) == exact
 
 
 @given(EXACT, EXACT, st.sampled_from(sorted(SUFFIXES)), st.sampled_from(sorted(SUFFIXES)))
-def test_sums_differences_and_order_agree_with_fractions(left, right, one, other):
+def test_sums_differences_and_order_agree_with_fractions(
+    left: int, right: int, one: str, other: str
+) -> None:
     a, b = parse(f"{left}{one}"), parse(f"{right}{other}")
     x, y = left * SUFFIXES[one], right * SUFFIXES[other]
     assert Fraction((a + b).nanos, 10**9) == x + y
@@ -112,20 +114,20 @@ def test_sums_differences_and_order_agree_with_fractions(left, right, one, other
 
 
 @given(EXACT, st.integers(-1000, 1000))
-def test_products_agree_with_integers(number, factor):
+def test_products_agree_with_integers(number: int, factor: int) -> None:
     assert (Quantity(number) * factor).value() == number * factor
     assert factor * Quantity(number) == Quantity(number * factor)
 
 
 @given(EXACT, st.sampled_from(sorted(SUFFIXES)))
-def test_printing_and_parsing_again_loses_nothing(number, suffix):
+def test_printing_and_parsing_again_loses_nothing(number: int, suffix: str) -> None:
     quantity = parse(f"{number}{suffix}")
     assert parse(str(quantity)) == quantity
     assert str(parse(str(quantity))) == str(quantity)
 
 
 @given(EXACT)
-def test_whole_and_milli_values_round_away_from_zero(micro):
+def test_whole_and_milli_values_round_away_from_zero(micro: int) -> None:
     exact = Fraction(micro, 10**6)
     quantity = parse(f"{micro}u")
     sign = -1 if micro < 0 else 1
@@ -133,17 +135,17 @@ def test_whole_and_milli_values_round_away_from_zero(micro):
     assert quantity.milli_value() == sign * -(-abs(exact * 1000) // 1)
 
 
-def test_equal_amounts_are_equal_and_hash_alike_whatever_their_suffix():
+def test_equal_amounts_are_equal_and_hash_alike_whatever_their_suffix() -> None:
     assert Quantity("1Ki") == Quantity("1024") == Quantity("1.024k")
     assert len({Quantity("1Ki"), Quantity("1024")}) == 1
     assert Quantity(1) != 1
 
 
-def test_a_sum_begun_at_zero_prints_as_its_parts_do():
+def test_a_sum_begun_at_zero_prints_as_its_parts_do() -> None:
     assert str(sum([Quantity("1Gi"), Quantity("512Mi")], Quantity())) == "1536Mi"
 
 
-def test_quantities_are_immutable_and_copy_as_themselves():
+def test_quantities_are_immutable_and_copy_as_themselves() -> None:
     quantity = Quantity("1Gi")
     with pytest.raises(AttributeError):
         quantity.nanos = 1
@@ -152,7 +154,7 @@ def test_quantities_are_immutable_and_copy_as_themselves():
     assert str(pickle.loads(pickle.dumps(quantity))) == "1Gi"
 
 
-def test_signs_zero_and_negation():
+def test_signs_zero_and_negation() -> None:
     assert (Quantity("-1").sign(), Quantity().sign(), Quantity("1m").sign()) == (-1, 0, 1)
     assert -Quantity("1") == Quantity("-1")
     assert not Quantity()
@@ -161,7 +163,7 @@ def test_signs_zero_and_negation():
     assert repr(Quantity("1.5Gi")) == "Quantity('1536Mi')"
 
 
-def test_rounding_up_keeps_what_needs_none():
+def test_rounding_up_keeps_what_needs_none() -> None:
     quantity = Quantity("5m")
     assert quantity.round_up(-3) is quantity
     assert Quantity("1u").round_up(-3) == Quantity("1m")

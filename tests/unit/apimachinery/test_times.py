@@ -24,7 +24,7 @@ NOON = datetime(2024, 5, 6, 12, 0, 0, tzinfo=UTC)
         ("2024-05-06T12:00:00.123456789Z", NOON.replace(microsecond=123_456)),
     ],
 )
-def test_rfc_3339_is_read(text, moment):
+def test_rfc_3339_is_read(text: str, moment: datetime) -> None:
     assert parse_time(text) == moment
     assert parse_time(text).tzinfo is UTC
 
@@ -44,45 +44,47 @@ def test_rfc_3339_is_read(text, moment):
         "\u0662024-05-06T12:00:00Z",
     ],
 )
-def test_anything_else_is_not(text):
+def test_anything_else_is_not(text: str) -> None:
     with pytest.raises(ValueError, match="RFC 3339"):
         parse_time(text)
 
 
-def test_times_print_in_utc_to_the_second():
+def test_times_print_in_utc_to_the_second() -> None:
     berlin = timezone(timedelta(hours=2))
     assert format_time(NOON.astimezone(berlin)) == "2024-05-06T12:00:00Z"
     assert format_time(NOON.replace(microsecond=999_999)) == "2024-05-06T12:00:00Z"
 
 
-def test_micro_times_print_all_six_digits():
+def test_micro_times_print_all_six_digits() -> None:
     assert format_micro_time(NOON) == "2024-05-06T12:00:00.000000Z"
     assert format_micro_time(NOON.replace(microsecond=7)) == "2024-05-06T12:00:00.000007Z"
 
 
-def test_early_years_print_four_digits():
+def test_early_years_print_four_digits() -> None:
     assert format_time(datetime(7, 1, 1, tzinfo=UTC)) == "0007-01-01T00:00:00Z"
 
 
 @given(st.datetimes(timezones=st.just(UTC)))
-def test_micro_times_survive_a_round_trip(moment):
+def test_micro_times_survive_a_round_trip(moment: datetime) -> None:
     assert parse_time(format_micro_time(moment)) == moment
 
 
-def test_a_time_field_drops_fractions_and_a_micro_time_field_keeps_them():
+def test_a_time_field_drops_fractions_and_a_micro_time_field_keeps_them() -> None:
     precise = NOON.replace(microsecond=123)
     pod = builders.pod(status={"start_time": precise})
     assert pod.status.start_time == NOON
     assert LeaseSpec(renew_time=precise).renew_time == precise
 
 
-def test_a_time_assigned_without_validation_still_prints_right():
+def test_a_time_assigned_without_validation_still_prints_right() -> None:
     pod = builders.pod().with_metadata(creation_timestamp=NOON.replace(microsecond=5))
     assert b'"creationTimestamp":"2024-05-06T12:00:00Z"' in codec.encode(pod)
 
 
 @pytest.mark.parametrize("value", [1715000000, True, datetime(2024, 1, 1), "yesterday"])
-def test_a_time_field_refuses_numbers_and_times_without_a_zone(value):
+def test_a_time_field_refuses_numbers_and_times_without_a_zone(
+    value: bool | datetime | int | str,
+) -> None:
     with pytest.raises(ValueError, match=r"RFC 3339|time zone"):
         LeaseSpec(renew_time=value)
 
@@ -97,5 +99,5 @@ def test_a_time_field_refuses_numbers_and_times_without_a_zone(value):
         (-(2**62), datetime(1, 1, 1, tzinfo=UTC)),
     ],
 )
-def test_no_number_of_seconds_leads_beyond_the_calendar(seconds, moment):
+def test_no_number_of_seconds_leads_beyond_the_calendar(seconds: int, moment: datetime) -> None:
     assert shift_time(NOON, seconds) == moment

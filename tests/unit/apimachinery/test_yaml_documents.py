@@ -1,6 +1,7 @@
 """YAML files, good and bad."""
 
 import time
+from typing import Any
 
 import pytest
 
@@ -8,33 +9,33 @@ from kcm import errors
 from kcm.api.codec import load_yaml_documents
 
 
-def load(text):
+def load(text: bytes | str) -> list[dict[str, Any]]:
     return load_yaml_documents(text, "web.yaml")
 
 
-def refusal(text) -> str:
+def refusal(text: bytes | str) -> str:
     with pytest.raises(errors.BadRequest) as caught:
         load(text)
     return caught.value.message
 
 
-def value(text):
+def value(text: str) -> object:
     return load(f"a: {text}")[0]["a"]
 
 
-def test_documents_are_separated_and_empty_ones_skipped():
+def test_documents_are_separated_and_empty_ones_skipped() -> None:
     assert load("---\na: 1\n---\n---\n# nothing\n---\nb: 2\n...\n") == [{"a": 1}, {"b": 2}]
     assert load("") == load("# only a remark\n") == []
 
 
-def test_lists_are_unrolled():
+def test_lists_are_unrolled() -> None:
     text = "kind: List\nitems:\n- kind: Pod\n- kind: Node\n---\nkind: PodList\nitems: [{a: 1}]\n"
     assert load(text) == [{"kind": "Pod"}, {"kind": "Node"}, {"a": 1}]
     assert load("kind: List\nitems:\n") == []
     assert load("kind: PriorityList\n") == [{"kind": "PriorityList"}]
 
 
-def test_json_is_yaml():
+def test_json_is_yaml() -> None:
     assert load(b'{"a": {"b": [1, "x", null, true]}}') == [{"a": {"b": [1, "x", None, True]}}]
 
 
@@ -71,17 +72,19 @@ def test_json_is_yaml():
         ("|\n  two\n  lines\n", "two\nlines\n"),
     ],
 )
-def test_scalars_mean_what_they_mean_to_kubernetes(text, expected):
+def test_scalars_mean_what_they_mean_to_kubernetes(
+    text: str, expected: bool | float | int | str | None
+) -> None:
     found = value(text)
     assert found == expected
     assert type(found) is type(expected)
 
 
-def test_keys_are_text_as_they_stand():
+def test_keys_are_text_as_they_stand() -> None:
     assert load("on: 1\n2: x\n0644: z\n") == [{"on": 1, "2": "x", "0644": "z"}]
 
 
-def test_anchors_aliases_and_merges_are_followed():
+def test_anchors_aliases_and_merges_are_followed() -> None:
     text = "base: &b {x: 1, y: 2}\ncopy: *b\nmerged: {<<: *b, y: 3}\nboth: {<<: [*b, {z: 9}]}\n"
     assert load(text)[0] == {
         "base": {"x": 1, "y": 2},
@@ -120,16 +123,16 @@ def test_anchors_aliases_and_merges_are_followed():
         ("a: '\ud800'", "web.yaml"),
     ],
 )
-def test_what_is_wrong_is_said_with_source_line_and_column(text, message):
+def test_what_is_wrong_is_said_with_source_line_and_column(text: bytes | str, message: str) -> None:
     assert message in refusal(text)
 
 
-def test_a_very_deep_document_is_refused_without_recursion():
+def test_a_very_deep_document_is_refused_without_recursion() -> None:
     assert "nested deeper" in refusal("[" * 50_000)
     assert "nested deeper" in refusal("- " * 50_000)
 
 
-def test_an_alias_bomb_is_refused_before_it_is_expanded():
+def test_an_alias_bomb_is_refused_before_it_is_expanded() -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     for level in range(1, 12):
         lines.append(f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]")
@@ -145,13 +148,13 @@ def test_an_alias_bomb_is_refused_before_it_is_expanded():
     ],
     ids=["long values", "long keys", "in many documents"],
 )
-def test_aliases_of_long_text_are_refused_before_they_are_expanded(text):
+def test_aliases_of_long_text_are_refused_before_they_are_expanded(text: str) -> None:
     before = time.process_time()
     assert "excessive aliasing" in refusal(text)
     assert time.process_time() - before < 5
 
 
-def test_many_merges_take_the_time_that_they_are_long():
+def test_many_merges_take_the_time_that_they_are_long() -> None:
     merges = ",".join(f"{{k{n}: {n}, same: {n}}}" for n in range(50_000))
     before = time.process_time()
     (document,) = load(f"<<: [{merges}]\nk3: own\n")
@@ -160,5 +163,5 @@ def test_many_merges_take_the_time_that_they_are_long():
 
 
 @pytest.mark.parametrize("text", ["0x" + "f" * 4_000, "0b" + "1" * 4_000, "0o" + "7" * 4_000])
-def test_a_number_larger_than_any_of_gos_is_text(text):
+def test_a_number_larger_than_any_of_gos_is_text(text: str) -> None:
     assert value(text) == text

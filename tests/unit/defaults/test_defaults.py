@@ -1,28 +1,31 @@
 """Upstream's defaults, and that nothing is changed in place."""
 
+from typing import Any
+
 import pytest
 
 from kcm import defaults
 from kcm.api import codec
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.defaults import image_tag
 from kcm.testing import builders
 from tests.samples import sample
 
 
-def applied(kind, version="v1", **parts):
+def applied(kind: str, version: str = "v1", **parts: Any) -> dict[str, Any]:
     obj = codec.decode({"apiVersion": version, "kind": kind, **parts})
     return codec.to_dict(defaults.apply(obj))
 
 
-def pod_spec(**spec):
+def pod_spec(**spec: Any) -> dict[str, Any]:
     return applied("Pod", spec=spec)["spec"]
 
 
-def container(**fields):
+def container(**fields: Any) -> dict[str, Any]:
     return pod_spec(containers=[{"name": "c", "image": "i", **fields}])["containers"][0]
 
 
-def test_a_bare_pod_gets_its_defaults():
+def test_a_bare_pod_gets_its_defaults() -> None:
     assert pod_spec(containers=[]) == {
         "containers": [],
         "dnsPolicy": "ClusterFirst",
@@ -35,7 +38,7 @@ def test_a_bare_pod_gets_its_defaults():
     assert applied("Pod")["status"] == {"phase": "Pending"}
 
 
-def test_what_is_given_stays():
+def test_what_is_given_stays() -> None:
     given = {
         "containers": [],
         "dnsPolicy": "None",
@@ -49,7 +52,7 @@ def test_what_is_given_stays():
     assert applied("Pod", status={"phase": "Running"})["status"] == {"phase": "Running"}
 
 
-def test_a_bare_container_gets_its_defaults():
+def test_a_bare_container_gets_its_defaults() -> None:
     assert container() == {
         "name": "c",
         "image": "i",
@@ -60,7 +63,7 @@ def test_a_bare_container_gets_its_defaults():
     }
 
 
-def test_init_and_ephemeral_containers_get_them_too():
+def test_init_and_ephemeral_containers_get_them_too() -> None:
     spec = pod_spec(initContainers=[{"name": "i"}], ephemeralContainers=[{"name": "e"}])
     for kind in ("initContainers", "ephemeralContainers"):
         assert spec[kind][0]["terminationMessagePolicy"] == "File"
@@ -80,13 +83,13 @@ def test_init_and_ephemeral_containers_get_them_too():
         ("", "latest"),
     ],
 )
-def test_the_tag_of_an_image_decides_whether_it_is_pulled_always(image, tag):
+def test_the_tag_of_an_image_decides_whether_it_is_pulled_always(image: str, tag: str) -> None:
     assert image_tag(image) == tag
     expected = "Always" if tag == "latest" else "IfNotPresent"
     assert container(image=image)["imagePullPolicy"] == expected
 
 
-def test_ports_speak_tcp_and_take_the_hosts_port_on_the_hosts_network():
+def test_ports_speak_tcp_and_take_the_hosts_port_on_the_hosts_network() -> None:
     ports = [{"containerPort": 80}, {"containerPort": 53, "protocol": "UDP", "hostPort": 5353}]
     assert container(ports=ports)["ports"] == [
         {"containerPort": 80, "protocol": "TCP"},
@@ -96,7 +99,7 @@ def test_ports_speak_tcp_and_take_the_hosts_port_on_the_hosts_network():
     assert [port["hostPort"] for port in spec["containers"][0]["ports"]] == [80, 5353]
 
 
-def test_probes_get_their_times():
+def test_probes_get_their_times() -> None:
     probe = container(livenessProbe={"httpGet": {"port": 80}, "periodSeconds": 3})["livenessProbe"]
     assert probe == {
         "httpGet": {"port": 80, "path": "/", "scheme": "HTTP"},
@@ -108,7 +111,7 @@ def test_probes_get_their_times():
     assert container(startupProbe={"grpc": {"port": 1}})["startupProbe"]["grpc"]["service"] == ""
 
 
-def test_hooks_and_field_references_are_completed():
+def test_hooks_and_field_references_are_completed() -> None:
     found = container(
         lifecycle={"preStop": {"httpGet": {"port": 1}}, "postStart": {"exec": {}}},
         env=[{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "x"}}}, {"name": "B"}],
@@ -123,7 +126,7 @@ def test_hooks_and_field_references_are_completed():
     ]
 
 
-def test_volumes_get_a_source_and_modes():
+def test_volumes_get_a_source_and_modes() -> None:
     token = {"serviceAccountToken": {"path": "t"}}
     reference = {"path": "p", "fieldRef": {"fieldPath": "x"}}
     down = {"downwardAPI": {"items": [reference]}}
@@ -155,7 +158,7 @@ def test_volumes_get_a_source_and_modes():
     ]
 
 
-def test_a_pod_requests_its_limits_and_a_template_does_not():
+def test_a_pod_requests_its_limits_and_a_template_does_not() -> None:
     resources = {"limits": {"cpu": "2", "memory": "1Gi"}, "requests": {"cpu": "1"}}
     complete = {"cpu": "1", "memory": "1Gi"}
     assert container(resources=resources)["resources"]["requests"] == complete
@@ -165,13 +168,13 @@ def test_a_pod_requests_its_limits_and_a_template_does_not():
     assert kept["requests"] == {"cpu": "1"}
 
 
-def test_amounts_are_rounded_up_to_thousandths():
+def test_amounts_are_rounded_up_to_thousandths() -> None:
     found = container(resources={"requests": {"cpu": "100u", "memory": "1.0001"}})
     assert found["resources"]["requests"] == {"cpu": "1m", "memory": "1001m"}
     assert pod_spec(overhead={"cpu": "1n"})["overhead"] == {"cpu": "1m"}
 
 
-def test_a_replica_set_has_one_replica_and_a_template_with_a_pods_defaults():
+def test_a_replica_set_has_one_replica_and_a_template_with_a_pods_defaults() -> None:
     spec = applied("ReplicaSet", "apps/v1")["spec"]
     assert spec["replicas"] == 1
     assert spec["template"]["spec"]["restartPolicy"] == "Always"
@@ -180,7 +183,7 @@ def test_a_replica_set_has_one_replica_and_a_template_with_a_pods_defaults():
     assert applied("ReplicaSet", "apps/v1", spec={"replicas": 0})["spec"]["replicas"] == 0
 
 
-def test_a_namespace_bears_its_name_is_active_and_waits_for_its_content():
+def test_a_namespace_bears_its_name_is_active_and_waits_for_its_content() -> None:
     assert applied("Namespace", metadata={"name": "n", "labels": {"a": "b"}}) == {
         "apiVersion": "v1",
         "kind": "Namespace",
@@ -191,19 +194,19 @@ def test_a_namespace_bears_its_name_is_active_and_waits_for_its_content():
     assert "labels" not in applied("Namespace", metadata={"generateName": "n-"})["metadata"]
 
 
-def test_a_namespace_that_is_being_deleted_gets_no_finalizer_back():
+def test_a_namespace_that_is_being_deleted_gets_no_finalizer_back() -> None:
     metadata = {"name": "n", "deletionTimestamp": "2024-01-01T00:00:00Z"}
     assert applied("Namespace", metadata=metadata)["spec"] == {}
 
 
-def test_a_node_can_allocate_its_capacity():
+def test_a_node_can_allocate_its_capacity() -> None:
     status = applied("Node", status={"capacity": {"cpu": "4.0001"}})["status"]
     assert status == {"capacity": {"cpu": "4001m"}, "allocatable": {"cpu": "4001m"}}
     given = {"capacity": {"cpu": "4"}, "allocatable": {"cpu": "3"}}
     assert applied("Node", status=given)["status"] == given
 
 
-def test_a_kind_without_defaults_stays_as_it_is():
+def test_a_kind_without_defaults_stays_as_it_is() -> None:
     lease = builders.lease()
     assert defaults.apply(lease) is lease
 
@@ -213,7 +216,7 @@ def test_a_kind_without_defaults_stays_as_it_is():
     [builders.pod(), builders.replica_set(), builders.node(), builders.namespace()],
     ids=lambda obj: obj.kind,
 )
-def test_defaulting_twice_gives_the_very_same_object(obj):
+def test_defaulting_twice_gives_the_very_same_object(obj: KubeObject) -> None:
     assert defaults.apply(obj) is obj
 
 
@@ -234,7 +237,7 @@ RICH = {
 }
 
 
-def test_nothing_is_changed_in_place():
+def test_nothing_is_changed_in_place() -> None:
     bare = codec.decode({"apiVersion": "v1", "kind": "Pod", "spec": RICH})
     before = codec.encode(bare)
     full = defaults.apply(bare)
@@ -243,7 +246,7 @@ def test_nothing_is_changed_in_place():
     assert defaults.apply(full) is full
 
 
-def test_pods_made_from_a_template_leave_the_template_alone():
+def test_pods_made_from_a_template_leave_the_template_alone() -> None:
     owner = builders.replica_set()
     before = codec.encode(owner)
     pod = builders.pod(owner=owner).with_spec(owner.spec.template.spec)
@@ -251,11 +254,11 @@ def test_pods_made_from_a_template_leave_the_template_alone():
     assert codec.encode(owner) == before
 
 
-def service(**spec):
+def service(**spec: Any) -> dict[str, Any]:
     return applied("Service", spec=spec)["spec"]
 
 
-def test_a_bare_service_gets_its_defaults():
+def test_a_bare_service_gets_its_defaults() -> None:
     assert service(ports=[{"port": 80}]) == {
         "type": "ClusterIP",
         "sessionAffinity": "None",
@@ -264,7 +267,7 @@ def test_a_bare_service_gets_its_defaults():
     }
 
 
-def test_what_a_service_gets_depends_on_its_type():
+def test_what_a_service_gets_depends_on_its_type() -> None:
     node_port = service(type="NodePort")
     assert node_port["externalTrafficPolicy"] == "Cluster"
     assert service(type="LoadBalancer")["allocateLoadBalancerNodePorts"] is True
@@ -272,23 +275,23 @@ def test_what_a_service_gets_depends_on_its_type():
     assert "internalTrafficPolicy" not in service(type="ExternalName")
 
 
-def test_a_sticky_service_forgets_its_clients_after_three_hours():
+def test_a_sticky_service_forgets_its_clients_after_three_hours() -> None:
     config = service(sessionAffinity="ClientIP")["sessionAffinityConfig"]
     assert config == {"clientIP": {"timeoutSeconds": 10800}}
     assert "sessionAffinityConfig" not in service(sessionAffinityConfig={"clientIP": {}})
 
 
-def test_the_address_of_a_load_balancer_is_a_virtual_one():
+def test_the_address_of_a_load_balancer_is_a_virtual_one() -> None:
     status = {"loadBalancer": {"ingress": [{"ip": "10.0.0.1"}, {"hostname": "a"}]}}
     ingress = applied("Service", status=status)["status"]["loadBalancer"]["ingress"]
     assert ingress == [{"ip": "10.0.0.1", "ipMode": "VIP"}, {"hostname": "a"}]
 
 
-def job(**spec):
+def job(**spec: Any) -> dict[str, Any]:
     return applied("Job", "batch/v1", spec=spec)["spec"]
 
 
-def test_a_bare_job_runs_one_pod_to_its_end():
+def test_a_bare_job_runs_one_pod_to_its_end() -> None:
     found = job()
     found.pop("template")
     assert found == {
@@ -302,7 +305,7 @@ def test_a_bare_job_runs_one_pod_to_its_end():
     }
 
 
-def test_a_jobs_defaults_depend_on_what_is_given():
+def test_a_jobs_defaults_depend_on_what_is_given() -> None:
     assert "completions" not in job(parallelism=3)
     assert job(completions=3)["parallelism"] == 1
     assert job(backoffLimitPerIndex=0)["backoffLimit"] == 2**31 - 1
@@ -313,7 +316,7 @@ def test_a_jobs_defaults_depend_on_what_is_given():
     assert statuses == ["True", "True"]
 
 
-def test_a_cron_job_has_its_own_defaults_and_not_the_jobs():
+def test_a_cron_job_has_its_own_defaults_and_not_the_jobs() -> None:
     found = applied("CronJob", "batch/v1", spec={"schedule": "@daily"})["spec"]
     template = found.pop("jobTemplate")
     assert template["spec"].keys() == {"template"}
@@ -337,13 +340,15 @@ def test_a_cron_job_has_its_own_defaults_and_not_the_jobs():
         ({"default": {"cpu": "2"}, "defaultRequest": {"cpu": "1"}}, "2", "1"),
     ],
 )
-def test_defaults_of_containers_come_from_the_maximum_and_the_minimum(item, default, request_):
+def test_defaults_of_containers_come_from_the_maximum_and_the_minimum(
+    item: dict[str, Any], default: str | None, request_: str
+) -> None:
     (found,) = sample("limitranges", spec={"limits": [{"type": "Container", **item}]}).spec.limits
     amounts = ((found.default or {}).get("cpu"), (found.default_request or {}).get("cpu"))
     assert tuple(amount and str(amount) for amount in amounts) == (default, request_)
 
 
-def test_other_types_have_no_such_defaults():
+def test_other_types_have_no_such_defaults() -> None:
     spec = {"limits": [{"type": "Pod", "max": {"cpu": "1"}}]}
     (found,) = sample("limitranges", spec=spec).spec.limits
     assert (found.default, found.default_request) == (None, None)

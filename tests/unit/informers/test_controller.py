@@ -1,5 +1,6 @@
 import pytest
 
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.informers.controller import process_deltas
 from kcm.informers.delta_fifo import DeletedFinalStateUnknown, Delta, DeltaType
 from kcm.informers.indexer import Indexer
@@ -49,7 +50,7 @@ def test_one_object_that_fails_does_not_keep_back_the_others(retry_on_error: boo
         world.source.put(key)
     informer = world.informer(retry_on_error=retry_on_error)
 
-    def refuse_bad(o):  # type: ignore[no-untyped-def]  # any kind
+    def refuse_bad(o: KubeObject) -> tuple[str, ...]:
         if o.name == "bad" and world.clock.monotonic() == 0:
             raise RuntimeError("bad")
         return ()

@@ -1,4 +1,7 @@
+from typing import NoReturn
+
 from kcm.api import codec
+from kcm.apimachinery.meta_v1 import KubeObject
 from tests.unit.informers.fakes import PODS, Recorder, World, cached
 
 
@@ -147,7 +150,7 @@ def test_a_transform_sees_listed_and_watched_objects() -> None:
     world.source.put("a/one", colour="red")
     informer = world.informer()
 
-    def drop_labels(obj):  # type: ignore[no-untyped-def]  # any kind
+    def drop_labels(obj: KubeObject) -> KubeObject:
         obj.metadata.labels = None
         return obj
 
@@ -168,7 +171,7 @@ def test_a_failed_resync_lists_again() -> None:
     informer = world.started()
     informer.add_event_handler(Recorder())
 
-    def fail(obj):  # type: ignore[no-untyped-def]  # any kind
+    def fail(obj: KubeObject) -> NoReturn:
         raise RuntimeError("index")
 
     # `add_indexers` would call it at once and fail here.

@@ -20,11 +20,11 @@ from kcm.simulated.profiles import profile, profiles
         ("64Mi for never", 5, "64Mi"),
     ],
 )
-def test_an_amount_at_a_time(text, at, expected):
+def test_an_amount_at_a_time(text: str, at: float, expected: str) -> None:
     assert str(profile(text).at(at)) == expected
 
 
-def test_what_is_shared_is_split_evenly():
+def test_what_is_shared_is_split_evenly() -> None:
     shared = profile("shared 1 for 1m, 3")
     assert [str(shared.at(0, sharers)) for sharers in (0, 1, 4)] == ["1", "1", "250m"]
     assert str(shared.at(60, 2)) == "1500m"
@@ -35,12 +35,12 @@ def test_what_is_shared_is_split_evenly():
 @pytest.mark.parametrize(
     "text", ["", "much", "1 for", "1 for 0s", "-1", "1, 2", "1 for never, 2 for 1s", "1 for 1m,"]
 )
-def test_what_is_no_profile_is_refused(text):
+def test_what_is_no_profile_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"must|only"):
         profile(text)
 
 
-def test_metrics_have_names():
+def test_metrics_have_names() -> None:
     parsed = profiles("hits=20; depth=shared 1 for 1m, 5")
     assert {name: str(one.at(60, 5)) for name, one in parsed.items()} == {
         "hits": "20",
@@ -49,6 +49,6 @@ def test_metrics_have_names():
 
 
 @pytest.mark.parametrize("text", ["hits", "=20", "a/b=1", "hits=20;"])
-def test_what_are_no_metrics_is_refused(text):
+def test_what_are_no_metrics_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="must be like"):
         profiles(text)

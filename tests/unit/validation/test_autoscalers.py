@@ -58,7 +58,9 @@ def up(**rules: Any) -> dict[str, Any]:
         ]),
     ],
 )  # fmt: skip
-def test_bounds_and_target_are_checked_as_upstream_does(spec, expected):
+def test_bounds_and_target_are_checked_as_upstream_does(
+    spec: dict[str, Any], expected: list[str]
+) -> None:
     assert created_with(NAME, **spec) == expected
 
 
@@ -135,7 +137,7 @@ def test_bounds_and_target_are_checked_as_upstream_does(spec, expected):
         ),
     ],
 )  # fmt: skip
-def test_a_metric_is_checked_as_upstream_does(metric, expected):
+def test_a_metric_is_checked_as_upstream_does(metric: dict[str, Any], expected: list[str]) -> None:
     assert created_with(NAME, metrics=[metric]) == expected
 
 
@@ -174,11 +176,13 @@ def test_a_metric_is_checked_as_upstream_does(metric, expected):
         ]),
     ],
 )  # fmt: skip
-def test_a_behavior_is_checked_as_upstream_does(behavior, expected):
+def test_a_behavior_is_checked_as_upstream_does(
+    behavior: dict[str, Any], expected: list[str]
+) -> None:
     assert created_with(NAME, behavior=behavior) == expected
 
 
-def test_an_autoscaler_that_may_scale_to_zero_may_go_on_to():
+def test_an_autoscaler_that_may_scale_to_zero_may_go_on_to() -> None:
     def may_go_to_zero(high: int) -> Any:
         metrics = [external(type="Value", value="1")]
         return with_spec(NAME, minReplicas=0, maxReplicas=high, metrics=metrics)
@@ -189,7 +193,7 @@ def test_an_autoscaler_that_may_scale_to_zero_may_go_on_to():
     ]
 
 
-def test_a_status_has_no_negative_numbers():
+def test_a_status_has_no_negative_numbers() -> None:
     old = sample(NAME)
     new = old.with_status(old.status.replace(current_replicas=-1, desired_replicas=-2))
     assert status_updated(new, old) == [
@@ -198,7 +202,7 @@ def test_a_status_has_no_negative_numbers():
     ]
 
 
-def test_v1_is_checked_by_the_rules_of_v2():
+def test_v1_is_checked_by_the_rules_of_v2() -> None:
     body = {**BODIES[NAME]["spec"], "metrics": None, "targetCPUUtilizationPercentage": 0}
     kind = {"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler"}
     metadata = {"name": "a", "namespace": "default"}

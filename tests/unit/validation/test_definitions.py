@@ -1,7 +1,10 @@
 """CustomResourceDefinitions."""
 
+from typing import Any
+
 import pytest
 
+from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from tests.samples import sample, with_spec
 from tests.unit.validation.outcomes import created_with, status_updated, updated
 
@@ -67,7 +70,9 @@ NAMES = {"plural": "widgets", "kind": "Widget"}
         ),
     ],
 )
-def test_a_definition_is_checked_as_upstream_does(spec, expected):
+def test_a_definition_is_checked_as_upstream_does(
+    spec: dict[str, Any], expected: list[str]
+) -> None:
     assert created_with(DEFINITIONS, **spec) == expected
 
 
@@ -91,24 +96,24 @@ def test_a_definition_is_checked_as_upstream_does(spec, expected):
         ({"group": "X.y"}, "spec.group: Invalid value", "a lowercase RFC 1123 subdomain"),
     ],
 )
-def test_words_and_versions_are_well_formed(spec, start, end):
+def test_words_and_versions_are_well_formed(spec: dict[str, Any], start: str, end: str) -> None:
     found = created_with(DEFINITIONS, **spec)
     assert any(text.startswith(start) and end in text for text in found)
 
 
-def test_names_follow_from_the_kind():
+def test_names_follow_from_the_kind() -> None:
     spec = sample(DEFINITIONS).spec
     assert (spec.names.singular, spec.names.list_kind) == ("widget", "WidgetList")
     assert spec.conversion.strategy == "None"
 
 
-def established(**spec):
+def established(**spec: Any) -> CustomResourceDefinition:
     obj = with_spec(DEFINITIONS, **spec)
     conditions = [{"type": "Established", "status": "True"}]
     return obj.with_status(type(obj.status)(conditions=conditions, stored_versions=["v1"]))
 
 
-def test_group_and_plural_never_change_and_the_scope_not_once_established():
+def test_group_and_plural_never_change_and_the_scope_not_once_established() -> None:
     [found] = updated(established(scope="Cluster"), established())
     assert found == 'spec.scope: Invalid value: "Cluster": field is immutable'
     assert updated(with_spec(DEFINITIONS, scope="Cluster"), sample(DEFINITIONS)) == []
@@ -116,13 +121,13 @@ def test_group_and_plural_never_change_and_the_scope_not_once_established():
     assert found == 'spec.names.plural: Invalid value: "gadgets": field is immutable'
 
 
-def test_a_version_with_stored_objects_stays():
+def test_a_version_with_stored_objects_stays() -> None:
     expected = ['status.storedVersions[0]: Invalid value: "v1": must appear in spec.versions']
     gone = established(versions=[{**V1, "name": "v2"}])
     assert updated(gone, established()) == expected
     assert status_updated(gone, gone) == expected
 
 
-def test_groups_of_the_project_need_approval():
+def test_groups_of_the_project_need_approval() -> None:
     found = " ".join(created_with(DEFINITIONS, group="widgets.k8s.io"))
     assert "metadata.annotations[api-approved.kubernetes.io]: Required value" in found

@@ -1,5 +1,7 @@
 """PodDisruptionBudgets."""
 
+from typing import Any
+
 import pytest
 
 from tests.samples import sample
@@ -44,11 +46,11 @@ BUDGETS = "poddisruptionbudgets.policy"
         ),
     ],
 )
-def test_a_budget_is_checked_as_upstream_does(spec, expected):
+def test_a_budget_is_checked_as_upstream_does(spec: dict[str, Any], expected: list[str]) -> None:
     assert created(BUDGETS, spec=spec) == expected
 
 
-def test_the_status_of_a_budget_counts_and_has_whole_conditions():
+def test_the_status_of_a_budget_counts_and_has_whole_conditions() -> None:
     condition = {
         "type": "DisruptionAllowed",
         "status": "True",

@@ -2,10 +2,16 @@
 
 import time
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from kcm.apimachinery.meta_v1 import LabelSelector, LabelSelectorRequirement, OwnerReference
+from kcm.apimachinery.meta_v1 import (
+    KubeObject,
+    LabelSelector,
+    LabelSelectorRequirement,
+    OwnerReference,
+)
 from kcm.testing import builders
 from kcm.validation import meta, validate_create, validate_update
 
@@ -16,15 +22,15 @@ SUBDOMAIN = (
 )
 
 
-def faults(obj) -> list[str]:
+def faults(obj: KubeObject) -> list[str]:
     return [str(fault) for fault in validate_create(obj)]
 
 
-def faults_of(**metadata) -> list[str]:
+def faults_of(**metadata: Any) -> list[str]:
     return faults(builders.pod(metadata=metadata))
 
 
-def changed(obj, **changes) -> list[str]:
+def changed(obj: KubeObject, **changes: Any) -> list[str]:
     return [str(fault) for fault in validate_update(obj.with_metadata(**changes), obj)]
 
 
@@ -42,29 +48,29 @@ def changed(obj, **changes) -> list[str]:
     ],
     ids=lambda obj: obj.kind,
 )
-def test_what_builders_make_is_valid_and_may_stay_as_it_is(obj):
+def test_what_builders_make_is_valid_and_may_stay_as_it_is(obj: KubeObject) -> None:
     assert faults(obj) == []
     assert changed(obj) == []
 
 
-def test_a_name_is_required():
+def test_a_name_is_required() -> None:
     assert faults_of(name=None) == [
         "metadata.name: Required value: name or generateName is required"
     ]
 
 
-def test_a_bad_name_is_explained():
+def test_a_bad_name_is_explained() -> None:
     assert faults_of(name="Web_1") == [f'metadata.name: Invalid value: "Web_1": {SUBDOMAIN}']
 
 
-def test_a_name_prefix_may_end_in_a_dash_but_must_be_good_otherwise():
+def test_a_name_prefix_may_end_in_a_dash_but_must_be_good_otherwise() -> None:
     assert faults_of(name="web-x", generate_name="web-") == []
     assert faults_of(name="web-x", generate_name="Web-") == [
         f'metadata.generateName: Invalid value: "Web-": {SUBDOMAIN}'
     ]
 
 
-def test_a_namespace_is_required_or_forbidden():
+def test_a_namespace_is_required_or_forbidden() -> None:
     assert faults_of(namespace=None) == ["metadata.namespace: Required value"]
     assert "a lowercase RFC 1123 label" in faults_of(namespace="a.b")[0]
     assert faults(builders.node(metadata={"namespace": "x"})) == [
@@ -72,26 +78,26 @@ def test_a_namespace_is_required_or_forbidden():
     ]
 
 
-def test_labels_have_good_keys_and_values():
+def test_labels_have_good_keys_and_values() -> None:
     found = faults_of(labels={"a b": "c", "d": "e f"})
     assert len(found) == 2
     assert found[0].startswith('metadata.labels: Invalid value: "a b": name part must consist')
     assert found[1].startswith('metadata.labels: Invalid value: "e f": a valid label must be')
 
 
-def test_annotation_keys_may_be_upper_case_and_values_anything():
+def test_annotation_keys_may_be_upper_case_and_values_anything() -> None:
     assert faults_of(annotations={"Example.COM/Key": "any\ntext"}) == []
     assert faults_of(annotations={"a b": ""})[0].startswith("metadata.annotations: Invalid value")
 
 
-def test_annotations_have_a_total_limit_in_bytes():
+def test_annotations_have_a_total_limit_in_bytes() -> None:
     assert faults_of(annotations={"a": "x" * (256 * 1024 - 1)}) == []
     too_long = ["metadata.annotations: Too long: may not be more than 262144 bytes"]
     assert faults_of(annotations={"a": "x" * (256 * 1024)}) == too_long
     assert faults_of(annotations={"a": "é" * (128 * 1024)}) == too_long
 
 
-def test_owners_must_be_named_in_full():
+def test_owners_must_be_named_in_full() -> None:
     assert faults_of(owner_references=[OwnerReference()]) == [
         'metadata.ownerReferences.apiVersion: Invalid value: "": version must not be empty',
         'metadata.ownerReferences.kind: Invalid value: "": must not be empty',
@@ -100,7 +106,7 @@ def test_owners_must_be_named_in_full():
     ]
 
 
-def test_only_one_owner_may_be_the_controller():
+def test_only_one_owner_may_be_the_controller() -> None:
     references = [
         builders.owner_reference(builders.replica_set(name), controller=True) for name in "ab"
     ]
@@ -110,12 +116,12 @@ def test_only_one_owner_may_be_the_controller():
     )
 
 
-def test_an_event_may_own_nothing():
+def test_an_event_may_own_nothing() -> None:
     reference = OwnerReference(api_version="v1", kind="Event", name="e", uid="u")
     assert "disallowed from being an owner" in faults_of(owner_references=[reference])[0]
 
 
-def test_finalizers_are_standard_or_have_a_prefix():
+def test_finalizers_are_standard_or_have_a_prefix() -> None:
     assert faults_of(finalizers=["foregroundDeletion", "example.com/x"]) == []
     assert faults_of(finalizers=["mine"]) == [
         'metadata.finalizers[0]: Invalid value: "mine": name is neither a standard finalizer '
@@ -124,14 +130,14 @@ def test_finalizers_are_standard_or_have_a_prefix():
     assert faults_of(finalizers=["a/b/c"])[0].startswith("metadata.finalizers: Invalid value")
 
 
-def test_dependents_cannot_be_both_orphaned_and_deleted_first():
+def test_dependents_cannot_be_both_orphaned_and_deleted_first() -> None:
     assert faults_of(finalizers=["orphan", "foregroundDeletion"]) == [
         'metadata.finalizers: Invalid value: []string{"orphan", "foregroundDeletion"}: '
         "finalizer orphan and foregroundDeletion cannot be both set"
     ]
 
 
-def test_a_generation_is_not_negative_and_never_falls():
+def test_a_generation_is_not_negative_and_never_falls() -> None:
     assert faults_of(generation=-1) == [
         "metadata.generation: Invalid value: -1: must be greater than or equal to 0"
     ]
@@ -151,13 +157,15 @@ def test_a_generation_is_not_negative_and_never_falls():
         ("deletion_grace_period_seconds", "deletionGracePeriodSeconds", 3),
     ],
 )
-def test_identity_and_deletion_marks_may_not_change(field, wire, value):
+def test_identity_and_deletion_marks_may_not_change(
+    field: str, wire: str, value: int | str
+) -> None:
     found = changed(builders.pod(), **{field: value})
     shown = f'"{value}"' if isinstance(value, str) else value
     assert f"metadata.{wire}: Invalid value: {shown}: field is immutable" in found
 
 
-def test_times_of_creation_and_deletion_may_not_change():
+def test_times_of_creation_and_deletion_may_not_change() -> None:
     later = builders.START + timedelta(seconds=1)
     for field, wire in (
         ("creation_timestamp", "creationTimestamp"),
@@ -168,11 +176,11 @@ def test_times_of_creation_and_deletion_may_not_change():
         assert found.endswith("field is immutable")
 
 
-def test_marks_left_out_count_as_unchanged():
+def test_marks_left_out_count_as_unchanged() -> None:
     assert changed(builders.pod(), uid=None, creation_timestamp=None) == []
 
 
-def test_an_object_that_is_being_deleted_gets_no_new_finalizers():
+def test_an_object_that_is_being_deleted_gets_no_new_finalizers() -> None:
     pod = builders.pod(deleting=builders.START, metadata={"finalizers": ["a/b"]})
     assert changed(pod, finalizers=None) == []
     assert changed(pod, finalizers=["a/b", "a/d", "a/c"]) == [
@@ -181,7 +189,7 @@ def test_an_object_that_is_being_deleted_gets_no_new_finalizers():
     ]
 
 
-def test_changed_labels_are_checked():
+def test_changed_labels_are_checked() -> None:
     assert len(changed(builders.pod(), labels={"a b": "c"})) >= 1
 
 
@@ -194,21 +202,21 @@ def test_changed_labels_are_checked():
         ("In", ["a", "b c"], 's.matchExpressions[0].values[1]: Invalid value: "b c": a valid '),
     ],
 )
-def test_label_selectors_make_sense(operator, values, fault):
+def test_label_selectors_make_sense(operator: str, values: list[str], fault: str) -> None:
     requirement = LabelSelectorRequirement(key="k", operator=operator, values=values)
     selector = LabelSelector(match_expressions=[requirement])
     [found] = meta.label_selector(selector, "s")
     assert str(found).startswith(fault)
 
 
-def test_the_first_thousand_faults_are_told_and_no_more_are_looked_for():
+def test_the_first_thousand_faults_are_told_and_no_more_are_looked_for() -> None:
     before = time.process_time()
     found = faults_of(owner_references=[OwnerReference()] * 100_000)
     assert len(found) == 1000
     assert time.process_time() - before < 5
 
 
-def test_many_controllers_are_told_once():
+def test_many_controllers_are_told_once() -> None:
     owner = OwnerReference(api_version="v1", kind="A", name="b", uid="c", controller=True)
     before = time.process_time()
     (told,) = faults_of(owner_references=[owner] * 20_000)

@@ -28,11 +28,11 @@ CLASSES = "priorityclasses.scheduling.k8s.io"
         ),
     ],
 )
-def test_the_highest_priorities_are_the_systems(name, value, expected):
+def test_the_highest_priorities_are_the_systems(name: str, value: int, expected: list[str]) -> None:
     assert created(CLASSES, metadata={"name": name}, value=value) == expected
 
 
-def test_pods_preempt_unless_told_otherwise():
+def test_pods_preempt_unless_told_otherwise() -> None:
     assert sample(CLASSES).preemption_policy == "PreemptLowerPriority"
     assert created(CLASSES, preemptionPolicy="Always") == [
         'preemptionPolicy: Unsupported value: "Always": '
@@ -40,7 +40,7 @@ def test_pods_preempt_unless_told_otherwise():
     ]
 
 
-def test_a_priority_never_changes():
+def test_a_priority_never_changes() -> None:
     old = sample(CLASSES)
     assert updated(old.replace(value=1, preemption_policy="Never"), old) == [
         "value: Forbidden: may not be changed in an update.",

@@ -1,5 +1,7 @@
 """Roles and bindings."""
 
+from typing import Any
+
 import pytest
 
 from kcm.api.rbac_v1 import GROUP
@@ -10,7 +12,7 @@ ROLES, CLUSTER_ROLES = f"roles.{GROUP}", f"clusterroles.{GROUP}"
 BINDINGS, CLUSTER_BINDINGS = f"rolebindings.{GROUP}", f"clusterrolebindings.{GROUP}"
 
 
-def test_roles_may_have_colons_in_their_names():
+def test_roles_may_have_colons_in_their_names() -> None:
     assert created(CLUSTER_ROLES, metadata={"name": "system:node"}) == []
     [found] = created(CLUSTER_ROLES, metadata={"name": "a/b"})
     assert found == "metadata.name: Invalid value: \"a/b\": may not contain '/'"
@@ -40,11 +42,11 @@ def test_roles_may_have_colons_in_their_names():
         ),
     ],
 )
-def test_rules_say_verbs_and_what_they_apply_to(rule, expected):
+def test_rules_say_verbs_and_what_they_apply_to(rule: dict[str, Any], expected: list[str]) -> None:
     assert created(ROLES, rules=[rule]) == expected
 
 
-def test_an_aggregated_role_selects_others():
+def test_an_aggregated_role_selects_others() -> None:
     path = "aggregationRule.clusterRoleSelectors"
     assert created(CLUSTER_ROLES, aggregationRule={}) == [
         f"{path}: Required value: "
@@ -87,11 +89,13 @@ def test_an_aggregated_role_selects_others():
         ),
     ],
 )
-def test_subjects_are_users_groups_and_service_accounts(subject, expected):
+def test_subjects_are_users_groups_and_service_accounts(
+    subject: dict[str, str], expected: list[str]
+) -> None:
     assert created(CLUSTER_BINDINGS, subjects=[subject]) == expected
 
 
-def test_a_cluster_role_binding_gives_cluster_roles_only():
+def test_a_cluster_role_binding_gives_cluster_roles_only() -> None:
     reference = {"kind": "Role", "name": "reader"}
     assert created(BINDINGS, roleRef=reference) == []
     assert created(CLUSTER_BINDINGS, roleRef=reference) == [
@@ -99,7 +103,7 @@ def test_a_cluster_role_binding_gives_cluster_roles_only():
     ]
 
 
-def test_a_binding_names_a_role():
+def test_a_binding_names_a_role() -> None:
     assert created(BINDINGS, roleRef={"kind": "Role", "apiGroup": "x"}) == [
         f'roleRef.apiGroup: Unsupported value: "x": supported values: "{GROUP}"',
         "roleRef.name: Required value",
@@ -107,7 +111,7 @@ def test_a_binding_names_a_role():
 
 
 @pytest.mark.parametrize("name", [BINDINGS, CLUSTER_BINDINGS])
-def test_the_role_of_a_binding_never_changes(name):
+def test_the_role_of_a_binding_never_changes(name: str) -> None:
     old = sample(name)
     new = old.replace(role_ref=old.role_ref.replace(name="admin"))
     [found] = updated(new, old)
@@ -115,7 +119,7 @@ def test_the_role_of_a_binding_never_changes(name):
     assert found.endswith("cannot change roleRef")
 
 
-def test_references_get_their_group():
+def test_references_get_their_group() -> None:
     binding = sample(BINDINGS)
     assert binding.role_ref.api_group == GROUP
     user, account = binding.subjects

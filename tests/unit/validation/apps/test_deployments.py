@@ -1,5 +1,7 @@
 """Deployments and ControllerRevisions."""
 
+from typing import Any
+
 import pytest
 
 from kcm.testing import builders
@@ -12,7 +14,7 @@ NOT_NEGATIVE = "must be greater than or equal to 0"
 UPDATE = "spec.strategy.rollingUpdate"
 
 
-def rolling(**update):
+def rolling(**update: Any) -> dict[str, Any]:
     return {"strategy": {"rollingUpdate": update}}
 
 
@@ -75,11 +77,13 @@ def rolling(**update):
         ),
     ],
 )
-def test_the_spec_of_a_deployment_is_checked_as_upstream_does(spec, expected):
+def test_the_spec_of_a_deployment_is_checked_as_upstream_does(
+    spec: dict[str, Any], expected: list[str]
+) -> None:
     assert created_with(DEPLOYMENTS, **spec) == expected
 
 
-def test_a_plain_deployment_gets_its_defaults():
+def test_a_plain_deployment_gets_its_defaults() -> None:
     spec = sample(DEPLOYMENTS).spec
     assert spec.replicas == 1
     assert spec.revision_history_limit == 10
@@ -90,7 +94,7 @@ def test_a_plain_deployment_gets_its_defaults():
     assert spec.template.spec.restart_policy == "Always"
 
 
-def test_what_a_strategy_says_stays():
+def test_what_a_strategy_says_stays() -> None:
     update = with_spec(DEPLOYMENTS, **rolling(maxSurge=0)).spec.strategy.rolling_update
     assert (update.max_surge, update.max_unavailable) == (0, "25%")
     assert (
@@ -98,7 +102,7 @@ def test_what_a_strategy_says_stays():
     )
 
 
-def test_the_selector_of_a_deployment_never_changes():
+def test_the_selector_of_a_deployment_never_changes() -> None:
     old, new = builders.deployment(labels={"app": "a"}), builders.deployment(labels={"app": "b"})
     [found] = updated(new, old)
     assert found.startswith("spec.selector: Invalid value")
@@ -123,11 +127,11 @@ def test_the_selector_of_a_deployment_never_changes():
         ),
     ],
 )
-def test_the_counts_in_a_status_agree(status, expected):
+def test_the_counts_in_a_status_agree(status: dict[str, int], expected: list[str]) -> None:
     assert status_updated(builders.deployment(status=status), builders.deployment()) == expected
 
 
-def test_collisions_are_never_uncounted():
+def test_collisions_are_never_uncounted() -> None:
     old = builders.deployment(status={"collision_count": 2})
     assert status_updated(builders.deployment(status={"collision_count": 1}), old) == [
         "status.collisionCount: Invalid value: 1: cannot be decremented"
@@ -137,7 +141,7 @@ def test_collisions_are_never_uncounted():
     ]
 
 
-def test_a_revision_has_data_that_stays():
+def test_a_revision_has_data_that_stays() -> None:
     assert created(REVISIONS, data=None) == ["data: Required value: data is mandatory"]
     assert created(REVISIONS, revision=-1) == [f"revision: Invalid value: -1: {NOT_NEGATIVE}"]
     old = sample(REVISIONS)

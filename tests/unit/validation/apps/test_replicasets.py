@@ -1,5 +1,7 @@
 """ReplicaSets."""
 
+from typing import Any
+
 import pytest
 
 from kcm import defaults
@@ -16,13 +18,13 @@ TEMPLATE = {
 SELECTOR = {"matchLabels": {"app": "web"}}
 
 
-def faults(**spec) -> list[str]:
+def faults(**spec: Any) -> list[str]:
     spec = {"selector": SELECTOR, "template": TEMPLATE} | spec
     body = {"metadata": {"name": "web", "namespace": "b"}, "spec": spec}
     return [str(fault) for fault in validate_create(defaults.apply(codec.decode(body, SETS)))]
 
 
-def with_template(**spec):
+def with_template(**spec: Any) -> dict[str, Any]:
     return {**TEMPLATE, "spec": {**TEMPLATE["spec"], **spec}}
 
 
@@ -77,17 +79,17 @@ def with_template(**spec):
         ),
     ],
 )
-def test_a_spec_is_judged_in_upstreams_words(spec, expected):
+def test_a_spec_is_judged_in_upstreams_words(spec: dict[str, Any], expected: list[str]) -> None:
     assert faults(**spec) == expected
 
 
-def test_a_selector_is_required():
+def test_a_selector_is_required() -> None:
     replica_set = builders.replica_set()
     bare = replica_set.with_spec(replica_set.spec.replace(selector=None))
     assert "spec.selector: Required value" in [str(fault) for fault in validate_create(bare)]
 
 
-def test_a_selector_that_cannot_be_read_is_invalid_as_a_whole_too():
+def test_a_selector_that_cannot_be_read_is_invalid_as_a_whole_too() -> None:
     requirement = LabelSelectorRequirement(key="a", operator="Like")
     selector = LabelSelector(match_expressions=[requirement])
     found = [str(fault) for fault in validate_create(builders.replica_set(selector=selector))]
@@ -95,11 +97,11 @@ def test_a_selector_that_cannot_be_read_is_invalid_as_a_whole_too():
     assert found[1].endswith("invalid label selector")
 
 
-def test_images_of_templates_may_have_spaces_around_them():
+def test_images_of_templates_may_have_spaces_around_them() -> None:
     assert faults(template=with_template(containers=[{"name": "c", "image": " "}])) == []
 
 
-def test_the_selector_may_not_change_and_the_rest_may():
+def test_the_selector_may_not_change_and_the_rest_may() -> None:
     old = builders.replica_set()
     assert validate_update(old.with_spec(old.spec.replace(replicas=9)), old) == []
     labels = {"app": "web", "tier": "front"}
@@ -133,7 +135,7 @@ def test_the_selector_may_not_change_and_the_rest_may():
         ),
     ],
 )
-def test_counts_in_a_status_must_agree(status, expected):
+def test_counts_in_a_status_must_agree(status: dict[str, int], expected: list[str]) -> None:
     old = builders.replica_set()
     new = builders.replica_set(status=status)
     found = [str(fault) for fault in validate_status_update(new, old)]

@@ -1,6 +1,7 @@
 """ConfigMaps and Secrets."""
 
 import base64
+from typing import Any
 
 import pytest
 
@@ -33,18 +34,20 @@ def encoded(text: str) -> str:
         ),
     ],
 )
-def test_the_keys_of_a_config_map_are_file_names_and_its_bytes_base64(changes, expected):
+def test_the_keys_of_a_config_map_are_file_names_and_its_bytes_base64(
+    changes: dict[str, Any], expected: list[str]
+) -> None:
     assert created("configmaps", **changes) == expected
 
 
-def test_a_key_with_other_characters_or_too_long_is_refused():
+def test_a_key_with_other_characters_or_too_long_is_refused() -> None:
     [found] = created("configmaps", data={"a b": ""})
     assert found.startswith('data[a b]: Invalid value: "a b": a valid config key must consist of')
     [found] = created("configmaps", data={"k" * 254: ""})
     assert found.endswith("must be no more than 253 characters")
 
 
-def test_a_config_map_holds_a_mebibyte_of_text_and_bytes_together():
+def test_a_config_map_holds_a_mebibyte_of_text_and_bytes_together() -> None:
     half = SIZE_LIMIT // 2
     fits = {"data": {"a": "x" * half}, "binaryData": {"b": encoded("x" * half)}}
     assert created("configmaps", **fits) == []
@@ -53,7 +56,7 @@ def test_a_config_map_holds_a_mebibyte_of_text_and_bytes_together():
 
 
 @pytest.mark.parametrize("name", ["configmaps", "secrets"])
-def test_what_is_immutable_stays_as_it_is(name):
+def test_what_is_immutable_stays_as_it_is(name: str) -> None:
     data = {"k": encoded("a")}
     old = sample(name, data=data, immutable=True)
     assert updated(old, old) == []
@@ -63,7 +66,7 @@ def test_what_is_immutable_stays_as_it_is(name):
     assert updated(old.replace(data=None), free) == []
 
 
-def test_the_bytes_of_an_immutable_config_map_stay_too():
+def test_the_bytes_of_an_immutable_config_map_stay_too() -> None:
     old = sample("configmaps", immutable=True)
     assert updated(old.replace(binary_data={}), old) == [f"binaryData: {IMMUTABLE}"]
 
@@ -106,29 +109,31 @@ def test_the_bytes_of_an_immutable_config_map_stay_too():
         ("example.com/mine", {"anything": ""}, []),
     ],
 )
-def test_each_type_of_secret_requires_its_keys(kind, data, expected):
+def test_each_type_of_secret_requires_its_keys(
+    kind: str, data: dict[str, str], expected: list[str]
+) -> None:
     assert created("secrets", type=kind, data=data, stringData={}) == expected
 
 
-def test_a_secret_holds_a_mebibyte():
+def test_a_secret_holds_a_mebibyte() -> None:
     assert created("secrets", stringData={"a": "x" * SIZE_LIMIT}) == []
     assert created("secrets", stringData={"a": "x" * (SIZE_LIMIT + 1)}) == [
         "data: Too long: may not be more than 1048576 bytes"
     ]
 
 
-def test_messages_about_secrets_hold_no_secrets():
+def test_messages_about_secrets_hold_no_secrets() -> None:
     [found] = created("secrets", data={"k": "hunter2!"}, stringData={})
     assert "hunter2" not in found
 
 
-def test_the_type_of_a_secret_never_changes():
+def test_the_type_of_a_secret_never_changes() -> None:
     old = sample("secrets")
     [found] = updated(old.replace(type="example.com/mine"), old)
     assert found == 'type: Invalid value: "example.com/mine": field is immutable'
 
 
-def test_plain_text_is_written_into_the_data_and_never_read():
+def test_plain_text_is_written_into_the_data_and_never_read() -> None:
     secret = sample(
         "secrets", data={"a": encoded("old"), "b": encoded("b")}, stringData={"a": "new"}
     )

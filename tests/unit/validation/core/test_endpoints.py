@@ -1,5 +1,7 @@
 """Endpoints and EndpointSlices."""
 
+from typing import Any
+
 import pytest
 
 from tests.samples import sample
@@ -14,7 +16,7 @@ SPECIAL = {
 }
 
 
-def subset(**changes):
+def subset(**changes: Any) -> dict[str, Any]:
     return {"addresses": [{"ip": "10.0.0.1"}], "ports": [{"port": 80}], **changes}
 
 
@@ -45,19 +47,19 @@ def subset(**changes):
         ),
     ],
 )
-def test_subsets_have_addresses_and_ports(found, expected):
+def test_subsets_have_addresses_and_ports(found: dict[str, Any], expected: list[str]) -> None:
     assert created("endpoints", subsets=[subset(**found)]) == expected
 
 
 @pytest.mark.parametrize("ip", SPECIAL)
-def test_an_endpoint_has_an_address_of_its_own(ip):
+def test_an_endpoint_has_an_address_of_its_own(ip: str) -> None:
     [found] = created("endpoints", subsets=[subset(addresses=[{"ip": ip}])])
     assert found == f'subsets[0].addresses[0].ip: Invalid value: "{ip}": {SPECIAL[ip]}'
     [found] = created(SLICES, endpoints=[{"addresses": [ip]}])
     assert found == f'endpoints[0].addresses[0]: Invalid value: "{ip}": {SPECIAL[ip]}'
 
 
-def test_names_of_hosts_and_nodes_are_checked():
+def test_names_of_hosts_and_nodes_are_checked() -> None:
     address = {"ip": "10.0.0.1", "hostname": "a.b", "nodeName": "A"}
     hostname, node = created("endpoints", subsets=[subset(addresses=[address])])
     assert hostname.startswith('subsets[0].addresses[0].hostname: Invalid value: "a.b"')
@@ -121,22 +123,22 @@ def test_names_of_hosts_and_nodes_are_checked():
         ),
     ],
 )
-def test_slices_are_checked_as_upstream_does(changes, expected):
+def test_slices_are_checked_as_upstream_does(changes: dict[str, Any], expected: list[str]) -> None:
     assert created(SLICES, **changes) == expected
 
 
-def test_the_type_of_addresses_of_a_slice_stays():
+def test_the_type_of_addresses_of_a_slice_stays() -> None:
     old = sample(SLICES)
     new = sample(SLICES, addressType="FQDN", endpoints=[])
     assert updated(new, old) == ['addressType: Invalid value: "FQDN": field is immutable']
 
 
-def test_the_ports_of_slices_have_names_and_protocols():
+def test_the_ports_of_slices_have_names_and_protocols() -> None:
     [port] = sample(SLICES).ports
     assert (port.name, port.protocol) == ("", "TCP")
 
 
 @pytest.mark.parametrize("ip", ["127.0.0.1", "127.64.0.1", "127.127.255.254"])
-def test_addresses_of_the_process_runtime_are_endpoints(ip):
+def test_addresses_of_the_process_runtime_are_endpoints(ip: str) -> None:
     assert created("endpoints", subsets=[subset(addresses=[{"ip": ip}])]) == []
     assert created(SLICES, addressType="IPv4", endpoints=[{"addresses": [ip]}]) == []

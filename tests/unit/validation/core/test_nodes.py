@@ -3,12 +3,13 @@
 import pytest
 
 from kcm.api.core_v1 import NodeAddress, Taint
+from kcm.apimachinery.field_errors import FieldError
 from kcm.apimachinery.quantity import Quantity
 from kcm.testing import builders
 from kcm.validation import validate_create, validate_status_update, validate_update
 
 
-def texts(faults) -> list[str]:
+def texts(faults: list[FieldError]) -> list[str]:
     return [str(fault) for fault in faults]
 
 
@@ -29,18 +30,18 @@ TAINT = Taint(key="k", value="v", effect="NoSchedule")
         ([TAINT, TAINT.replace(value="w")], "spec.taints[1]: Duplicate value: "),
     ],
 )
-def test_taints_are_checked(taints, beginning):
+def test_taints_are_checked(taints: list[Taint], beginning: str) -> None:
     [found] = texts(validate_create(builders.node(taints=taints)))
     assert found.startswith(beginning)
 
 
-def test_one_key_may_have_several_effects():
+def test_one_key_may_have_several_effects() -> None:
     taints = [TAINT, TAINT.replace(effect="NoExecute")]
     assert validate_create(builders.node(taints=taints)) == []
 
 
 @pytest.mark.parametrize("cidr", ["x", "10.0.0.0", "10.0.0.0/33"])
-def test_pod_ranges_are_ranges(cidr):
+def test_pod_ranges_are_ranges(cidr: str) -> None:
     expected = [
         f'spec.podCIDRs[0]: Invalid value: "{cidr}": must be a valid CIDR value, '
         "(e.g. 10.9.8.0/24 or 2001:db8::/64)"
@@ -57,25 +58,25 @@ def test_pod_ranges_are_ranges(cidr):
         ["fd00::/64", "10.0.0.0/24", "fd01::/64"],
     ],
 )
-def test_there_is_one_pod_range_for_each_family(ranges):
+def test_there_is_one_pod_range_for_each_family(ranges: list[str]) -> None:
     [found] = texts(validate_create(builders.node(pod_cidrs=ranges)))
     assert found.startswith("spec.podCIDRs: Invalid value: [")
     assert found.endswith(": may specify no more than one CIDR for each IP family")
     assert validate_create(builders.node(pod_cidrs=["10.0.0.0/24", "fd00::/64"])) == []
 
 
-def test_capacity_is_not_negative():
+def test_capacity_is_not_negative() -> None:
     node = builders.node(status={"capacity": {"cpu": Quantity("-1")}})
     assert 'status.capacity[cpu]: Invalid value: "-1": must be greater than or equal to 0' in texts(
         validate_create(node)
     )
 
 
-def test_taints_and_schedulability_may_change():
+def test_taints_and_schedulability_may_change() -> None:
     assert validate_update(builders.node(taints=[TAINT], unschedulable=True), builders.node()) == []
 
 
-def test_pod_range_and_provider_may_be_set_once():
+def test_pod_range_and_provider_may_be_set_once() -> None:
     bare = builders.node()
     full = builders.node(pod_cidrs=["10.0.0.0/24"], provider_id="a://b")
     other = builders.node(pod_cidrs=["10.0.1.0/24"], provider_id="c://d")
@@ -87,13 +88,13 @@ def test_pod_range_and_provider_may_be_set_once():
     ]
 
 
-def test_nothing_else_of_the_spec_may_change():
+def test_nothing_else_of_the_spec_may_change() -> None:
     assert texts(validate_update(builders.node(external_id="x"), builders.node())) == [
         "spec: Forbidden: node updates may only change labels, taints, or capacity"
     ]
 
 
-def test_no_address_is_reported_twice():
+def test_no_address_is_reported_twice() -> None:
     address = NodeAddress(type="InternalIP", address="10.0.0.1")
     node = builders.node(status={"addresses": [address, address]})
     [found] = texts(validate_status_update(node, builders.node()))

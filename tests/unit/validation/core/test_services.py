@@ -1,5 +1,7 @@
 """Services."""
 
+from typing import Any
+
 import pytest
 
 from tests.samples import sample, with_spec
@@ -9,7 +11,7 @@ PORT = {"port": 80}
 A, B = {"name": "a", "port": 80}, {"name": "b", "port": 81}
 
 
-def test_services_are_named_by_rfc_1035():
+def test_services_are_named_by_rfc_1035() -> None:
     [found] = created("services", metadata={"name": "1a", "namespace": "default"})
     assert found.startswith('metadata.name: Invalid value: "1a": a DNS-1035 label must consist')
 
@@ -157,7 +159,9 @@ def test_services_are_named_by_rfc_1035():
         ({"selector": {"a": "b"}, "ipFamilies": ["IPv6"], "ipFamilyPolicy": "SingleStack"}, []),
     ],
 )
-def test_the_spec_of_a_service_is_checked_as_upstream_does(spec, expected):
+def test_the_spec_of_a_service_is_checked_as_upstream_does(
+    spec: dict[str, Any], expected: list[str]
+) -> None:
     assert created_with("services", **spec) == expected
 
 
@@ -221,11 +225,11 @@ def test_the_spec_of_a_service_is_checked_as_upstream_does(spec, expected):
         ),
     ],
 )
-def test_the_addresses_of_a_service_fit_together(spec, expected):
+def test_the_addresses_of_a_service_fit_together(spec: dict[str, Any], expected: list[str]) -> None:
     assert created_with("services", **spec) == expected
 
 
-def test_an_address_once_set_stays():
+def test_an_address_once_set_stays() -> None:
     old = with_spec("services", clusterIP="10.0.0.1", clusterIPs=["10.0.0.1"])
     new = with_spec("services", clusterIP="10.0.0.2", clusterIPs=["10.0.0.2"])
     assert updated(new, old) == [
@@ -238,7 +242,7 @@ def test_an_address_once_set_stays():
     assert updated(outside, old) == []
 
 
-def test_the_class_of_a_load_balancer_stays():
+def test_the_class_of_a_load_balancer_stays() -> None:
     old = with_spec("services", type="LoadBalancer", loadBalancerClass="a.b/c")
     new = with_spec("services", type="LoadBalancer", loadBalancerClass="a.b/d")
     assert updated(new, old) == [
@@ -246,7 +250,7 @@ def test_the_class_of_a_load_balancer_stays():
     ]
 
 
-def test_the_addresses_of_a_load_balancer_are_addresses():
+def test_the_addresses_of_a_load_balancer_are_addresses() -> None:
     old = sample("services")
     ingress = [
         {"ip": "x"},

@@ -1,25 +1,28 @@
 """Namespaces, leases and events, and kinds without rules of their own."""
 
+from typing import Any
+
 import pytest
 
 from kcm import validation
 from kcm.api import scheme
 from kcm.api.core_v1 import ObjectReference
+from kcm.apimachinery.field_errors import FieldError
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.testing import builders
 from kcm.validation import validate_create, validate_status_update, validate_update
 
 
-def texts(faults) -> list[str]:
+def texts(faults: list[FieldError]) -> list[str]:
     return [str(fault) for fault in faults]
 
 
-def test_a_namespace_is_named_by_a_label():
+def test_a_namespace_is_named_by_a_label() -> None:
     [found] = texts(validate_create(builders.namespace("a.b")))
     assert found.startswith('metadata.name: Invalid value: "a.b": a lowercase RFC 1123 label')
 
 
-def test_finalizers_of_a_namespace_are_checked():
+def test_finalizers_of_a_namespace_are_checked() -> None:
     namespace = builders.namespace(finalizers=["kubernetes", "mine"])
     expected = [
         'spec.finalizers: Invalid value: "mine": name is neither a standard finalizer name nor '
@@ -29,7 +32,7 @@ def test_finalizers_of_a_namespace_are_checked():
     assert texts(validate_update(namespace, namespace)) == expected
 
 
-def test_a_namespace_is_active_until_it_is_being_deleted_and_then_terminating():
+def test_a_namespace_is_active_until_it_is_being_deleted_and_then_terminating() -> None:
     active, terminating = builders.namespace(), builders.namespace(phase="Terminating")
     assert validate_status_update(active, active) == []
     assert texts(validate_status_update(terminating, active)) == [
@@ -72,13 +75,13 @@ def test_a_namespace_is_active_until_it_is_being_deleted_and_then_terminating():
         ),
     ],
 )
-def test_a_lease_is_judged_in_upstreams_words(spec, expected):
+def test_a_lease_is_judged_in_upstreams_words(spec: dict[str, Any], expected: list[str]) -> None:
     lease = builders.lease(**spec)
     assert texts(validate_create(lease)) == expected
     assert texts(validate_update(lease, lease)) == expected
 
 
-def test_an_event_lives_in_the_namespace_of_its_object():
+def test_an_event_lives_in_the_namespace_of_its_object() -> None:
     event = builders.event(builders.pod(namespace="a"))
     assert validate_create(event) == []
     moved = event.with_metadata(namespace="b")
@@ -89,7 +92,7 @@ def test_an_event_lives_in_the_namespace_of_its_object():
     assert len(validate_create(about_a_node)) == 1
 
 
-def test_an_event_with_an_event_time_says_who_reports_what():
+def test_an_event_with_an_event_time_says_who_reports_what() -> None:
     event = builders.event(builders.pod()).replace(
         event_time=builders.START, reporting_component="", reason="x" * 129, message="y" * 1025
     )
@@ -107,7 +110,7 @@ def test_an_event_with_an_event_time_says_who_reports_what():
     ]
 
 
-def test_events_may_have_names_that_are_no_subdomains():
+def test_events_may_have_names_that_are_no_subdomains() -> None:
     event = builders.event(builders.pod(), name="Web_1.17a")
     assert validate_create(event) == []
     assert validate_update(event, event) == []
@@ -120,7 +123,9 @@ class Widget(KubeObject):
     kind: str = "Widget"
 
 
-def test_a_kind_without_rules_of_its_own_gets_those_for_metadata(monkeypatch):
+def test_a_kind_without_rules_of_its_own_gets_those_for_metadata(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     own = scheme.Scheme([scheme.kind(Widget, "widgets")])
     monkeypatch.setattr(validation.scheme, "resource_of", own.resource_of)
     widget = Widget(metadata=ObjectMeta(name="W"))

@@ -1,5 +1,7 @@
 """Containers: names, images, ports, variables, mounts, probes, resources."""
 
+from typing import Any
+
 import pytest
 
 from kcm import defaults
@@ -10,7 +12,7 @@ PODS = scheme.by_name("pods")
 C = {"name": "c", "image": "i"}
 
 
-def faults(*containers, **spec) -> list[str]:
+def faults(*containers: dict[str, Any], **spec: Any) -> list[str]:
     body = {"metadata": {"name": "a", "namespace": "b"}}
     body["spec"] = {"containers": list(containers) or [C], **spec}
     return [str(fault) for fault in validate_create(defaults.apply(codec.decode(body, PODS)))]
@@ -167,17 +169,19 @@ FIELD = {"fieldPath": "metadata.name"}
         ),
     ],
 )
-def test_a_bad_container_is_explained_in_upstreams_words(fields, fault):
+def test_a_bad_container_is_explained_in_upstreams_words(
+    fields: dict[str, Any], fault: str
+) -> None:
     found = faults({**C, **fields}, volumes=[{"name": "v"}])
     assert found == [f"spec.containers[0].{fault}"]
 
 
-def test_a_name_is_a_label():
+def test_a_name_is_a_label() -> None:
     [found] = faults({**C, "name": "A"})
     assert found.startswith('spec.containers[0].name: Invalid value: "A": a lowercase RFC 1123')
 
 
-def test_an_unknown_resource_is_refused_twice_over():
+def test_an_unknown_resource_is_refused_twice_over() -> None:
     assert faults({**C, "resources": {"limits": {"gpu": "1"}, "requests": {"gpu": "1"}}})[:2] == [
         'spec.containers[0].resources.limits[gpu]: Invalid value: "gpu": must be a standard '
         "resource type or fully qualified",
@@ -186,8 +190,8 @@ def test_an_unknown_resource_is_refused_twice_over():
     ]
 
 
-def test_vendors_resources_are_whole_and_not_called_requests():
-    def limited(name, amount):
+def test_vendors_resources_are_whole_and_not_called_requests() -> None:
+    def limited(name: str, amount: int | str) -> list[str]:
         return faults({**C, "resources": {"limits": {name: amount}}})
 
     assert limited("example.com/gpu", 2) == []
@@ -196,12 +200,12 @@ def test_vendors_resources_are_whole_and_not_called_requests():
     assert "name part must consist" in limited("a b", 1)[0]
 
 
-def test_no_two_containers_share_a_name():
+def test_no_two_containers_share_a_name() -> None:
     assert faults(C, C) == ['spec.containers[1].name: Duplicate value: "c"']
     assert faults(C, initContainers=[C]) == ['spec.initContainers[0].name: Duplicate value: "c"']
 
 
-def test_two_containers_may_use_one_port_name_but_not_one_host_port():
+def test_two_containers_may_use_one_port_name_but_not_one_host_port() -> None:
     port = {"containerPort": 1, "name": "a"}
     other = {**C, "name": "d"}
     assert faults({**C, "ports": [port]}, {**other, "ports": [port]}) == []
@@ -211,7 +215,7 @@ def test_two_containers_may_use_one_port_name_but_not_one_host_port():
     ]
 
 
-def test_only_sidecars_may_have_probes_among_init_containers():
+def test_only_sidecars_may_have_probes_among_init_containers() -> None:
     init = {"name": "i", "image": "i", "livenessProbe": {"tcpSocket": {"port": 1}}}
     assert faults(initContainers=[{**init, "restartPolicy": "Always"}]) == []
     assert faults(initContainers=[init]) == [

@@ -7,17 +7,18 @@ from kcm.api.core_v1 import (
     ContainerStateTerminated,
     ContainerStatus,
     HostIP,
+    Pod,
     PodIP,
 )
 from kcm.testing import builders
 from kcm.validation import validate_status_update
 
 
-def faults(new, old=None) -> list[str]:
+def faults(new: Pod, old: Pod | None = None) -> list[str]:
     return [str(fault) for fault in validate_status_update(new, old or builders.pod())]
 
 
-def ended(code=0) -> ContainerStatus:
+def ended(code: int = 0) -> ContainerStatus:
     state = ContainerState(terminated=ContainerStateTerminated(exit_code=code))
     return ContainerStatus(name="c", state=state)
 
@@ -25,29 +26,29 @@ def ended(code=0) -> ContainerStatus:
 RUNNING = ContainerStatus(name="c", state=ContainerState())
 
 
-def test_a_phase_may_change():
+def test_a_phase_may_change() -> None:
     assert faults(builders.pod(phase="Running", ready=True)) == []
 
 
-def test_conditions_have_qualified_types():
+def test_conditions_have_qualified_types() -> None:
     pod = builders.pod(status={"conditions": [builders.condition("a b")]})
     assert faults(pod)[0].startswith('metadata.conditions[0].Type: Invalid value: "a b"')
     pod = builders.pod(status={"conditions": [builders.condition("example.com/Ready")]})
     assert faults(pod) == []
 
 
-def test_a_status_update_binds_no_pod():
+def test_a_status_update_binds_no_pod() -> None:
     assert faults(builders.pod(node="n1")) == [
         "status.nodeName: Forbidden: may not be changed directly"
     ]
 
 
-def test_a_nominated_node_is_a_node_name():
+def test_a_nominated_node_is_a_node_name() -> None:
     pod = builders.pod(status={"nominated_node_name": "N"})
     assert faults(pod)[0].startswith('status.nominatedNodeName: Invalid value: "N"')
 
 
-def test_addresses_are_addresses():
+def test_addresses_are_addresses() -> None:
     good = {"pod_ips": [PodIP(ip="10.0.0.1"), PodIP(ip="::1")], "host_ips": [HostIP(ip="10.0.0.1")]}
     assert faults(builders.pod(status=good)) == []
     assert faults(builders.pod(status={"pod_ips": [PodIP(ip="x")]})) == [
@@ -65,7 +66,9 @@ def test_addresses_are_addresses():
         ("Never", 1, True),
     ],
 )
-def test_a_container_comes_back_only_if_the_restart_policy_says_so(policy, code, refused):
+def test_a_container_comes_back_only_if_the_restart_policy_says_so(
+    policy: str, code: int, refused: bool
+) -> None:
     for field, wire in (
         ("container_statuses", "containerStatuses"),
         ("init_container_statuses", "initContainerStatuses"),
@@ -79,7 +82,7 @@ def test_a_container_comes_back_only_if_the_restart_policy_says_so(policy, code,
         assert faults(old, old) == []
 
 
-def test_a_sidecar_comes_back_whatever_the_restart_policy():
+def test_a_sidecar_comes_back_whatever_the_restart_policy() -> None:
     spec = {
         "restart_policy": "Never",
         "init_containers": [builders.container("c", restart_policy="Always")],

@@ -1,24 +1,26 @@
 """Pods: what may be created, and what may change afterwards."""
 
+from typing import Any
+
 import pytest
 
 from kcm import defaults
 from kcm.api import codec, scheme
-from kcm.api.core_v1 import PodSchedulingGate, Toleration
+from kcm.api.core_v1 import Pod, PodSchedulingGate, Toleration
 from kcm.testing import builders
 from kcm.validation import validate_create, validate_update
 
 PODS = scheme.by_name("pods")
 
 
-def faults(**spec) -> list[str]:
+def faults(**spec: Any) -> list[str]:
     """The complaints about a pod with this spec in the wire's spelling."""
     body = {"metadata": {"name": "a", "namespace": "b"}, "spec": spec}
     spec.setdefault("containers", [{"name": "c", "image": "i"}])
     return [str(fault) for fault in validate_create(defaults.apply(codec.decode(body, PODS)))]
 
 
-def annotation_faults(key, value, **spec) -> list[str]:
+def annotation_faults(key: str, value: str, **spec: Any) -> list[str]:
     pod = builders.pod(metadata={"annotations": {key: value}}, **spec)
     return [str(fault) for fault in validate_create(pod)]
 
@@ -98,7 +100,7 @@ def annotation_faults(key, value, **spec) -> list[str]:
         ),
     ],
 )
-def test_a_bad_spec_is_explained_in_upstreams_words(spec, fault):
+def test_a_bad_spec_is_explained_in_upstreams_words(spec: dict[str, Any], fault: str) -> None:
     assert faults(**spec) == [fault]
 
 
@@ -124,12 +126,12 @@ def test_a_bad_spec_is_explained_in_upstreams_words(spec, fault):
         ),
     ],
 )
-def test_bad_names_and_values_are_located(spec, beginning):
+def test_bad_names_and_values_are_located(spec: dict[str, Any], beginning: str) -> None:
     [found] = faults(**spec)
     assert found.startswith(beginning)
 
 
-def test_a_volume_without_a_source_is_refused_where_defaults_did_not_help():
+def test_a_volume_without_a_source_is_refused_where_defaults_did_not_help() -> None:
     pod = builders.pod()
     bare = codec.decode({"spec": {"volumes": [{"name": "v"}]}}, PODS).spec.volumes
     broken = pod.with_spec(pod.spec.replace(volumes=bare))
@@ -138,19 +140,19 @@ def test_a_volume_without_a_source_is_refused_where_defaults_did_not_help():
 
 
 @pytest.mark.parametrize("cost", ["0", "-5", "2147483647"])
-def test_a_deletion_cost_is_an_int32(cost):
+def test_a_deletion_cost_is_an_int32(cost: str) -> None:
     assert annotation_faults("controller.kubernetes.io/pod-deletion-cost", cost) == []
 
 
 @pytest.mark.parametrize("cost", ["", "x", "1.5", "+1", "01", "2147483648", "99999999999999"])
-def test_anything_else_is_no_deletion_cost(cost):
+def test_anything_else_is_no_deletion_cost(cost: str) -> None:
     key = "controller.kubernetes.io/pod-deletion-cost"
     assert annotation_faults(key, cost) == [
         f'metadata.annotations[{key}]: Invalid value: "{cost}": must be a 32bit integer'
     ]
 
 
-def test_a_mirror_pod_must_be_on_a_node():
+def test_a_mirror_pod_must_be_on_a_node() -> None:
     key = "kubernetes.io/config.mirror"
     assert annotation_faults(key, "x", node="n1") == []
     assert annotation_faults(key, "x") == [
@@ -159,25 +161,25 @@ def test_a_mirror_pod_must_be_on_a_node():
     ]
 
 
-def change(old=None, **spec) -> list[str]:
+def change(old: Pod | None = None, **spec: Any) -> list[str]:
     old = old or builders.pod()
     new = old.with_spec(old.spec.replace(**spec))
     return [str(fault) for fault in validate_update(new, old)]
 
 
-def test_an_image_may_change():
+def test_an_image_may_change() -> None:
     old = builders.pod(init_containers=[builders.container("i")])
     assert change(old, containers=[old.spec.containers[0].replace(image="nginx:2")]) == []
     assert change(old, init_containers=[old.spec.init_containers[0].replace(image="x")]) == []
 
 
-def test_a_changed_image_must_still_be_one():
+def test_a_changed_image_must_still_be_one() -> None:
     old = builders.pod()
     empty = old.spec.containers[0].replace(image="")
     assert change(old, containers=[empty]) == ["spec.containers[0].image: Required value"]
 
 
-def test_containers_may_not_come_or_go():
+def test_containers_may_not_come_or_go() -> None:
     two = [builders.container("a"), builders.container("b")]
     assert "spec.containers: Forbidden: pod updates may not add or remove containers" in change(
         containers=defaults.apply(builders.pod(containers=two)).spec.containers
@@ -187,7 +189,7 @@ def test_containers_may_not_come_or_go():
     )
 
 
-def test_anything_else_may_not_change_and_the_fault_says_what_did():
+def test_anything_else_may_not_change_and_the_fault_says_what_did() -> None:
     assert change(node_name="n2") == [
         "spec: Forbidden: pod updates may not change fields other than "
         "`spec.containers[*].image`,`spec.initContainers[*].image`,"
@@ -197,13 +199,13 @@ def test_anything_else_may_not_change_and_the_fault_says_what_did():
     ]
 
 
-def test_a_negative_grace_period_may_become_one():
+def test_a_negative_grace_period_may_become_one() -> None:
     old = builders.pod(termination_grace_period_seconds=-1)
     assert change(old, termination_grace_period_seconds=1) == []
     assert len(change(old, termination_grace_period_seconds=2)) == 1
 
 
-def test_a_deadline_may_be_set_and_shortened_only():
+def test_a_deadline_may_be_set_and_shortened_only() -> None:
     deadline = "spec.activeDeadlineSeconds: Invalid value"
     old = builders.pod(active_deadline_seconds=10)
     assert change(active_deadline_seconds=10) == []
@@ -219,7 +221,7 @@ def test_a_deadline_may_be_set_and_shortened_only():
     )
 
 
-def test_tolerations_may_be_added_and_their_seconds_changed():
+def test_tolerations_may_be_added_and_their_seconds_changed() -> None:
     kept = Toleration(key="a", operator="Exists", effect="NoExecute", toleration_seconds=5)
     old = builders.pod(tolerations=[kept])
     longer = kept.replace(toleration_seconds=9)
@@ -230,7 +232,7 @@ def test_tolerations_may_be_added_and_their_seconds_changed():
     ]
 
 
-def test_scheduling_gates_may_be_removed_only():
+def test_scheduling_gates_may_be_removed_only() -> None:
     gates = [PodSchedulingGate(name="a"), PodSchedulingGate(name="b")]
     old = builders.pod(scheduling_gates=gates)
     assert change(old, scheduling_gates=gates[1:]) == []
@@ -240,7 +242,7 @@ def test_scheduling_gates_may_be_removed_only():
     ]
 
 
-def test_a_gated_pod_may_be_narrowed_to_fewer_nodes():
+def test_a_gated_pod_may_be_narrowed_to_fewer_nodes() -> None:
     gates = [PodSchedulingGate(name="a")]
     old = builders.pod(scheduling_gates=gates, node_selector={"a": "b"})
     assert change(old, node_selector={"a": "b", "c": "d"}) == []
@@ -248,7 +250,7 @@ def test_a_gated_pod_may_be_narrowed_to_fewer_nodes():
     assert len(change(builders.pod(), node_selector={"a": "c"})) == 1
 
 
-def test_the_mirror_annotation_may_not_come_change_or_go():
+def test_the_mirror_annotation_may_not_come_change_or_go() -> None:
     key = "kubernetes.io/config.mirror"
     plain = builders.pod(node="n1")
     mirror = plain.with_metadata(annotations={key: "x"})
