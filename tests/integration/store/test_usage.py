@@ -43,7 +43,7 @@ def use(metrics: Mapping[str, Quantity] | None = None, **containers: str) -> Pod
     return PodUsage(used, metrics or {})
 
 
-def test_a_report_is_read_as_it_was_written(board, metrics):
+def test_a_report_is_read_as_it_was_written(board: UsageBoard, metrics: StoredMetrics) -> None:
     board.report([report("n1", web=use(app="100m", log="5m"))], lasts=60)
     found = metrics.pods([WEB, OTHER, builders.pod("unbound")])
     assert list(found) == ["default/web"]
@@ -57,26 +57,30 @@ def test_a_report_is_read_as_it_was_written(board, metrics):
     }
 
 
-def test_a_report_replaces_the_one_before(board, metrics):
+def test_a_report_replaces_the_one_before(board: UsageBoard, metrics: StoredMetrics) -> None:
     board.report([report("n1", web=use(app="1"), other=use(app="1"))], lasts=60)
     board.report([report("n1", web=use(app="2"))], lasts=60)
     found = metrics.pods([WEB, OTHER])
     assert {key: one.usage for key, one in found.items()} == {"default/web": amounts(cpu="2")}
 
 
-def test_a_report_is_forgotten_after_its_time(board, io):
+def test_a_report_is_forgotten_after_its_time(board: UsageBoard, io: RedisIO) -> None:
     board.report([report("n1"), report("n2")], lasts=60)
     for name in ("n1", "n2"):
         assert 0 < io.execute("PTTL", io.keys.reported(name)) <= 60_000
 
 
-def test_reports_of_many_nodes_are_written_in_several_calls(board, metrics):
+def test_reports_of_many_nodes_are_written_in_several_calls(
+    board: UsageBoard, metrics: StoredMetrics
+) -> None:
     names = [f"n{number}" for number in range(150)]
     board.report([report(name) for name in names], lasts=60)
     assert len(metrics.nodes(names)) == 150
 
 
-def test_a_metric_that_is_published_comes_before_one_that_is_reported(board, metrics, clock):
+def test_a_metric_that_is_published_comes_before_one_that_is_reported(
+    board: UsageBoard, metrics: StoredMetrics, clock: FakeClock
+) -> None:
     board.report(
         [report("n1", web=use(amounts(hits="10"), c="1"), other=use(amounts(hits="20"), c="1"))],
         lasts=60,
@@ -91,7 +95,9 @@ def test_a_metric_that_is_published_comes_before_one_that_is_reported(board, met
     assert list(metrics.of_pods("hits", [WEB, OTHER], Selector.parse("a=b"))) == []
 
 
-def test_series_of_one_object_add_up_where_they_are_asked_for(io, metrics):
+def test_series_of_one_object_add_up_where_they_are_asked_for(
+    io: RedisIO, metrics: StoredMetrics
+) -> None:
     key = io.keys.published("services", "hits")
     io.execute("HSET", key, "default/web{verb=get}", "10", "default/web{verb=put,zone=a}", "2500m")
     io.execute("HSET", key, "default/other", "1")
@@ -105,7 +111,7 @@ def test_series_of_one_object_add_up_where_they_are_asked_for(io, metrics):
     assert hits("verb=post") == {}
 
 
-def test_an_external_metric_is_one_of_a_namespace(io, metrics):
+def test_an_external_metric_is_one_of_a_namespace(io: RedisIO, metrics: StoredMetrics) -> None:
     key = io.keys.published("external", "length")
     io.execute("HSET", key, "default{queue=a}", "1", "default{queue=b}", "2", "other", "4")
     found = metrics.external("default", "length")
@@ -117,13 +123,15 @@ def test_an_external_metric_is_one_of_a_namespace(io, metrics):
     assert str(value.value) == "2"
 
 
-def test_a_value_that_is_no_quantity_counts_as_not_published(io, board, metrics):
+def test_a_value_that_is_no_quantity_counts_as_not_published(
+    io: RedisIO, board: UsageBoard, metrics: StoredMetrics
+) -> None:
     board.publish("external", "length", "default", Quantity("1"))
     io.execute("HSET", io.keys.published("external", "length"), "default{a=b}", "many")
     assert len(metrics.external("default", "length")) == 1
 
 
-def test_what_is_published_can_be_listed(board, metrics):
+def test_what_is_published_can_be_listed(board: UsageBoard, metrics: StoredMetrics) -> None:
     board.publish("pods", "job:hits:rate5m", "default/web", Quantity("1"))
     board.publish("external", "length", "default", Quantity("1"))
     board.publish("external", "length", "other", Quantity("1"))

@@ -12,7 +12,7 @@ from kcm.api import codec, scheme
 from tests.samples import manifest, with_spec
 
 NAME = "horizontalpodautoscalers.autoscaling"
-V1, V2 = (scheme.at("autoscaling", version, "horizontalpodautoscalers") for version in ("v1", "v2"))
+V1, V2 = scheme.resource_of(v1.HorizontalPodAutoscaler), scheme.by_name(NAME)
 TARGET = {"kind": "Deployment", "name": "web"}
 SELECTOR = {"matchLabels": {"queue": "jobs"}}
 
@@ -146,7 +146,7 @@ def test_an_autoscaler_of_v1_without_a_target_keeps_80_percent() -> None:
         }
     )
     assert isinstance(made, v1.HorizontalPodAutoscaler)
-    [metric] = v1.as_v2(made).spec.metrics or ()
+    [metric] = v1.as_v2(made).spec.metrics or []
     assert metric.resource is not None
     assert metric.resource.target.average_utilization == 80
 

@@ -2,7 +2,7 @@
 
 import json
 import time
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -13,6 +13,7 @@ from kcm.api.core_v1 import Pod
 from kcm.api.scheme import Resource
 from kcm.apimachinery.quantity import Quantity
 from kcm.testing import builders
+from tests.typed_objects import decode_as
 
 PODS = scheme.by_name("pods")
 SETS = scheme.by_name("replicasets.apps")
@@ -21,7 +22,7 @@ POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
 
 def refusal(data: object, resource: Resource | None = None, **options: bool) -> errors.ApiError:
     with pytest.raises(errors.ApiError) as caught:
-        codec.decode(data, resource, **options)
+        codec.decode(cast("bytes", data), resource, **options)  # others are refused, too
     return caught.value
 
 
@@ -90,13 +91,14 @@ def test_unknown_fields_survive_a_round_trip_in_value() -> None:
 
 
 def test_a_field_in_pythons_spelling_is_an_unknown_field() -> None:
-    assert codec.decode(UNKNOWN).spec.node_name is None
+    assert decode_as(Pod, UNKNOWN).spec.node_name is None
 
 
 def test_explicit_null_means_absent_wherever_a_field_is_known() -> None:
-    pod = codec.decode(
+    pod = decode_as(
+        Pod,
         b'{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","creationTimestamp":null,'
-        b'"labels":{"x":null}},"spec":{"containers":null},"status":null}'
+        b'"labels":{"x":null}},"spec":{"containers":null},"status":null}',
     )
     assert pod.spec.containers == []
     assert b"null" not in codec.encode(pod)
@@ -109,12 +111,19 @@ def test_none_is_never_printed_and_empty_values_are() -> None:
 
 
 def test_quantities_are_read_from_text_and_numbers_and_print_canonically() -> None:
-    pod = codec.decode(
+    pod = decode_as(
+        Pod,
         b'{"apiVersion":"v1","kind":"Pod","spec":{"containers":[{"name":"c","resources":'
-        b'{"limits":{"cpu":0.5,"memory":"1024Mi","pods":3}}}]}}'
+        b'{"limits":{"cpu":0.5,"memory":"1024Mi","pods":3}}}]}}',
     )
-    limits = pod.spec.containers[0].resources.limits
-    assert limits == {"cpu": Quantity("500m"), "memory": Quantity("1Gi"), "pods": Quantity(3)}
+    resources = pod.spec.containers[0].resources
+    expected = {
+        "cpu": Quantity("500m"),
+        "memory": Quantity("1Gi"),
+        "pods": Quantity(3),
+    }
+    assert resources is not None
+    assert resources.limits == expected
     assert b'"limits":{"cpu":"500m","memory":"1Gi","pods":"3"}' in codec.encode(pod)
 
 
@@ -209,7 +218,7 @@ def test_the_word_nan_in_a_string_is_no_offence() -> None:
 
 
 def test_a_dict_that_contains_itself_is_refused() -> None:
-    loop: dict = {"kind": "Pod"}
+    loop: dict[str, Any] = {"kind": "Pod"}
     loop["x"] = loop
     assert "not JSON" in refusal(loop).message
 
@@ -217,7 +226,7 @@ def test_a_dict_that_contains_itself_is_refused() -> None:
 def test_strict_input_may_not_name_a_field_twice() -> None:
     data = b'{"apiVersion":"v1","kind":"Pod","spec":{"priority":1,"priority":2}}'
     assert 'duplicate field "priority"' in refusal(data, strict=True).message
-    assert codec.decode(data).spec.priority == 2
+    assert decode_as(Pod, data).spec.priority == 2
 
 
 def test_strict_input_may_not_hold_numbers_beyond_a_float() -> None:

@@ -84,7 +84,7 @@ def changed(value: Any, path: Place, new: object) -> Any:
     """A copy of a JSON value with another value in one place."""
     if not path:
         return new
-    copied = dict(value) if isinstance(value, dict) else list(value)
+    copied: Any = dict(value) if isinstance(value, dict) else list(value)
     copied[path[0]] = changed(copied[path[0]], path[1:], new)
     return copied
 

@@ -94,8 +94,8 @@ def _agrees(field: Field, wanted: dict[str, Any]) -> bool:
     if _TYPES[shape.kind] not in ([types] if isinstance(types, str) else types):
         return False
     if shape.kind == "integer":
-        return wanted.get("format", "int64") == f"int{shape.bits}"
+        return bool(wanted.get("format", "int64") == f"int{shape.bits}")
     if shape.kind == "struct" and isinstance(shape.model, type):
         # A struct that two groups have alike is one model.
-        return shape.model.__name__ == reference.rpartition(".")[2]
+        return shape.model.__name__ == str(reference).rpartition(".")[2]
     return "properties" not in wanted

@@ -121,7 +121,7 @@ def test_a_job_is_made_as_its_template_says() -> None:
     assert made.labels == {"a": "b"}
     scheduled = "batch.kubernetes.io/cronjob-scheduled-timestamp"
     assert made.annotations == {"c": "d", scheduled: "2024-01-01T02:00:00+01:00"}
-    (owner,) = made.metadata.owner_references or ()
+    (owner,) = made.metadata.owner_references or []
     assert (owner.uid, owner.controller) == (found.uid, True)
 
 
@@ -372,7 +372,7 @@ def test_a_day_of_25_hours_has_25_hourly_starts_and_one_of_23_has_23() -> None:
 
 def test_the_list_of_active_jobs_names_them_fully() -> None:
     cron = running()
-    (found,) = cron.cron_job.status.active or ()
+    (found,) = cron.cron_job.status.active or []
     assert isinstance(found, ObjectReference)
     assert (found.api_version, found.kind, found.namespace) == ("batch/v1", "Job", "default")
 

@@ -104,7 +104,7 @@ def test_the_numbers_of_a_budget(
         status.observed_generation,
         status.disrupted_pods,
     ) == (expected, ready, desired, allowed, 3, None)
-    (condition,) = status.conditions or ()
+    (condition,) = status.conditions or []
     assert (condition.type, condition.status, condition.reason, condition.observed_generation) == (
         "DisruptionAllowed",
         "True" if allowed else "False",
@@ -125,7 +125,7 @@ def test_the_time_of_a_condition_stays_until_its_word_changes() -> None:
     old = Condition(type="DisruptionAllowed", status="True", last_transition_time=since)
     for ready, expected in ((2, since), (1, NOW)):
         found = budget(min_available=1, status={"conditions": [old]})
-        (condition,) = status_of(sync(found, *web(2, ready))).conditions or ()
+        (condition,) = status_of(sync(found, *web(2, ready))).conditions or []
         assert condition.last_transition_time == expected
 
 
@@ -176,7 +176,7 @@ def test_pods_whose_owner_has_no_scale_forbid_everything(case: str) -> None:
     plan = sync(budget(max_unavailable=1, status=before), *present, *owned)
     status = status_of(plan)
     assert (status.disruptions_allowed, status.current_healthy) == (0, 7)
-    (condition,) = status.conditions or ()
+    (condition,) = status.conditions or []
     assert (condition.status, condition.reason, condition.message) == (
         "False",
         "SyncFailed",
@@ -194,7 +194,7 @@ def test_pods_whose_owner_has_no_scale_forbid_everything(case: str) -> None:
 
 def test_unreadable_numbers_forbid_everything() -> None:
     plan = sync(budget(min_available="many"), RS, *web(1, 1, RS))
-    (condition,) = status_of(plan).conditions or ()
+    (condition,) = status_of(plan).conditions or []
     assert condition.reason == "SyncFailed"
     assert "many" in condition.message
 
@@ -329,7 +329,7 @@ def test_a_stale_target_becomes_false() -> None:
     assert isinstance(write, Patch)
     new = write.change(found)
     assert isinstance(new, Pod)
-    (condition,) = new.status.conditions or ()
+    (condition,) = new.status.conditions or []
     assert condition == PodCondition(
         type="DisruptionTarget", status="False", last_transition_time=NOW
     )

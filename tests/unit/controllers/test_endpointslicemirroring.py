@@ -89,7 +89,7 @@ def test_a_slice_says_what_the_endpoints_say() -> None:
     (found,) = slices(world)
     assert dict(found.labels) == {"app": "web", SERVICE_NAME: "web", MANAGED_BY: OURS}
     assert dict(found.annotations) == {"team": "a"}
-    (owner,) = found.metadata.owner_references or ()
+    (owner,) = found.metadata.owner_references or []
     assert (owner.kind, owner.name, owner.controller) == ("Endpoints", "web", True)
     assert found.metadata.generate_name == "web-"
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from kcm import errors
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.controllers.horizontalpodautoscaling.controller import changed_keys
 from kcm.controllers.horizontalpodautoscaling.counts import RECONCILIATIONS
 from kcm.reconcile.contract import Change
@@ -81,7 +83,9 @@ from tests.unit.controllers.autoscaling_syncs import (
         ),
     ],
 )
-def test_replicas_follow_a_metric(metric, metrics, expected):
+def test_replicas_follow_a_metric(
+    metric: dict[str, Any], metrics: FakeMetrics, expected: int | None
+) -> None:
     plan = sync(autoscaler(metric), metrics)
     replicas, new, after = carried_out(plan)
     assert replicas == expected
@@ -92,7 +96,7 @@ def test_replicas_follow_a_metric(metric, metrics, expected):
     assert not plan.events
 
 
-def test_a_container_is_looked_at_by_itself():
+def test_a_container_is_looked_at_by_itself() -> None:
     metric = {
         "type": "ContainerResource",
         "containerResource": {
@@ -111,19 +115,19 @@ def test_a_container_is_looked_at_by_itself():
     )
 
 
-def test_the_status_tells_what_was_seen_and_done():
+def test_the_status_tells_what_was_seen_and_done() -> None:
     _, new, _ = carried_out(sync(autoscaler(cpu(30)), three(50)))
     assert new is not None
     status = new.status
     assert (status.current_replicas, status.desired_replicas) == (3, 5)
     assert status.last_scale_time == NOW
-    [metric] = status.current_metrics or ()
+    [metric] = status.current_metrics or []
     assert metric.resource is not None
     current = metric.resource.current
     assert (current.average_utilization, str(current.average_value)) == (50, "500m")
 
 
-def test_a_rescale_is_told_with_its_reason():
+def test_a_rescale_is_told_with_its_reason() -> None:
     def told(percent: int) -> tuple[str, str]:
         plan = sync(autoscaler(cpu(50)), three(percent))
         [event] = plan.events_after(done(plan))
@@ -143,7 +147,9 @@ def test_a_rescale_is_told_with_its_reason():
         (3, {"minReplicas": 5}, 5, "Current number of replicas below Spec.MinReplicas"),
     ],
 )
-def test_bounds_come_before_metrics(replicas, spec, expected, why):
+def test_bounds_come_before_metrics(
+    replicas: int, spec: dict[str, int], expected: int, why: str
+) -> None:
     metrics = FakeMetrics(failure=errors.StoreUnavailable("nobody asked"))
     plan = sync(autoscaler(cpu(50), **spec), metrics, web(replicas))
     assert carried_out(plan)[0] == expected
@@ -151,7 +157,7 @@ def test_bounds_come_before_metrics(replicas, spec, expected, why):
     assert event.message == f"New size: {expected}; reason: {why}"
 
 
-def test_a_target_of_no_replicas_is_left_alone():
+def test_a_target_of_no_replicas_is_left_alone() -> None:
     replicas, new, _ = carried_out(sync(autoscaler(cpu(50)), three(90), web(0)))
     assert replicas is None
     assert conditions(new)["ScalingActive"] == ("False", "ScalingDisabled")
@@ -159,7 +165,7 @@ def test_a_target_of_no_replicas_is_left_alone():
     assert new.status.current_metrics is None
 
 
-def test_a_target_that_may_have_no_replicas_starts_when_there_is_something_to_do():
+def test_a_target_that_may_have_no_replicas_starts_when_there_is_something_to_do() -> None:
     hpa = autoscaler(external("length", type="Value", value="10"), minReplicas=0)
     busy = FakeMetrics(queues={"length": [({}, "25")]})
     idle = FakeMetrics(queues={"length": [({}, "0")]})
@@ -177,7 +183,7 @@ def test_a_target_that_may_have_no_replicas_starts_when_there_is_something_to_do
         ({"apiVersion": "apps/v9", "kind": "Deployment", "name": "web"}, web()),
     ],
 )
-def test_any_kind_with_a_scale_follows(reference, target):
+def test_any_kind_with_a_scale_follows(reference: dict[str, str], target: KubeObject) -> None:
     hpa = autoscaler(cpu(30), scaleTargetRef=reference)
     assert carried_out(sync(hpa, three(50), target))[0] == 5
 
@@ -185,7 +191,7 @@ def test_any_kind_with_a_scale_follows(reference, target):
 # --- what is remembered
 
 
-def test_the_first_figures_do_not_scale_down_at_once():
+def test_the_first_figures_do_not_scale_down_at_once() -> None:
     plan = sync(autoscaler(cpu(80)), three(10), memory={})
     replicas, new, _ = carried_out(plan)
     assert replicas is None
@@ -196,7 +202,7 @@ def test_the_first_figures_do_not_scale_down_at_once():
     assert carried_out(sync(autoscaler(cpu(80)), metrics, memory=memory, now=later))[0] == 1
 
 
-def test_what_was_done_counts_for_the_rates_of_the_next_syncs():
+def test_what_was_done_counts_for_the_rates_of_the_next_syncs() -> None:
     policy = {"type": "Pods", "value": 1, "periodSeconds": 60}
     hpa = autoscaler(cpu(10), behavior={"scaleUp": {"policies": [policy]}})
     plan = sync(hpa, three(50))
@@ -213,12 +219,12 @@ def test_what_was_done_counts_for_the_rates_of_the_next_syncs():
     assert carried_out(again)[0] == 5
 
 
-def test_an_autoscaler_that_is_gone_is_forgotten():
+def test_an_autoscaler_that_is_gone_is_forgotten() -> None:
     view = FakeView(controller=CONTROLLER, memory=NO_HISTORY)
     assert CONTROLLER.reconcile("default/web", view) == Plan(state={})
 
 
-def test_a_condition_keeps_its_time_while_its_word_stays():
+def test_a_condition_keeps_its_time_while_its_word_stays() -> None:
     hpa = autoscaler(cpu(50))
     _, first, _ = carried_out(sync(hpa, three(50)))
     assert first is not None
@@ -229,7 +235,7 @@ def test_a_condition_keeps_its_time_while_its_word_stays():
     assert {c.last_transition_time for c in second.status.conditions or ()} == {NOW}
 
 
-def test_nothing_is_written_when_nothing_changed():
+def test_nothing_is_written_when_nothing_changed() -> None:
     hpa = autoscaler(cpu(50))
     _, first, _ = carried_out(sync(hpa, three(50)))
     assert first is not None
@@ -239,13 +245,13 @@ def test_nothing_is_written_when_nothing_changed():
 # --- options
 
 
-def test_the_tolerance_of_an_autoscaler_counts_with_its_gate_only():
+def test_the_tolerance_of_an_autoscaler_counts_with_its_gate_only() -> None:
     hpa = autoscaler(cpu(50), behavior={"scaleUp": {"tolerance": "0"}})
     assert carried_out(sync(hpa, three(54)))[0] is None
     assert carried_out(sync(hpa, three(54), controller=WITH_TOLERANCE))[0] == 4
 
 
-def test_upstreams_counters_are_counted():
+def test_upstreams_counters_are_counted() -> None:
     plan = sync(autoscaler(cpu(30), of_pods("hits", "10")), three(50))
     prefix = "horizontal_pod_autoscaler_controller"
     assert dict(plan.counts) == {
@@ -255,7 +261,7 @@ def test_upstreams_counters_are_counted():
     assert plan.counts_after(done(plan)) == RECONCILIATIONS.count("scale_up", "internal")
 
 
-def test_a_scale_counts_once_it_was_written():
+def test_a_scale_counts_once_it_was_written() -> None:
     """Upstream's reconcileAutoscaler: the action is known after the update of the scale."""
     plan = sync(autoscaler(cpu(30)), three(50))
     (patch,) = plan.writes
@@ -268,7 +274,7 @@ def test_a_scale_counts_once_it_was_written():
     assert RECONCILIATIONS.count("none", "none").items() <= dict(still.counts).items()
 
 
-def test_a_change_of_the_status_alone_adds_no_key():
+def test_a_change_of_the_status_alone_adds_no_key() -> None:
     hpa = autoscaler(cpu(50))
     seen = hpa.with_status(hpa.status.replace(desired_replicas=4))
     view = FakeView()

@@ -66,7 +66,7 @@ def shown(decision: ScalingDecision) -> tuple[int, str, str, bool]:
         ),
     ],
 )
-def test_without_a_behavior(given, expected):
+def test_without_a_behavior(given: dict[str, Any], expected: tuple[int, str, str, bool]) -> None:
     assert shown(decide(**given)) == expected
 
 
@@ -102,7 +102,13 @@ PODS_4, HALF = ("Pods", 4, 60), ("Percent", 50, 60)
         ([("Pods", 4, 60), ("Pods", 6, 300)], "Max", 10, {"up": marks((5, 120))}, 14),
     ],
 )
-def test_a_rate_of_scaling_up_allows(policies, select, current, changes, expected):
+def test_a_rate_of_scaling_up_allows(
+    policies: list[tuple[str, int, int]],
+    select: str,
+    current: int,
+    changes: dict[str, Any],
+    expected: int,
+) -> None:
     behavior = {"scaleUp": rules(*policies, select=select)}
     decision = decide(100, current, behavior=behavior, **changes)
     assert shown(decision) == (expected, READY, "ScaleUpLimit", True)
@@ -122,7 +128,13 @@ def test_a_rate_of_scaling_up_allows(policies, select, current, changes, expecte
         ([PODS_4], "Max", 10, {"up": marks((2, 30))}, 4),
     ],
 )
-def test_a_rate_of_scaling_down_allows(policies, select, current, changes, expected):
+def test_a_rate_of_scaling_down_allows(
+    policies: list[tuple[str, int, int]],
+    select: str,
+    current: int,
+    changes: dict[str, Any],
+    expected: int,
+) -> None:
     behavior = {"scaleDown": rules(*policies, select=select)}
     decision = decide(1, current, behavior=behavior, **changes)
     assert shown(decision) == (expected, READY, "ScaleDownLimit", True)
@@ -136,7 +148,9 @@ def test_a_rate_of_scaling_down_allows(policies, select, current, changes, expec
         ({"wanted": 9, "current": 10}, (9, READY, "DesiredWithinRange", False)),
     ],
 )
-def test_bounds_hold_with_a_behavior(given, expected):
+def test_bounds_hold_with_a_behavior(
+    given: dict[str, int], expected: tuple[int, str, str, bool]
+) -> None:
     behavior = {"scaleUp": rules(("Pods", 100, 60)), "scaleDown": rules(("Pods", 100, 60))}
     assert shown(decide(**given, behavior=behavior)) == expected
 
@@ -152,20 +166,22 @@ def test_bounds_hold_with_a_behavior(given, expected):
         (8, marks((15, 90)), (10, "ScaleDownStabilized")),
     ],
 )
-def test_windows_hold_in_both_directions(wanted, recent, expected):
+def test_windows_hold_in_both_directions(
+    wanted: int, recent: tuple[ReplicaMark], expected: tuple[int, str]
+) -> None:
     fast = ("Pods", 100, 15)
     behavior = {"scaleUp": rules(fast, window=60), "scaleDown": rules(fast, window=120)}
     decision = decide(wanted, 10, behavior=behavior, recent=recent)
     assert (decision.replicas, decision.able[0]) == expected
 
 
-def test_without_a_window_in_the_behavior_the_flags_counts_going_down():
+def test_without_a_window_in_the_behavior_the_flags_counts_going_down() -> None:
     behavior = {"scaleDown": rules(("Pods", 100, 15), window=None)}
     assert decide(5, 10, behavior=behavior, recent=marks((9, 200))).replicas == 9
     assert decide(5, 10, behavior=behavior, recent=marks((9, 310))).replicas == 5
 
 
-def test_history_is_kept_as_long_as_it_counts_and_outlives_a_worker():
+def test_history_is_kept_as_long_as_it_counts_and_outlives_a_worker() -> None:
     history = History("uid", marks((3, 400), (4, 100)), marks((1, 90)), marks((2, 20)))
     history = history.with_recommendation(5, NOW, FIVE_MINUTES)
     history = history.with_rescale(5, 8, NOW, up=MINUTE, down=MINUTE)
@@ -175,11 +191,11 @@ def test_history_is_kept_as_long_as_it_counts_and_outlives_a_worker():
     assert (loaded.up, loaded.down) == (marks((3, 0)), marks((2, 20)))
 
 
-def test_the_history_of_another_autoscaler_of_the_same_name_does_not_count():
+def test_the_history_of_another_autoscaler_of_the_same_name_does_not_count() -> None:
     assert History.load(History("old", marks((3, 1))).state(), "new") == History("new")
 
 
-def test_a_normalizer_knows_how_long_to_remember():
+def test_a_normalizer_knows_how_long_to_remember() -> None:
     behavior = {"scaleUp": rules(PODS_4, ("Pods", 1, 300)), "scaleDown": rules(HALF, window=900)}
     normalizer = Normalizer(autoscaler(behavior=behavior).spec.behavior, FIVE_MINUTES, NOW)
     assert normalizer.longest_window == timedelta(seconds=900)

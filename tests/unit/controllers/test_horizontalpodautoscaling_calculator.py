@@ -108,7 +108,9 @@ THREE = pods(3)
         ),
     ],
 )
-def test_a_utilization_asks_for(found, target, seen, expected):
+def test_a_utilization_asks_for(
+    found: list[Pod], target: int, seen: dict[str, PodMetric], expected: tuple[int, int, int]
+) -> None:
     assert by_utilization(found, target, seen) == expected
 
 
@@ -124,7 +126,9 @@ def test_a_utilization_asks_for(found, target, seen, expected):
         (pod("p1", started=None), 0, False),
     ],
 )
-def test_a_figure_of_the_cpu_counts_once_the_pod_has_started(one, age, counts):
+def test_a_figure_of_the_cpu_counts_once_the_pod_has_started(
+    one: Pod, age: int, counts: bool
+) -> None:
     seen = {**figures(500), "p1": figures(500, 500, age=age)["p1"]}
     _, _, average = by_utilization([pod("p0"), one], 50, seen)
     calculator = Calculator(2, [pod("p0"), one], RULES)
@@ -133,7 +137,7 @@ def test_a_figure_of_the_cpu_counts_once_the_pod_has_started(one, age, counts):
     assert (average, found.average) == (500, 1000 if counts else 500)
 
 
-def test_only_figures_of_the_cpu_are_left_out_of_a_starting_pod():
+def test_only_figures_of_the_cpu_are_left_out_of_a_starting_pod() -> None:
     found = [pod("p0"), starting("p1", ready=False)]
     assert Calculator(2, found, RULES).by_average(100, "memory", figures(100, 300)) == (4, 200)
     assert Calculator(2, found, RULES).by_average(100, "cpu", figures(100, 300)) == (2, 100)
@@ -156,12 +160,14 @@ def test_only_figures_of_the_cpu_are_left_out_of_a_starting_pod():
         ([pod("p0", cpu="0")], figures(100), "no metrics returned matched known pods"),
     ],
 )
-def test_no_number_follows_from_a_utilization(found, seen, why):
+def test_no_number_follows_from_a_utilization(
+    found: list[Pod], seen: dict[str, PodMetric], why: str
+) -> None:
     with pytest.raises(MetricError, match="^" + why.replace("(", r"\(").replace(")", r"\)") + "$"):
         by_utilization(found, 50, seen)
 
 
-def test_the_request_of_a_sidecar_counts_and_that_of_an_init_container_does_not():
+def test_the_request_of_a_sidecar_counts_and_that_of_an_init_container_does_not() -> None:
     def container(name: str, amount: str, **fields: object) -> object:
         made = pod("x", cpu=amount).spec.containers[0]
         return made.replace(name=name, **fields)
@@ -192,7 +198,9 @@ def test_the_request_of_a_sidecar_counts_and_that_of_an_init_container_does_not(
         ),
     ],
 )
-def test_an_average_asks_for(found, target, seen, expected):
+def test_an_average_asks_for(
+    found: list[Pod], target: int, seen: dict[str, PodMetric], expected: tuple[int, int]
+) -> None:
     assert Calculator(len(found), found, RULES).by_average(target, "", seen) == expected
 
 
@@ -208,11 +216,13 @@ def test_an_average_asks_for(found, target, seen, expected):
         (3, THREE, 10, 0, 0),
     ],
 )
-def test_a_value_asks_for(replicas, found, target, value, expected):
+def test_a_value_asks_for(
+    replicas: int, found: list[Pod], target: int, value: int, expected: int
+) -> None:
     assert Calculator(replicas, found, RULES).by_value(target, value) == expected
 
 
-def test_no_number_follows_from_a_value_without_pods():
+def test_no_number_follows_from_a_value_without_pods() -> None:
     with pytest.raises(MetricError, match="unable to calculate ready pods: no pods returned"):
         Calculator(3, [], RULES).by_value(10, 30)
 
@@ -227,7 +237,7 @@ def test_no_number_follows_from_a_value_without_pods():
         (3, 10, 0, (0, 0)),
     ],
 )
-def test_a_share_asks_for(present, target, value, expected):
+def test_a_share_asks_for(present: int, target: int, value: int, expected: tuple[int, int]) -> None:
     assert Calculator(3, THREE, RULES).by_share(present, target, value) == expected
 
 
@@ -235,6 +245,6 @@ def test_a_share_asks_for(present, target, value, expected):
     ("down", "up", "milli", "expected"),
     [(0.1, 0.1, 1150, 4), (0.1, 0.2, 1150, 3), (0.5, 0.2, 600, 3), (0.1, 0.2, 600, 2)],
 )
-def test_tolerances_differ_by_direction(down, up, milli, expected):
+def test_tolerances_differ_by_direction(down: float, up: float, milli: int, expected: int) -> None:
     rules = CalculatorRules(Tolerances(down, up), 2 * MINUTE, timedelta(seconds=10), NOW)
     assert by_utilization(THREE, 100, figures(milli, milli, milli), rules)[0] == expected

@@ -34,7 +34,7 @@ HITS = of_pods("hits", "10")
 NO_HITS = "unable to get metric hits: no metrics returned from custom metrics API"
 
 
-def test_of_several_metrics_the_one_that_asks_for_most_counts():
+def test_of_several_metrics_the_one_that_asks_for_most_counts() -> None:
     metrics = replace(three(50), custom={"hits": {f"p{n}": "20" for n in range(3)}})
     replicas, new, _ = carried_out(sync(autoscaler(cpu(30), HITS), metrics))
     assert replicas == 6
@@ -44,7 +44,9 @@ def test_of_several_metrics_the_one_that_asks_for_most_counts():
 
 
 @pytest.mark.parametrize("metrics", [(cpu(80), HITS), (HITS, cpu(80))])
-def test_upstream_99514_a_failed_metric_never_lets_the_others_scale_down(metrics):
+def test_upstream_99514_a_failed_metric_never_lets_the_others_scale_down(
+    metrics: tuple[dict[str, Any], dict[str, Any]],
+) -> None:
     plan = sync(autoscaler(*metrics), three(10))
     replicas, new, _ = carried_out(plan)
     assert replicas is None
@@ -60,7 +62,7 @@ def test_upstream_99514_a_failed_metric_never_lets_the_others_scale_down(metrics
     assert plan.requeue_after == 15.0
 
 
-def test_with_a_failed_metric_the_others_may_still_scale_up():
+def test_with_a_failed_metric_the_others_may_still_scale_up() -> None:
     plan = sync(autoscaler(cpu(30), HITS), three(50))
     replicas, new, _ = carried_out(plan)
     assert replicas == 5
@@ -107,7 +109,9 @@ def test_with_a_failed_metric_the_others_may_still_scale_up():
         ),
     ],
 )
-def test_a_metric_that_cannot_be_had_is_told_and_looked_at_again(metric, reason, why):
+def test_a_metric_that_cannot_be_had_is_told_and_looked_at_again(
+    metric: dict[str, Any], reason: str, why: str
+) -> None:
     plan = sync(autoscaler(metric), FakeMetrics())
     replicas, new, _ = carried_out(plan)
     assert replicas is None
@@ -118,7 +122,7 @@ def test_a_metric_that_cannot_be_had_is_told_and_looked_at_again(metric, reason,
     assert (plan.error, plan.requeue_after) == (None, 15.0)
 
 
-def test_a_metrics_api_that_does_not_answer_is_a_metric_that_cannot_be_had():
+def test_a_metrics_api_that_does_not_answer_is_a_metric_that_cannot_be_had() -> None:
     metrics = FakeMetrics(failure=errors.StoreUnavailable("it is away"))
     _, new, _ = carried_out(sync(autoscaler(cpu(50)), metrics))
     assert conditions(new)["ScalingActive"] == ("False", "FailedGetResourceMetric")
@@ -148,7 +152,9 @@ def test_a_metrics_api_that_does_not_answer_is_a_metric_that_cannot_be_had():
         ),
     ],
 )
-def test_a_target_that_is_not_there_or_has_no_scale_is_told(reference, why):
+def test_a_target_that_is_not_there_or_has_no_scale_is_told(
+    reference: dict[str, str], why: str
+) -> None:
     plan = sync(autoscaler(cpu(50), scaleTargetRef=reference), three(50))
     _, new, _ = carried_out(plan)
     assert conditions(new) == {"AbleToScale": ("False", "FailedGetScale")}
@@ -158,7 +164,7 @@ def test_a_target_that_is_not_there_or_has_no_scale_is_told(reference, why):
     assert [(event.reason, event.message) for event in plan.events] == [("FailedGetScale", why)]
 
 
-def test_two_autoscalers_of_the_same_pods_both_stand_still():
+def test_two_autoscalers_of_the_same_pods_both_stand_still() -> None:
     other = autoscaler(cpu(30)).with_metadata(name="a", uid="another")
     plan = sync(autoscaler(cpu(30)), three(50), web(), PODS, other)
     replicas, new, _ = carried_out(plan)
@@ -169,14 +175,14 @@ def test_two_autoscalers_of_the_same_pods_both_stand_still():
     )
 
 
-def test_a_target_without_a_selector_is_told():
+def test_a_target_without_a_selector_is_told() -> None:
     target = web(selector=None)
     plan = sync(autoscaler(cpu(30)), three(50), target)
     assert conditions(carried_out(plan)[1])["ScalingActive"] == ("False", "InvalidSelector")
     assert plan.events[0].reason == "SelectorRequired"
 
 
-def test_a_target_that_cannot_be_written_is_told_and_tried_again():
+def test_a_target_that_cannot_be_written_is_told_and_tried_again() -> None:
     plan = sync(autoscaler(cpu(30)), three(50))
     refused = errors.Forbidden("by somebody")
     outcome = Outcome(failures=[Failure(plan.writes[0], refused)])
@@ -188,7 +194,7 @@ def test_a_target_that_cannot_be_written_is_told_and_tried_again():
     assert event.message.endswith("error: by somebody")
 
 
-def test_a_target_that_somebody_else_scaled_meanwhile_is_left_alone():
+def test_a_target_that_somebody_else_scaled_meanwhile_is_left_alone() -> None:
     policy = {"type": "Pods", "value": 9, "periodSeconds": 60}
     hpa = autoscaler(cpu(30), behavior={"scaleUp": {"policies": [policy]}})
     plan = sync(hpa, three(50))

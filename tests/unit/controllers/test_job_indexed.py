@@ -78,7 +78,7 @@ def test_each_index_gets_a_pod_with_its_number() -> None:
     assert made.labels[COMPLETION_INDEX] == "2"
     assert made.spec.hostname == "work-2"
     assert made.name.startswith("work-2-")
-    (variable,) = made.spec.containers[0].env or ()
+    (variable,) = made.spec.containers[0].env or []
     path = f"metadata.labels['{COMPLETION_INDEX}']"
     source = EnvVarSource(field_ref=ObjectFieldSelector(api_version="v1", field_path=path))
     assert (variable.name, variable.value_from) == ("JOB_COMPLETION_INDEX", source)

@@ -85,7 +85,7 @@ def test_a_failure_shows_as_a_condition_of_its_own_kind() -> None:
     update = plan.status_after(Outcome(failures=(Failure(create, errors.Forbidden("no")),)))
     assert isinstance(update, UpdateStatus)
     assert isinstance(update.new, ReplicationController)
-    (condition,) = update.new.status.conditions or ()
+    (condition,) = update.new.status.conditions or []
     assert (type(condition).__name__, condition.reason) == (
         "ReplicationControllerCondition",
         "FailedCreate",

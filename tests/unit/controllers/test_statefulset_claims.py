@@ -29,7 +29,7 @@ def test_every_pod_gets_claims_before_it_is_made() -> None:
     assert cluster.claims() == {"data-web-0": "", "data-web-1": ""}
     claim = cluster.world.of(PersistentVolumeClaim)[0]
     assert claim.labels == {"app": "web", "tier": "db"}
-    (volume,) = cluster.pods()[0].spec.volumes or ()
+    (volume,) = cluster.pods()[0].spec.volumes or []
     assert volume.persistent_volume_claim == PersistentVolumeClaimVolumeSource(
         claim_name="data-web-0"
     )

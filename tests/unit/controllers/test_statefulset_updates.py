@@ -164,7 +164,7 @@ def test_a_rollback_that_waits_for_a_broken_pod_says_so_67250() -> None:
     cluster.events.clear()
     cluster.settle()
     assert cluster.images() == ["nginx:1.25", "broken:1"]  # as upstream: it waits
-    (condition,) = cluster.stored.status.conditions or ()
+    (condition,) = cluster.stored.status.conditions or []
     assert (condition.type, condition.status, condition.reason) == (
         "Stalled",
         "True",

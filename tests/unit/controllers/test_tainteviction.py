@@ -69,7 +69,7 @@ def test_a_pod_that_tolerates_nothing_goes_at_once_and_says_why() -> None:
     gone = world.find(found)
     assert isinstance(gone, Pod)
     assert gone.deleting
-    (target,) = gone.status.conditions or ()
+    (target,) = gone.status.conditions or []
     assert (target.type, target.status, target.reason, target.message) == (
         "DisruptionTarget",
         "True",

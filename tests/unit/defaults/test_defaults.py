@@ -12,16 +12,16 @@ from kcm.testing import builders
 from tests.samples import sample
 
 
-def applied(kind: str, version: str = "v1", **parts: Any) -> dict[str, Any]:
+def apply_to(kind: str, version: str = "v1", **parts: Any) -> Any:
     obj = codec.decode({"apiVersion": version, "kind": kind, **parts})
     return codec.to_dict(defaults.apply(obj))
 
 
-def pod_spec(**spec: Any) -> dict[str, Any]:
-    return applied("Pod", spec=spec)["spec"]
+def pod_spec(**spec: Any) -> Any:
+    return apply_to("Pod", spec=spec)["spec"]
 
 
-def container(**fields: Any) -> dict[str, Any]:
+def container(**fields: Any) -> Any:
     return pod_spec(containers=[{"name": "c", "image": "i", **fields}])["containers"][0]
 
 
@@ -35,7 +35,7 @@ def test_a_bare_pod_gets_its_defaults() -> None:
         "securityContext": {},
         "terminationGracePeriodSeconds": 30,
     }
-    assert applied("Pod")["status"] == {"phase": "Pending"}
+    assert apply_to("Pod")["status"] == {"phase": "Pending"}
 
 
 def test_what_is_given_stays() -> None:
@@ -49,7 +49,7 @@ def test_what_is_given_stays() -> None:
         "terminationGracePeriodSeconds": 0,
     }
     assert pod_spec(**given) == given
-    assert applied("Pod", status={"phase": "Running"})["status"] == {"phase": "Running"}
+    assert apply_to("Pod", status={"phase": "Running"})["status"] == {"phase": "Running"}
 
 
 def test_a_bare_container_gets_its_defaults() -> None:
@@ -163,7 +163,7 @@ def test_a_pod_requests_its_limits_and_a_template_does_not() -> None:
     complete = {"cpu": "1", "memory": "1Gi"}
     assert container(resources=resources)["resources"]["requests"] == complete
     template = {"spec": {"containers": [{"name": "c", "resources": resources}]}}
-    found = applied("ReplicaSet", "apps/v1", spec={"template": template})
+    found = apply_to("ReplicaSet", "apps/v1", spec={"template": template})
     kept = found["spec"]["template"]["spec"]["containers"][0]["resources"]
     assert kept["requests"] == {"cpu": "1"}
 
@@ -175,35 +175,35 @@ def test_amounts_are_rounded_up_to_thousandths() -> None:
 
 
 def test_a_replica_set_has_one_replica_and_a_template_with_a_pods_defaults() -> None:
-    spec = applied("ReplicaSet", "apps/v1")["spec"]
+    spec = apply_to("ReplicaSet", "apps/v1")["spec"]
     assert spec["replicas"] == 1
     assert spec["template"]["spec"]["restartPolicy"] == "Always"
     assert "enableServiceLinks" not in spec["template"]["spec"]
     assert "selector" not in spec
-    assert applied("ReplicaSet", "apps/v1", spec={"replicas": 0})["spec"]["replicas"] == 0
+    assert apply_to("ReplicaSet", "apps/v1", spec={"replicas": 0})["spec"]["replicas"] == 0
 
 
 def test_a_namespace_bears_its_name_is_active_and_waits_for_its_content() -> None:
-    assert applied("Namespace", metadata={"name": "n", "labels": {"a": "b"}}) == {
+    assert apply_to("Namespace", metadata={"name": "n", "labels": {"a": "b"}}) == {
         "apiVersion": "v1",
         "kind": "Namespace",
         "metadata": {"name": "n", "labels": {"a": "b", "kubernetes.io/metadata.name": "n"}},
         "spec": {"finalizers": ["kubernetes"]},
         "status": {"phase": "Active"},
     }
-    assert "labels" not in applied("Namespace", metadata={"generateName": "n-"})["metadata"]
+    assert "labels" not in apply_to("Namespace", metadata={"generateName": "n-"})["metadata"]
 
 
 def test_a_namespace_that_is_being_deleted_gets_no_finalizer_back() -> None:
     metadata = {"name": "n", "deletionTimestamp": "2024-01-01T00:00:00Z"}
-    assert applied("Namespace", metadata=metadata)["spec"] == {}
+    assert apply_to("Namespace", metadata=metadata)["spec"] == {}
 
 
 def test_a_node_can_allocate_its_capacity() -> None:
-    status = applied("Node", status={"capacity": {"cpu": "4.0001"}})["status"]
+    status = apply_to("Node", status={"capacity": {"cpu": "4.0001"}})["status"]
     assert status == {"capacity": {"cpu": "4001m"}, "allocatable": {"cpu": "4001m"}}
     given = {"capacity": {"cpu": "4"}, "allocatable": {"cpu": "3"}}
-    assert applied("Node", status=given)["status"] == given
+    assert apply_to("Node", status=given)["status"] == given
 
 
 def test_a_kind_without_defaults_stays_as_it_is() -> None:
@@ -254,8 +254,8 @@ def test_pods_made_from_a_template_leave_the_template_alone() -> None:
     assert codec.encode(owner) == before
 
 
-def service(**spec: Any) -> dict[str, Any]:
-    return applied("Service", spec=spec)["spec"]
+def service(**spec: Any) -> Any:
+    return apply_to("Service", spec=spec)["spec"]
 
 
 def test_a_bare_service_gets_its_defaults() -> None:
@@ -283,12 +283,12 @@ def test_a_sticky_service_forgets_its_clients_after_three_hours() -> None:
 
 def test_the_address_of_a_load_balancer_is_a_virtual_one() -> None:
     status = {"loadBalancer": {"ingress": [{"ip": "10.0.0.1"}, {"hostname": "a"}]}}
-    ingress = applied("Service", status=status)["status"]["loadBalancer"]["ingress"]
+    ingress = apply_to("Service", status=status)["status"]["loadBalancer"]["ingress"]
     assert ingress == [{"ip": "10.0.0.1", "ipMode": "VIP"}, {"hostname": "a"}]
 
 
-def job(**spec: Any) -> dict[str, Any]:
-    return applied("Job", "batch/v1", spec=spec)["spec"]
+def job(**spec: Any) -> Any:
+    return apply_to("Job", "batch/v1", spec=spec)["spec"]
 
 
 def test_a_bare_job_runs_one_pod_to_its_end() -> None:
@@ -317,7 +317,7 @@ def test_a_jobs_defaults_depend_on_what_is_given() -> None:
 
 
 def test_a_cron_job_has_its_own_defaults_and_not_the_jobs() -> None:
-    found = applied("CronJob", "batch/v1", spec={"schedule": "@daily"})["spec"]
+    found = apply_to("CronJob", "batch/v1", spec={"schedule": "@daily"})["spec"]
     template = found.pop("jobTemplate")
     assert template["spec"].keys() == {"template"}
     assert template["spec"]["template"]["spec"]["schedulerName"] == "default-scheduler"

@@ -108,7 +108,7 @@ def test_names_follow_from_the_kind() -> None:
 
 
 def established(**spec: Any) -> CustomResourceDefinition:
-    obj = with_spec(DEFINITIONS, **spec)
+    obj: CustomResourceDefinition = with_spec(DEFINITIONS, **spec)
     conditions = [{"type": "Established", "status": "True"}]
     return obj.with_status(type(obj.status)(conditions=conditions, stored_versions=["v1"]))
 

@@ -19,7 +19,7 @@ def models(model: type[Model], seen: set[type[Model]]) -> Iterator[type[Model]]:
     for field in structure.fields(model).values():
         shape: structure.Shape | None = field.shape
         while shape is not None:
-            if shape.model is not None:
+            if isinstance(shape.model, type):
                 yield from models(shape.model, seen)
             shape = shape.item
 

@@ -18,11 +18,12 @@ _SCHEMA = "apiextensions.k8s.io/v1.JSONSchemaProps"
 
 def body(manifest: dict[str, Any], message: str) -> bytes:
     """The envelope of an object."""
-    unknown = table().classes["runtime.Unknown"]()
+    unknown: Any = table().classes["runtime.Unknown"]()  # a class of run time: its fields, too
     unknown.f1.f1, unknown.f1.f2 = manifest["apiVersion"], manifest["kind"]
     rest = {k: v for k, v in manifest.items() if k not in {"apiVersion", "kind"}}
     unknown.f2 = encoded(rest, message).SerializeToString()
-    return b"k8s\x00" + unknown.SerializeToString()
+    envelope: bytes = unknown.SerializeToString()
+    return b"k8s\x00" + envelope
 
 
 def encoded(value: dict[str, Any], message: str) -> Any:

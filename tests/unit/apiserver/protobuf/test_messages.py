@@ -50,7 +50,7 @@ def _field_faults(shape: Shape, field: MessageField, seen: set[str], path: str) 
         return
     if container != field.container:
         yield f"{path} is {field.container or 'one'} on the wire"
-    elif inner.kind == "struct" and inner.model is not None:
+    elif inner.kind == "struct" and isinstance(inner.model, type):
         yield from _faults(inner.model, field.type, seen, path)
     elif inner.kind == "integer":
         if field.type != f"int{inner.bits}":

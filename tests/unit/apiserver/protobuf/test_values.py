@@ -73,9 +73,9 @@ def test_what_json_writes_differently_from_protobuf_comes_out_as_json(
 
 
 def test_lists_in_maps_come_out_as_lists() -> None:
-    unknown = table().classes["runtime.Unknown"]()
+    unknown: Any = table().classes["runtime.Unknown"]()  # classes of run time: their fields, too
     unknown.f1.f1, unknown.f1.f2 = REVIEW["apiVersion"], REVIEW["kind"]
-    review = table().classes["authorization.k8s.io/v1.SubjectAccessReview"]()
+    review: Any = table().classes["authorization.k8s.io/v1.SubjectAccessReview"]()
     review.f2.f3 = "ada"
     review.f2.f5["scopes"].f1.extend(["a", "b"])
     unknown.f2 = review.SerializeToString()

@@ -126,7 +126,7 @@ def test_a_container_that_went_away_is_restarted_only_if_its_pod_stays(
     the pod that is being deleted (kubelet_pods_test.go)."""
     asked = pod(metadata={"deletion_timestamp": NOW}) if deleted else pod()
     asked = asked.with_status(status_of(asked, view("main=running")))
-    (container,) = status_of(asked, view()).container_statuses or ()
+    (container,) = status_of(asked, view()).container_statuses or []
     assert container.restart_count == restarts
 
 

@@ -11,7 +11,7 @@ from kcm.testing import builders
 from kcm.validation import validate_create, validate_status_update, validate_update
 
 SETS = scheme.by_name("replicasets.apps")
-TEMPLATE = {
+TEMPLATE: dict[str, Any] = {
     "metadata": {"labels": {"app": "web"}},
     "spec": {"containers": [{"name": "c", "image": "i"}]},
 }

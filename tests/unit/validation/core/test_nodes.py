@@ -3,8 +3,8 @@
 import pytest
 
 from kcm.api.core_v1 import NodeAddress, Taint
-from kcm.apimachinery.field_errors import FieldError
 from kcm.apimachinery.quantity import Quantity
+from kcm.errors import FieldError
 from kcm.testing import builders
 from kcm.validation import validate_create, validate_status_update, validate_update
 

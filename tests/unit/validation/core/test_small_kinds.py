@@ -4,11 +4,10 @@ from typing import Any
 
 import pytest
 
-from kcm import validation
 from kcm.api import scheme
 from kcm.api.core_v1 import ObjectReference
-from kcm.apimachinery.field_errors import FieldError
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
+from kcm.errors import FieldError
 from kcm.testing import builders
 from kcm.validation import validate_create, validate_status_update, validate_update
 
@@ -127,7 +126,7 @@ def test_a_kind_without_rules_of_its_own_gets_those_for_metadata(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     own = scheme.Scheme([scheme.kind(Widget, "widgets")])
-    monkeypatch.setattr(validation.scheme, "resource_of", own.resource_of)
+    monkeypatch.setattr(scheme, "resource_of", own.resource_of)
     widget = Widget(metadata=ObjectMeta(name="W"))
     assert len(validate_create(widget)) == 2
     assert len(validate_update(widget.with_metadata(name="v"), widget)) == 1

@@ -13,8 +13,8 @@ C = {"name": "c", "image": "i"}
 
 
 def faults(*containers: dict[str, Any], **spec: Any) -> list[str]:
-    body = {"metadata": {"name": "a", "namespace": "b"}}
-    body["spec"] = {"containers": list(containers) or [C], **spec}
+    spec = {"containers": list(containers) or [C], **spec}
+    body = {"metadata": {"name": "a", "namespace": "b"}, "spec": spec}
     return [str(fault) for fault in validate_create(defaults.apply(codec.decode(body, PODS)))]
 
 

@@ -83,10 +83,13 @@ def test_a_container_comes_back_only_if_the_restart_policy_says_so(
 
 
 def test_a_sidecar_comes_back_whatever_the_restart_policy() -> None:
-    spec = {
-        "restart_policy": "Never",
-        "init_containers": [builders.container("c", restart_policy="Always")],
-    }
-    old = builders.pod(status={"init_container_statuses": [ended()]}, **spec)
-    new = builders.pod(status={"init_container_statuses": [RUNNING]}, **spec)
+    sidecar = builders.container("c", restart_policy="Always")
+    old, new = (
+        builders.pod(
+            status={"init_container_statuses": [status]},
+            restart_policy="Never",
+            init_containers=[sidecar],
+        )
+        for status in (ended(), RUNNING)
+    )
     assert faults(new, old) == []
