@@ -103,7 +103,7 @@ def container(name: str = "c", image: str = "nginx:1.25", **fields: Any) -> Cont
     return Container(name=name, image=image, **fields)
 
 
-def condition(type: str, status: str = "True", *, since: datetime = START) -> PodCondition:
+def condition(type: str, status: str = "True", *, since: datetime | None = START) -> PodCondition:
     return PodCondition(type=type, status=status, last_transition_time=since)
 
 
@@ -115,7 +115,7 @@ def pod(
     owner: KubeObject | None = None,
     phase: str = "Pending",
     ready: bool | None = None,
-    ready_since: datetime = START,
+    ready_since: datetime | None = START,
     node: str | None = None,
     deleting: datetime | None = None,
     metadata: Mapping[str, Any] | None = None,

@@ -22,7 +22,8 @@ from kcm.errors import ContainerConfigError
 from kcm.kubelet import admission
 from kcm.kubelet.environment.lookups import PodLocation
 from kcm.kubelet.environment.variables import make_environment
-from kcm.kubelet.eviction.ranking import Signal, rank_pods
+from kcm.kubelet.eviction.ranking import rank_pods
+from kcm.kubelet.eviction.thresholds import Signal
 from kcm.kubelet.kuberuntime import actions, configs
 from kcm.kubelet.kuberuntime.view import PodView
 from kcm.kubelet.status.generate import StatusContext, conclude_status, generate_status
@@ -35,7 +36,7 @@ from kcm.testing.views import NOW, FakeView
 from tests.lookups import FakeLookups
 from tests.samples import manifest
 from tests.shapes import NAMES, accepted, bodies
-from tests.unit.kubelet.views import one
+from tests.unit.kubelet.views import container_view
 from tests.unit.scheduler.world import Scene
 from tests.unit.simulation.life import Life
 
@@ -152,7 +153,7 @@ def report(pod: Pod) -> None:
     """What a node tells of a pod, its containers running or ended."""
     around = StatusContext(("10.0.0.1",), "process", lambda *_: None, lambda _, status: status)
     for state in ("running", "1"):
-        seen = [one(container.name, state) for container in containers(pod)]
+        seen = [container_view(container.name, state) for container in containers(pod)]
         view = PodView(pod.uid, containers=seen)
         actions.compute_pod_actions(pod, view)
         for over in (False, True):

@@ -17,6 +17,7 @@ from kcm.component.names import KNOWN
 from kcm.component.options import ManagerOptions
 from kcm.component.selection import create_enabled, select
 from kcm.reconcile.contract import Controller
+from tests.unit.component.sample_controllers import WidgetOptions
 
 Types = tuple[type[Controller], ...]
 
@@ -131,6 +132,7 @@ def test_one_that_is_off_by_default_is_enabled_by_name() -> None:
 def test_controllers_get_their_options() -> None:
     options = ManagerOptions.load({"concurrent-widget-syncs": "7"}, {})
     (widget,) = create_enabled(options)
+    assert isinstance(widget.options, WidgetOptions)
     assert widget.options.concurrent_widget_syncs == 7
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from kcm.api.apps_v1 import Deployment, ReplicaSet
 from kcm.api.autoscaling_v2 import HorizontalPodAutoscaler
 from kcm.api.core_v1 import Pod
 from kcm.apimachinery.meta_v1 import KubeObject
@@ -66,11 +67,17 @@ def done(plan: Plan, meanwhile: KubeObject | None = None) -> Outcome:
     return Outcome([(patch, patch.change(meanwhile or patch.old)) for patch in patches])
 
 
+def replicas_of(obj: KubeObject) -> int | None:
+    """Returns the number of replicas that a target's spec asks for."""
+    assert isinstance(obj, Deployment | ReplicaSet)
+    return obj.spec.replicas
+
+
 def carried_out(plan: Plan) -> tuple[int | None, HorizontalPodAutoscaler | None, Plan]:
     """The replicas that the target gets (None: as it has), the autoscaler's new status, and the
     plan that follows."""
     outcome = done(plan)
-    replicas = next((obj.spec.replicas for _, obj in outcome.done), None)
+    replicas = next((replicas_of(obj) for _, obj in outcome.done), None)
     update = plan.status_after(outcome)
     after = plan.plan_after(outcome) if plan.plan_after else plan
     new: Any = update.new if update else None

@@ -41,8 +41,8 @@ def rolling(partition: int = 0, unavailable: int | str | None = None) -> dict[st
     }
 
 
-ON_DELETE = {"update_strategy": StatefulSetUpdateStrategy(type="OnDelete")}
-PARALLEL = {"pod_management_policy": "Parallel"}
+ON_DELETE: dict[str, Any] = {"update_strategy": StatefulSetUpdateStrategy(type="OnDelete")}
+PARALLEL: dict[str, Any] = {"pod_management_policy": "Parallel"}
 
 
 def keeping(when_deleted: str, when_scaled: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -58,11 +59,16 @@ def test_recreate_has_neither() -> None:
     assert (max_surge(found), max_unavailable(found)) == (0, 0)
 
 
-def a_set(name: str, size: int, available: int | None = None, **annotations: str) -> ReplicaSet:
+def a_set(
+    name: str,
+    size: int,
+    available: int | None = None,
+    annotations: Mapping[str, str] | None = None,
+) -> ReplicaSet:
     return replica_set(
         name,
         replicas=size,
-        metadata={"annotations": annotations},
+        metadata={"annotations": dict(annotations or {})},
         status={"replicas": size, "available_replicas": size if available is None else available},
     )
 
@@ -116,9 +122,10 @@ def test_scaling_shares_out_over_replica_sets(
     owner = deployment(replicas=replicas, strategy=rolling(surge, 1))
     sizes = {DESIRED: str(before), MAXIMUM: str(before + surge)}
     age = timedelta(hours=1)
-    olds = [a_set(f"old{n}", size, **sizes) for n, size in enumerate(old)]
+    olds = [a_set(f"old{n}", size, annotations=sizes) for n, size in enumerate(old)]
     olds = [rs.with_metadata(creation_timestamp=_made(rs) - age) for rs in olds]
-    rollout = Rollout(owner, [Draft.of(rs) for rs in olds], Draft.of(a_set("new", new, **sizes)))
+    newest = Draft.of(a_set("new", new, annotations=sizes))
+    rollout = Rollout(owner, [Draft.of(rs) for rs in olds], newest)
     scale(rollout)
     assert [found.replicas for found in rollout.all] == expected
 
@@ -129,7 +136,7 @@ def _made(rs: ReplicaSet) -> Any:
 
 def test_a_new_set_that_is_full_takes_the_old_ones_pods_away() -> None:
     owner = deployment(replicas=5)
-    full = Draft.of(a_set("new", 5, **{DESIRED: "5"}))
+    full = Draft.of(a_set("new", 5, annotations={DESIRED: "5"}))
     rollout = Rollout(owner, drafts((2, 2)), full)
     scale(rollout)
     assert [found.replicas for found in rollout.all] == [0, 5]

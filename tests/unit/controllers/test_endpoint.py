@@ -35,9 +35,7 @@ from tests.unit.controllers.test_endpointslice import backend
 
 def synced(world: World) -> Endpoints | None:
     world.carry_out(EndpointsController().reconcile("default/web", world.view()))
-    found = world.of(Endpoints)
-    assert all(isinstance(one, Endpoints) for one in found)
-    return found[0] if found else None  # type: ignore[return-value] # checked above
+    return next((obj for obj in world.of(Endpoints) if isinstance(obj, Endpoints)), None)
 
 
 def shown(found: Endpoints | None) -> list[tuple[list[str], list[str], list[int]]]:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any, TypeVar
+
 import pytest
 
+from kcm.api import scheme
 from kcm.api.core_v1 import Node, Pod
 from kcm.apimachinery.meta_v1 import KubeObject, OwnerReference
 from kcm.controllers.garbagecollector import GarbageCollector, GarbageCollectorOptions
@@ -14,6 +18,7 @@ from kcm.reconcile.plan import Delete, Patch, Plan
 from kcm.testing.builders import START, node, owner_reference, pod, replica_set
 from kcm.testing.views import FakeView
 
+T = TypeVar("T", bound=KubeObject)
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 
 
@@ -23,14 +28,14 @@ def reconcile(item: KubeObject, *objects: KubeObject) -> Plan:
     return controller.reconcile(str(Item.of(item)), FakeView(*objects, controller=controller))
 
 
-def owned(name: str, *owners: KubeObject | OwnerReference, **fields: object) -> Pod:
-    """A pod with these owners."""
+def owned(name: str, *owners: KubeObject | OwnerReference, **fields: Any) -> Pod:
+    """Returns a pod with these owners."""
     references = [o if isinstance(o, OwnerReference) else owner_reference(o) for o in owners]
-    return pod(name, metadata={"owner_references": references}, **fields)  # type: ignore[arg-type]
+    return pod(name, metadata={"owner_references": references}, **fields)
 
 
-def going(obj: Pod, *finalizers: str) -> Pod:
-    """The object, being deleted."""
+def going(obj: T, *finalizers: str) -> T:
+    """Returns the object as it is while it is deleted."""
     return obj.with_metadata(deletion_timestamp=START, finalizers=list(finalizers) or None)
 
 
@@ -189,7 +194,7 @@ def test_issue_88097_a_bad_reference_to_a_live_owner_costs_no_good_child_its_lif
 def test_issue_92743_an_owner_in_another_namespace_is_absent_and_a_warning_says_so() -> None:
     far = pod("owner", namespace="far")
     stray = owned("a", far)
-    local = Item(Item.of(OWNER).resource, "default/owner", far.uid)
+    local = replace(Item.of(OWNER), key="default/owner", uid=far.uid)
     controller = GarbageCollector()
     plan = controller.reconcile(str(local), FakeView(far, stray, owned("b", far, namespace="far")))
     assert summary(plan) == ["delete a Background"]
@@ -303,7 +308,7 @@ def test_dependents_in_other_namespaces_and_of_the_cluster_are_orphaned_too() ->
 
 
 def test_the_sweep_finds_what_no_event_told_of() -> None:
-    waiting_alone = going(replica_set("alone"), FOREGROUND)  # type: ignore[arg-type]
+    waiting_alone = going(replica_set("alone"), FOREGROUND)
     objects = (OWNER, owned("kept", OWNER), owned("lost", GONE), waiting_alone)
     plan = GarbageCollector().sweep(FakeView(*objects), {})
     assert sorted(summary(plan)) == [
@@ -331,7 +336,7 @@ def test_a_quiet_world_needs_no_sweeping() -> None:
 def test_an_item_reads_as_it_prints() -> None:
     text = "replicasets.apps|default/web|6f1c"
     assert str(Item.parse(text)) == text
-    assert Item.parse("nodes|n1|u").resource.model is Node
+    assert Item.parse("nodes|n1|u").resource is scheme.resource_of(Node)
 
 
 def test_syncs_run_at_a_time_are_an_option() -> None:

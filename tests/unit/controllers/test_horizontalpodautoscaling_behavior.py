@@ -149,7 +149,7 @@ def test_a_rate_of_scaling_down_allows(
     ],
 )
 def test_bounds_hold_with_a_behavior(
-    given: dict[str, int], expected: tuple[int, str, str, bool]
+    given: dict[str, Any], expected: tuple[int, str, str, bool]
 ) -> None:
     behavior = {"scaleUp": rules(("Pods", 100, 60)), "scaleDown": rules(("Pods", 100, 60))}
     assert shown(decide(**given, behavior=behavior)) == expected

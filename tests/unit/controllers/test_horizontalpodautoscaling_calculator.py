@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -22,8 +23,8 @@ from tests.unit.controllers.autoscaling import MINUTE, pod
 RULES = CalculatorRules(Tolerances(0.1, 0.1), 2 * MINUTE, timedelta(seconds=10), NOW)
 
 
-def pods(count: int, **changes: object) -> list[Pod]:
-    return [pod(f"p{n}", **changes) for n in range(count)]  # type: ignore[arg-type] # overrides
+def pods(count: int, **changes: Any) -> list[Pod]:
+    return [pod(f"p{n}", **changes) for n in range(count)]
 
 
 def figures(*milli: int | None, age: float = 0) -> dict[str, PodMetric]:

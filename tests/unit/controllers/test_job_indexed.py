@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from kcm.api.batch_v1 import COMPLETION_INDEX, SuccessPolicy
+from kcm.api.core_v1 import Pod
 from kcm.api.core_v1.environment import EnvVarSource, ObjectFieldSelector
 from kcm.apimachinery.completion_indexes import Indexes, overlap, parse_strictly
 from kcm.controllers.job.removal import choose_pods_to_remove
+from kcm.reconcile.plan import Create
 from kcm.testing import builders
 from tests.unit.controllers.jobs import Jobs, indexed
 
@@ -87,8 +89,8 @@ def test_each_index_gets_a_pod_with_its_number() -> None:
 def test_a_long_name_keeps_its_index() -> None:
     name = "a" * 60
     jobs = Jobs(builders.job(name, completion_mode="Indexed", completions=1, parallelism=1))
-    plan = jobs.plan()
-    assert plan.writes[0].obj.metadata.generate_name == "a" * 55 + "-0-"  # type: ignore[union-attr] # a Create
+    [create] = [write for write in jobs.plan().writes if isinstance(write, Create)]
+    assert create.obj.metadata.generate_name == "a" * 55 + "-0-"
 
 
 def test_completed_indexes_are_kept_and_the_first_free_ones_come_next() -> None:
@@ -118,7 +120,7 @@ def test_a_failed_index_is_tried_again() -> None:
 
 
 def test_pods_that_share_an_index_and_those_without_a_good_one_go() -> None:
-    def of(name: str, index: str | None, phase: str = "Pending") -> builders.Pod:
+    def of(name: str, index: str | None, phase: str = "Pending") -> Pod:
         annotations = {} if index is None else {COMPLETION_INDEX: index}
         return builders.pod(name, phase=phase, node="n1", metadata={"annotations": annotations})
 

@@ -29,7 +29,7 @@ def allocate(found: NodeIpamController, *nodes: Node) -> tuple[dict[str, list[st
     world.carry_out(plan)
     assert not world.failures
     after = [obj for obj in world.of(Node) if isinstance(obj, Node)]
-    assert all(obj.spec.pod_cidr == (obj.spec.pod_cidrs or [None])[0] for obj in after)
+    assert all(obj.spec.pod_cidr == next(iter(obj.spec.pod_cidrs or []), None) for obj in after)
     return {obj.name: obj.spec.pod_cidrs or [] for obj in after}, plan
 
 

@@ -89,7 +89,9 @@ def test_leases_alone_keep_a_node_alive() -> None:
     cluster = Silence(node("n1"))
     cluster.run(60)
     assert cluster.ready("n1") == "True"
-    assert cluster.condition("n1").last_heartbeat_time == START  # type: ignore[union-attr]  # there
+    condition = cluster.condition("n1")
+    assert condition is not None
+    assert condition.last_heartbeat_time == START
 
 
 def test_status_heartbeats_alone_keep_a_node_alive() -> None:
@@ -262,7 +264,8 @@ def test_a_pass_that_died_is_made_good_by_the_next() -> None:
     found = cluster.pod("a")  # as if the pass had not come to the pods
     cluster.world.objects[("pods", found.key)] = running("a", "n1")
     cluster.run(1)
-    assert cluster.pod("a").status.conditions[0].status == "False"  # type: ignore[index]  # there
+    [condition] = cluster.pod("a").status.conditions or []
+    assert condition.status == "False"
     assert len(cluster.messages_of("NodeNotReady")) == 2
     assert cluster.keys("n1", "NoExecute") == ["unreachable"]
 

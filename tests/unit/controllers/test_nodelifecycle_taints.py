@@ -78,7 +78,8 @@ def test_a_pod_that_comes_to_a_dead_node_is_not_ready() -> None:
     assert list(pod_keys(Change(bound, bound), cluster.view())) == []
     assert list(pod_keys(Change(None, unbound), cluster.view())) == []
     cluster.sync("default/a")
-    assert cluster.pod("a").status.conditions[0].status == "False"  # type: ignore[index]  # there
+    [condition] = cluster.pod("a").status.conditions or []
+    assert condition.status == "False"
     cluster.sync("default/gone")
     cluster.sync("gone")
 

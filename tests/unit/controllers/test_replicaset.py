@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kcm import errors
-from kcm.api.apps_v1 import ReplicaSet
+from kcm.api.apps_v1 import ReplicaSet, ReplicaSetStatus
 from kcm.api.core_v1 import Pod, PodTemplateSpec
 from kcm.apimachinery.meta_v1 import (
     KubeObject,
@@ -35,6 +35,14 @@ def counts(plan: Plan) -> tuple[int, int, int]:
     """How many creations, deletions and patches a plan holds."""
     kinds = [type(write) for write in plan.writes]
     return kinds.count(Create), kinds.count(Delete), kinds.count(Patch)
+
+
+def status_after(plan: Plan) -> ReplicaSetStatus:
+    """Returns the status that is written once all writes of the plan have succeeded."""
+    update = plan.status_after(Outcome())
+    assert update is not None
+    assert isinstance(update.new, ReplicaSet)
+    return update.new.status
 
 
 # --- how many
@@ -92,9 +100,7 @@ def test_a_deleted_replica_set_neither_creates_nor_deletes_but_reports() -> None
     rs = replica_set(replicas=3, metadata={"deletion_timestamp": START})
     plan = reconcile(rs, pod("a", owner=rs), pod("b", labels={"app": "web"}))
     assert plan.writes == []
-    update = plan.status_after(Outcome())
-    assert update is not None
-    assert update.new.status.replicas == 1  # type: ignore[attr-defined]
+    assert status_after(plan).replicas == 1
 
 
 def test_an_invalid_selector_is_left_alone() -> None:
@@ -146,7 +152,8 @@ def test_a_pod_is_made_from_the_template_and_owned() -> None:
 
 def test_all_pods_of_a_batch_share_one_spec_that_is_not_the_template() -> None:
     rs = replica_set(replicas=3)
-    specs = {id(w.obj.spec) for w in reconcile(rs).writes if isinstance(w, Create)}  # type: ignore[attr-defined]
+    created = [write.obj for write in reconcile(rs).writes if isinstance(write, Create)]
+    specs = {id(obj.spec) for obj in created if isinstance(obj, Pod)}
     assert len(specs) == 1
     assert specs != {id(rs.spec.template.spec)}
 
@@ -195,9 +202,7 @@ def test_terminating_replicas_are_reported_behind_their_gate(gate: bool) -> None
         pod("d", labels={"app": "web"}, phase="Running", deleting=START),
     ]
     plan = reconcile(rs, *pods, gate=gate)
-    update = plan.status_after(Outcome())
-    assert update is not None
-    assert update.new.status.terminating_replicas == (1 if gate else None)  # type: ignore[attr-defined]
+    assert status_after(plan).terminating_replicas == (1 if gate else None)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kcm.api.apps_v1 import StatefulSet
 from kcm.api.core_v1 import PersistentVolumeClaim, Pod
 from kcm.api.ownership import new_controller_ref
 from kcm.apimachinery.meta_v1 import KubeObject, OwnerReference
@@ -167,4 +168,5 @@ def test_a_pod_whose_deletion_failed_still_counts_as_current() -> None:
     for done, expected in ((), 2), (((deletion, deletion.old),), 1):
         status = plan.status_after(Outcome(done=done))
         assert status is not None
+        assert isinstance(status.new, StatefulSet)
         assert status.new.status.current_replicas == expected

@@ -58,7 +58,7 @@ def test_a_ready_pod_becomes_available_when_the_time_has_passed(
 
 def test_a_pod_that_is_not_ready_never_becomes_available_by_time() -> None:
     assert available_in(pod(ready=False), 30, START) is None
-    assert available_in(pod(ready=True, ready_since=None), 30, START) is None  # type: ignore[arg-type]
+    assert available_in(pod(ready=True, ready_since=None), 30, START) is None
 
 
 @pytest.mark.parametrize(("word", "moved"), [("True", False), ("False", True)])

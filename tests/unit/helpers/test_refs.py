@@ -7,6 +7,7 @@ import pytest
 from kcm.api.core_v1 import Pod
 from kcm.api.ownership import controller_of
 from kcm.apimachinery.labels import Selector
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.helpers.refs import adopt, claim, release, without_owners
 from kcm.store.writes.guards import Exists
 from kcm.testing.builders import START, owner_reference, pod, replica_set
@@ -41,8 +42,8 @@ SELECTOR = Selector.parse("app=web")
         ),
     ],
 )
-def test_claim(owner: object, obj: Pod, claimed: bool, written: str | None) -> None:
-    found = claim(owner, SELECTOR, [obj])  # type: ignore[arg-type]
+def test_claim(owner: KubeObject, obj: Pod, claimed: bool, written: str | None) -> None:
+    found = claim(owner, SELECTOR, [obj])
     assert found.objects == ([obj] if claimed else [])
     if written is None:
         assert found.writes == []

@@ -24,7 +24,7 @@ from tests.unit.informers.fakes import Recorder, World, obj
 def test_what_is_reported_follows_from_the_cache(
     delta_type: DeltaType, known: bool, reported: str
 ) -> None:
-    indexer: Indexer = Indexer()  # type: ignore[type-arg]  # any kind
+    indexer: Indexer[KubeObject] = Indexer()
     if known:
         indexer.put("a/b", obj("a/b", 1))
     recorder = Recorder()
@@ -34,7 +34,7 @@ def test_what_is_reported_follows_from_the_cache(
 
 
 def test_a_tombstone_reaches_the_handler_as_one() -> None:
-    indexer: Indexer = Indexer()  # type: ignore[type-arg]  # any kind
+    indexer: Indexer[KubeObject] = Indexer()
     indexer.put("a/b", obj("a/b", 1))
     recorder = Recorder()
     tombstone = DeletedFinalStateUnknown("a/b", obj("a/b", 1))

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from kcm.errors import ConfigurationError
@@ -15,6 +17,6 @@ from kcm.informers.options import InformerOptions
         ({"unavailable_backoff_initial": 0.0}, "unavailable_backoff_initial"),
     ],
 )
-def test_a_setting_that_makes_no_sense_is_named(wrong: dict[str, float], named: str) -> None:
+def test_a_setting_that_makes_no_sense_is_named(wrong: dict[str, Any], named: str) -> None:
     with pytest.raises(ConfigurationError, match=named):
-        InformerOptions(**wrong)  # type: ignore[arg-type]  # one table for int and float settings
+        InformerOptions(**wrong)

@@ -46,8 +46,8 @@ def pod(*names: str, init: str = "", policy: str = "Always", **more: Any) -> Pod
     )
 
 
-def one(name: str, state: str, at: float = 0.0) -> ContainerView:
-    """A container: running, created, unknown, or an exit code."""
+def container_view(name: str, state: str, at: float = 0.0) -> ContainerView:
+    """Returns a container whose state is running, created, unknown, or an exit code."""
     exited = state not in STATES
     return ContainerView(
         id=f"{name}-id",
@@ -69,8 +69,12 @@ def sandbox(*, ready: bool = True, attempt: int = 0, ip: str = "127.64.0.1") -> 
 
 
 def view(states: str = "", *sandboxes: Sandbox) -> PodView:
-    """`main=running init=0`: one container each; with a ready sandbox unless others are given."""
-    pairs = [word.split("=") for word in states.split()]
+    """Returns a pod with the containers that `states` lists, such as `main=running init=0`.
+
+    It has one ready sandbox unless others are given.
+    """
+    pairs = [word.partition("=") for word in states.split()]
+    containers = [container_view(name, state) for name, _, state in pairs]
     pod_sandboxes = sandboxes or (sandbox(),)
     ips = tuple(box.ip for box in pod_sandboxes[:1] if box.ip)
-    return PodView("u", "web", "default", ips, [one(*pair) for pair in pairs], pod_sandboxes)
+    return PodView("u", "web", "default", ips, containers, pod_sandboxes)

@@ -10,6 +10,7 @@ import pytest
 
 from kcm.api import scheme
 from kcm.api.batch_v1 import JobCondition
+from kcm.api.ownership import new_controller_ref
 from kcm.api.rbac_v1 import GROUP
 from kcm.printing.columns import columns_of
 from kcm.testing import builders
@@ -224,6 +225,6 @@ def test_wide_views_show_more(obj: Any, expected: str) -> None:
 def test_a_revision_shows_whose_it_is() -> None:
     revision = builders.deployment()  # any controller will do
     owned = sample("controllerrevisions.apps").with_metadata(
-        owner_references=[builders.new_controller_ref(revision)]
+        owner_references=[new_controller_ref(revision)]
     )
     assert row(owned) == "CONTROLLER deployment.apps/web; REVISION 1"

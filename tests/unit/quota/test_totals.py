@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from kcm.api import scheme
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.quota import used_by
 from kcm.testing.views import NOW
 from tests.samples import sample
@@ -12,12 +13,12 @@ def test_all_objects_of_the_namespace_are_added_up() -> None:
     asked = []
     objects = {"pods": [pod_of(CPU), pod_of(CPU)], "configmaps": [sample("configmaps")]}
 
-    def list_(kind: scheme.Resource) -> list[object]:
+    def list_(kind: scheme.Resource) -> list[KubeObject]:
         asked.append(kind.name)
         return list(objects.get(kind.name, []))
 
     hard = {"requests.cpu": "9", "pods": "9", "count/configmaps": "1", "count/x.example.com": "1"}
-    found = used_by(quota({**hard, "services": "1"}), scheme.resources(), list_, NOW)  # type: ignore[arg-type]
+    found = used_by(quota({**hard, "services": "1"}), scheme.resources(), list_, NOW)
     assert {name: str(amount) for name, amount in found.items()} == {
         "requests.cpu": "2",
         "pods": "2",

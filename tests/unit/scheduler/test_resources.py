@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kcm.api.core_v1 import Container
@@ -9,7 +11,7 @@ from kcm.scheduler.resources import DEFAULT_MEMORY, requests_of
 from tests.unit.scheduler.world import asking, pod, quantities
 
 
-def sidecar(**requests: str | int) -> Container:
+def sidecar(**requests: Any) -> Container:
     return asking(**requests).replace(restart_policy="Always")
 
 

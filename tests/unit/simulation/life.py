@@ -81,8 +81,7 @@ class Life:
         )
         self.now = at
 
-    @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """Whether all containers have ended for good."""
         return self.run.over
 

@@ -193,9 +193,9 @@ def test_deletion_sends_term_waits_for_the_containers_and_is_then_over() -> None
     life.until(5)
     life.delete(10)
     assert life.step(10) == "1/1 Terminating"
-    assert not life.over
+    assert not life.is_over()
     life.step(11)
-    assert life.over
+    assert life.is_over()
     assert life.pod.status.phase == "Succeeded"
     assert [n.message for _, n in life.events if n.reason == "Killing"] == [
         "Stopping container main"
@@ -208,9 +208,9 @@ def test_a_container_that_ignores_term_is_killed_when_the_grace_period_ends() ->
     life.delete(10, grace=7)
     life.step(10)
     life.step(16.9)
-    assert not life.over
+    assert not life.is_over()
     life.step(18)
-    assert life.over
+    assert life.is_over()
     ended = (life.pod.status.container_statuses or [])[0].state
     assert ended is not None
     assert ended.terminated is not None
@@ -225,7 +225,7 @@ def test_a_second_delete_shortens_the_wait() -> None:
     life.delete(10, grace=2)
     life.step(11)
     life.step(13)
-    assert life.over
+    assert life.is_over()
 
 
 def test_sidecars_end_after_the_ordinary_containers_the_last_first() -> None:
@@ -237,7 +237,7 @@ def test_sidecars_end_after_the_ordinary_containers_the_last_first() -> None:
         life.step(at)
     killed = [event.message for _, event in life.events if event.reason == "Killing"]
     assert killed == [f"Stopping container {name}" for name in ("main", "log", "proxy")]
-    assert life.over
+    assert life.is_over()
 
 
 def test_a_pod_that_is_deleted_before_it_started_never_starts() -> None:
@@ -245,7 +245,7 @@ def test_a_pod_that_is_deleted_before_it_started_never_starts() -> None:
     life.step(0)
     life.delete(0)
     life.step(0.5)
-    assert life.over
+    assert life.is_over()
     assert "Started" not in life.told()
 
 

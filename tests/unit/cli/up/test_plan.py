@@ -3,6 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import click
 import pytest
 
 from kcm import errors
@@ -79,9 +80,9 @@ def test_the_banners_lines_name_the_state_folder(
     assert text.count(f"KCM_STATE_DIR={tmp_path}") == 3
 
 
-@pytest.mark.parametrize("name", main.list_commands(None))  # type: ignore[arg-type] # not used
+@pytest.mark.parametrize("name", main.list_commands(click.Context(main)))
 def test_every_command_explains_itself(name: str) -> None:
-    command = main.get_command(None, name)  # type: ignore[arg-type] # not used
+    command = main.get_command(click.Context(main), name)
     assert command is not None
     assert command.help
 

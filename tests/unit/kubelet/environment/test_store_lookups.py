@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from kcm import errors
 from kcm.api.core_v1 import ConfigMap
 from kcm.kubelet.environment.store_lookups import TTL, StaticPodLookups, StoreLookups
+from kcm.store.objects import ObjectStore
 from kcm.testing.builders import config_map
 from kcm.testing.clock import FakeClock
 
@@ -34,7 +35,7 @@ class Api:
 
 def setting() -> tuple[Api, StoreLookups, FakeClock]:
     api, clock = Api(), FakeClock()
-    return api, StoreLookups(api, clock), clock  # type: ignore[arg-type] # the part that is used
+    return api, StoreLookups(cast("ObjectStore", api), clock), clock  # what is asked of it
 
 
 def test_what_is_missing_is_asked_for_each_time() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import cast
 
 import pytest
 
@@ -16,7 +17,7 @@ from kcm.kubelet.pod_workers.pod_sync_status import UpdatePodOptions
 from kcm.kubelet.pod_workers.terminator import Terminator
 from kcm.kubelet.recorder import KubeletEventRecorder
 from kcm.kubelet.stats.machine import MachineUsage
-from kcm.kubelet.stats.provider import StatsSummary
+from kcm.kubelet.stats.provider import StatsProvider, StatsSummary
 from kcm.reconcile.plan import Event
 from kcm.testing import builders
 from kcm.testing.clock import FakeClock
@@ -48,7 +49,7 @@ class Node:
         thresholds = parse_thresholds(hard, soft, graces, "")
         self.manager = EvictionManager(
             EvictionConfig(thresholds, 60.0, most),
-            stats=self,  # type: ignore[arg-type] # provides the stats
+            stats=cast("StatsProvider", self),  # provides the stats
             active_pods=lambda: self.pods,
             terminator=Terminator(self._kill, recorder, self.clock),
             recorder=recorder,

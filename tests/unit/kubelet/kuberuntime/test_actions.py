@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from kcm.kubelet.cri import Sandbox
 from kcm.kubelet.kuberuntime.actions import (
     ContainerHealth,
     PodActions,
@@ -13,7 +14,7 @@ from kcm.kubelet.kuberuntime.actions import (
     should_restart,
 )
 from kcm.kubelet.kuberuntime.view import PodView
-from tests.unit.kubelet.views import NOW, container, one, pod, sandbox, view
+from tests.unit.kubelet.views import NOW, container, container_view, pod, sandbox, view
 
 
 def told(actions: PodActions) -> str:
@@ -64,7 +65,7 @@ def test_ordinary_containers_are_started_by_the_restart_policy(
     ],
 )
 def test_a_lost_sandbox_starts_the_pod_over(
-    policy: str, boxes: list[object], states: str, expected: str
+    policy: str, boxes: list[Sandbox], states: str, expected: str
 ) -> None:
     seen = replace(view(states), sandboxes=boxes)
     assert told(compute_pod_actions(pod(policy=policy), seen)) == expected
@@ -134,7 +135,7 @@ def test_failed_probes_end_containers(
 
 
 def test_another_image_replaces_the_container_whatever_the_policy() -> None:
-    changed = replace(one("main", "running"), hash="other")
+    changed = replace(container_view("main", "running"), hash="other")
     seen = PodView("u", "web", "default", ("127.64.0.1",), [changed], [sandbox()])
     actions = compute_pod_actions(pod(policy="Never"), seen)
     assert told(actions) == "kill:main start0"

@@ -12,7 +12,7 @@ from kcm.kubelet.kuberuntime.gc import (
     find_evictable_sandboxes,
 )
 from kcm.kubelet.kuberuntime.labels import POD_UID
-from tests.unit.kubelet.views import NOW, one, sandbox, view
+from tests.unit.kubelet.views import NOW, container_view, sandbox, view
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,14 @@ def test_of_a_pod_that_is_gone_all_dead_containers_go() -> None:
 
 
 def test_when_a_container_ends_the_one_before_it_goes() -> None:
-    seen = replace(view(), containers=[one("main", "1", at=1), one("main", "1"), one("b", "0")])
+    seen = replace(
+        view(),
+        containers=[
+            container_view("main", "1", at=1),
+            container_view("main", "1"),
+            container_view("b", "0"),
+        ],
+    )
     assert len(find_deletable_containers(seen, "main-id", remove_all=False)) == 1
     assert len(find_deletable_containers(seen, "", remove_all=True)) == 3
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from kcm.api.core_v1 import Pod, PodStatus
+from kcm.kubelet.kuberuntime.manager import RuntimeManager
 from kcm.kubelet.kuberuntime.results import PodSyncResult, ReasonCache, StartResult
 from kcm.kubelet.kuberuntime.view import RuntimePod
 from kcm.kubelet.loop.cleanup import Cleanup
+from kcm.kubelet.pods.mirror_client import MirrorClient
 from kcm.kubelet.pods.pod_manager import PodManager
 from kcm.kubelet.status.manager import StatusManager
 from kcm.kubelet.types import FILE, MIRROR_ANNOTATION, SOURCE_ANNOTATION, SyncPodType
@@ -49,8 +51,8 @@ class Mirrors:
 class World(Workers):
     def __init__(self, folder: Path) -> None:
         super().__init__()
-        self.runtime: Any = Runtime()
-        self.mirrors: Any = Mirrors()
+        self.runtime = Runtime()
+        self.mirrors = Mirrors()
         self.pods = PodManager()
         self.reasons = ReasonCache()
         store: Any = None  # nothing is written here
@@ -63,10 +65,10 @@ class World(Workers):
             states=self.states,
             workers=self.workers,
             statuses=self.statuses,
-            runtime_manager=self.runtime,
+            runtime_manager=cast("RuntimeManager", self.runtime),  # what is asked of it
             prober=NoProbes(),
             volumes=self.volumes,
-            mirrors=self.mirrors,
+            mirrors=cast("MirrorClient", self.mirrors),  # what is asked of it
             reasons=self.reasons,
             clock=self.clock,
             run_in_background=lambda work: work(),

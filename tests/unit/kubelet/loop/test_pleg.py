@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import cast
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -69,11 +69,11 @@ class World:
     def __init__(self) -> None:
         self.clock = FakeClock()
         self.clock.step(10)
-        self.runtime: Any = Runtime()
+        self.runtime = Runtime()
         self.channels = Channels(self.clock)
         self.cache = PodCache()
         self.pleg = GenericPLEG(
-            self.runtime,
+            cast("RuntimeManager", self.runtime),  # PLEG asks these two questions
             cache=self.cache,
             channel=self.channels.channel("pleg", 1),
             clock=self.clock,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from kcm.kubelet.channels import Channels
+from kcm.kubelet.config.podconfig import SourcesReady
 from kcm.kubelet.loop.pleg import EventType, PodLifecycleEvent
+from kcm.kubelet.loop.runtime_state import RuntimeState
 from kcm.kubelet.loop.syncloop import HOUSEKEEPING, MONITOR_THRESHOLD, SyncLoop, Ticker
 from kcm.kubelet.pods.pod_manager import PodManager
 from kcm.kubelet.prober.results import ProbeUpdate, ProbeVerdict
@@ -68,14 +70,19 @@ class World:
         self.channels = Channels(self.clock)
         self.handler: Any = Handler()
         self.pods = PodManager()
-        self.ready: Any = Ready()
-        self.state: Any = State()
+        self.ready = Ready()
+        self.state = State()
         self.noted: list[tuple[str, bool]] = []
         statuses: Any = Statuses(self.noted)
         self.loop = SyncLoop(
-            self.channels, self.handler, pods=self.pods, statuses=statuses, sources=self.ready,
-            runtime_state=self.state, clock=self.clock,
-        )  # fmt: skip
+            self.channels,
+            self.handler,
+            pods=self.pods,
+            statuses=statuses,
+            sources=cast("SourcesReady", self.ready),  # what is asked of it
+            runtime_state=cast("RuntimeState", self.state),  # what is asked of it
+            clock=self.clock,
+        )
 
     def take(self, channel: str, item: Any) -> list[str]:
         """What is handled when this comes."""
@@ -167,8 +174,8 @@ def test_while_the_runtime_is_not_well_the_loop_waits_longer_and_longer() -> Non
     waits: list[float] = []
     stop = threading.Event()
 
-    def wait(_: threading.Event, seconds: float) -> bool:
-        waits.append(seconds)
+    def wait(event: threading.Event, timeout: float) -> bool:
+        waits.append(timeout)
         if len(waits) == 8:
             world.state.faults = []
             world.channels.channel("sync").offer(1.0)
@@ -192,7 +199,7 @@ def test_housekeeping_keeps_its_own_time_only_while_nobody_calls() -> None:
     stop = threading.Event()
     second = iter(range(1, 16))
 
-    def wait(_: threading.Event, __: float) -> bool:
+    def wait(event: threading.Event, timeout: float) -> bool:
         now = next(second)
         clock.step(1)
         while (taken := channels.select(0)) is not None:

@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, cast
 
 import grpc
 import pytest
@@ -16,6 +16,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from kcm.api.core_v1 import PodStatus, Probe
 from kcm.api.core_v1.handlers import GRPCAction
+from kcm.kubelet.cri import Runtime
 from kcm.kubelet.prober.grpc_health import check
 from kcm.kubelet.prober.outcomes import ProbeError, ProbeOutcome, ProbeResult
 from kcm.kubelet.prober.probes import Prober

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
-from typing import Any
+from typing import Any, cast
 
 from prometheus_client import CollectorRegistry
 
@@ -25,6 +26,7 @@ from kcm.kubelet.prober.manager import (
 )
 from kcm.kubelet.prober.metrics import ProbeMetrics
 from kcm.kubelet.prober.outcomes import ProbeError, ProbeOutcome, ProbeResult
+from kcm.kubelet.prober.probes import ProbeRunner
 from kcm.kubelet.prober.results import ProbeResults, ProbeUpdate
 from kcm.kubelet.prober.state import ProbedContainer, ProbeKind
 from kcm.kubelet.recorder import KubeletEventRecorder
@@ -58,7 +60,7 @@ class Probing:
         self,
         *answers: ProbeResult | Exception,
         executor: Executor | None = None,
-        **probes: Probe,
+        **probes: Any,
     ) -> None:
         self.clock = FakeClock()
         self.answers = list(answers)
@@ -70,14 +72,14 @@ class Probing:
         self.status: PodStatus | None = running()
         results = {kind: ProbeResults(self._heard(kind)) for kind in ProbeKind}
         self.manager = ProbeManager(
-            self,  # type: ignore[arg-type] # makes the probes
+            cast("ProbeRunner", self),  # makes the probes
             lambda _: self.status,
             results,
             clock=self.clock,
             recorder=KubeletEventRecorder(self, "n1"),
             metrics=ProbeMetrics(CollectorRegistry()),
             executor=executor or Inline(),
-            rng=Half(),  # type: ignore[arg-type] # all that is asked of it
+            rng=cast("random.Random", Half()),  # all that is asked of it
         )
 
     def record(self, event: Event, component: str, host: str = "") -> None:

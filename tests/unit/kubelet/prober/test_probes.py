@@ -6,14 +6,14 @@ import socket
 import threading
 from collections.abc import Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from kcm import errors
 from kcm.api.core_v1 import Container, ContainerPort, ExecAction, HTTPGetAction, PodStatus, Probe
 from kcm.api.core_v1.handlers import TCPSocketAction
-from kcm.kubelet.cri import ExecResult
+from kcm.kubelet.cri import ExecResult, Runtime
 from kcm.kubelet.prober.outcomes import USER_AGENT, ProbeError, ProbeOutcome, ProbeResult
 from kcm.kubelet.prober.probes import Prober, http_request, port_of
 from kcm.kubelet.prober.state import ProbedContainer, ProbeKind

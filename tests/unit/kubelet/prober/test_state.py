@@ -165,7 +165,7 @@ def test_results_count_from_their_thresholds(
     ],
 )
 def test_thresholds_are_the_probes_own(
-    thresholds: dict[str, int], results: list[ProbeVerdict], noted: ProbeVerdict | None
+    thresholds: dict[str, Any], results: list[ProbeVerdict], noted: ProbeVerdict | None
 ) -> None:
     state = KNOWN
     for result in results:
@@ -182,6 +182,8 @@ def test_what_will_be_restarted_is_on_hold(kind: ProbeKind, held: bool) -> None:
 
 def test_each_kind_has_a_probe_of_its_own() -> None:
     probes = [Probe(period_seconds=number) for number in (1, 2, 3)]
-    names = ("startup_probe", "readiness_probe", "liveness_probe")
-    container = builders.container(**dict(zip(names, probes, strict=True)))
+    startup, readiness, liveness = probes
+    container = builders.container(
+        startup_probe=startup, readiness_probe=readiness, liveness_probe=liveness
+    )
     assert [probe_of(container, kind) for kind in (S, R, L)] == probes

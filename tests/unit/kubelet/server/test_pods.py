@@ -10,7 +10,7 @@ from kcm import errors
 from kcm.api.core_v1 import ContainerStatus
 from kcm.kubelet.server.pods import choose_logged
 
-RUNNING = {"running": {}}
+RUNNING: dict[str, Any] = {"running": {}}
 ENDED = {"terminated": {"containerID": "process://ended"}}
 BEFORE = {"terminated": {"containerID": "process://before"}}
 WAITS = {"waiting": {"reason": "CrashLoopBackOff"}}

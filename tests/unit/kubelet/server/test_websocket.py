@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import cast
 
 import pytest
 from wsproto.connection import Connection, ConnectionType
@@ -31,7 +32,8 @@ def receive(pieces: int, size: int) -> bytes | None:
             event = BytesMessage(b"x" * size, message_finished=number == pieces)
             reader.feed_data(client.send(event))
         reader.feed_eof()
-        return await WebSocket((reader, Writer())).receive()  # type: ignore[arg-type] # as it is used
+        writer = cast("asyncio.StreamWriter", Writer())  # what is asked of it
+        return await WebSocket((reader, writer)).receive()
 
     return asyncio.run(run())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import cast
 
 from kcm import errors
 from kcm.kubelet.cri import (
@@ -56,7 +57,7 @@ def provider(root: Path) -> tuple[StatsProvider, Usage, FakeClock]:
     clock = FakeClock()
     usage = Usage(clock)
     stats_provider = StatsProvider(
-        usage,  # type: ignore[arg-type] # part of a runtime
+        cast("Runtime", usage),  # what is asked of it
         lambda: [POD],
         root_dir=root,
         pods_dir=root,

@@ -12,7 +12,7 @@ from kcm.kubelet.kuberuntime.view import PodView
 from kcm.kubelet.status.conditions import needs_readiness_reconciled
 from kcm.kubelet.status.generate import StatusContext, generate_status
 from tests.unit.kubelet.probers import without_probes
-from tests.unit.kubelet.views import NOW, one, pod, sandbox, view
+from tests.unit.kubelet.views import NOW, container_view, pod, sandbox, view
 
 
 def status_of(
@@ -155,7 +155,10 @@ def test_with_the_machines_network_a_pod_has_its_address() -> None:
 
 
 def test_two_ends_of_a_container_show_as_state_and_last_state() -> None:
-    seen = replace(view(), containers=[one("main", "running", at=2), one("main", "3", at=1)])
+    seen = replace(
+        view(),
+        containers=[container_view("main", "running", at=2), container_view("main", "3", at=1)],
+    )
     statuses = status_of(pod(), seen).container_statuses
     assert statuses is not None
     last = statuses[0].last_state

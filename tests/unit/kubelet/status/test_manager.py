@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -12,6 +12,7 @@ from kcm.api.core_v1 import ContainerState, ContainerStatus, Pod, PodCondition, 
 from kcm.api.core_v1.container_statuses import ContainerStateRunning, ContainerStateTerminated
 from kcm.kubelet.pods.pod_manager import PodManager
 from kcm.kubelet.status.manager import StatusManager
+from kcm.store.objects import ObjectStore
 from kcm.testing.clock import FakeClock
 from tests.unit.kubelet.views import NOW, pod
 
@@ -66,7 +67,7 @@ def setting(*pods: Pod, running: Collection[str] = ()) -> tuple[Api, StatusManag
     for one in pods:
         api.pod_manager.add(one)
     statuses = StatusManager(
-        api,  # type: ignore[arg-type] # the part that is used
+        cast("ObjectStore", api),  # what is asked of it
         api.pod_manager,
         FakeClock(NOW),
         could_have_running_containers=lambda uid: uid in running,

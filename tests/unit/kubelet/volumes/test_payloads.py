@@ -31,10 +31,11 @@ POD = Pod.model_validate(
 PAYLOADS = Payloads(POD, KNOWN, PodLocation())
 
 
-def made(payloads: Payloads, kind: str, source: dict[str, Any]) -> dict[str, File]:
-    """The files of a volume with this source."""
+def render(payloads: Payloads, kind: str, source: dict[str, Any]) -> dict[str, File]:
+    """Returns the files of a volume with this source."""
     volume = Volume.model_validate({"name": "v", to_wire(kind): source})
-    return getattr(payloads, kind)(getattr(volume, kind))
+    files: dict[str, File] = getattr(payloads, kind)(getattr(volume, kind))
+    return files
 
 
 @pytest.mark.parametrize(
@@ -79,7 +80,7 @@ def made(payloads: Payloads, kind: str, source: dict[str, Any]) -> dict[str, Fil
     ],
 )
 def test_sources_become_files(kind: str, source: dict[str, Any], files: dict[str, File]) -> None:
-    assert made(PAYLOADS, kind, source) == files
+    assert render(PAYLOADS, kind, source) == files
 
 
 @pytest.mark.parametrize(
@@ -112,7 +113,7 @@ def test_sources_become_files(kind: str, source: dict[str, Any], files: dict[str
 )
 def test_what_is_missing_is_said(kind: str, source: dict[str, Any], words: str) -> None:
     with pytest.raises(ContainerConfigError, match=words):
-        made(PAYLOADS, kind, source)
+        render(PAYLOADS, kind, source)
 
 
 @dataclass(frozen=True)
@@ -123,5 +124,5 @@ class WithTokens(FakeLookups):
 
 def test_tokens_are_projected_where_there_are_some() -> None:
     source = {"sources": [{"serviceAccountToken": {"path": "t", "audience": "x"}}]}
-    files = made(Payloads(POD, WithTokens(), PodLocation()), "projected", source)
+    files = render(Payloads(POD, WithTokens(), PodLocation()), "projected", source)
     assert files == {"t": File(b"shop/default for x 3600")}

@@ -201,7 +201,8 @@ class TestNodeResourcesFit:
         assert refusal(where, pod(containers=[asking(nvidia=2)]), there) == (
             "Insufficient nvidia.com/gpu",
         )
-        asks = asking(**{"ephemeral-storage": 6, "example.com/x": 1})
+        requests: dict[str, Any] = {"ephemeral-storage": 6, "example.com/x": 1}
+        asks = asking(**requests)
         assert refusal(where, pod(containers=[asks]), there) == (
             "Insufficient ephemeral-storage",
             "Insufficient example.com/x",

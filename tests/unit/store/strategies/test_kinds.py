@@ -9,6 +9,7 @@ import pytest
 
 from kcm.api import scheme
 from kcm.api.core_v1 import PodStatus
+from kcm.api.policy_v1 import PodDisruptionBudget
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.store.rules import (
     DeleteOptions,
@@ -137,7 +138,9 @@ def test_a_budgets_status_is_written_apart() -> None:
     old = create(sample(budgets.name))
     sent = old.with_status(old.status.replace(disruptions_allowed=1))
     assert update(sent, old) is old
-    assert prepare_status_update(sent, old, budgets).status.disruptions_allowed == 1  # type: ignore[attr-defined] # budgets have it
+    stored = prepare_status_update(sent, old, budgets)
+    assert isinstance(stored, PodDisruptionBudget)
+    assert stored.status.disruptions_allowed == 1
 
 
 def test_a_priority_class_has_a_first_generation_and_keeps_it() -> None:

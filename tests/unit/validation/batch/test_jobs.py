@@ -181,7 +181,8 @@ def test_a_generated_selector_is_right() -> None:
     found = builders.job()
     assert validate_create(found) == []
     chosen = {CONTROLLER_UID: found.uid}
-    assert (found.spec.selector or found.spec).match_labels == chosen  # type: ignore[union-attr] # it has one
+    assert found.spec.selector is not None
+    assert found.spec.selector.match_labels == chosen
     assert (found.spec.template.metadata.labels or {})[JOB_NAME] == found.name
 
 

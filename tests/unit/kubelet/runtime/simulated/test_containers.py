@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kcm.apimachinery.durations import FOREVER
@@ -14,9 +16,9 @@ NOW = 1000.0
 SPEC = container("main")
 
 
-def behaviour(outcome: str = "run", run_for: float = FOREVER, **more: object) -> Behaviour:
-    values = {"start_after": 0.0, "ready_after": 3.0, "stop_after": 1.0, **more}
-    return Behaviour(outcome, run_for=run_for, **values)  # type: ignore[arg-type] # by name
+def behaviour(outcome: str = "run", run_for: float = FOREVER, **more: Any) -> Behaviour:
+    values: dict[str, Any] = {"start_after": 0.0, "ready_after": 3.0, "stop_after": 1.0, **more}
+    return Behaviour(outcome, run_for=run_for, **values)
 
 
 def begun(does: Behaviour) -> Attempt:

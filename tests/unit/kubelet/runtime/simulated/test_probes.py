@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kcm.api.core_v1 import Pod
@@ -19,10 +21,10 @@ from kcm.testing.clock import FakeClock
 from tests.unit.kubelet.views import pod, sandbox
 
 
-def begun(asked: Pod, at: float, **script: object) -> Attempt:
+def begun(asked: Pod, at: float, **script: Any) -> Attempt:
     spec = asked.spec.containers[0]
     attempt = Attempt.of(spec, 0, at)
-    whole = PodScript(ContainerScript(**script))  # type: ignore[arg-type] # by name
+    whole = PodScript(ContainerScript(**script))
     attempt.start(at, behaviour_of(asked, spec, 0, whole, Pace()))
     return attempt
 

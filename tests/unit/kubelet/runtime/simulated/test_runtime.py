@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,7 +35,7 @@ class World:
         self.pods[added.uid] = added
         return added
 
-    def sandbox(self, *ports: PortMapping, **more: bool) -> str:
+    def sandbox(self, *ports: PortMapping, **more: Any) -> str:
         logs = str(self.logs)
         config = SandboxConfig(
             "web", "default", next(iter(self.pods), "u"), log_directory=logs,
