@@ -19,18 +19,23 @@ from kcm.redisio import RedisIO
 log = structlog.get_logger(__name__)
 
 _BATCH = 1000  # keys a call: keeps a script under about 10 ms
-_LONGEST_BLOCK = 1.0  # seconds; how long `stop` may go unnoticed
+_LONGEST_BLOCK = 1.0  # seconds
 _FIRST_BACKOFF, _LONGEST_BACKOFF = 0.1, 2.0  # seconds after a failed pass, doubling
 
 
 class Pump:
-    """Moves delayed keys that are due. It sleeps until the earliest is, or until it is woken."""
+    """Moves delayed keys that are due. It sleeps until the earliest is, or until it is woken.
 
-    def __init__(self, io: RedisIO, *, clock: Clock | None = None) -> None:
+    `longest_block` is the most seconds that one sleep lasts: so long may `stop` go unnoticed.
+    """
+
+    def __init__(
+        self, io: RedisIO, *, longest_block: float = _LONGEST_BLOCK, clock: Clock | None = None
+    ) -> None:
         self._io = io
         self._clock = clock or RealClock()
         # A blocking call must return before the connection's own timeout.
-        self._longest = min(_LONGEST_BLOCK, io.settings.socket_timeout / 2)
+        self._longest = min(longest_block, io.settings.socket_timeout / 2)
 
     def once(self) -> float | None:
         """Moves what is due; returns the seconds until the next key (0: at once), or None without
