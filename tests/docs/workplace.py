@@ -14,11 +14,12 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 import httpx
 import psutil
 
-from kcm.testing.waiting import let_time_pass, until
+from kcm.testing.waiting import until
 from tests.docs.pages import ROOT, Block
 from tests.integration.apiserver.kubectl import VERSIONS, find
 
@@ -26,7 +27,17 @@ KUBECTL = find(VERSIONS[-1])  # None where there is none: the blocks that need i
 
 READY = "Ctrl-C stops it all"  # says `kcm up`
 PATIENCE = 120.0  # seconds for `kcm up` to be ready, and for one block
-WATCHED = 2.0  # seconds that a command which runs until Ctrl-C is left alone
+FOLLOWED = """
+apiVersion: apps/v1
+kind: ReplicaSet
+metadata: {name: followed}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: followed}}
+  template:
+    metadata: {labels: {app: followed}}
+    spec: {containers: [{name: main, image: nginx}]}
+"""
 PORT = "10257"  # as the documents have it; the workplace uses a free one instead
 PROGRAMS = {
     "kcm": 'exec "{python}" -m kcm.cli.main "$@"',
@@ -70,11 +81,11 @@ class Workplace:
 
     @property
     def url(self) -> str:
-        """Of the manager's pages."""
+        """Returns the address of the manager's pages."""
         return f"http://127.0.0.1:{self._port}"
 
     def metrics_pages(self) -> Iterator[str]:
-        """`/metrics` of the manager, the API server, and the kubelet of this machine."""
+        """Yields `/metrics` of the manager, the API server, and the kubelet of this machine."""
         yield httpx.get(f"{self.url}/metrics", timeout=PATIENCE).text
         state = self.folder / ".kcm"
         with httpx.Client(
@@ -90,13 +101,13 @@ class Workplace:
                 yield client.get(f"/api/v1/nodes/{name}/proxy/metrics").text
 
     def processes(self) -> list[psutil.Process]:
-        """`kcm up` and all that it started."""
+        """Returns `kcm up` and all that it started."""
         assert self._up is not None
         up = psutil.Process(self._up.pid)
         return [up, *up.children(recursive=True)]
 
     def start(self) -> None:
-        """Start `kcm up`, and return once everything runs."""
+        """Starts `kcm up`, and returns once everything runs."""
         ports = ["--flower-port", "0", "--health-port", str(self._port)]
         ports += ["--api-port", str(self._api_port)]
         command = ["kcm", "up", *ports]
@@ -115,7 +126,7 @@ class Workplace:
         return self._up is not None and self._up.poll() is not None
 
     def stop(self) -> None:
-        """Stop what blocks left behind, and `kcm up` as Ctrl-C does."""
+        """Stops what blocks left behind, and `kcm up` as Ctrl-C does."""
         for group in self._groups:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(group, signal.SIGKILL)
@@ -125,20 +136,10 @@ class Workplace:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def run(self, block: Block) -> str:
-        """Run a block; returns what is wrong, '' for nothing."""
-        process = subprocess.Popen(
-            ["bash", "-eu", "-o", "pipefail", "-c", block.text.replace(PORT, str(self._port))],
-            cwd=self.folder,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-        self._groups.append(process.pid)
+        """Runs a block; returns what is wrong, '' for nothing."""
         if block.until_interrupt:
-            return _interrupted(process)
+            return self._run_until_interrupt(block)
+        process = self._start(block, subprocess.PIPE)
         try:
             output = process.communicate(timeout=PATIENCE)[0]
         except subprocess.TimeoutExpired:
@@ -150,16 +151,49 @@ class Workplace:
         refused = None if block.exit_code else _ERROR.search(output)
         return f"{refused[0]!r} in its output:\n{output}" if refused else ""
 
+    def _start(self, block: Block, stdout: int | IO[bytes]) -> subprocess.Popen[str]:
+        """Starts a shell with the block, in a process group of its own."""
+        process = subprocess.Popen(
+            ["bash", "-eu", "-o", "pipefail", "-c", block.text.replace(PORT, str(self._port))],
+            cwd=self.folder,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        self._groups.append(process.pid)
+        return process
 
-def _interrupted(process: subprocess.Popen[str]) -> str:
-    let_time_pass(WATCHED, "a command that ends by itself has time to do so")
-    ended = process.poll() is not None
-    if not ended:
+    def _run_until_interrupt(self, block: Block) -> str:
+        """Runs a block that follows objects until Ctrl-C; returns what is wrong, '' for nothing.
+
+        It shows what there is, and later a ReplicaSet that is created meanwhile.
+        """
+        shown = self.folder / "shown"
+        with shown.open("wb") as output:
+            process = self._start(block, output)
+        until(lambda: shown.read_text() or process.poll() is not None, "output", PATIENCE)
+        self._kcm("apply", "-f", "-", stdin=FOLLOWED)
+        until(
+            lambda: "followed" in shown.read_text() or process.poll() is not None,
+            "a new object in the output",
+            PATIENCE,
+            shown.read_text,
+        )
+        if process.poll() is not None:
+            return f"did not run until it was interrupted:\n{shown.read_text()}"
         os.killpg(process.pid, signal.SIGINT)
-    output = process.communicate(timeout=PATIENCE)[0]
-    if ended:
-        return f"did not run until it was interrupted:\n{output}"
-    return "" if output else "showed nothing before it was interrupted"
+        process.wait(PATIENCE)
+        self._kcm("delete", "rs", "followed")
+        return ""
+
+    def _kcm(self, *args: str, stdin: str = "") -> None:
+        command = ["kcm", *args]
+        subprocess.run(
+            command, cwd=self.folder, env=self.environment, input=stdin, text=True, check=True
+        )
 
 
 def _free_port() -> int:
