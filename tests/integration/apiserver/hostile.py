@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from tests.integration.apiserver.definitions import SPEC
@@ -228,14 +229,14 @@ CASES = [
     Hostile("aliases of long text, applied", "PATCH", f"{MAPS}/a", APPLY, aliases),
     Hostile("an alias bomb", "POST", MAPS, YAML, bomb),
     *(
-        Hostile(f"a body {depth} deep", "POST", MAPS, JSON, lambda n=depth: deep_config_map(n))
+        Hostile(f"a body {depth} deep", "POST", MAPS, JSON, partial(deep_config_map, depth))
         for depth in (129, 196, 500, 990, 100_000)
     ),
     Hostile("deep YAML", "POST", MAPS, YAML, lambda: b"[" * 100_000),
     Hostile("a deep apply", "PATCH", f"{MAPS}/a", APPLY, lambda: deep_config_map(196)),
     *(
         Hostile(f"a {kind[12:17]} patch {depth} deep", "PATCH", f"{MAPS}/a", kind,
-                lambda n=depth: deep(n))
+                partial(deep, depth))
         for kind in (MERGE, STRATEGIC)
         for depth in (129, 500, 980, 100_000)
     ),

@@ -155,10 +155,14 @@ def test_an_apply_that_creates_needs_the_right_to_create(api: Live, as_user: As)
     jane = as_user("janes-token")
     path = "/api/v1/namespaces/default/configmaps/applied"
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "applied"}}
-    apply = {"headers": {"content-type": "application/apply-patch+yaml"}, "json": body}
-    assert "cannot create" in refused(jane.patch(f"{path}?fieldManager=t", **apply))
-    assert api.client.patch(f"{path}?fieldManager=t", **apply).status_code == 201
-    assert jane.patch(f"{path}?fieldManager=t", **apply).status_code == 200
+
+    def apply(client: httpx.Client) -> httpx.Response:
+        media = {"content-type": "application/apply-patch+yaml"}
+        return client.patch(f"{path}?fieldManager=t", headers=media, json=body)
+
+    assert "cannot create" in refused(apply(jane))
+    assert apply(api.client).status_code == 201
+    assert apply(jane).status_code == 200
 
 
 def test_nobody_gives_away_more_than_they_have(api: Live, as_user: As) -> None:
@@ -181,15 +185,13 @@ def test_nobody_gives_away_more_than_they_have(api: Live, as_user: As) -> None:
     applied = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", **wanted}
     media = {"content-type": "application/apply-patch+yaml"}
     refused(bob.patch(f"{ROLES}/big?fieldManager=x", json=applied, headers=media))
-    binding = {
-        "metadata": {"name": "mine"},
-        "subjects": [{"kind": "User", "name": "bob"}],
-        "roleRef": {"kind": "ClusterRole", "name": "cluster-admin",
-                    "apiGroup": "rbac.authorization.k8s.io"},
-    }  # fmt: skip
+    group = "rbac.authorization.k8s.io"
+    big = {"kind": "ClusterRole", "name": "cluster-admin", "apiGroup": group}
+    subjects = [{"kind": "User", "name": "bob"}]
+    binding = {"metadata": {"name": "mine"}, "subjects": subjects, "roleRef": big}
     told = refused(bob.post(BINDINGS, json=binding))
     assert 'APIGroups:["*"], Resources:["*"], Verbs:["*"]' in told
-    binding["roleRef"] = binding["roleRef"] | {"kind": "Role", "name": "small"}
+    binding["roleRef"] = big | {"kind": "Role", "name": "small"}
     assert bob.post(BINDINGS, json=binding).status_code == 201
 
 

@@ -64,10 +64,11 @@ def test_what_the_applier_no_longer_names_goes(api: Live) -> None:
 
 def test_two_managers_share_a_list_and_fight_over_a_value(api: Live) -> None:
     apply(api, f"{PODS}/a-two", pod("a-two", labels={"mine": "1"}))
-    other = {"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {"theirs": "1"}}}
+    labels = {"theirs": "1"}
+    other = {"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": labels}}
     both = apply(api, f"{PODS}/a-two", other, "you").json()
     assert both["metadata"]["labels"] == {"mine": "1", "theirs": "1"}
-    other["metadata"]["labels"]["mine"] = "2"
+    labels["mine"] = "2"
     refused = apply(api, f"{PODS}/a-two", other, "you")
     assert refused.status_code == 409
     body = refused.json()

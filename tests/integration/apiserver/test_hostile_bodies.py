@@ -65,8 +65,8 @@ def server(redis_server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactor
         admin.timeout = 60
         until(lambda: admin.get("/readyz").status_code == 200, "the server")
         prepare(admin)
-        # httpx has no public way to it.
-        verify = admin._transport._pool._ssl_context  # the client's own, for another user
+        transport: Any = admin._transport  # httpx has no public way to its TLS context
+        verify = transport._pool._ssl_context  # the client's own, for another user
         with httpx.Client(
             base_url=admin.base_url,
             verify=verify,

@@ -105,8 +105,8 @@ def test_diff_on_the_server(kubectl: Kubectl) -> None:
 
 
 def test_alternatives_replace_each_other(kubectl: Kubectl) -> None:
-    rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 2}}
-    kubectl("apply", "-f", "-", stdin=deployment("web", **rolling))
+    rolling = deployment("web", type="RollingUpdate", rollingUpdate={"maxSurge": 2})
+    kubectl("apply", "-f", "-", stdin=rolling)
     kubectl("apply", "-f", "-", stdin=deployment("web", type="Recreate"))
     assert read(kubectl, "deployment", "web")["spec"]["strategy"] == {"type": "Recreate"}
 

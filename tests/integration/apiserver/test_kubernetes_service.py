@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kcm.api import scheme
@@ -19,18 +21,15 @@ def store(io: RedisIO) -> Store:
     return Store(io)
 
 
-def raw(store: Store, kind: str) -> dict[str, object]:
-    found: dict[str, object] = store.get(scheme.by_name(kind), KEY).model_dump(
-        mode="json", by_alias=True, exclude_none=True
-    )
-    return found
+def read(store: Store, kind: str) -> dict[str, Any]:
+    """Returns the object of this kind that describes the API server, as JSON has it."""
+    return codec.to_dict(store.get(scheme.by_name(kind), KEY))
 
 
 def test_the_service_has_the_first_address_and_comes_back(store: Store) -> None:
     keeper = KubernetesService(store, "127.0.0.1", 8001)
     keeper.sync()
-    spec = raw(store, "services")["spec"]
-    assert isinstance(spec, dict)
+    spec = read(store, "services")["spec"]
     assert spec["clusterIP"] == "10.96.0.1"
     assert spec["ports"][0] == {
         "name": "https", "port": 443, "protocol": "TCP", "targetPort": 8001,
@@ -49,14 +48,14 @@ def test_each_server_is_among_the_endpoints_while_it_runs(store: Store) -> None:
     second.sync()
     second.sync()
     ips = ["192.0.2.10", "192.0.2.20"]
-    (subset,) = raw(store, "endpoints")["subsets"]  # type: ignore[misc] # it is a list
+    (subset,) = read(store, "endpoints")["subsets"]
     assert [address["ip"] for address in subset["addresses"]] == ips
-    endpoints = raw(store, "endpointslices.discovery.k8s.io")["endpoints"]
-    assert [found["addresses"][0] for found in endpoints] == ips  # type: ignore[attr-defined] # it is a list
-    labels = raw(store, "endpoints")["metadata"]["labels"]  # type: ignore[index] # it is a dict
+    endpoints = read(store, "endpointslices.discovery.k8s.io")["endpoints"]
+    assert [endpoint["addresses"][0] for endpoint in endpoints] == ips
+    labels = read(store, "endpoints")["metadata"]["labels"]
     assert labels == {"endpointslice.kubernetes.io/skip-mirror": "true"}
     first.stop()
-    (subset,) = raw(store, "endpoints")["subsets"]  # type: ignore[misc] # it is a list
+    (subset,) = read(store, "endpoints")["subsets"]
     assert [address["ip"] for address in subset["addresses"]] == ips[1:]
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from kcm import errors
+from kcm.api import scheme
 from kcm.cli.up import ready
 from kcm.redisio import RedisIO
 from kcm.redisio.checks import check_server
@@ -81,16 +82,10 @@ def test_a_worker_can_do_all_that_kcm_does_under_its_prefix(socket: Path) -> Non
     assert check_server(io) == []
     store = Store(io)
     made = store.create(builders.pod("a").with_metadata(resource_version=None))
-    assert store.get(made_resource(), made.key).uid == made.uid
+    assert store.get(scheme.resource_of(made), made.key).uid == made.uid
     refused(io, "SET", "other:key", "1")
     refused(io, "FLUSHALL")
     refused(io, "CONFIG", "GET", "*")
-
-
-def made_resource() -> object:
-    from kcm.api import scheme
-
-    return scheme.by_name("pods")
 
 
 def test_an_injector_can_add_events_and_nothing_else(socket: Path) -> None:

@@ -77,7 +77,7 @@ def test_flower_asks_for_a_login_refuses_control_and_listens_on_loopback(
         assert httpx.get(url + path, auth=("kcm", "wrong")).status_code == 401, path
         assert flower.get(path).status_code == 200, path
     for header in ("Basic w7w6w7w=", "Basic /////w==", "Basic", "Basic :", "Bearer x", "\xff"):
-        answer = httpx.get(url + "/", headers={"Authorization": header.encode("latin-1")})
+        answer = httpx.get(url + "/", headers={b"Authorization": header.encode("latin-1")})
         assert answer.status_code == 401, header
 
     paths = control_paths()

@@ -10,9 +10,11 @@ import pytest
 import yaml
 
 from kcm.api import scheme
+from kcm.api.apps_v1 import ReplicaSet
 from kcm.store import Store
 from tests.integration.cli.conftest import Run
 from tests.new_objects import make_namespaces
+from tests.typed_objects import get_object
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "01-replicaset" / "web.yaml"
 PODS, SETS = scheme.by_name("pods"), scheme.by_name("replicasets.apps")
@@ -163,7 +165,7 @@ def test_describe_shows_spec_and_events(run: Run) -> None:
 def test_scale_changes_the_replicas_of_the_expected_object_only(run: Run, store: Store) -> None:
     run("apply", "-f", str(EXAMPLE))
     assert run("scale", "rs", "web", "--replicas", "5").output == "replicaset.apps/web scaled\n"
-    assert store.get(SETS, "default/web").spec.replicas == 5  # type: ignore[attr-defined]
+    assert get_object(store, ReplicaSet, "default/web").spec.replicas == 5
     refused = run("scale", "rs/web", "--current-replicas", "3", "--replicas", "1")
     assert refused.exit_code == 1
     assert "Expected replicas to be 3, was 5" in refused.stderr

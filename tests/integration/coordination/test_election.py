@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from typing import Any
 
 from kcm.coordination import LeaderCallbacks, LeaderElectionConfig, LeaderElector
 from kcm.testing.waiting import until
@@ -17,9 +18,7 @@ LONG_LEASE = {"lease_duration": 3600.0, "renew_deadline": 1800.0, "retry_period"
 class Instance:
     """A controller manager that would work while it leads."""
 
-    def __init__(
-        self, shared: Shared, identity: str, periods: Mapping[str, float] = PERIODS
-    ) -> None:
+    def __init__(self, shared: Shared, identity: str, periods: Mapping[str, Any] = PERIODS) -> None:
         self.leading = threading.Event()
         self.over: threading.Event | None = None
         self.lock = MemoryLock(shared, identity)

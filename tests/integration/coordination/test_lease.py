@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 import pytest
 
@@ -104,17 +105,23 @@ def test_a_restart_of_the_server_voids_the_token_and_gives_a_new_one(io: RedisIO
     assert writes(io, first.fence)
 
 
+def record_changes(
+    told: list[tuple[str, str]], name: str, holder: str
+) -> tuple[Callable[[object], None], Callable[[], None]]:
+    """Returns callbacks that record when a holder starts and stops holding a lease."""
+    return (
+        lambda _: told.append((name, f"{holder} started")),
+        lambda: told.append((name, f"{holder} stopped")),
+    )
+
+
 def test_two_keepers_share_out_leases_and_hand_them_over_on_stop(io: RedisIO) -> None:
     told: list[tuple[str, str]] = []
     stops, threads = [], []
     for holder in ("one", "two"):
         keeper = LeaseKeeper(io, holder, duration=1.0, renew_every=0.05)
         for name in ("dispatch", "ingest"):
-            keeper.add(
-                name,
-                lambda _, h=holder, n=name: told.append((n, f"{h} started")),
-                lambda h=holder, n=name: told.append((n, f"{h} stopped")),
-            )
+            keeper.add(name, *record_changes(told, name, holder))
         stops.append(threading.Event())
         threads.append(threading.Thread(target=keeper.run, args=(stops[-1],)))
         threads[-1].start()

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -162,7 +163,7 @@ class RealNode:
         for name in names:
             self.delete(name)
         for name in names:
-            until(lambda name=name: self.is_gone(name), f"{name} is still there")
+            until(partial(self.is_gone, name), f"{name} is still there")
 
     def log(self, pod: Pod, container: str) -> list[str]:
         """What a container wrote, over its restarts."""
@@ -187,9 +188,9 @@ def shell(name: str, script: str, **more: Any) -> dict[str, Any]:
 
 
 def status(pod: Pod, name: str = "main") -> ContainerStatus:
-    """A container's status."""
-    statuses = [*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ())]
-    return next(one for one in statuses if one.name == name)
+    """Returns the status of a container or init container of the pod."""
+    ordinary, init = pod.status.container_statuses, pod.status.init_container_statuses
+    return next(status for status in [*(ordinary or []), *(init or [])] if status.name == name)
 
 
 def is_ready(pod: Pod) -> bool:

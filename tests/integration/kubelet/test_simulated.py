@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +113,7 @@ def test_what_never_starts_and_what_ignores_term_end_with_their_deletion(node: R
     for name in ("slow", "stubborn"):
         node.delete(name, grace=2)
     for name in ("slow", "stubborn"):
-        until(lambda name=name: node.is_gone(name), f"{name} is still there")
+        until(partial(node.is_gone, name), f"{name} is still there")
 
 
 def test_there_is_nothing_to_exec_into(node: RealNode) -> None:

@@ -66,6 +66,7 @@ def test_housekeeping_expires_old_events_and_trims(
     assert context.store.count(events) == 1
     old = context.store.list(events).items[0]
     assert isinstance(old, Event)
+    assert old.last_timestamp is not None
     context.store.update(old.replace(last_timestamp=old.last_timestamp.replace(year=2020)))
     assert ticks.run("housekeeping.events", 200.0)
     assert context.store.count(events) == 0

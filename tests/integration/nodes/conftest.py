@@ -11,7 +11,7 @@ import pytest
 
 from kcm.api import scheme
 from kcm.api.coordination_v1 import Lease
-from kcm.api.core_v1 import Node, Pod
+from kcm.api.core_v1 import Node, Pod, PodCondition
 from kcm.component.context import ControllerContext, build_context
 from kcm.component.ticks import TickRunner
 from kcm.controllers.nodelifecycle.controller import NodeLifecycleController, NodeLifecycleOptions
@@ -21,6 +21,7 @@ from kcm.settings import Settings
 from kcm.store import Store
 from kcm.testing import builders
 from tests.new_objects import make_namespaces, strip_store_fields
+from tests.typed_objects import get_object, list_objects
 
 NODES = scheme.resource_of(Node)
 PODS = scheme.resource_of(Pod)
@@ -96,9 +97,15 @@ class Cluster:
             assert worker.run(MONITOR, self.due)
 
     def get_node(self, name: str) -> Node:
-        node = self.store.get(NODES, name)
-        assert isinstance(node, Node)
-        return node
+        return get_object(self.store, Node, name)
+
+    def readiness(self, name: str) -> str:
+        """Returns the status of the node's first condition, which is Ready."""
+        return (self.get_node(name).status.conditions or [])[0].status
+
+    def pod_conditions(self) -> list[PodCondition]:
+        """Returns the first condition of every pod, which is Ready."""
+        return [(pod.status.conditions or [])[0] for pod in list_objects(self.store, Pod)]
 
     def tainted(self) -> list[str]:
         nodes = self.store.list(NODES).items

@@ -10,7 +10,7 @@ import pytest
 
 from kcm import errors
 from kcm.api import scheme
-from kcm.api.core_v1 import Taint
+from kcm.api.core_v1 import Event, Taint
 from kcm.reconcile.plan import Plan
 from kcm.redisio import RedisIO
 from kcm.store import Store, WriteItem
@@ -26,6 +26,7 @@ from tests.integration.nodes.conftest import (
     Worker,
 )
 from tests.new_objects import make_namespaces, node, pod
+from tests.typed_objects import list_objects
 
 BUCKET = "nodelifecycle::\0:a"
 
@@ -57,17 +58,14 @@ def test_silent_nodes_are_marked_and_tainted_one_by_one(cluster: Cluster, hire: 
     assert worker.run(MONITOR, cluster.due)
     alive = ("n3", "n4", "n5")
     cluster.fall_silent(worker, *alive)
-    assert [cluster.get_node(f"n{i}").status.conditions[0].status for i in range(6)] == [  # type: ignore[index]
-        *["Unknown"] * 3,
-        *["True"] * 3,
-    ]
+    assert [cluster.readiness(f"n{i}") for i in range(6)] == ["Unknown"] * 3 + ["True"] * 3
     assert cluster.tainted() == ["n0"]  # the pass over the queue follows at once
     passes = work_off(cluster, worker, 22, *alive)
     assert passes[-1][2] == 3
     second, third = (next(p for p in passes if p[2] == number) for number in (2, 3))
     assert third[1] - second[0] >= 10  # one node in ten seconds
     assert cluster.taint_writes() == ["n0", "n1", "n2"]
-    ready = [p.status.conditions[0].status for p in cluster.store.list(PODS).items]  # type: ignore[attr-defined]
+    ready = [condition.status for condition in cluster.pod_conditions()]
     assert ready == ["False"] * 3 + ["True"] * 3
 
 
@@ -119,7 +117,7 @@ def test_a_worker_killed_in_a_pass_leaves_nothing_undone_and_doubles_nothing(
     cluster.renew(*alive)
     assert second.run(MONITOR, cluster.due)
     assert cluster.tainted() == ["n0"]
-    ready = [p.status.conditions[0].status for p in cluster.store.list(PODS).items]  # type: ignore[attr-defined]
+    ready = [condition.status for condition in cluster.pod_conditions()]
     assert ready == ["False"] * 6 + ["True"] * 6
     work_off(cluster, second, 22, *alive)
     assert cluster.taint_writes() == ["n0", "n1", "n2"]
@@ -194,7 +192,7 @@ def test_ten_minutes_without_anybody_mark_no_node(cluster: Cluster, hire: Hire) 
     assert worker.run(MONITOR, cluster.due)
     cluster.step(5)
     assert worker.run(MONITOR, cluster.due)
-    assert [cluster.get_node(f"n{i}").status.conditions[0].status for i in range(3)] == ["True"] * 3  # type: ignore[index]
+    assert [cluster.readiness(f"n{i}") for i in range(3)] == ["True"] * 3
 
 
 def test_a_new_epoch_marks_no_node(cluster: Cluster, hire: Hire, io: RedisIO) -> None:
@@ -208,9 +206,9 @@ def test_a_new_epoch_marks_no_node(cluster: Cluster, hire: Hire, io: RedisIO) ->
     io.execute("HSET", io.keys.meta(), "epoch_start", start)
     cluster.store.patch(NODES, "n1", {"metadata": {"labels": {"a": "b"}}})
     assert worker.run(MONITOR, cluster.due)
-    assert cluster.get_node("n0").status.conditions[0].status == "True"  # type: ignore[index]
+    assert cluster.readiness("n0") == "True"
     cluster.fall_silent(worker, "n1", seconds=10)
-    assert cluster.get_node("n0").status.conditions[0].status == "Unknown"  # type: ignore[index]
+    assert cluster.readiness("n0") == "Unknown"
 
 
 def test_direct_eviction_deletes_pods_node_by_node(cluster: Cluster, hire: Hire) -> None:
@@ -299,5 +297,5 @@ def test_an_eviction_outlives_every_worker(cluster: Cluster, hire: Hire, io: Red
     assert second.context.runner(evictions).run("n1") == 1
     assert io.execute("HLEN", io.keys.memory("tainteviction", "n1")) == 0
     second.context.recorder.flush()
-    told = [event.message for event in store.list(scheme.lookup("events")).items]  # type: ignore[attr-defined]
+    told = [event.message for event in list_objects(store, Event)]
     assert told == ["Cancelling deletion of Pod default/a"]

@@ -13,6 +13,7 @@ from kcm.reconcile.executor import PlanExecutor
 from kcm.redisio import RedisIO
 from kcm.store import Store, WriteItem, WriteResult
 from kcm.store.admission import namespaces
+from tests.typed_objects import get_object
 
 T = TypeVar("T", bound=KubeObject)
 
@@ -62,8 +63,9 @@ def put(store: Store, obj: T) -> T:
     return store.create(obj.with_metadata(**fields))
 
 
-def stored(store: Store, obj: KubeObject) -> KubeObject:
-    return store.get(scheme.resource_of(obj), obj.key)
+def stored(store: Store, obj: T) -> T:
+    """Returns the object as it is stored now."""
+    return get_object(store, type(obj), obj.key)
 
 
 def exists(store: Store, obj: KubeObject) -> bool:

@@ -10,6 +10,7 @@ import pytest
 
 from kcm import errors
 from kcm.api import core_v1, scheme
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.reconcile import events
 from kcm.reconcile.events import EventRecorder
 from kcm.reconcile.plan import Event
@@ -32,11 +33,11 @@ def recorder(store: WatchedStore, clock: FakeClock) -> EventRecorder:
     return EventRecorder(store, clock)
 
 
-def say(recorder: EventRecorder, message: str = "Created pod: web-1", about: object = RS) -> None:
-    recorder.record(
-        Event(about, "Normal", "SuccessfulCreate", message),  # type: ignore[arg-type]
-        "replicaset-controller",
-    )
+def say(
+    recorder: EventRecorder, message: str = "Created pod: web-1", about: KubeObject = RS
+) -> None:
+    event = Event(about, "Normal", "SuccessfulCreate", message)
+    recorder.record(event, "replicaset-controller")
 
 
 def written(store: Store) -> list[core_v1.Event]:

@@ -156,7 +156,7 @@ def test_patching_metadata_only_objects_keeps_the_rest_of_them(
     for old in olds:
         now = stored(others, old)
         assert now.labels["patched"] == "yes"
-        assert now.spec == old.spec  # type: ignore[attr-defined]
+        assert now.spec == old.spec
 
 
 def test_a_status_patch_changes_the_status_only(executor: PlanExecutor, others: Store) -> None:
@@ -274,7 +274,7 @@ def test_a_status_that_lost_a_race_is_written_once_more(
     plan = Plan(status_after=lambda _: UpdateStatus(changed, rs))
     assert executor.execute(plan, None).error is None
     now = stored(others, rs)
-    assert (now.spec.replicas, now.status.replicas) == (9, 4)  # type: ignore[attr-defined]
+    assert (now.spec.replicas, now.status.replicas) == (9, 4)
 
 
 def test_a_status_that_loses_twice_is_a_failure(
@@ -284,8 +284,8 @@ def test_a_status_that_loses_twice_is_a_failure(
     resource = scheme.resource_of(rs)
 
     def meddle() -> None:
-        replicas = stored(others, rs).spec.replicas + 1  # type: ignore[attr-defined]
-        others.patch(resource, rs.key, {"spec": {"replicas": replicas}})
+        replicas = stored(others, rs).spec.replicas or 0
+        others.patch(resource, rs.key, {"spec": {"replicas": replicas + 1}})
         store.meanwhile = meddle
 
     store.meanwhile = meddle

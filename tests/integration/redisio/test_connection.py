@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -178,17 +179,17 @@ class _DropsReplies:
     """Stands between the driver and the server: executes a command, then loses its reply."""
 
     def __init__(self, io: RedisIO) -> None:
-        self._original = io.driver.execute_command
+        self._original: Callable[..., Any] = io.driver.execute_command
         self.drop_next = False
         self.dropped = 0
         io.driver.execute_command = self  # type: ignore[method-assign] # the fault we inject
 
     def __call__(self, *command: Any, **options: Any) -> Any:
-        reply = self._original(*command, **options)  # type: ignore[no-untyped-call]
+        reply = self._original(*command, **options)
         if command[0] == "EVALSHA" and self.drop_next:
             self.drop_next = False
             self.dropped += 1
-            return self._original(*command, **options)  # type: ignore[no-untyped-call]
+            return self._original(*command, **options)
         return reply
 
 

@@ -99,13 +99,10 @@ def test_a_sync_waits_until_its_cache_shows_what_was_deleted(
 
 
 def _wait_while_it_stands(expected: ExpectedChanges, store: Store) -> None:
-    """As if the delete were written and the cache late: the store says it is on its way out."""
-    real = store.get_all
-    store.get_all = lambda wanted: [None]  # type: ignore[method-assign] # the store of the test
-    try:
+    """Waits as if the delete were written and the cache late: the store no longer has it."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(store, "get_all", lambda wanted: [None])
         expected.wait(KEY, 0, NOBODY)
-    finally:
-        store.get_all = real  # type: ignore[method-assign] # as it was
 
 
 def test_what_was_announced_and_never_written_is_given_up_after_the_timeout(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -13,7 +15,7 @@ from kcm.redisio import Fence
 from kcm.store import DeleteOptions
 from kcm.store.remote.store import RemoteStore
 from kcm.store.rules import Subresource
-from kcm.store.writes.guards import Absent, Exists
+from kcm.store.writes.guards import Absent, Exists, Guard
 from tests.integration.apiserver.serving import Live
 from tests.integration.remote.conftest import HELD
 from tests.new_objects import pod, strip_store_fields
@@ -22,8 +24,8 @@ PODS = scheme.resource_of(Pod)
 _NUMBERS = itertools.count()
 
 
-def a_pod(**fields: object) -> Pod:
-    return strip_store_fields(pod(f"remote-{next(_NUMBERS)}", **fields))  # type: ignore[arg-type] # a builder
+def a_pod(**fields: Any) -> Pod:
+    return strip_store_fields(pod(f"remote-{next(_NUMBERS)}", **fields))
 
 
 def created(remote: RemoteStore, obj: Pod) -> Pod:
@@ -94,10 +96,10 @@ def test_deletes_name_the_uid_and_happen_once(remote: RemoteStore) -> None:
     ],
 )
 def test_guards_are_looked_up_before_the_write(
-    remote: RemoteStore, guard: object, allowed: bool
+    remote: RemoteStore, guard: Callable[[Pod], Guard], allowed: bool
 ) -> None:
     other = created(remote, a_pod())
-    item = remote.build_create(a_pod(), (guard(other),))  # type: ignore[operator] # a lambda above
+    item = remote.build_create(a_pod(), (guard(other),))
     result = remote.write([item])[0]
     assert result.ok == allowed
     assert allowed or isinstance(result.error(), errors.GuardFailed)
@@ -130,7 +132,8 @@ def test_lists_follow_pages_and_watches_follow_lists(
     assert [obj.key for obj in carriers] == [bound.key]
     listed = remote.list_all(PODS)
     late = created(remote, a_pod())
-    position, seen = listed.resource_version, []
+    position = listed.resource_version
+    seen: list[tuple[str, str]] = []
     while not seen:
         changes = remote.read_changes({PODS: position}, 5000)
         seen += [(change.type, change.key) for change in changes.entries]

@@ -16,6 +16,7 @@ import pytest
 
 from kcm.api import scheme
 from kcm.redisio import RedisIO
+from kcm.redisio.embedded import EmbeddedServer
 from kcm.settings import Settings
 from kcm.store import Store
 from kcm.testing.waiting import until
@@ -136,8 +137,13 @@ def encoded(message: Any) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def worker(redis_server: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[psutil.Popen]:
-    folder = tmp_path_factory.mktemp("broker")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Gives the folder of the worker; its log is the file `log`."""
+    return tmp_path_factory.mktemp("broker")
+
+
+@pytest.fixture(scope="module")
+def worker(redis_server: EmbeddedServer, folder: Path) -> Iterator[psutil.Popen]:
     environment = {
         **os.environ,
         "KCM_REDIS_URL": redis_server.url,
@@ -156,7 +162,7 @@ def worker(redis_server: Any, tmp_path_factory: pytest.TempPathFactory) -> Itera
             command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             start_new_session=True,
         )  # fmt: skip
-    process.log = folder / "log"
+
     control = create_app(Settings(redis_url=redis_server.url)).control
     until(lambda: control.ping(["broker@test"], timeout=1, limit=1), "the worker")
     yield process
@@ -165,7 +171,7 @@ def worker(redis_server: Any, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 @pytest.fixture
-def own(redis_server: Any, settings: Any) -> Iterator[RedisIO]:
+def own(settings: Settings) -> Iterator[RedisIO]:
     io = RedisIO(settings)
     io.attach()
     yield io
@@ -185,7 +191,7 @@ def waiting(io: RedisIO) -> int:
     return int(unacked) + sum(int(io.execute("LLEN", prefix + name)) for name in QUEUES)
 
 
-def test_no_message_ends_the_worker(worker: psutil.Popen, own: RedisIO) -> None:
+def test_no_message_ends_the_worker(worker: psutil.Popen, own: RedisIO, folder: Path) -> None:
     works(own, "before")
     pool = {child.pid for child in worker.children(recursive=True)}
     for message in BAD.values():
@@ -200,8 +206,9 @@ def test_no_message_ends_the_worker(worker: psutil.Popen, own: RedisIO) -> None:
     # The last three are tasks' own matter: they fail as tasks do.
     assert sum(map(int, counts.values())) >= 2 * (len(BAD) - 4)
     assert {b"not JSON", b"wrong shape", b"too large", b"unknown task"} <= counts.keys()
-    assert "A message of the broker was dropped" in worker.log.read_text()
-    assert "Unrecoverable error" not in worker.log.read_text()
+    log = (folder / "log").read_text()
+    assert "A message of the broker was dropped" in log
+    assert "Unrecoverable error" not in log
 
 
 def control_message(body: Any) -> bytes:

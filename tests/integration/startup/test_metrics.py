@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from prometheus_client import generate_latest
+from prometheus_client import Metric, generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from kcm import errors
@@ -82,7 +83,7 @@ def test_a_lease_that_ran_out_is_not_held(io: RedisIO) -> None:
 
 def _page(io: RedisIO) -> str:
     class Syncs(Collector):
-        def collect(self) -> object:
+        def collect(self) -> Iterable[Metric]:
             return sync_families(read_totals(io))
 
     registry = CollectorRegistry()

@@ -18,6 +18,7 @@ import pytest
 
 from kcm.redisio import RedisIO
 from kcm.redisio.embedded import EmbeddedServer
+from kcm.settings import Settings
 from kcm.testing.waiting import until
 from tests.conftest import server_binary
 from tests.integration.startup.conftest import free_port
@@ -146,7 +147,5 @@ def test_elsewhere_it_speaks_tls_and_asks_for_a_token(begin: Begin, tmp_path: Pa
     assert ask("metrics", authorization="Bearer secret") == 200
 
 
-def _settings(server: EmbeddedServer) -> object:
-    from kcm.settings import Settings
-
+def _settings(server: EmbeddedServer) -> Settings:
     return Settings(redis_url=server.url, state_dir=server.state_dir)

@@ -125,17 +125,16 @@ def test_informers_go_on_without_it(store: Store, harm: Damage, names: list[str]
 
     factory = SharedInformerFactory(store, clock=RealClock())
     harm(store.io, store.io.keys.object("pods", KEY))
-    informers = [factory.informer_for(PODS), factory.metadata_informer_for(PODS)]
+    informers = (factory.informer_for(PODS), factory.metadata_informer_for(PODS))
+    caches = [informer.get_indexer() for informer in informers]
     factory.start()
     try:
         assert factory.wait_for_cache_sync(threading.Event())
-        for informer in informers:
-            assert sorted(obj.name for obj in informer.get_indexer().list()) == names
+        for cache in caches:
+            assert sorted(key.partition("/")[2] for key in cache.list_keys()) == names
         store.create(pod("new"))
         store.delete(PODS, KEY)
-        for informer in informers:
-            cache = informer.get_indexer()
-            until(lambda c=cache: c.get_by_key("default/new") is not None, "the new pod")
+        until(lambda: all("default/new" in cache.list_keys() for cache in caches), "the new pod")
     finally:
         factory.shutdown()
 

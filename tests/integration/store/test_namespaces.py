@@ -15,6 +15,7 @@ from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.store import Store
 from kcm.store.admission import namespaces
+from kcm.store.namespaces import SYSTEM
 from tests.new_objects import make_namespaces, node, pod
 
 NAMESPACES = scheme.resource_of(Namespace)
@@ -27,7 +28,7 @@ def terminate(store: Store, name: str) -> None:
     assert store.get(NAMESPACES, name).deleting
 
 
-@pytest.mark.parametrize("name", namespaces.SYSTEM)
+@pytest.mark.parametrize("name", SYSTEM)
 def test_the_systems_namespaces_come_into_being_when_needed(store: Store, name: str) -> None:
     assert store.create(pod("a", namespace=name)).namespace == name
     assert not store.get(NAMESPACES, name).deleting

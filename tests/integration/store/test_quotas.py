@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -45,15 +46,13 @@ def store(io: RedisIO, clock: FakeClock) -> Store:
     return store
 
 
-def limit(store: Store, name: str = "few", **hard: int) -> ResourceQuota:
-    """A quota as it is when the controller has counted: nothing is used yet."""
+def limit(store: Store, name: str = "few", **hard: Any) -> ResourceQuota:
+    """Creates a quota, as it is once its controller has counted that nothing is used yet."""
     amounts = {key: Quantity(value) for key, value in hard.items()}
     spec = ResourceQuotaSpec(hard=amounts)
     quota = store.create(ResourceQuota(metadata=ObjectMeta(name=name), spec=spec))
     used = dict.fromkeys(amounts, Quantity(0))
-    return store.update_status(
-        quota.with_status(ResourceQuotaStatus(hard=amounts, used=used))  # type: ignore[arg-type]
-    )
+    return store.update_status(quota.with_status(ResourceQuotaStatus(hard=amounts, used=used)))
 
 
 def used(store: Store, name: str = "few") -> dict[str, str]:
@@ -110,7 +109,7 @@ def test_nothing_is_created_until_a_quota_has_counted(store: Store) -> None:
     store.create(pod("not-limited-yet"))
     quota = store.get(QUOTAS, "default/new")
     assert isinstance(quota, ResourceQuota)
-    store.update_status(quota.with_status(ResourceQuotaStatus(hard=spec.hard)))  # type: ignore[arg-type]
+    store.update_status(quota.with_status(ResourceQuotaStatus(hard=spec.hard)))
     with pytest.raises(errors.Forbidden, match="status unknown for quota: new, resources: pods"):
         store.create(pod("a"))
 
@@ -170,14 +169,16 @@ def test_namespaces_of_one_batch_have_their_own_quotas(store: Store) -> None:
 def test_the_number_of_objects_is_limited_by_the_old_and_the_new_name(
     store: Store, kind: str
 ) -> None:
-    limit(store, **{kind: 1})
+    hard: dict[str, Any] = {kind: 1}
+    limit(store, **hard)
     store.create(ConfigMap(metadata=ObjectMeta(name="a")))
     with pytest.raises(errors.Forbidden, match=rf"exceeded quota: few, requested: {kind}=1"):
         store.create(ConfigMap(metadata=ObjectMeta(name="b")))
 
 
 def test_an_update_that_takes_more_is_charged_the_difference(store: Store) -> None:
-    limit(store, **{"services.nodeports": 2, "services": 9})
+    hard: dict[str, Any] = {"services.nodeports": 2, "services": 9}
+    limit(store, **hard)
     ports = [ServicePort(name=f"p{n}", port=80 + n) for n in range(3)]
     spec = ServiceSpec(ports=ports[:1], selector={"a": "b"})
     service = store.create(Service(metadata=ObjectMeta(name="web"), spec=spec))

@@ -115,8 +115,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     def _gone(self, key: str, stored: KubeObject) -> None:
         assert int(stored.metadata.resource_version or 0) > max(self.versions.values())
-        for keys in (self.model, self.versions):
-            keys.pop(key)  # type: ignore[attr-defined] # both are dicts by key
+        del self.model[key], self.versions[key]
         self.finalized.discard(key)
         self.deleting.discard(key)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any, Literal
 
 import pytest
 
@@ -22,8 +23,8 @@ PODS = scheme.resource_of(Pod)
 REPLICA_SETS = scheme.resource_of(ReplicaSet)
 
 
-def names(store: Store, **selection: object) -> list[str]:
-    return [obj.name for obj in store.list(PODS, **selection).items]  # type: ignore[arg-type]
+def names(store: Store, **selection: Any) -> list[str]:
+    return [obj.name for obj in store.list(PODS, **selection).items]
 
 
 class TestCreate:
@@ -202,10 +203,10 @@ class TestDelete:
         ("policy", "finalizer"), [("Foreground", "foregroundDeletion"), ("Orphan", "orphan")]
     )
     def test_with_a_policy_leaves_the_rest_to_the_collector(
-        self, store: Store, policy: str, finalizer: str
+        self, store: Store, policy: Literal["Foreground", "Orphan"], finalizer: str
     ) -> None:
         store.create(replica_set("web"))
-        options = DeleteOptions(propagation_policy=policy)  # type: ignore[arg-type]
+        options = DeleteOptions(propagation_policy=policy)
         marked = store.delete(REPLICA_SETS, "default/web", options)
         assert marked.metadata.finalizers == [finalizer]
         assert marked.metadata.deletion_timestamp

@@ -49,7 +49,7 @@ def shape(value: Any) -> Any:
 def test_a_pushed_message_has_the_shape_of_celerys_own(
     app: Celery, queue: WorkQueue, io: RedisIO
 ) -> None:
-    @app.task(name="kcm.replicaset.sync", shared=False)
+    @app.task(name="kcm.replicaset.sync", shared=False)  # type: ignore[untyped-decorator] # Celery's
     def sync(key: str) -> None: ...
 
     with app.connection_for_write() as connection:
@@ -84,7 +84,7 @@ def test_a_real_worker_runs_pushed_messages(app: Celery, configure: Configure, i
     ran: list[tuple[str, str]] = []
     complete = threading.Event()
 
-    @app.task(name="kcm.replicaset.sync", bind=True, shared=False)
+    @app.task(name="kcm.replicaset.sync", bind=True, shared=False)  # type: ignore[untyped-decorator]  # Celery's
     def sync(self: Any, key: str) -> None:
         ran.extend((lease.key, self.request.id) for lease in queue.take(key))
         if len(ran) == 4:

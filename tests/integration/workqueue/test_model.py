@@ -86,7 +86,7 @@ class Model:
 
     def add_rate_limited(self, key: str) -> float:
         self.failures[key] = self.failures.get(key, 0) + 1
-        own = min(LONGEST, BASE * 2 ** (self.failures[key] - 1))
+        own: float = min(LONGEST, BASE * 2 ** (self.failures[key] - 1))
         self.tokens = min(BURST, self.tokens + (self.now - self.drawn_at) / K) - 1
         self.drawn_at = self.now
         delay = max(own, -self.tokens * K)

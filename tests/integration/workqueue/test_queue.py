@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
 from kcm import errors
 from kcm.redisio import Fence, RedisIO
 from kcm.testing.clock import FakeClock
 from kcm.workqueue import Addition, Pump, SyncResult, WorkQueue, add_keys, dispatch, read_stats
+from kcm.workqueue.types import KeyLease
 from tests.integration.workqueue.conftest import Configure, messages, new_epoch, state, step
 
 
-def keys_of(leases: list) -> list[str]:
+def keys_of(leases: Iterable[KeyLease]) -> list[str]:
     return [lease.key for lease in leases]
 
 

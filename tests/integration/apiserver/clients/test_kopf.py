@@ -102,9 +102,8 @@ def status(api: Live, path: str) -> dict[str, Any]:
     return found
 
 
-def annotations(api: Live, path: str) -> dict[str, str]:
-    found: dict[str, str] = api.get(path)["metadata"].get("annotations", {})
-    return found
+def is_handled(api: Live, path: str) -> bool:
+    return HANDLED in api.get(path)["metadata"].get("annotations", {})
 
 
 def test_an_operator_that_was_killed_goes_on_where_it_stopped(
@@ -113,15 +112,16 @@ def test_an_operator_that_was_killed_goes_on_where_it_stopped(
     path = f"{GROUP}/namespaces/{namespace}/greetings"
     api.create(path, greeting("first", "Ada"))
     # What kopf has half handled when it dies it goes on with, and takes for the old state.
-    operator.until(lambda: HANDLED in annotations(api, f"{path}/first"), "the first one's end")
+    operator.until(lambda: is_handled(api, f"{path}/first"), "the first one's end")
     operator.kill()
     for number in range(5):
         api.create(path, greeting(f"g{number}", "Bob"))
     api.patch(f"{path}/first", {"spec": {"to": "Eve"}})
     assert api.request("DELETE", f"{path}/g4").status_code == 200  # never seen: no finalizer yet
     operator.start()
-    for number in range(4):
-        name = f"g{number}"
-        operator.until(lambda name=name: said(api, namespace, name) == "Hello, Bob!", name)
+    operator.until(
+        lambda: {said(api, namespace, f"g{number}") for number in range(4)} == {"Hello, Bob!"},
+        "the ConfigMaps of those that came meanwhile",
+    )
     operator.until(lambda: said(api, namespace, "first") == "Hello, Eve!", "the change")
     assert said(api, namespace, "g4") == ""

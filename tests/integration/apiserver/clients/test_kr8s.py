@@ -39,8 +39,9 @@ def test_objects_are_created_labelled_patched_and_deleted(
     assert found.exists()
     found.label({"a": "b"})
     found.annotate({"c": "d"})
-    listed = list(kr8s_api.get("pods", namespace=namespace, label_selector={"a": "b"}))
-    assert [(one.name, one.annotations["c"]) for one in listed] == [("p", "d")]
+    [listed] = kr8s_api.get("pods", namespace=namespace, label_selector={"a": "b"})
+    assert isinstance(listed, Pod)
+    assert (listed.name, listed.annotations["c"]) == ("p", "d")
     found.delete()
     assert not found.exists()
 

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import cast
 
 import pytest
 import yaml
@@ -14,6 +15,11 @@ from kubernetes.client.exceptions import ApiException
 
 from tests.integration.apiserver.manifests import pod, replica_set
 from tests.integration.apiserver.serving import Live
+
+
+def v1_pod(name: str) -> client.V1Pod:
+    """Returns the manifest of a pod. The client takes manifests as well as objects."""
+    return cast("client.V1Pod", pod(name))
 
 
 @pytest.fixture
@@ -30,6 +36,8 @@ def test_typed_objects_are_created_read_patched_listed_and_deleted(
     made = core.create_namespaced_config_map(
         namespace, client.V1ConfigMap(metadata=meta, data={"k": "v"})
     )
+    assert made.metadata is not None
+    assert made.metadata.creation_timestamp is not None
     assert made.metadata.creation_timestamp.tzinfo is not None
     core.patch_namespaced_config_map("c", namespace, {"data": {"l": "w"}})
     found = core.read_namespaced_config_map("c", namespace)
@@ -40,7 +48,7 @@ def test_typed_objects_are_created_read_patched_listed_and_deleted(
         core.replace_namespaced_config_map("c", namespace, found)
     assert (refused.value.status, refused.value.reason) == (409, "Conflict")
     listed = core.list_namespaced_config_map(namespace, label_selector="a=b")
-    assert [item.data["k"] for item in listed.items] == ["x"]
+    assert [item.data for item in listed.items] == [{"k": "x", "l": "w"}]
     core.delete_namespaced_config_map("c", namespace)
     with pytest.raises(ApiException) as missing:
         core.read_namespaced_config_map("c", namespace)
@@ -49,21 +57,24 @@ def test_typed_objects_are_created_read_patched_listed_and_deleted(
 
 def test_a_set_is_scaled_by_its_subresource(connection: client.ApiClient, namespace: str) -> None:
     apps = client.AppsV1Api(connection)
-    apps.create_namespaced_replica_set(namespace, replica_set("web"))
+    apps.create_namespaced_replica_set(namespace, cast("client.V1ReplicaSet", replica_set("web")))
     apps.patch_namespaced_replica_set_scale("web", namespace, {"spec": {"replicas": 4}})
     assert apps.read_namespaced_replica_set("web", namespace).spec.replicas == 4
-    assert apps.read_namespaced_replica_set_scale("web", namespace).spec.replicas == 4
+    scale = apps.read_namespaced_replica_set_scale("web", namespace)
+    assert scale.spec is not None
+    assert scale.spec.replicas == 4
 
 
 def test_pages_are_followed_by_their_token(connection: client.ApiClient, namespace: str) -> None:
     core = client.CoreV1Api(connection)
     for number in range(5):
-        core.create_namespaced_pod(namespace, pod(f"p{number}"))
-    names: list[str] = []
+        core.create_namespaced_pod(namespace, v1_pod(f"p{number}"))
+    names: list[str | None] = []
     token = None
     while token != "":
         page = core.list_namespaced_pod(namespace, limit=2, _continue=token)
-        names += [item.metadata.name for item in page.items]
+        names += [item.metadata.name for item in page.items if item.metadata is not None]
+        assert page.metadata is not None
         token = page.metadata._continue or ""
     assert names == [f"p{number}" for number in range(5)]
 
@@ -73,9 +84,10 @@ def test_a_watch_tells_what_happens_from_a_list_on(
 ) -> None:
     core = client.CoreV1Api(connection)
     listed = core.list_namespaced_pod(namespace)
-    core.create_namespaced_pod(namespace, pod("a"))
+    core.create_namespaced_pod(namespace, v1_pod("a"))
     core.patch_namespaced_pod("a", namespace, {"metadata": {"labels": {"x": "y"}}})
     core.delete_namespaced_pod("a", namespace)
+    assert listed.metadata is not None
     stream = watch.Watch().stream(
         core.list_namespaced_pod,
         namespace,

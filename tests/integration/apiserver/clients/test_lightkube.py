@@ -60,12 +60,15 @@ def test_patches_of_all_types(lightkube: Client) -> None:
     image = {"spec": {"template": {"spec": {"containers": [{"name": "c", "image": "nginx:2"}]}}}}
     patched = lightkube.patch(ReplicaSet, "web", image, patch_type=PatchType.STRATEGIC)
     assert (patched.spec.replicas, patched.spec.minReadySeconds) == (5, 7)
+    assert patched.spec.template is not None
+    assert patched.spec.template.spec is not None
     assert patched.spec.template.spec.containers[0].image == "nginx:2"
 
 
 def test_the_scale_subresource(lightkube: Client) -> None:
     lightkube.create(web())
     scale = lightkube.get(ReplicaSet.Scale, "web")
+    assert scale.spec is not None
     scale.spec.replicas = 9
     lightkube.replace(scale, "web")
     assert lightkube.get(ReplicaSet, "web").spec.replicas == 9
@@ -82,6 +85,9 @@ def test_a_watch_and_a_wait_see_a_status(lightkube: Client, api: Live, namespace
         f"/api/v1/namespaces/{namespace}/pods/p/status",
         {"status": {"phase": "Running", "conditions": [condition]}},
     )
-    assert lightkube.wait(Pod, "p", for_conditions=["Ready"]).status.phase == "Running"
+    waited = lightkube.wait(Pod, "p", for_conditions=["Ready"])
+    assert waited.status is not None
+    assert waited.status.phase == "Running"
     operation, seen = next(iter(lightkube.watch(Pod, server_timeout=2)))
+    assert seen.metadata is not None
     assert (operation, seen.metadata.name) == ("ADDED", "p")
