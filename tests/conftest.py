@@ -10,16 +10,16 @@ from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
+import hypothesis
 import pytest
-from hypothesis import settings
 
 from kcm.redisio import RedisIO
 from kcm.redisio.embedded import EmbeddedServer, find_server
 from kcm.settings import Settings
 
 # A busy machine may take its time over an example: no test asserts how long anything takes.
-settings.register_profile("kcm", deadline=None)
-settings.load_profile("kcm")
+hypothesis.settings.register_profile("kcm", deadline=None)
+hypothesis.settings.load_profile("kcm")
 
 # A shell ignores Ctrl-C for what it starts in the background, and a program inherits that: nothing
 # that tests interrupt would end.

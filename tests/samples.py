@@ -10,7 +10,7 @@ from kcm.api import codec, scheme
 from kcm.apimachinery.meta_v1 import KubeObject
 
 _LABELS = {"app": "web"}
-_TEMPLATE = {
+_TEMPLATE: dict[str, Any] = {
     "metadata": {"labels": _LABELS},
     "spec": {"containers": [{"name": "c", "image": "nginx:1.25"}]},
 }

@@ -141,8 +141,8 @@ class Cluster:
         for process in processes:
             _signal(process, signal.SIGSTOP)  # so that nothing is started any more
         family = [p for parent in processes if parent.is_running() for p in _family(parent)]
-        for process in family:
-            _signal(process, signal.SIGKILL)
+        for member in family:
+            _signal(member, signal.SIGKILL)
         psutil.wait_procs(family, timeout=10)
         self.proxy.close()
         self.io.close()

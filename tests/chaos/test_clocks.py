@@ -102,6 +102,12 @@ def is_ready(cluster: Cluster) -> bool:
     return [c.status for c in node.status.conditions or () if c.type == "Ready"] == ["True"]
 
 
+def wait_for_pass(cluster: Cluster) -> None:
+    """Waits until another pass over the nodes has ended."""
+    last = last_pass(cluster)
+    until(lambda: last_pass(cluster) != last, "a pass over the nodes", RECOVERY)
+
+
 @pytest.mark.chaos
 @pytest.mark.parametrize("step", [HOUR, -HOUR])
 @pytest.mark.parametrize("whose", [("server",), ("others",), ("server", "others")], ids="+".join)
@@ -116,8 +122,7 @@ def test_the_world_is_exact_after_a_clock_was_set(
     faults.kill_a_worker(cluster, rng)
     workload.stir(cluster, rng)
     for _ in range(2):
-        last = last_pass(cluster)
-        until(lambda last=last: last_pass(cluster) != last, "a pass over the nodes", RECOVERY)
+        wait_for_pass(cluster)
     cluster.settle()
     assert is_ready(cluster)
     workload.stir(cluster, rng)

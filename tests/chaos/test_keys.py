@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import pytest
 
@@ -44,8 +45,9 @@ def test_the_world_is_exact_after_any_key_is_harmed(
     for key in targets(cluster, lists=harm[0] != "DEL"):
         workload.stir(cluster, rng, steps=4)
         with cluster.io.driver.pipeline(transaction=True) as transaction:
-            transaction.execute_command("DEL", key)
-            transaction.execute_command(harm[0], key, *harm[1:])
+            queue: Callable[..., object] = transaction.execute_command
+            queue("DEL", key)
+            queue(harm[0], key, *harm[1:])
             transaction.execute()
         workload.stir(cluster, rng, steps=4)
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import signal
+from collections.abc import Sequence
 
 import psutil
 import pytest
@@ -19,14 +20,14 @@ SORTS = ("worker", "pool child", "manager", "beat", "server")
 def one_of(cluster: Cluster, sort: str) -> psutil.Process:
     server = cluster.server.process
     assert server is not None
-    found = {
+    processes: dict[str, Sequence[psutil.Process]] = {
         "worker": cluster.workers,
         "pool child": cluster.children(),
         "manager": cluster.managers(),
         "beat": cluster.beats,
         "server": [psutil.Process(server.pid)],
     }
-    return found[sort][0]
+    return processes[sort][0]
 
 
 @pytest.mark.chaos

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -48,7 +49,7 @@ def start(engine: Engine) -> None:
     """Start everything, with three workers, and wait until it is healthy."""
     engine.compose("up", "-d", "--no-build", "--scale", "worker=3")
     for container in containers(engine):
-        until(lambda name=container: engine.healthy(name), f"that {container} is healthy")
+        until(partial(engine.healthy, container), f"that {container} is healthy")
 
 
 def end(engine: Engine, *flags: str) -> None:

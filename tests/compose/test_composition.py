@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import pytest
 
@@ -65,7 +66,7 @@ def test_a_container_that_is_killed_comes_back_with_all_pods(
         # Docker starts it again by itself; podman leaves what was killed by its user alone.
         engine.run("start", engine.container(service))
     for container in containers(engine):
-        until(lambda name=container: engine.healthy(name), f"that {container} is healthy")
+        until(partial(engine.healthy, container), f"that {container} is healthy")
     until(lambda: running(engine) == 10 * SETS, "all pods")
     assert names(engine) == pods
 

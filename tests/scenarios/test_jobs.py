@@ -7,6 +7,7 @@ import random
 import signal
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import psutil
 import pytest
@@ -87,7 +88,11 @@ def kill_a_worker(cluster: Cluster, rng: random.Random) -> None:
     cluster.start()
 
 
-def work(completions: int, parallelism: int, **spec: object) -> Job:
+def wait_for_successes(cluster: Cluster, number: int) -> None:
+    until(lambda: counts(cluster)[0] >= number, f"{number} successes")
+
+
+def work(completions: int, parallelism: int, **spec: Any) -> Job:
     template = builders.job().spec.template
     annotations = {"simulation.kcm.dev/exit-codes-by-index": SCRIPT}
     meta = template.metadata.replace(annotations=annotations, labels=None)
@@ -96,7 +101,7 @@ def work(completions: int, parallelism: int, **spec: object) -> Job:
         parallelism=parallelism,
         completions=completions,
         completion_mode="Indexed",
-        **spec,  # type: ignore[arg-type] # fields of the spec
+        **spec,
     )
     bare = made.spec.template.replace(metadata=meta)
     return strip_store_fields(made.with_spec(made.spec.replace(selector=None, template=bare)))
@@ -113,7 +118,7 @@ def test_a_job_counts_exactly_although_workers_are_killed(
     cluster.store.create(work(completions, parallelism, backoff_limit_per_index=3))
     for round_ in range(kills):
         done = 10 * (round_ + 1)
-        until(lambda done=done: counts(cluster)[0] >= done, f"{done} successes")
+        wait_for_successes(cluster, done)
         kill_a_worker(cluster, rng) if round_ % 2 else kill_a_child(cluster, rng)
         until(cluster.children, "children to kill")
     until(lambda: end_condition(the_job(cluster)) is not None, "the end", within=120)

@@ -7,7 +7,9 @@ import signal
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -35,12 +37,12 @@ class World:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
 
-    def run(self, name: str, script: str, **spec: object) -> None:
+    def run(self, name: str, script: str, **spec: Any) -> None:
         """A pod that notes its process and the time at each start."""
         # In a command `$$$$` stands for `$$`, the shell's own pid.
         note = f"echo $$$$ $(date +%s) >> {self._notes(name)}"
         container = builders.container("main", command=["sh", "-c", f"{note}; {script}"])
-        fields = {"node": NODE, "termination_grace_period_seconds": 1, **spec}
+        fields: dict[str, Any] = {"node": NODE, "termination_grace_period_seconds": 1, **spec}
         self.cluster.store.create(
             strip_store_fields(builders.pod(name, containers=[container], **fields))
         )
@@ -140,7 +142,7 @@ def test_pods_live_by_their_policies_while_redis_is_away(
     world.run("once", "exec sleep 1000", restart_policy="Never")
     world.run("crashing", f"exit {CODE}")
     for name in ("steady", "mortal", "once"):
-        until(lambda name=name: world.is_running(name))  # type: ignore[misc] # bound now
+        until(partial(world.is_running, name))
     until(lambda: len(world.starts("crashing")) == 2, "the crash loop")
     uids = {name: world.pod(name).uid for name in ("steady", "mortal", "once", "crashing")}
     health = world.health()

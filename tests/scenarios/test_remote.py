@@ -5,20 +5,25 @@ from __future__ import annotations
 import shutil
 import signal
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
 
+from kcm.api.apps_v1 import ReplicaSet
 from kcm.redisio.embedded import EmbeddedServer
 from kcm.store import Store
 from kcm.testing.waiting import until
 from tests.chaos.cluster import PODS, SETS, Cluster
 from tests.integration.apiserver.serving import live
 from tests.new_objects import replica_set
+from tests.typed_objects import get_object
 
 pytestmark = pytest.mark.scenario
+
+
+Start = Callable[[], AbstractContextManager[tuple[Cluster, Store]]]
 
 
 @contextmanager
@@ -52,9 +57,9 @@ def remote() -> Iterator[tuple[Cluster, Store]]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.mark.parametrize("way", [local, remote])
-def test_a_replica_set_heals_and_is_never_overshot(way: object) -> None:
-    with way() as (cluster, store):  # type: ignore[operator] # one of the two above
+@pytest.mark.parametrize("start", [local, remote])
+def test_a_replica_set_heals_and_is_never_overshot(start: Start) -> None:
+    with start() as (cluster, store):
         version = store.resource_version()
         store.create(replica_set("web", replicas=30))
         until(lambda: ready(store, 30), "30 pods")
@@ -71,9 +76,9 @@ def test_a_replica_set_heals_and_is_never_overshot(way: object) -> None:
 
 
 def ready(store: Store, count: int) -> bool:
-    found = store.get(SETS, "default/web")
+    replicas = get_object(store, ReplicaSet, "default/web").status.replicas
     alive = [pod for pod in store.list(PODS).items if not pod.deleting]
-    return found.status.replicas == len(alive) == count  # type: ignore[attr-defined] # a ReplicaSet
+    return replicas == len(alive) == count
 
 
 def most_at_a_time(store: Store, version: int) -> int:

@@ -12,14 +12,17 @@ from kcm.api.core_v1 import (
     EndpointPort,
     Endpoints,
     EndpointSubset,
+    Pod,
     PodCondition,
 )
+from kcm.api.discovery_v1 import EndpointSlice
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.testing.builders import service
 from kcm.testing.waiting import until
 from tests.chaos.cluster import PODS, Cluster
 from tests.new_objects import replica_set, strip_store_fields
 from tests.scenarios.system import System, system
+from tests.typed_objects import list_objects
 
 pytestmark = pytest.mark.scenario
 SERVICE = """\
@@ -89,16 +92,16 @@ def run_all(cluster: Cluster) -> None:
     """As kubelets do."""
     now = datetime.now(UTC).replace(microsecond=0)
     ready = PodCondition(type="Ready", status="True", last_transition_time=now)
-    for number, pod in enumerate(cluster.store.list(PODS).items):
-        status = pod.status.replace(  # type: ignore[attr-defined] # a pod
+    for number, pod in enumerate(list_objects(cluster.store, Pod)):
+        status = pod.status.replace(
             phase="Running", pod_ip=f"10.0.0.{number + 1}", conditions=[ready]
         )
         cluster.store.update_status(pod.with_status(status))
 
 
 def ready(cluster: Cluster) -> int:
-    found = cluster.store.list(SLICES, "default").items
-    return sum(e.conditions.ready is True for s in found for e in s.endpoints)  # type: ignore[attr-defined] # slices
+    endpoints = [e for s in list_objects(cluster.store, EndpointSlice) for e in s.endpoints]
+    return sum(e.conditions is not None and e.conditions.ready is True for e in endpoints)
 
 
 def mine(cluster: Cluster) -> list[str]:

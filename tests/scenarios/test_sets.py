@@ -66,7 +66,7 @@ def is_seen(system: System, kind: str, name: str) -> bool:
 def readiness(system: System, node: str) -> str:
     """Returns the status of the node's condition Ready."""
     conditions = status(system, "node", node)["conditions"]
-    return next(c["status"] for c in conditions if c["type"] == "Ready")
+    return str(next(c["status"] for c in conditions if c["type"] == "Ready"))
 
 
 def born(pod: dict[str, Any]) -> datetime:

@@ -78,11 +78,16 @@ def test_what_dies_is_started_again_and_a_second_up_is_refused(system: System) -
 
     system.kcm("apply", "-f", str(EXAMPLE))
     for name in ("worker", "beat", "redis"):
-        before = system.child(name)
-        os.kill(before, signal.SIGKILL)
-        until(lambda before=before, name=name: system.child(name) != before, name)  # type: ignore[misc] # bound now
+        kill_and_wait(system, name)
         assert f"{name} ended (signal 9)" in system.text()
     until(lambda: len(system.pods()) == 3, "pods after all restarts")
+
+
+def kill_and_wait(system: System, name: str) -> None:
+    """Kills a child process, and waits until there is another in its place."""
+    before = system.child(name)
+    os.kill(before, signal.SIGKILL)
+    until(lambda: system.child(name) != before, name)
 
 
 def test_a_killed_up_leaves_nothing_behind(system: System) -> None:
