@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Callable
 from urllib.request import urlopen
 
 import redis
@@ -21,9 +22,9 @@ def main() -> int:
         return 0
     flag, path, *command = args
     assert flag == "-s"
-    client = redis.Redis(unix_socket_path=path)
+    execute: Callable[..., object] = redis.Redis(unix_socket_path=path).execute_command
     for words in [command] if command else map(shlex.split, sys.stdin):
-        reply = client.execute_command(*words)  # type: ignore[no-untyped-call] # redis' own
+        reply = execute(*words)
         print(reply)  # noqa: T201 - as redis-cli does
     return 0
 
