@@ -123,7 +123,7 @@ def _change(draw: st.DrawFn, body: dict[str, Any], model: type[Model]) -> None:
         model = inner
 
 
-def accepted(body: dict[str, Any]) -> KubeObject | None:
+def accept(body: dict[str, Any]) -> KubeObject | None:
     """Returns the object as the store has it after a create and an update of its status.
 
     None if the API refuses one of them.
@@ -154,7 +154,7 @@ def accepted(body: dict[str, Any]) -> KubeObject | None:
 
 def objects(name: str) -> st.SearchStrategy[KubeObject]:
     """Returns a strategy for objects of a kind that the API accepts."""
-    stored = bodies(name).map(accepted)
+    stored = bodies(name).map(accept)
     return stored.filter(lambda obj: obj is not None)  # type: ignore[return-value] # None is out
 
 

@@ -36,12 +36,15 @@ SETS = scheme.resource_of(ReplicaSet)
 
 
 class Cluster:
-    """A private server, workers with their managers, beats; the tests' own direct connection."""
+    """Runs a private server, workers with their managers, and beats.
+
+    `io` and `store` are the tests' own direct connection.
+    """
 
     def __init__(
         self, workers: int = 2, beats: int = 1, *, pool: str = "prefork", data: Path | None = None
     ) -> None:
-        """`data` is where the server keeps its files, if not with everything else."""
+        """Starts the server. Its files are in `data`, or in the cluster's folder."""
         self.folder = Path(tempfile.mkdtemp(prefix="kcm-chaos-"))
         if data is not None:
             (self.folder / "data").symlink_to(data)
@@ -60,7 +63,7 @@ class Cluster:
     # --- processes
 
     def start(self) -> None:
-        """Start what is missing of the wanted workers and beats."""
+        """Starts the wanted workers and beats that do not run."""
         workers, beats = self._wanted
         self.workers = [p for p in self.workers if p.is_running() and p.poll() is None]
         self.beats = [p for p in self.beats if p.is_running() and p.poll() is None]
@@ -102,15 +105,15 @@ class Cluster:
         )
 
     def children(self) -> list[psutil.Process]:
-        """The pool's processes of all workers."""
+        """Returns the pool's processes of all workers."""
         return [child for child in self._descendants() if "kcm.manager" not in _line(child)]
 
     def managers(self) -> list[psutil.Process]:
-        """The managers beside the workers."""
+        """Returns the managers beside the workers."""
         return [child for child in self._descendants() if "kcm.manager" in _line(child)]
 
     def everybody(self) -> list[psutil.Process]:
-        """All processes of workers and beats, those that they started included."""
+        """Returns all processes of workers and beats, and those that they started."""
         parents = [*self.workers, *self.beats]
         return [p for parent in parents if parent.is_running() for p in _family(parent)]
 
@@ -129,14 +132,14 @@ class Cluster:
         until(lambda: not self.io.info("persistence")["aof_buffer_length"], "an empty buffer")
 
     def restart_server(self, number: int = signal.SIGKILL) -> None:
-        """Kill the server and start it on what its append-only file holds."""
+        """Ends the server with a signal, and starts it on what its append-only file holds."""
         assert self.server.process is not None
         self.server.process.send_signal(number)
         self.server.process.wait()
         self.server.start()
 
     def stop(self) -> None:
-        """End everything that was started, at once: what it knows is thrown away."""
+        """Kills everything that was started, at once, and removes its files."""
         processes = [*self.workers, *self.beats]
         for process in processes:
             _signal(process, signal.SIGSTOP)  # so that nothing is started any more
@@ -153,7 +156,7 @@ class Cluster:
     # --- the world
 
     def pods_of(self, name: str) -> list[Pod]:
-        """The pods that a ReplicaSet controls, those being deleted excepted."""
+        """Returns the pods that a ReplicaSet controls and that are not being deleted."""
         owner = self.store.get(SETS, f"default/{name}")
         found = [
             self.store.get(PODS, key) for _, key in self.store.by_index(f"owner:{owner.uid}", PODS)
@@ -161,7 +164,7 @@ class Cluster:
         return [pod for pod in found if isinstance(pod, Pod) and not pod.deleting]
 
     def faults_of_the_world(self) -> list[str]:
-        """What is not as it should be; empty when every count is exact and nothing is left over."""
+        """Returns what is wrong; nothing when every count is exact and nothing is left over."""
         wrong = []
         owned: set[str] = set()
         for owner in self.store.list(SETS).items:
@@ -180,7 +183,10 @@ class Cluster:
         return [*wrong, *self.node.faults()]
 
     def settle(self, within: float = RECOVERY) -> float:
-        """Wait until the world is exact; seconds that took. Fails with what is wrong."""
+        """Waits until the world is exact; returns the seconds that took.
+
+        Raises AssertionError with what is wrong after `within` seconds.
+        """
         started = time.monotonic()
         wrong = ["never looked"]
         while time.monotonic() - started < within:

@@ -11,7 +11,7 @@ from tests.chaos.cluster import Cluster
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    """Two workers with their managers, two beats, one server behind a proxy."""
+    """Gives two workers with their managers, two beats, and a server behind a proxy."""
     cluster = Cluster(workers=2, beats=2)
     try:
         cluster.start()
@@ -23,7 +23,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """The closing line that `make chaos` promises."""
+    """Prints the closing line that `make chaos` promises."""
     passed, *failed = (
         len(terminalreporter.stats.get(outcome, [])) for outcome in ("passed", "failed", "error")
     )

@@ -18,12 +18,12 @@ Fault = Callable[[Cluster, random.Random], None]
 
 
 def kill_a_pool_child(cluster: Cluster, rng: random.Random) -> None:
-    """kill -9 in the middle of whatever it syncs."""
+    """Kills a process of a worker's pool in the middle of whatever it syncs."""
     _kill_one(cluster.children(), rng)
 
 
 def kill_a_worker(cluster: Cluster, rng: random.Random) -> None:
-    """kill -9 of a whole worker; its supervisor starts another."""
+    """Kills a whole worker; its supervisor starts another."""
     worker = rng.choice(cluster.workers)
     worker.kill()
     worker.wait()
@@ -31,12 +31,12 @@ def kill_a_worker(cluster: Cluster, rng: random.Random) -> None:
 
 
 def kill_a_manager(cluster: Cluster, rng: random.Random) -> None:
-    """kill -9; the worker's bootstep starts another."""
+    """Kills a manager; the worker's bootstep starts another."""
     _kill_one(cluster.managers(), rng)
 
 
 def kill_beat(cluster: Cluster, rng: random.Random) -> None:
-    """kill -9; its supervisor starts another."""
+    """Kills a beat; its supervisor starts another."""
     beat = rng.choice(cluster.beats)
     beat.kill()
     beat.wait()
@@ -44,38 +44,38 @@ def kill_beat(cluster: Cluster, rng: random.Random) -> None:
 
 
 def cut_every_connection(cluster: Cluster, rng: random.Random) -> None:
-    """CLIENT KILL of everybody but ourselves."""
+    """Closes every connection to Redis but our own."""
     for kind in ("normal", "pubsub"):
         cluster.io.execute("CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes")
 
 
 def kill_the_server(cluster: Cluster, rng: random.Random) -> None:
-    """kill -9 of Redis, away for a moment, back with its append-only file."""
+    """Kills Redis and starts it again on its append-only file."""
     cluster.wait_until_saved()
     cluster.restart_server(signal.SIGKILL)
 
 
 def stop_the_server(cluster: Cluster, rng: random.Random) -> None:
-    """A clean restart of Redis."""
+    """Restarts Redis cleanly."""
     cluster.restart_server(signal.SIGTERM)
 
 
 def half_open_link(cluster: Cluster, rng: random.Random) -> None:
-    """The link swallows everything for a while, and forgets its connections."""
+    """Lets the link swallow everything for a while, and forget its connections."""
     cluster.proxy.freeze()
     let_time_pass(rng.uniform(2, 8), "the link is half open")
     cluster.proxy.thaw()
 
 
 def long_half_open_link(cluster: Cluster, rng: random.Random) -> None:
-    """The same, for 20 seconds."""
+    """Lets the link swallow everything for 20 seconds."""
     cluster.proxy.freeze()
     let_time_pass(20, "the link is half open")
     cluster.proxy.thaw()
 
 
 def freeze_a_pool_child(cluster: Cluster, rng: random.Random) -> None:
-    """SIGSTOP beyond the lease, then SIGCONT: it wakes as somebody who lost its keys."""
+    """Stops a process beyond its lease. It goes on as somebody who has lost its keys."""
     child = rng.choice(cluster.children())
     child.send_signal(signal.SIGSTOP)
     let_time_pass(6, "the child sleeps beyond its lease")
@@ -84,19 +84,19 @@ def freeze_a_pool_child(cluster: Cluster, rng: random.Random) -> None:
 
 
 def lose_the_messages(cluster: Cluster, rng: random.Random) -> None:
-    """Every Celery message that waits on the broker's lists is gone."""
+    """Deletes every Celery message that waits on the broker's lists."""
     for name in cluster.io.execute("KEYS", cluster.io.keys.broker_prefix() + "*"):
         if cluster.io.execute("TYPE", name) == b"list":
             cluster.io.execute("DEL", name)
 
 
 def flush_the_scripts(cluster: Cluster, rng: random.Random) -> None:
-    """SCRIPT FLUSH, as an operator might."""
+    """Flushes the scripts of Redis, as an operator might."""
     cluster.io.execute("SCRIPT FLUSH")
 
 
 def rubbish_in_the_streams(cluster: Cluster, rng: random.Random) -> None:
-    """Foreign entries in the front door and in the watch logs."""
+    """Adds foreign entries to the event bus and to a watch log."""
     io = cluster.io
     for number in range(20):
         io.execute("XADD", io.keys.events(), "*", "type", "ADDED", "object", rng.randbytes(50))
@@ -105,7 +105,7 @@ def rubbish_in_the_streams(cluster: Cluster, rng: random.Random) -> None:
 
 
 def out_of_memory(cluster: Cluster, rng: random.Random) -> None:
-    """Redis refuses every write for want of memory, then has it again."""
+    """Lets Redis reject every write for want of memory, and then have it again."""
     cluster.io.execute("CONFIG SET", "maxmemory", 1)
     try:
         let_time_pass(rng.uniform(1, 4), "Redis has no memory")
@@ -114,18 +114,21 @@ def out_of_memory(cluster: Cluster, rng: random.Random) -> None:
 
 
 def nowhere_to_persist(cluster: Cluster, rng: random.Random) -> None:
-    """Redis refuses every write because it cannot save (MISCONF), as with a full disk."""
+    """Lets Redis reject every write because it cannot save (MISCONF), as with a full disk."""
     with unable_to_persist(cluster.io):
         let_time_pass(rng.uniform(1, 4), "Redis cannot save")
 
 
 def kill_a_kubelet(cluster: Cluster, rng: random.Random) -> None:
-    """kill -9 while its pods come and go; what it started runs on. The node stays from now on."""
+    """Kills a kubelet while its pods come and go.
+
+    What it started runs on. The node stays from now on.
+    """
     node = cluster.node
     node.wanted = True
     node.scale(rng.randrange(5, 15))
     cluster.start()
-    until(lambda: node.running() > 0, "a pod on the real node")
+    until(lambda: node.count_running() > 0, "a pod on the real node")
     let_time_pass(rng.uniform(0, 1), "the kill comes at any moment of the start")
     node.kill()
     node.scale(rng.randrange(15))
@@ -134,7 +137,7 @@ def kill_a_kubelet(cluster: Cluster, rng: random.Random) -> None:
 
 
 def empty_the_server(cluster: Cluster, rng: random.Random) -> None:
-    """FLUSHALL while everything runs; users apply again what they had."""
+    """Empties Redis while everything runs; users apply again what they had."""
     cluster.io.execute("FLUSHALL")
     workload.prepare(cluster)
     if cluster.node.wanted:
@@ -142,20 +145,20 @@ def empty_the_server(cluster: Cluster, rng: random.Random) -> None:
 
 
 def pause_the_clients(cluster: Cluster, rng: random.Random) -> None:
-    """CLIENT PAUSE: the server takes commands and answers none for longer than a timeout."""
+    """Lets the server take commands and answer none, for longer than a timeout."""
     cluster.io.execute("CLIENT", "PAUSE", 5000, "ALL")
     let_time_pass(5, "the server answers nobody")
 
 
 def flush_the_scripts_again_and_again(cluster: Cluster, rng: random.Random) -> None:
-    """SCRIPT FLUSH in a loop: scripts are gone between any two calls."""
+    """Flushes the scripts in a loop, so that they are gone between any two calls."""
     for _ in range(300):
         cluster.io.execute("SCRIPT", "FLUSH")
         let_time_pass(0.01, "some calls come between two flushes")
 
 
 def no_more_files(cluster: Cluster, rng: random.Random) -> None:
-    """No process can open another file or connection for a while."""
+    """Lets no process open another file or connection for a while."""
     every = cluster.everybody()
     limits = {process: process.rlimit(psutil.RLIMIT_NOFILE) for process in every}
     for process in every:

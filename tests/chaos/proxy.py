@@ -30,17 +30,17 @@ class HalfOpenProxy:
         threading.Thread(target=self._accept, name="proxy", daemon=True).start()
 
     def freeze(self) -> None:
-        """Let no byte pass any more."""
+        """Lets no byte pass any more."""
         with self._lock:
             self._frozen.set()
             self._dead.update(self._sockets)
 
     def thaw(self) -> None:
-        """Let new connections work; those from before stay dead."""
+        """Lets new connections work; those from before stay dead."""
         self._frozen.clear()
 
     def close(self) -> None:
-        """End every connection."""
+        """Closes every connection."""
         self._server.close()
         with self._lock:
             for link in self._sockets:

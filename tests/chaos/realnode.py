@@ -24,7 +24,7 @@ Spawn = Callable[[str, list[str]], psutil.Popen]
 
 
 class RealNode:
-    """A kubelet that is started again like the other processes; there once it was asked for."""
+    """Runs a kubelet that is started again like the other processes, once it is wanted."""
 
     def __init__(self, folder: Path, store: Store, spawn: Spawn) -> None:
         self._root = folder / "kubelet"
@@ -35,7 +35,7 @@ class RealNode:
         self.wanted = False
 
     def start(self) -> None:
-        """Start the kubelet if it is wanted and does not run."""
+        """Starts the kubelet if it is wanted and does not run."""
         if not self.wanted or (self.process is not None and self.process.poll() is None):
             return
         flags = [f"--node-name={NODE}", f"--root-dir={self._root}", "--port=0"]
@@ -44,7 +44,7 @@ class RealNode:
         self.process = self._spawn("kubelet", command)
 
     def scale(self, replicas: int) -> None:
-        """So many pods on the node."""
+        """Asks for so many pods on the node."""
         try:
             self._store.patch(SETS, f"default/{SET}", {"spec": {"replicas": replicas}})
         except errors.NotFound:
@@ -55,29 +55,29 @@ class RealNode:
         spec = PodSpec(node_name=NODE, containers=[container], termination_grace_period_seconds=1)
         return PodTemplateSpec(metadata=ObjectMeta(labels={"app": SET}), spec=spec)
 
-    def running(self) -> int:
-        """How many containers run, whoever started them."""
+    def count_running(self) -> int:
+        """Returns how many containers run, whoever started them."""
         found = 0
         for process in psutil.process_iter(["cmdline"]):
             found += process.info["cmdline"] == ["sleep", self._seconds]
         return found
 
     def kill(self) -> None:
-        """kill -9."""
+        """Kills the kubelet."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
 
     def faults(self) -> list[str]:
-        """What runs too much or too little."""
+        """Returns what runs too much or too little."""
         if not self.wanted:
             return []
         found = self._store.get(SETS, f"default/{SET}")
         assert isinstance(found, ReplicaSet)
-        wanted, running = found.spec.replicas, self.running()
+        wanted, running = found.spec.replicas, self.count_running()
         return [] if running == wanted else [f"{running} processes run for {wanted} pods"]
 
     def end(self) -> None:
-        """Nothing is left running."""
+        """Kills the kubelet and all that it has started."""
         self.kill()
         end_node(self._root)

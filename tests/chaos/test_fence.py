@@ -43,12 +43,12 @@ def test_a_write_after_the_lease_is_refused_by_the_script(cluster: Cluster, tmp_
         until(lambda: "labelled-by" in cluster.store.get(NAMESPACES, "team").labels)
         before = cluster.store.get(NAMESPACES, "team")
         assert before.labels["labelled-by"] != str(frozen)
-        assert refused(cluster) == 0
+        assert count_fenced_writes(cluster) == 0
     finally:
         os.kill(frozen, signal.SIGCONT)
-    until(lambda: refused(cluster) == 1, "a refusal that the script counted")
+    until(lambda: count_fenced_writes(cluster) == 1, "a refusal that the script counted")
     assert cluster.store.get(NAMESPACES, "team") == before
 
 
-def refused(cluster: Cluster) -> int:
+def count_fenced_writes(cluster: Cluster) -> int:
     return int(cluster.io.execute("HGET", cluster.io.keys.store_stats(), "fenced") or 0)

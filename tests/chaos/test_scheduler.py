@@ -47,14 +47,14 @@ def pods(cluster: Cluster) -> list[Pod]:
     return [found for found in cluster.store.list(PODS).items if isinstance(found, Pod)]
 
 
-def taken(cluster: Cluster) -> Counter[str]:
+def count_pods_by_node(cluster: Cluster) -> Counter[str]:
     return Counter(found.spec.node_name for found in pods(cluster) if found.spec.node_name)
 
 
 def bind_by_hand(cluster: Cluster, rng: random.Random) -> None:
     """As somebody with a view of the moment: to a node that has room just now, guarded by
     nothing but the pod's version. One step of many, to disturb."""
-    used = taken(cluster)
+    used = count_pods_by_node(cluster)
     waiting = [found for found in pods(cluster) if not found.spec.node_name]
     open_nodes = [f"n{n}" for n in range(NODES) if used[f"n{n}"] < ROOM // 2]
     if not waiting or not open_nodes:
@@ -90,11 +90,11 @@ def test_no_node_is_ever_over_its_capacity(cluster: Cluster) -> None:
         if number % 40 == 20:
             kill_one(cluster, rng)
         if number % 7 == 0:
-            assert max(taken(cluster).values(), default=0) <= ROOM
+            assert max(count_pods_by_node(cluster).values(), default=0) <= ROOM
 
     def full() -> bool:
         cluster.start()
-        used = taken(cluster)
+        used = count_pods_by_node(cluster)
         assert max(used.values(), default=0) <= ROOM
         return sum(used.values()) == wanted
 
@@ -115,5 +115,5 @@ def test_a_thousand_pods_find_their_places_on_a_hundred_nodes(cluster: Cluster) 
         cluster.store.create(node(f"n{number}", cpu=str(ROOM)))
     items = [cluster.store.build_create(pod(f"p{n}", containers=ONE_CPU)) for n in range(1000)]
     assert all(result.ok for result in cluster.store.write(items))
-    until(lambda: sum(taken(cluster).values()) == 1000, "a place for every pod")
-    assert set(taken(cluster).values()) == {ROOM}
+    until(lambda: sum(count_pods_by_node(cluster).values()) == 1000, "a place for every pod")
+    assert set(count_pods_by_node(cluster).values()) == {ROOM}

@@ -13,13 +13,13 @@ NAMES = ("ant", "bee", "cat")
 
 
 def prepare(cluster: Cluster) -> None:
-    """A few ReplicaSets to begin with."""
+    """Creates the ReplicaSets that `stir` changes."""
     for name in NAMES:
         cluster.store.create(replica_set(name, replicas=5))
 
 
 def stir(cluster: Cluster, rng: random.Random, steps: int = 12) -> None:
-    """Some random changes; what meets an outage is tried again later by its user."""
+    """Makes some random changes. After one that meets an outage it makes no more."""
     for _ in range(steps):
         try:
             _change(cluster, rng)

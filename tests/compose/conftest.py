@@ -46,28 +46,31 @@ def engine(tmp_path_factory: pytest.TempPathFactory, passwords: dict[str, str]) 
 
 
 def start(engine: Engine) -> None:
-    """Start everything, with three workers, and wait until it is healthy."""
+    """Starts everything, with three workers, and waits until it is healthy."""
     engine.compose("up", "-d", "--no-build", "--scale", "worker=3")
     for container in containers(engine):
         until(partial(engine.healthy, container), f"that {container} is healthy")
 
 
 def end(engine: Engine, *flags: str) -> None:
-    """Stop everything and remove it; the workers beyond the first are orphans to podman's compose,
-    which knows only what the file says."""
+    """Stops everything and removes it.
+
+    The workers beyond the first are orphans to podman's compose, which knows only what the file
+    says.
+    """
     engine.compose("down", "--remove-orphans", *flags)
     left = engine.run("ps", "-aq", "--filter", "label=com.docker.compose.project=kcm").split()
     assert not left, f"still there: {left}"
 
 
 def containers(engine: Engine) -> list[str]:
-    """All containers' names."""
+    """Returns the names of all containers."""
     workers = [engine.container("worker", number) for number in (1, 2, 3)]
     return [engine.container(name) for name in SERVICES if name != "worker"] + workers
 
 
 def _network(verb: str) -> None:
-    """A network namespace that has only the containers' networks."""
+    """Adds or deletes a network namespace that has only the containers' networks."""
     subprocess.run(["ip", "netns", verb, "kcm-compose"], check=True)
     if verb == "add":
         inside = ["nsenter", "--net=/run/netns/kcm-compose"]

@@ -43,22 +43,22 @@ class Engine:
     env: dict[str, str] = field(default_factory=dict)
 
     def run(self, *args: str, check: bool = True, text: str = "") -> str:
-        """A command of the engine; its standard output. Raises CalledProcessError."""
+        """Runs a command of the engine; returns its output. Raises AssertionError if it fails."""
         return self._run([*self.prefix, *self.command, *args], check=check, text=text)
 
     def compose(self, *args: str) -> str:
-        """A command of compose, with the simulated nodes. Raises CalledProcessError."""
+        """Runs a command of compose, with the simulated nodes. Raises AssertionError as `run`."""
         return self._run([*self.prefix, *self.composer, "--profile", "nodes", *args])
 
     def here(self, *args: str) -> str:
-        """A command where the published ports are. Raises CalledProcessError."""
+        """Runs a command where the published ports are. Raises AssertionError if it fails."""
         return self._run([*self.prefix, *args])
 
     def container(self, service: str, number: int = 1) -> str:
         return self.separator.join(("kcm", service, str(number)))
 
     def healthy(self, container: str) -> bool:
-        """Whether the container's own health check passes now."""
+        """Returns whether the container's own health check passes now."""
         if self.name == "docker":
             text = self.run("inspect", "-f", "{{.State.Health.Status}}", container, check=False)
             return text.strip() == "healthy"
@@ -82,8 +82,8 @@ class Engine:
 
 
 def find(folder: Path, env: dict[str, str]) -> Engine:
-    """The engine of this machine. Raises NoEngineError."""
-    if _works(["docker", "info"]) and _works(["docker", "compose", "version"]):
+    """Returns the engine of this machine. Raises NoEngineError."""
+    if _succeeds(["docker", "info"]) and _succeeds(["docker", "compose", "version"]):
         return Engine("docker", ["docker"], ["docker", "compose"], "-", env=env)
     missing = [one for one in ("podman", "podman-compose", "runc", "nsenter", "ip")
                if not shutil.which(one)]  # fmt: skip
@@ -107,7 +107,7 @@ def find(folder: Path, env: dict[str, str]) -> Engine:
     )
 
 
-def _works(command: Sequence[str]) -> bool:
+def _succeeds(command: Sequence[str]) -> bool:
     try:
         return subprocess.run(command, capture_output=True, check=False).returncode == 0
     except OSError:

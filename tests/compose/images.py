@@ -21,7 +21,7 @@ _PIP = Path("/etc/pip.conf")
 
 
 def build(engine: Engine, folder: Path) -> None:
-    """Build both images. Raises NoEngineError, AssertionError."""
+    """Builds both images. Raises NoEngineError, AssertionError."""
     if engine.name == "docker":
         engine.compose("build")
         return

@@ -32,7 +32,7 @@ def kcm(engine: Engine, *args: str, text: str = "") -> str:
     return engine.run("exec", "-i", engine.container("worker"), "kcm", *args, text=text)
 
 
-def running(engine: Engine) -> int:
+def count_running_pods(engine: Engine) -> int:
     """How many pods of the test run, and that there are not more."""
     pods = json.loads(kcm(engine, "get", "pods", "-o", "json"))["items"]
     assert len(pods) <= 10 * SETS, "there must never be too many"
@@ -48,7 +48,7 @@ def pods(engine: Engine) -> set[str]:
     """The names of thirty running pods."""
     for number in range(SETS):
         kcm(engine, "apply", "-f", "-", text=SET.format(number=number))
-    until(lambda: running(engine) == 10 * SETS, "all pods")
+    until(lambda: count_running_pods(engine) == 10 * SETS, "all pods")
     return names(engine)
 
 
@@ -67,7 +67,7 @@ def test_a_container_that_is_killed_comes_back_with_all_pods(
         engine.run("start", engine.container(service))
     for container in containers(engine):
         until(partial(engine.healthy, container), f"that {container} is healthy")
-    until(lambda: running(engine) == 10 * SETS, "all pods")
+    until(lambda: count_running_pods(engine) == 10 * SETS, "all pods")
     assert names(engine) == pods
 
 
@@ -77,14 +77,14 @@ def test_a_container_that_is_restarted_finds_all_pods(
 ) -> None:
     engine.run("restart", engine.container(service))
     until(lambda: engine.healthy(engine.container(service)), f"that {service} is healthy")
-    until(lambda: running(engine) == 10 * SETS, "all pods")
+    until(lambda: count_running_pods(engine) == 10 * SETS, "all pods")
     assert names(engine) == pods
 
 
 def test_down_and_up_keeps_the_objects(engine: Engine, pods: set[str]) -> None:
     end(engine)
     start(engine)
-    until(lambda: running(engine) == 10 * SETS, "all pods")
+    until(lambda: count_running_pods(engine) == 10 * SETS, "all pods")
     assert names(engine) == pods
 
 

@@ -9,7 +9,7 @@ from tests.docs.workplace import Workplace
 
 @pytest.fixture(scope="session")
 def workplace() -> Iterator[Workplace]:
-    """A running kcm in a reader's folder, one per test process."""
+    """Gives a running kcm in a reader's folder, one per test process."""
     place = Workplace()
     try:
         place.start()

@@ -39,7 +39,7 @@ class Block:
 
 
 def blocks(page: Path, *languages: str) -> Iterator[Block]:
-    """The page's blocks in these languages, in order."""
+    """Yields the page's blocks in these languages, in order."""
     lines = page.read_text("utf-8").splitlines()
     at = 0
     while at < len(lines):

@@ -51,7 +51,10 @@ _ERROR = re.compile(r"^(?:\(error\) )?(?:ERR|WRONGTYPE|NOPERM|NOAUTH|error:).*",
 
 
 class Workplace:
-    """`.venv/bin/kcm`, `examples` and `.kcm` in a folder of their own."""
+    """Runs `kcm up` and the documents' commands in a folder of their own.
+
+    It looks like a reader's, with `.venv/bin/kcm`, `examples` and `.kcm`.
+    """
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="kcm-docs-"))  # short: it holds a socket

@@ -110,7 +110,7 @@ def quota(**hard: int) -> ResourceQuota:
     return ResourceQuota(metadata=meta, spec=ResourceQuotaSpec(hard=amounts))
 
 
-def used(store: Store) -> str:
+def get_used(store: Store) -> str:
     found = store.get(scheme.lookup("quota"), "default/few")
     assert isinstance(found, ResourceQuota)
     return str((found.status.used or {}).get("pods"))
@@ -119,10 +119,10 @@ def used(store: Store) -> str:
 def test_every_script_may_run_twice(context: ControllerContext, repeated: Repeated) -> None:
     store = context.store
     store.create(quota(pods=7))
-    until(lambda: used(store) == "0")
+    until(lambda: get_used(store) == "0")
     store.create(replica_set("web", replicas=7))
     settle(context.io, store, 7)
-    assert used(store) == "7"  # each was charged once
+    assert get_used(store) == "7"  # each was charged once
     store.patch(SETS, "default/web", {"spec": {"replicas": 3}})
     settle(context.io, store, 3)
     for pod in store.list(PODS).items:

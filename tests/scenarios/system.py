@@ -51,7 +51,7 @@ class System:
         return {**kept, "KCM_STATE_DIR": str(self.folder / "s"), "PYTHONPATH": str(ROOT)}
 
     def start(self, *extra: str) -> None:
-        """Start and wait until it says that it is ready.
+        """Starts `kcm up`, and waits until it says that it is ready.
 
         There is a real node only where it is asked for, with `--kubelet`.
         """
@@ -61,24 +61,24 @@ class System:
             self.process = subprocess.Popen(
                 [*KCM, "up", *flags], env=self.env, stdout=out, stderr=out, cwd=self.folder
             )
-        until(lambda: "Ctrl-C stops it all" in self.text() or self.ended(), "kcm up")
-        assert not self.ended(), self.text()
+        until(lambda: "Ctrl-C stops it all" in self.text() or self.has_ended(), "kcm up")
+        assert not self.has_ended(), self.text()
         self.seen |= set(psutil.Process(self.process.pid).children(recursive=True))
 
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         return self.process is not None and self.process.poll() is not None
 
     def text(self) -> str:
         return self.output.read_text()
 
     def stop(self, number: int = signal.SIGINT) -> None:
-        """Send a signal and wait for the end."""
+        """Sends a signal to `kcm up` and waits until it has ended."""
         assert self.process is not None
         self.seen |= set(psutil.Process(self.process.pid).children(recursive=True))
         self.process.send_signal(number)
         self.process.wait(PATIENCE)
 
-    def left(self) -> list[psutil.Process]:
+    def list_left_processes(self) -> list[psutil.Process]:
         """Processes of ours that still run."""
         return [p for p in self.seen if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
 
@@ -88,7 +88,7 @@ class System:
         )
 
     def apply(self, manifest: str) -> None:
-        """`kcm apply` of a text."""
+        """Applies a manifest with `kcm apply`."""
         file = self.folder / "manifest.yaml"
         file.write_text(manifest)
         done = self.kcm("apply", "-f", str(file))
@@ -101,7 +101,7 @@ class System:
         return Store(io)
 
     def get(self, kind: str, name: str, namespace: str = "default") -> dict[str, Any]:
-        """An object as JSON shows it; {} if there is none."""
+        """Returns an object as JSON; {} if there is none."""
         resource = scheme.lookup(kind)
         try:
             found = self._store.get(
@@ -130,8 +130,8 @@ def system() -> Iterator[System]:
     folder = Path(tempfile.mkdtemp(prefix="kcm-up-"))
     system = System(folder)
     yield system
-    if system.process is not None and not system.ended():
+    if system.process is not None and not system.has_ended():
         system.stop(signal.SIGTERM)
-    for process in system.left():
+    for process in system.list_left_processes():
         process.kill()
     shutil.rmtree(folder, ignore_errors=True)

@@ -72,15 +72,15 @@ def test_what_makes_no_sense_holds_up_nobody(launch: Launch) -> None:
     register_anew(fleet, "a1")
     fleet.go_dark("a0")
     until(lambda: "a0" in fleet.unknown(), "the mark, future or not")
-    until(lambda: "impatient" in fleet.deleting(), "an eviction at once")
-    assert fleet.deleting() == {"impatient"}
-    assert "a0" in fleet.tainted()
+    until(lambda: "impatient" in fleet.list_deleting(), "an eviction at once")
+    assert fleet.list_deleting() == {"impatient"}
+    assert "a0" in fleet.list_tainted()
     assert fleet.unknown() & {"a1", "a2", "a3", "a4"} == set()
     until(lambda: len(fleet.messages_of("RemovingNode")) == 1, "the end of the old a1")
     failing = {s.name: s.failing for s in read_stats(fleet.cluster.io) if s.failing}
     assert failing == {}
     fleet.come_back()
-    until(lambda: "a0" not in fleet.tainted(), "the return")
+    until(lambda: "a0" not in fleet.list_tainted(), "the return")
 
 
 def test_a_storm_of_heartbeats_delays_no_mark(launch: Launch) -> None:

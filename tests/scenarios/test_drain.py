@@ -10,7 +10,7 @@ import pytest
 
 from kcm.testing.waiting import until
 from tests.scenarios.system import System, system
-from tests.scenarios.test_silent_simulated import deleting
+from tests.scenarios.test_silent_simulated import is_deleting
 
 __all__ = ["system"]
 
@@ -45,7 +45,7 @@ spec:
 """
 
 
-def allowed(system: System) -> int:
+def get_allowed_disruptions(system: System) -> int:
     return int(system.get("pdb", "web").get("status", {}).get("disruptionsAllowed", -1))
 
 
@@ -62,7 +62,7 @@ def test_a_drain_asks_the_budget_and_a_taint_does_not(system: System) -> None:
     file = system.folder / "objects.yaml"
     file.write_text(OBJECTS)
     assert kubectl("apply", "-f", str(file)).returncode == 0
-    until(lambda: allowed(system) == 1, "a budget that allows one disruption")
+    until(lambda: get_allowed_disruptions(system) == 1, "a budget that allows one disruption")
 
     drained = kubectl("drain", "node-1", "--force", "--timeout=20s")
     assert drained.returncode == 0, drained.stderr
@@ -71,12 +71,12 @@ def test_a_drain_asks_the_budget_and_a_taint_does_not(system: System) -> None:
     assert [(t["effect"], t["key"]) for t in taints] == [
         ("NoSchedule", "node.kubernetes.io/unschedulable")
     ]
-    until(lambda: allowed(system) == 0, "a budget that allows none")
+    until(lambda: get_allowed_disruptions(system) == 0, "a budget that allows none")
 
     refused = kubectl("drain", "node-2", "--force", "--timeout=3s")
     assert refused.returncode != 0
     assert "would violate the pod's disruption budget" in refused.stderr
-    assert not deleting(system, "b")
+    assert not is_deleting(system, "b")
 
     assert kubectl("uncordon", "node-1").returncode == 0
     until(lambda: "taints" not in system.get("node", "node-1")["spec"], "the taint's end")

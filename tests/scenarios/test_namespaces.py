@@ -28,13 +28,13 @@ def test_a_namespace_full_of_all_kinds_goes_away() -> None:
             body.get("involvedObject", {})["namespace"] = "team"
             cluster.store.create(codec.decode(body, kind))
         cluster.store.delete(NAMESPACES, "team")
-        until(lambda: gone(cluster), "the end of the namespace")
+        until(lambda: is_gone(cluster), "the end of the namespace")
         assert [k for k in kinds if cluster.store.list(k, "team").items] == []
     finally:
         cluster.stop()
 
 
-def gone(cluster: Cluster) -> bool:
+def is_gone(cluster: Cluster) -> bool:
     try:
         cluster.store.get(NAMESPACES, "team")
     except errors.NotFound:

@@ -39,15 +39,15 @@ def phases(system: System) -> dict[str, str]:
     return {pod["metadata"]["name"]: pod["status"]["phase"] for pod in system.items("pods")}
 
 
-def renewed(system: System, node: str) -> str:
+def get_renew_time(system: System, node: str) -> str:
     return str(system.get("lease", node, "kube-node-lease")["spec"]["renewTime"])
 
 
 def is_silent(system: System, node: str) -> bool:
     """Whether it renews nothing while node-1 renews its own lease."""
-    before, others = renewed(system, node), renewed(system, "node-1")
-    until(lambda: renewed(system, "node-1") != others, "a renewal of node-1")
-    return renewed(system, node) == before
+    before, others = get_renew_time(system, node), get_renew_time(system, "node-1")
+    until(lambda: get_renew_time(system, "node-1") != others, "a renewal of node-1")
+    return get_renew_time(system, node) == before
 
 
 def test_pods_run_on_simulated_nodes_and_a_stopped_node_is_silent(system: System) -> None:
@@ -66,14 +66,14 @@ def test_pods_run_on_simulated_nodes_and_a_stopped_node_is_silent(system: System
     stopped = system.kcm("nodes", "stop", "node-2")
     assert "node-2 is stopped" in stopped.stdout, stopped.stderr
     until(lambda: is_silent(system, "node-2"), "the silence")
-    before = renewed(system, "node-2")
+    before = get_renew_time(system, "node-2")
     apply(system, ("late", "node-2", {}))
     assert is_silent(system, "node-2")
     assert phases(system)["late"] == "Pending"
 
     assert system.kcm("nodes", "start", "node-2").returncode == 0
     until(lambda: phases(system)["late"] == "Running", "the pod that waited")
-    assert renewed(system, "node-2") > before
+    assert get_renew_time(system, "node-2") > before
     assert system.kcm("delete", "pod", "a").returncode == 0
     until(lambda: "a" not in phases(system), "a pod that ends gracefully")
 

@@ -23,15 +23,15 @@ def test_a_replicaset_gets_as_many_pods_as_there_is_room_for() -> None:
         cluster.store.create(replica_set("before", replicas=2))
         until(lambda: cluster.store.count(PODS) == 2, "2 pods")
         cluster.store.create(quota(pods=12))
-        until(lambda: used(cluster) == "2", "a first count")
+        until(lambda: get_used(cluster) == "2", "a first count")
         cluster.store.create(replica_set("web", replicas=500))
         until(lambda: cluster.store.count(PODS) == 12, "10 more pods")
         until(lambda: "exceeded quota: few, requested: pods=1, used: pods=12, limited: pods=12"
               in " ".join(refusals(cluster)), "the refusals' events")  # fmt: skip
-        assert used(cluster) == "12"
+        assert get_used(cluster) == "12"
         cluster.store.delete(SETS, "default/before")
         until(lambda: pods_of(cluster, "web") == 12, "the room that became free")
-        assert (cluster.store.count(PODS), used(cluster)) == (12, "12")
+        assert (cluster.store.count(PODS), get_used(cluster)) == (12, "12")
     finally:
         cluster.stop()
 
@@ -42,7 +42,7 @@ def quota(**hard: int) -> ResourceQuota:
     return ResourceQuota(metadata=meta, spec=ResourceQuotaSpec(hard=amounts))
 
 
-def used(cluster: Cluster) -> str:
+def get_used(cluster: Cluster) -> str:
     found = cluster.store.get(QUOTAS, "default/few")
     assert isinstance(found, ResourceQuota)
     return str((found.status.used or {}).get("pods"))

@@ -71,12 +71,12 @@ def test_a_service_follows_its_pods_or_what_is_written_by_hand() -> None:
         cluster.store.delete(PODS, victim.key)
         until(lambda: ready(cluster) == 2, "one endpoint less")
         cluster.store.delete(scheme.lookup("services"), "default/web")
-        until(lambda: not mine(cluster), "the end of slices and endpoints")
+        until(lambda: not list_own_keys(cluster), "the end of slices and endpoints")
         cluster.store.create(strip_store_fields(service("web", selector={})))
         cluster.store.create(by_hand("192.0.2.1", "2001:db8::1"))
         until(lambda: ready(cluster) == 2, "two mirrored endpoints")
         cluster.store.delete(ENDPOINTS, "default/web")
-        until(lambda: not mine(cluster), "the end of the mirrored slices")
+        until(lambda: not list_own_keys(cluster), "the end of the mirrored slices")
     finally:
         cluster.stop()
 
@@ -104,7 +104,7 @@ def ready(cluster: Cluster) -> int:
     return sum(e.conditions is not None and e.conditions.ready is True for e in endpoints)
 
 
-def mine(cluster: Cluster) -> list[str]:
+def list_own_keys(cluster: Cluster) -> list[str]:
     return [
         obj.key
         for kind in (SLICES, ENDPOINTS)

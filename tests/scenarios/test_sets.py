@@ -69,7 +69,7 @@ def readiness(system: System, node: str) -> str:
     return str(next(c["status"] for c in conditions if c["type"] == "Ready"))
 
 
-def born(pod: dict[str, Any]) -> datetime:
+def get_creation_time(pod: dict[str, Any]) -> datetime:
     return datetime.fromisoformat(pod["metadata"]["creationTimestamp"])
 
 
@@ -82,7 +82,11 @@ def test_sets_keep_their_promises_while_nodes_come_and_go(system: System) -> Non
     system.apply(WORKLOADS)
     until(lambda: status(system, "sts", "web").get("readyReplicas") == 3, "three pods")
     first = pods(system, "web")
-    assert born(first["web-0"]) <= born(first["web-1"]) <= born(first["web-2"])
+    assert (
+        get_creation_time(first["web-0"])
+        <= get_creation_time(first["web-1"])
+        <= get_creation_time(first["web-2"])
+    )
     until(lambda: status(system, "ds", "agent").get("numberReady") == 3, "a pod on each node")
     assert nodes_of(system, "agent") == ["node-1", "node-2", "node-3"]
 
@@ -110,4 +114,8 @@ def order_waits_for_a_stopped_node(system: System, pod: dict[str, Any]) -> None:
     until(lambda: status(system, "sts", "web").get("readyReplicas") == 5, "five pods")
     final = pods(system, "web")
     assert final[name]["metadata"]["uid"] != pod["metadata"]["uid"]
-    assert born(final[name]) <= born(final["web-3"]) <= born(final["web-4"])
+    assert (
+        get_creation_time(final[name])
+        <= get_creation_time(final["web-3"])
+        <= get_creation_time(final["web-4"])
+    )

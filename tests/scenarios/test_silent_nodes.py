@@ -173,10 +173,10 @@ class Fleet:
     def unknown(self) -> set[str]:
         return {name for name, node in self.nodes().items() if _ready(node) == "Unknown"}
 
-    def tainted(self) -> set[str]:
+    def list_tainted(self) -> set[str]:
         return {name for name, node in self.nodes().items() if _taints(node, "NoExecute")}
 
-    def deleting(self) -> set[str]:
+    def list_deleting(self) -> set[str]:
         return {pod.name for pod in self.store.list(PODS).items if pod.deleting}
 
     def patience(self, node: str, pod: str) -> float:
@@ -189,7 +189,7 @@ class Fleet:
         left = found.deletion_timestamp - since
         return left.total_seconds() - (found.deletion_grace_period_seconds or 0)
 
-    def delayed(self, controller: str) -> int:
+    def count_delayed(self, controller: str) -> int:
         """How many keys of a controller wait for their time."""
         return sum(s.delayed for s in read_stats(self.cluster.io) if s.name == controller)
 
@@ -237,10 +237,10 @@ def test_a_silent_node_loses_its_pods_at_the_right_second(launch: Launch) -> Non
     fleet.pod("elsewhere", "a1")
     fleet.go_dark("a0")
     until(lambda: "a0" in fleet.unknown(), "the mark")
-    until(lambda: "a0" in fleet.tainted(), "the taint")
+    until(lambda: "a0" in fleet.list_tainted(), "the taint")
     assert [t.effect for t in fleet.nodes()["a0"].spec.taints or ()] == ["NoSchedule", "NoExecute"]
-    until(lambda: "at-once" in fleet.deleting(), "the first eviction")
-    until(lambda: "in-three" in fleet.deleting(), "the second eviction")
+    until(lambda: "at-once" in fleet.list_deleting(), "the first eviction")
+    until(lambda: "in-three" in fleet.list_deleting(), "the second eviction")
     assert fleet.patience("a0", "in-three") >= 3
     assert fleet.unknown() == {"a0"}
     fleet.come_back()
@@ -251,21 +251,21 @@ def test_a_silent_node_loses_its_pods_at_the_right_second(launch: Launch) -> Non
         "Marking for deletion Pod default/at-once",
         "Marking for deletion Pod default/in-three",
     ]
-    assert fleet.deleting() == {"at-once", "in-three"}
+    assert fleet.list_deleting() == {"at-once", "in-three"}
 
 
 def test_a_node_that_returns_in_time_keeps_its_pods(launch: Launch) -> None:
     fleet = launch("aaaaa")
     fleet.pod("patient", "a0", 60)
     fleet.go_dark("a0")
-    until(lambda: fleet.delayed("tainteviction") == 1, "the eviction that waits")
+    until(lambda: fleet.count_delayed("tainteviction") == 1, "the eviction that waits")
     fleet.come_back()
-    until(lambda: "a0" not in fleet.tainted(), "the return")
+    until(lambda: "a0" not in fleet.list_tainted(), "the return")
     until(lambda: fleet.messages_of("TaintManagerEviction"), "the cancelling")
     assert fleet.messages_of("TaintManagerEviction") == [
         "Cancelling deletion of Pod default/patient"
     ]
-    assert fleet.deleting() == set()
+    assert fleet.list_deleting() == set()
 
 
 def test_a_control_plane_that_was_away_blames_no_node(launch: Launch) -> None:
@@ -314,12 +314,12 @@ def test_workers_killed_in_the_midst_taint_nobody_twice(launch: Launch) -> None:
         for child in fleet.cluster.children():
             child.send_signal(signal.SIGKILL)
         let_time_pass(1.7, "out of step with the passes: each kill comes at another moment")
-    until(lambda: len(fleet.tainted()) == 4, "all taints")
-    assert _given(fleet.store, since) == {"a0": 1, "a1": 1, "a2": 1, "a3": 1}
+    until(lambda: len(fleet.list_tainted()) == 4, "all taints")
+    assert _count_taints(fleet.store, since) == {"a0": 1, "a1": 1, "a2": 1, "a3": 1}
     assert fleet.unknown() == {"a0", "a1", "a2", "a3"}
 
 
-def _given(store: Store, since: int) -> dict[str, int]:
+def _count_taints(store: Store, since: int) -> dict[str, int]:
     """How often each node got a NoExecute taint, by the watch log."""
     before: dict[str, bool] = {}
     counts: dict[str, int] = {}
@@ -336,9 +336,9 @@ def test_direct_eviction_needs_no_taints(launch: Launch) -> None:
     fleet = launch("aaaaa", KCM_ENABLE_TAINT_MANAGER="false", KCM_POD_EVICTION_TIMEOUT="6s")
     fleet.pod("patient", "a0", 3600)
     gone = fleet.go_dark("a0")
-    until(lambda: fleet.deleting() == {"patient"}, "the eviction")
+    until(lambda: fleet.list_deleting() == {"patient"}, "the eviction")
     assert time.monotonic() - gone > 5
-    assert fleet.tainted() == set()
+    assert fleet.list_tainted() == set()
 
 
 def test_a_budget_follows_its_pods(launch: Launch) -> None:
@@ -353,12 +353,12 @@ def test_a_budget_follows_its_pods(launch: Launch) -> None:
             ),
         )
     )
-    until(lambda: _allowed(fleet) == 1, "the first status")
+    until(lambda: _get_allowed_disruptions(fleet) == 1, "the first status")
     fleet.go_dark("a0")
-    until(lambda: _allowed(fleet) == 0, "the loss of a pod")
+    until(lambda: _get_allowed_disruptions(fleet) == 0, "the loss of a pod")
 
 
-def _allowed(fleet: Fleet) -> int:
+def _get_allowed_disruptions(fleet: Fleet) -> int:
     budget = fleet.store.get(scheme.resource_of(PodDisruptionBudget), "default/web")
     assert isinstance(budget, PodDisruptionBudget)
     return budget.status.disruptions_allowed

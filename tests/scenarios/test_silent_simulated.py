@@ -52,7 +52,7 @@ def taints(system: System) -> list[tuple[str, str]]:
     return [(taint["effect"], taint["key"].rpartition("/")[2]) for taint in found]
 
 
-def deleting(system: System, pod: str) -> bool:
+def is_deleting(system: System, pod: str) -> bool:
     return "deletionTimestamp" in system.get("pod", pod)["metadata"]
 
 
@@ -68,7 +68,7 @@ def homes(system: System) -> dict[str, str]:
     }
 
 
-def moved(system: System) -> bool:
+def have_moved(system: System) -> bool:
     found = homes(system)
     return len(found) == 8 and "node-1" not in found.values()
 
@@ -89,7 +89,7 @@ def test_a_stopped_node_loses_its_pods_at_the_right_second_and_returns(system: S
         lambda: taints(system) == [("NoSchedule", "unreachable"), ("NoExecute", "unreachable")],
         "the taints",
     )
-    until(lambda: deleting(system, "short"), "the eviction")
+    until(lambda: is_deleting(system, "short"), "the eviction")
     (since,) = [
         taint["timeAdded"]
         for taint in system.get("node", "node-1")["spec"]["taints"]
@@ -98,17 +98,17 @@ def test_a_stopped_node_loses_its_pods_at_the_right_second_and_returns(system: S
     gone = system.get("pod", "short")["metadata"]
     passed = datetime.fromisoformat(gone["deletionTimestamp"]) - datetime.fromisoformat(since)
     assert passed.total_seconds() - gone["deletionGracePeriodSeconds"] >= 3
-    assert not deleting(system, "long")
+    assert not is_deleting(system, "long")
     assert [ready(system, f"node-{number}") for number in range(2, 6)] == ["True"] * 4
     assert "FullDisruption" not in system.kcm("status").stdout
-    until(lambda: moved(system), "eight pods on the other nodes")
+    until(lambda: have_moved(system), "eight pods on the other nodes")
     stayed = {name: home for name, home in before.items() if home != "node-1"}
     assert stayed.items() <= homes(system).items(), "no other pod was touched"
 
     assert system.kcm("nodes", "start", "node-1").returncode == 0
     until(lambda: ready(system, "node-1") == "True" and not taints(system), "the return")
     until(lambda: "short" not in system.pods(), "the end of the pod")
-    assert not deleting(system, "long")
+    assert not is_deleting(system, "long")
     told = system.kcm("events").stdout
     assert "Marking for deletion Pod default/short" in told
     assert "Cancelling deletion of Pod default/long" in told

@@ -49,7 +49,7 @@ def test_up_apply_ctrl_c_and_up_again_finds_the_objects(system: System) -> None:
     system.stop()
     assert system.process is not None
     assert system.process.returncode == 0
-    assert system.left() == []
+    assert system.list_left_processes() == []
 
     system.start("--kubelet")
     assert "replicaset.apps/web" in system.kcm("get", "rs", "-o", "name").stdout

@@ -71,7 +71,7 @@ class Follower(threading.Thread):
         elif node.name in self.tainted:
             self.freed.setdefault(node.name, at)
 
-    def paced(self, rate: float, names: Iterable[str] = ()) -> bool:
+    def kept_rate(self, rate: float, names: Iterable[str] = ()) -> bool:
         """Whether these nodes, or all, were tainted no faster than at this rate.
 
         A pass that was late for the first and in time for the last brings them nearer.
@@ -94,7 +94,7 @@ def test_one_of_three_zones_dark_is_given_up_at_the_normal_rate_and_freed(launch
         assert zones(fleet) == {"a": (NORMAL, RATE), "b": (FULL, RATE), "c": (NORMAL, RATE)}
         assert seen.tainted.keys() == {"b0", "b1", "b2", "b3"}
         assert min(seen.tainted.values()) > GRACE - BEAT
-        assert seen.paced(RATE), seen.tainted
+        assert seen.kept_rate(RATE), seen.tainted
         fleet.come_back()
         until(lambda: len(seen.freed) == 4, "the end of the taints")
         until(lambda: zones(fleet)["b"] == (NORMAL, RATE), "the zone's return")
@@ -131,7 +131,7 @@ def test_most_of_a_large_zone_dark_is_given_up_at_the_secondary_rate(launch: Lau
         fleet.go_dark("b0", "b1", "b2", "b3")
         until(lambda: zones(fleet)["b"] == (PARTIAL, slow), "the state")
         until(lambda: len(seen.tainted) == 4, "the taints")
-        assert seen.paced(slow), seen.tainted
+        assert seen.kept_rate(slow), seen.tainted
         assert zones(fleet)["a"] == (NORMAL, RATE)
         fleet.come_back()
         until(lambda: zones(fleet)["b"] == (NORMAL, RATE), "the return")
@@ -150,7 +150,7 @@ def test_all_zones_dark_stop_evictions_until_the_first_comes_back(launch: Launch
         early = dict(seen.tainted)
         fleet.wait_for_passes(ENOUGH)
         assert seen.tainted == early
-        assert fleet.tainted() == set()
+        assert fleet.list_tainted() == set()
         seen.tainted.clear()
 
         back = time.monotonic() - seen.began
@@ -161,7 +161,7 @@ def test_all_zones_dark_stop_evictions_until_the_first_comes_back(launch: Launch
         assert min(seen.tainted.values()) - back > 1 / RATE - PERIOD, "a limiter begins empty"
         for zone in "bc":
             mine = [name for name in seen.tainted if name.startswith(zone)]
-            assert seen.paced(RATE, mine), seen.tainted
+            assert seen.kept_rate(RATE, mine), seen.tainted
 
         fleet.go_dark("c")
         recovering["b"] = (NORMAL, RATE)
@@ -169,4 +169,4 @@ def test_all_zones_dark_stop_evictions_until_the_first_comes_back(launch: Launch
         fleet.come_back()
         recovering["c"] = (NORMAL, RATE)
         until(lambda: zones(fleet) == recovering, "the last zone's return")
-        until(lambda: fleet.tainted() == set(), "the end of all taints")
+        until(lambda: fleet.list_tainted() == set(), "the end of all taints")

@@ -35,7 +35,7 @@ from kcm.testing import builders
 from kcm.testing.views import NOW, FakeView
 from tests.lookups import FakeLookups
 from tests.samples import manifest
-from tests.shapes import NAMES, accepted, bodies
+from tests.shapes import NAMES, accept, bodies
 from tests.unit.kubelet.views import container_view
 from tests.unit.scheduler.world import Scene
 from tests.unit.simulation.life import Life
@@ -57,7 +57,7 @@ def quick(examples: int) -> Callable[[Any], Any]:
 @cache
 def others() -> tuple[KubeObject, ...]:
     """One object of every kind."""
-    found = [accepted(manifest(name)) for name in NAMES]
+    found = [accept(manifest(name)) for name in NAMES]
     return tuple(obj for obj in found if obj is not None)
 
 
@@ -97,7 +97,7 @@ def keys_of(controller: Controller, obj: KubeObject, view: FakeView) -> set[str]
 @quick(10)
 @given(data=st.data())
 def test_no_controller_and_no_table_fails_over_an_object(name: str, data: st.DataObject) -> None:
-    obj = accepted(data.draw(bodies(name)))
+    obj = accept(data.draw(bodies(name)))
     assume(obj is not None)
     assert obj is not None
     resource = scheme.by_name(name)
@@ -114,7 +114,7 @@ def test_no_controller_and_no_table_fails_over_an_object(name: str, data: st.Dat
 @quick(80)
 @given(body=bodies("pods"))
 def test_no_part_of_a_node_fails_over_a_pod(body: dict[str, Any]) -> None:
-    pod = accepted(body)
+    pod = accept(body)
     assume(pod is not None)
     assert isinstance(pod, Pod)
     nodes = [obj for obj in others() if isinstance(obj, Node)]

@@ -22,7 +22,7 @@ except ValueError:
 """
 
 
-def said(log_format: str) -> str:
+def run_program(log_format: str) -> str:
     ended = subprocess.run(
         [sys.executable, "-c", PROGRAM.format(log_format=log_format)],
         capture_output=True, text=True, check=True,
@@ -35,7 +35,7 @@ def said(log_format: str) -> str:
 def test_a_traceback_shows_no_values(log_format: str) -> None:
     # The source line that assigns it is not in the traceback; the value could only come
     # from the variables.
-    text = said(log_format)
+    text = run_program(log_format)
     assert "swordfish" not in text
     assert "ValueError" in text
     assert "default/web" in text
@@ -43,6 +43,6 @@ def test_a_traceback_shows_no_values(log_format: str) -> None:
 
 
 def test_json_is_one_object_a_line() -> None:
-    (line,) = said("json").splitlines()
+    (line,) = run_program("json").splitlines()
     found = json.loads(line)
     assert (found["event"], found["level"], found["logger"]) == ("It failed", "error", "kcm.test")

@@ -28,7 +28,7 @@ class Authority:
     def client(
         self, user: str, *groups: str, days: float = 1, server: bool = False
     ) -> tuple[str, str]:
-        """The files of a user's certificate and key."""
+        """Returns the files of a user's certificate and key."""
         key = ec.generate_private_key(ec.SECP256R1())
         parts = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
         subject = x509.Name([*parts, x509.NameAttribute(NameOID.COMMON_NAME, user)])

@@ -14,7 +14,7 @@ from tests.integration.apiserver.serving import Live, live
 
 @pytest.fixture(scope="module")
 def api(redis_server: EmbeddedServer) -> Iterator[Live]:
-    """One live server per test module; tests use names of their own."""
+    """Gives one live server per test module; tests use names of their own."""
     folder = Path(tempfile.mkdtemp(prefix="kcm-api-"))
     with live(redis_server.url, folder) as running:
         yield running
@@ -23,7 +23,7 @@ def api(redis_server: EmbeddedServer) -> Iterator[Live]:
 
 @pytest.fixture(params=VERSIONS)
 def kubectl(request: pytest.FixtureRequest, api: Live, tmp_path: Path) -> Kubectl:
-    """kubectl, oldest and newest at hand, in a namespace of its own."""
+    """Gives kubectl, oldest and newest at hand, in a namespace of its own."""
     binary = find(request.param)
     if binary is None:
         pytest.skip(

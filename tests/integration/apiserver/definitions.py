@@ -64,7 +64,7 @@ COLUMNS: list[dict[str, Any]] = [
 
 
 def version(name: str, *, storage: bool = False, served: bool = True) -> dict[str, Any]:
-    """A version of CronTab."""
+    """Returns a version of CronTab, as a definition lists it."""
     schema = {"type": "object", "properties": {"spec": SPEC, "status": STATUS}}
     return {
         "name": name,
@@ -77,7 +77,7 @@ def version(name: str, *, storage: bool = False, served: bool = True) -> dict[st
 
 
 def crontabs(group: str, **changes: Any) -> dict[str, Any]:
-    """The definition of CronTabs in a group, in two versions unless others are given."""
+    """Returns the definition of CronTabs in a group, in two versions unless others are given."""
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -100,7 +100,7 @@ def crontabs(group: str, **changes: Any) -> dict[str, Any]:
 
 
 def crontab(group: str, name: str, version: str = "v1", **spec: Any) -> dict[str, Any]:
-    """A CronTab."""
+    """Returns a CronTab."""
     return {
         "apiVersion": f"{group}/{version}",
         "kind": "CronTab",

@@ -45,7 +45,7 @@ class Hostile:
     memory: int = 500  # MiB beyond what the server had, and a third for each of those at once
 
 
-def encoded(value: Any) -> bytes:
+def encode(value: Any) -> bytes:
     return json.dumps(value).encode()
 
 
@@ -75,16 +75,16 @@ def deep_config_map(depth: int) -> bytes:
     return b'{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"d"},"x":%s}' % deep(depth)
 
 
-def added(value: bytes) -> bytes:
+def build_add_patch(value: bytes) -> bytes:
     return b'[{"op":"add","path":"/x","value":%s}]' % value
 
 
-def copied(times: int, source: str = "/data", to: str = "/data/c") -> bytes:
-    return encoded([{"op": "copy", "from": source, "path": f"{to}{n}"} for n in range(times)])
+def build_copy_patch(times: int, source: str = "/data", to: str = "/data/c") -> bytes:
+    return encode([{"op": "copy", "from": source, "path": f"{to}{n}"} for n in range(times)])
 
 
 def long_copies() -> bytes:
-    return encoded(
+    return encode(
         [
             {"op": "add", "path": "/data/a", "value": "x" * MEGABYTE},
             *({"op": "copy", "from": "/data/a", "path": f"/data/c{n}"} for n in range(9_000)),
@@ -106,14 +106,14 @@ def pod(name: str, count: int) -> dict[str, Any]:
     }
 
 
-def ordered() -> bytes:
+def build_ordered_patch() -> bytes:
     names = [{"name": f"V{n}"} for n in range(ENTRIES)]
     container = {
         "name": "c",
         "$setElementOrder/env": names[::-1],
         "env": environment("old"),  # as it is: the rest of the work is in the merging
     }
-    return encoded({"spec": {"containers": [container]}})
+    return encode({"spec": {"containers": [container]}})
 
 
 def definition(plural: str, properties: dict[str, Any]) -> dict[str, Any]:
@@ -141,8 +141,8 @@ def definition(plural: str, properties: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def doubled(times: int) -> str:
-    """A rule that doubles its text so many times."""
+def build_doubling_rule(times: int) -> str:
+    """Returns a rule that doubles its text so many times."""
     inner = f"size(x{times}) > 0"
     for n in range(times, 0, -1):
         inner = f"[x{n - 1} + x{n - 1}].all(x{n}, {inner})"
@@ -150,7 +150,7 @@ def doubled(times: int) -> str:
 
 
 def traps() -> dict[str, Any]:
-    """A definition with fields that cost."""
+    """Returns a definition with fields that are costly to check."""
     text: dict[str, Any] = {"type": "string"}
     return definition(
         "traps",
@@ -158,14 +158,14 @@ def traps() -> dict[str, Any]:
             "pattern": text | {"pattern": "^(a+)+$"},
             "find": text
             | {"x-kubernetes-validations": [{"rule": "self.find('^(a+)+$') == 'aaa'"}]},
-            "double": text | {"x-kubernetes-validations": [{"rule": doubled(24)}]},
+            "double": text | {"x-kubernetes-validations": [{"rule": build_doubling_rule(24)}]},
             "cron": SPEC,
         },
     )
 
 
 def trap(field: str, value: Any) -> bytes:
-    return encoded(
+    return encode(
         {
             "apiVersion": f"{GROUP}/v1",
             "kind": "Traps",
@@ -176,7 +176,7 @@ def trap(field: str, value: Any) -> bytes:
 
 
 def classes() -> bytes:
-    return encoded(definition("classes", {"a": {"type": "string", "pattern": r"\p{L}" * 100_000}}))
+    return encode(definition("classes", {"a": {"type": "string", "pattern": r"\p{L}" * 100_000}}))
 
 
 def role() -> bytes:
@@ -185,7 +185,7 @@ def role() -> bytes:
         "apiGroups": [f"g{n}" for n in range(100)],
         "resources": [f"r{n}" for n in range(100)],
     }
-    return encoded(
+    return encode(
         {
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "Role",
@@ -196,12 +196,12 @@ def role() -> bytes:
 
 
 def owners(count: int = 300_000) -> bytes:
-    return encoded(config_map(ownerReferences=[{}] * count))
+    return encode(config_map(ownerReferences=[{}] * count))
 
 
 def controllers() -> bytes:
     owner = {"apiVersion": "v1", "kind": "A", "name": "b", "uid": "c", "controller": True}
-    return encoded(config_map(ownerReferences=[owner] * 15_000))
+    return encode(config_map(ownerReferences=[owner] * 15_000))
 
 
 def message(number: int, value: bytes) -> bytes:
@@ -240,12 +240,13 @@ CASES = [
         for kind in (MERGE, STRATEGIC)
         for depth in (129, 500, 980, 100_000)
     ),
-    Hostile("a JSON patch 900 deep", "PATCH", f"{MAPS}/a", JSON_PATCH, lambda: added(deep(900))),
+    Hostile("a JSON patch 900 deep", "PATCH", f"{MAPS}/a", JSON_PATCH,
+            lambda: build_add_patch(deep(900))),
     Hostile("a map doubled 40 times", "PATCH", f"{MAPS}/a", JSON_PATCH,
-            lambda: copied(40), (400, 422)),
+            lambda: build_copy_patch(40), (400, 422)),
     Hostile("9,000 copies of 1 MB", "PATCH", f"{MAPS}/a", JSON_PATCH, long_copies, (422,)),
     Hostile("copies into each other", "PATCH", f"{MAPS}/a", JSON_PATCH,
-            lambda: encoded([{"op": "copy", "from": "/data", "path": "/data/a"}] * 9_000),
+            lambda: encode([{"op": "copy", "from": "/data", "path": "/data/a"}] * 9_000),
             (400, 422)),
     Hostile("a pattern that backtracks", "POST", TRAPS, JSON,
             lambda: trap("pattern", "a" * 41 + "!"), (422,)),
@@ -254,27 +255,27 @@ CASES = [
     Hostile("a rule that doubles a text", "POST", TRAPS, JSON,
             lambda: trap("double", "abcdefgh" * 100), (422,)),
     Hostile("a pattern of 100,000 classes", "POST", DEFINITIONS, JSON, classes, (422,)),
-    Hostile("long strategic patches", "PATCH", f"{PODS}/large", STRATEGIC, ordered,
+    Hostile("long strategic patches", "PATCH", f"{PODS}/large", STRATEGIC, build_ordered_patch,
             (200, 409, 422), at_once=8),
     Hostile("applies by a second manager", "PATCH", f"{PODS}/large", APPLY,
-            lambda: encoded(pod("large", ENTRIES)), (200, 409), at_once=4),
+            lambda: encode(pod("large", ENTRIES)), (200, 409), at_once=4),
     Hostile("an apply of a large map", "PATCH", f"{MAPS}/a", APPLY,
-            lambda: encoded(config_map() | {"data": {f"k{n}": "" for n in range(60_000)}}),
+            lambda: encode(config_map() | {"data": {f"k{n}": "" for n in range(60_000)}}),
             (200, 409, 413), seconds=15.0),
     Hostile("an apply of very many values", "PATCH", f"{MAPS}/a", APPLY,
-            lambda: encoded(config_map(finalizers=[""] * 400_000))),
+            lambda: encode(config_map(finalizers=[""] * 400_000))),
     Hostile("a wide role", "POST", ROLES, JSON, role, (403,)),
     Hostile("empty owners", "POST", MAPS, JSON, owners, at_once=16),
     Hostile("as many owners as are read", "POST", MAPS, JSON, lambda: owners(95_000), (422,),
             at_once=4),
     Hostile("many items of a wrong type", "POST", MAPS, JSON,
-            lambda: encoded(config_map(finalizers=[1] * 900_000)), at_once=4),
+            lambda: encode(config_map(finalizers=[1] * 900_000)), at_once=4),
     Hostile("as many items of a wrong type as are read", "POST", MAPS, JSON,
-            lambda: encoded(config_map(finalizers=[1] * 250_000)), at_once=4),
+            lambda: encode(config_map(finalizers=[1] * 250_000)), at_once=4),
     Hostile("many options of a wrong type", "DELETE", f"{MAPS}/a", JSON,
-            lambda: encoded({"dryRun": [1] * 900_000}), at_once=4),
+            lambda: encode({"dryRun": [1] * 900_000}), at_once=4),
     Hostile("many items that are null", "POST", MAPS, JSON,
-            lambda: encoded(config_map(finalizers=[None] * 250_000)), at_once=4),
+            lambda: encode(config_map(finalizers=[None] * 250_000)), at_once=4),
     Hostile("long selectors", "GET", f"{MAPS}?labelSelector=" + "a," * 30_000 + "a", JSON,
             lambda: b"", (200, 431), at_once=4),
     Hostile("many controllers", "POST", MAPS, JSON, controllers, (422,), at_once=4),

@@ -14,7 +14,7 @@ VERSIONS = ("1.27", "1.33")  # oldest and newest that are supported
 
 
 def find(version: str) -> str | None:
-    """A binary named kubectl.<version>, in KCM_KUBECTL_DIR or on the PATH."""
+    """Returns the path of kubectl.<version>, in KCM_KUBECTL_DIR or on the PATH, or None."""
     folder = os.environ.get("KCM_KUBECTL_DIR")
     return shutil.which(f"kubectl.{version}", path=folder) or shutil.which(f"kubectl.{version}")
 
@@ -44,13 +44,13 @@ class Kubectl:
         )  # fmt: skip
 
     def __call__(self, *args: str, stdin: Any = None, **env: str) -> str:
-        """What it prints; it must succeed."""
+        """Runs a command that must succeed; returns what it prints."""
         done = self.run(*args, stdin=stdin, **env)
         assert done.returncode == 0, f"{args}: {done.stdout}{done.stderr}"
         return done.stdout
 
-    def fails(self, *args: str, stdin: Any = None) -> str:
-        """What it complains about; it must fail."""
+    def run_failing(self, *args: str, stdin: Any = None) -> str:
+        """Runs a command that must fail; returns its error message."""
         done = self.run(*args, stdin=stdin)
         assert done.returncode != 0, f"{args}: {done.stdout}"
         return done.stderr

@@ -31,10 +31,10 @@ def command(*flags: str) -> list[str]:
 
 
 @contextmanager
-def started(
+def start(
     redis_server: EmbeddedServer, folder: Path, *flags: str
 ) -> Iterator[tuple[subprocess.Popen[bytes], httpx.Client]]:
-    """A process, and a client with the credentials of its kubeconfig."""
+    """Gives the process of an API server, and a client with the credentials of its kubeconfig."""
     env = environment(redis_server, folder)
     process = subprocess.Popen(command("--port", "0", *flags), env=env, stdout=subprocess.DEVNULL)
     try:

@@ -47,7 +47,7 @@ class Live:
     settings: Settings
 
     def as_user(self, token: str, **headers: str) -> httpx.Client:
-        """A client of somebody else; '' for nobody. Close it."""
+        """Returns a client of the user with this token, of nobody for ''. The caller closes it."""
         given = headers | ({"authorization": f"Bearer {token}"} if token else {})
         verify = _context(self.kubeconfig.with_name("apiserver.crt"))
         return httpx.Client(base_url=self.url, headers=given, verify=verify, timeout=60)
@@ -56,7 +56,7 @@ class Live:
         return self.client.request(method, path, json=body, **kwargs)
 
     def get(self, path: str, **params: Any) -> Any:
-        """The JSON at a path."""
+        """Returns the JSON at a path."""
         response = self.client.get(path, params=params)
         assert response.status_code == 200, response.text
         return response.json()
@@ -67,7 +67,7 @@ class Live:
         return response.json()
 
     def store_resource(self, group: str) -> Resource:
-        """What is stored of the CronTabs of a group."""
+        """Returns how the CronTabs of a group are stored."""
         return scheme.by_name(f"crontabs.{group}")
 
     def patch(self, path: str, body: Any, kind: str = "merge", **params: Any) -> httpx.Response:
@@ -80,7 +80,7 @@ class Live:
 def live(
     redis_url: str, folder: Path, authorities: Path | None = None, limits: Limits | None = None
 ) -> Iterator[Live]:
-    """A server over keys of its own."""
+    """Gives a server over keys of its own."""
     prefix = f"api{next(_PREFIXES)}"
     settings = Settings(redis_url=redis_url, state_dir=folder, prefix=prefix)
     io = RedisIO(settings)

@@ -45,7 +45,7 @@ def grant(api: Live, name: str, user: str, *rules: dict[str, Any]) -> None:
     api.get(BINDINGS)
 
 
-def refused(response: httpx.Response, code: int = 403) -> str:
+def read_refusal(response: httpx.Response, code: int = 403) -> str:
     body = response.json()
     assert (response.status_code, body["kind"], body["code"]) == (code, "Status", code), body
     return str(body["message"])
@@ -58,13 +58,13 @@ def test_nobody_gets_401_for_everything_but_health_and_version(api: Live, as_use
     for path in ("/", "/api", "/apis", "/openapi/v2", "/metrics", "/readyz/redis", PODS, "/none",
                  f"{PODS}?watch=1", "//livez", "/livez/../metrics",
                  "/livez%2f..%2fmetrics"):  # fmt: skip
-        assert refused(nobody.get(path), 401) == "Unauthorized"
-    assert refused(as_user("wrong").get("/livez"), 401) == "Unauthorized"
+        assert read_refusal(nobody.get(path), 401) == "Unauthorized"
+    assert read_refusal(as_user("wrong").get("/livez"), 401) == "Unauthorized"
 
 
 def test_a_refusal_reads_as_upstreams(api: Live, as_user: As) -> None:
     jane = as_user("janes-token")
-    assert refused(jane.get(PODS)) == (
+    assert read_refusal(jane.get(PODS)) == (
         'pods is forbidden: User "jane" cannot list resource "pods" in API group "" in the '
         'namespace "default"'
     )
@@ -76,11 +76,11 @@ def test_a_refusal_reads_as_upstreams(api: Live, as_user: As) -> None:
     assert body["details"] == {"name": "n1", "kind": "nodes"}
     assert body["reason"] == "Forbidden"
     sets = "/apis/apps/v1/namespaces/default/replicasets/web/scale"
-    assert refused(jane.patch(sets, json={})) == (
+    assert read_refusal(jane.patch(sets, json={})) == (
         'replicasets.apps "web" is forbidden: User "jane" cannot patch resource '
         '"replicasets/scale" in API group "apps" in the namespace "default"'
     )
-    assert refused(jane.get("/metrics")) == 'forbidden: User "jane" cannot get path "/metrics"'
+    assert read_refusal(jane.get("/metrics")) == 'forbidden: User "jane" cannot get path "/metrics"'
 
 
 def test_everybody_who_is_known_may_discover(as_user: As) -> None:
@@ -95,19 +95,19 @@ def test_a_role_gives_exactly_what_it_says(api: Live, as_user: As) -> None:
     bob = as_user("bobs-token")
     assert bob.get(PODS).status_code == 200
     assert bob.get(f"{PODS}/readable").status_code == 200
-    assert "cannot list" in refused(bob.get("/api/v1/pods"))
-    assert "cannot list" in refused(bob.get("/api/v1/namespaces/kube-system/pods"))
+    assert "cannot list" in read_refusal(bob.get("/api/v1/pods"))
+    assert "cannot list" in read_refusal(bob.get("/api/v1/namespaces/kube-system/pods"))
     for query in ("watch=1", "watch=true", "watch", "watch=True&watch=0"):
-        assert "cannot watch" in refused(bob.get(f"{PODS}?{query}"))
-        assert "cannot watch" in refused(bob.get(f"{PODS}/readable?{query}"))
-    assert refused(bob.get(f"{PODS}?watch=yes"), 400)
-    assert 'resource "pods/status"' in refused(bob.get(f"{PODS}/readable/status"))
-    assert 'resource "pods/log"' in refused(bob.get(f"{PODS}/readable/log"))
-    assert "cannot create" in refused(bob.post(PODS, json=pod("x"), params={"dryRun": "All"}))
-    assert "cannot patch" in refused(bob.patch(f"{PODS}/readable?dryRun=All", json={}))
-    assert "cannot delete " in refused(bob.delete(f"{PODS}/readable"))
-    assert "cannot deletecollection" in refused(bob.delete(PODS))
-    assert "pods/eviction" in refused(bob.post(f"{PODS}/readable/eviction", json={}))
+        assert "cannot watch" in read_refusal(bob.get(f"{PODS}?{query}"))
+        assert "cannot watch" in read_refusal(bob.get(f"{PODS}/readable?{query}"))
+    assert read_refusal(bob.get(f"{PODS}?watch=yes"), 400)
+    assert 'resource "pods/status"' in read_refusal(bob.get(f"{PODS}/readable/status"))
+    assert 'resource "pods/log"' in read_refusal(bob.get(f"{PODS}/readable/log"))
+    assert "cannot create" in read_refusal(bob.post(PODS, json=pod("x"), params={"dryRun": "All"}))
+    assert "cannot patch" in read_refusal(bob.patch(f"{PODS}/readable?dryRun=All", json={}))
+    assert "cannot delete " in read_refusal(bob.delete(f"{PODS}/readable"))
+    assert "cannot deletecollection" in read_refusal(bob.delete(PODS))
+    assert "pods/eviction" in read_refusal(bob.post(f"{PODS}/readable/eviction", json={}))
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_no_spelling_of_a_path_gets_around_the_roles(api: Live, as_user: As, pat
     bob = as_user("bobs-token")
     request = bob.build_request("GET", api.url + "/")
     request.url = request.url.copy_with(raw_path=path.encode())
-    assert refused(bob.send(request))
+    assert read_refusal(bob.send(request))
 
 
 def test_names_narrow_a_role_and_a_list_by_name_is_one(api: Live, as_user: As) -> None:
@@ -136,18 +136,18 @@ def test_names_narrow_a_role_and_a_list_by_name_is_one(api: Live, as_user: As) -
     grant(api, "one-map", "bob", only)
     bob = as_user("bobs-token")
     assert bob.get(f"{maps}/mine").status_code == 200
-    refused(bob.get(f"{maps}/theirs"))
-    refused(bob.get(maps))
+    read_refusal(bob.get(f"{maps}/theirs"))
+    read_refusal(bob.get(maps))
     found = bob.get(maps, params={"fieldSelector": "metadata.name=mine"}).json()
     assert [item["metadata"]["name"] for item in found["items"]] == ["mine"]
     for selector in ("metadata.name!=theirs", "metadata.name=theirs", "metadata.namespace=default",
                      "metadata.name=theirs,metadata.name=mine"):  # fmt: skip
-        refused(bob.get(maps, params={"fieldSelector": selector}))
+        read_refusal(bob.get(maps, params={"fieldSelector": selector}))
     both = bob.get(maps, params=[("fieldSelector", "metadata.name=mine"), ("fieldSelector", "")])
     assert [item["metadata"]["name"] for item in both.json()["items"]] == ["mine"]
     narrow = {"fieldSelector": "metadata.name=mine"}
-    assert "deletecollection" in refused(bob.delete(maps, params=narrow))
-    assert "cannot create" in refused(bob.post(maps, json={"metadata": {"name": "mine"}}))
+    assert "deletecollection" in read_refusal(bob.delete(maps, params=narrow))
+    assert "cannot create" in read_refusal(bob.post(maps, json={"metadata": {"name": "mine"}}))
 
 
 def test_an_apply_that_creates_needs_the_right_to_create(api: Live, as_user: As) -> None:
@@ -160,7 +160,7 @@ def test_an_apply_that_creates_needs_the_right_to_create(api: Live, as_user: As)
         media = {"content-type": "application/apply-patch+yaml"}
         return client.patch(f"{path}?fieldManager=t", headers=media, json=body)
 
-    assert "cannot create" in refused(apply(jane))
+    assert "cannot create" in read_refusal(apply(jane))
     assert apply(api.client).status_code == 201
     assert apply(jane).status_code == 200
 
@@ -169,27 +169,27 @@ def test_nobody_gives_away_more_than_they_have(api: Live, as_user: As) -> None:
     grant(api, "role-writer", "bob", rule(WRITE, "roles rolebindings", "rbac.authorization.k8s.io"))
     bob = as_user("bobs-token")
     wanted = {"metadata": {"name": "big"}, "rules": [rule("get list", "secrets")]}
-    told = refused(bob.post(ROLES, json=wanted))
+    told = read_refusal(bob.post(ROLES, json=wanted))
     assert told == (
         'roles.rbac.authorization.k8s.io "big" is forbidden: user "bob" '
         '(groups=["system:authenticated"]) is attempting to grant RBAC permissions not currently '
         'held:\n{APIGroups:[""], Resources:["secrets"], Verbs:["get" "list"]}'
     )
-    refused(bob.post(ROLES, json=wanted, params={"dryRun": "All"}))
+    read_refusal(bob.post(ROLES, json=wanted, params={"dryRun": "All"}))
     small = {"metadata": {"name": "small"}, "rules": []}
     assert bob.post(ROLES, json=small).status_code == 201
     more = [{"op": "add", "path": "/rules", "value": wanted["rules"]}]
     media = {"content-type": "application/json-patch+json"}
-    refused(bob.patch(f"{ROLES}/small", json=more, headers=media))
-    refused(bob.put(f"{ROLES}/small", json=wanted | {"metadata": {"name": "small"}}))
+    read_refusal(bob.patch(f"{ROLES}/small", json=more, headers=media))
+    read_refusal(bob.put(f"{ROLES}/small", json=wanted | {"metadata": {"name": "small"}}))
     applied = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", **wanted}
     media = {"content-type": "application/apply-patch+yaml"}
-    refused(bob.patch(f"{ROLES}/big?fieldManager=x", json=applied, headers=media))
+    read_refusal(bob.patch(f"{ROLES}/big?fieldManager=x", json=applied, headers=media))
     group = "rbac.authorization.k8s.io"
     big = {"kind": "ClusterRole", "name": "cluster-admin", "apiGroup": group}
     subjects = [{"kind": "User", "name": "bob"}]
     binding = {"metadata": {"name": "mine"}, "subjects": subjects, "roleRef": big}
-    told = refused(bob.post(BINDINGS, json=binding))
+    told = read_refusal(bob.post(BINDINGS, json=binding))
     assert 'APIGroups:["*"], Resources:["*"], Verbs:["*"]' in told
     binding["roleRef"] = big | {"kind": "Role", "name": "small"}
     assert bob.post(BINDINGS, json=binding).status_code == 201
@@ -229,8 +229,8 @@ def test_the_roles_of_every_cluster_are_there_and_bound(api: Live, as_user: As) 
     jane = as_user("janes-token")
     assert jane.get("/api/v1/namespaces/viewed/pods").status_code == 200
     assert jane.get("/api/v1/namespaces/viewed").status_code == 200
-    refused(jane.get("/api/v1/namespaces/viewed/secrets"))
-    refused(jane.post("/api/v1/namespaces/viewed/pods", json=pod("x")))
+    read_refusal(jane.get("/api/v1/namespaces/viewed/secrets"))
+    read_refusal(jane.post("/api/v1/namespaces/viewed/pods", json=pod("x")))
 
 
 def test_a_second_start_writes_nothing_and_brings_back_what_was_taken(api: Live) -> None:
@@ -249,7 +249,7 @@ def test_a_second_start_writes_nothing_and_brings_back_what_was_taken(api: Live)
 
 
 def test_impersonation_is_checked_piece_by_piece(api: Live, as_user: As) -> None:
-    assert refused(as_user("bobs-token", **{"impersonate-user": "jane"}).get(PODS)) == (
+    assert read_refusal(as_user("bobs-token", **{"impersonate-user": "jane"}).get(PODS)) == (
         'users "jane" is forbidden: User "bob" cannot impersonate resource "users" in API group '
         '"" at the cluster scope'
     )
@@ -271,15 +271,15 @@ def test_impersonation_is_checked_piece_by_piece(api: Live, as_user: As) -> None
         "username": "jane", "groups": ["dev", "system:authenticated"],
     }  # fmt: skip
     masters = {"impersonate-user": "jane", "impersonate-group": "system:masters"}
-    assert 'groups "system:masters" is forbidden' in refused(
+    assert 'groups "system:masters" is forbidden' in read_refusal(
         as_user("bobs-token", **masters).get(PODS)
     )
     extra = {"impersonate-user": "jane", "impersonate-extra-scopes": "all"}
-    assert 'resource "userextras/scopes"' in refused(as_user("bobs-token", **extra).get(PODS))
-    assert refused(as_user("bobs-token", **{"impersonate-group": "dev"}).get(PODS), 400)
+    assert 'resource "userextras/scopes"' in read_refusal(as_user("bobs-token", **extra).get(PODS))
+    assert read_refusal(as_user("bobs-token", **{"impersonate-group": "dev"}).get(PODS), 400)
     several = httpx.Headers([("impersonate-user", "jane"), ("impersonate-group", "dev"),
                              ("impersonate-group", "system:masters")])  # fmt: skip
-    assert refused(as_user("bobs-token").get(PODS, headers=several))
+    assert read_refusal(as_user("bobs-token").get(PODS, headers=several))
 
 
 def test_a_review_answers_and_is_not_stored(api: Live, as_user: As) -> None:
@@ -288,11 +288,11 @@ def test_a_review_answers_and_is_not_stored(api: Live, as_user: As) -> None:
     assert as_user("janes-token").post(path, json=asks).json()["status"] == {"allowed": False}
     assert api.create(path, asks)["status"]["allowed"]
     for method in ("GET", "PUT", "DELETE", "PATCH"):
-        assert refused(api.client.request(method, path), 405)
-    assert refused(api.client.get(f"{path}?watch=1"), 405)
-    assert refused(api.client.post(path, json={"spec": {}}), 422)
+        assert read_refusal(api.client.request(method, path), 405)
+    assert read_refusal(api.client.get(f"{path}?watch=1"), 405)
+    assert read_refusal(api.client.post(path, json={"spec": {}}), 422)
     others = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-    refused(as_user("janes-token").post(others, json=asks))
+    read_refusal(as_user("janes-token").post(others, json=asks))
     about = {"spec": asks["spec"] | {"user": "x", "groups": ["system:masters"]}}
     assert api.create(others, about)["status"]["allowed"]
     tokens = "/apis/authentication.k8s.io/v1/tokenreviews"

@@ -20,7 +20,7 @@ from tests import new_objects as strip_store_fields
 PODS = scheme.by_name("pods")
 
 
-def nothing() -> None:
+def do_nothing() -> None:
     return
 
 

@@ -9,13 +9,13 @@ import subprocess
 from pathlib import Path
 
 from kcm.redisio.embedded import EmbeddedServer
-from tests.integration.apiserver.process import command, environment, started
+from tests.integration.apiserver.process import command, environment, start
 
 
 def test_a_process_serves_with_the_credentials_it_wrote_and_stops_with_open_watches(
     redis_server: EmbeddedServer, tmp_path: Path
 ) -> None:
-    with started(redis_server, tmp_path) as (process, client):
+    with start(redis_server, tmp_path) as (process, client):
         found = client.get("/api/v1/namespaces").json()
         names = [item["metadata"]["name"] for item in found["items"]]
         assert names == ["default", "kube-node-lease", "kube-public", "kube-system"]
@@ -44,6 +44,6 @@ def test_a_taken_port_is_told_with_its_flag(redis_server: EmbeddedServer, tmp_pa
 
 def test_anonymous_plain_http_is_a_choice(redis_server: EmbeddedServer, tmp_path: Path) -> None:
     flags = ("--no-tls", "--anonymous-auth", "--authorization-mode", "AlwaysAllow")
-    with started(redis_server, tmp_path, *flags) as (_, client):
+    with start(redis_server, tmp_path, *flags) as (_, client):
         del client.headers["authorization"]
         assert client.get("/api/v1/pods").status_code == 200

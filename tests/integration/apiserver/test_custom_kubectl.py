@@ -26,7 +26,7 @@ def test_apply_get_patch_edit_and_scale(kubectl: Kubectl, group: str) -> None:
     assert "unchanged" in kubectl("apply", "-f", "-", stdin=crontab(group, "one", image="x"))
     assert "configured" in kubectl("apply", "-f", "-", stdin=crontab(group, "one", image="old"))
     kubectl("patch", kind, "one", "--type=merge", "-p", '{"spec":{"replicas":2}}')
-    assert "is not supported" in kubectl.fails("patch", kind, "one", "-p", '{"spec":{}}')
+    assert "is not supported" in kubectl.run_failing("patch", kind, "one", "-p", '{"spec":{}}')
     assert "edited" in kubectl("edit", kind, "one", EDITOR="sed -i s/image:.old/image:\\ new/")
     assert "scaled" in kubectl("scale", kind, "one", "--replicas=3")
     spec = json.loads(kubectl("get", kind, "one", "-o", "json"))["spec"]
@@ -58,14 +58,14 @@ def test_explain_and_api_resources(kubectl: Kubectl, group: str) -> None:
 
 def test_what_is_wrong_is_told_before_and_after_sending(kubectl: Kubectl, group: str) -> None:
     odd = crontab(group, "odd", foo=1)
-    assert 'unknown field "spec.foo"' in kubectl.fails("create", "-f", "-", stdin=odd)
+    assert 'unknown field "spec.foo"' in kubectl.run_failing("create", "-f", "-", stdin=odd)
     done = kubectl.run("create", "-f", "-", "--validate=warn", stdin=odd)
     assert 'Warning: unknown field "spec.foo"' in done.stderr
     wrong = crontab(group, "wrong", replicas="string")
-    words = kubectl.fails("create", "-f", "-", "--validate=ignore", stdin=wrong)
+    words = kubectl.run_failing("create", "-f", "-", "--validate=ignore", stdin=wrong)
     assert 'spec.replicas in body must be of type integer: "string"' in words
     ruled = crontab(group, "ruled", replicas=9)
-    assert "busybox does not scale" in kubectl.fails("create", "-f", "-", stdin=ruled)
+    assert "busybox does not scale" in kubectl.run_failing("create", "-f", "-", stdin=ruled)
 
 
 def test_server_side_apply(kubectl: Kubectl, group: str) -> None:
@@ -99,7 +99,7 @@ def test_get_watch_shows_changes_as_they_come(kubectl: Kubectl, group: str) -> N
 def test_deleting_the_definition_deletes_its_objects(kubectl: Kubectl, group: str) -> None:
     kubectl("create", "-f", "-", stdin=crontab(group, "one"))
     assert "deleted" in kubectl("delete", "crd", f"crontabs.{group}", "--timeout=10s")
-    words = kubectl.fails("get", f"crontabs.{group}")
+    words = kubectl.run_failing("get", f"crontabs.{group}")
     assert "could not find the requested resource" in words or "doesn't have" in words
     kubectl("apply", "-f", "-", stdin=crontabs(group))
     kubectl("wait", "--for=condition=Established", f"crd/crontabs.{group}", "--timeout=5s")

@@ -24,7 +24,7 @@ def names(api: Live, path: str = PODS) -> list[str]:
     return [item["metadata"]["name"] for item in api.get(path)["items"]]
 
 
-def harmed(api: Live, harm: Damage, resource: str, key: str) -> None:
+def damage_object(api: Live, harm: Damage, resource: str, key: str) -> None:
     harm(api.store.io, api.store.io.keys.object(resource, key))
 
 
@@ -38,7 +38,7 @@ def forget_caches(api: Live) -> None:
 def test_the_others_are_served_and_it_can_be_deleted(api: Live, harm: Damage) -> None:
     for name in ("a", "bad", "c"):
         api.store.create(pod(name))
-    harmed(api, harm, "pods", "default/bad")
+    damage_object(api, harm, "pods", "default/bad")
     forget_caches(api)
     until(lambda: names(api) == ["a", "c"], "a list without it", words=lambda: str(names(api)))
     assert api.client.get("/readyz").status_code == 200
@@ -60,7 +60,7 @@ def test_roles_go_on(api: Live, harm: Damage, path: str) -> None:
     body = {"metadata": {"name": "bad"}, "rules": [rule]}
     api.create(path, body if path == ROLES else {"metadata": {"name": "bad"}, "roleRef": ref})
     resource = path.rpartition("/")[2] + ".rbac.authorization.k8s.io"
-    harmed(api, harm, resource, "bad")
+    damage_object(api, harm, resource, "bad")
     forget_caches(api)
     until(lambda: "bad" not in names(api, path), "a list without it")
     assert api.client.get("/readyz").status_code == 200
@@ -119,7 +119,7 @@ def test_kubectl_shows_the_others_and_deletes_it(api: Live, kubectl: Kubectl) ->
     namespace = kubectl.namespace
     for name in ("a", "bad"):
         api.store.create(pod(name).with_metadata(namespace=namespace))
-    harmed(api, DAMAGES["too deep"], "pods", f"{namespace}/bad")
+    damage_object(api, DAMAGES["too deep"], "pods", f"{namespace}/bad")
     forget_caches(api)
     until(lambda: "bad" not in kubectl("get", "pods", "-o", "name"), "a list without it")
     assert "pod/a" in kubectl("get", "pods", "-o", "name")

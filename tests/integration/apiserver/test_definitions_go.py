@@ -72,7 +72,7 @@ def come_and_go(api: Live) -> None:
     until(lambda: not known.names(), "the end of the kinds")
 
 
-def living() -> tuple[int, int]:
+def count_living() -> tuple[int, int]:
     """Classes of custom kinds, and nodes of their schemas."""
     gc.collect()
     objects = gc.get_objects()
@@ -81,7 +81,7 @@ def living() -> tuple[int, int]:
 
 
 def test_kinds_that_came_and_went_leave_no_classes_and_no_schemas(api: Live) -> None:
-    before = living()
+    before = count_living()
     for _ in range(ROUNDS):
         come_and_go(api)
-        until(lambda: living() == before, "the end of the kinds' classes")
+        until(lambda: count_living() == before, "the end of the kinds' classes")

@@ -22,7 +22,7 @@ def where(api: Live, request: pytest.FixtureRequest) -> str:
     return f"/api/v1/namespaces/{name}"
 
 
-def running(api: Live, where: str, name: str, *, ready: bool = True) -> None:
+def create_running_pod(api: Live, where: str, name: str, *, ready: bool = True) -> None:
     """A pod that runs on a node."""
     body = pod(name, labels={"app": "x"})
     body["spec"]["nodeName"] = "n1"
@@ -54,7 +54,7 @@ def is_going(api: Live, where: str, name: str) -> bool:
 
 
 def test_without_a_budget_the_pod_goes_and_says_why(api: Live, where: str) -> None:
-    running(api, where, "p")
+    create_running_pod(api, where, "p")
     assert evict(api, where, "p").status_code == 201
     conditions = api.get(f"{where}/pods/p")["status"]["conditions"]
     target = next(c for c in conditions if c["type"] == "DisruptionTarget")
@@ -63,7 +63,7 @@ def test_without_a_budget_the_pod_goes_and_says_why(api: Live, where: str) -> No
 
 
 def test_a_spent_budget_refuses_with_its_own_words(api: Live, where: str) -> None:
-    running(api, where, "p")
+    create_running_pod(api, where, "p")
     budget(api, where, desiredHealthy=2, currentHealthy=1)
     refused = evict(api, where, "p")
     body = refused.json()
@@ -79,7 +79,7 @@ def test_a_spent_budget_refuses_with_its_own_words(api: Live, where: str) -> Non
 
 
 def test_an_eviction_takes_one_disruption_and_names_the_pod(api: Live, where: str) -> None:
-    running(api, where, "p")
+    create_running_pod(api, where, "p")
     path = budget(api, where, disruptionsAllowed=1, desiredHealthy=1, currentHealthy=2)
     assert evict(api, where, "p").status_code == 201
     status = api.get(path)["status"]
@@ -92,7 +92,7 @@ def test_an_eviction_takes_one_disruption_and_names_the_pod(api: Live, where: st
 def test_many_evictions_at_once_never_overdraw_a_budget(api: Live, where: str) -> None:
     names = [f"p{n}" for n in range(8)]
     for name in names:
-        running(api, where, name)
+        create_running_pod(api, where, name)
     path = budget(api, where, disruptionsAllowed=3, desiredHealthy=5, currentHealthy=8)
     with ThreadPoolExecutor(8) as pool:
         codes = list(pool.map(lambda name: evict(api, where, name).status_code, names))
@@ -101,7 +101,7 @@ def test_many_evictions_at_once_never_overdraw_a_budget(api: Live, where: str) -
 
 
 def test_two_budgets_for_one_pod_are_an_error(api: Live, where: str) -> None:
-    running(api, where, "p")
+    create_running_pod(api, where, "p")
     budget(api, where, "one", disruptionsAllowed=5)
     budget(api, where, "two", disruptionsAllowed=5)
     refused = evict(api, where, "p")
@@ -110,7 +110,7 @@ def test_two_budgets_for_one_pod_are_an_error(api: Live, where: str) -> None:
 
 
 def test_a_budget_that_its_controller_has_not_seen_says_come_back(api: Live, where: str) -> None:
-    running(api, where, "p")
+    create_running_pod(api, where, "p")
     budget(api, where, observedGeneration=0, disruptionsAllowed=5)
     refused = evict(api, where, "p")
     assert refused.status_code == 429
@@ -125,7 +125,7 @@ def test_a_budget_that_its_controller_has_not_seen_says_come_back(api: Live, whe
 def test_unready_pods_go_as_the_policy_says(
     api: Live, where: str, policy: str | None, healthy: int, code: int
 ) -> None:
-    running(api, where, "p", ready=False)
+    create_running_pod(api, where, "p", ready=False)
     spec = {"unhealthyPodEvictionPolicy": policy} if policy else {}
     path = budget(api, where, spec=spec, desiredHealthy=2, currentHealthy=healthy)
     assert evict(api, where, "p").status_code == code
@@ -135,7 +135,7 @@ def test_unready_pods_go_as_the_policy_says(
 def test_pending_and_ended_pods_need_no_budget(api: Live, where: str) -> None:
     budget(api, where)
     api.create(f"{where}/pods", pod("pending", labels={"app": "x"}))
-    running(api, where, "ended")
+    create_running_pod(api, where, "ended")
     ended = api.get(f"{where}/pods/ended") | {"status": {"phase": "Failed"}}
     api.request("PUT", f"{where}/pods/ended/status", ended)
     for name in ("pending", "ended"):
@@ -144,7 +144,7 @@ def test_pending_and_ended_pods_need_no_budget(api: Live, where: str) -> None:
 
 
 def test_a_dry_run_checks_the_budget_and_changes_nothing(api: Live, where: str) -> None:
-    running(api, where, "p")
+    create_running_pod(api, where, "p")
     path = budget(api, where, disruptionsAllowed=1)
     assert evict(api, where, "p", dryRun=["All"]).status_code == 201
     assert not is_going(api, where, "p")
@@ -152,7 +152,7 @@ def test_a_dry_run_checks_the_budget_and_changes_nothing(api: Live, where: str) 
 
 
 def test_preconditions_count_and_what_is_not_there_is_not_found(api: Live, where: str) -> None:
-    running(api, where, "p")
+    create_running_pod(api, where, "p")
     assert evict(api, where, "p", preconditions={"uid": "other"}).status_code == 409
     assert not is_going(api, where, "p")
     assert evict(api, where, "none").status_code == 404

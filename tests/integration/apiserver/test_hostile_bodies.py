@@ -22,7 +22,7 @@ from kcm.redisio.embedded import EmbeddedServer
 from kcm.testing.waiting import until
 from tests.integration.apiserver import hostile
 from tests.integration.apiserver.hostile import CASES, GROUP, Hostile
-from tests.integration.apiserver.process import started
+from tests.integration.apiserver.process import start
 
 MEBIBYTE = 1024 * 1024
 WATCHED = ("/livez", "/readyz", "/api/v1/namespaces/default")
@@ -61,7 +61,7 @@ def server(redis_server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactor
     folder = tmp_path_factory.mktemp("hostile")
     tokens = folder / "tokens.csv"
     tokens.write_text("eves-token,eve,eve\n")
-    with started(redis_server, folder, "--token-auth-file", str(tokens)) as (process, admin):
+    with start(redis_server, folder, "--token-auth-file", str(tokens)) as (process, admin):
         admin.timeout = 60
         until(lambda: admin.get("/readyz").status_code == 200, "the server")
         prepare(admin)
@@ -108,7 +108,7 @@ def prepare(admin: httpx.Client) -> None:
 
 
 @contextmanager
-def watched(server: Server) -> Iterator[Meanwhile]:
+def watch_server(server: Server) -> Iterator[Meanwhile]:
     """Ask for what must be answered, and look at the memory, until it ends."""
     found, ended = Meanwhile(), threading.Event()
 
@@ -147,7 +147,7 @@ def test_a_hostile_body_is_refused_or_served_within_its_budget(
             case.method, case.path, content=body, headers=headers, params=params
         )
 
-    with watched(server) as meanwhile, ThreadPoolExecutor(case.at_once) as threads:
+    with watch_server(server) as meanwhile, ThreadPoolExecutor(case.at_once) as threads:
         answers = list(threads.map(send, range(case.at_once)))
     for answer in answers:
         assert answer.status_code in case.codes, answer.text[:500]
@@ -175,7 +175,7 @@ def test_bodies_that_come_slowly_keep_nobody_else_waiting(server: Server) -> Non
             slow.sendall(head.encode())
         made = {"metadata": {"generateName": "a-"}}
         until(lambda: server.eve.post(hostile.MAPS, json=made).status_code == 429, "their arrival")
-        with watched(server) as meanwhile:
+        with watch_server(server) as meanwhile:
             assert server.admin.post(hostile.MAPS, json=made).status_code == 201
         assert meanwhile.codes == {path: {200} for path in WATCHED}
     until(lambda: server.eve.post(hostile.MAPS, json=made).status_code == 201, "their end")

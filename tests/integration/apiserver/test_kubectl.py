@@ -31,7 +31,7 @@ def test_apply_removes_what_the_file_no_longer_has(kubectl: Kubectl) -> None:
 def test_a_dry_run_on_the_server_stores_nothing(kubectl: Kubectl) -> None:
     out = kubectl("apply", "-f", "-", "--dry-run=server", stdin=replica_set("web"))
     assert "created (server dry run)" in out
-    assert "not found" in kubectl.fails("get", "rs", "web")
+    assert "not found" in kubectl.run_failing("get", "rs", "web")
 
 
 def test_diff_shows_what_would_change_and_says_so_by_its_exit_code(kubectl: Kubectl) -> None:
@@ -108,7 +108,7 @@ def test_tables_have_upstreams_columns(kubectl: Kubectl) -> None:
 def test_delete_waits_until_the_object_is_gone(kubectl: Kubectl) -> None:
     kubectl("create", "-f", "-", stdin=pod("p1"))
     assert kubectl("delete", "pod", "p1").startswith('pod "p1" deleted')
-    assert "NotFound" in kubectl.fails("get", "pod", "p1")
+    assert "NotFound" in kubectl.run_failing("get", "pod", "p1")
     kubectl("create", "-f", "-", stdin=pod("p2"))
     assert "deleted" in kubectl("delete", "pods", "--all")
     assert kubectl("get", "pods") == ""
@@ -154,7 +154,7 @@ def test_edit_stores_what_the_editor_changed(kubectl: Kubectl) -> None:
 def test_unknown_fields_are_refused_or_warned_of(kubectl: Kubectl) -> None:
     odd = pod("odd")
     odd["spec"]["containers"][0]["imgae"] = "x"
-    assert 'unknown field "spec.containers[0].imgae"' in kubectl.fails(
+    assert 'unknown field "spec.containers[0].imgae"' in kubectl.run_failing(
         "create", "-f", "-", stdin=odd
     )
     done = kubectl.run("create", "-f", "-", "--validate=warn", stdin=odd)
@@ -164,7 +164,7 @@ def test_unknown_fields_are_refused_or_warned_of(kubectl: Kubectl) -> None:
 
 def test_invalid_objects_are_explained(kubectl: Kubectl) -> None:
     bad = replica_set("web", -1)
-    words = kubectl.fails("create", "-f", "-", stdin=bad)
+    words = kubectl.run_failing("create", "-f", "-", stdin=bad)
     assert "spec.replicas: Invalid value: -1: must be greater than or equal to 0" in words
 
 
@@ -180,9 +180,9 @@ def test_namespaces_are_created_and_then_end(kubectl: Kubectl) -> None:
     name = f"{kubectl.namespace}-made"
     assert kubectl("create", "namespace", name) == f"namespace/{name} created\n"
     kubectl("delete", "namespace", name, "--wait=false")
-    words = kubectl.fails("-n", name, "create", "-f", "-", stdin=pod("late"))
+    words = kubectl.run_failing("-n", name, "create", "-f", "-", stdin=pod("late"))
     assert "because it is being terminated" in words
-    assert "may not be deleted" in kubectl.fails("delete", "ns", "default")
+    assert "may not be deleted" in kubectl.run_failing("delete", "ns", "default")
 
 
 def test_raw_paths_and_version(kubectl: Kubectl) -> None:
@@ -195,7 +195,7 @@ def test_server_side_apply_creates_conflicts_and_forces(kubectl: Kubectl) -> Non
     flags = ("apply", "--server-side", "-f", "-")
     assert "serverside-applied" in kubectl(*flags, stdin=replica_set("web", 2))
     kubectl("scale", "rs", "web", "--replicas=5")
-    words = kubectl.fails(*flags, stdin=replica_set("web", 2))
+    words = kubectl.run_failing(*flags, stdin=replica_set("web", 2))
     assert "Apply failed with 1 conflict" in words
     assert ".spec.replicas" in words
     kubectl(*flags, "--force-conflicts", stdin=replica_set("web", 2))

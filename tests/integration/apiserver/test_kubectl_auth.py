@@ -39,7 +39,7 @@ def test_a_role_binding_gives_jane_her_rights_and_can_i_lists_them(jane: Kubectl
     )
     assert "[/livez]" in listed
     assert jane("get", "pods", "--user=jane") == ""
-    assert 'cannot delete resource "pods"' in jane.fails("delete", "pod", "x", "--user=jane")
+    assert 'cannot delete resource "pods"' in jane.run_failing("delete", "pod", "x", "--user=jane")
 
 
 def test_whoami_tells_name_and_groups(jane: Kubectl) -> None:
@@ -53,7 +53,7 @@ def test_as_somebody_else(jane: Kubectl) -> None:
     assert jane("auth", "can-i", "list", "pods", "--as=somebody", "--as-group=system:masters")
     done = jane.run("auth", "can-i", "list", "pods", "--as=somebody")
     assert done.stdout == "no\n"
-    refused = jane.fails("get", "pods", "--user=jane", "--as=kubernetes-admin")
+    refused = jane.run_failing("get", "pods", "--user=jane", "--as=kubernetes-admin")
     assert 'users "kubernetes-admin" is forbidden: User "jane" cannot impersonate' in refused
     account = f"system:serviceaccount:{jane.namespace}:robot"
     jane("create", "rolebinding", "robot-edits", "--clusterrole=edit",

@@ -14,13 +14,13 @@ JOB = ("create", "job", "work", "--image=busybox", "--", "date")
 CRON_JOB = ("create", "cronjob", "tick", "--image=busybox", "--schedule=0 3 * * *", "--", "date")
 
 
-def found(kubectl: Kubectl, *what: str) -> Any:
+def get_json(kubectl: Kubectl, *what: str) -> Any:
     return json.loads(kubectl("get", *what, "-o", "json"))
 
 
 def test_a_job_gets_its_selector_and_its_tables(kubectl: Kubectl) -> None:
     kubectl(*JOB)
-    job = found(kubectl, "job", "work")
+    job = get_json(kubectl, "job", "work")
     uid = job["metadata"]["uid"]
     chosen = {"batch.kubernetes.io/controller-uid": uid}
     assert job["spec"]["selector"]["matchLabels"] == chosen
@@ -47,7 +47,7 @@ def test_a_cron_job_is_shown_and_a_job_made_from_it(kubectl: Kubectl) -> None:
     assert title.split()[:3] == ["NAME", "SCHEDULE", "TIMEZONE"]
     assert line.split()[:9] == ["tick", "0", "3", "*", "*", "*", "<none>", "False", "0"]
     kubectl("create", "job", "now", "--from=cronjob/tick")
-    made = found(kubectl, "job", "now")
+    made = get_json(kubectl, "job", "now")
     assert made["metadata"]["annotations"] == {"cronjob.kubernetes.io/instantiate": "manual"}
     assert made["metadata"]["ownerReferences"][0]["name"] == "tick"
     assert "Concurrency Policy:" in kubectl("describe", "cj", "tick")
@@ -62,10 +62,10 @@ def test_explain_knows_them(kubectl: Kubectl) -> None:
 def test_what_may_not_change_is_refused(kubectl: Kubectl) -> None:
     kubectl(*JOB)
     patch = '{"spec":{"completions":3}}'
-    refused = kubectl.fails("patch", "job", "work", "-p", patch)
+    refused = kubectl.run_failing("patch", "job", "work", "-p", patch)
     assert "spec.completions: Invalid value: 3: field is immutable" in refused
     kubectl("patch", "job", "work", "-p", '{"spec":{"parallelism":3,"suspend":true}}')
-    assert found(kubectl, "job", "work")["metadata"]["generation"] == 2
+    assert get_json(kubectl, "job", "work")["metadata"]["generation"] == 2
 
 
 def test_kubectl_deletes_a_job_with_its_pods_and_other_clients_keep_them(
@@ -74,17 +74,17 @@ def test_kubectl_deletes_a_job_with_its_pods_and_other_clients_keep_them(
     kubectl(*JOB)
     path = f"/apis/batch/v1/namespaces/{kubectl.namespace}/jobs/work"
     api.request("DELETE", path)
-    assert found(kubectl, "job", "work")["metadata"]["finalizers"] == ["orphan"]
+    assert get_json(kubectl, "job", "work")["metadata"]["finalizers"] == ["orphan"]
     patch = '{"metadata":{"finalizers":null}}'
     kubectl("patch", "job", "work", "--type=merge", "-p", patch)
     kubectl(*JOB)
     kubectl("delete", "job", "work", "--wait=false")
-    kubectl.fails("get", "job", "work")
+    kubectl.run_failing("get", "job", "work")
 
 
 @pytest.mark.parametrize("schedule", ["* * * *", "TZ=UTC 0 3 * * *"])
 def test_a_wrong_schedule_is_refused(kubectl: Kubectl, schedule: str) -> None:
-    refused = kubectl.fails(
+    refused = kubectl.run_failing(
         "create", "cronjob", "tick", "--image=busybox", f"--schedule={schedule}"
     )
     assert "spec.schedule: Invalid value" in refused

@@ -25,8 +25,8 @@ def test_a_quota_as_kubectl_makes_and_shows_it(kubectl: Kubectl) -> None:
     assert "limits.cpu  1     2" in described
     body["metadata"]["name"] = "b"
     refused = "exceeded quota: few, requested: pods=1, used: pods=1, limited: pods=1"
-    assert refused in kubectl.fails("create", "--dry-run=server", "-f", "-", stdin=body)
-    assert refused in kubectl.fails("create", "-f", "-", stdin=body)
+    assert refused in kubectl.run_failing("create", "--dry-run=server", "-f", "-", stdin=body)
+    assert refused in kubectl.run_failing("create", "-f", "-", stdin=body)
     kubectl("create", "-f", "-", stdin=pod("best-effort"))
     assert "Which objects count" in kubectl("explain", "quota.spec.scopes")
 
@@ -44,10 +44,10 @@ def test_a_limit_range_gives_defaults_and_refuses_too_much(kubectl: Kubectl) -> 
     assert made["spec"]["containers"][0]["resources"] == {"limits": cpu, "requests": cpu}
     large = pod("b")
     large["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "2"}}
-    words = kubectl.fails("create", "-f", "-", stdin=large)
+    words = kubectl.run_failing("create", "-f", "-", stdin=large)
     assert "maximum cpu usage per Container is 1, but limit is 2" in words
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "2Gi"}}}
     body = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "c"}}
-    words = kubectl.fails("create", "-f", "-", stdin=body | {"spec": claim})
+    words = kubectl.run_failing("create", "-f", "-", stdin=body | {"spec": claim})
     assert "maximum storage usage per PersistentVolumeClaim is 1Gi, but request is 2Gi" in words
     assert "PersistentVolumeClaim  storage" in kubectl("describe", "limits", "sizes")

@@ -31,7 +31,9 @@ def test_scale_a_deployment(kubectl: Kubectl) -> None:
     kubectl("create", "-f", "-", stdin=deployment("web"))
     assert kubectl("scale", "deployment", "web", "--replicas=4").endswith("scaled\n")
     assert read(kubectl, "deployment", "web")["spec"]["replicas"] == 4
-    words = kubectl.fails("scale", "deployment", "web", "--current-replicas=9", "--replicas=1")
+    words = kubectl.run_failing(
+        "scale", "deployment", "web", "--current-replicas=9", "--replicas=1"
+    )
     assert "Expected replicas to be 9, was 4" in words
     kubectl("patch", "deployment", "web", "--subresource=scale", "--type=merge", "-p",
             '{"spec":{"replicas":6}}')  # fmt: skip
@@ -57,7 +59,7 @@ def test_drain_on_paper_and_for_real(api: Live, kubectl: Kubectl) -> None:
     kubectl("create", "-f", "-", stdin=budget | {"metadata": {"name": "pdb"}})
     spent = {"status": {"observedGeneration": 1, "desiredHealthy": 1, "currentHealthy": 1}}
     kubectl("patch", "pdb", "pdb", "--subresource=status", "--type=merge", "-p", json.dumps(spent))
-    refused = kubectl.fails("drain", node, "--force", "--timeout=1s")
+    refused = kubectl.run_failing("drain", node, "--force", "--timeout=1s")
     assert "Cannot evict pod as it would violate the pod's disruption budget." in refused
     spent["status"]["disruptionsAllowed"] = 1
     kubectl("patch", "pdb", "pdb", "--subresource=status", "--type=merge", "-p", json.dumps(spent))
@@ -73,7 +75,7 @@ def test_managers_from_the_first_create_on(kubectl: Kubectl) -> None:
     kubectl("scale", "deployment", "web", "--replicas=3")
     names = managers(read(kubectl, "deployment", "web"))
     assert ("kubectl-label", "Update") in names
-    words = kubectl.fails("apply", "--server-side", "-f", "-", stdin=deployment("web", 5))
+    words = kubectl.run_failing("apply", "--server-side", "-f", "-", stdin=deployment("web", 5))
     assert "conflict with" in words
     assert "before-first-apply" not in words
 
@@ -114,7 +116,7 @@ def test_alternatives_replace_each_other(kubectl: Kubectl) -> None:
 def test_wrong_types_are_told_where_they_are(kubectl: Kubectl) -> None:
     wrong = deployment("web")
     wrong["spec"]["replicas"] = "three"
-    words = kubectl.fails("create", "-f", "-", stdin=wrong)
+    words = kubectl.run_failing("create", "-f", "-", stdin=wrong)
     assert (
         'Deployment in version "v1" cannot be handled as a Deployment: json: cannot unmarshal '
         "string into Go struct field DeploymentSpec.spec.replicas of type int32"
@@ -137,6 +139,6 @@ def test_logs_say_what_is_wrong(kubectl: Kubectl) -> None:
     two = pod("two")
     two["spec"]["containers"] = [{"name": n, "image": "x"} for n in ("a", "b")]
     kubectl("create", "-f", "-", stdin=two)
-    assert "container z is not valid for pod two" in kubectl.fails("logs", "two", "-c", "z")
+    assert "container z is not valid for pod two" in kubectl.run_failing("logs", "two", "-c", "z")
     assert kubectl("logs", "two", "-c", "a") == ""
-    assert 'pods "none" not found' in kubectl.fails("logs", "none")
+    assert 'pods "none" not found' in kubectl.run_failing("logs", "none")

@@ -208,4 +208,4 @@ def test_kubectl_logs(api: Live, kubelet: Kubelet, kubectl: Kubectl) -> None:
     assert kubectl("logs", "web", "--tail=2") == "one\ntwo\n"
     on_node(api, "two", "a", "b", where=where)
     assert kubectl("logs", "two", "-c", "b") == "one\ntwo\n"
-    assert "container z is not valid for pod two" in kubectl.fails("logs", "two", "-c", "z")
+    assert "container z is not valid for pod two" in kubectl.run_failing("logs", "two", "-c", "z")

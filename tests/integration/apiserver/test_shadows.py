@@ -23,7 +23,7 @@ RBAC = "rbac.authorization.k8s.io"
 BINDINGS = f"/apis/{RBAC}/v1/clusterrolebindings"
 
 
-def taking(plural: str, kind: str, group: str) -> dict[str, Any]:
+def build_definition(plural: str, kind: str, group: str) -> dict[str, Any]:
     body = crontabs(group)
     name = f"{plural}.{group}"
     approved = {"api-approved.kubernetes.io": "https://github.com/kubernetes/kubernetes/pull/1"}
@@ -58,7 +58,7 @@ def test_the_kind_of_the_system_stays_what_it_is(
 ) -> None:
     before = api.get(f"/apis/{group}/v1")
     openapi = api.get("/openapi/v2")
-    api.create(CRDS, taking(plural, kind, group))
+    api.create(CRDS, build_definition(plural, kind, group))
     name = f"{plural}.{group}"
     until(lambda: conditions(api, name) == REFUSED, "a refusal")
     assert api.get(f"/apis/{group}/v1") == before
@@ -87,7 +87,7 @@ def test_nobody_escalates_by_defining_bindings(
         ref = ref | {"name": "cluster-admin"}
         bound = {"metadata": {"name": "me"}, "roleRef": ref, "subjects": [subject]}
         with api.as_user("bobs-token") as bob:
-            definition = taking("clusterrolebindings", "Other", RBAC)
+            definition = build_definition("clusterrolebindings", "Other", RBAC)
             until(lambda: bob.post(CRDS, json=definition).is_success)
             until(lambda: conditions(api, name) == REFUSED, "a refusal")
             path = f"/apis/{RBAC}/v1/clusterrolebindings"
@@ -102,7 +102,7 @@ def test_nobody_escalates_by_defining_bindings(
 
 def test_one_that_was_accepted_before_is_not_served_after_a_restart(io: RedisIO) -> None:
     store = Store(io)
-    body = taking("clusterrolebindings", "ClusterRoleBinding", RBAC)
+    body = build_definition("clusterrolebindings", "ClusterRoleBinding", RBAC)
     names = body["spec"]["names"]
     body["status"] = {
         "acceptedNames": names,

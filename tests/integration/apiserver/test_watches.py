@@ -35,7 +35,7 @@ def watch(
         yield (json.loads(line) for line in response.iter_lines())
 
 
-def told(event: dict[str, Any]) -> tuple[str, str]:
+def summarize(event: dict[str, Any]) -> tuple[str, str]:
     return event["type"], event["object"]["metadata"]["name"]
 
 
@@ -46,17 +46,17 @@ def test_changes_after_a_version_come_once_and_in_order(api: Live, pods: str) ->
         api.create(pods, pod("one"))
         api.patch(f"{pods}/one", {"metadata": {"labels": {"a": "b"}}})
         api.client.delete(f"{pods}/one")
-        found = [told(next(events)) for _ in range(3)]
+        found = [summarize(next(events)) for _ in range(3)]
     assert found == [("ADDED", "one"), ("MODIFIED", "one"), ("DELETED", "one")]
     with watch(api, pods, resourceVersion=version) as events:
-        assert [told(next(events)) for _ in range(3)] == found
+        assert [summarize(next(events)) for _ in range(3)] == found
 
 
 def test_without_a_version_the_present_objects_come_first(api: Live, pods: str) -> None:
     api.create(pods, pod("present"))
     for params in ({}, {"resourceVersion": "0"}):
         with watch(api, pods, **params) as events:
-            assert told(next(events)) == ("ADDED", "present")
+            assert summarize(next(events)) == ("ADDED", "present")
 
 
 def test_initial_events_end_with_a_marked_bookmark(api: Live, pods: str) -> None:
@@ -65,15 +65,15 @@ def test_initial_events_end_with_a_marked_bookmark(api: Live, pods: str) -> None
         api, pods, sendInitialEvents="true", allowWatchBookmarks="true",
         resourceVersionMatch="NotOlderThan",
     ) as events:  # fmt: skip
-        assert told(next(events)) == ("ADDED", "present")
+        assert summarize(next(events)) == ("ADDED", "present")
         bookmark = next(events)
         assert bookmark["type"] == "BOOKMARK"
         meta = bookmark["object"]["metadata"]
         assert meta["annotations"] == {"k8s.io/initial-events-end": "true"}
         api.create(pods, pod("late"))
-        assert told(next(events)) == ("ADDED", "late")
+        assert summarize(next(events)) == ("ADDED", "late")
     with watch(api, pods, resourceVersion=meta["resourceVersion"]) as events:
-        assert told(next(events)) == ("ADDED", "late")
+        assert summarize(next(events)) == ("ADDED", "late")
 
 
 def test_what_begins_to_match_is_added_and_what_stops_is_deleted(api: Live, pods: str) -> None:
@@ -91,7 +91,7 @@ def test_one_object_is_watched_by_its_path(api: Live, pods: str) -> None:
     api.create(pods, pod("a"))
     api.create(pods, pod("b"))
     with watch(api, f"{pods}/b") as events:
-        assert told(next(events)) == ("ADDED", "b")
+        assert summarize(next(events)) == ("ADDED", "b")
 
 
 def test_a_version_that_is_gone_is_told_in_the_stream(api: Live, pods: str) -> None:

@@ -22,7 +22,7 @@ def of_volume(**source: Any) -> dict[str, Any]:
     return of_container() | {"volumes": [{"name": "v"} | source]}
 
 
-def requiring(**affinity: Any) -> dict[str, Any]:
+def build_with_affinity(**affinity: Any) -> dict[str, Any]:
     return of_container() | {"affinity": affinity}
 
 
@@ -39,11 +39,11 @@ NODE_TERM = "requiredDuringSchedulingIgnoredDuringExecution"
          'unknown field "spec.containers[0].securityContext.runAsUsr"'),
         (of_container(securityContext={"privileged": "yes"}), 400,
          "json: cannot unmarshal string into Go struct field SecurityContext."),
-        (requiring(nodeAffinty={}), 400, 'unknown field "spec.affinity.nodeAffinty"'),
-        (requiring(nodeAffinity={NODE_TERM: {"nodeSelectorTerms": [{"matchExpressions": [
+        (build_with_affinity(nodeAffinty={}), 400, 'unknown field "spec.affinity.nodeAffinty"'),
+        (build_with_affinity(nodeAffinity={NODE_TERM: {"nodeSelectorTerms": [{"matchExpressions": [
             {"key": "k", "operator": "Inn", "values": ["v"]}]}]}}), 422,
          "not a valid selector operator"),
-        (requiring(podAffinity={"preferredDuringSchedulingIgnoredDuringExecution": [
+        (build_with_affinity(podAffinity={"preferredDuringSchedulingIgnoredDuringExecution": [
             {"weight": 1000, "podAffinityTerm": {"topologyKey": "zone"}}]}), 422,
          "must be in the range 1-100"),
         (of_container() | {"topologySpreadConstraints": [SPREAD | {"maxSkew": 0}]}, 422,

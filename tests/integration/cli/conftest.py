@@ -21,7 +21,7 @@ def store(io: RedisIO) -> Store:
 
 @pytest.fixture
 def run(io: RedisIO, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run `kcm` with arguments; `stdin` is what it reads."""
+    """Gives a function that runs `kcm` with arguments; `stdin` is what it reads."""
     monkeypatch.delenv("KCM_DEBUG", raising=False)
     monkeypatch.setenv("KCM_REDIS_URL", io.settings.effective_redis_url)
 

@@ -51,7 +51,7 @@ def as_user(socket: Path, name: str) -> RedisIO:
     return RedisIO(Settings(redis_url=f"unix://{name}:pw-{name}@{socket}"))
 
 
-def refused(io: RedisIO, *command: str) -> None:
+def expect_refusal(io: RedisIO, *command: str) -> None:
     with pytest.raises(errors.KcmError, match=r"(?i)no permission"):
         io.execute(*command)
 
@@ -83,26 +83,26 @@ def test_a_worker_can_do_all_that_kcm_does_under_its_prefix(socket: Path) -> Non
     store = Store(io)
     made = store.create(builders.pod("a").with_metadata(resource_version=None))
     assert store.get(scheme.resource_of(made), made.key).uid == made.uid
-    refused(io, "SET", "other:key", "1")
-    refused(io, "FLUSHALL")
-    refused(io, "CONFIG", "GET", "*")
+    expect_refusal(io, "SET", "other:key", "1")
+    expect_refusal(io, "FLUSHALL")
+    expect_refusal(io, "CONFIG", "GET", "*")
 
 
 def test_an_injector_can_add_events_and_nothing_else(socket: Path) -> None:
     io = as_user(socket, "injector")
     assert io.execute("XADD", "kcm:events", "*", "type", "ADDED", "object", "{}")
-    refused(io, "XADD", "kcm:watch:pods", "*", "type", "ADDED", "object", "{}")
-    refused(io, "XRANGE", "kcm:events", "-", "+")
-    refused(io, "GET", "kcm:rv")
-    refused(io, "EVAL", "return 1", "0")
-    refused(io, "PUBLISH", "kcm:celery:/0.celery.pidbox", "x")
+    expect_refusal(io, "XADD", "kcm:watch:pods", "*", "type", "ADDED", "object", "{}")
+    expect_refusal(io, "XRANGE", "kcm:events", "-", "+")
+    expect_refusal(io, "GET", "kcm:rv")
+    expect_refusal(io, "EVAL", "return 1", "0")
+    expect_refusal(io, "PUBLISH", "kcm:celery:/0.celery.pidbox", "x")
 
 
 def test_flower_sees_the_brokers_keys_only(socket: Path) -> None:
     io = as_user(socket, "flower")
     assert io.execute("LLEN", "kcm:celery:workloads") == 0
-    refused(io, "HGETALL", "kcm:object:pods:default/a")
-    refused(io, "XADD", "kcm:events", "*", "type", "ADDED", "object", "{}")
+    expect_refusal(io, "HGETALL", "kcm:object:pods:default/a")
+    expect_refusal(io, "XADD", "kcm:events", "*", "type", "ADDED", "object", "{}")
 
 
 def celery_as(socket: Path, name: str) -> Any:

@@ -55,19 +55,19 @@ def test_stop_and_start_send_commands_and_say_what_follows(
     assert result.exit_code == 0, result.output
     assert "node-2 is stopped" in result.stdout
     assert "Undo: kcm nodes start node-2" in result.stdout
-    assert told(store) == {"node-2": "stopped"}
+    assert read_states(store) == {"node-2": "stopped"}
     assert "stopped" in run("nodes", "list").stdout
     assert "node-2 starts" in run("nodes", "start", "node-2").stdout
-    assert told(store) == {"node-2": "started"}
+    assert read_states(store) == {"node-2": "started"}
 
 
 def test_a_zone_is_parted_and_healed(run: Run, store: Store, simulator: Simulator) -> None:
     assert run("nodes", "partition", "--zone", "a", "node-3").exit_code == 0
-    assert told(store) == {"node-1": "partitioned", "node-3": "partitioned"}
+    assert read_states(store) == {"node-1": "partitioned", "node-3": "partitioned"}
     assert "node-1 is back" in run("nodes", "heal", "--zone", "a").stdout
-    assert told(store) == {"node-3": "partitioned"}
+    assert read_states(store) == {"node-3": "partitioned"}
     run("nodes", "heal")
-    assert told(store) == {}
+    assert read_states(store) == {}
     assert "No such node is cut off" in run("nodes", "heal").stdout
 
 

@@ -62,7 +62,7 @@ class RealNode:
         self.child: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """A kubelet in this process."""
+        """Starts a kubelet in this process."""
         self.process = KubeletProcess(self.settings, self.options)
         self.process.start()
 
@@ -72,7 +72,7 @@ class RealNode:
             self.process = None
 
     def spawn(self, *more: str) -> None:
-        """A kubelet as a process, as `kcm kubelet` starts it."""
+        """Starts a kubelet as a process, as `kcm kubelet` does."""
         command = [sys.executable, "-m", "kcm.cli.main", "kubelet"]
         flags = ["--node-name", self.name, "--root-dir", str(self.options.root_dir)]
         flags += ["--eviction-hard", "", *more]
@@ -87,14 +87,14 @@ class RealNode:
             )
 
     def kill(self, number: int = signal.SIGKILL) -> None:
-        """End the process of `spawn`."""
+        """Kills the process of `spawn`."""
         if self.child is not None:
             self.child.send_signal(number)
             self.child.wait(20)
             self.child = None
 
     def close(self) -> None:
-        """End everything, also what a test that failed has left running."""
+        """Stops everything, also what a test that failed has left running."""
         self.kill()
         self.stop()
         runtime = new_process_runtime(self.options)
@@ -112,7 +112,7 @@ class RealNode:
         annotations: dict[str, str] | None = None,
         **spec: Any,
     ) -> Pod:
-        """Create a pod on the node."""
+        """Creates a pod on the node."""
         meta = {"name": name, "namespace": "default", "annotations": annotations or {}}
         whole = {
             "apiVersion": "v1",
@@ -145,7 +145,7 @@ class RealNode:
         self.store.delete(PODS, f"default/{name}", DeleteOptions(grace_period_seconds=grace))
 
     def wait_until_pod(self, name: str, holds: Callable[[Pod], object]) -> Pod:
-        """The pod, once it is so."""
+        """Waits until `holds` is true of the pod, and returns the pod."""
         seen: list[Pod] = []
 
         def look() -> bool:
@@ -159,21 +159,21 @@ class RealNode:
         return seen[0]
 
     def delete_and_wait(self, *names: str) -> None:
-        """Delete pods and wait until they are gone."""
+        """Deletes pods and waits until they are gone."""
         for name in names:
             self.delete(name)
         for name in names:
             until(partial(self.is_gone, name), f"{name} is still there")
 
     def log(self, pod: Pod, container: str) -> list[str]:
-        """What a container wrote, over its restarts."""
+        """Returns the lines that a container has written, over its restarts."""
         folder = self.options.logs_dir / f"default_{pod.name}_{pod.uid}" / container
         files = sorted(folder.glob("*.log"), key=lambda file: int(file.stem))
         lines = [line for file in files for line in file.read_text().splitlines()]
         return [line.split(" ", 3)[3] for line in lines]
 
     def reasons(self, pod: Pod) -> list[str]:
-        """The reasons of the pod's Events."""
+        """Returns the reasons of the pod's Events."""
         events = self.store.in_namespace(EVENTS, "default")
         return [
             event.reason or ""
@@ -183,7 +183,7 @@ class RealNode:
 
 
 def shell(name: str, script: str, **more: Any) -> dict[str, Any]:
-    """A container that runs a script."""
+    """Returns a container that runs a script."""
     return {"name": name, "image": "sh", "command": ["sh", "-c", script], **more}
 
 
@@ -198,7 +198,7 @@ def is_ready(pod: Pod) -> bool:
 
 
 def waits_for(pod: Pod) -> str:
-    """Why the main container waits."""
+    """Returns the reason why the main container waits."""
     if not pod.status.container_statuses:
         return ""
     state = status(pod).state

@@ -75,18 +75,18 @@ class RealRuntime:
         return record.supervisor
 
     def output(self, container: str) -> list[str]:
-        """What was written, without what CRI adds; over rotated files."""
+        """Returns what was written, without what CRI adds, over rotated files."""
         log = Path(self.status(container).log_path)
         rotated = sorted(log.parent.glob(f"{log.name}.*"))
         lines = b"".join(file.read_bytes() for file in [*rotated, log]).split(b"\n")
         return [line.split(b" ", 3)[3].decode() for line in lines if line]
 
     def wait_for_lines(self, container: str, *texts: str) -> None:
-        """Wait until the log has these lines."""
+        """Waits until the log has these lines."""
         until(lambda: set(texts) <= set(self.output(container)), str(texts))
 
-    def reopened(self) -> ProcessRuntime:
-        """What a kubelet finds that starts now."""
+    def reopen(self) -> ProcessRuntime:
+        """Returns the runtime that a kubelet has which starts now."""
         self.runtime = ProcessRuntime(self.options)
         return self.runtime
 
@@ -100,7 +100,10 @@ def is_alive(pid: int) -> bool:
 
 
 def memory(pid: int) -> int:
-    """RawConnection: the process's own pages and its share of those of programs and libraries."""
+    """Returns the bytes of memory that a process uses.
+
+    They are its own pages, and its share of those of programs and libraries.
+    """
     lines = processes.read(f"/proc/{pid}/smaps_rollup").splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) * 1024
 

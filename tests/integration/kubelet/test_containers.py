@@ -229,7 +229,7 @@ def test_every_pod_has_an_address_of_its_own_also_beside_another_kubelet(real: R
     real.run_sandbox()
     other = RealRuntime(real.root / "other")
     other.options = replace(other.options, addresses=real.options.addresses)
-    neighbour = other.reopened()
+    neighbour = other.reopen()
     other.run_sandbox()
     pods = [*real.runtime.list_pod_sandboxes(), *neighbour.list_pod_sandboxes()[1:]]
     addresses = [sandbox.ip for sandbox in pods]

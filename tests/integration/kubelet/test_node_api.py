@@ -152,8 +152,8 @@ def test_a_command_reads_to_the_end_of_its_input(kubectl: Kubectl) -> None:
 
 
 def test_a_command_that_is_not_there_is_told(kubectl: Kubectl) -> None:
-    assert "nosuch" in kubectl.fails("exec", "web", "--", "nosuch")
-    assert "not found" in kubectl.fails("exec", "ghost", "--", "true")
+    assert "nosuch" in kubectl.run_failing("exec", "web", "--", "nosuch")
+    assert "not found" in kubectl.run_failing("exec", "ghost", "--", "true")
 
 
 def test_connections_are_forwarded_and_refusals_told(kubectl: Kubectl) -> None:
@@ -221,7 +221,9 @@ def test_a_nodes_own_pages_come_through_the_api_server(node: Node) -> None:
     assert 'prober_probe_total{container="main"' in page("metrics")
     assert 'pod_memory_working_set_bytes{namespace="default",pod="web"}' in page("metrics/resource")
     assert f'"nodeName":"{NODE}"' in page("stats/summary")
-    assert "NotFound" in node.kubectl.fails("get", "--raw", f"/api/v1/nodes/{NODE}/proxy/nosuch")
+    assert "NotFound" in node.kubectl.run_failing(
+        "get", "--raw", f"/api/v1/nodes/{NODE}/proxy/nosuch"
+    )
 
 
 def test_without_the_token_a_node_tells_only_whether_it_is_well(node: Node) -> None:

@@ -58,7 +58,7 @@ def test_what_ends_while_no_kubelet_runs_is_known_afterwards(real: RealRuntime) 
     with real.runtime.attach(container, stdin=True) as stream:
         assert stream.stdin is not None
         os.write(stream.stdin, b"go\n")
-    real.reopened()
+    real.reopen()
     status = real.wait_for_end(container)
     assert status.exit_code == 7
     (listed,) = real.runtime.list_containers()
@@ -105,12 +105,12 @@ def test_a_container_that_was_only_created_can_be_started_by_the_next_kubelet(
     real: RealRuntime,
 ) -> None:
     container = real.create("sh", "-c", "exit 4")
-    real.reopened().start_container(container)
+    real.reopen().start_container(container)
     assert real.wait_for_end(container).exit_code == 4
 
 
 def test_what_a_kubelet_did_not_finish_making_is_cleared_away(real: RealRuntime) -> None:
     half = real.folder("half")
     (half / "root").mkdir(parents=True)
-    assert real.reopened().list_containers() == []
+    assert real.reopen().list_containers() == []
     assert not half.exists()

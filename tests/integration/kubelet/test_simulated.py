@@ -36,7 +36,7 @@ def run(node: RealNode, name: str, scripts: dict[str, str] | None = None, **main
     return node.run(name, {**MAIN, **main}, annotations=notes)
 
 
-def told(node: RealNode, pod: Pod, *reasons: str) -> bool:
+def has_events(node: RealNode, pod: Pod, *reasons: str) -> bool:
     """Whether there are Events with these reasons. They are written later than statuses."""
     return set(reasons) <= set(node.reasons(pod))
 
@@ -61,7 +61,7 @@ def test_a_pod_runs_becomes_ready_and_is_deleted(node: RealNode) -> None:
     assert pod.status.phase == "Running"
     assert (pod.status.pod_ip or "").startswith("10.")
     assert (status(pod).container_id or "").startswith("simulated://")
-    until(lambda: told(node, pod, "Pulled", "Created", "Started"), "the pod's Events")
+    until(lambda: has_events(node, pod, "Pulled", "Created", "Started"), "the pod's Events")
     assert node.log(pod, "main") == ["container main is simulated: it writes nothing but this line"]
     node.delete_and_wait("web")
 
@@ -101,7 +101,7 @@ def test_an_image_that_cannot_be_pulled_is_tried_again_later(node: RealNode) -> 
     run(node, "gone", {"outcome": "image-pull-error"})
     pod = node.wait_until_pod("gone", lambda pod: waits_for(pod) == "ImagePullBackOff")
     assert pod.status.phase == "Pending"
-    until(lambda: told(node, pod, "Pulling", "Failed", "BackOff"), "the pod's Events")
+    until(lambda: has_events(node, pod, "Pulling", "Failed", "BackOff"), "the pod's Events")
     node.delete_and_wait("gone")
 
 

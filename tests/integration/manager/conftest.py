@@ -16,7 +16,7 @@ from kcm.settings import Settings
 
 
 class Recording(Controller):
-    """Marks ReplicaSets by their own key, and by their pods' `for` label."""
+    """Enqueues ReplicaSets by their own key, and by their pods' `for` label."""
 
     name: ClassVar[str] = "recording-controller"
     short_name: ClassVar[str] = "recording"
@@ -42,7 +42,7 @@ class Recording(Controller):
 
 @pytest.fixture
 def context(io: RedisIO, settings: Settings) -> Iterator[ControllerContext]:
-    """A context with the recording controller, not started."""
+    """Gives a context with the recording controller, not started."""
     Recording.passes.clear()
     context = build_context(settings)
     context.selection = replace(context.selection, started=(Recording(),))

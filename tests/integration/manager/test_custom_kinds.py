@@ -26,7 +26,7 @@ from kcm.store.definitions import Definitions
 from kcm.store.eventbus import EventBus
 from kcm.testing.waiting import until
 from tests.new_objects import pod
-from tests.unit.apiextensions.samples import definition, settled
+from tests.unit.apiextensions.samples import accept_names, definition
 
 NAME = "crontabs.example.com"
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
@@ -53,7 +53,7 @@ def define(store: Store) -> None:
 
     def settle(old: KubeObject) -> KubeObject:
         assert isinstance(old, CustomResourceDefinition)
-        return settled(old)
+        return accept_names(old)
 
     store.modify(resource, NAME, settle, subresource=Subresource.STATUS)
 
@@ -68,7 +68,7 @@ def crontab(name: str, **metadata: Any) -> KubeObject:
     return codec.decode(body)
 
 
-def owned_by(owner: KubeObject) -> OwnerReference:
+def build_owner_reference(owner: KubeObject) -> OwnerReference:
     return OwnerReference(
         api_version="example.com/v1", kind="CronTab", name=owner.name, uid=owner.uid
     )
@@ -178,8 +178,8 @@ def test_dependents_go_with_their_custom_owner(store: Store, collecting: Collect
     until(lambda: NAME in {kind.resource.name for kind in collecting.manager.kinds})
     until(lambda: all(kind.lease.held for kind in collecting.manager.kinds))
     owner = store.create(crontab("owner"))
-    store.create(pod("p").with_metadata(owner_references=[owned_by(owner)]))
-    dependent = crontab("dependent").with_metadata(owner_references=[owned_by(owner)])
+    store.create(pod("p").with_metadata(owner_references=[build_owner_reference(owner)]))
+    dependent = crontab("dependent").with_metadata(owner_references=[build_owner_reference(owner)])
     store.create(dependent)
     collecting.context.caches.follow()
     collecting.context.wait_fresh(collecting.context.caches.resources(collecting.controller))
@@ -195,7 +195,9 @@ def test_dependents_go_although_the_kind_of_their_owner_is_gone(store: Store) ->
     define(store)
     Definitions(store).refresh()
     owner = crontab("owner", uid="u-1")
-    dependent = pod("p", metadata={"uid": "u-2", "owner_references": [owned_by(owner)]})
+    dependent = pod(
+        "p", metadata={"uid": "u-2", "owner_references": [build_owner_reference(owner)]}
+    )
     known.forget(NAME)
     from kcm.testing.views import FakeView
 

@@ -71,7 +71,7 @@ class Bench:
         self.context.wait_fresh([PODS, SETS])
 
 
-def waiting(io: RedisIO) -> set[str]:
+def take_waiting_keys(io: RedisIO) -> set[str]:
     found = io.execute("ZRANGE", io.keys.queue("recording", "waiting"), 0, -1)
     io.execute("DEL", io.keys.queue("recording", "waiting"))
     return {key.decode() for key in found}
@@ -88,7 +88,7 @@ def test_a_write_marks_its_keys_and_stores_the_position(bench: Bench, io: RedisI
     stored = Store(io).create(pod("a", labels={"for": "web"}))
     bench.settle()
     bench.dispatcher.flush()
-    assert waiting(io) == {"default/web"}
+    assert take_waiting_keys(io) == {"default/web"}
     position = io.execute("HGET", io.keys.dispatch_position(), "pods")
     assert position.decode() == stored.metadata.resource_version
 
@@ -99,11 +99,11 @@ def test_a_moved_label_marks_the_old_and_the_new_owner(bench: Bench, io: RedisIO
     bench.start()
     bench.settle()
     bench.dispatcher.flush()
-    waiting(io)
+    take_waiting_keys(io)
     Store(io).patch(PODS, "default/a", {"metadata": {"labels": {"for": "new"}}})
     bench.settle()
     bench.dispatcher.flush()
-    assert waiting(io) == {"default/old", "default/new"}
+    assert take_waiting_keys(io) == {"default/old", "default/new"}
 
 
 def test_a_standby_takes_over_where_the_leader_stopped(bench: Bench, io: RedisIO) -> None:
@@ -117,7 +117,7 @@ def test_a_standby_takes_over_where_the_leader_stopped(bench: Bench, io: RedisIO
     bench.dispatcher.follow()
     bench.lead()
     bench.dispatcher.flush()
-    assert waiting(io) == {"default/left"}
+    assert take_waiting_keys(io) == {"default/left"}
 
 
 def test_a_cold_start_marks_everything_there_is(bench: Bench, io: RedisIO) -> None:
@@ -128,7 +128,7 @@ def test_a_cold_start_marks_everything_there_is(bench: Bench, io: RedisIO) -> No
     bench.start()
     bench.settle()
     bench.dispatcher.flush()
-    assert waiting(io) == {"default/web", "default/other"}
+    assert take_waiting_keys(io) == {"default/web", "default/other"}
 
 
 def test_a_cold_start_hears_of_deletions_since_the_position(bench: Bench, io: RedisIO) -> None:
@@ -140,7 +140,7 @@ def test_a_cold_start_hears_of_deletions_since_the_position(bench: Bench, io: Re
     bench.start()
     bench.settle()
     bench.dispatcher.flush()
-    assert waiting(io) == {"default/web"}
+    assert take_waiting_keys(io) == {"default/web"}
 
 
 def test_where_the_log_was_trimmed_all_persisted_keys_are_marked(bench: Bench, io: RedisIO) -> None:
@@ -155,7 +155,7 @@ def test_where_the_log_was_trimmed_all_persisted_keys_are_marked(bench: Bench, i
     bench.start()
     bench.settle()
     bench.dispatcher.flush()
-    assert waiting(io) == {"default/failing"}
+    assert take_waiting_keys(io) == {"default/failing"}
 
 
 def test_after_a_second_list_all_keys_of_the_kinds_controllers_are_marked(
@@ -193,12 +193,12 @@ def test_a_leader_that_was_overtaken_marks_nothing_and_forgets_nothing(
     Store(io).create(pod("a", labels={"for": "web"}))
     bench.settle()
     bench.dispatcher.flush()
-    assert waiting(io) == set()
+    assert take_waiting_keys(io) == set()
     bench.kinds[1].lease.release()
     io.execute("DEL", io.keys.lease("dispatch:pods"))
     assert bench.kinds[1].lease.try_acquire()
     bench.dispatcher.flush()
-    assert waiting(io) == {"default/web"}
+    assert take_waiting_keys(io) == {"default/web"}
 
 
 def test_a_crash_in_a_handler_is_contained_and_counted(bench: Bench, io: RedisIO) -> None:
@@ -210,7 +210,7 @@ def test_a_crash_in_a_handler_is_contained_and_counted(bench: Bench, io: RedisIO
     bench.settle()
     bench.dispatcher.flush()
     assert bench.crashes == ["recording-controller"]
-    assert waiting(io) == {"default/web"}
+    assert take_waiting_keys(io) == {"default/web"}
 
 
 def test_marks_of_many_events_are_merged() -> None:

@@ -33,7 +33,7 @@ ZONE = "topology.kubernetes.io/zone"
 
 
 class Worker:
-    """One worker's process, as far as ticks and syncs go."""
+    """Stands for one worker's process, as far as ticks and syncs go."""
 
     def __init__(self, settings: Settings, **options: Any) -> None:
         self.context: ControllerContext = build_context(settings)
@@ -52,7 +52,7 @@ class Worker:
 
 
 class Cluster:
-    """Nodes and pods in the store; time is the scripts' clock, stepped for every worker."""
+    """Has nodes and pods in the store, and the scripts' clock, which it steps for every worker."""
 
     def __init__(self, io: RedisIO) -> None:
         self.io = io
@@ -71,7 +71,7 @@ class Cluster:
             self.store.update_status(stored.with_status(pod.status))
 
     def renew(self, *names: str) -> None:
-        """A heartbeat of each."""
+        """Renews the lease of each node."""
         self.renewals += 1
         for name in names:
             old = self.store.get(LEASES, f"kube-node-lease/{name}")
@@ -90,7 +90,7 @@ class Cluster:
         return int(seconds) + int(microseconds) / 1e6 + self.io.clock_offset_ms / 1000
 
     def fall_silent(self, worker: Worker, *alive: str, seconds: int = 45) -> None:
-        """Passes over a time in which only `alive` report."""
+        """Passes over a time in which only the nodes `alive` report."""
         for _ in range(seconds // 5):
             self.step(5)
             self.renew(*alive)
@@ -107,12 +107,12 @@ class Cluster:
         """Returns the first condition of every pod, which is Ready."""
         return [(pod.status.conditions or [])[0] for pod in list_objects(self.store, Pod)]
 
-    def tainted(self) -> list[str]:
+    def list_tainted(self) -> list[str]:
         nodes = self.store.list(NODES).items
         return [n.name for n in nodes if isinstance(n, Node) and _no_execute(n)]
 
     def taint_writes(self) -> list[str]:
-        """The nodes that got a NoExecute taint, each time they did, by the watch log."""
+        """Returns the node of each NoExecute taint that was written, by the watch log."""
         seen: dict[str, bool] = {}
         names = []
         for change in self.store.read_changes({NODES: 0}, 0).entries:
@@ -138,7 +138,7 @@ Hire = Callable[..., Worker]
 
 @pytest.fixture
 def hire(settings: Settings, cluster: Cluster) -> Iterator[Hire]:
-    """Start a worker."""
+    """Gives a function that starts a worker."""
 
     def make(**options: Any) -> Worker:
         worker = Worker(settings, **options)

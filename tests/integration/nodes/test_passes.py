@@ -47,7 +47,7 @@ def work_off(
             worker.run(MONITOR, cluster.due)
         begun = cluster.moment()
         worker.run(TAINT, cluster.due)
-        counts.append((begun, cluster.moment(), len(cluster.tainted())))
+        counts.append((begun, cluster.moment(), len(cluster.list_tainted())))
     return counts
 
 
@@ -59,7 +59,7 @@ def test_silent_nodes_are_marked_and_tainted_one_by_one(cluster: Cluster, hire: 
     alive = ("n3", "n4", "n5")
     cluster.fall_silent(worker, *alive)
     assert [cluster.readiness(f"n{i}") for i in range(6)] == ["Unknown"] * 3 + ["True"] * 3
-    assert cluster.tainted() == ["n0"]  # the pass over the queue follows at once
+    assert cluster.list_tainted() == ["n0"]  # the pass over the queue follows at once
     passes = work_off(cluster, worker, 22, *alive)
     assert passes[-1][2] == 3
     second, third = (next(p for p in passes if p[2] == number) for number in (2, 3))
@@ -89,7 +89,7 @@ def test_two_workers_that_race_taint_no_faster_than_one(cluster: Cluster, hire: 
             thread.join()
     # One at once, and one every two seconds.
     assert cluster.taint_writes() == ["n0", "n1", "n2", "n3"]
-    assert len(cluster.tainted()) == 4
+    assert len(cluster.list_tainted()) == 4
 
 
 class KilledError(Exception):
@@ -116,7 +116,7 @@ def test_a_worker_killed_in_a_pass_leaves_nothing_undone_and_doubles_nothing(
     cluster.step(5)
     cluster.renew(*alive)
     assert second.run(MONITOR, cluster.due)
-    assert cluster.tainted() == ["n0"]
+    assert cluster.list_tainted() == ["n0"]
     ready = [condition.status for condition in cluster.pod_conditions()]
     assert ready == ["False"] * 6 + ["True"] * 6
     work_off(cluster, second, 22, *alive)
@@ -134,10 +134,10 @@ def _kill_after(patched: pytest.MonkeyPatch, writes: int) -> None:
 
     patched.setattr(Writer, "write", write)
     if writes >= 2:
-        patched.setattr("kcm.component.ticks.PassResult", _dying)
+        patched.setattr("kcm.component.ticks.PassResult", _die)
 
 
-def _dying(*args: object) -> None:
+def _die(*args: object) -> None:
     raise KilledError
 
 
@@ -149,17 +149,17 @@ def test_a_taint_pass_killed_before_its_end_costs_its_token_once(
     first, second = hire(), hire()
     assert first.run(MONITOR, cluster.due)
     cluster.fall_silent(first, "n3", "n4", "n5")
-    assert cluster.tainted() == ["n0"]
+    assert cluster.list_tainted() == ["n0"]
     cluster.step(10)
     cluster.renew("n3", "n4", "n5")
     with monkeypatch.context() as patched:
-        patched.setattr("kcm.component.ticks.PassResult", _dying)
+        patched.setattr("kcm.component.ticks.PassResult", _die)
         with pytest.raises(KilledError):
             first.run(TAINT, cluster.due)
-    assert cluster.tainted() == ["n0", "n1"]
+    assert cluster.list_tainted() == ["n0", "n1"]
     cluster.step(1)
     assert second.run(TAINT, cluster.due)
-    assert cluster.tainted() == ["n0", "n1"]
+    assert cluster.list_tainted() == ["n0", "n1"]
     cluster.step(9)
     assert second.run(TAINT, cluster.due)
     assert cluster.taint_writes() == ["n0", "n1", "n2"]
@@ -178,7 +178,7 @@ def test_a_limiter_outlives_every_worker(cluster: Cluster, hire: Hire, io: Redis
     cluster.step(5)
     assert another.run(MONITOR, cluster.due)
     assert another.run(TAINT, cluster.due)
-    assert cluster.tainted() == ["n0"]
+    assert cluster.list_tainted() == ["n0"]
     after = io.call("limiter_read", BUCKET)
     assert 0.45 < float(after[3]) - float(before[3]) < 0.7
 
@@ -225,7 +225,7 @@ def test_direct_eviction_deletes_pods_node_by_node(cluster: Cluster, hire: Hire)
     cluster.step(9)
     worker.run(EVICT, cluster.due)
     assert len([p for p in cluster.store.list(PODS).items if p.deleting]) == 6
-    assert cluster.tainted() == []
+    assert cluster.list_tainted() == []
 
 
 # --- the guard on taints

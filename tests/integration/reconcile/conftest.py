@@ -53,17 +53,17 @@ def executor(store: WatchedStore) -> PlanExecutor:
 
 @pytest.fixture
 def others(io: RedisIO) -> Store:
-    """The same store, as others use it."""
+    """Gives the same store, as other clients use it."""
     return Store(io)
 
 
 def put(store: Store, obj: T) -> T:
-    """Store what a builder made; its uid is kept."""
+    """Creates what a builder made; its uid is kept."""
     fields: dict[str, Any] = {"resource_version": None}
     return store.create(obj.with_metadata(**fields))
 
 
-def stored(store: Store, obj: T) -> T:
+def get_stored(store: Store, obj: T) -> T:
     """Returns the object as it is stored now."""
     return get_object(store, type(obj), obj.key)
 

@@ -40,7 +40,7 @@ def say(
     recorder.record(event, "replicaset-controller")
 
 
-def written(store: Store) -> list[core_v1.Event]:
+def list_events(store: Store) -> list[core_v1.Event]:
     return [obj for obj in store.list(EVENTS).items if isinstance(obj, core_v1.Event)]
 
 
@@ -49,7 +49,7 @@ def test_an_event_says_what_happened_to_what_and_who_says_so(
 ) -> None:
     say(recorder)
     recorder.flush()
-    (event,) = written(store)
+    (event,) = list_events(store)
     assert event.name.startswith("web.")
     assert event.namespace == "default"
     about = event.involved_object
@@ -67,7 +67,7 @@ def test_a_repeat_raises_the_count_of_the_event_there_is(
         say(recorder)
         recorder.flush()
         clock.step(60)
-    (event,) = written(store)
+    (event,) = list_events(store)
     assert event.count == 2
     assert event.first_timestamp is not None
     assert event.last_timestamp is not None
@@ -79,14 +79,14 @@ def test_events_of_a_burst_are_one_write(recorder: EventRecorder, store: Watched
         say(recorder, f"Created pod: web-{number}")
     recorder.flush()
     assert store.calls == [9]
-    assert len(written(store)) == 9
+    assert len(list_events(store)) == 9
 
 
 def test_very_many_become_one(recorder: EventRecorder, store: WatchedStore) -> None:
     for number in range(500):
         say(recorder, f"Created pod: web-{number}")
     recorder.flush()
-    found = written(store)
+    found = list_events(store)
     assert len(found) == 10
     (combined,) = (event for event in found if (event.message or "").startswith("(combined"))
     assert combined.count == 16  # 25 in all, nine of them by themselves
@@ -97,10 +97,10 @@ def test_a_repeat_of_an_event_that_expired_is_a_new_one(
 ) -> None:
     say(recorder)
     recorder.flush()
-    others.delete(EVENTS, written(others)[0].key)
+    others.delete(EVENTS, list_events(others)[0].key)
     say(recorder)
     recorder.flush()
-    (event,) = written(store)
+    (event,) = list_events(store)
     assert event.count == 2
 
 
@@ -109,7 +109,7 @@ def test_events_about_the_clusters_objects_are_in_the_default_namespace(
 ) -> None:
     say(recorder, about=node("n1"))
     recorder.flush()
-    assert [event.namespace for event in written(store)] == ["default"]
+    assert [event.namespace for event in list_events(store)] == ["default"]
 
 
 def test_when_too_many_wait_the_newest_are_dropped(
@@ -119,7 +119,7 @@ def test_when_too_many_wait_the_newest_are_dropped(
     for number in range(5):
         say(recorder, f"Created pod: web-{number}")
     recorder.flush()
-    assert len(written(store)) == 3
+    assert len(list_events(store)) == 3
 
 
 def test_while_the_store_is_away_recording_goes_on(
@@ -165,7 +165,7 @@ def test_what_an_outage_kept_is_written_after_it_and_not_tried_in_a_busy_loop(
     store.meanwhile = away_three_times
     say(recorder)
     recorder.run(stop)
-    assert len(written(store)) == 1
+    assert len(list_events(store)) == 1
     assert len(attempts) == 4
     pauses = [after - before for before, after in pairwise(attempts)]
     assert all(pause >= events.RETRY_EVERY for pause in pauses)
@@ -176,7 +176,7 @@ def test_what_waits_is_written_at_the_end(recorder: EventRecorder, store: Watche
     stop.set()
     say(recorder)
     recorder.run(stop)
-    assert len(written(store)) == 1
+    assert len(list_events(store)) == 1
 
 
 @pytest.mark.parametrize("name", ["system:nodes", "a" * 250])
@@ -186,6 +186,6 @@ def test_events_about_names_that_no_event_may_bear_are_named_by_chance(
     """TestGenerateEventName of client-go/tools/record/util."""
     say(recorder, about=RS.with_metadata(name=name))
     recorder.flush()
-    (event,) = written(store)
+    (event,) = list_events(store)
     assert event.name == str(uuid.UUID(event.name))
     assert event.involved_object.name == name

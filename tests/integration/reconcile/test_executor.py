@@ -18,7 +18,7 @@ from kcm.redisio import Fence, RedisIO
 from kcm.store import DeleteOptions, Store
 from kcm.store.writes.guards import Absent
 from kcm.testing.builders import pod, replica_set
-from tests.integration.reconcile.conftest import WatchedStore, exists, put, stored
+from tests.integration.reconcile.conftest import WatchedStore, exists, get_stored, put
 
 PODS = scheme.resource_of(Pod)
 
@@ -33,7 +33,7 @@ def bad_pod() -> Pod:
     return new_pod("Not A Name")
 
 
-def labelled(obj: KubeObject) -> KubeObject:
+def add_label(obj: KubeObject) -> KubeObject:
     return obj.with_metadata(labels={**obj.labels, "patched": "yes"})
 
 
@@ -122,9 +122,9 @@ def test_a_patch_that_was_overtaken_is_applied_to_what_is_there_now(
 ) -> None:
     old = put(others, pod("a"))
     store.meanwhile = lambda: touch(others, old)
-    outcome = executor.execute(Plan().then(Patch(old, labelled)), None)
+    outcome = executor.execute(Plan().then(Patch(old, add_label)), None)
     assert outcome.error is None
-    now = stored(others, old)
+    now = get_stored(others, old)
     assert (now.labels["patched"], now.annotations["touched"]) == ("yes", "yes")
 
 
@@ -133,7 +133,7 @@ def test_overtaken_patches_are_read_and_written_again_together(
 ) -> None:
     olds = [put(others, pod(f"p{n}")) for n in range(20)]
     store.meanwhile = lambda: [touch(others, old) for old in olds[:10]]
-    outcome = executor.execute(Plan().then(*(Patch(old, labelled) for old in olds)), None)
+    outcome = executor.execute(Plan().then(*(Patch(old, add_label) for old in olds)), None)
     assert (len(outcome.done), outcome.failures) == (20, ())
     assert (store.calls, store.reads) == ([20, 10], 1)
 
@@ -150,11 +150,11 @@ def test_patching_metadata_only_objects_keeps_the_rest_of_them(
     executor: PlanExecutor, store: WatchedStore, others: Store
 ) -> None:
     olds = [put(others, pod(f"p{n}", active_deadline_seconds=7)) for n in range(3)]
-    plan = Plan().then(*(Patch(to_metadata(old), labelled) for old in olds))
+    plan = Plan().then(*(Patch(to_metadata(old), add_label) for old in olds))
     assert executor.execute(plan, None).error is None
     assert (store.calls, store.reads) == ([3], 1)
     for old in olds:
-        now = stored(others, old)
+        now = get_stored(others, old)
         assert now.labels["patched"] == "yes"
         assert now.spec == old.spec
 
@@ -164,10 +164,10 @@ def test_a_status_patch_changes_the_status_only(executor: PlanExecutor, others: 
 
     def failed(obj: KubeObject) -> KubeObject:
         assert isinstance(obj, Pod)
-        return labelled(obj).with_status(obj.status.replace(phase="Failed"))
+        return add_label(obj).with_status(obj.status.replace(phase="Failed"))
 
     executor.execute(Plan().then(Patch(old, failed, status=True)), None)
-    now = stored(others, old)
+    now = get_stored(others, old)
     assert isinstance(now, Pod)
     assert (now.status.phase, now.labels) == ("Failed", {})
 
@@ -181,7 +181,7 @@ def test_what_is_gone_or_replaced_is_done_with(
     if replaced:
         put(others, pod("a", metadata={"uid": "another"}))
     for cached in (old, to_metadata(old)):
-        plan = Plan().then(Patch(cached, labelled)).then(Delete(cached))
+        plan = Plan().then(Patch(cached, add_label)).then(Delete(cached))
         outcome = executor.execute(plan, None)
         assert outcome.failures == ()
         assert [obj for _, obj in outcome.done] == [cached, cached]
@@ -216,7 +216,7 @@ def test_a_deletion_of_one_version_is_refused_for_another(
 def test_a_metadata_only_pod_gets_its_grace_period(executor: PlanExecutor, others: Store) -> None:
     old = put(others, pod("a", node="n1", termination_grace_period_seconds=17))
     executor.execute(Plan().then(Delete(to_metadata(old))), None)
-    now = stored(others, old)
+    now = get_stored(others, old)
     assert now.metadata.deletion_grace_period_seconds == 17
 
 
@@ -235,7 +235,7 @@ def test_writes_on_one_object_build_on_each_other(
     executor: PlanExecutor, store: WatchedStore, others: Store
 ) -> None:
     old = put(others, pod("a"))
-    plan = Plan().then(Patch(old, labelled)).then(Delete(old))
+    plan = Plan().then(Patch(old, add_label)).then(Delete(old))
     outcome = executor.execute(plan, None)
     assert (len(outcome.done), store.calls, store.reads) == (2, [1, 1], 0)
 
@@ -246,7 +246,7 @@ def test_after_a_failure_later_writes_on_the_object_are_left_out(
     a, b = put(others, pod("a")), put(others, pod("b"))
     refused = Absent(PODS.name, a.key)
     plan = (
-        Plan().then(Patch(a, labelled, (refused,)), Patch(b, labelled)).then(Delete(a), Delete(b))
+        Plan().then(Patch(a, add_label, (refused,)), Patch(b, add_label)).then(Delete(a), Delete(b))
     )
     outcome = executor.execute(plan, None)
     assert (len(outcome.failures), outcome.skipped) == (1, 1)
@@ -259,7 +259,7 @@ def test_after_a_failure_later_writes_on_the_object_are_left_out(
 def test_an_update_of_an_old_version_is_a_conflict(executor: PlanExecutor, others: Store) -> None:
     old = put(others, pod("a"))
     touch(others, old)
-    outcome = executor.execute(Plan().then(Update(labelled(old), old)), None)
+    outcome = executor.execute(Plan().then(Update(add_label(old), old)), None)
     assert isinstance(outcome.error, errors.Conflict)
 
 
@@ -273,7 +273,7 @@ def test_a_status_that_lost_a_race_is_written_once_more(
     changed = rs.with_status(rs.status.replace(replicas=4))
     plan = Plan(status_after=lambda _: UpdateStatus(changed, rs))
     assert executor.execute(plan, None).error is None
-    now = stored(others, rs)
+    now = get_stored(others, rs)
     assert (now.spec.replicas, now.status.replicas) == (9, 4)
 
 
@@ -284,7 +284,7 @@ def test_a_status_that_loses_twice_is_a_failure(
     resource = scheme.resource_of(rs)
 
     def meddle() -> None:
-        replicas = stored(others, rs).spec.replicas or 0
+        replicas = get_stored(others, rs).spec.replicas or 0
         others.patch(resource, rs.key, {"spec": {"replicas": replicas + 1}})
         store.meanwhile = meddle
 

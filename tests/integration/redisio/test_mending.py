@@ -26,7 +26,7 @@ def store(io: RedisIO) -> Store:
     return store
 
 
-def again(step: Callable[[], object]) -> None:
+def retry(step: Callable[[], object]) -> None:
     """As loops do: a step that fails for a while is taken again."""
     with pytest.raises(errors.WrongTypeOfKey):
         step()
@@ -54,7 +54,7 @@ def test_writes_go_on(store: Store, key: str, value: tuple[str, ...]) -> None:
         return
     io.execute("DEL", name)
     io.execute(value[0], name, *value[1:])
-    again(lambda: store.create(pod("d", node_name="n")))
+    retry(lambda: store.create(pod("d", node_name="n")))
     assert [obj.name for obj in store.list(PODS).items] == ["a", "b", "c", "d"]
     assert len(store.by_index("node:n", PODS)) == 4
     assert [name for name in io.scan("kcm:*:aside:*") if name.startswith(f"kcm:{key}:aside:")]
@@ -63,7 +63,7 @@ def test_writes_go_on(store: Store, key: str, value: tuple[str, ...]) -> None:
 def test_a_plain_command_leads_to_mending_too(store: Store) -> None:
     io = store.io
     io.execute("SET", io.keys.events(), "x")
-    again(lambda: io.execute("XADD", io.keys.events(), "*", "a", "b"))
+    retry(lambda: io.execute("XADD", io.keys.events(), "*", "a", "b"))
 
 
 def test_looks_are_no_more_frequent_than_need_be(store: Store) -> None:

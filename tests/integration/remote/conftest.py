@@ -27,7 +27,7 @@ def api(redis_server: EmbeddedServer) -> Iterator[Live]:
 
 @pytest.fixture
 def remote(api: Live) -> Iterator[RemoteStore]:
-    """The same objects, over REST."""
+    """Gives the same objects, over REST."""
     store = RemoteStore(RestClient(load(api.kubeconfig), "tester"), lambda fence: fence == HELD)
     yield store
     store.close()

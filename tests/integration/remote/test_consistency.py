@@ -45,7 +45,7 @@ def expected(io: RedisIO, store: Store, factory: SharedInformerFactory) -> Expec
     return ExpectedChanges(expectations, [informer], store, RealClock())
 
 
-def synced(factory: SharedInformerFactory) -> None:
+def wait_for_caches(factory: SharedInformerFactory) -> None:
     factory.start()
     factory.wait_for_cache_sync(NOBODY)
 
@@ -63,7 +63,7 @@ def test_a_sync_waits_until_its_cache_shows_what_was_created(
     notes.note_results(store.write([item]))
     with pytest.raises(errors.CacheNotSynced, match="pods default/a"):
         expected.wait(KEY, 0, NOBODY)
-    synced(factory)
+    wait_for_caches(factory)
     expected.wait(KEY, 10, NOBODY)
 
 
@@ -79,7 +79,7 @@ def test_issue_129795_a_cache_that_lags_for_long_creates_nothing_twice(
         io.clock_offset_ms += 600_000
         with pytest.raises(errors.CacheNotSynced, match="pods default/a"):
             expected.wait(KEY, 0, NOBODY)
-    synced(factory)
+    wait_for_caches(factory)
     expected.wait(KEY, 10, NOBODY)
 
 
@@ -87,7 +87,7 @@ def test_a_sync_waits_until_its_cache_shows_what_was_deleted(
     expected: ExpectedChanges, store: Store, factory: SharedInformerFactory
 ) -> None:
     old = store.create(strip_store_fields(pod("a")))
-    synced(factory)
+    wait_for_caches(factory)
     item = store.build_delete(old, DeleteOptions())
     assert item is not None
     notes = expected.notes(KEY, FENCE)
@@ -125,7 +125,7 @@ def test_what_was_refused_is_expected_no_more(expected: ExpectedChanges, store: 
 def test_one_that_came_and_went_was_seen(
     expected: ExpectedChanges, store: Store, factory: SharedInformerFactory
 ) -> None:
-    synced(factory)
+    wait_for_caches(factory)
     item = store.build_create(strip_store_fields(pod("brief")))
     notes = expected.notes(KEY, FENCE)
     notes.note_writes([item])

@@ -28,14 +28,14 @@ def a_pod(**fields: Any) -> Pod:
     return strip_store_fields(pod(f"remote-{next(_NUMBERS)}", **fields))
 
 
-def created(remote: RemoteStore, obj: Pod) -> Pod:
+def create(remote: RemoteStore, obj: Pod) -> Pod:
     found = remote.write([remote.build_create(obj)])[0].get_stored()
     assert isinstance(found, Pod)
     return found
 
 
 def test_a_create_comes_back_as_the_server_stored_it(remote: RemoteStore, api: Live) -> None:
-    found = created(remote, a_pod())
+    found = create(remote, a_pod())
     assert found == api.store.get(PODS, found.key)
     assert found.uid
     assert found.spec.restart_policy == "Always"
@@ -48,7 +48,7 @@ def test_a_generated_name_is_known_before_the_request(remote: RemoteStore) -> No
 
 
 def test_an_update_of_a_stale_version_conflicts(remote: RemoteStore) -> None:
-    old = created(remote, a_pod())
+    old = create(remote, a_pod())
     item = remote.build_update(old.with_metadata(labels={"a": "b"}), old)
     assert item is not None
     assert remote.write([item])[0].ok
@@ -58,7 +58,7 @@ def test_an_update_of_a_stale_version_conflicts(remote: RemoteStore) -> None:
 
 
 def test_a_status_goes_to_its_subresource(remote: RemoteStore, api: Live) -> None:
-    old = created(remote, a_pod())
+    old = create(remote, a_pod())
     new = old.with_status(old.status.replace(phase="Running"))
     item = remote.build_update(new, old, subresource=Subresource.STATUS)
     assert item is not None
@@ -69,17 +69,17 @@ def test_a_status_goes_to_its_subresource(remote: RemoteStore, api: Live) -> Non
 
 
 def test_what_changes_nothing_is_no_write(remote: RemoteStore) -> None:
-    old = created(remote, a_pod())
+    old = create(remote, a_pod())
     assert remote.build_update(old, old) is None
 
 
 def test_deletes_name_the_uid_and_happen_once(remote: RemoteStore) -> None:
-    old = created(remote, a_pod())
+    old = create(remote, a_pod())
     item = remote.build_delete(old, DeleteOptions())
     assert item is not None
     assert remote.write([item])[0].ok
     assert remote.write([item])[0].status == "notfound"
-    again = created(remote, strip_store_fields(pod(old.name or "")))
+    again = create(remote, strip_store_fields(pod(old.name or "")))
     assert remote.write([item])[0].status == "uid"
     assert remote.get(PODS, again.key).uid == again.uid
 
@@ -98,7 +98,7 @@ def test_deletes_name_the_uid_and_happen_once(remote: RemoteStore) -> None:
 def test_guards_are_looked_up_before_the_write(
     remote: RemoteStore, guard: Callable[[Pod], Guard], allowed: bool
 ) -> None:
-    other = created(remote, a_pod())
+    other = create(remote, a_pod())
     item = remote.build_create(a_pod(), (guard(other),))
     result = remote.write([item])[0]
     assert result.ok == allowed
@@ -124,14 +124,14 @@ def test_lists_follow_pages_and_watches_follow_lists(
     remote: RemoteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kcm.store.remote.store.PAGE", 2)
-    names = {created(remote, a_pod()).key for _ in range(5)}
+    names = {create(remote, a_pod()).key for _ in range(5)}
     listed = remote.list_all(PODS)
     assert names <= {obj.key for obj in listed.objects}
-    bound = created(remote, a_pod(node="n1"))
+    bound = create(remote, a_pod(node="n1"))
     carriers = remote.list_indexed(PODS, "node:n1").objects
     assert [obj.key for obj in carriers] == [bound.key]
     listed = remote.list_all(PODS)
-    late = created(remote, a_pod())
+    late = create(remote, a_pod())
     position = listed.resource_version
     seen: list[tuple[str, str]] = []
     while not seen:

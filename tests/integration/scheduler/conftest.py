@@ -33,7 +33,7 @@ class OneScheduler:
         self.view = FakeView()
 
     def look(self) -> None:
-        """Fill the caches."""
+        """Fills the caches with what is stored."""
         position = self.store.resource_version()
         found = [*self.store.list(PODS).items, *self.store.list(NODES).items]
         self.view = FakeView(*found, now=datetime.now(UTC), memory=self.memory, position=position)
@@ -47,7 +47,7 @@ class OneScheduler:
         return outcome
 
     def run(self) -> Outcome:
-        """One pass."""
+        """Runs one pass of the scheduler."""
         self.look()
         return self.carry_out(self.plan())
 

@@ -14,7 +14,7 @@ from tests.integration.scheduler.conftest import NODES, PODS, OneScheduler
 from tests.new_objects import node, pod
 
 
-def asks(cpu: str) -> list[Container]:
+def build_containers(cpu: str) -> list[Container]:
     wanted = ResourceRequirements(requests={"cpu": Quantity(cpu)})
     return [Container(name="c", image="nginx:1", resources=wanted)]
 
@@ -45,7 +45,7 @@ def refusals(outcome: Outcome) -> list[type[Exception]]:
 
 def test_a_pod_is_bound_and_says_so(store: Store) -> None:
     store.create(node("n1"))
-    store.create(pod("web", containers=asks("1")))
+    store.create(pod("web", containers=build_containers("1")))
     assert not OneScheduler(store).run().failures
     found = store.get(PODS, "default/web")
     assert isinstance(found, Pod)
@@ -57,7 +57,7 @@ def test_a_pod_is_bound_and_says_so(store: Store) -> None:
 def test_a_batch_may_put_many_pods_on_one_node(store: Store) -> None:
     store.create(node("n1", cpu="64", pods=400))
     for number in range(150):  # more than fit into one call of the script
-        store.create(pod(f"web-{number}", containers=asks("100m")))
+        store.create(pod(f"web-{number}", containers=build_containers("100m")))
     outcome = OneScheduler(store).run()
     assert not outcome.failures
     assert len(store.by_index("node:n1", PODS)) == 150
@@ -65,8 +65,8 @@ def test_a_batch_may_put_many_pods_on_one_node(store: Store) -> None:
 
 def test_of_two_schedulers_that_saw_the_same_room_one_gets_it(store: Store) -> None:
     store.create(node("n1", cpu="1"))
-    store.create(pod("a", scheduler_name="one", containers=asks("1")))
-    store.create(pod("b", scheduler_name="two", containers=asks("1")))
+    store.create(pod("a", scheduler_name="one", containers=build_containers("1")))
+    store.create(pod("b", scheduler_name="two", containers=build_containers("1")))
     first, second = OneScheduler(store, "one"), OneScheduler(store, "two")
     first.look()
     second.look()
@@ -78,8 +78,8 @@ def test_of_two_schedulers_that_saw_the_same_room_one_gets_it(store: Store) -> N
 
 def test_a_binding_by_hand_makes_what_a_pass_saw_stale(store: Store) -> None:
     store.create(node("n1", cpu="1"))
-    store.create(pod("a", containers=asks("1")))
-    store.create(pod("b", scheduler_name="nobody", containers=asks("1")))
+    store.create(pod("a", containers=build_containers("1")))
+    store.create(pod("b", scheduler_name="nobody", containers=build_containers("1")))
     scheduler = OneScheduler(store)
     scheduler.look()
     plan = scheduler.plan()
@@ -90,18 +90,18 @@ def test_a_binding_by_hand_makes_what_a_pass_saw_stale(store: Store) -> None:
 
 def test_a_pod_created_on_its_node_makes_what_a_pass_saw_stale(store: Store) -> None:
     store.create(node("n1", cpu="1"))
-    store.create(pod("a", containers=asks("1")))
+    store.create(pod("a", containers=build_containers("1")))
     scheduler = OneScheduler(store)
     scheduler.look()
     plan = scheduler.plan()
-    store.create(pod("b", node="n1", containers=asks("1")))
+    store.create(pod("b", node="n1", containers=build_containers("1")))
     assert refusals(scheduler.carry_out(plan)) == [errors.GuardFailed]
 
 
 def test_a_release_makes_what_a_pass_saw_stale(store: Store) -> None:
     store.create(node("n1", cpu="2"))
-    store.create(pod("gone", node="n1", containers=asks("1")))
-    store.create(pod("a", containers=asks("1")))
+    store.create(pod("gone", node="n1", containers=build_containers("1")))
+    store.create(pod("a", containers=build_containers("1")))
     scheduler = OneScheduler(store)
     scheduler.look()
     plan = scheduler.plan()
@@ -113,7 +113,7 @@ def test_a_release_makes_what_a_pass_saw_stale(store: Store) -> None:
 
 def test_nothing_is_bound_to_a_node_that_went_or_came_anew(store: Store) -> None:
     store.create(node("n1"))
-    store.create(pod("a", containers=asks("1")))
+    store.create(pod("a", containers=build_containers("1")))
     scheduler = OneScheduler(store)
     scheduler.look()
     plan = scheduler.plan()
@@ -127,12 +127,12 @@ def test_nothing_is_bound_to_a_node_that_went_or_came_anew(store: Store) -> None
 def test_a_pod_that_was_refused_is_placed_by_the_next_pass(store: Store) -> None:
     store.create(node("n1", cpu="2"))
     store.create(node("n2", cpu="2"))
-    store.create(pod("a", containers=asks("1")))
+    store.create(pod("a", containers=build_containers("1")))
     scheduler = OneScheduler(store)
     scheduler.look()
     plan = scheduler.plan()
-    store.create(pod("b", node="n1", containers=asks("1")))
-    store.create(pod("c", node="n2", containers=asks("1")))
+    store.create(pod("b", node="n1", containers=build_containers("1")))
+    store.create(pod("c", node="n2", containers=build_containers("1")))
     assert refusals(scheduler.carry_out(plan)) == [errors.GuardFailed]
     assert refusals(scheduler.run()) == []
     assert node_of(store, "a") in ("n1", "n2")
@@ -164,7 +164,7 @@ def test_a_guard_of_another_pass_with_the_same_stamp_or_position_does_not_help(
 
 def test_the_reason_of_a_wait_is_in_the_status_and_comes_once(store: Store) -> None:
     store.create(node("n1", cpu="1"))
-    store.create(pod("a", containers=asks("8")))
+    store.create(pod("a", containers=build_containers("8")))
     scheduler = OneScheduler(store)
     scheduler.run()
     found = store.get(PODS, "default/a")

@@ -56,7 +56,7 @@ class World:
         self.restart()
 
     def restart(self, **options: Any) -> None:
-        """Another simulator in the old one's place, which knows nothing."""
+        """Puts another simulator, which knows nothing, in the place of the old one."""
         self.options = replace(self.options, **options)
         self.simulator_store = Store(self.io, self.clock)
         self.simulator = Simulator(
@@ -69,7 +69,10 @@ class World:
         )
 
     def go(self, seconds: float = 0.0, step: float = 0.5) -> None:
-        """Let time pass in small steps, a turn after each; at least three turns."""
+        """Steps the clock in small steps, with a turn of the simulator after each.
+
+        There are at least three turns.
+        """
         for _ in range(3):
             self.simulator.turn(0)
         for _ in range(round(seconds / step)):
@@ -78,7 +81,7 @@ class World:
         self.simulator.turn(0)
 
     def pod(self, name: str, node: str = "node-1", **parts: Any) -> Pod:
-        """Create a pod bound to a node; parts: annotations, labels, and fields of the spec."""
+        """Creates a pod bound to a node, with annotations, labels, and fields of the spec."""
         metadata = {"name": name, "namespace": "default"}
         metadata |= {k: parts.pop(k) for k in ("annotations", "labels") if k in parts}
         main = {"name": "main", "image": "i:1", "resources": {"requests": {"cpu": "1"}}}
@@ -89,8 +92,8 @@ class World:
     def get(self, name: str) -> Pod:
         return cast(Pod, self.store.get(PODS, f"default/{name}"))
 
-    def shown(self) -> dict[str, str]:
-        """READY and STATUS of all pods."""
+    def list_pods(self) -> dict[str, str]:
+        """Returns READY and STATUS of all pods, by name."""
         pods = cast(list[Pod], self.store.list(PODS).items)
         return {p.name: f"{pod_status.ready(p)} {pod_status.reason(p)}" for p in pods}
 
@@ -101,7 +104,7 @@ class World:
         """Status of the node's Ready condition."""
         return next(c.status for c in self.node(name).status.conditions or () if c.type == "Ready")
 
-    def renewed(self, name: str) -> float:
+    def seconds_since_renewal(self, name: str) -> float:
         """Seconds since the lease's renewal."""
         lease = cast(Lease, self.store.get(LEASES, f"kube-node-lease/{name}"))
         assert lease.spec.renew_time is not None
@@ -109,7 +112,7 @@ class World:
 
     @property
     def metrics(self) -> StoredMetrics:
-        """What the nodes reported."""
+        """Returns what the nodes have reported."""
         return StoredMetrics(UsageBoard(self.io), self.clock)
 
     def delete(self, name: str, **options: Any) -> None:

@@ -22,7 +22,7 @@ def test_nodes_register_renew_their_leases_and_report(world: World) -> None:
     before = world.node("node-1").metadata.resource_version
     for _ in range(12):
         world.go(5)
-        assert world.renewed("node-1") <= 11
+        assert world.seconds_since_renewal("node-1") <= 11
     assert world.node("node-1").metadata.resource_version == before
     world.go(300, step=5)
     assert world.node("node-1").metadata.resource_version != before
@@ -34,7 +34,7 @@ def test_a_restarted_simulator_takes_its_nodes_over(world: World) -> None:
     world.restart()
     world.go(1)
     assert world.node("node-1").uid == uid
-    assert world.renewed("node-1") <= 1
+    assert world.seconds_since_renewal("node-1") <= 1
 
 
 def test_what_others_write_to_a_node_is_kept(world: World) -> None:
@@ -69,7 +69,7 @@ def test_a_stopped_node_is_silent_until_it_is_started(world: World) -> None:
     assert world.renewed("node-1") <= 11
     commands.send(world.store, {"node-2": NodeCommand("started", world.clock.now())})
     world.go(0.5)
-    assert world.renewed("node-2") <= 1
+    assert world.seconds_since_renewal("node-2") <= 1
 
 
 def test_a_stopped_node_stays_stopped_when_the_simulator_is_restarted(world: World) -> None:
@@ -78,7 +78,7 @@ def test_a_stopped_node_stays_stopped_when_the_simulator_is_restarted(world: Wor
     world.go(1)
     world.restart()
     world.go(20)
-    assert world.renewed("node-2") >= 20
+    assert world.seconds_since_renewal("node-2") >= 20
 
 
 def test_a_deleted_node_registers_again_only_when_it_is_started(world: World) -> None:
@@ -90,7 +90,7 @@ def test_a_deleted_node_registers_again_only_when_it_is_started(world: World) ->
     commands.send(world.store, {"node-3": NodeCommand("started", world.clock.now())})
     world.go(1)
     assert world.node("node-3").uid != uid
-    assert world.renewed("node-3") <= 1
+    assert world.seconds_since_renewal("node-3") <= 1
 
 
 def test_a_node_that_was_marked_unknown_reports_ready_when_it_is_healed(world: World) -> None:
@@ -119,11 +119,11 @@ def test_annotations_make_a_node_unready_under_pressure_or_silent(world: World) 
     assert ("node-1", "NodeNotReady") in events
     world.store.patch(NODES, "node-1", {"metadata": {"annotations": {PREFIX + "state": "silent"}}})
     world.go(30)
-    assert world.renewed("node-1") >= 25
+    assert world.seconds_since_renewal("node-1") >= 25
     world.store.patch(NODES, "node-1", {"metadata": {"annotations": {PREFIX + "state": None}}})
     world.go(1)
     assert world.ready("node-1") == "True"
-    assert world.renewed("node-1") <= 1
+    assert world.seconds_since_renewal("node-1") <= 1
 
 
 def test_a_skewed_clock_shows_in_the_lease(world: World) -> None:
@@ -131,7 +131,7 @@ def test_a_skewed_clock_shows_in_the_lease(world: World) -> None:
     note = {"metadata": {"annotations": {PREFIX + "clock-skew": "1h"}}}
     world.store.patch(NODES, "node-1", note)
     world.go(15)
-    assert world.renewed("node-1") < -3500
+    assert world.seconds_since_renewal("node-1") < -3500
 
 
 def test_stages_make_nodes_silent_for_a_while(world: World) -> None:
@@ -142,10 +142,10 @@ def test_stages_make_nodes_silent_for_a_while(world: World) -> None:
     )
     world.restart()
     world.go(60)
-    assert world.renewed("node-2") >= 45
-    assert world.renewed("node-1") <= 11
+    assert world.seconds_since_renewal("node-2") >= 45
+    assert world.seconds_since_renewal("node-1") <= 11
     world.go(15)
-    assert world.renewed("node-2") <= 11
+    assert world.seconds_since_renewal("node-2") <= 11
 
 
 def test_a_node_registered_by_hand_is_adopted(world: World) -> None:
@@ -180,8 +180,8 @@ def test_an_outage_of_the_store_is_waited_out_and_nothing_is_forgotten(
     world.simulator.run(stop)
     monkeypatch.undo()
     world.go(3)
-    assert world.shown() == {"a": "1/1 Running"}
-    assert max(world.renewed(name) for name in ("node-1", "node-2", "node-3")) <= 10
+    assert world.list_pods() == {"a": "1/1 Running"}
+    assert max(world.seconds_since_renewal(name) for name in ("node-1", "node-2", "node-3")) <= 10
 
 
 def test_changes_by_others_do_not_put_the_next_report_off(world: World) -> None:

@@ -14,9 +14,9 @@ def test_a_bound_pod_runs_and_the_others_wait(world: World) -> None:
     world.pod("unbound", node="")
     world.pod("elsewhere", node="metal-1")
     world.go(0.5)
-    assert world.shown()["mine"] == "0/1 ContainerCreating"
+    assert world.list_pods()["mine"] == "0/1 ContainerCreating"
     world.go(1)
-    assert world.shown() == {
+    assert world.list_pods() == {
         "mine": "1/1 Running",
         "unbound": "0/1 Pending",
         "elsewhere": "0/1 Pending",
@@ -45,11 +45,11 @@ def test_a_deleted_pod_is_removed_when_its_containers_have_ended(world: World) -
     world.delete("a")
     world.delete("stubborn", grace_period_seconds=5)
     world.go(0)
-    assert world.shown() == {"a": "1/1 Terminating", "stubborn": "1/1 Terminating"}
+    assert world.list_pods() == {"a": "1/1 Terminating", "stubborn": "1/1 Terminating"}
     world.go(2)
-    assert list(world.shown()) == ["stubborn"]
+    assert list(world.list_pods()) == ["stubborn"]
     world.go(5)
-    assert world.shown() == {}
+    assert world.list_pods() == {}
 
 
 def test_a_pod_with_finalizers_ends_and_waits_for_them(world: World) -> None:
@@ -63,7 +63,7 @@ def test_a_pod_with_finalizers_ends_and_waits_for_them(world: World) -> None:
     assert (pod.metadata.deletion_grace_period_seconds, pod.status.phase) == (0, "Succeeded")
     world.store.patch(PODS, "default/a", {"metadata": {"finalizers": None}})
     world.go(0)
-    assert world.shown() == {}
+    assert world.list_pods() == {}
 
 
 def test_what_does_not_fit_is_refused_and_room_is_given_back(world: World) -> None:
@@ -72,12 +72,12 @@ def test_what_does_not_fit_is_refused_and_room_is_given_back(world: World) -> No
         world.pod(name, restartPolicy="Never")
     world.pod("e")
     world.go(1)
-    assert world.shown()["e"] == "0/1 OutOfcpu"
+    assert world.list_pods()["e"] == "0/1 OutOfcpu"
     assert world.get("e").status.phase == "Failed"
     world.go(5)
     world.pod("f")
     world.go(2)
-    assert world.shown()["f"] == "1/1 Running"
+    assert world.list_pods()["f"] == "1/1 Running"
 
 
 def test_labels_and_ports_are_looked_at_as_well(world: World) -> None:
@@ -88,13 +88,13 @@ def test_labels_and_ports_are_looked_at_as_well(world: World) -> None:
     world.go(1)
     world.pod("second", containers=ports)
     world.go(1)
-    assert world.shown()["picky"] == "0/1 NodeAffinity"
-    assert world.shown()["second"] == "0/1 NodePorts"
+    assert world.list_pods()["picky"] == "0/1 NodeAffinity"
+    assert world.list_pods()["second"] == "0/1 NodePorts"
     assert (world.get("second").status.message or "").startswith("Pod was rejected: Predicate")
     world.go(5)  # the first one has ended by now
     world.pod("third", containers=ports)
     world.go(2)
-    assert world.shown()["third"] == "1/1 Running"
+    assert world.list_pods()["third"] == "1/1 Running"
 
 
 def test_pods_of_a_silent_node_are_left_alone_and_caught_up_with(world: World) -> None:
@@ -110,7 +110,7 @@ def test_pods_of_a_silent_node_are_left_alone_and_caught_up_with(world: World) -
     assert world.shown() == {"a": "1/1 Terminating", "b": "1/1 Running", "late": "0/1 Pending"}
     commands.send(world.store, {"node-1": None})
     world.go(3)
-    assert world.shown() == {"b": "1/1 Running", "late": "1/1 Running"}
+    assert world.list_pods() == {"b": "1/1 Running", "late": "1/1 Running"}
 
 
 def test_a_restarted_simulator_finds_its_pods(world: World) -> None:
@@ -154,10 +154,10 @@ def test_a_pod_replaced_under_its_name_is_another_pod(world: World) -> None:
     world.delete("a", grace_period_seconds=0)
     second = world.pod("a")
     world.go(0)
-    assert world.shown() == {"a": "0/1 ContainerCreating"}
+    assert world.list_pods() == {"a": "0/1 ContainerCreating"}
     world.go(2)
     assert world.get("a").uid == second.uid != first.uid
-    assert world.shown() == {"a": "1/1 Running"}
+    assert world.list_pods() == {"a": "1/1 Running"}
 
 
 def test_a_pod_bound_later_runs(world: World) -> None:
@@ -170,14 +170,14 @@ def test_a_pod_bound_later_runs(world: World) -> None:
     assert item is not None
     assert world.store.write([item])[0].ok
     world.go(2)
-    assert world.shown() == {"a": "1/1 Running"}
+    assert world.list_pods() == {"a": "1/1 Running"}
 
 
 def test_a_wrong_annotation_is_told_as_an_event(world: World) -> None:
     world.go()
     world.pod("a", annotations={PREFIX + "outcome": "boom"})
     world.go(2)
-    assert world.shown() == {"a": "1/1 Running"}
+    assert world.list_pods() == {"a": "1/1 Running"}
     told = [text for _, reason, text in world.recorded.events if reason == "InvalidSimulation"]
     assert len(told) == 1
     assert '"boom" is no outcome' in told[0]
@@ -192,5 +192,5 @@ def test_what_was_missed_is_read_again_after_the_watch_was_cut(world: World) -> 
     world.pod("c")
     world.simulator.reread()
     world.go(2)
-    assert world.shown() == {"b": "1/1 Running", "c": "1/1 Running"}
+    assert world.list_pods() == {"b": "1/1 Running", "c": "1/1 Running"}
     assert set(world.simulator.pods.tracked) == {"default/b", "default/c"}

@@ -19,7 +19,7 @@ def find_profiles(**profiles: str) -> dict[str, Any]:
     return {"annotations": {PREFIX + name: text for name, text in profiles.items()}}
 
 
-def used(world: World, *names: str, what: str = "cpu") -> Sequence[str | None]:
+def report_usage(world: World, *names: str, what: str = "cpu") -> Sequence[str | None]:
     """What the pods use in all, as last reported; None of one without figures."""
     metrics = world.metrics.pods([world.get(name) for name in names])
     return [
@@ -32,7 +32,7 @@ def test_an_idle_pod_uses_a_little_once_it_runs(world: World) -> None:
     world.pod("a")
     world.pod("b", node="node-2", **find_profiles(outcome="never-start"))
     world.go(16)
-    assert used(world, "a", "b") == ["1m", None]
+    assert report_usage(world, "a", "b") == ["1m", None]
     nodes = world.metrics.nodes(["node-1", "node-2"])
     assert [str(node.usage["cpu"]) for node in nodes.values()] == ["51m", "50m"]
 
@@ -41,11 +41,11 @@ def test_annotations_say_what_is_used_over_time(world: World) -> None:
     world.restart(metric_resolution=1.0)
     world.pod("a", **find_profiles(cpu="100m for 10s, 2", memory="64Mi", metrics="hits=20"))
     world.go(5)
-    assert used(world, "a") == ["100m"]
-    assert used(world, "a", what="memory") == ["64Mi"]
+    assert report_usage(world, "a") == ["100m"]
+    assert report_usage(world, "a", what="memory") == ["64Mi"]
     assert str(world.metrics.of_pods("hits", [world.get("a")])["default/a"].value) == "20"
     world.go(6)
-    assert used(world, "a") == ["2"]
+    assert report_usage(world, "a") == ["2"]
 
 
 def test_stages_say_it_as_well(world: World) -> None:
@@ -55,7 +55,7 @@ def test_stages_say_it_as_well(world: World) -> None:
     world.restart(metric_resolution=1.0)
     world.pod("a")
     world.go(3)
-    assert used(world, "a") == ["300m"]
+    assert report_usage(world, "a") == ["300m"]
     assert str(world.metrics.of_pods("depth", [world.get("a")])["default/a"].value) == "1"
 
 
@@ -70,13 +70,13 @@ def test_a_shared_load_is_split_among_the_ready_pods_of_a_controller(world: Worl
 
     add("a")
     world.go(4)
-    assert used(world, "a") == ["900m"]
+    assert report_usage(world, "a") == ["900m"]
     add("b")
     add("late", outcome="never-ready")
     world.go(4)
-    assert used(world, "a", "b", "late") == ["450m", "450m", "0"]
+    assert report_usage(world, "a", "b", "late") == ["450m", "450m", "0"]
     world.go(14)
-    assert used(world, "a", "b", "late") == ["50m", "50m", "0"]
+    assert report_usage(world, "a", "b", "late") == ["50m", "50m", "0"]
 
 
 def test_a_silent_node_has_no_figures_soon(world: World) -> None:
@@ -91,4 +91,4 @@ def test_a_simulator_may_report_nothing(world: World) -> None:
     world.restart(metric_resolution=0.0)
     world.pod("a")
     world.go(3)
-    assert used(world, "a") == [None]
+    assert report_usage(world, "a") == [None]

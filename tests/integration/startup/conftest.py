@@ -57,7 +57,7 @@ Begin = Callable[..., Instance]
 
 @pytest.fixture
 def begin(io: RedisIO, settings: Settings) -> Iterator[Begin]:
-    """Begin managers; whatever still runs is ended."""
+    """Gives a function that starts managers, and stops those that still run."""
     begun: list[Instance] = []
 
     def make(**flags: str) -> Instance:

@@ -132,7 +132,7 @@ CONTROL: dict[str, Any] = {
 }
 
 
-def encoded(message: Any) -> bytes:
+def encode(message: Any) -> bytes:
     return message if isinstance(message, bytes) else json.dumps(message).encode()
 
 
@@ -178,27 +178,27 @@ def own(settings: Settings) -> Iterator[RedisIO]:
     io.close()
 
 
-def works(io: RedisIO, name: str) -> None:
+def assert_syncs(io: RedisIO, name: str) -> None:
     """A new ReplicaSet gets its pods."""
     store = Store(io)
     owner = store.create(replica_set(name, replicas=2))
     until(lambda: len(store.by_index(f"owner:{owner.uid}", PODS)) == 2, f"the pods of {name}")
 
 
-def waiting(io: RedisIO) -> int:
+def count_messages(io: RedisIO) -> int:
     prefix = io.keys.broker_prefix()
     unacked = io.execute("HLEN", f"{prefix}unacked")
     return int(unacked) + sum(int(io.execute("LLEN", prefix + name)) for name in QUEUES)
 
 
 def test_no_message_ends_the_worker(worker: psutil.Popen, own: RedisIO, folder: Path) -> None:
-    works(own, "before")
+    assert_syncs(own, "before")
     pool = {child.pid for child in worker.children(recursive=True)}
     for message in BAD.values():
         for queue in QUEUES:
-            own.execute("LPUSH", own.keys.broker_prefix() + queue, encoded(message))
-    until(lambda: waiting(own) == 0, "the queues to be empty")
-    works(own, "after")
+            own.execute("LPUSH", own.keys.broker_prefix() + queue, encode(message))
+    until(lambda: count_messages(own) == 0, "the queues to be empty")
+    assert_syncs(own, "after")
     assert worker.is_running()
     assert worker.status() != psutil.STATUS_ZOMBIE
     assert pool <= {child.pid for child in worker.children(recursive=True)}
@@ -212,14 +212,14 @@ def test_no_message_ends_the_worker(worker: psutil.Popen, own: RedisIO, folder: 
 
 
 def control_message(body: Any) -> bytes:
-    text = base64.b64encode(encoded(body)).decode()
+    text = base64.b64encode(encode(body)).decode()
     properties = {
         "delivery_tag": "x",
         "delivery_info": {"exchange": "celery.pidbox", "routing_key": ""},
         "body_encoding": "base64",
     }
     whole = envelope(body=text, properties=properties, headers={"clock": 1})
-    return encoded(whole)
+    return encode(whole)
 
 
 def test_the_remote_control_takes_rubbish(worker: psutil.Popen, own: RedisIO) -> None:
@@ -227,9 +227,9 @@ def test_the_remote_control_takes_rubbish(worker: psutil.Popen, own: RedisIO) ->
     subscribed = own.execute("PUBSUB", "CHANNELS", "*pidbox*")
     channel = subscribed[0].decode() if subscribed else channel
     for body in CONTROL.values():
-        own.execute("PUBLISH", channel, encoded(body))
+        own.execute("PUBLISH", channel, encode(body))
         own.execute("PUBLISH", channel, control_message(body))
-    works(own, "controlled")
+    assert_syncs(own, "controlled")
     assert worker.is_running()
     assert create_app(own.settings).control.ping(["broker@test"], timeout=20, limit=1)
 

@@ -29,7 +29,7 @@ def messages(io: RedisIO) -> list[str]:
     return [event.model_dump()["message"] for event in events]
 
 
-def leads(instance: Instance) -> bool:
+def is_leading(instance: Instance) -> bool:
     return bool(instance.run.elector and instance.run.elector.is_leader)
 
 
@@ -76,7 +76,7 @@ def test_who_loses_the_lease_stops_at_once_with_exit_code_1(begin: Begin, io: Re
 def test_a_strategy_that_others_wrote_stays(begin: Begin, io: RedisIO) -> None:
     resource = scheme.resource_of(Lease)
     instance = begin(**SHORT)
-    until(lambda: leads(instance))
+    until(lambda: is_leading(instance))
     patch = {"spec": {"preferredHolder": "x", "strategy": "OldestEmulationVersion"}}
     Store(io).patch(resource, KEY, patch)
     before = lease(io).spec.renew_time

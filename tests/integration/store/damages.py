@@ -24,7 +24,7 @@ def _other_type(*command: str) -> Damage:
     return damage
 
 
-def _gone(io: RedisIO, key: str) -> None:
+def _delete(io: RedisIO, key: str) -> None:
     io.execute("DEL", key)
 
 
@@ -58,7 +58,7 @@ DAMAGES: dict[str, Damage] = {
         lambda raw: raw.replace(b'"metadata":{', b'"metadata":{"labels":{"a":1},')
     ),
     "no JSON": _no_json,
-    "no hash": _gone,
+    "no hash": _delete,
     "a string": _other_type("SET", "x"),
     "a list of Redis": _other_type("RPUSH", "x"),
     "a set of Redis": _other_type("SADD", "x"),

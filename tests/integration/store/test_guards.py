@@ -109,7 +109,7 @@ def prepare(side: Side) -> None:
     side.write(Delete(side.find("pods", "default/held")))
 
 
-def holds(side: Side, guard: Guard) -> bool:
+def passes(side: Side, guard: Guard) -> bool:
     """Whether a write under the guard goes ahead."""
     probe = strip_store_fields(config_map(f"probe-{next(_NUMBERS)}"))
     return side.write(Create(probe, (guard,))) is not None
@@ -172,5 +172,5 @@ def test_the_script_and_the_world_agree_on_every_guard(name: str, io: RedisIO) -
     verdicts = {}
     for side in (InStore(Store(io)), InWorld()):
         prepare(side)
-        verdicts[type(side).__name__] = holds(side, guard(side))
+        verdicts[type(side).__name__] = passes(side, guard(side))
     assert verdicts == {"InStore": expected, "InWorld": expected}

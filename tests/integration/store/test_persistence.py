@@ -29,7 +29,7 @@ PODS = scheme.lookup("pods")
 
 
 @contextmanager
-def serving(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+def serve(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A server as the composition starts it, over the folder's data; killed at the end."""
     socket = folder / "r.sock"
     environment = {
@@ -75,7 +75,7 @@ def dump(io: RedisIO) -> dict[str, Any]:
 
 
 def test_scripts_and_transactions_outlive_a_killed_server(tmp_path: Path) -> None:
-    with serving(tmp_path):
+    with serve(tmp_path):
         io = worker(tmp_path)
         store = Store(io)
         for number in range(20):
@@ -87,7 +87,7 @@ def test_scripts_and_transactions_outlive_a_killed_server(tmp_path: Path) -> Non
             transaction.execute()
         before = dump(io)
         io.close()
-    with serving(tmp_path):
+    with serve(tmp_path):
         after = dump(io)
         assert store.count(PODS) == 19
         assert after == before
@@ -96,7 +96,7 @@ def test_scripts_and_transactions_outlive_a_killed_server(tmp_path: Path) -> Non
 
 
 def test_the_default_user_is_still_refused(tmp_path: Path) -> None:
-    with serving(tmp_path):
+    with serve(tmp_path):
         for login in ("", "default:@", "default:x@"):
             io = RedisIO(Settings(redis_url=f"unix://{login}{tmp_path}/r.sock"))
             with pytest.raises(errors.KcmError):

@@ -55,7 +55,7 @@ def limit(store: Store, name: str = "few", **hard: Any) -> ResourceQuota:
     return store.update_status(quota.with_status(ResourceQuotaStatus(hard=amounts, used=used)))
 
 
-def used(store: Store, name: str = "few") -> dict[str, str]:
+def get_used(store: Store, name: str = "few") -> dict[str, str]:
     quota = store.get(QUOTAS, f"default/{name}")
     assert isinstance(quota, ResourceQuota)
     return {key: str(amount) for key, amount in (quota.status.used or {}).items()}
@@ -65,17 +65,17 @@ def pods(store: Store) -> int:
     return len(store.list(PODS, "default").items)
 
 
-def creating(store: Store, count: int, prefix: str = "p") -> list[str]:
+def create_batch(store: Store, count: int, prefix: str = "p") -> list[str]:
     items = [store.build_create(pod(f"{prefix}{n}")) for n in range(count)]
     return [result.status for result in store.write(items)]
 
 
 def test_a_batch_is_written_as_far_as_there_is_room(store: Store) -> None:
     limit(store, pods=10)
-    statuses = creating(store, 300)
+    statuses = create_batch(store, 300)
     assert statuses == ["ok"] * 10 + ["quota"] * 290
     assert pods(store) == 10
-    assert used(store) == {"pods": "10"}
+    assert get_used(store) == {"pods": "10"}
 
 
 def test_copies_of_one_pod_are_counted_one_by_one(store: Store) -> None:
@@ -129,28 +129,28 @@ def test_a_quota_that_another_process_made_or_removed_counts_at_once(
 def test_what_fails_for_another_reason_costs_nothing(store: Store) -> None:
     limit(store, pods=3)
     store.create(pod("p1"))
-    assert creating(store, 4) == ["ok", "exists", "ok", "quota"]
-    assert used(store) == {"pods": "3"}
+    assert create_batch(store, 4) == ["ok", "exists", "ok", "quota"]
+    assert get_used(store) == {"pods": "3"}
     absent = Exists(PODS.name, "default/nobody")
     limit(store, "more", pods=99)
     guarded = store.write([store.build_create(pod("q"), (absent,))])
     assert guarded[0].status == "quota"
-    assert used(store, "more") == {"pods": "0"}
+    assert get_used(store, "more") == {"pods": "0"}
 
 
 def test_a_name_that_comes_twice_in_a_batch_is_charged_once(store: Store) -> None:
     limit(store, pods=3)
     items = [store.build_create(pod("same")) for _ in range(2)]
     assert [result.status for result in store.write(items)] == ["ok", "exists"]
-    assert used(store) == {"pods": "1"}
+    assert get_used(store) == {"pods": "1"}
 
 
 def test_several_quotas_are_all_charged_or_none(store: Store) -> None:
     limit(store, "wide", pods=5, **{"count/configmaps": 5})
     limit(store, "narrow", pods=2)
-    assert creating(store, 3) == ["ok", "ok", "quota"]
-    assert used(store, "wide") == {"pods": "2", "count/configmaps": "0"}
-    assert used(store, "narrow") == {"pods": "2"}
+    assert create_batch(store, 3) == ["ok", "ok", "quota"]
+    assert get_used(store, "wide") == {"pods": "2", "count/configmaps": "0"}
+    assert get_used(store, "narrow") == {"pods": "2"}
 
 
 def test_namespaces_of_one_batch_have_their_own_quotas(store: Store) -> None:
@@ -162,7 +162,7 @@ def test_namespaces_of_one_batch_have_their_own_quotas(store: Store) -> None:
         for namespace in ("default", "kube-system")
     ]
     assert [result.status for result in store.write(items)] == ["ok", "ok", "quota", "ok"]
-    assert used(store) == {"pods": "1"}
+    assert get_used(store) == {"pods": "1"}
 
 
 @pytest.mark.parametrize("kind", ["configmaps", "count/configmaps"])
@@ -183,7 +183,7 @@ def test_an_update_that_takes_more_is_charged_the_difference(store: Store) -> No
     spec = ServiceSpec(ports=ports[:1], selector={"a": "b"})
     service = store.create(Service(metadata=ObjectMeta(name="web"), spec=spec))
     found = store.update(service.with_spec(service.spec.replace(type="NodePort")))
-    assert used(store) == {"services.nodeports": "1", "services": "1"}
+    assert get_used(store) == {"services.nodeports": "1", "services": "1"}
     with pytest.raises(errors.Forbidden, match=r"requested: services\.nodeports=2, used: serv"):
         store.update(found.with_spec(found.spec.replace(ports=ports)))
 
@@ -248,4 +248,4 @@ def test_fifty_clients_at_a_time_create_exactly_what_there_is_room_for(
     with context.Pool(5) as processes:
         made = processes.starmap(_create_some, [(settings.redis_url, n) for n in range(5)])
     assert sum(made) == pods(store) == 20
-    assert used(store) == {"pods": "20"}
+    assert get_used(store) == {"pods": "20"}

@@ -21,7 +21,7 @@ from tests.new_objects import pod
 PODS = scheme.lookup("pods")
 
 
-def nested(levels: int, *, lists: bool = False) -> Any:
+def nest(levels: int, *, lists: bool = False) -> Any:
     value: Any = 1
     for _ in range(levels):
         value = [value] if lists else {"a": value}
@@ -31,7 +31,7 @@ def nested(levels: int, *, lists: bool = False) -> Any:
 def deep_pod(levels: int, *, lists: bool = False) -> Any:
     """A pod of so many levels in all."""
     body = codec.to_dict(pod("deep"))
-    body["x"] = nested(levels - 1, lists=lists)
+    body["x"] = nest(levels - 1, lists=lists)
     return codec.decode(body, PODS)
 
 
@@ -71,9 +71,9 @@ def test_managers_of_deep_fields_count(store: Store) -> None:
 def test_a_merge_does_not_come_past_the_limit(store: Store) -> None:
     store.create(pod("a"))
     with pytest.raises(errors.BadRequest, match="nested"):
-        store.patch(PODS, "default/a", {"x": nested(150)})
+        store.patch(PODS, "default/a", {"x": nest(150)})
     with pytest.raises(errors.BadRequest):
-        store.patch(PODS, "default/a", {"x": nested(900)})
+        store.patch(PODS, "default/a", {"x": nest(900)})
     with pytest.raises(errors.BadRequest):
         apply(store, deep_pod(150))
     assert store.get(PODS, "default/a").name == "a"

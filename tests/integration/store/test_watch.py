@@ -21,7 +21,7 @@ PODS = scheme.resource_of(Pod)
 NODES = scheme.lookup("nodes")
 
 
-def seen(store: Store, position: int = 0) -> list[tuple[str, str]]:
+def read_changes_after(store: Store, position: int = 0) -> list[tuple[str, str]]:
     changes = store.read_changes({PODS: position}, 0)
     return [(change.type, change.key) for change in changes.entries]
 
@@ -30,7 +30,7 @@ def test_every_write_is_one_entry_in_order(store: Store) -> None:
     store.create(pod("a"))
     store.patch(PODS, "default/a", {"metadata": {"labels": {"x": "y"}}})
     store.delete(PODS, "default/a")
-    assert seen(store) == [
+    assert read_changes_after(store) == [
         ("ADDED", "default/a"),
         ("MODIFIED", "default/a"),
         ("DELETED", "default/a"),
@@ -60,7 +60,9 @@ def test_a_reader_behind_the_trimmed_part_is_told(store: Store, io: RedisIO) -> 
         store.create(pod(f"p{number}"))
     trim(io, [PODS], Retention(entries=4))
     assert PODS in store.read_changes({PODS: 3}, 0).gone
-    assert [key for _, key in seen(store, 7)] == [f"default/p{n}" for n in (6, 7, 8, 9)]
+    assert [key for _, key in read_changes_after(store, 7)] == [
+        f"default/p{n}" for n in (6, 7, 8, 9)
+    ]
 
 
 def test_a_reader_at_the_end_is_not_told_when_all_is_trimmed(store: Store, io: RedisIO) -> None:
@@ -77,11 +79,11 @@ def test_age_trims_what_was_written_before_an_old_enough_pass(store: Store, io: 
     io.clock_offset_ms = 200_000
     store.create(pod("young"))
     trim(io, [PODS])
-    assert [key for _, key in seen(store, 2)] == ["default/young"]
+    assert [key for _, key in read_changes_after(store, 2)] == ["default/young"]
     io.clock_offset_ms = 310_000
     assert trim(io, [PODS]) == {"pods": 1}
     assert PODS in store.read_changes({PODS: 0}, 0).gone
-    assert [key for _, key in seen(store, 2)] == ["default/young"]
+    assert [key for _, key in read_changes_after(store, 2)] == ["default/young"]
 
 
 class TestForeignEntries:
@@ -111,7 +113,7 @@ class TestForeignEntries:
         assert PODS in store.read_changes({PODS: 0}, 0).gone
         assert store.list(PODS).resource_version >= version
         store.create(pod("c"))
-        assert [key for _, key in seen(store, version)] == ["default/c"]
+        assert [key for _, key in read_changes_after(store, version)] == ["default/c"]
 
     def test_a_key_of_another_type_is_an_error_and_writes_nothing(
         self, store: Store, io: RedisIO
@@ -140,7 +142,7 @@ def test_list_then_watch_loses_nothing(store: Store, settings: Settings, seed: i
             if not token:
                 break
         _write_something(writer, rng, round_)
-        assert _replayed(store, listed, version) == _truth(store)
+        assert _replay(store, listed, version) == _truth(store)
 
 
 def _write_something(writer: Store, rng: random.Random, round_: int) -> None:
@@ -159,7 +161,7 @@ def _write_something(writer: Store, rng: random.Random, round_: int) -> None:
             pass
 
 
-def _replayed(store: Store, listed: dict[str, str | None], version: int) -> dict[str, str | None]:
+def _replay(store: Store, listed: dict[str, str | None], version: int) -> dict[str, str | None]:
     state = dict(listed)
     changes = store.read_changes({PODS: version}, 0)
     assert not changes.gone

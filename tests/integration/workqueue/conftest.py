@@ -16,7 +16,7 @@ Configure = Callable[..., WorkQueue]
 
 @pytest.fixture
 def configure(io: RedisIO) -> Configure:
-    """Configure a queue; what is not said is short and unlimited."""
+    """Gives a function that configures a queue; what is not said is short and unlimited."""
 
     def make(name: str = "replicaset", **overrides: Any) -> WorkQueue:
         config = {"task": f"kcm.{name}.sync", "broker_queue": "controllers", **overrides}
@@ -33,23 +33,23 @@ def queue(configure: Configure) -> WorkQueue:
 
 
 def step(io: RedisIO, seconds: float) -> None:
-    """Let the scripts' clock jump."""
+    """Steps the scripts' clock."""
     io.clock_offset_ms += round(seconds * 1000)
 
 
 def messages(io: RedisIO, broker_queue: str = "controllers") -> list[dict[str, Any]]:
-    """The messages in the broker's list, the next to be consumed first."""
+    """Returns the messages in the broker's list; the next to be consumed comes first."""
     raw = io.execute("LRANGE", io.keys.broker_prefix() + broker_queue, 0, -1)
     return [json.loads(message) for message in reversed(raw)]
 
 
 def message_keys(io: RedisIO) -> list[str]:
-    """The keys that the messages were sent for."""
+    """Returns the keys that the messages were sent for."""
     return [json.loads(message["body"])[0][0] for message in messages(io)]
 
 
 def pop_message(io: RedisIO) -> str | None:
-    """Consume a message as a worker would; its key."""
+    """Consumes a message as a worker would; returns its key, or None without a message."""
     raw = io.execute("RPOP", io.keys.broker_prefix() + "controllers")
     return None if raw is None else str(json.loads(json.loads(raw)["body"])[0][0])
 
@@ -64,7 +64,7 @@ _READ = {
 
 
 def state(io: RedisIO) -> dict[str, Any]:
-    """Everything in the store, apart from the answers kept per call."""
+    """Returns everything in the store, apart from the answers that are kept for repeated calls."""
     found = {}
     for key in io.execute("KEYS", "*"):
         name = key.decode()
@@ -76,6 +76,6 @@ def state(io: RedisIO) -> dict[str, Any]:
 
 
 def new_epoch(io: RedisIO) -> None:
-    """What a restart of the server does: another run id, older tokens void."""
+    """Begins an epoch, as a restart of the server does: older tokens are void."""
     io.execute("HSET", io.keys.meta(), "run_id", "before-restart")
     io.attach()

@@ -71,21 +71,21 @@ def process(
         return None
 
 
-def places(value: dict[str, Any] | list[Any], path: Place = ()) -> Iterator[Place]:
+def walk(value: dict[str, Any] | list[Any], path: Place = ()) -> Iterator[Place]:
     """Every place inside a JSON value."""
     items = value.items() if isinstance(value, dict) else enumerate(value)
     for name, inner in items:
         yield (*path, name)
         if isinstance(inner, dict | list):
-            yield from places(inner, (*path, name))
+            yield from walk(inner, (*path, name))
 
 
-def changed(value: Any, path: Place, new: object) -> Any:
+def change(value: Any, path: Place, new: object) -> Any:
     """A copy of a JSON value with another value in one place."""
     if not path:
         return new
     copied: Any = dict(value) if isinstance(value, dict) else list(value)
-    copied[path[0]] = changed(copied[path[0]], path[1:], new)
+    copied[path[0]] = change(copied[path[0]], path[1:], new)
     return copied
 
 
@@ -105,8 +105,8 @@ def test_any_json_is_refused_or_processed(value: object) -> None:
 def test_a_valid_object_with_anything_anywhere_is_refused_or_processed(data: st.DataObject) -> None:
     body = data.draw(st.sampled_from(VALID))
     for _ in range(data.draw(st.integers(1, 3))):
-        path = data.draw(st.sampled_from(sorted(places(body), key=repr)))
-        body = changed(body, path, data.draw(JSON))
+        path = data.draw(st.sampled_from(sorted(walk(body), key=repr)))
+        body = change(body, path, data.draw(JSON))
         if not isinstance(body, dict):
             break
     process(body)
@@ -131,7 +131,7 @@ def test_unknown_fields_anywhere_survive_a_round_trip(
     path = data.draw(st.sampled_from(structs))
     extra = {f"x-{name}": value for name, value in data.draw(st.dictionaries(TEXT, CLEAN)).items()}
     target = body[path[0]] if path else body
-    grown = changed(body, path, {**target, **extra})
+    grown = change(body, path, {**target, **extra})
     assert json.loads(codec.encode(codec.decode(grown))) == grown
 
 

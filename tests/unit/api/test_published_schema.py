@@ -36,7 +36,7 @@ _KEPT_AS_JSON = {
 
 
 @cache
-def published() -> dict[str, Any]:
+def read_published() -> dict[str, Any]:
     """The definitions of Kubernetes 1.33, by name."""
     folder = resources.files("kubernetes_validate") / "kubernetes-json-schema"
     text = (folder / "v1.33.0-local" / "_definitions.json").read_text("utf-8")
@@ -67,7 +67,7 @@ def every_model() -> list[type[Model]]:
 
 @pytest.mark.parametrize("model", every_model(), ids=name_of)
 def test_a_struct_has_the_published_fields_and_no_others(model: type[Model]) -> None:
-    definition = published().get(name_of(model))
+    definition = read_published().get(name_of(model))
     assert definition is not None, f"{name_of(model)} is not published under this name"
     fields = structure.fields(model)
     assert sorted(fields) == sorted(definition["properties"])
@@ -89,7 +89,7 @@ def _agrees(field: Field, wanted: dict[str, Any]) -> bool:
         return _agrees(Field(field.name, shape.item), wanted["items"])
     reference = wanted.get("$ref", "").rpartition("/")[2]
     if reference:
-        wanted = published()[reference]
+        wanted = read_published()[reference]
     types = wanted.get("type", [])
     if _TYPES[shape.kind] not in ([types] if isinstance(types, str) else types):
         return False

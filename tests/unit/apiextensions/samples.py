@@ -18,19 +18,19 @@ WHOLE = {"type": "integer"}
 
 
 def struct(**properties: Any) -> dict[str, Any]:
-    """An object's schema."""
+    """Returns the schema of an object."""
     return {"type": "object", "properties": properties}
 
 
 def schema(**properties: Any) -> StructuralSchema:
-    """A parsed schema."""
+    """Returns a parsed schema."""
     return parse(struct(**properties))
 
 
 def definition(
     name: str = "crontabs", kind: str = "CronTab", **versions: dict[str, Any]
 ) -> CustomResourceDefinition:
-    """A definition of the group example.com; of its versions, the first is stored."""
+    """Returns a definition of the group example.com; of its versions, the first is stored."""
     found = versions or {"v1": struct(spec=struct(replicas=WHOLE))}
     body = {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -57,15 +57,15 @@ def definition(
     return decoded
 
 
-def settled(found: CustomResourceDefinition) -> CustomResourceDefinition:
-    """The definition with its names accepted."""
+def accept_names(found: CustomResourceDefinition) -> CustomResourceDefinition:
+    """Returns the definition with its names accepted."""
     return conditions.settle(found, [], START)
 
 
 @contextmanager
-def served(found: CustomResourceDefinition) -> Iterator[None]:
-    """The definition's kind, as long as the block lasts."""
-    known.learn(settled(found))
+def serve(found: CustomResourceDefinition) -> Iterator[None]:
+    """Serves the kind of the definition as long as the block lasts."""
+    known.learn(accept_names(found))
     try:
         yield
     finally:

@@ -6,16 +6,16 @@ from kcm.api import codec, scheme
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.apiextensions import conditions, known
 from kcm.testing.builders import START
-from tests.unit.apiextensions.samples import definition, settled
+from tests.unit.apiextensions.samples import accept_names, definition
 
 
-def shown(found: CustomResourceDefinition) -> dict[str, tuple[str, str | None]]:
+def list_conditions(found: CustomResourceDefinition) -> dict[str, tuple[str, str | None]]:
     return {c.type: (c.status, c.reason) for c in found.status.conditions or ()}
 
 
 def test_names_that_nobody_has_are_accepted() -> None:
-    found = settled(definition())
-    assert shown(found) == {
+    found = accept_names(definition())
+    assert list_conditions(found) == {
         "NamesAccepted": ("True", "NoConflicts"),
         "Established": ("True", "InitialNamesAccepted"),
     }
@@ -23,14 +23,14 @@ def test_names_that_nobody_has_are_accepted() -> None:
 
 
 def test_what_is_settled_stays_as_it_is() -> None:
-    found = settled(definition())
+    found = accept_names(definition())
     assert conditions.settle(found, [found], START) is found
 
 
 def test_names_that_others_have_are_not_accepted() -> None:
-    first, second = settled(definition()), definition("crows", "CronTab")
+    first, second = accept_names(definition()), definition("crows", "CronTab")
     found = conditions.settle(second, [first, second], START)
-    assert shown(found) == {
+    assert list_conditions(found) == {
         "NamesAccepted": ("False", "ListKindConflict"),
         "Established": ("False", "NotAccepted"),
     }
@@ -42,31 +42,31 @@ def test_names_that_others_have_are_not_accepted() -> None:
 
 
 def test_names_become_free_when_their_holder_goes() -> None:
-    refused = conditions.settle(definition("crows", "CronTab"), [settled(definition())], START)
+    refused = conditions.settle(definition("crows", "CronTab"), [accept_names(definition())], START)
     assert conditions.is_true(conditions.settle(refused, [], START), "Established")
 
 
 def test_an_established_kind_stays_so_when_it_asks_for_a_name_that_is_taken() -> None:
-    other = settled(definition("crows", "Crow"))
-    mine = settled(definition("crontabs", "CronTab"))
+    other = accept_names(definition("crows", "Crow"))
+    mine = accept_names(definition("crontabs", "CronTab"))
     names = mine.spec.names.replace(short_names=["crows"])
     mine = mine.with_spec(mine.spec.replace(names=names))
     found = conditions.settle(mine, [other], START)
-    assert shown(found)["NamesAccepted"] == ("False", "ShortNamesConflict")
-    assert shown(found)["Established"] == ("True", "InitialNamesAccepted")
+    assert list_conditions(found)["NamesAccepted"] == ("False", "ShortNamesConflict")
+    assert list_conditions(found)["Established"] == ("True", "InitialNamesAccepted")
     assert found.status.accepted_names is not None
     assert found.status.accepted_names.short_names == ["cr"]
 
 
 def test_a_definition_waits_for_its_objects() -> None:
-    found = conditions.begin_termination(settled(definition()), START)
+    found = conditions.begin_termination(accept_names(definition()), START)
     assert found.metadata.finalizers == [conditions.CLEANUP]
-    assert shown(found)["Terminating"] == ("True", "InstanceDeletionPending")
+    assert list_conditions(found)["Terminating"] == ("True", "InstanceDeletionPending")
     waiting = conditions.mark_terminating(found, START, left=2)
-    assert shown(waiting)["Terminating"] == ("True", "InstanceDeletionInProgress")
+    assert list_conditions(waiting)["Terminating"] == ("True", "InstanceDeletionInProgress")
     assert waiting.metadata.finalizers == [conditions.CLEANUP]
     done = conditions.mark_terminating(waiting, START, left=0)
-    assert shown(done)["Terminating"] == ("False", "InstanceDeletionCompleted")
+    assert list_conditions(done)["Terminating"] == ("False", "InstanceDeletionCompleted")
     assert done.metadata.finalizers is None
 
 
@@ -74,7 +74,7 @@ def test_a_definition_that_was_never_served_goes_at_once() -> None:
     found = conditions.mark_terminating(
         conditions.begin_termination(definition(), START), START, left=0
     )
-    assert shown(found)["Terminating"] == ("False", "NeverEstablished")
+    assert list_conditions(found)["Terminating"] == ("False", "NeverEstablished")
     assert found.metadata.finalizers is None
 
 
@@ -105,7 +105,7 @@ def test_names_of_the_system_are_not_accepted(group: str, plural: str, kind: str
     decoded = codec.decode(body)
     assert isinstance(decoded, CustomResourceDefinition)
     found = conditions.settle(decoded, [], START)
-    assert {name: status for name, (status, _) in shown(found).items()} == {
+    assert {name: status for name, (status, _) in list_conditions(found).items()} == {
         "NamesAccepted": "False",
         "Established": "False",
     }
@@ -122,4 +122,4 @@ def test_the_same_words_in_another_group_are_fine() -> None:
     body = codec.to_dict(definition("deployments", "Deployment"))
     found = codec.decode(body)
     assert isinstance(found, CustomResourceDefinition)
-    assert conditions.is_true(settled(found), "Established")
+    assert conditions.is_true(accept_names(found), "Established")

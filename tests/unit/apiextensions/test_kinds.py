@@ -14,7 +14,7 @@ from kcm.api.custom.kinds import CustomObject
 from kcm.apiextensions import known
 from kcm.apimachinery.base import compact
 from kcm.apiserver.documents import openapi
-from tests.unit.apiextensions.samples import TEXT, WHOLE, definition, served, settled, struct
+from tests.unit.apiextensions.samples import TEXT, WHOLE, accept_names, definition, serve, struct
 
 V1 = struct(spec=struct(replicas=WHOLE | {"default": 1}))
 V2 = struct(spec=struct(replicas=WHOLE | {"default": 2}, image=TEXT))
@@ -33,7 +33,7 @@ def crontab(version: str = "v1", **spec: Any) -> CustomObject:
 
 
 def test_a_kind_is_known_as_long_as_its_definition_is() -> None:
-    with served(definition()):
+    with serve(definition()):
         found = scheme.by_name("crontabs.example.com")
         assert scheme.lookup("crontab") is scheme.lookup("cr") is found
         assert scheme.by_gvk("example.com/v1", "CronTab") is found
@@ -50,7 +50,7 @@ def test_a_definition_that_is_not_established_serves_nothing() -> None:
 
 
 def test_the_class_of_a_kind_that_is_gone_goes_too() -> None:
-    with served(definition()):
+    with serve(definition()):
         model = scheme.by_name("crontabs.example.com").model
         assert compact(crontab()).name == "one"
         assert openapi.respond(["v3", "apis", "example.com", "v1"], "").body
@@ -66,15 +66,15 @@ def test_classes_that_went_are_collected_by_the_bytes_of_their_definitions(
     # One per process; other tests have left theirs in it.
     monkeypatch.setattr(known, "_REMAINS", known._Remains())
     monkeypatch.setattr(known, "_DISCARDED", 1)
-    with served(definition()):
+    with serve(definition()):
         gone = weakref.ref(scheme.by_name("crontabs.example.com").model)
     assert gone() is None
 
 
 def test_learning_the_same_definition_again_changes_nothing() -> None:
-    with served(definition()):
+    with serve(definition()):
         before = scheme.by_name("crontabs.example.com")
-        assert not known.learn(settled(definition()))
+        assert not known.learn(accept_names(definition()))
         assert scheme.by_name("crontabs.example.com") is before
         assert known.learn(settled(definition(v1=V1, v2=V2)))
         assert len(scheme.versions("crontabs.example.com")) == 2
@@ -83,7 +83,7 @@ def test_learning_the_same_definition_again_changes_nothing() -> None:
 def test_a_kind_that_is_built_in_cannot_be_taken() -> None:
     taken = definition("pods", "Pod")
     spec = taken.spec.replace(group="apps", names=taken.spec.names.replace(kind="ReplicaSet"))
-    assert not known.learn(settled(taken.with_spec(spec)))
+    assert not known.learn(accept_names(taken.with_spec(spec)))
     assert scheme.by_gvk("apps/v1", "ReplicaSet").name == "replicasets.apps"
 
 
@@ -104,7 +104,7 @@ def test_versions_are_served_of_one_stored_kind() -> None:
 
 
 def test_each_version_has_its_own_defaults_also_for_what_is_stored_already() -> None:
-    with served(definition(v1=V1, v2=V2)):
+    with serve(definition(v1=V1, v2=V2)):
         raw = codec.encode(crontab("v1"))
         first, second = scheme.versions("crontabs.example.com")
         assert codec.to_dict(codec.decode_stored(raw, first))["spec"] == {"replicas": 1}
@@ -112,7 +112,7 @@ def test_each_version_has_its_own_defaults_also_for_what_is_stored_already() -> 
 
 
 def test_objects_are_pruned_defaulted_and_validated_like_those_of_other_kinds() -> None:
-    with served(definition(v1=V1)):
+    with serve(definition(v1=V1)):
         obj = defaults.apply(crontab(foo=1))
         assert codec.to_dict(obj)["spec"] == {"replicas": 1}
         assert validation.validate_create(obj) == []
@@ -121,7 +121,7 @@ def test_objects_are_pruned_defaulted_and_validated_like_those_of_other_kinds() 
 
 
 def test_what_was_wrong_before_does_not_stand_in_the_way_of_other_changes() -> None:
-    with served(definition(v1=struct(spec=struct(a=WHOLE, b=WHOLE)))):
+    with serve(definition(v1=struct(spec=struct(a=WHOLE, b=WHOLE)))):
         old = crontab(a="x", b=1)
         assert validation.validate_update(crontab(a="x", b=2), old) == []
         assert validation.validate_update(crontab(a="y", b="z"), old)
@@ -129,6 +129,6 @@ def test_what_was_wrong_before_does_not_stand_in_the_way_of_other_changes() -> N
 
 def test_nulls_that_may_be_survive() -> None:
     nullable = struct(spec=struct(a=TEXT | {"nullable": True}))
-    with served(definition(v1=nullable)):
+    with serve(definition(v1=nullable)):
         obj = defaults.apply(crontab(a=None))
         assert b'"spec":{"a":null}' in codec.encode(obj)

@@ -20,7 +20,7 @@ JSON = st.recursive(
 )
 
 
-def nested(depth: int, inner: bytes) -> bytes:
+def nest(depth: int, inner: bytes) -> bytes:
     return b'{"a[":[' * (depth // 2) + inner + b"]}" * (depth // 2)
 
 
@@ -34,11 +34,11 @@ def test_what_is_flat_passes_whatever_its_texts_hold(value: object) -> None:
 def test_what_is_deep_is_refused_whatever_its_texts_hold(value: object) -> None:
     text = json.dumps(value).encode()
     with pytest.raises(errors.BadRequest, match="nested deeper than 128"):
-        nesting.check(b"[" + text + b"," + nested(nesting.MAX_DEPTH, text) + b"]")
+        nesting.check(b"[" + text + b"," + nest(nesting.MAX_DEPTH, text) + b"]")
 
 
 def test_the_deepest_that_is_allowed_passes() -> None:
-    nesting.check(nested(nesting.MAX_DEPTH, b"1"))
+    nesting.check(nest(nesting.MAX_DEPTH, b"1"))
 
 
 @pytest.mark.parametrize(

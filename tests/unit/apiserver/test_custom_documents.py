@@ -50,7 +50,7 @@ def test_documents_follow_kinds_as_they_come_and_go() -> None:
     def paths() -> set[str]:
         return set(json.loads(openapi.respond(["v3"], "").body)["paths"])
 
-    with served(definition(v1=V1)):
+    with serve(definition(v1=V1)):
         assert "example.com" in groups()
         assert "apis/example.com/v1" in paths()
         definitions = json.loads(openapi.respond(["v2"], "").body)["definitions"]
@@ -90,7 +90,7 @@ def test_version_2_leaves_out_what_it_cannot_say() -> None:
 
 
 def test_strategic_patches_are_for_built_in_kinds() -> None:
-    with served(definition(v1=V1)):
+    with serve(definition(v1=V1)):
         resource = scheme.by_name("crontabs.example.com")
         with pytest.raises(UnsupportedMediaType):
             patches.parse(patches.STRATEGIC, b"{}", resource)
@@ -106,7 +106,7 @@ def test_conversion_webhooks_come_with_a_warning() -> None:
 
 
 def test_what_is_dropped_is_nobodys() -> None:
-    with served(definition(v1=V1)):
+    with serve(definition(v1=V1)):
         resource = scheme.by_name("crontabs.example.com")
         obj = codec.decode({"metadata": {"name": "n"}, "spec": {"x": 1}}, resource)
         assert codec.to_dict(client_warnings.prune(obj))["spec"] == {}

@@ -26,10 +26,10 @@ SEEDS: list[bytes] = [
     b"---\na: &a [b, *a]\n? {k: v}\n: !!binary YQ==\n",
     hostile.bomb()[:300],
     hostile.deep_config_map(105),
-    hostile.added(hostile.deep(90)),
-    hostile.copied(20),
+    hostile.build_add_patch(hostile.deep(90)),
+    hostile.build_copy_patch(20),
     b'[{"op":"move","from":"/spec","path":"/spec/a"},{"op":"test","path":"","value":{}}]',
-    hostile.encoded(
+    hostile.encode(
         {
             "spec": {
                 "$retainKeys": ["containers"],
@@ -41,8 +41,8 @@ SEEDS: list[bytes] = [
             "metadata": {"$deleteFromPrimitiveList/finalizers": ["a"], "finalizers": None},
         }
     ),
-    hostile.encoded(hostile.pod("a", 2)),
-    hostile.encoded(hostile.traps()),
+    hostile.encode(hostile.pod("a", 2)),
+    hostile.encode(hostile.traps()),
     hostile.role()[:400],
     hostile.owners(3),
     hostile.empty_items(5),

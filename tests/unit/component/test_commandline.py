@@ -10,7 +10,7 @@ from kcm.reconcile.contract import Controller
 Types = tuple[type[Controller], ...]
 
 
-def parsed(samples: Types, *argv: str) -> dict[str, str]:
+def parse(samples: Types, *argv: str) -> dict[str, str]:
     command = build_command(argv, environ={})
     context = command.make_context("kcm manager", list(argv))
     return read_given_flags(context.params, all_flags(samples))

@@ -23,7 +23,7 @@ MINUTE = timedelta(minutes=1)
 
 
 def pod(name: str, *, cpu: str | None = "1", ready: bool = True, **changes: Any) -> Pod:
-    """A pod that has run for an hour, and been ready as long, unless told otherwise."""
+    """Returns a pod that has run for an hour, and been ready as long, unless told otherwise."""
     requests = {"cpu": Quantity(cpu)} if cpu is not None else {}
     container = builders.container("app", resources=ResourceRequirements(requests=requests))
     since = changes.pop("since", builders.START)
@@ -94,7 +94,7 @@ class FakeMetrics:
 
 
 def autoscaler(*metrics: Mapping[str, Any], **spec: Any) -> HorizontalPodAutoscaler:
-    """An autoscaler of the Deployment `web`, from 1 to 10 replicas."""
+    """Returns an autoscaler of the Deployment `web`, from 1 to 10 replicas."""
     reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
     given = {"scaleTargetRef": reference, "maxReplicas": 10, "metrics": list(metrics)}
     body = {

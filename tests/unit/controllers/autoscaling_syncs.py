@@ -60,8 +60,11 @@ def sync(
     return controller.reconcile(hpa.key, view)
 
 
-def done(plan: Plan, meanwhile: KubeObject | None = None) -> Outcome:
-    """What becomes of the plan's writes; `meanwhile` is what the target has become by then."""
+def compute_outcome(plan: Plan, meanwhile: KubeObject | None = None) -> Outcome:
+    """Returns what becomes of the plan's writes.
+
+    `meanwhile` is what the target has become by then.
+    """
     patches = [write for write in plan.writes if isinstance(write, Patch)]
     assert patches == plan.writes
     return Outcome([(patch, patch.change(meanwhile or patch.old)) for patch in patches])
@@ -73,10 +76,12 @@ def replicas_of(obj: KubeObject) -> int | None:
     return obj.spec.replicas
 
 
-def carried_out(plan: Plan) -> tuple[int | None, HorizontalPodAutoscaler | None, Plan]:
-    """The replicas that the target gets (None: as it has), the autoscaler's new status, and the
-    plan that follows."""
-    outcome = done(plan)
+def carry_out(plan: Plan) -> tuple[int | None, HorizontalPodAutoscaler | None, Plan]:
+    """Returns the target's new replicas, the new autoscaler, and the plan that follows.
+
+    The replicas are None where the target is not scaled, the autoscaler where it is not written.
+    """
+    outcome = compute_outcome(plan)
     replicas = next((replicas_of(obj) for _, obj in outcome.done), None)
     update = plan.status_after(outcome)
     after = plan.plan_after(outcome) if plan.plan_after else plan

@@ -15,13 +15,13 @@ from tests.set_builders import daemon_set, template
 LABELS = {"app": "agent"}
 
 
-def rolling(unavailable: int | str = 1, surge: int | str = 0) -> dict[str, Any]:
+def build_rolling_update(unavailable: int | str = 1, surge: int | str = 0) -> dict[str, Any]:
     update = RollingUpdateDaemonSet(max_unavailable=unavailable, max_surge=surge)
     return {"update_strategy": DaemonSetUpdateStrategy(type="RollingUpdate", rolling_update=update)}
 
 
 def of(**spec: Any) -> DaemonSet:
-    """A DaemonSet whose pods have this in their specs."""
+    """Returns a DaemonSet whose pods have these fields in their specs."""
     return daemon_set(template=template(LABELS, **spec))
 
 

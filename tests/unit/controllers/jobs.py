@@ -56,21 +56,21 @@ class Jobs:
         return [pod.name for pod in self.pods if is_tracked(pod)]
 
     def conditions(self) -> dict[str, str]:
-        """Type and reason of the true ones, in their order."""
+        """Returns type and reason of the true conditions, in their order."""
         found = self.status.conditions or ()
         return {c.type: c.reason or "" for c in found if c.status == "True"}
 
     def counts(self) -> tuple[int, int, int]:
-        """Active, succeeded, failed."""
+        """Returns how many pods are active, have succeeded and have failed, by the Job's status."""
         status = self.status
         return status.active or 0, status.succeeded or 0, status.failed or 0
 
     def indexes(self) -> list[int]:
-        """Of active pods."""
+        """Returns the indexes of active pods."""
         return sorted(int(pod.annotations[COMPLETION_INDEX]) for pod in self.active)
 
     def reasons(self) -> list[str]:
-        """Of the events so far, in their order."""
+        """Returns the reasons of the Events so far, in their order."""
         return [event.reason for event in self.events]
 
     # --- time and users
@@ -88,7 +88,7 @@ class Jobs:
         return JobController().reconcile(self.key, self.world.view())
 
     def sync(self, *, writes: int = 10**6) -> Plan:
-        """One sync; it is killed behind so many writes."""
+        """Syncs once. With `writes`, the sync is killed behind so many writes."""
         plan = self.plan()
         outcome = self._carry_out(plan, writes)
         self.events += [*plan.events, *plan.events_after(outcome)]
@@ -96,7 +96,7 @@ class Jobs:
         return plan
 
     def settle(self, rounds: int = 20) -> None:
-        """Sync until nothing changes."""
+        """Syncs until nothing changes."""
         for _ in range(rounds):
             before = dict(self.world.objects)
             self.sync()
@@ -132,7 +132,7 @@ class Jobs:
     # --- kubelets
 
     def put(self, pod: Pod, *, ready: bool = False, **status: Any) -> Pod:
-        """Give a pod a status."""
+        """Gives a pod a status."""
         now = self.world.now
         if ready:
             status["conditions"] = [builders.condition("Ready", since=now)]
@@ -141,7 +141,7 @@ class Jobs:
         return found
 
     def place(self, node: str = "n1") -> None:
-        """Bind what is not bound, and run it."""
+        """Binds the pods that are not bound, and runs them."""
         for pod in self.active:
             if not pod.spec.node_name:
                 bound = pod.with_spec(pod.spec.replace(node_name=node))
@@ -149,15 +149,20 @@ class Jobs:
 
     def succeed(self, *pods: Pod) -> None:
         for pod in pods:
-            self.put(pod, phase="Succeeded", conditions=None, container_statuses=self._ended(0))
+            self.put(
+                pod, phase="Succeeded", conditions=None, container_statuses=self._end_containers(0)
+            )
 
     def fail(self, *pods: Pod, code: int = 1, conditions: Any = None) -> None:
         for pod in pods:
             self.put(
-                pod, phase="Failed", conditions=conditions, container_statuses=self._ended(code)
+                pod,
+                phase="Failed",
+                conditions=conditions,
+                container_statuses=self._end_containers(code),
             )
 
-    def _ended(self, code: int) -> list[ContainerStatus]:
+    def _end_containers(self, code: int) -> list[ContainerStatus]:
         ended = ContainerStateTerminated(exit_code=code, finished_at=self.world.now)
         return [ContainerStatus(name="c", state=ContainerState(terminated=ended))]
 
@@ -168,22 +173,22 @@ class Jobs:
                 self.world.objects["pods", pod.key] = pod.with_metadata(
                     deletion_grace_period_seconds=0
                 )
-                self.put(self._found(pod), phase="Failed", conditions=None)
+                self.put(self._get(pod), phase="Failed", conditions=None)
                 if not is_tracked(pod):
                     del self.world.objects["pods", pod.key]
 
-    def _found(self, pod: Pod) -> Pod:
+    def _get(self, pod: Pod) -> Pod:
         found = self.world.objects["pods", pod.key]
         assert isinstance(found, Pod)
         return found
 
     def at(self, index: int) -> Pod:
-        """The active pod of an index."""
+        """Returns the active pod of an index."""
         (found,) = (p for p in self.active if p.annotations[COMPLETION_INDEX] == str(index))
         return found
 
 
-def indexed(completions: int, parallelism: int | None = None, **spec: Any) -> Job:
+def build_indexed_job(completions: int, parallelism: int | None = None, **spec: Any) -> Job:
     spec |= {"completion_mode": "Indexed", "completions": completions}
     return builders.job(parallelism=parallelism or completions, **spec)
 

@@ -61,7 +61,7 @@ class Silence:
     # --- time
 
     def run(self, seconds: float) -> None:
-        """One second after another: heartbeats, a look at all nodes, a taint pass."""
+        """Steps second by second: heartbeats, a pass over all nodes, a taint pass."""
         for _ in range(int(seconds)):
             self.step(1)
             self.beat()
@@ -73,7 +73,7 @@ class Silence:
         self.world.now = START + timedelta(seconds=self.seconds)
 
     def beat(self) -> None:
-        """Every node that is not silent renews its lease, and says that it is ready."""
+        """Renews the lease of every node that is not silent, and reports it ready."""
         for found in self.nodes():
             if found.name not in self.silent:
                 renewed = lease(found.name, namespace="kube-node-lease", renewed=self.world.now)
@@ -82,7 +82,7 @@ class Silence:
                     self.report(found.name, "True")
 
     def report(self, name: str, ready: str = "True", **others: str) -> None:
-        """A status heartbeat of a node."""
+        """Writes a status heartbeat of a node."""
         now = self.world.now
         conditions = [
             NodeCondition(type=type, status=word, last_heartbeat_time=now, last_transition_time=now)
@@ -106,7 +106,7 @@ class Silence:
         )
 
     def monitor(self, *, dies: bool = False) -> Plan:
-        """A look at all nodes; one that dies forgets what it saw, but not what it wrote."""
+        """Makes a pass over all nodes; one that dies forgets what it saw, but not what it wrote."""
         tick = self.controller.ticks()[0]
         assert tick.name == MONITORING
         plan = tick.run(self.view(), self.state)
@@ -123,7 +123,7 @@ class Silence:
         return plan
 
     def work_off(self) -> Plan:
-        """A pass over the queues."""
+        """Makes a pass over the queues."""
         tick = self.controller.ticks()[1]
         plan = tick.run(self.view(), {field: self.state[field] for field in tick.fields})
         outcome = self.world.carry_out(plan)
@@ -201,5 +201,5 @@ def no_execute(key: str, since: datetime = START) -> Taint:
     return Taint(key=f"node.kubernetes.io/{key}", effect="NoExecute", time_added=since)
 
 
-def running(name: str, on: str, **fields: Any) -> Any:
+def build_running_pod(name: str, on: str, **fields: Any) -> Any:
     return pod(name, node=on, phase="Running", ready=True, **fields)

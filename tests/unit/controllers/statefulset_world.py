@@ -34,7 +34,9 @@ CLAIMS = [
 ]
 
 
-def rolling(partition: int = 0, unavailable: int | str | None = None) -> dict[str, Any]:
+def build_rolling_update(
+    partition: int = 0, unavailable: int | str | None = None
+) -> dict[str, Any]:
     update = RollingUpdateStatefulSetStrategy(partition=partition, max_unavailable=unavailable)
     return {
         "update_strategy": StatefulSetUpdateStrategy(type="RollingUpdate", rolling_update=update)
@@ -45,7 +47,7 @@ ON_DELETE: dict[str, Any] = {"update_strategy": StatefulSetUpdateStrategy(type="
 PARALLEL: dict[str, Any] = {"pod_management_policy": "Parallel"}
 
 
-def keeping(when_deleted: str, when_scaled: str) -> dict[str, Any]:
+def build_retention_policy(when_deleted: str, when_scaled: str) -> dict[str, Any]:
     policy = StatefulSetPersistentVolumeClaimRetentionPolicy(
         when_deleted=when_deleted, when_scaled=when_scaled
     )
@@ -116,6 +118,6 @@ class Cluster:
         return sorted((r.revision, r.name) for r in found)
 
     def claims(self) -> dict[str, str]:
-        """The claims, each with the kind of its owner."""
+        """Returns the claims, each with the kind of its owner."""
         owners = {c.name: controller_of(c) for c in self.world.of(PersistentVolumeClaim)}
         return {name: owner.kind if owner else "" for name, owner in owners.items()}

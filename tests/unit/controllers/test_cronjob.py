@@ -187,7 +187,7 @@ def test_a_deadline_bounds_what_counts_as_missed() -> None:
 # --- earlier Jobs
 
 
-def running(**spec: Any) -> Cron:
+def start_job(**spec: Any) -> Cron:
     """One Job runs, and the next is due."""
     cron = Cron(cron_job(schedule=HOURLY, **spec), now=at("01T01:00"))
     cron.sync()
@@ -197,13 +197,13 @@ def running(**spec: Any) -> Cron:
 
 
 def test_jobs_may_run_side_by_side() -> None:
-    cron = running()
+    cron = start_job()
     cron.sync()
     assert cron.active == cron.names == [of_minute(at("01T01:00")), of_minute(at("01T02:00"))]
 
 
 def test_forbid_leaves_a_start_out_while_the_last_job_runs() -> None:
-    cron = running(concurrency_policy="Forbid")
+    cron = start_job(concurrency_policy="Forbid")
     plan = cron.sync()
     assert (len(cron.names), cron.reasons()) == (1, ["JobAlreadyActive"])
     assert plan.requeue_after == 3600.1
@@ -213,14 +213,14 @@ def test_forbid_leaves_a_start_out_while_the_last_job_runs() -> None:
 
 
 def test_replace_ends_the_job_that_still_runs() -> None:
-    cron = running(concurrency_policy="Replace")
+    cron = start_job(concurrency_policy="Replace")
     cron.sync()
     assert cron.active == cron.names == [of_minute(at("01T02:00"))]
     assert cron.reasons() == ["SuccessfulDelete", "SuccessfulCreate"]
 
 
 def test_a_job_that_ended_is_active_no_more() -> None:
-    cron = running()
+    cron = start_job()
     cron.end(cron.jobs[0], at=at("01T01:30"))
     cron.sync(at("01T01:30"))
     assert (cron.active, cron.reasons()) == ([], ["SawCompletedJob"])
@@ -231,21 +231,21 @@ def test_a_job_that_ended_is_active_no_more() -> None:
 
 
 def test_a_failed_job_is_no_success() -> None:
-    cron = running()
+    cron = start_job()
     cron.end(cron.jobs[0], "Failed")
     cron.sync(at("01T01:30"))
     assert cron.cron_job.status.last_successful_time is None
 
 
 def test_a_job_that_went_missing_is_active_no_more() -> None:
-    cron = running(concurrency_policy="Forbid")
+    cron = start_job(concurrency_policy="Forbid")
     cron.world.objects.pop(("jobs.batch", cron.jobs[0].key))
     cron.sync()
     assert cron.reasons() == ["MissingJob", "SuccessfulCreate"]
 
 
 def test_a_job_that_somebody_made_is_told_and_does_not_count() -> None:
-    cron = running(concurrency_policy="Forbid")
+    cron = start_job(concurrency_policy="Forbid")
     cron.end(cron.jobs[0])
     manual = job("manual", owner=cron.cron_job)
     cron.world.objects["jobs.batch", manual.key] = manual
@@ -309,7 +309,7 @@ def test_the_oldest_jobs_beyond_the_limits_go(
 
 
 def test_running_jobs_are_no_history() -> None:
-    cron = running(successful_jobs_history_limit=0, failed_jobs_history_limit=0)
+    cron = start_job(successful_jobs_history_limit=0, failed_jobs_history_limit=0)
     cron.sync()
     assert len(cron.names) == 2
 
@@ -371,7 +371,7 @@ def test_a_day_of_25_hours_has_25_hourly_starts_and_one_of_23_has_23() -> None:
 
 
 def test_the_list_of_active_jobs_names_them_fully() -> None:
-    cron = running()
+    cron = start_job()
     (found,) = cron.cron_job.status.active or []
     assert isinstance(found, ObjectReference)
     assert (found.api_version, found.kind, found.namespace) == ("batch/v1", "Job", "default")

@@ -27,7 +27,7 @@ from kcm.testing import builders
 from kcm.testing.views import NOW, FakeView
 from kcm.testing.world import World
 from tests.set_builders import daemon_set, image_of, kubelet, pods_of, put, template
-from tests.unit.controllers.daemonsets import LABELS, rolling, taint
+from tests.unit.controllers.daemonsets import LABELS, build_rolling_update, taint
 
 # --- over many syncs
 
@@ -89,17 +89,17 @@ class Cluster:
     def pods(self) -> list[Pod]:
         return pods_of(self.world)
 
-    def placed(self) -> list[str]:
+    def list_images(self) -> list[str]:
         return sorted(f"{node_of(pod)} {image_of(pod).rpartition(':')[2]}" for pod in self.pods())
 
 
 def test_every_node_gets_one_pod_and_new_nodes_too() -> None:
     cluster = Cluster("n1", "n2")
     cluster.settle()
-    assert cluster.placed() == ["n1 1.25", "n2 1.25"]
+    assert cluster.list_images() == ["n1 1.25", "n2 1.25"]
     put(cluster.world, builders.node("n3"))
     cluster.settle()
-    assert cluster.placed() == ["n1 1.25", "n2 1.25", "n3 1.25"]
+    assert cluster.list_images() == ["n1 1.25", "n2 1.25", "n3 1.25"]
     status = cluster.stored.status
     assert status.desired_number_scheduled == status.current_number_scheduled == 3
     assert status.number_ready == status.number_available == status.updated_number_scheduled == 3
@@ -111,11 +111,11 @@ def test_a_node_that_is_no_longer_meant_loses_its_pod() -> None:
     cluster.settle()
     put(cluster.world, builders.node("n2", taints=[taint("NoSchedule")]))
     cluster.settle()
-    assert cluster.placed() == ["n1 1.25", "n2 1.25"]  # it stays, astray
+    assert cluster.list_images() == ["n1 1.25", "n2 1.25"]  # it stays, astray
     assert cluster.stored.status.number_misscheduled == 1
     put(cluster.world, builders.node("n2", taints=[taint("NoExecute")]))
     cluster.settle()
-    assert cluster.placed() == ["n1 1.25"]
+    assert cluster.list_images() == ["n1 1.25"]
 
 
 def test_of_several_pods_on_a_node_the_oldest_stays() -> None:
@@ -135,7 +135,7 @@ def test_pods_that_wait_for_a_node_that_is_gone_go() -> None:
     cluster.sync()
     del cluster.world.objects["nodes", "n2"]
     cluster.settle()
-    assert cluster.placed() == ["n1 1.25"]
+    assert cluster.list_images() == ["n1 1.25"]
 
 
 def test_failed_pods_are_replaced_with_patience() -> None:
@@ -167,7 +167,7 @@ def test_pods_that_succeeded_are_replaced_at_once() -> None:
 
 @pytest.mark.parametrize(("unavailable", "fewest"), [(1, 3), (2, 2), ("50%", 2), ("100%", 0)])
 def test_an_update_keeps_to_its_bound(unavailable: int | str, fewest: int) -> None:
-    cluster = Cluster("n1", "n2", "n3", "n4", **rolling(unavailable))
+    cluster = Cluster("n1", "n2", "n3", "n4", **build_rolling_update(unavailable))
     cluster.settle()
     cluster.fewest = 99
     cluster.image("nginx:2")
@@ -175,11 +175,11 @@ def test_an_update_keeps_to_its_bound(unavailable: int | str, fewest: int) -> No
     for plan in cluster.rounds():
         deleted.append(sum(isinstance(w, Delete) and isinstance(w.old, Pod) for w in plan.writes))
     assert max(deleted) == 4 - fewest
-    assert cluster.placed() == ["n1 2", "n2 2", "n3 2", "n4 2"]
+    assert cluster.list_images() == ["n1 2", "n2 2", "n3 2", "n4 2"]
 
 
 def test_a_bad_image_stops_at_the_bound_and_is_undone() -> None:
-    cluster = Cluster(**rolling(1))
+    cluster = Cluster(**build_rolling_update(1))
     cluster.settle()
     cluster.broken = "broken:1"
     cluster.image("broken:1")
@@ -194,7 +194,7 @@ def test_a_bad_image_stops_at_the_bound_and_is_undone() -> None:
 
 
 def test_with_surge_the_new_pod_comes_first() -> None:
-    cluster = Cluster("n1", "n2", **rolling(0, 1))
+    cluster = Cluster("n1", "n2", **build_rolling_update(0, 1))
     cluster.settle()
     cluster.image("nginx:2")
     cluster.sync()
@@ -204,11 +204,11 @@ def test_with_surge_the_new_pod_comes_first() -> None:
         most = max(most, len(cluster.pods()))
         assert len({node_of(p) for p in cluster.pods() if p.status.phase == "Running"}) == 2
     assert most == 3
-    assert cluster.placed() == ["n1 2", "n2 2"]
+    assert cluster.list_images() == ["n1 2", "n2 2"]
 
 
 def test_with_surge_a_broken_image_takes_no_good_pod_away() -> None:
-    cluster = Cluster("n1", "n2", **rolling(0, 1))
+    cluster = Cluster("n1", "n2", **build_rolling_update(0, 1))
     cluster.settle()
     cluster.broken = "broken:1"
     cluster.image("broken:1")
@@ -222,11 +222,11 @@ def test_on_delete_waits_for_somebody_to_delete() -> None:
     cluster.settle()
     cluster.image("nginx:2")
     cluster.settle()
-    assert cluster.placed() == ["n1 1.25", "n2 1.25"]
+    assert cluster.list_images() == ["n1 1.25", "n2 1.25"]
     assert cluster.stored.status.updated_number_scheduled is None
     cluster.world.delete(next(pod for pod in cluster.pods() if node_of(pod) == "n1"))
     cluster.settle()
-    assert cluster.placed() == ["n1 2", "n2 1.25"]
+    assert cluster.list_images() == ["n1 2", "n2 1.25"]
 
 
 def test_old_revisions_beyond_the_limit_go() -> None:

@@ -30,7 +30,7 @@ from kcm.reconcile.contract import Change
 from kcm.testing import builders
 from kcm.testing.views import NOW, FakeView
 from tests.set_builders import daemon_set, template
-from tests.unit.controllers.daemonsets import LABELS, affinity, of, rolling, taint
+from tests.unit.controllers.daemonsets import LABELS, affinity, build_rolling_update, of, taint
 
 # --- placement
 
@@ -125,10 +125,10 @@ def test_a_pod_without_a_node_of_its_own_is_of_none() -> None:
 @pytest.mark.parametrize(
     ("strategy", "expected"),
     [
-        (rolling(1), (1, 0)),
-        (rolling("10%"), (2, 0)),
-        (rolling(0, "25%"), (0, 3)),
-        (rolling(0, 0), (1, 0)),
+        (build_rolling_update(1), (1, 0)),
+        (build_rolling_update("10%"), (2, 0)),
+        (build_rolling_update(0, "25%"), (0, 3)),
+        (build_rolling_update(0, 0), (1, 0)),
         ({"update_strategy": DaemonSetUpdateStrategy(type="OnDelete")}, (1, 0)),
     ],
 )

@@ -21,7 +21,7 @@ from kcm.testing import builders
 from kcm.testing.views import FakeView
 from kcm.testing.world import World
 from tests.set_builders import daemon_set, pods_of, put, template
-from tests.unit.controllers.daemonsets import LABELS, rolling, taint
+from tests.unit.controllers.daemonsets import LABELS, build_rolling_update, taint
 
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 
@@ -88,7 +88,7 @@ class Rollout:
         return max(self.pods(), key=lambda pod: pod.name).labels[REVISION_HASH]
 
 
-def started(nodes: int, *, ready: bool = True, **spec: Any) -> Rollout:
+def start_rollout(nodes: int, *, ready: bool = True, **spec: Any) -> Rollout:
     rollout = Rollout(nodes, **spec)
     assert rollout.sync() == (nodes, 0)
     if ready:
@@ -106,35 +106,35 @@ Steps = list[tuple[int, int] | str]
         pytest.param(
             5,
             True,
-            rolling(2),
+            build_rolling_update(2),
             [(0, 2), (2, 0), READY, (0, 2), (2, 0), READY, (0, 1), (1, 0), READY, (0, 0)],
             id="TestDaemonSetUpdatesPods",
         ),
         pytest.param(
             5,
             True,
-            rolling(3),
+            build_rolling_update(3),
             [(0, 3), (3, 0), (0, 0)],
             id="TestDaemonSetUpdatesWhenNewPodIsNotReady",
         ),
         pytest.param(
             5,
             True,
-            rolling(2),
+            build_rolling_update(2),
             [(0, 2), (2, 0), (0, 0), "next:3", (0, 2), (2, 0), (0, 0)],
             id="TestDaemonSetUpdatesSomeOldPodsNotReady",
         ),
         pytest.param(
             3,
             True,
-            rolling(1),
+            build_rolling_update(1),
             [(0, 1), (1, 0), (0, 0), "bad:3", (0, 1), (1, 0), (0, 0), "bad:4", (0, 1), (1, 0)],
             id="three bad templates in a row (issue 123232)",
         ),
         pytest.param(
             5,
             False,
-            rolling(3),
+            build_rolling_update(3),
             [(0, 5), (5, 0), (0, 0)],
             id="TestDaemonSetUpdatesAllOldPodsNotReady",
         ),
@@ -144,7 +144,7 @@ def test_an_update_goes_by_these_steps(
     nodes: int, ready: bool, update: dict[str, Any], steps: Steps
 ) -> None:
     """Upstream's functions of these names in pkg/controller/daemon/update_test.go."""
-    rollout = started(nodes, ready=ready)
+    rollout = start_rollout(nodes, ready=ready)
     rollout.change("foo2/bar2", **update)
     done: Steps = []
     for step in steps:
@@ -158,15 +158,15 @@ def test_an_update_goes_by_these_steps(
 
 def test_a_template_that_does_not_change_changes_no_pods() -> None:
     """Upstream's TestDaemonSetUpdatesNoTemplateChanged."""
-    rollout = started(5)
-    rollout.change(**rolling(3))
+    rollout = start_rollout(5)
+    rollout.change(**build_rolling_update(3))
     assert rollout.sync() == (0, 0)
 
 
 def test_pods_of_nodes_that_no_longer_fit_cost_no_surge() -> None:
     """Upstream's TestDaemonSetUpdatesPodsNotMatchTainstWithMaxSurge."""
     tolerant = template(LABELS, tolerations=[Toleration(key=CONTROL_PLANE, operator="Exists")])
-    rollout = Rollout(5, template=tolerant, **rolling(0, 1))
+    rollout = Rollout(5, template=tolerant, **build_rolling_update(0, 1))
     put(rollout.world, builders.node("node-000", taints=[taint("NoSchedule", CONTROL_PLANE)]))
     assert rollout.sync() == (5, 0)
     rollout.mark()
@@ -180,8 +180,8 @@ def test_pods_of_nodes_that_no_longer_fit_cost_no_surge() -> None:
 
 def test_with_a_surge_new_pods_come_first() -> None:
     """Upstream's TestDaemonSetUpdatesPodsWithMaxSurge."""
-    rollout = started(5)
-    rollout.change("foo2/bar2", **rolling(0, 2))
+    rollout = start_rollout(5)
+    rollout.change("foo2/bar2", **build_rolling_update(0, 2))
     done = []
     for _ in range(4):
         done.append(rollout.settle())
@@ -200,7 +200,7 @@ def test_with_a_surge_new_pods_come_first() -> None:
 def test_where_no_node_fits_any_more_all_pods_go(
     unfit: int, ready: bool, expected: tuple[int, int]
 ) -> None:
-    rollout = started(unfit, ready=ready, **rolling(0, 1))
+    rollout = start_rollout(unfit, ready=ready, **build_rolling_update(0, 1))
     for name in [name for kind, name in rollout.world.objects if kind == "nodes"]:
         put(rollout.world, builders.node(name, taints=[taint("NoSchedule")]))
     rollout.change("foo2/bar2")
@@ -208,7 +208,7 @@ def test_where_no_node_fits_any_more_all_pods_go(
 
 
 def test_the_last_available_pod_of_an_unfit_node_stays_until_another_is_available() -> None:
-    rollout = started(1, **rolling(0, 1))
+    rollout = start_rollout(1, **build_rolling_update(0, 1))
     put(rollout.world, builders.node("node-000", taints=[taint("NoSchedule")]))
     put(rollout.world, builders.node("node-001"))
     rollout.change("foo2/bar2")
@@ -220,24 +220,24 @@ def test_the_last_available_pod_of_an_unfit_node_stays_until_another_is_availabl
 
 def test_healthy_pods_survive_one_bad_update_after_the_other() -> None:
     """Upstream's TestDaemonSetUpdatesSaveOldHealthyPods."""
-    rollout = started(20)
-    rollout.change("foo2/bar2", **rolling(10))
+    rollout = start_rollout(20)
+    rollout.change("foo2/bar2", **build_rolling_update(10))
     assert [rollout.sync() for _ in range(3)] == [(0, 10), (10, 0), (0, 0)]
     healthy = {pod.name for pod in rollout.pods() if is_ready(pod)}
     for bound in range(10):
-        rollout.change(f"foo2/bar3-{bound}", **rolling(bound))
+        rollout.change(f"foo2/bar3-{bound}", **build_rolling_update(bound))
         assert [rollout.sync() for _ in range(3)] == [(0, 10), (10, 0), (0, 0)]
         assert {pod.name for pod in rollout.pods() if is_ready(pod)} == healthy
-    rollout.change("foo2/bar4", **rolling(11))
+    rollout.change("foo2/bar4", **build_rolling_update(11))
     assert [rollout.sync() for _ in range(3)] == [(0, 11), (11, 0), (0, 0)]
     assert sum(map(is_ready, rollout.pods())) == 9
 
 
 def test_old_pods_that_are_not_ready_go_though_many_new_ones_are_not_either() -> None:
     """Upstream's TestDaemonSetUpdatesAllOldNotReadyPodsAndNewNotReadyPods."""
-    rollout = started(100)
+    rollout = start_rollout(100)
     before = rollout.hash_of_newest()
-    rollout.change("foo2/bar2", **rolling(10))
+    rollout.change("foo2/bar2", **build_rolling_update(10))
     for _ in range(10):
         assert [rollout.sync(), rollout.sync()] == [(0, 10), (10, 0)]
         rollout.mark()
@@ -253,8 +253,8 @@ def test_old_pods_that_are_not_ready_go_though_many_new_ones_are_not_either() ->
 
 def test_a_surge_replaces_old_pods_that_are_not_ready_at_once() -> None:
     """Upstream's TestDaemonSetUpdatesAllOldPodsNotReadyMaxSurge."""
-    rollout = started(5, ready=False)
-    rollout.change("foo2/bar2", **rolling(0, 3))
+    rollout = start_rollout(5, ready=False)
+    rollout.change("foo2/bar2", **build_rolling_update(0, 3))
     assert [rollout.sync(), rollout.sync()] == [(5, 0), (0, 5)]
     rollout.mark()
     rollout.world.now += timedelta(seconds=100)
@@ -277,13 +277,23 @@ def test_a_surge_replaces_old_pods_that_are_not_ready_at_once() -> None:
 @pytest.mark.parametrize(
     ("nodes", "update", "surge", "unavailable"),
     [
-        pytest.param(2, rolling(1), 0, 1, id="Two nodes with ready pods"),
-        pytest.param(2, rolling(0), 0, 1, id="Two nodes, one node without pods"),
-        pytest.param(2, rolling(0, 0), 0, 1, id="Two nodes, one node without pods, surge"),
-        pytest.param(2, rolling("50%"), 0, 1, id="Two nodes with pods, MaxUnavailable in percents"),
-        pytest.param(2, rolling(0, "50%"), 1, 0, id="MaxUnavailable in percents, surge"),
-        pytest.param(2, rolling(0, "100%"), 2, 0, id="MaxUnavailable is 100%, surge"),
-        pytest.param(3, rolling("50%"), 0, 2, id="in percents, pod terminating"),
+        pytest.param(2, build_rolling_update(1), 0, 1, id="Two nodes with ready pods"),
+        pytest.param(2, build_rolling_update(0), 0, 1, id="Two nodes, one node without pods"),
+        pytest.param(
+            2, build_rolling_update(0, 0), 0, 1, id="Two nodes, one node without pods, surge"
+        ),
+        pytest.param(
+            2,
+            build_rolling_update("50%"),
+            0,
+            1,
+            id="Two nodes with pods, MaxUnavailable in percents",
+        ),
+        pytest.param(
+            2, build_rolling_update(0, "50%"), 1, 0, id="MaxUnavailable in percents, surge"
+        ),
+        pytest.param(2, build_rolling_update(0, "100%"), 2, 0, id="MaxUnavailable is 100%, surge"),
+        pytest.param(3, build_rolling_update("50%"), 0, 2, id="in percents, pod terminating"),
     ],
 )
 def test_bounds_come_of_the_number_of_nodes(
@@ -308,8 +318,11 @@ def test_a_pod_that_has_ended_blocks_its_node_only_until_it_is_deleted(
     phase: str, deleted: bool, replaced: tuple[int, int], surged: tuple[int, int]
 ) -> None:
     """Upstream's TestGetNodesToDaemonPods: deleted terminal pods are nobody's."""
-    for update, expected in ((rolling(1), replaced), (rolling(0, 1), surged)):
-        rollout = started(1, **update)
+    for update, expected in (
+        (build_rolling_update(1), replaced),
+        (build_rolling_update(0, 1), surged),
+    ):
+        rollout = start_rollout(1, **update)
         (pod,) = rollout.pods()
         stamp = rollout.world.now if deleted else None
         kept = pod.with_metadata(deletion_timestamp=stamp, finalizers=["example.com/hold"])

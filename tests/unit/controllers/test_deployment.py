@@ -32,7 +32,7 @@ from kcm.reconcile.plan import Outcome, Plan, Update
 from kcm.testing.builders import container, deployment, pod, replica_set
 from kcm.testing.views import FakeView
 from kcm.testing.world import World
-from tests.unit.controllers.deployments import rolling
+from tests.unit.controllers.deployments import build_rolling_update
 
 # --- rollouts over many syncs
 
@@ -129,7 +129,7 @@ def test_a_new_deployment_gets_one_set_and_its_revision() -> None:
 
 @pytest.mark.parametrize(("surge", "unavailable"), [(1, 0), (0, 1), ("25%", "25%"), (3, 2)])
 def test_a_rollout_stays_within_its_bounds(surge: Any, unavailable: Any) -> None:
-    cluster = Cluster(deployment(replicas=8, strategy=rolling(surge, unavailable)))
+    cluster = Cluster(deployment(replicas=8, strategy=build_rolling_update(surge, unavailable)))
     cluster.settle()
     cluster.fewest, cluster.most = 99, 0
     cluster.image("nginx:2")
@@ -141,7 +141,9 @@ def test_a_rollout_stays_within_its_bounds(surge: Any, unavailable: Any) -> None
 
 
 def test_a_bad_image_stops_at_the_bounds_and_misses_its_deadline() -> None:
-    cluster = Cluster(deployment(replicas=4, strategy=rolling(1, 1), progress_deadline_seconds=60))
+    cluster = Cluster(
+        deployment(replicas=4, strategy=build_rolling_update(1, 1), progress_deadline_seconds=60)
+    )
     cluster.settle()
     cluster.broken = "broken:1"
     cluster.image("broken:1")
@@ -283,7 +285,7 @@ def test_orphans_of_the_same_template_are_adopted() -> None:
 
 
 def test_scaling_in_the_middle_of_a_rollout_is_shared_out() -> None:
-    cluster = Cluster(deployment(replicas=10, strategy=rolling(0, 5)))
+    cluster = Cluster(deployment(replicas=10, strategy=build_rolling_update(0, 5)))
     cluster.settle()
     cluster.broken = "nginx:2"
     cluster.image("nginx:2")

@@ -27,7 +27,7 @@ from kcm.controllers.deployment.rolling import roll
 from kcm.controllers.deployment.rollout import Draft, Rollout
 from kcm.controllers.deployment.scaling import scale
 from kcm.testing.builders import deployment, replica_set
-from tests.unit.controllers.deployments import rolling
+from tests.unit.controllers.deployments import build_rolling_update
 
 # --- arithmetic
 
@@ -50,7 +50,7 @@ from tests.unit.controllers.deployments import rolling
 def test_surge_is_rounded_up_and_unavailability_down(
     replicas: int, surge: Any, unavailable: Any, expected: tuple[int, int]
 ) -> None:
-    found = deployment(replicas=replicas, strategy=rolling(surge, unavailable))
+    found = deployment(replicas=replicas, strategy=build_rolling_update(surge, unavailable))
     assert (max_surge(found), max_unavailable(found)) == expected
 
 
@@ -95,7 +95,7 @@ def test_one_step_of_a_rolling_update(
     spec: tuple[int, int, int], old: Any, new: Any, expected: list[int]
 ) -> None:
     replicas, surge, unavailable = spec
-    owner = deployment(replicas=replicas, strategy=rolling(surge, unavailable))
+    owner = deployment(replicas=replicas, strategy=build_rolling_update(surge, unavailable))
     (draft,) = drafts(new)
     rollout = Rollout(owner, drafts(*old), draft)
     roll(rollout)
@@ -119,18 +119,18 @@ def test_scaling_shares_out_over_replica_sets(
     spec: tuple[int, int, int], old: list[int], new: int, expected: list[int]
 ) -> None:
     replicas, before, surge = spec
-    owner = deployment(replicas=replicas, strategy=rolling(surge, 1))
+    owner = deployment(replicas=replicas, strategy=build_rolling_update(surge, 1))
     sizes = {DESIRED: str(before), MAXIMUM: str(before + surge)}
     age = timedelta(hours=1)
     olds = [a_set(f"old{n}", size, annotations=sizes) for n, size in enumerate(old)]
-    olds = [rs.with_metadata(creation_timestamp=_made(rs) - age) for rs in olds]
+    olds = [rs.with_metadata(creation_timestamp=_get_creation_time(rs) - age) for rs in olds]
     newest = Draft.of(a_set("new", new, annotations=sizes))
     rollout = Rollout(owner, [Draft.of(rs) for rs in olds], newest)
     scale(rollout)
     assert [found.replicas for found in rollout.all] == expected
 
 
-def _made(rs: ReplicaSet) -> Any:
+def _get_creation_time(rs: ReplicaSet) -> Any:
     return rs.metadata.creation_timestamp
 
 

@@ -286,7 +286,9 @@ def test_budgets_that_are_gone_need_nothing() -> None:
 # --- stale DisruptionTarget conditions
 
 
-def targeted(age: float, reason: str = "EvictionByEvictionAPI", **fields: Any) -> Pod:
+def build_disruption_target(
+    age: float, reason: str = "EvictionByEvictionAPI", **fields: Any
+) -> Pod:
     since = NOW - timedelta(seconds=age)
     condition = PodCondition(
         type="DisruptionTarget",
@@ -301,14 +303,14 @@ def targeted(age: float, reason: str = "EvictionByEvictionAPI", **fields: Any) -
 @pytest.mark.parametrize(
     ("found", "left"),
     [
-        (targeted(0), 120.0),
-        (targeted(119), 1.0),
-        (targeted(120), 0.0),
-        (targeted(500), 0.0),
-        (targeted(500, word="False"), None),
-        (targeted(500, "TerminationByKubelet"), None),
-        (targeted(500, deleting=NOW), None),
-        (targeted(500, phase="Failed"), None),
+        (build_disruption_target(0), 120.0),
+        (build_disruption_target(119), 1.0),
+        (build_disruption_target(120), 0.0),
+        (build_disruption_target(500), 0.0),
+        (build_disruption_target(500, word="False"), None),
+        (build_disruption_target(500, "TerminationByKubelet"), None),
+        (build_disruption_target(500, deleting=NOW), None),
+        (build_disruption_target(500, phase="Failed"), None),
         (pod("p"), None),
     ],
 )
@@ -324,7 +326,7 @@ def test_a_target_that_is_not_hit_in_two_minutes_is_none(found: Pod, left: float
 
 
 def test_a_stale_target_becomes_false() -> None:
-    found = targeted(500)
+    found = build_disruption_target(500)
     (write,) = sync(found, key="pod:default/p").writes
     assert isinstance(write, Patch)
     new = write.change(found)
@@ -338,9 +340,9 @@ def test_a_stale_target_becomes_false() -> None:
 
 
 def test_a_target_that_was_hit_meanwhile_needs_no_look() -> None:
-    marked = targeted(0)
-    gone = targeted(0, deleting=NOW).with_metadata(resource_version="7")
-    late = targeted(0, deleting=NOW).with_metadata(resource_version="0")
+    marked = build_disruption_target(0)
+    gone = build_disruption_target(0, deleting=NOW).with_metadata(resource_version="7")
+    late = build_disruption_target(0, deleting=NOW).with_metadata(resource_version="0")
     assert list(pod_keys(Change(None, marked), FakeView(gone))) == []
     assert list(pod_keys(Change(None, marked), FakeView(late))) == ["pod:default/p"]
 

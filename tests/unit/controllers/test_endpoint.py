@@ -33,12 +33,12 @@ from kcm.testing.world import World
 from tests.unit.controllers.test_endpointslice import backend
 
 
-def synced(world: World) -> Endpoints | None:
+def sync(world: World) -> Endpoints | None:
     world.carry_out(EndpointsController().reconcile("default/web", world.view()))
     return next((obj for obj in world.of(Endpoints) if isinstance(obj, Endpoints)), None)
 
 
-def shown(found: Endpoints | None) -> list[tuple[list[str], list[str], list[int]]]:
+def summarize(found: Endpoints | None) -> list[tuple[list[str], list[str], list[int]]]:
     assert found is not None
     return [
         (
@@ -52,45 +52,45 @@ def shown(found: Endpoints | None) -> list[tuple[list[str], list[str], list[int]
 
 def test_ready_pods_and_others_are_told_apart() -> None:
     world = World(service(), backend(1), backend(2, ready=False))
-    assert shown(synced(world)) == [(["10.0.0.2"], ["10.0.0.3"], [80])]
+    assert summarize(sync(world)) == [(["10.0.0.2"], ["10.0.0.3"], [80])]
 
 
 def test_terminating_pods_are_left_out() -> None:
     world = World(service(), backend(1), backend(2, deleting=NOW))
-    assert shown(synced(world)) == [(["10.0.0.2"], [], [80])]
+    assert summarize(sync(world)) == [(["10.0.0.2"], [], [80])]
 
 
 def test_a_service_without_pods_has_empty_endpoints() -> None:
-    assert shown(synced(World(service()))) == []
+    assert summarize(sync(World(service()))) == []
 
 
 def test_all_are_published_where_that_is_asked_for() -> None:
     world = World(service(publish_not_ready_addresses=True), backend(1, ready=False))
-    assert shown(synced(world)) == [(["10.0.0.2"], [], [80])]
+    assert summarize(sync(world)) == [(["10.0.0.2"], [], [80])]
 
 
 def test_a_headless_service_is_labelled_so() -> None:
-    found = synced(World(service(cluster_ip="None", labels={"a": "b"}), backend(1)))
+    found = sync(World(service(cluster_ip="None", labels={"a": "b"}), backend(1)))
     assert found is not None
     assert {"a": "b", HEADLESS: ""}.items() <= found.labels.items()
 
 
 def test_ports_that_a_pod_does_not_have_leave_it_out() -> None:
     named = ServicePort(port=80, target_port="web")
-    assert shown(synced(World(service(ports=[named]), backend(1)))) == []
+    assert summarize(sync(World(service(ports=[named]), backend(1)))) == []
 
 
 def test_nothing_is_written_while_nothing_changes() -> None:
     world = World(service(), backend(1))
-    first = synced(world)
-    assert synced(world) is first
+    first = sync(world)
+    assert sync(world) is first
 
 
 def test_too_many_addresses_are_cut_ready_ones_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST", 2)
     world = World(service(), backend(0, ready=False), backend(1), backend(2))
-    found = synced(world)
-    assert shown(found) == [(["10.0.0.2", "10.0.0.3"], [], [80])]
+    found = sync(world)
+    assert summarize(found) == [(["10.0.0.2", "10.0.0.3"], [], [80])]
     assert found is not None
     assert found.annotations[TRUNCATED] == "truncated"
 
@@ -103,9 +103,9 @@ def by_hand(**metadata: Any) -> Endpoints:
 def test_endpoints_go_with_their_service(selector: dict[str, str]) -> None:
     """Upstream's syncService: whoever made them."""
     world = World(service(selector=selector), backend(1), *([] if selector else [by_hand()]))
-    assert synced(world) is not None
+    assert sync(world) is not None
     found = world.objects.pop(("services", "default/web"))
-    assert synced(world) is None
+    assert sync(world) is None
     assert list(service_of_endpoints(Change(found, None), world.view())) == ["default/web"]
 
 
@@ -135,10 +135,10 @@ def test_endpoints_that_come_before_their_service_are_no_news() -> None:
 def test_a_service_that_is_being_deleted_keeps_right_endpoints() -> None:
     """Upstream's syncService takes no notice of the deletion."""
     world = World(service(), backend(1))
-    synced(world)
+    sync(world)
     world.objects["services", "default/web"] = service(metadata={"deletion_timestamp": NOW})
     world.objects.pop(("pods", "default/web-0001"))
-    assert shown(synced(world)) == []
+    assert summarize(sync(world)) == []
 
 
 def test_addresses_go_by_ip_not_by_the_names_of_pods() -> None:
@@ -147,11 +147,11 @@ def test_addresses_go_by_ip_not_by_the_names_of_pods() -> None:
         pod(name, labels={"app": "web"}, status={"phase": "Running", "pod_ip": ip})
         for name, ip in (("a", "10.0.0.9"), ("b", "10.0.0.10"), ("c", "10.0.0.1"))
     ]
-    (found,) = shown(synced(World(service(publish_not_ready_addresses=True), *pods)))
+    (found,) = summarize(sync(World(service(publish_not_ready_addresses=True), *pods)))
     assert found[0] == ["10.0.0.1", "10.0.0.10", "10.0.0.9"]  # as text
 
 
-def listening(number: int, *names: str, ready: bool = True) -> Pod:
+def build_listening_pod(number: int, *names: str, ready: bool = True) -> Pod:
     every = {"a": 1, "b": 2, "c": 3}
     given = [ContainerPort(name=name, container_port=every[name]) for name in names]
     return backend(number, ready=ready, containers=[container(ports=given)])
@@ -161,32 +161,32 @@ def listening(number: int, *names: str, ready: bool = True) -> Pod:
     ("pods", "expected"),
     [
         pytest.param(
-            [listening(1, "a", "b"), listening(2, "a", "b")],
+            [build_listening_pod(1, "a", "b"), build_listening_pod(2, "a", "b")],
             [(["10.0.0.2", "10.0.0.3"], [], [1, 2])],
             id="one set, multiple ports",
         ),
         pytest.param(
-            [listening(1, "a", "b"), listening(2, "a")],
+            [build_listening_pod(1, "a", "b"), build_listening_pod(2, "a")],
             [(["10.0.0.2", "10.0.0.3"], [], [1]), (["10.0.0.2"], [], [2])],
             id="two sets, overlapping",
         ),
         pytest.param(
-            [listening(1, "a"), listening(2, "b")],
+            [build_listening_pod(1, "a"), build_listening_pod(2, "b")],
             [(["10.0.0.2"], [], [1]), (["10.0.0.3"], [], [2])],
             id="two sets, dup port, mismatched",
         ),
         pytest.param(
-            [listening(1, "a", "b"), listening(2, "a", "b", ready=False)],
+            [build_listening_pod(1, "a", "b"), build_listening_pod(2, "a", "b", ready=False)],
             [(["10.0.0.2"], ["10.0.0.3"], [1, 2])],
             id="one set, one not ready",
         ),
-        pytest.param([listening(1)], [], id="no port found"),
+        pytest.param([build_listening_pod(1)], [], id="no port found"),
     ],
 )
 def test_ports_with_the_same_pods_share_a_subset(pods: list[Pod], expected: list[Any]) -> None:
     """Upstream's TestPackSubsets, as far as a service's pods go."""
     named = [ServicePort(name=name, port=80 + n, target_port=name) for n, name in enumerate("ab")]
-    assert shown(synced(World(service(ports=named), *pods))) == expected
+    assert summarize(sync(World(service(ports=named), *pods))) == expected
 
 
 @pytest.mark.parametrize(("cluster_ip", "published"), [("None", ["10.0.0.2"]), ("10.9.9.9", [])])
@@ -194,9 +194,9 @@ def test_only_a_headless_service_may_do_without_ports(
     cluster_ip: str, published: list[str]
 ) -> None:
     """Upstream's TestSyncEndpointsHeadlessWithoutPort."""
-    found = synced(World(service(ports=[], cluster_ip=cluster_ip), backend(1)))
-    assert [ips for ips, _, _ in shown(found)] == ([published] if published else [])
-    assert all(ports == [] for _, _, ports in shown(found))
+    found = sync(World(service(ports=[], cluster_ip=cluster_ip), backend(1)))
+    assert [ips for ips, _, _ in summarize(found)] == ([published] if published else [])
+    assert all(ports == [] for _, _, ports in summarize(found))
 
 
 @pytest.mark.parametrize(
@@ -253,8 +253,8 @@ def test_flips_back_and_forth_end_where_the_pods_are_127370() -> None:
         flipped = backend(1, ready=ready)
         world.objects[("pods", flipped.key)] = flipped
         expected: Any = (["10.0.0.2"], []) if ready else ([], ["10.0.0.2"])
-        assert shown(synced(world))[0][:2] == expected
+        assert summarize(sync(world))[0][:2] == expected
 
 
 def test_pods_without_an_address_are_no_endpoints() -> None:
-    assert shown(synced(World(service(), pod("web-1", labels={"app": "web"})))) == []
+    assert summarize(sync(World(service(), pod("web-1", labels={"app": "web"})))) == []

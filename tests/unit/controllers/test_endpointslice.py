@@ -36,7 +36,7 @@ def backend(number: int, *, ready: bool = True, **more: Any) -> Pod:
     return pod(f"web-{number:04}", status=status | more.pop("status", {}), **more)
 
 
-def synced(world: World, most: int = 100) -> list[EndpointSlice]:
+def sync(world: World, most: int = 100) -> list[EndpointSlice]:
     controller = EndpointSliceController(EndpointSliceOptions(max_endpoints_per_slice=most))
     world.carry_out(controller.reconcile("default/web", world.view()))
     return slices(world)
@@ -51,8 +51,8 @@ def addresses(found: EndpointSlice) -> list[str]:
     return [endpoint.addresses[0] for endpoint in found.endpoints]
 
 
-def only(world: World) -> Endpoint:
-    (found,) = synced(world)
+def sync_one(world: World) -> Endpoint:
+    (found,) = sync(world)
     (endpoint,) = found.endpoints
     return endpoint
 
@@ -60,7 +60,7 @@ def only(world: World) -> Endpoint:
 def test_a_ready_pod_is_an_endpoint_with_all_that_is_known_of_it() -> None:
     zone = node("n1", labels={"topology.kubernetes.io/zone": "z1"})
     world = World(service(), backend(1, node="n1"), zone)
-    (found,) = synced(world)
+    (found,) = sync(world)
     (endpoint,) = found.endpoints
     assert found.address_type == "IPv4"
     assert found.labels[SERVICE_NAME] == "web"
@@ -87,7 +87,7 @@ def test_a_ready_pod_is_an_endpoint_with_all_that_is_known_of_it() -> None:
     ],
 )
 def test_conditions(more: Any, spec: Any, expected: tuple[bool, bool, bool]) -> None:
-    found = only(World(service(**spec), backend(1, **more))).conditions
+    found = sync_one(World(service(**spec), backend(1, **more))).conditions
     assert (found.ready, found.serving, found.terminating) == expected
 
 
@@ -102,9 +102,9 @@ def test_conditions(more: Any, spec: Any, expected: tuple[bool, bool, bool]) -> 
 )
 def test_what_is_no_endpoint_leaves_an_empty_slice_that_stays(other: Pod) -> None:
     world = World(service(), other)
-    (first,) = synced(world)
+    (first,) = sync(world)
     assert first.endpoints == []
-    (second,) = synced(world)
+    (second,) = sync(world)
     assert first is second
 
 
@@ -116,7 +116,7 @@ def test_what_is_no_endpoint_leaves_an_empty_slice_that_stays(other: Pod) -> Non
     ],
 )
 def test_services_that_somebody_else_fills_are_left_alone(found: Service) -> None:
-    assert synced(World(found, backend(1))) == []
+    assert sync(World(found, backend(1))) == []
 
 
 def test_named_ports_are_found_in_each_pod_and_pods_with_other_ports_have_slices_of_their_own() -> (
@@ -127,37 +127,37 @@ def test_named_ports_are_found_in_each_pod_and_pods_with_other_ports_have_slices
         backend(n, containers=[container(ports=[ContainerPort(name="web", container_port=number)])])
         for n, number in ((1, 8080), (2, 8080), (3, 9090))
     ]
-    found = synced(World(service(ports=[port]), *listening))
+    found = sync(World(service(ports=[port]), *listening))
     by_port = {(one.ports or [])[0].port: len(one.endpoints) for one in found}
     assert by_port == {8080: 2, 9090: 1}
 
 
-def both(number: int) -> Pod:
+def build_dual_stack_pod(number: int) -> Pod:
     ips = [PodIP(ip=f"10.0.0.{number}"), PodIP(ip=f"2001:db8::{number}")]
     return backend(number, status={"pod_ip": ips[0].ip, "pod_ips": ips})
 
 
 def test_a_service_of_both_families_has_slices_of_both() -> None:
     dual = service(ip_families=["IPv4", "IPv6"], ip_family_policy="RequireDualStack")
-    world = World(dual, both(1), both(2))
-    found = {one.address_type: addresses(one) for one in synced(world)}
+    world = World(dual, build_dual_stack_pod(1), build_dual_stack_pod(2))
+    found = {one.address_type: addresses(one) for one in sync(world)}
     assert found == {"IPv4": ["10.0.0.1", "10.0.0.2"], "IPv6": ["2001:db8::1", "2001:db8::2"]}
     world.objects["services", "default/web"] = service(ip_families=["IPv6"])
-    assert [one.address_type for one in synced(world)] == ["IPv6"]
+    assert [one.address_type for one in sync(world)] == ["IPv6"]
 
 
 def test_a_slice_takes_a_hundred_endpoints_unless_told_otherwise() -> None:
     assert EndpointSliceOptions().max_endpoints_per_slice == 100
     world = World(service(), *(backend(n) for n in range(101)))
-    assert sorted(len(one.endpoints) for one in synced(world)) == [1, 100]
+    assert sorted(len(one.endpoints) for one in sync(world)) == [1, 100]
 
 
 def test_a_slice_that_changes_tells_when_that_was_asked_for_and_counts_its_generations() -> None:
     world = World(service(), backend(1))
-    (before,) = synced(world)
+    (before,) = sync(world)
     later = PodCondition(type="Ready", status="True", last_transition_time=NOW + timedelta(hours=1))
     world.objects["pods", "default/web-0002"] = backend(2, status={"conditions": [later]})
-    (after,) = synced(world)
+    (after,) = sync(world)
     assert before.annotations[TRIGGER_TIME] == "2024-01-01T01:00:00Z"
     assert after.annotations[TRIGGER_TIME] == "2024-01-01T02:00:00Z"
     assert (before.metadata.generation, after.metadata.generation) == (1, 2)
@@ -165,51 +165,51 @@ def test_a_slice_that_changes_tells_when_that_was_asked_for_and_counts_its_gener
 
 def test_slices_take_so_many_endpoints_and_no_more() -> None:
     world = World(service(), *(backend(n) for n in range(250)))
-    assert sorted(len(found.endpoints) for found in synced(world)) == [50, 100, 100]
+    assert sorted(len(found.endpoints) for found in sync(world)) == [50, 100, 100]
 
 
 def test_a_new_endpoint_goes_where_there_is_room_and_nothing_else_is_touched() -> None:
     world = World(service(), *(backend(n) for n in range(250)))
-    before = {found.name: found for found in synced(world)}
+    before = {found.name: found for found in sync(world)}
     new = backend(250)
     world.objects[("pods", new.key)] = new
-    after = {found.name: found for found in synced(world)}
+    after = {found.name: found for found in sync(world)}
     changed = [name for name in after if after[name] is not before.get(name)]
     assert [len(after[name].endpoints) for name in changed] == [51]
 
 
 def test_a_replaced_pod_takes_the_place_of_the_old_one() -> None:
     world = World(service(), *(backend(n) for n in range(4)))
-    before = {found.name for found in synced(world, most=2)}
+    before = {found.name for found in sync(world, most=2)}
     world.objects.pop(("pods", "default/web-0000"))
     new = backend(9)
     world.objects[("pods", new.key)] = new
-    after = synced(world, most=2)
+    after = sync(world, most=2)
     assert {found.name for found in after} == before
     assert sorted(len(found.endpoints) for found in after) == [2, 2]
 
 
 def test_slices_that_are_empty_go_but_the_last() -> None:
     world = World(service(), *(backend(n) for n in range(4)))
-    assert len(synced(world, most=2)) == 2
+    assert len(sync(world, most=2)) == 2
     for number in range(4):
         world.objects.pop(("pods", f"default/web-{number:04}"))
-    (left,) = synced(world, most=2)
+    (left,) = sync(world, most=2)
     assert left.endpoints == []
 
 
 def test_what_somebody_changed_is_mended() -> None:
     world = World(service(), backend(1))
-    (found,) = synced(world)
+    (found,) = sync(world)
     meddled = found.replace(endpoints=[Endpoint(addresses=["9.9.9.9"])])
     world.objects[("endpointslices.discovery.k8s.io", found.key)] = meddled
-    (mended,) = synced(world)
+    (mended,) = sync(world)
     assert addresses(mended) == ["10.0.0.2"]
 
 
 def test_a_slice_of_ours_wakes_its_service_and_others_do_not() -> None:
     world = World(service(), backend(1))
-    (found,) = synced(world)
+    (found,) = sync(world)
     assert list(service_of_slice(Change(found, None), FakeView())) == ["default/web"]
     foreign = found.with_metadata(labels={SERVICE_NAME: "web", MANAGED_BY: "me"})
     assert list(service_of_slice(Change(foreign, None), FakeView())) == []
@@ -228,7 +228,7 @@ def test_a_slice_that_somebody_relabels_wakes_the_service_that_had_it(
 ) -> None:
     """TestOnEndpointSliceUpdate of pkg/controller/endpointslice."""
     world = World(service(), backend(1))
-    (found,) = synced(world)
+    (found,) = sync(world)
     changed = found.with_metadata(labels=labels)
     for change in (Change(found, changed), Change(changed, found)):
         assert set(service_of_slice(change, FakeView())) == expected

@@ -16,7 +16,7 @@ from kcm.reconcile.plan import Create, Delete, Patch, Plan
 from kcm.testing.builders import container, node, service
 from kcm.testing.views import NOW, FakeView
 from kcm.testing.world import World
-from tests.unit.controllers.test_endpointslice import backend, slices, synced
+from tests.unit.controllers.test_endpointslice import backend, slices, sync
 
 WORDS: dict[type, str] = {Create: "create", Patch: "update", Delete: "delete"}
 
@@ -25,7 +25,7 @@ def put(world: World, obj: Any) -> None:
     world.objects[scheme.resource_of(obj).name, obj.key] = obj
 
 
-def reconciled(world: World, most: int = 100) -> Plan:
+def reconcile(world: World, most: int = 100) -> Plan:
     controller = EndpointSliceController(EndpointSliceOptions(max_endpoints_per_slice=most))
     return controller.reconcile("default/web", FakeView(*world.objects.values()))
 
@@ -35,9 +35,9 @@ def words(plan: Plan) -> dict[str, int]:
     return dict(Counter(WORDS[type(write)] for write in plan.writes))
 
 
-def started(count: int = 3, most: int = 100, **spec: Any) -> World:
+def build_synced_world(count: int = 3, most: int = 100, **spec: Any) -> World:
     world = World(service(**spec), *(backend(number) for number in range(count)))
-    synced(world, most)
+    sync(world, most)
     return world
 
 
@@ -60,23 +60,23 @@ def test_slices_of_an_earlier_service_are_replaced(
     reference: dict[str, str], expected: dict[str, int]
 ) -> None:
     """Upstream's TestReconcileEndpointSlicesRecreation."""
-    world = started()
+    world = build_synced_world()
     (found,) = slices(world)
     (owner,) = found.metadata.owner_references or []
     put(world, found.with_metadata(owner_references=[owner.replace(**reference)]))
-    plan = reconciled(world)
+    plan = reconcile(world)
     assert words(plan) == expected
     world.carry_out(plan)
     (left,) = slices(world)
     assert len(left.endpoints) == 3
-    assert words(reconciled(world)) == {}
+    assert words(reconcile(world)) == {}
 
 
 def test_a_service_made_anew_has_endpoints_before_the_old_slices_are_collected() -> None:
-    world = started()
+    world = build_synced_world()
     (old,) = slices(world)
     put(world, service().with_metadata(uid="anew"))
-    synced(world)
+    sync(world)
     (found,) = slices(world)
     assert found.name != old.name
     assert [reference.uid for reference in found.metadata.owner_references or ()] == ["anew"]
@@ -94,26 +94,26 @@ def test_a_service_that_is_deleted_gets_no_new_slices(
 ) -> None:
     """Upstream's TestReconcilerFinalizeSvcDeletionTimestamp."""
     found = service(metadata={"deletion_timestamp": NOW if deleting else None})
-    assert words(reconciled(World(found, backend(1, labels=labels)))) == expected
+    assert words(reconcile(World(found, backend(1, labels=labels)))) == expected
 
 
 @pytest.mark.parametrize("deleting", [False, True])
 def test_what_a_service_has_is_kept_right_until_it_is_gone(deleting: bool) -> None:
     """Upstream's TestReconcilerFinalizeSvcDeletionTimestamp: updates, deletes, recycling."""
-    world = started(4, most=2)
+    world = build_synced_world(4, most=2)
     put(world, service(metadata={"deletion_timestamp": NOW if deleting else None}))
     world.objects.pop(("pods", "default/web-0000"))
-    assert words(reconciled(world, 2)) == {"update": 1}
+    assert words(reconcile(world, 2)) == {"update": 1}
     world.objects.pop(("pods", "default/web-0001"))
-    assert words(reconciled(world, 2)) == {"delete": 1}
-    put(world, backend(9, containers=_listening(9090)))
+    assert words(reconcile(world, 2)) == {"delete": 1}
+    put(world, backend(9, containers=_build_containers(9090)))
     put(world, _with_ports(world, [ServicePort(name="", port=80, target_port="web")]))
     for number in (2, 3):
-        put(world, backend(number, containers=_listening(8080)))
-    assert words(reconciled(world, 2)) == {"update": 2}
+        put(world, backend(number, containers=_build_containers(8080)))
+    assert words(reconcile(world, 2)) == {"update": 2}
 
 
-def _listening(number: int) -> list[Any]:
+def _build_containers(number: int) -> list[Any]:
     return [container(ports=[ContainerPort(name="web", container_port=number)])]
 
 
@@ -125,10 +125,10 @@ def _with_ports(world: World, given: list[ServicePort]) -> Service:
 
 def test_slices_that_are_being_deleted_are_passed_over() -> None:
     """Upstream's TestSyncServiceEndpointSlicePendingDeletion."""
-    world = started()
+    world = build_synced_world()
     (found,) = slices(world)
     put(world, found.with_metadata(deletion_timestamp=NOW, finalizers=["example.com/hold"]))
-    assert words(reconciled(world)) == {"create": 1}
+    assert words(reconcile(world)) == {"create": 1}
 
 
 # --- ports
@@ -147,10 +147,10 @@ def test_slices_are_recycled_when_ports_change(
     after: list[tuple[str, int]], expected: dict[str, int]
 ) -> None:
     """Upstream's TestReconcileEndpointSlicesRecycling and NewPortMapKey."""
-    world = started(6, most=2, ports=ports(("http", 80), ("tls", 443)))
+    world = build_synced_world(6, most=2, ports=ports(("http", 80), ("tls", 443)))
     names = [found.name for found in slices(world)]
     put(world, _with_ports(world, ports(*after)))
-    plan = reconciled(world, 2)
+    plan = reconcile(world, 2)
     assert words(plan) == expected
     world.carry_out(plan)
     left = slices(world)
@@ -158,54 +158,54 @@ def test_slices_are_recycled_when_ports_change(
     assert {tuple(sorted((p.name or "", p.port or 0) for p in s.ports or ())) for s in left} == {
         tuple(sorted(after))
     }
-    assert words(reconciled(world, 2)) == {}
+    assert words(reconcile(world, 2)) == {}
 
 
 def test_more_slices_than_were_there_are_created_fewer_are_deleted() -> None:
-    world = started(4, most=2)
+    world = build_synced_world(4, most=2)
     put(world, _with_ports(world, ports(("http", 8080))))
     for number in (7, 8):
         put(world, backend(number))
-    assert words(reconciled(world, 2)) == {"update": 2, "create": 1}
+    assert words(reconcile(world, 2)) == {"update": 2, "create": 1}
     for number in (0, 1, 2, 3):
         world.objects.pop(("pods", f"default/web-000{number}"))
-    assert words(reconciled(world, 2)) == {"update": 1, "delete": 1}
+    assert words(reconcile(world, 2)) == {"update": 1, "delete": 1}
 
 
 # --- without endpoints
 
 
 def test_the_last_slice_becomes_the_placeholder() -> None:
-    world = started(4, most=2)
+    world = build_synced_world(4, most=2)
     names = {found.name for found in slices(world)}
     for number in range(4):
         world.objects.pop(("pods", f"default/web-000{number}"))
-    plan = reconciled(world, 2)
+    plan = reconcile(world, 2)
     assert words(plan) == {"update": 1, "delete": 1}
     world.carry_out(plan)
     (left,) = slices(world)
     assert left.name in names
     assert (left.endpoints, left.ports) == ([], [])
-    assert words(reconciled(world, 2)) == {}
+    assert words(reconcile(world, 2)) == {}
 
 
 def test_a_placeholder_becomes_the_first_slice() -> None:
     """Upstream's TestPlaceHolderSliceCompare: one that says so already stays."""
-    world = started(0)
+    world = build_synced_world(0)
     (placeholder,) = slices(world)
-    assert words(reconciled(world)) == {}
+    assert words(reconcile(world)) == {}
     put(world, backend(1))
-    assert words(reconciled(world)) == {"update": 1}
-    synced(world)
+    assert words(reconcile(world)) == {"update": 1}
+    sync(world)
     (found,) = slices(world)
     assert (found.name, len(found.ports or ())) == (placeholder.name, 1)
 
 
 def test_a_placeholder_gets_the_services_labels() -> None:
-    world = started(0)
+    world = build_synced_world(0)
     put(world, service(labels={"tier": "a"}))
-    assert words(reconciled(world)) == {"update": 1}
-    assert synced(world)[0].labels["tier"] == "a"
+    assert words(reconcile(world)) == {"update": 1}
+    assert sync(world)[0].labels["tier"] == "a"
 
 
 # --- nodes that are missing
@@ -238,10 +238,10 @@ def test_pods_of_missing_nodes_are_not_published(
     found = service(publish_not_ready_addresses=publish)
     world = World(found, HERE, AWAY, node("node-0"), node("node-1"))
     if present:
-        synced(world)
+        sync(world)
     for number in range(nodes, 2):
         del world.objects["nodes", f"node-{number}"]
-    plan = reconciled(world)
+    plan = reconcile(world)
     assert words(plan) == expected
     assert (plan.error is not None) is fails
     outcome = world.carry_out(plan)
@@ -254,7 +254,7 @@ def test_pods_of_missing_nodes_are_not_published(
 
 def test_what_is_said_of_missing_nodes_is_bounded() -> None:
     pods: list[Pod] = [backend(number, node="gone") for number in range(500)]
-    error = reconciled(World(service(), *pods)).error
+    error = reconcile(World(service(), *pods)).error
     assert str(error).count("Not Found") == 10
     assert "skipping Pod web-0000 for Service default/web: Node gone Not Found" in str(error)
 
@@ -274,26 +274,26 @@ def test_what_is_said_of_missing_nodes_is_bounded() -> None:
 )
 def test_slices_take_at_most_so_many(most: int, expected: list[int]) -> None:
     """Upstream's TestReconcileMaxEndpointsPerSlice."""
-    world = started(250, most)
+    world = build_synced_world(250, most)
     assert sorted(len(found.endpoints) for found in slices(world)) == expected
 
 
 def test_the_fullest_slice_that_changes_is_filled_first() -> None:
     """Upstream's reconcileByPortMapping: those marked for update, by length."""
-    world = started(6, most=3)
+    world = build_synced_world(6, most=3)
     first, second = slices(world)
     gone = [endpoint.target_ref for endpoint in (*first.endpoints[:2], second.endpoints[0])]
     for reference in gone:
         assert reference is not None
         world.objects.pop(("pods", f"default/{reference.name}"))
     put(world, backend(9))
-    synced(world, 3)
+    sync(world, 3)
     lengths = {found.name: len(found.endpoints) for found in slices(world)}
     assert lengths == {first.name: 1, second.name: 3}
 
 
 def test_slices_are_owned_by_their_service() -> None:
-    (found,) = slices(started())
+    (found,) = slices(build_synced_world())
     assert isinstance(found, EndpointSlice)
     (owner,) = found.metadata.owner_references or []
     assert (owner.api_version, owner.kind, owner.uid) == ("v1", "Service", service().uid)
@@ -301,11 +301,11 @@ def test_slices_are_owned_by_their_service() -> None:
 
 def test_a_slice_that_has_more_than_is_allowed_now_gets_no_more() -> None:
     """The limit was another one before: what it holds stays, what comes goes elsewhere."""
-    world = started(10)
+    world = build_synced_world(10)
     gone = next(obj for obj in world.of(Pod) if obj.name == backend(9).name)
     del world.objects["pods", gone.key]
     for number in range(10, 16):
         put(world, backend(number))
-    synced(world, 5)
+    sync(world, 5)
     assert sorted(len(found.endpoints) for found in slices(world)) == [1, 5, 9]
-    assert words(reconciled(world, 5)) == {}
+    assert words(reconcile(world, 5)) == {}

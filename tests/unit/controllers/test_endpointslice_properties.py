@@ -85,7 +85,7 @@ class Cluster:
         assert self.world.failures == []
         return len(plan.writes)
 
-    def published(self) -> dict[str, list[tuple[str, int | None]]]:
+    def list_published_ports(self) -> dict[str, list[tuple[str, int | None]]]:
         """The ports of every pod in a slice of this very service."""
         found: dict[str, list[tuple[str, int | None]]] = {}
         for one in slices(self.world):
@@ -98,12 +98,12 @@ class Cluster:
                 found[name] = sorted((p.name or "", p.port) for p in one.ports or ())
         return found
 
-    def expected(self) -> dict[str, list[tuple[str, int | None]]]:
+    def list_expected_ports(self) -> dict[str, list[tuple[str, int | None]]]:
         ports = self.service.spec.ports or []
-        return {pod.name: sorted(listening(pod, port) for port in ports) for pod in self.pods}
+        return {pod.name: sorted(resolve_port(pod, port) for port in ports) for pod in self.pods}
 
 
-def listening(pod: Pod, port: ServicePort) -> tuple[str, int | None]:
+def resolve_port(pod: Pod, port: ServicePort) -> tuple[str, int | None]:
     (named,) = pod.spec.containers[0].ports or []
     return port.name or "", named.container_port if port.target_port == "web" else port.port
 
@@ -127,6 +127,6 @@ def test_one_sync_publishes_every_pod_once_and_the_next_one_rests(seed: int) -> 
     for _ in range(20):
         rng.choice(CHANGES)(cluster)
         cluster.sync()
-        assert cluster.published() == cluster.expected()
+        assert cluster.list_published_ports() == cluster.list_expected_ports()
         assert slices(cluster.world)
         assert cluster.sync() == 0

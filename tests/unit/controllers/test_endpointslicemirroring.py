@@ -62,7 +62,7 @@ def slices(world: World) -> list[EndpointSlice]:
     return sorted(found, key=lambda one: (one.address_type, str(one.ports)))
 
 
-def shown(world: World) -> list[tuple[str, list[int | None], list[tuple[str, bool | None]]]]:
+def summarize(world: World) -> list[tuple[str, list[int | None], list[tuple[str, bool | None]]]]:
     return [
         (
             found.address_type,
@@ -85,7 +85,7 @@ def test_a_slice_says_what_the_endpoints_say() -> None:
     )
     world = World(custom(), mine)
     sync(world)
-    assert shown(world) == [("IPv4", [80], [("10.0.0.1", True), ("10.0.0.2", False)])]
+    assert summarize(world) == [("IPv4", [80], [("10.0.0.1", True), ("10.0.0.2", False)])]
     (found,) = slices(world)
     assert dict(found.labels) == {"app": "web", SERVICE_NAME: "web", MANAGED_BY: OURS}
     assert dict(found.annotations) == {"team": "a"}
@@ -147,7 +147,7 @@ def test_slices_that_are_being_deleted_are_passed_over() -> None:
 def test_slices_by_ports_and_family(subsets: Any, expected: Any) -> None:
     world = World(custom(), endpoints(*subsets))
     sync(world)
-    assert sorted(shown(world)) == sorted(expected)
+    assert sorted(summarize(world)) == sorted(expected)
     assert sync(world).writes == []
 
 
@@ -159,7 +159,7 @@ def test_addresses_that_are_none_are_left_out_and_told() -> None:
         "InvalidIPAddress",
         "Skipped 1 invalid IP addresses when mirroring to EndpointSlices",
     )
-    assert shown(world) == [("IPv4", [80], [("10.0.0.1", True)])]
+    assert summarize(world) == [("IPv4", [80], [("10.0.0.1", True)])]
 
 
 def test_more_addresses_than_allowed_are_left_out_and_told() -> None:
@@ -182,7 +182,7 @@ def test_a_change_is_made_to_the_slice_that_is_there() -> None:
     sync(world)
     (after,) = slices(world)
     assert (after.uid, after.labels["a"]) == (before.uid, "b")
-    assert shown(world) == [("IPv4", [80], [("10.0.0.2", True)])]
+    assert summarize(world) == [("IPv4", [80], [("10.0.0.2", True)])]
 
 
 def test_slices_of_other_ports_are_used_again() -> None:
@@ -192,7 +192,7 @@ def test_slices_of_other_ports_are_used_again() -> None:
     world.objects["endpoints", KEY] = endpoints(subset("10.0.0.1", ports=[{"port": 8080}]))
     sync(world)
     assert [found.uid for found in slices(world)] == [before.uid]
-    assert shown(world) == [("IPv4", [8080], [("10.0.0.1", True)])]
+    assert summarize(world) == [("IPv4", [8080], [("10.0.0.1", True)])]
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def child(name: str, *references: OwnerReference, namespace: str = "ns1") -> Pod
     return pod(name, namespace=namespace, metadata={"owner_references": list(references)})
 
 
-def told(namespace: str, owner: KubeObject) -> str:
+def build_warning(namespace: str, owner: KubeObject) -> str:
     named = f"[v1/Pod, namespace: {namespace}, name: {owner.name}, uid: {owner.uid}]"
     return f'OwnerRefInvalidNamespace ownerRef {named} does not exist in namespace "{namespace}"'
 
@@ -55,16 +55,16 @@ OF_PARENT = child("child", owner_reference(PARENT))
 CASES = {
     "good child in ns1 -> cluster-scoped owner": Case([child("a", owner_reference(NODE)), NODE]),
     "bad child in ns1 -> owner in ns2 (child first)": Case(
-        [OF_FAR, FAR], ["child"], [told("ns1", FAR)]
+        [OF_FAR, FAR], ["child"], [build_warning("ns1", FAR)]
     ),
     "bad child in ns1 -> owner in ns2 (owner first)": Case(
-        [FAR, OF_FAR], ["child"], [told("ns1", FAR)]
+        [FAR, OF_FAR], ["child"], [build_warning("ns1", FAR)]
     ),
     "bad cluster-scoped child -> owner in ns1 (child first)": Case(
-        [ASTRAY, PARENT], [], [told("", PARENT)]
+        [ASTRAY, PARENT], [], [build_warning("", PARENT)]
     ),
     "bad cluster-scoped child -> owner in ns1 (owner first)": Case(
-        [PARENT, ASTRAY], [], [told("", PARENT)]
+        [PARENT, ASTRAY], [], [build_warning("", PARENT)]
     ),
     "good child -> existing owner with non-preferred accessible API version": Case(
         [child("a", OTHER_FACE, namespace=SCALER.namespace), SCALER]
@@ -91,7 +91,7 @@ CASES = {
         [ASTRAY, OF_PARENT], ["child"]
     ),
     "cluster-scoped bad child, namespaced good child, late observed parent": Case(
-        [ASTRAY, OF_PARENT, PARENT], [], [told("", PARENT)]
+        [ASTRAY, OF_PARENT, PARENT], [], [build_warning("", PARENT)]
     ),
     "namespaced good child, cluster-scoped bad child, missing parent": Case(
         [OF_PARENT, ASTRAY], ["child"]
@@ -113,7 +113,7 @@ CASES = {
     "inaccessible API version of an owner in another namespace": Case(
         [child("a", owner_reference(FAR, api_version="v0")), FAR],
         [],
-        [told("ns1", FAR).replace("v1/Pod", "v0/Pod")],
+        [build_warning("ns1", FAR).replace("v1/Pod", "v0/Pod")],
     ),
 }
 

@@ -17,7 +17,7 @@ OWNER, GONE = pod("owner"), pod("gone")
 WAITING = pod("waiting", deleting=START, metadata={"finalizers": [FOREGROUND]})
 
 
-def owned(name: str, *references: OwnerReference) -> Pod:
+def build_owned_pod(name: str, *references: OwnerReference) -> Pod:
     return pod(name, metadata={"owner_references": list(references)})
 
 
@@ -32,9 +32,9 @@ def keys(old: KubeObject | None, new: KubeObject | None, *present: KubeObject) -
     return [Item.parse(key).key.rpartition("/")[2] for key in found]
 
 
-SOLID = owned("a", owner_reference(OWNER))
-DANGLING = owned("a", owner_reference(GONE))
-HELD = owned("a", owner_reference(WAITING, block_owner_deletion=True))
+SOLID = build_owned_pod("a", owner_reference(OWNER))
+DANGLING = build_owned_pod("a", owner_reference(GONE))
+HELD = build_owned_pod("a", owner_reference(WAITING, block_owner_deletion=True))
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_a_replaced_owner_counts_as_deleted() -> None:
 
 def test_an_owner_of_an_unknown_kind_is_of_no_concern() -> None:
     odd = OwnerReference(api_version="example.com/v1", kind="Odd", name="o", uid="o")
-    assert keys(None, owned("a", odd)) == []
+    assert keys(None, build_owned_pod("a", odd)) == []
 
 
 def test_a_clusters_object_with_an_owner_in_a_namespace_concerns_itself() -> None:
@@ -118,6 +118,6 @@ def test_many_dependents_of_one_owner_are_one_key() -> None:
     found = {
         key
         for name in "abc"
-        for key in item_keys(Change(None, owned(name, owner_reference(GONE))), FakeView())
+        for key in item_keys(Change(None, build_owned_pod(name, owner_reference(GONE))), FakeView())
     }
     assert found == {f"pods|default/gone|{GONE.uid}"}

@@ -80,7 +80,7 @@ def graphs(draw: st.DrawFn) -> Model:
     return model
 
 
-def built(model: Model) -> list[KubeObject]:
+def build_objects(model: Model) -> list[KubeObject]:
     found = []
     for name, owners in model.owners.items():
         references = [
@@ -135,7 +135,7 @@ class Collected:
 def test_what_is_left_is_what_upstreams_rules_leave(
     sweeps_only: bool, data: st.DataObject, model: Model, seed: int
 ) -> None:
-    collected = Collected(built(model), seed, sweeps_only=sweeps_only)
+    collected = Collected(build_objects(model), seed, sweeps_only=sweeps_only)
     collected.settle()
     model.settle()
     assert collected.graph() == model.owners
@@ -157,7 +157,7 @@ def test_a_circle_of_owners_does_not_wait_for_itself(length: int, seed: int) -> 
     names = [f"a{number}" for number in range(length)]
     model = Model({name: {names[number - 1]} for number, name in enumerate(names)})
     model.blocking = {(name, owner) for name in names for owner in model.owners[name]}
-    collected = Collected(built(model), seed, sweeps_only=False)
+    collected = Collected(build_objects(model), seed, sweeps_only=False)
     collected.settle()
     assert collected.graph() == model.owners
     victim = next(iter(collected.world.objects.values()))

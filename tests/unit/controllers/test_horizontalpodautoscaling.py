@@ -32,9 +32,9 @@ from tests.unit.controllers.autoscaling_syncs import (
     NO_HISTORY,
     PODS,
     WITH_TOLERANCE,
-    carried_out,
+    carry_out,
+    compute_outcome,
     conditions,
-    done,
     message,
     sync,
     three,
@@ -87,7 +87,7 @@ def test_replicas_follow_a_metric(
     metric: dict[str, Any], metrics: FakeMetrics, expected: int | None
 ) -> None:
     plan = sync(autoscaler(metric), metrics)
-    replicas, new, after = carried_out(plan)
+    replicas, new, after = carry_out(plan)
     assert replicas == expected
     wanted = ("True", "SucceededRescale" if expected else "ReadyForNewScale")
     assert conditions(new)["AbleToScale"] == wanted
@@ -107,7 +107,7 @@ def test_a_container_is_looked_at_by_itself() -> None:
     }
     use = {"app": "1000m", "log": "10m"}
     metrics = FakeMetrics(cpu={f"p{n}": use for n in range(3)})
-    replicas, new, _ = carried_out(sync(autoscaler(metric), metrics))
+    replicas, new, _ = carry_out(sync(autoscaler(metric), metrics))
     assert replicas == 6
     assert message(new, "ScalingActive") == (
         "the HPA was able to successfully calculate a replica count from cpu container resource "
@@ -116,7 +116,7 @@ def test_a_container_is_looked_at_by_itself() -> None:
 
 
 def test_the_status_tells_what_was_seen_and_done() -> None:
-    _, new, _ = carried_out(sync(autoscaler(cpu(30)), three(50)))
+    _, new, _ = carry_out(sync(autoscaler(cpu(30)), three(50)))
     assert new is not None
     status = new.status
     assert (status.current_replicas, status.desired_replicas) == (3, 5)
@@ -130,7 +130,7 @@ def test_the_status_tells_what_was_seen_and_done() -> None:
 def test_a_rescale_is_told_with_its_reason() -> None:
     def told(percent: int) -> tuple[str, str]:
         plan = sync(autoscaler(cpu(50)), three(percent))
-        [event] = plan.events_after(done(plan))
+        [event] = plan.events_after(compute_outcome(plan))
         return event.reason, event.message
 
     assert told(90) == (
@@ -152,13 +152,13 @@ def test_bounds_come_before_metrics(
 ) -> None:
     metrics = FakeMetrics(failure=errors.StoreUnavailable("nobody asked"))
     plan = sync(autoscaler(cpu(50), **spec), metrics, web(replicas))
-    assert carried_out(plan)[0] == expected
-    [event] = plan.events_after(done(plan))
+    assert carry_out(plan)[0] == expected
+    [event] = plan.events_after(compute_outcome(plan))
     assert event.message == f"New size: {expected}; reason: {why}"
 
 
 def test_a_target_of_no_replicas_is_left_alone() -> None:
-    replicas, new, _ = carried_out(sync(autoscaler(cpu(50)), three(90), web(0)))
+    replicas, new, _ = carry_out(sync(autoscaler(cpu(50)), three(90), web(0)))
     assert replicas is None
     assert conditions(new)["ScalingActive"] == ("False", "ScalingDisabled")
     assert new is not None
@@ -169,8 +169,8 @@ def test_a_target_that_may_have_no_replicas_starts_when_there_is_something_to_do
     hpa = autoscaler(external("length", type="Value", value="10"), minReplicas=0)
     busy = FakeMetrics(queues={"length": [({}, "25")]})
     idle = FakeMetrics(queues={"length": [({}, "0")]})
-    assert carried_out(sync(hpa, busy, web(0), []))[0] == 3
-    assert carried_out(sync(hpa, idle, web(1), [pod("p0")]))[0] == 0
+    assert carry_out(sync(hpa, busy, web(0), []))[0] == 3
+    assert carry_out(sync(hpa, idle, web(1), [pod("p0")]))[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_a_target_that_may_have_no_replicas_starts_when_there_is_something_to_do
 )
 def test_any_kind_with_a_scale_follows(reference: dict[str, str], target: KubeObject) -> None:
     hpa = autoscaler(cpu(30), scaleTargetRef=reference)
-    assert carried_out(sync(hpa, three(50), target))[0] == 5
+    assert carry_out(sync(hpa, three(50), target))[0] == 5
 
 
 # --- what is remembered
@@ -193,30 +193,30 @@ def test_any_kind_with_a_scale_follows(reference: dict[str, str], target: KubeOb
 
 def test_the_first_figures_do_not_scale_down_at_once() -> None:
     plan = sync(autoscaler(cpu(80)), three(10), memory={})
-    replicas, new, _ = carried_out(plan)
+    replicas, new, _ = carry_out(plan)
     assert replicas is None
     assert conditions(new)["AbleToScale"] == ("True", "ScaleDownStabilized")
     later = NOW + timedelta(minutes=6)
     memory = dict(plan.state or {})
     metrics = replace(three(10), moment=later)
-    assert carried_out(sync(autoscaler(cpu(80)), metrics, memory=memory, now=later))[0] == 1
+    assert carry_out(sync(autoscaler(cpu(80)), metrics, memory=memory, now=later))[0] == 1
 
 
 def test_what_was_done_counts_for_the_rates_of_the_next_syncs() -> None:
     policy = {"type": "Pods", "value": 1, "periodSeconds": 60}
     hpa = autoscaler(cpu(10), behavior={"scaleUp": {"policies": [policy]}})
     plan = sync(hpa, three(50))
-    replicas, _, after = carried_out(plan)
+    replicas, _, after = carry_out(plan)
     assert replicas == 4
     memory = dict(after.state or {})
     four = [*PODS, pod("p3")]
     metrics = FakeMetrics(cpu={f"p{n}": "500m" for n in range(4)})
     soon, later = NOW + timedelta(seconds=15), NOW + timedelta(seconds=75)
     again = sync(hpa, replace(metrics, moment=soon), web(4), four, memory=memory, now=soon)
-    assert carried_out(again)[0] is None
-    assert conditions(carried_out(again)[1])["ScalingLimited"] == ("True", "ScaleUpLimit")
+    assert carry_out(again)[0] is None
+    assert conditions(carry_out(again)[1])["ScalingLimited"] == ("True", "ScaleUpLimit")
     again = sync(hpa, replace(metrics, moment=later), web(4), four, memory=memory, now=later)
-    assert carried_out(again)[0] == 5
+    assert carry_out(again)[0] == 5
 
 
 def test_an_autoscaler_that_is_gone_is_forgotten() -> None:
@@ -226,20 +226,20 @@ def test_an_autoscaler_that_is_gone_is_forgotten() -> None:
 
 def test_a_condition_keeps_its_time_while_its_word_stays() -> None:
     hpa = autoscaler(cpu(50))
-    _, first, _ = carried_out(sync(hpa, three(50)))
+    _, first, _ = carry_out(sync(hpa, three(50)))
     assert first is not None
     later = NOW + timedelta(seconds=15)
     metrics = replace(three(60), moment=later)
-    _, second, _ = carried_out(sync(first, metrics, now=later))
+    _, second, _ = carry_out(sync(first, metrics, now=later))
     assert second is not None
     assert {c.last_transition_time for c in second.status.conditions or ()} == {NOW}
 
 
 def test_nothing_is_written_when_nothing_changed() -> None:
     hpa = autoscaler(cpu(50))
-    _, first, _ = carried_out(sync(hpa, three(50)))
+    _, first, _ = carry_out(sync(hpa, three(50)))
     assert first is not None
-    assert carried_out(sync(first, three(50)))[1] is None
+    assert carry_out(sync(first, three(50)))[1] is None
 
 
 # --- options
@@ -247,8 +247,8 @@ def test_nothing_is_written_when_nothing_changed() -> None:
 
 def test_the_tolerance_of_an_autoscaler_counts_with_its_gate_only() -> None:
     hpa = autoscaler(cpu(50), behavior={"scaleUp": {"tolerance": "0"}})
-    assert carried_out(sync(hpa, three(54)))[0] is None
-    assert carried_out(sync(hpa, three(54), controller=WITH_TOLERANCE))[0] == 4
+    assert carry_out(sync(hpa, three(54)))[0] is None
+    assert carry_out(sync(hpa, three(54), controller=WITH_TOLERANCE))[0] == 4
 
 
 def test_upstreams_counters_are_counted() -> None:
@@ -258,7 +258,7 @@ def test_upstreams_counters_are_counted() -> None:
         f"{prefix}_metric_computation|scale_up|none|Resource": 1,
         f"{prefix}_metric_computation|none|internal|Pods": 1,
     }
-    assert plan.counts_after(done(plan)) == RECONCILIATIONS.count("scale_up", "internal")
+    assert plan.counts_after(compute_outcome(plan)) == RECONCILIATIONS.count("scale_up", "internal")
 
 
 def test_a_scale_counts_once_it_was_written() -> None:
@@ -266,9 +266,9 @@ def test_a_scale_counts_once_it_was_written() -> None:
     plan = sync(autoscaler(cpu(30)), three(50))
     (patch,) = plan.writes
     refused = Outcome(failures=[Failure(patch, errors.Conflict("refused"))])
-    assert plan.counts_after(done(plan)) == RECONCILIATIONS.count("scale_up", "none")
+    assert plan.counts_after(compute_outcome(plan)) == RECONCILIATIONS.count("scale_up", "none")
     assert plan.counts_after(refused) == RECONCILIATIONS.count("none", "internal")
-    assert plan.counts_after(done(plan, web(0))) == RECONCILIATIONS.count("none", "none")
+    assert plan.counts_after(compute_outcome(plan, web(0))) == RECONCILIATIONS.count("none", "none")
     still = sync(autoscaler(cpu(50)), three(50))
     assert still.counts_after(Outcome()) == {}
     assert RECONCILIATIONS.count("none", "none").items() <= dict(still.counts).items()

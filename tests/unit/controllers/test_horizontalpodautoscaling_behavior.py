@@ -38,7 +38,7 @@ def decide(
     return normalizer.decide(wanted, Bounds(current, low, high), history)
 
 
-def shown(decision: ScalingDecision) -> tuple[int, str, str, bool]:
+def summarize(decision: ScalingDecision) -> tuple[int, str, str, bool]:
     return decision.replicas, decision.able[0], decision.limit[0], decision.limited
 
 
@@ -67,7 +67,7 @@ def shown(decision: ScalingDecision) -> tuple[int, str, str, bool]:
     ],
 )
 def test_without_a_behavior(given: dict[str, Any], expected: tuple[int, str, str, bool]) -> None:
-    assert shown(decide(**given)) == expected
+    assert summarize(decide(**given)) == expected
 
 
 def rules(*policies: tuple[str, int, int], select: str = "Max", window: int | None = 0) -> Any:
@@ -111,7 +111,7 @@ def test_a_rate_of_scaling_up_allows(
 ) -> None:
     behavior = {"scaleUp": rules(*policies, select=select)}
     decision = decide(100, current, behavior=behavior, **changes)
-    assert shown(decision) == (expected, READY, "ScaleUpLimit", True)
+    assert summarize(decision) == (expected, READY, "ScaleUpLimit", True)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_a_rate_of_scaling_down_allows(
 ) -> None:
     behavior = {"scaleDown": rules(*policies, select=select)}
     decision = decide(1, current, behavior=behavior, **changes)
-    assert shown(decision) == (expected, READY, "ScaleDownLimit", True)
+    assert summarize(decision) == (expected, READY, "ScaleDownLimit", True)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_bounds_hold_with_a_behavior(
     given: dict[str, Any], expected: tuple[int, str, str, bool]
 ) -> None:
     behavior = {"scaleUp": rules(("Pods", 100, 60)), "scaleDown": rules(("Pods", 100, 60))}
-    assert shown(decide(**given, behavior=behavior)) == expected
+    assert summarize(decide(**given, behavior=behavior)) == expected
 
 
 @pytest.mark.parametrize(

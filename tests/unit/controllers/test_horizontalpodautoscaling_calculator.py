@@ -41,7 +41,7 @@ def by_utilization(
     return result.replicas, result.percent, result.average
 
 
-def starting(name: str, *, ready: bool) -> Pod:
+def build_starting_pod(name: str, *, ready: bool) -> Pod:
     """One that started a minute ago, within the time in which the cpu's figures are doubtful."""
     return pod(name, ready=ready, started=NOW - MINUTE, since=NOW - MINUTE)
 
@@ -84,14 +84,14 @@ THREE = pods(3)
             id="up, unready: they may be enough",
         ),
         pytest.param(
-            [*pods(2), starting("p2", ready=False)],
+            [*pods(2), build_starting_pod("p2", ready=False)],
             30,
             figures(900, 900, 900),
             (6, 90, 900),
             id="up, a cold start: idle",
         ),
         pytest.param(
-            [*pods(2), starting("p2", ready=False)],
+            [*pods(2), build_starting_pod("p2", ready=False)],
             50,
             figures(100, 100, 900),
             (1, 10, 100),
@@ -121,9 +121,13 @@ def test_a_utilization_asks_for(
         (pod("p1"), 0, True),
         (pod("p1", ready=False, since=builders.START + 30 * MINUTE), 0, True),
         (pod("p1", ready=False), 0, False),  # never ready since it started
-        (starting("p1", ready=True), 0, True),
-        (starting("p1", ready=True), 55, False),  # measured before it was ready for a window
-        (starting("p1", ready=False), 0, False),
+        (build_starting_pod("p1", ready=True), 0, True),
+        (
+            build_starting_pod("p1", ready=True),
+            55,
+            False,
+        ),  # measured before it was ready for a window
+        (build_starting_pod("p1", ready=False), 0, False),
         (pod("p1", started=None), 0, False),
     ],
 )
@@ -139,7 +143,7 @@ def test_a_figure_of_the_cpu_counts_once_the_pod_has_started(
 
 
 def test_only_figures_of_the_cpu_are_left_out_of_a_starting_pod() -> None:
-    found = [pod("p0"), starting("p1", ready=False)]
+    found = [pod("p0"), build_starting_pod("p1", ready=False)]
     assert Calculator(2, found, RULES).by_average(100, "memory", figures(100, 300)) == (4, 200)
     assert Calculator(2, found, RULES).by_average(100, "cpu", figures(100, 300)) == (2, 100)
 

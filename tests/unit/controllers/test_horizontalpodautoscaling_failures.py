@@ -19,9 +19,9 @@ from tests.unit.controllers.autoscaling import (
 )
 from tests.unit.controllers.autoscaling_syncs import (
     PODS,
-    carried_out,
+    carry_out,
+    compute_outcome,
     conditions,
-    done,
     message,
     replicas_of,
     sync,
@@ -37,7 +37,7 @@ NO_HITS = "unable to get metric hits: no metrics returned from custom metrics AP
 
 def test_of_several_metrics_the_one_that_asks_for_most_counts() -> None:
     metrics = replace(three(50), custom={"hits": {f"p{n}": "20" for n in range(3)}})
-    replicas, new, _ = carried_out(sync(autoscaler(cpu(30), HITS), metrics))
+    replicas, new, _ = carry_out(sync(autoscaler(cpu(30), HITS), metrics))
     assert replicas == 6
     assert message(new, "ScalingActive") == (
         "the HPA was able to successfully calculate a replica count from pods metric hits"
@@ -49,7 +49,7 @@ def test_upstream_99514_a_failed_metric_never_lets_the_others_scale_down(
     metrics: tuple[dict[str, Any], dict[str, Any]],
 ) -> None:
     plan = sync(autoscaler(*metrics), three(10))
-    replicas, new, _ = carried_out(plan)
+    replicas, new, _ = carry_out(plan)
     assert replicas is None
     assert conditions(new)["ScalingActive"] == ("False", "FailedGetPodsMetric")
     assert [(event.reason, event.message) for event in plan.events] == [
@@ -65,7 +65,7 @@ def test_upstream_99514_a_failed_metric_never_lets_the_others_scale_down(
 
 def test_with_a_failed_metric_the_others_may_still_scale_up() -> None:
     plan = sync(autoscaler(cpu(30), HITS), three(50))
-    replicas, new, _ = carried_out(plan)
+    replicas, new, _ = carry_out(plan)
     assert replicas == 5
     assert conditions(new)["ScalingActive"] == ("True", "ValidMetricFound")
     assert [event.reason for event in plan.events] == ["FailedGetPodsMetric"]
@@ -114,7 +114,7 @@ def test_a_metric_that_cannot_be_had_is_told_and_looked_at_again(
     metric: dict[str, Any], reason: str, why: str
 ) -> None:
     plan = sync(autoscaler(metric), FakeMetrics())
-    replicas, new, _ = carried_out(plan)
+    replicas, new, _ = carry_out(plan)
     assert replicas is None
     assert conditions(new)["ScalingActive"] == ("False", reason)
     unable = f"the HPA was unable to compute the replica count: {why}"
@@ -125,7 +125,7 @@ def test_a_metric_that_cannot_be_had_is_told_and_looked_at_again(
 
 def test_a_metrics_api_that_does_not_answer_is_a_metric_that_cannot_be_had() -> None:
     metrics = FakeMetrics(failure=errors.StoreUnavailable("it is away"))
-    _, new, _ = carried_out(sync(autoscaler(cpu(50)), metrics))
+    _, new, _ = carry_out(sync(autoscaler(cpu(50)), metrics))
     assert conditions(new)["ScalingActive"] == ("False", "FailedGetResourceMetric")
 
 
@@ -157,7 +157,7 @@ def test_a_target_that_is_not_there_or_has_no_scale_is_told(
     reference: dict[str, str], why: str
 ) -> None:
     plan = sync(autoscaler(cpu(50), scaleTargetRef=reference), three(50))
-    _, new, _ = carried_out(plan)
+    _, new, _ = carry_out(plan)
     assert conditions(new) == {"AbleToScale": ("False", "FailedGetScale")}
     assert message(new, "AbleToScale") == (
         f"the HPA controller was unable to get the target's current scale: {why}"
@@ -168,7 +168,7 @@ def test_a_target_that_is_not_there_or_has_no_scale_is_told(
 def test_two_autoscalers_of_the_same_pods_both_stand_still() -> None:
     other = autoscaler(cpu(30)).with_metadata(name="a", uid="another")
     plan = sync(autoscaler(cpu(30)), three(50), web(), PODS, other)
-    replicas, new, _ = carried_out(plan)
+    replicas, new, _ = carry_out(plan)
     assert replicas is None
     assert conditions(new)["ScalingActive"] == ("False", "AmbiguousSelector")
     assert message(new, "ScalingActive") == (
@@ -179,7 +179,7 @@ def test_two_autoscalers_of_the_same_pods_both_stand_still() -> None:
 def test_a_target_without_a_selector_is_told() -> None:
     target = web(selector=None)
     plan = sync(autoscaler(cpu(30)), three(50), target)
-    assert conditions(carried_out(plan)[1])["ScalingActive"] == ("False", "InvalidSelector")
+    assert conditions(carry_out(plan)[1])["ScalingActive"] == ("False", "InvalidSelector")
     assert plan.events[0].reason == "SelectorRequired"
 
 
@@ -199,7 +199,7 @@ def test_a_target_that_somebody_else_scaled_meanwhile_is_left_alone() -> None:
     policy = {"type": "Pods", "value": 9, "periodSeconds": 60}
     hpa = autoscaler(cpu(30), behavior={"scaleUp": {"policies": [policy]}})
     plan = sync(hpa, three(50))
-    outcome = done(plan, meanwhile=web(0))
+    outcome = compute_outcome(plan, meanwhile=web(0))
     assert [replicas_of(obj) for _, obj in outcome.done] == [0]
     assert plan.plan_after is not None
     assert plan.events_after(outcome) == []

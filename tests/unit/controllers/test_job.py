@@ -17,7 +17,7 @@ from kcm.reconcile.plan import Delete, Patch
 from kcm.testing import builders
 from kcm.testing.builders import job, pod
 from kcm.testing.views import NOW, FakeView
-from tests.unit.controllers.jobs import Jobs, indexed, of_reason
+from tests.unit.controllers.jobs import Jobs, build_indexed_job, of_reason
 
 NEW = "CompletionsReached"
 
@@ -324,7 +324,7 @@ def test_a_pod_is_replaced_no_sooner_than_it_has_ended_where_the_job_says_so() -
 
 
 def test_an_index_is_not_given_anew_while_its_pod_ends_where_the_job_says_so() -> None:
-    jobs = Jobs(indexed(3, pod_replacement_policy="Failed"))
+    jobs = Jobs(build_indexed_job(3, pod_replacement_policy="Failed"))
     jobs.sync()
     jobs.place()
     jobs.world.delete(jobs.at(1))
@@ -351,7 +351,7 @@ def test_ages_do_not_matter_to_a_job_without_limits() -> None:
     assert isinstance(jobs.pods[0], Pod)
 
 
-def counted(jobs: Jobs, metric: str) -> dict[str, int]:
+def read_counts(jobs: Jobs, metric: str) -> dict[str, int]:
     prefix = f"job_controller_{metric}|"
     return {k.removeprefix(prefix): n for k, n in jobs.counted.items() if k.startswith(prefix)}
 
@@ -367,9 +367,12 @@ def test_pods_and_ends_are_counted_once() -> None:
         jobs.succeed(*jobs.active)
     jobs.settle()
     assert jobs.conditions().keys() == {"SuccessCriteriaMet", "Complete"}
-    assert counted(jobs, "jobs_finished") == {"NonIndexed|succeeded|CompletionsReached": 1}
-    assert counted(jobs, "job_pods_finished") == {"NonIndexed|succeeded": 2, "NonIndexed|failed": 1}
-    assert counted(jobs, "job_pods_creation") == {
+    assert read_counts(jobs, "jobs_finished") == {"NonIndexed|succeeded|CompletionsReached": 1}
+    assert read_counts(jobs, "job_pods_finished") == {
+        "NonIndexed|succeeded": 2,
+        "NonIndexed|failed": 1,
+    }
+    assert read_counts(jobs, "job_pods_creation") == {
         "new|succeeded": 1,
         "recreate_terminating_or_failed|succeeded": 2,
     }
@@ -380,4 +383,4 @@ def test_a_job_that_fails_is_counted_with_its_reason() -> None:
     jobs.settle()
     jobs.fail(*jobs.active)
     jobs.settle()
-    assert counted(jobs, "jobs_finished") == {"NonIndexed|failed|BackoffLimitExceeded": 1}
+    assert read_counts(jobs, "jobs_finished") == {"NonIndexed|failed|BackoffLimitExceeded": 1}

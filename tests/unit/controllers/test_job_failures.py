@@ -12,7 +12,7 @@ from kcm.controllers.job.policies import FailureVerdict, judge_failure
 from kcm.testing import builders
 from kcm.testing.builders import START, container, job, pod
 from kcm.testing.views import NOW
-from tests.unit.controllers.jobs import Jobs, failure_rules, indexed, of_reason
+from tests.unit.controllers.jobs import Jobs, build_indexed_job, failure_rules, of_reason
 
 POLICY = "PodFailurePolicy"
 
@@ -29,7 +29,7 @@ def codes(action: str, *values: int, operator: str = "In", name: str | None = No
     }
 
 
-def disrupted(action: str, status: str = "True") -> Any:
+def build_disruption_rule(action: str, status: str = "True") -> Any:
     return {"action": action, "onPodConditions": [{"type": "DisruptionTarget", "status": status}]}
 
 
@@ -127,7 +127,7 @@ def test_restarts_of_containers_are_failures_where_pods_restart_them(
         (codes("Ignore", 3, operator="NotIn"), 0, ""),
         (codes("Ignore", 3, name="c"), 3, "Ignore"),
         (codes("Ignore", 3, name="d"), 3, ""),
-        (disrupted("Ignore"), 3, ""),
+        (build_disruption_rule("Ignore"), 3, ""),
     ],
 )
 def test_rules_match_exit_codes(rule: Any, code: int, expected: str) -> None:
@@ -138,14 +138,14 @@ def test_rules_match_exit_codes(rule: Any, code: int, expected: str) -> None:
 
 
 def test_the_first_rule_that_matches_decides() -> None:
-    found = job(**policy(codes("Count", 3), codes("FailJob", 3), disrupted("Ignore")))
+    found = job(**policy(codes("Count", 3), codes("FailJob", 3), build_disruption_rule("Ignore")))
     ended = {"name": "c", "state": {"terminated": {"exitCode": 3}}}
     failed = builders.pod(phase="Failed", status={"container_statuses": [ended]})
     assert judge_failure(found, failed) == FailureVerdict("Count")
 
 
 def test_ignored_failures_are_replaced_and_not_counted() -> None:
-    jobs = Jobs(job(backoff_limit=0, **policy(disrupted("Ignore"))))
+    jobs = Jobs(job(backoff_limit=0, **policy(build_disruption_rule("Ignore"))))
     for _ in range(3):
         jobs.sync()
         jobs.fail(*jobs.active, conditions=[builders.condition("DisruptionTarget")])
@@ -172,7 +172,7 @@ def test_one_failure_can_end_the_job() -> None:
 
 
 def test_a_pod_condition_can_end_the_job() -> None:
-    jobs = Jobs(job(**policy(disrupted("FailJob"))))
+    jobs = Jobs(job(**policy(build_disruption_rule("FailJob"))))
     jobs.sync()
     (failed,) = jobs.active
     jobs.fail(failed, conditions=[builders.condition("DisruptionTarget")])
@@ -209,7 +209,7 @@ def test_a_suspended_jobs_pods_do_not_delay_it_later() -> None:
 
 
 def test_an_index_fails_by_itself() -> None:
-    jobs = Jobs(indexed(3, backoff_limit_per_index=1))
+    jobs = Jobs(build_indexed_job(3, backoff_limit_per_index=1))
     for _ in range(2):
         jobs.settle()
         jobs.fail(jobs.at(1))
@@ -224,7 +224,7 @@ def test_an_index_fails_by_itself() -> None:
 
 
 def test_a_failed_pod_of_an_index_stays_until_its_successor_knows_the_count() -> None:
-    jobs = Jobs(indexed(2, backoff_limit_per_index=3))
+    jobs = Jobs(build_indexed_job(2, backoff_limit_per_index=3))
     jobs.settle()
     failed = jobs.at(0)
     jobs.fail(failed)
@@ -240,7 +240,7 @@ def test_a_failed_pod_of_an_index_stays_until_its_successor_knows_the_count() ->
 
 
 def test_indexes_wait_for_themselves_only() -> None:
-    jobs = Jobs(indexed(3, backoff_limit_per_index=5))
+    jobs = Jobs(build_indexed_job(3, backoff_limit_per_index=5))
     jobs.settle()
     jobs.fail(jobs.at(0))
     jobs.step(5)
@@ -252,7 +252,7 @@ def test_indexes_wait_for_themselves_only() -> None:
 
 
 def test_too_many_failed_indexes_end_the_job() -> None:
-    jobs = Jobs(indexed(4, backoff_limit_per_index=0, max_failed_indexes=1))
+    jobs = Jobs(build_indexed_job(4, backoff_limit_per_index=0, max_failed_indexes=1))
     jobs.settle()
     jobs.fail(jobs.at(0))
     jobs.settle()
@@ -265,7 +265,7 @@ def test_too_many_failed_indexes_end_the_job() -> None:
 
 def test_a_rule_can_fail_an_index_and_another_ignore_a_failure() -> None:
     rules = policy(codes("FailIndex", 42), codes("Ignore", 7))
-    jobs = Jobs(indexed(2, backoff_limit_per_index=3, **rules))
+    jobs = Jobs(build_indexed_job(2, backoff_limit_per_index=3, **rules))
     jobs.settle()
     jobs.fail(jobs.at(0), code=42)
     jobs.fail(jobs.at(1), code=7)

@@ -11,7 +11,7 @@ from kcm.apimachinery.completion_indexes import Indexes, overlap, parse_strictly
 from kcm.controllers.job.removal import choose_pods_to_remove
 from kcm.reconcile.plan import Create
 from kcm.testing import builders
-from tests.unit.controllers.jobs import Jobs, indexed
+from tests.unit.controllers.jobs import Jobs, build_indexed_job
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_long_texts_are_compared_in_one_walk() -> None:
 
 
 def test_each_index_gets_a_pod_with_its_number() -> None:
-    jobs = Jobs(indexed(5, 3))
+    jobs = Jobs(build_indexed_job(5, 3))
     jobs.sync()
     assert jobs.indexes() == [0, 1, 2]
     made = jobs.at(2)
@@ -94,7 +94,7 @@ def test_a_long_name_keeps_its_index() -> None:
 
 
 def test_completed_indexes_are_kept_and_the_first_free_ones_come_next() -> None:
-    jobs = Jobs(indexed(6, 3))
+    jobs = Jobs(build_indexed_job(6, 3))
     jobs.sync()
     jobs.succeed(jobs.at(0), jobs.at(2))
     jobs.settle()
@@ -109,7 +109,7 @@ def test_completed_indexes_are_kept_and_the_first_free_ones_come_next() -> None:
 
 
 def test_a_failed_index_is_tried_again() -> None:
-    jobs = Jobs(indexed(2))
+    jobs = Jobs(build_indexed_job(2))
     jobs.sync()
     jobs.fail(jobs.at(1))
     jobs.settle()
@@ -125,7 +125,7 @@ def test_pods_that_share_an_index_and_those_without_a_good_one_go() -> None:
         return builders.pod(name, phase=phase, node="n1", metadata={"annotations": annotations})
 
     found = choose_pods_to_remove(
-        indexed(3),
+        build_indexed_job(3),
         [of("a", "0"), of("b", "0", "Running"), of("c", "1"), of("d", None), of("e", "7")],
         0,
     )
@@ -133,7 +133,7 @@ def test_pods_that_share_an_index_and_those_without_a_good_one_go() -> None:
 
 
 def test_a_job_that_is_scaled_down_forgets_indexes_that_it_has_no_more() -> None:
-    jobs = Jobs(indexed(4))
+    jobs = Jobs(build_indexed_job(4))
     jobs.sync()
     jobs.succeed(jobs.at(3), jobs.at(0))
     jobs.settle()
@@ -161,7 +161,7 @@ def test_some_indexes_may_be_enough(
     rule: dict[str, object], succeeded: list[int], met: bool
 ) -> None:
     policy = SuccessPolicy.model_validate({"rules": [rule]})
-    jobs = Jobs(indexed(4, success_policy=policy))
+    jobs = Jobs(build_indexed_job(4, success_policy=policy))
     jobs.sync()
     jobs.place()
     jobs.succeed(*(jobs.at(index) for index in succeeded))
@@ -178,7 +178,7 @@ def test_some_indexes_may_be_enough(
 
 def test_success_once_decided_is_not_undone_by_failures() -> None:
     policy = SuccessPolicy.model_validate({"rules": [{"succeededCount": 1}]})
-    jobs = Jobs(indexed(3, success_policy=policy, backoff_limit=0))
+    jobs = Jobs(build_indexed_job(3, success_policy=policy, backoff_limit=0))
     jobs.sync()
     jobs.place()
     jobs.succeed(jobs.at(0))

@@ -10,7 +10,7 @@ from kcm.api.batch_v1 import Job, JobStatus, UncountedTerminatedPods
 from kcm.controllers.job.tracking import MOST_UNCOUNTED, settle_uncounted
 from kcm.testing.builders import job
 from kcm.validation.batch import job_status
-from tests.unit.controllers.jobs import CrashError, Jobs, indexed
+from tests.unit.controllers.jobs import CrashError, Jobs, build_indexed_job
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_what_lost_the_finalizer_is_counted(
     assert (found.succeeded, found.failed, left.succeeded, left.failed) == expected
 
 
-def crashing(jobs: Jobs, behind: int) -> None:
+def sync_and_crash(jobs: Jobs, behind: int) -> None:
     try:
         jobs.sync(writes=behind)
     except CrashError:
@@ -42,7 +42,7 @@ def crashing(jobs: Jobs, behind: int) -> None:
 @pytest.mark.parametrize("behind", range(9))
 @pytest.mark.parametrize(
     "owner",
-    [job(parallelism=4, completions=4, backoff_limit=6), indexed(4, backoff_limit=6)],
+    [job(parallelism=4, completions=4, backoff_limit=6), build_indexed_job(4, backoff_limit=6)],
     ids=["plain", "indexed"],
 )
 def test_issue_105200_a_pod_is_counted_once_although_a_sync_breaks_off(
@@ -53,8 +53,8 @@ def test_issue_105200_a_pod_is_counted_once_although_a_sync_breaks_off(
     one, two, three, four = jobs.active
     jobs.succeed(one, two)
     jobs.fail(three)
-    crashing(jobs, behind)
-    crashing(jobs, behind)
+    sync_and_crash(jobs, behind)
+    sync_and_crash(jobs, behind)
     jobs.settle()
     # The failure is no younger than the successes, so its replacement does not wait.
     assert jobs.counts() == (2, 2, 1)
@@ -68,8 +68,8 @@ def test_a_failing_job_counts_those_that_it_ends_once_although_syncs_break_off(b
     jobs.sync()
     jobs.place()
     jobs.fail(jobs.active[0])
-    crashing(jobs, behind)
-    crashing(jobs, behind)
+    sync_and_crash(jobs, behind)
+    sync_and_crash(jobs, behind)
     jobs.settle()
     jobs.end()
     jobs.settle()
@@ -82,7 +82,7 @@ def test_a_pod_that_vanishes_while_it_is_named_in_the_status_is_counted() -> Non
     jobs.sync()
     (pod,) = jobs.active
     jobs.succeed(pod)
-    crashing(jobs, 1)  # the status names it
+    sync_and_crash(jobs, 1)  # the status names it
     assert jobs.status.uncounted_terminated_pods == UncountedTerminatedPods(succeeded=[pod.uid])
     del jobs.world.objects["pods", pod.key]  # somebody took the finalizer off and deleted it
     jobs.sync()
@@ -104,7 +104,7 @@ def test_issue_109486_no_job_ends_while_a_pod_is_not_counted() -> None:
     jobs = Jobs(job())
     jobs.sync()
     jobs.succeed(*jobs.active)
-    crashing(jobs, 1)
+    sync_and_crash(jobs, 1)
     assert "Complete" not in jobs.conditions()
     assert jobs.left
     jobs.settle()
@@ -128,11 +128,13 @@ def test_very_many_pods_are_counted_over_several_syncs() -> None:
 def test_any_course_of_events_ends_with_exact_counts(seed: int) -> None:
     rng = random.Random(seed)
     limit = {"backoff_limit_per_index": 50} if rng.random() < 0.3 else {"backoff_limit": 500}
-    owner: Job = indexed(12, 4, **limit) if seed % 2 else job(parallelism=4, completions=12)
+    owner: Job = (
+        build_indexed_job(12, 4, **limit) if seed % 2 else job(parallelism=4, completions=12)
+    )
     jobs = Jobs(owner if seed % 2 else job(parallelism=4, completions=12, backoff_limit=500))
     ended = {"Succeeded": 0, "Failed": 0}
     for _ in range(300):
-        crashing(jobs, rng.randrange(12))
+        sync_and_crash(jobs, rng.randrange(12))
         for pod in jobs.active:
             if rng.random() < 0.3:
                 ended["Succeeded"] += 1
@@ -155,7 +157,7 @@ def test_any_course_of_events_ends_with_exact_counts(seed: int) -> None:
 
 def test_a_job_that_is_done_when_it_is_resumed_has_started_when_it_did() -> None:
     """The start moves with the condition only, else the status would be refused."""
-    jobs = Jobs(indexed(2))
+    jobs = Jobs(build_indexed_job(2))
     jobs.settle()
     jobs.place()
     jobs.succeed(jobs.at(0))

@@ -25,7 +25,7 @@ from kcm.testing.world import World
 PODS, MAPS = scheme.lookup("pods"), scheme.lookup("configmaps")
 
 
-def terminating(**spec: Any) -> Namespace:
+def build_terminating_namespace(**spec: Any) -> Namespace:
     spec.setdefault("finalizers", ["kubernetes"])
     return namespace("team", phase="Terminating", metadata={"deletion_timestamp": NOW}, **spec)
 
@@ -50,7 +50,7 @@ def conditions_of(world: World) -> dict[str, tuple[str | None, str | None]]:
     [
         pytest.param(None, id="missing"),
         pytest.param(namespace("team"), id="active"),
-        pytest.param(terminating(finalizers=["other"]), id="waiting for others"),
+        pytest.param(build_terminating_namespace(finalizers=["other"]), id="waiting for others"),
     ],
 )
 def test_nothing_is_done_to(obj: Namespace | None) -> None:
@@ -59,7 +59,7 @@ def test_nothing_is_done_to(obj: Namespace | None) -> None:
 
 
 def test_an_empty_namespace_goes_at_once() -> None:
-    world = World(terminating())
+    world = World(build_terminating_namespace())
     sync(world)
     assert namespace_in(world) is None
 
@@ -67,14 +67,14 @@ def test_an_empty_namespace_goes_at_once() -> None:
 def test_everything_in_it_goes_and_nothing_outside() -> None:
     outside = config_map("kept", namespace="default")
     inside: list[KubeObject] = [pod("a", namespace="team"), config_map("c", namespace="team")]
-    world = World(terminating(), outside, *inside)
+    world = World(build_terminating_namespace(), outside, *inside)
     sync(world)
     assert [obj.name for obj in world.objects.values()] == ["kept"]
 
 
 def test_what_others_wait_for_stays_until_the_pods_are_gone() -> None:
     bound = pod("a", namespace="team", node="n1")
-    world = World(terminating(), bound, config_map("c", namespace="team"))
+    world = World(build_terminating_namespace(), bound, config_map("c", namespace="team"))
     sync(world)
     assert {obj.name for obj in world.objects.values()} == {"team", "a", "c"}
     assert conditions_of(world)["NamespaceContentRemaining"] == (
@@ -87,7 +87,7 @@ def test_what_others_wait_for_stays_until_the_pods_are_gone() -> None:
 
 
 def test_pods_are_waited_for_half_their_grace() -> None:
-    world = World(terminating(), pod("a", namespace="team", node="n1"))
+    world = World(build_terminating_namespace(), pod("a", namespace="team", node="n1"))
     plan = NamespaceController().reconcile("team", world.view())
     assert plan.plan_after is not None
     deletion = CollectionDeletion(PODS, "team", remaining=1, grace=10)
@@ -96,7 +96,7 @@ def test_pods_are_waited_for_half_their_grace() -> None:
 
 def test_finalizers_are_named_and_waited_for() -> None:
     held = config_map("c", namespace="team", metadata={"finalizers": ["example.com/x"]})
-    world = World(terminating(), held)
+    world = World(build_terminating_namespace(), held)
     sync(world)
     assert conditions_of(world)["NamespaceFinalizersRemaining"] == (
         "True",
@@ -122,7 +122,7 @@ def test_one_kind_that_cannot_be_deleted_does_not_hide_the_others_75788() -> Non
 
 
 def test_a_refusal_is_tried_again_with_backoff() -> None:
-    plan = NamespaceController().reconcile("team", World(terminating()).view())
+    plan = NamespaceController().reconcile("team", World(build_terminating_namespace()).view())
     assert plan.plan_after is not None
     rest = plan.plan_after(_outcome(CollectionDeletion(PODS, "team")))
     assert rest.plan_after is not None
@@ -132,7 +132,7 @@ def test_a_refusal_is_tried_again_with_backoff() -> None:
 
 
 def test_events_go_last() -> None:
-    plan = NamespaceController().reconcile("team", World(terminating()).view())
+    plan = NamespaceController().reconcile("team", World(build_terminating_namespace()).view())
     assert plan.plan_after is not None
     rest = plan.plan_after(_outcome(CollectionDeletion(PODS, "team")))
     assert [c.resource.name for c in (plan.collections[0], rest.collections[-1])] == [
@@ -143,7 +143,7 @@ def test_events_go_last() -> None:
 
 def test_a_pod_that_goes_wakes_its_terminating_namespace_only() -> None:
     gone = Change(pod("a", namespace="team"), None)
-    view = FakeView(terminating(), controller=NamespaceController())
+    view = FakeView(build_terminating_namespace(), controller=NamespaceController())
     assert list(terminating_namespace_of(gone, view)) == ["team"]
     still = FakeView(namespace("team"), controller=NamespaceController())
     assert list(terminating_namespace_of(gone, still)) == []
@@ -151,7 +151,7 @@ def test_a_pod_that_goes_wakes_its_terminating_namespace_only() -> None:
 
 
 def test_a_condition_that_stays_keeps_its_time() -> None:
-    world = World(terminating(), pod("a", namespace="team", node="n1"))
+    world = World(build_terminating_namespace(), pod("a", namespace="team", node="n1"))
     sync(world)
     before = namespace_in(world)
     sync(world)
@@ -171,7 +171,7 @@ def test_a_namespace_terminates_from_its_deletion_on_and_says_what_stays() -> No
 
 
 def test_one_that_was_deleted_without_a_phase_gets_it() -> None:
-    old = terminating()
+    old = build_terminating_namespace()
     old = old.with_status(old.status.replace(phase="Active"))
     world = World(old, pod("a", namespace="team", node="n1"))
     sync(world)
@@ -184,7 +184,7 @@ def test_conditions_keep_their_places() -> None:
     """Upstream's TestUpdateConditions: what is there is changed where it is."""
     strange = NamespaceCondition(type="Strange", status="True")
     last = NamespaceCondition(type="NamespaceContentRemaining", status="False")
-    old = terminating()
+    old = build_terminating_namespace()
     old = old.with_status(old.status.replace(conditions=[last, strange]))
     world = World(old, pod("a", namespace="team", node="n1"))
     sync(world)
@@ -201,7 +201,7 @@ def test_conditions_keep_their_places() -> None:
 
 def test_conditions_are_fine_again_while_others_have_to_finish() -> None:
     world = World(
-        terminating(finalizers=["kubernetes", "example.com/other"]),
+        build_terminating_namespace(finalizers=["kubernetes", "example.com/other"]),
         pod("a", namespace="team", node="n1"),
     )
     sync(world)

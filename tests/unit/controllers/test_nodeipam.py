@@ -33,7 +33,7 @@ def allocate(found: NodeIpamController, *nodes: Node) -> tuple[dict[str, list[st
     return {obj.name: obj.spec.pod_cidrs or [] for obj in after}, plan
 
 
-def having(name: str, *ranges: str) -> Node:
+def build_node_with_ranges(name: str, *ranges: str) -> Node:
     return node(name, pod_cidr=ranges[0], pod_cidrs=list(ranges))
 
 
@@ -70,11 +70,11 @@ def test_services_keep_their_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_ranges_that_nodes_have_are_not_given_again() -> None:
     nodes = [
-        having("a", "10.0.0.0/24"),
-        having("b", "10.0.2.128/25"),  # another size
-        having("c", "10.0.0.0/24"),  # a duplicate, by hand
-        having("d", "192.168.0.0/24"),
-        having("e", "rubbish"),
+        build_node_with_ranges("a", "10.0.0.0/24"),
+        build_node_with_ranges("b", "10.0.2.128/25"),  # another size
+        build_node_with_ranges("c", "10.0.0.0/24"),  # a duplicate, by hand
+        build_node_with_ranges("d", "192.168.0.0/24"),
+        build_node_with_ranges("e", "rubbish"),
         node("f"),
         node("g"),
     ]
@@ -97,14 +97,14 @@ def test_the_end_of_the_range_is_told_and_tried_again() -> None:
 def test_a_range_that_was_given_out_meanwhile_is_refused() -> None:
     ipam, poor = controller(), node("n1")
     plan = ipam.reconcile("allocation", FakeView(poor, controller=ipam))
-    world = World(poor, having("other", "10.0.0.0/24"))
+    world = World(poor, build_node_with_ranges("other", "10.0.0.0/24"))
     world.carry_out(plan)
     assert [type(error) for _, error in world.failures] == [errors.GuardFailed]
 
 
 def test_nodes_without_a_range_and_nodes_that_go_touch_the_one_key() -> None:
     ipam, view = controller(), FakeView()
-    rich, poor = having("a", "10.0.0.0/24"), node("a")
+    rich, poor = build_node_with_ranges("a", "10.0.0.0/24"), node("a")
     (watch,) = ipam.watches()
     assert list(watch.keys(Change(None, poor), view)) == ["allocation"]
     assert list(watch.keys(Change(rich, None), view)) == ["allocation"]

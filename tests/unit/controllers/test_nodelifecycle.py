@@ -10,7 +10,7 @@ from kcm.api.core_v1 import NodeCondition, Taint
 from kcm.controllers.nodelifecycle.controller import NodeLifecycleController
 from kcm.reconcile.plan import Patch
 from kcm.testing.builders import START, condition, lease, node
-from tests.unit.controllers.nodelifecycle_world import Silence, no_execute, running
+from tests.unit.controllers.nodelifecycle_world import Silence, build_running_pod, no_execute
 
 
 def test_the_loops_have_upstreams_periods() -> None:
@@ -25,7 +25,9 @@ def test_the_loops_have_upstreams_periods() -> None:
 
 
 def test_a_node_that_falls_silent_is_marked_after_its_grace_and_tainted() -> None:
-    cluster = Silence(node("n1"), node("n2"), pods=(running("a", "n1"), running("b", "n2")))
+    cluster = Silence(
+        node("n1"), node("n2"), pods=(build_running_pod("a", "n1"), build_running_pod("b", "n2"))
+    )
     cluster.run(5)
     cluster.silent.add("n1")
     cluster.run(10)
@@ -152,7 +154,7 @@ def test_a_mark_is_left_out_when_the_kubelet_has_spoken_since() -> None:
 
 
 def test_a_node_that_reports_not_ready_is_tainted_and_its_pods_are_left_to_it() -> None:
-    cluster = Silence(node("n1"), node("n2"), pods=(running("a", "n1"),))
+    cluster = Silence(node("n1"), node("n2"), pods=(build_running_pod("a", "n1"),))
     cluster.run(2)
     cluster.report("n1", "False")
     cluster.run(1)
@@ -252,7 +254,7 @@ def test_a_clock_that_was_set_back_changes_nothing() -> None:
 
 
 def test_a_pass_that_died_is_made_good_by_the_next() -> None:
-    cluster = Silence(node("n1"), node("n2"), pods=(running("a", "n1"),))
+    cluster = Silence(node("n1"), node("n2"), pods=(build_running_pod("a", "n1"),))
     cluster.run(3)
     cluster.silent = {"n1"}
     cluster.run(10)
@@ -262,7 +264,7 @@ def test_a_pass_that_died_is_made_good_by_the_next() -> None:
     assert cluster.ready("n1") == "Unknown"
     assert plan.events
     found = cluster.pod("a")  # as if the pass had not come to the pods
-    cluster.world.objects[("pods", found.key)] = running("a", "n1")
+    cluster.world.objects[("pods", found.key)] = build_running_pod("a", "n1")
     cluster.run(1)
     [condition] = cluster.pod("a").status.conditions or []
     assert condition.status == "False"

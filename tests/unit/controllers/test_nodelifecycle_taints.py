@@ -12,7 +12,7 @@ from kcm.controllers.nodelifecycle.controller import node_keys, pod_keys
 from kcm.reconcile.contract import Change
 from kcm.testing.builders import node, pod
 from kcm.testing.views import FakeView
-from tests.unit.controllers.nodelifecycle_world import Silence, in_zone, running
+from tests.unit.controllers.nodelifecycle_world import Silence, build_running_pod, in_zone
 
 # --- NoSchedule, per node
 
@@ -72,7 +72,7 @@ def test_older_labels_follow_the_stable_ones() -> None:
 
 
 def test_a_pod_that_comes_to_a_dead_node_is_not_ready() -> None:
-    unbound, bound = pod("a"), running("a", "n1")
+    unbound, bound = pod("a"), build_running_pod("a", "n1")
     cluster = Silence(node("n1", ready=None), pods=(bound,))
     assert list(pod_keys(Change(unbound, bound), cluster.view())) == ["default/a"]
     assert list(pod_keys(Change(bound, bound), cluster.view())) == []
@@ -98,10 +98,10 @@ def test_without_the_taint_manager_pods_are_deleted_after_the_timeout() -> None:
         api_version="apps/v1", kind="DaemonSet", name="d", uid="u", controller=True
     )
     pods = (
-        running("a", "n1"),
-        running("b", "n1"),
-        running("d", "n1", metadata={"owner_references": [daemon]}),
-        running("e", "n2"),
+        build_running_pod("a", "n1"),
+        build_running_pod("b", "n1"),
+        build_running_pod("d", "n1", metadata={"owner_references": [daemon]}),
+        build_running_pod("e", "n2"),
     )
     cluster = directly(node("n1"), node("n2"), pods=pods)
     cluster.run(1)
@@ -127,7 +127,7 @@ def test_without_the_taint_manager_pods_are_deleted_after_the_timeout() -> None:
 
 
 def test_direct_eviction_counts_from_when_a_node_said_not_ready() -> None:
-    cluster = directly(node("n1"), node("n2"), pods=(running("a", "n1"),))
+    cluster = directly(node("n1"), node("n2"), pods=(build_running_pod("a", "n1"),))
     cluster.run(1)
     for _ in range(25):
         cluster.step(1)
@@ -148,7 +148,7 @@ def test_direct_eviction_counts_from_when_a_node_said_not_ready() -> None:
 
 def test_direct_eviction_is_cancelled_when_the_node_returns() -> None:
     nodes = [node(f"n{i}") for i in range(9)]
-    cluster = directly(*nodes, pods=(running("a", "n1"), running("b", "n2")))
+    cluster = directly(*nodes, pods=(build_running_pod("a", "n1"), build_running_pod("b", "n2")))
     cluster.run(1)
     cluster.silent = {"n1", "n2"}
     cluster.run(22)
@@ -159,12 +159,14 @@ def test_direct_eviction_is_cancelled_when_the_node_returns() -> None:
 
 
 def test_a_node_costs_one_token_however_often_its_eviction_is_cut_short() -> None:
-    cluster = directly(node("n1"), node("n2"), pods=(running("a", "n1"), running("b", "n1")))
+    cluster = directly(
+        node("n1"), node("n2"), pods=(build_running_pod("a", "n1"), build_running_pod("b", "n1"))
+    )
     cluster.run(1)
     cluster.silent = {"n1"}
     cluster.run(21)
     assert cluster.pod("a").deleting
-    late = running("late", "n1")
+    late = build_running_pod("late", "n1")
     cluster.world.objects[("pods", late.key)] = late
     cluster.run(1)
     assert cluster.pod("late").deleting

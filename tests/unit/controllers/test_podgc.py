@@ -29,7 +29,7 @@ def collect(
     return controller.collect(view, state or {})
 
 
-def deleted(plan: Plan) -> list[str]:
+def list_deleted(plan: Plan) -> list[str]:
     """The names of the pods deleted; each forced, and this very pod only."""
     writes = [write for write in plan.writes if isinstance(write, Delete)]
     for write in writes:
@@ -38,7 +38,7 @@ def deleted(plan: Plan) -> list[str]:
     return [write.old.name for write in writes]
 
 
-def marked(plan: Plan) -> list[Pod]:
+def list_marked(plan: Plan) -> list[Pod]:
     """The pods whose status is changed, as they become."""
     found = []
     for write in plan.writes:
@@ -50,7 +50,7 @@ def marked(plan: Plan) -> list[Pod]:
     return found
 
 
-def terminated(name: str, age: float = 0, **fields: Any) -> Pod:
+def build_terminated_pod(name: str, age: float = 0, **fields: Any) -> Pod:
     stamp = START - timedelta(seconds=age)
     fields = {"phase": "Succeeded", "metadata": {"creation_timestamp": stamp}} | fields
     return pod(name, **fields)
@@ -70,20 +70,26 @@ def test_it_looks_every_20_seconds() -> None:
 def test_terminated_pods_beyond_the_threshold_go_oldest_first(
     threshold: int, expected: list[str]
 ) -> None:
-    pods = [terminated("a", 20), terminated("b", 10, phase="Failed"), terminated("c", 30)]
+    pods = [
+        build_terminated_pod("a", 20),
+        build_terminated_pod("b", 10, phase="Failed"),
+        build_terminated_pod("c", 30),
+    ]
     busy = [pod("d", phase="Running"), pod("e", phase="Pending"), pod("f", phase="Unknown")]
     plan = collect(*pods, *busy, threshold=threshold)
-    assert deleted(plan) == expected
-    assert marked(plan) == []
+    assert list_deleted(plan) == expected
+    assert list_marked(plan) == []
 
 
 def test_evicted_pods_go_first() -> None:
-    evicted = terminated("young", phase="Failed", status={"reason": "Evicted"})
-    assert deleted(collect(terminated("old", 99), evicted, threshold=1)) == ["young"]
+    evicted = build_terminated_pod("young", phase="Failed", status={"reason": "Evicted"})
+    assert list_deleted(collect(build_terminated_pod("old", 99), evicted, threshold=1)) == ["young"]
 
 
 def test_of_equally_old_ones_the_name_decides() -> None:
-    assert deleted(collect(terminated("b"), terminated("a"), threshold=1)) == ["a"]
+    assert list_deleted(
+        collect(build_terminated_pod("b"), build_terminated_pod("a"), threshold=1)
+    ) == ["a"]
 
 
 # --- orphaned
@@ -98,7 +104,7 @@ def test_a_missing_node_is_put_under_quarantine() -> None:
 @pytest.mark.parametrize(("since", "expected"), [(JUST_NOW, []), (LONG_AGO, ["a"])])
 def test_its_pods_go_after_40_seconds(since: str, expected: list[str]) -> None:
     plan = collect(pod("a", node="gone", phase="Running"), state={"gone": since})
-    assert deleted(plan) == expected
+    assert list_deleted(plan) == expected
     assert plan.state == ({} if expected else {"gone": since})
 
 
@@ -115,7 +121,7 @@ def test_every_write_depends_on_the_node_being_absent() -> None:
 def test_an_orphan_is_marked_failed_before_it_is_deleted() -> None:
     plan = collect(pod("a", node="gone", phase="Running"), state={"gone": LONG_AGO})
     assert [type(write) for write in plan.writes] == [Patch, Delete]
-    (failed,) = marked(plan)
+    (failed,) = list_marked(plan)
     assert failed.status.phase == "Failed"
     (disruption,) = failed.status.conditions or []
     assert (disruption.type, disruption.status) == ("DisruptionTarget", "True")
@@ -127,7 +133,7 @@ def test_an_orphan_is_marked_failed_before_it_is_deleted() -> None:
 def test_a_condition_that_was_there_keeps_its_time() -> None:
     status = {"conditions": [condition("Ready"), condition("DisruptionTarget", since=START)]}
     orphan = pod("a", node="gone", phase="Running", status=status)
-    (failed,) = marked(collect(orphan, state={"gone": LONG_AGO}))
+    (failed,) = list_marked(collect(orphan, state={"gone": LONG_AGO}))
     ready, disruption = failed.status.conditions or []
     assert ready.type == "Ready"
     assert disruption.last_transition_time == START
@@ -135,8 +141,8 @@ def test_a_condition_that_was_there_keeps_its_time() -> None:
 
 def test_a_finished_orphan_keeps_its_phase() -> None:
     plan = collect(pod("a", node="gone", phase="Succeeded"), state={"gone": LONG_AGO})
-    assert marked(plan) == []
-    assert deleted(plan) == ["a"]
+    assert list_marked(plan) == []
+    assert list_deleted(plan) == ["a"]
 
 
 def test_a_pod_that_finishes_meanwhile_is_not_marked() -> None:
@@ -152,8 +158,8 @@ def test_a_pod_that_finishes_meanwhile_is_not_marked() -> None:
 
 def test_a_terminating_pod_without_a_node_goes_at_once() -> None:
     plan = collect(pod("a", deleting=START), pod("b"), pod("c", deleting=START, node="n1"), node())
-    assert deleted(plan) == ["a"]
-    (failed,) = marked(plan)
+    assert list_deleted(plan) == ["a"]
+    (failed,) = list_marked(plan)
     assert (failed.status.phase, failed.status.conditions) == ("Failed", None)
 
 
@@ -171,23 +177,29 @@ def test_terminating_pods_go_with_a_node_that_is_out_of_service(
 ) -> None:
     pods = [pod("a", deleting=START, node="n1", phase="Running"), pod("b", node="n1")]
     plan = collect(where, *pods)
-    assert deleted(plan) == expected
-    assert [p.status.phase for p in marked(plan)] == ["Failed"] * len(expected)
+    assert list_deleted(plan) == expected
+    assert [p.status.phase for p in list_marked(plan)] == ["Failed"] * len(expected)
 
 
 def test_each_pod_is_written_once_whatever_speaks_for_it() -> None:
     dying = pod("a", node="gone", phase="Failed", deleting=START)
-    assert deleted(
+    assert list_deleted(
         collect(dying, pod("b", node="gone"), threshold=0, state={"gone": LONG_AGO})
     ) == [
         "a",
         "b",
     ]
-    assert deleted(collect(terminated("t", deleting=START), terminated("u"), threshold=1)) == ["t"]
+    assert list_deleted(
+        collect(build_terminated_pod("t", deleting=START), build_terminated_pod("u"), threshold=1)
+    ) == ["t"]
 
 
 def test_pods_that_went_are_counted_by_why() -> None:
-    objects = [terminated("old", 10), terminated("new"), pod("left", node="gone")]
+    objects = [
+        build_terminated_pod("old", 10),
+        build_terminated_pod("new"),
+        pod("left", node="gone"),
+    ]
     plan = collect(*objects, threshold=1, state={"gone": LONG_AGO})
     world = World(*objects)
     assert plan.counts_after(world.carry_out(plan)) == {

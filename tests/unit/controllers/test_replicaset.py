@@ -124,7 +124,7 @@ def test_a_node_full_of_the_deployments_other_pods_gives_first() -> None:
 # --- the pod that is made
 
 
-def created(rs: KubeObject) -> Pod:
+def get_created_pod(rs: KubeObject) -> Pod:
     write = reconcile(rs).writes[0]
     assert isinstance(write, Create)
     assert isinstance(write.obj, Pod)
@@ -137,7 +137,7 @@ def test_a_pod_is_made_from_the_template_and_owned() -> None:
         labels={"app": "web", "more": "yes"}, annotations={"note": "1"}, finalizers=["a.io/b"]
     )
     rs = replica_set(labels={"app": "web"}, template=PodTemplateSpec(metadata=meta, spec=spec))
-    made = created(rs)
+    made = get_created_pod(rs)
     assert made.metadata.generate_name == "web-"
     assert made.metadata.name is None
     assert made.namespace == "default"

@@ -37,11 +37,11 @@ def ago(seconds: float) -> dict[str, Any]:
     return {"ready_since": NOW - timedelta(seconds=seconds)}
 
 
-def created(seconds: float, **more: Any) -> dict[str, Any]:
+def build_creation_fields(seconds: float, **more: Any) -> dict[str, Any]:
     return {"metadata": {"creation_timestamp": NOW - timedelta(seconds=seconds), **more}}
 
 
-def restarted(count: int) -> dict[str, Any]:
+def build_restart_fields(count: int) -> dict[str, Any]:
     return {"status": {"container_statuses": [ContainerStatus(name="c", restart_count=count)]}}
 
 
@@ -101,7 +101,9 @@ def test_a_ready_time_to_come_is_of_the_smallest_magnitude() -> None:
 
 
 def test_more_restarts_go_before_fewer() -> None:
-    order(pod("a", **READY, **restarted(9)), pod("b", **READY, **restarted(1)))
+    order(
+        pod("a", **READY, **build_restart_fields(9)), pod("b", **READY, **build_restart_fields(1))
+    )
 
 
 def test_with_equal_restarts_those_of_sidecars_count() -> None:
@@ -118,13 +120,16 @@ def test_with_equal_restarts_those_of_sidecars_count() -> None:
 
 
 def test_the_younger_of_otherwise_equal_ones_goes_first() -> None:
-    order(pod("young", **READY, **created(10)), pod("old", **READY, **created(10_000)))
+    order(
+        pod("young", **READY, **build_creation_fields(10)),
+        pod("old", **READY, **build_creation_fields(10_000)),
+    )
 
 
 def test_ages_of_one_magnitude_are_decided_by_uid() -> None:
     order(
-        pod("first", **READY, **created(700, uid="a")),
-        pod("second", **READY, **created(600, uid="b")),
+        pod("first", **READY, **build_creation_fields(700, uid="a")),
+        pod("second", **READY, **build_creation_fields(600, uid="b")),
     )
 
 
@@ -157,9 +162,9 @@ def test_a_deletion_cost_is_a_32_bit_number_without_leading_zeros(text: str, exp
 
 def test_the_age_of_the_chosen_is_counted_against_the_youngest() -> None:
     pods = [
-        pod("young", **READY, **created(10)),
-        pod("old", **READY, **created(15)),
-        pod("new", phase="Pending", **created(1)),
+        pod("young", **READY, **build_creation_fields(10)),
+        pod("old", **READY, **build_creation_fields(15)),
+        pod("new", phase="Pending", **build_creation_fields(1)),
     ]
     assert age_ratios(pods, pods[1:], NOW) == AGE_RATIO.observe(1.5)
     assert age_ratios(pods[2:], pods[2:], NOW) == {}

@@ -25,14 +25,14 @@ FAILING = ReplicaSetCondition(
 )
 
 
-def after(rs: ReplicaSet, *pods: Pod, outcome: Outcome | None = None) -> ReplicaSetStatus:
+def compute_status(rs: ReplicaSet, *pods: Pod, outcome: Outcome | None = None) -> ReplicaSetStatus:
     update = status_after(ReplicaSetObservation(rs, pods, None, NOW), outcome or Outcome())
     assert update is not None
     assert isinstance(update.new, ReplicaSet)
     return update.new.status
 
 
-def running(name: str, *, ready_for: float | None = None, labels: Any = None) -> Pod:
+def build_running_pod(name: str, *, ready_for: float | None = None, labels: Any = None) -> Pod:
     since = NOW - timedelta(seconds=ready_for or 0)
     labels = labels or {"app": "web"}
     ready = ready_for is not None
@@ -43,19 +43,29 @@ def running(name: str, *, ready_for: float | None = None, labels: Any = None) ->
     ("pods", "expected"),
     [
         ([], (0, None, None, None)),
-        ([running("a")], (1, 1, None, None)),
-        ([running("a", ready_for=5)], (1, 1, 1, None)),
-        ([running("a", ready_for=31)], (1, 1, 1, 1)),
-        ([running("a", ready_for=30)], (1, 1, 1, None)),
-        ([running("a", ready_for=31, labels={"app": "other"})], (1, None, 1, 1)),
-        ([running("a", labels={"app": "web", "more": "x"}), running("b")], (2, 2, None, None)),
-        ([running("a"), running("b", labels={"app": "x"}), running("c")], (3, 2, None, None)),
+        ([build_running_pod("a")], (1, 1, None, None)),
+        ([build_running_pod("a", ready_for=5)], (1, 1, 1, None)),
+        ([build_running_pod("a", ready_for=31)], (1, 1, 1, 1)),
+        ([build_running_pod("a", ready_for=30)], (1, 1, 1, None)),
+        ([build_running_pod("a", ready_for=31, labels={"app": "other"})], (1, None, 1, 1)),
+        (
+            [build_running_pod("a", labels={"app": "web", "more": "x"}), build_running_pod("b")],
+            (2, 2, None, None),
+        ),
+        (
+            [
+                build_running_pod("a"),
+                build_running_pod("b", labels={"app": "x"}),
+                build_running_pod("c"),
+            ],
+            (3, 2, None, None),
+        ),
     ],
 )
 def test_pods_count_by_how_far_they_have_come(
     pods: list[Pod], expected: tuple[int | None, ...]
 ) -> None:
-    status = after(replica_set(min_ready_seconds=30), *pods)
+    status = compute_status(replica_set(min_ready_seconds=30), *pods)
     assert expected == (
         status.replicas,
         status.fully_labeled_replicas,
@@ -65,27 +75,29 @@ def test_pods_count_by_how_far_they_have_come(
 
 
 def test_without_min_ready_seconds_ready_is_available() -> None:
-    assert after(replica_set(), running("a", ready_for=0)).available_replicas == 1
+    assert (
+        compute_status(replica_set(), build_running_pod("a", ready_for=0)).available_replicas == 1
+    )
 
 
 def test_the_generation_acted_on_is_recorded() -> None:
-    assert after(replica_set(metadata={"generation": 7})).observed_generation == 7
+    assert compute_status(replica_set(metadata={"generation": 7})).observed_generation == 7
 
 
 def test_a_new_generation_alone_is_a_reason_to_write() -> None:
     rs = replica_set(metadata={"generation": 2}, status={"observed_generation": 1})
-    assert after(rs).observed_generation == 2
+    assert compute_status(rs).observed_generation == 2
 
 
 def test_nothing_is_written_when_nothing_changed() -> None:
-    pods = [running("a", ready_for=1)]
+    pods = [build_running_pod("a", ready_for=1)]
     rs = replica_set()
-    rs = rs.with_status(after(rs, *pods))
+    rs = rs.with_status(compute_status(rs, *pods))
     assert status_after(ReplicaSetObservation(rs, pods, None, NOW), Outcome()) is None
 
 
 def test_a_refused_creation_shows_as_replica_failure() -> None:
-    (condition,) = after(replica_set(), outcome=REFUSED).conditions or []
+    (condition,) = compute_status(replica_set(), outcome=REFUSED).conditions or []
     assert (condition.type, condition.status) == ("ReplicaFailure", "True")
     assert (condition.reason, condition.message) == ("FailedCreate", "exceeded quota")
     assert condition.last_transition_time == NOW
@@ -93,22 +105,22 @@ def test_a_refused_creation_shows_as_replica_failure() -> None:
 
 def test_a_refused_deletion_shows_as_replica_failure() -> None:
     outcome = Outcome(failures=[Failure(Delete(pod("old")), errors.Forbidden("no"))])
-    (condition,) = after(replica_set(), outcome=outcome).conditions or []
+    (condition,) = compute_status(replica_set(), outcome=outcome).conditions or []
     assert (condition.reason, condition.message) == ("FailedDelete", "unable to delete pods: no")
 
 
 def test_the_first_failure_stays_until_one_sync_succeeds() -> None:
     rs = replica_set(status={"conditions": [FAILING]})
-    assert after(rs, outcome=REFUSED).conditions == [FAILING]
-    assert after(rs).conditions is None
+    assert compute_status(rs, outcome=REFUSED).conditions == [FAILING]
+    assert compute_status(rs).conditions is None
 
 
 def test_conditions_of_others_are_kept() -> None:
     foreign = ReplicaSetCondition(type="Theirs", status="True")
     rs = replica_set(status={"conditions": [foreign, FAILING]})
-    assert after(rs).conditions == [foreign]
+    assert compute_status(rs).conditions == [foreign]
     rs = replica_set(status={"conditions": [foreign]})
-    assert [c.type for c in after(rs, outcome=REFUSED).conditions or []] == [
+    assert [c.type for c in compute_status(rs, outcome=REFUSED).conditions or []] == [
         "Theirs",
         "ReplicaFailure",
     ]

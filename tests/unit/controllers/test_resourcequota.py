@@ -54,7 +54,7 @@ def config_map(name: str) -> ConfigMap:
     return found.with_metadata(**_metadata("ConfigMap", name))
 
 
-def counted(found: ResourceQuota, *objects: KubeObject) -> dict[str, Amounts]:
+def count(found: ResourceQuota, *objects: KubeObject) -> dict[str, Amounts]:
     world = World(found, *objects)
     world.carry_out(CONTROLLER.reconcile(KEY, world.view()))
     (stored,) = world.of(ResourceQuota)
@@ -102,12 +102,12 @@ def counted(found: ResourceQuota, *objects: KubeObject) -> dict[str, Amounts]:
 def test_what_there_is(
     hard: Amounts, spec: dict[str, Any], objects: tuple[KubeObject, ...], used: Amounts
 ) -> None:
-    assert counted(quota(hard, **spec), *objects) == {"hard": hard, "used": used}
+    assert count(quota(hard, **spec), *objects) == {"hard": hard, "used": used}
 
 
 def test_what_is_limited_no_longer_leaves_the_status() -> None:
     before = {"hard": {"pods": "5", "secrets": "1"}, "used": {"pods": "9", "secrets": "1"}}
-    assert counted(quota({"pods": "4"}, before)) == {"hard": {"pods": "4"}, "used": {"pods": "0"}}
+    assert count(quota({"pods": "4"}, before)) == {"hard": {"pods": "4"}, "used": {"pods": "0"}}
 
 
 def test_a_status_that_is_right_is_not_written() -> None:

@@ -14,7 +14,7 @@ from tests.set_builders import kubelet, put
 from tests.unit.controllers.statefulset_world import (
     CLAIMS,
     Cluster,
-    keeping,
+    build_retention_policy,
 )
 
 # --- claims
@@ -62,7 +62,7 @@ def test_claims_outlive_pods() -> None:
 def test_claims_go_with_whom_the_policy_says(
     when_deleted: str, when_scaled: str, kept: str, condemned: str
 ) -> None:
-    cluster = Cluster(replicas=2, **keeping(when_deleted, when_scaled))
+    cluster = Cluster(replicas=2, **build_retention_policy(when_deleted, when_scaled))
     cluster.settle()
     assert cluster.claims() == {"data-web-0": kept, "data-web-1": kept}
     cluster.change(replicas=1)
@@ -71,15 +71,15 @@ def test_claims_go_with_whom_the_policy_says(
 
 
 def test_a_changed_policy_reaches_claims_that_there_are() -> None:
-    cluster = Cluster(replicas=1, **keeping("Delete", "Retain"))
+    cluster = Cluster(replicas=1, **build_retention_policy("Delete", "Retain"))
     cluster.settle()
-    cluster.change(**keeping("Retain", "Retain"))
+    cluster.change(**build_retention_policy("Retain", "Retain"))
     cluster.settle()
     assert cluster.claims() == {"data-web-0": ""}
 
 
 def test_a_claim_that_somebody_else_manages_is_left_to_them() -> None:
-    cluster = Cluster(replicas=1, **keeping("Delete", "Delete"))
+    cluster = Cluster(replicas=1, **build_retention_policy("Delete", "Delete"))
     cluster.settle()
     claim = cluster.world.of(PersistentVolumeClaim)[0]
     other = builders.owner_reference(builders.replica_set("other"), controller=True)
@@ -89,7 +89,7 @@ def test_a_claim_that_somebody_else_manages_is_left_to_them() -> None:
 
 
 def test_a_claim_of_an_earlier_pod_is_waited_for() -> None:
-    cluster = Cluster(replicas=1, **keeping("Retain", "Delete"))
+    cluster = Cluster(replicas=1, **build_retention_policy("Retain", "Delete"))
     cluster.settle()
     cluster.change(replicas=0)
     cluster.sync()  # the claim goes with the pod, but the collector is late

@@ -15,7 +15,12 @@ from kcm.controllers.statefulset.identity import has_identity
 from kcm.reconcile.plan import Delete, Outcome
 from kcm.testing import builders
 from tests.set_builders import put, stateful_set
-from tests.unit.controllers.statefulset_world import CLAIMS, PARALLEL, Cluster, keeping
+from tests.unit.controllers.statefulset_world import (
+    CLAIMS,
+    PARALLEL,
+    Cluster,
+    build_retention_policy,
+)
 
 SET = stateful_set(replicas=2)
 KEPT, CONDEMNED = builders.pod("web-1", owner=SET), builders.pod("web-2", owner=SET)
@@ -25,18 +30,18 @@ def plain(owner: KubeObject, **changes: Any) -> OwnerReference:
     return builders.owner_reference(owner, **changes)
 
 
-def controlling(owner: KubeObject, **changes: Any) -> OwnerReference:
+def build_controller_reference(owner: KubeObject, **changes: Any) -> OwnerReference:
     return new_controller_ref(owner).replace(**changes)
 
 
 OTHERS = [plain(builders.pod("rand1")), plain(builders.pod("rand2"))]
-STRANGER = controlling(builders.replica_set("random"))
+STRANGER = build_controller_reference(builders.replica_set("random"))
 
 
 def owners_after(policy: tuple[str, str], pod: Pod, references: list[OwnerReference]) -> list[str]:
     """Who owns the claim after a sync: `Kind`, or `Kind!` for the one that manages it."""
     when_deleted, when_scaled = policy
-    found = stateful_set(replicas=2, **keeping(when_deleted, when_scaled))
+    found = stateful_set(replicas=2, **build_retention_policy(when_deleted, when_scaled))
     claim = next(claims_of(found, pod.name)).with_metadata(owner_references=references or None)
     assert isinstance(claim, PersistentVolumeClaim)
     patch = plan_retention(found, pod, claim)
@@ -62,8 +67,8 @@ def test_a_claim_gets_the_owner_of_its_policy(
     policy: tuple[str, str], pod: Pod, expected: list[str], others: list[OwnerReference]
 ) -> None:
     """Upstream's TestIsClaimOwnerUpToDate and TestUpdateClaimOwnerRefForSetAndPod."""
-    for of_pod in ([], [plain(pod)], [controlling(pod)]):
-        for of_set in ([], [plain(SET)], [controlling(SET)]):
+    for of_pod in ([], [plain(pod)], [build_controller_reference(pod)]):
+        for of_set in ([], [plain(SET)], [build_controller_reference(SET)]):
             assert owners_after(policy, pod, [*of_pod, *of_set, *others]) == expected
 
 
@@ -72,24 +77,31 @@ def test_a_claim_that_somebody_else_manages_has_neither_set_nor_pod(
     policy: tuple[str, str], pod: Pod, _: list[str]
 ) -> None:
     """Upstream's TestClaimOwnerUpToDateEdgeCases, and TestHasUnexpectedController."""
-    for own in ([], [controlling(pod)], [controlling(SET)], [plain(SET), plain(pod)]):
+    for own in (
+        [],
+        [build_controller_reference(pod)],
+        [build_controller_reference(SET)],
+        [plain(SET), plain(pod)],
+    ):
         assert owners_after(policy, pod, [*own, STRANGER]) == []
 
 
 @pytest.mark.parametrize(
     ("references", "changed"),
     [
-        pytest.param([controlling(SET)], False, id="set correctly"),
+        pytest.param([build_controller_reference(SET)], False, id="set correctly"),
         pytest.param([plain(SET)], True, id="missing controller"),
         pytest.param([plain(SET, controller=False)], True, id="not the controller"),
-        pytest.param([controlling(SET, uid="earlier")], True, id="of an earlier set"),
-        pytest.param([plain(KEPT), controlling(SET)], True, id="the pod beside it"),
+        pytest.param(
+            [build_controller_reference(SET, uid="earlier")], True, id="of an earlier set"
+        ),
+        pytest.param([plain(KEPT), build_controller_reference(SET)], True, id="the pod beside it"),
         pytest.param([], True, id="not present"),
     ],
 )
 def test_only_what_differs_is_written(references: list[OwnerReference], changed: bool) -> None:
     """Upstream's TestUpdateClaimControllerRef and TestNonController."""
-    found = stateful_set(replicas=2, **keeping("Delete", "Retain"))
+    found = stateful_set(replicas=2, **build_retention_policy("Delete", "Retain"))
     claim = next(claims_of(found, KEPT.name)).with_metadata(owner_references=references or None)
     assert isinstance(claim, PersistentVolumeClaim)
     assert (plan_retention(found, KEPT, claim) is not None) is changed
@@ -97,8 +109,8 @@ def test_only_what_differs_is_written(references: list[OwnerReference], changed:
 
 
 def test_a_set_of_another_group_with_the_same_name_is_somebody_else() -> None:
-    kruise = controlling(SET, api_version="apps.kruise.io/v1", uid="another")
-    found = stateful_set(replicas=2, **keeping("Delete", "Retain"))
+    kruise = build_controller_reference(SET, api_version="apps.kruise.io/v1", uid="another")
+    found = stateful_set(replicas=2, **build_retention_policy("Delete", "Retain"))
     claim = next(claims_of(found, KEPT.name)).with_metadata(owner_references=[kruise])
     assert isinstance(claim, PersistentVolumeClaim)
     assert plan_retention(found, KEPT, claim) is None
@@ -115,34 +127,34 @@ def start(cluster: Cluster, **changes: Any) -> None:
 
 
 def test_claims_of_pods_that_are_not_ready_follow_a_changed_policy() -> None:
-    cluster = Cluster(replicas=2, **PARALLEL, **keeping("Delete", "Retain"))
-    start(cluster, **keeping("Retain", "Retain"))
+    cluster = Cluster(replicas=2, **PARALLEL, **build_retention_policy("Delete", "Retain"))
+    start(cluster, **build_retention_policy("Retain", "Retain"))
     cluster.sync()
     assert cluster.claims() == {"data-web-0": "", "data-web-1": ""}
 
 
 def test_claims_of_pods_that_end_follow_a_changed_policy() -> None:
-    cluster = Cluster(replicas=1, **PARALLEL, **keeping("Delete", "Retain"))
+    cluster = Cluster(replicas=1, **PARALLEL, **build_retention_policy("Delete", "Retain"))
     cluster.settle()
     (pod,) = cluster.pods()
     put(cluster.world, pod.with_metadata(deletion_timestamp=cluster.world.now, finalizers=["a/b"]))
-    cluster.change(**keeping("Retain", "Retain"))
+    cluster.change(**build_retention_policy("Retain", "Retain"))
     cluster.sync()
     assert cluster.claims() == {"data-web-0": ""}
 
 
 def test_in_order_pods_that_are_not_ready_are_waited_for() -> None:
-    cluster = Cluster(replicas=2, **keeping("Delete", "Retain"))
-    start(cluster, **keeping("Retain", "Retain"))
+    cluster = Cluster(replicas=2, **build_retention_policy("Delete", "Retain"))
+    start(cluster, **build_retention_policy("Retain", "Retain"))
     cluster.sync()
     assert cluster.claims() == {"data-web-0": "StatefulSet"}
 
 
 def test_claims_that_outlived_their_pod_follow_the_policy_when_it_is_made_again() -> None:
-    cluster = Cluster(replicas=1, **keeping("Delete", "Retain"))
+    cluster = Cluster(replicas=1, **build_retention_policy("Delete", "Retain"))
     cluster.settle()
     cluster.world.objects = {k: v for k, v in cluster.world.objects.items() if k[0] != "pods"}
-    cluster.change(**keeping("Retain", "Retain"))
+    cluster.change(**build_retention_policy("Retain", "Retain"))
     cluster.sync()
     assert cluster.claims() == {"data-web-0": ""}
 

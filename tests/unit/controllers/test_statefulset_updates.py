@@ -21,7 +21,7 @@ from tests.set_builders import kubelet, put
 from tests.unit.controllers.statefulset_world import (
     ON_DELETE,
     Cluster,
-    rolling,
+    build_rolling_update,
 )
 
 # --- updates
@@ -51,7 +51,7 @@ def test_an_update_goes_from_the_last_to_the_first() -> None:
 
 
 def test_a_partition_keeps_the_pods_below_it() -> None:
-    cluster = Cluster(replicas=3, **rolling(partition=2))
+    cluster = Cluster(replicas=3, **build_rolling_update(partition=2))
     cluster.settle()
     cluster.image("nginx:2")
     cluster.settle()
@@ -65,7 +65,9 @@ def test_a_partition_keeps_the_pods_below_it() -> None:
 
 
 def test_a_partition_counts_from_the_first_ordinal() -> None:
-    cluster = Cluster(replicas=2, ordinals=StatefulSetOrdinals(start=7), **rolling(partition=1))
+    cluster = Cluster(
+        replicas=2, ordinals=StatefulSetOrdinals(start=7), **build_rolling_update(partition=1)
+    )
     cluster.settle()
     cluster.image("nginx:2")
     cluster.settle()
@@ -90,7 +92,7 @@ def test_on_delete_waits_for_somebody_to_delete() -> None:
 def test_max_unavailable_is_honoured_behind_its_gate(
     gate: bool, unavailable: int | str | None, left: int
 ) -> None:
-    cluster = Cluster(gate=gate, replicas=5, **rolling(unavailable=unavailable))
+    cluster = Cluster(gate=gate, replicas=5, **build_rolling_update(unavailable=unavailable))
     cluster.settle()
     cluster.image("nginx:2")
     cluster.sync()
@@ -145,7 +147,7 @@ def test_orphaned_revisions_are_adopted() -> None:
 # --- the known traps
 
 
-def waiting(pod: Pod, reason: str) -> Pod:
+def set_waiting(pod: Pod, reason: str) -> Pod:
     state = ContainerState(waiting=ContainerStateWaiting(reason=reason))
     status = ContainerStatus(name="c", state=state)
     return pod.with_status(pod.status.replace(container_statuses=[status]))
@@ -157,7 +159,7 @@ def test_a_rollback_that_waits_for_a_broken_pod_says_so_67250() -> None:
     cluster.broken = "broken:1"
     cluster.image("broken:1")
     cluster.settle()
-    put(cluster.world, waiting(cluster.pods()[1], "ImagePullBackOff"))
+    put(cluster.world, set_waiting(cluster.pods()[1], "ImagePullBackOff"))
     cluster.settle()
     assert not cluster.stored.status.conditions  # a failing update is no stall
     cluster.image("nginx:1.25")

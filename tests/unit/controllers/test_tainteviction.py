@@ -31,7 +31,7 @@ KEY = "default/web-1"
 NOTHING: Mapping[str, str] = {}
 
 
-def tolerating(seconds: int | None, taint: Taint = UNREACHABLE) -> Toleration:
+def build_toleration(seconds: int | None, taint: Taint = UNREACHABLE) -> Toleration:
     return Toleration(
         key=taint.key, operator="Exists", effect="NoExecute", toleration_seconds=seconds
     )
@@ -48,7 +48,7 @@ def reconcile(*objects: KubeObject, note: Mapping[str, str] = NOTHING, now: date
     )
 
 
-def noted(found: Pod, seconds_ago: float) -> dict[str, str]:
+def build_memory(found: Pod, seconds_ago: float) -> dict[str, str]:
     since = NOW - timedelta(seconds=seconds_ago)
     return {found.key: f"{found.uid} {since.isoformat()}"}
 
@@ -95,9 +95,9 @@ def test_nothing_is_deleted_once_the_taints_are_others(taints: list[Taint]) -> N
 
 
 def test_the_time_begins_when_the_taint_is_seen_and_is_noted() -> None:
-    found = on_node(tolerating(300))
+    found = on_node(build_toleration(300))
     plan = reconcile(found, node("n1", taints=[UNREACHABLE]))
-    assert (plan.requeue_after, plan.state) == (300.0, noted(found, 0))
+    assert (plan.requeue_after, plan.state) == (300.0, build_memory(found, 0))
     assert not plan.writes
 
 
@@ -105,8 +105,8 @@ def test_the_time_begins_when_the_taint_is_seen_and_is_noted() -> None:
     ("ago", "left"), [(0, 300.0), (100, 200.0), (299.5, 0.5), (300, None), (4000, None)]
 )
 def test_a_later_sync_does_not_move_the_time(ago: float, left: float | None) -> None:
-    found = on_node(tolerating(300))
-    plan = reconcile(found, node("n1", taints=[UNREACHABLE]), note=noted(found, ago))
+    found = on_node(build_toleration(300))
+    plan = reconcile(found, node("n1", taints=[UNREACHABLE]), note=build_memory(found, ago))
     assert plan.requeue_after == left
     assert deletes(plan) is (left is None)
 
@@ -114,39 +114,39 @@ def test_a_later_sync_does_not_move_the_time(ago: float, left: float | None) -> 
 @pytest.mark.parametrize(
     ("tolerations", "left"),
     [
-        ([tolerating(300), tolerating(60, NOT_READY)], 50.0),
-        ([tolerating(300), tolerating(None, NOT_READY)], 290.0),
-        ([tolerating(None), tolerating(60, NOT_READY)], 50.0),
+        ([build_toleration(300), build_toleration(60, NOT_READY)], 50.0),
+        ([build_toleration(300), build_toleration(None, NOT_READY)], 290.0),
+        ([build_toleration(None), build_toleration(60, NOT_READY)], 50.0),
     ],
 )
 def test_the_shortest_time_wins(tolerations: list[Toleration], left: float) -> None:
     found = on_node(*tolerations)
     tainted = node("n1", taints=[UNREACHABLE, NOT_READY])
-    assert reconcile(found, tainted, note=noted(found, 10)).requeue_after == left
+    assert reconcile(found, tainted, note=build_memory(found, 10)).requeue_after == left
 
 
 def test_a_toleration_of_more_seconds_than_there_are_is_waited_for() -> None:
-    plan = reconcile(on_node(tolerating(2**62)), node("n1", taints=[UNREACHABLE]))
+    plan = reconcile(on_node(build_toleration(2**62)), node("n1", taints=[UNREACHABLE]))
     assert plan.requeue_after is not None
     assert plan.requeue_after > 2**37
 
 
 @pytest.mark.parametrize("seconds", [0, -1, -(2**40)])
 def test_no_time_or_less_than_none_is_at_once(seconds: int) -> None:
-    assert deletes(reconcile(on_node(tolerating(seconds)), node("n1", taints=[UNREACHABLE])))
+    assert deletes(reconcile(on_node(build_toleration(seconds)), node("n1", taints=[UNREACHABLE])))
 
 
 @pytest.mark.parametrize("taints", [[], [NO_SCHEDULE]])
 def test_an_eviction_is_cancelled_when_the_taint_goes(taints: list[Taint]) -> None:
-    found = on_node(tolerating(300))
-    plan = reconcile(found, node("n1", taints=taints), note=noted(found, 10))
+    found = on_node(build_toleration(300))
+    plan = reconcile(found, node("n1", taints=taints), note=build_memory(found, 10))
     assert messages_of(plan) == [f"Cancelling deletion of Pod {KEY}"]
     assert (plan.state, plan.requeue_after, plan.writes) == ({}, None, [])
 
 
 def test_an_eviction_is_cancelled_when_all_that_is_left_is_tolerated_for_ever() -> None:
-    found = on_node(tolerating(300), tolerating(None, NOT_READY))
-    plan = reconcile(found, node("n1", taints=[NOT_READY]), note=noted(found, 10))
+    found = on_node(build_toleration(300), build_toleration(None, NOT_READY))
+    plan = reconcile(found, node("n1", taints=[NOT_READY]), note=build_memory(found, 10))
     assert messages_of(plan) == [f"Cancelling deletion of Pod {KEY}"]
     assert plan.requeue_after is None
 
@@ -157,16 +157,18 @@ def test_nothing_is_told_when_nothing_was_planned() -> None:
 
 
 def test_another_pod_of_the_same_name_has_its_own_time() -> None:
-    found = on_node(tolerating(300))
+    found = on_node(build_toleration(300))
     plan = reconcile(
-        found, node("n1", taints=[UNREACHABLE]), note=noted(found.with_metadata(uid="other"), 9)
+        found,
+        node("n1", taints=[UNREACHABLE]),
+        note=build_memory(found.with_metadata(uid="other"), 9),
     )
     assert plan.requeue_after == 300.0
 
 
 def test_a_pod_deleted_by_others_cancels() -> None:
     tainted = node("n1", taints=[UNREACHABLE])
-    plan = reconcile(tainted, note=noted(on_node(), 9))
+    plan = reconcile(tainted, note=build_memory(on_node(), 9))
     assert messages_of(plan) == [f"Cancelling deletion of Pod {KEY}"]
     assert plan.events[0].about.uid == on_node().uid
     assert reconcile(tainted).events == []
@@ -185,12 +187,12 @@ def test_the_end_of_an_eviction_is_no_cancelling() -> None:
 def test_the_pods_of_a_node_are_dealt_with_together() -> None:
     pods = [
         on_node(name="a"),
-        on_node(tolerating(100), name="b"),
-        on_node(tolerating(50), name="c"),
-        on_node(tolerating(None), name="d"),
-        on_node(tolerating(20), name="e"),
+        on_node(build_toleration(100), name="b"),
+        on_node(build_toleration(50), name="c"),
+        on_node(build_toleration(None), name="d"),
+        on_node(build_toleration(20), name="e"),
     ]
-    plan = reconcile(*pods, node("n1", taints=[UNREACHABLE]), note=noted(pods[4], 20))
+    plan = reconcile(*pods, node("n1", taints=[UNREACHABLE]), note=build_memory(pods[4], 20))
     assert [w.old.name for w in plan.writes if isinstance(w, Delete)] == ["a", "e"]
     assert (plan.requeue_after, sorted(plan.state or {})) == (
         50.0,
@@ -224,7 +226,7 @@ def test_a_node_whose_no_execute_taints_change_is_looked_at() -> None:
 
 def test_a_pod_on_a_tainted_node_touches_it_when_it_matters() -> None:
     view = FakeView(node("n1", taints=[UNREACHABLE]), node("n2"))
-    before, bound, patient = pod(), on_node(), on_node(tolerating(5))
+    before, bound, patient = pod(), on_node(), on_node(build_toleration(5))
     assert list(pod_keys(Change(before, bound), view)) == ["n1"]
     assert list(pod_keys(Change(None, bound), view)) == ["n1"]
     assert list(pod_keys(Change(bound, patient), view)) == ["n1"]
@@ -235,7 +237,7 @@ def test_a_pod_on_a_tainted_node_touches_it_when_it_matters() -> None:
 
 
 def test_evictions_are_counted_and_how_late_they_came() -> None:
-    found, tainted = on_node(tolerating(10)), node("n1", taints=[UNREACHABLE])
-    plan = reconcile(found, tainted, note=noted(found, 12))
+    found, tainted = on_node(build_toleration(10)), node("n1", taints=[UNREACHABLE])
+    plan = reconcile(found, tainted, note=build_memory(found, 12))
     counts = plan.counts_after(World(found, tainted).carry_out(plan))
     assert counts == {**LATENCY.observe(2), **DELETIONS.count()}

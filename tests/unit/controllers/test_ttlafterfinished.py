@@ -15,7 +15,9 @@ from kcm.testing.views import NOW, FakeView
 from kcm.testing.world import World
 
 
-def ended(type_: str = "Complete", *, ago: float = 0, status: str = "True", **spec: Any) -> Job:
+def build_ended_job(
+    type_: str = "Complete", *, ago: float = 0, status: str = "True", **spec: Any
+) -> Job:
     moment = NOW - timedelta(seconds=ago)
     found = JobCondition(type=type_, status=status, last_transition_time=moment)
     return job(status={"conditions": [found], "start_time": START}, **spec)
@@ -28,7 +30,7 @@ def plan_of(found: Job) -> Plan:
 @pytest.mark.parametrize("type_", ["Complete", "Failed"])
 @pytest.mark.parametrize("ago", [10, 11, 10**6])
 def test_a_job_whose_time_is_over_is_deleted_with_its_pods(type_: str, ago: int) -> None:
-    found = ended(type_, ago=ago, ttl_seconds_after_finished=10)
+    found = build_ended_job(type_, ago=ago, ttl_seconds_after_finished=10)
     (write,) = plan_of(found).writes
     assert isinstance(write, Delete)
     assert write.options.propagation_policy == "Foreground"
@@ -36,30 +38,32 @@ def test_a_job_whose_time_is_over_is_deleted_with_its_pods(type_: str, ago: int)
 
 
 def test_a_job_whose_time_is_not_over_comes_back_then() -> None:
-    plan = plan_of(ended(ago=4, ttl_seconds_after_finished=10))
+    plan = plan_of(build_ended_job(ago=4, ttl_seconds_after_finished=10))
     assert (plan.writes, plan.requeue_after) == ([], 6)
 
 
 def test_a_job_that_says_it_ended_at_the_end_of_time_is_left_alone() -> None:
-    found = ended(ago=(NOW - datetime(9999, 12, 31, tzinfo=UTC)).total_seconds())
+    found = build_ended_job(ago=(NOW - datetime(9999, 12, 31, tzinfo=UTC)).total_seconds())
     plan = plan_of(found.replace(spec=found.spec.replace(ttl_seconds_after_finished=2**31 - 1)))
     assert plan.writes == []
     assert plan.requeue_after is not None
 
 
 def test_a_ttl_of_0_deletes_at_once() -> None:
-    assert plan_of(ended(ttl_seconds_after_finished=0)).writes
+    assert plan_of(build_ended_job(ttl_seconds_after_finished=0)).writes
 
 
 @pytest.mark.parametrize(
     "found",
     [
-        ended(ago=100),
-        ended("Suspended", ago=100, ttl_seconds_after_finished=1),
-        ended("FailureTarget", ago=100, ttl_seconds_after_finished=1),
-        ended(status="False", ago=100, ttl_seconds_after_finished=1),
+        build_ended_job(ago=100),
+        build_ended_job("Suspended", ago=100, ttl_seconds_after_finished=1),
+        build_ended_job("FailureTarget", ago=100, ttl_seconds_after_finished=1),
+        build_ended_job(status="False", ago=100, ttl_seconds_after_finished=1),
         job(ttl_seconds_after_finished=1),
-        ended(ago=100, ttl_seconds_after_finished=1, metadata={"deletion_timestamp": NOW}),
+        build_ended_job(
+            ago=100, ttl_seconds_after_finished=1, metadata={"deletion_timestamp": NOW}
+        ),
     ],
     ids=["no ttl", "suspended", "not yet failed", "not complete", "running", "going"],
 )
@@ -79,7 +83,7 @@ def test_an_end_without_a_time_is_an_error() -> None:
 
 
 def test_a_ttl_that_was_prolonged_meanwhile_saves_the_job() -> None:
-    stale = ended(ago=20, ttl_seconds_after_finished=10)
+    stale = build_ended_job(ago=20, ttl_seconds_after_finished=10)
     prolonged = stale.with_spec(stale.spec.replace(ttl_seconds_after_finished=10**6))
     world = World(prolonged.with_metadata(resource_version="2"))
     world.carry_out(plan_of(stale))
@@ -88,6 +92,6 @@ def test_a_ttl_that_was_prolonged_meanwhile_saves_the_job() -> None:
 
 
 def test_how_late_a_job_went_is_counted() -> None:
-    found = ended(ago=12, ttl_seconds_after_finished=10)
+    found = build_ended_job(ago=12, ttl_seconds_after_finished=10)
     plan = plan_of(found)
     assert plan.counts_after(World(found).carry_out(plan)) == DURATION.observe(2)

@@ -27,26 +27,26 @@ class MemoryLock:
         self.reads = 0  # how often this candidate has looked at the object
         self.down = False
 
-    def _called(self, verb: str) -> None:
+    def _record_call(self, verb: str) -> None:
         self.shared.calls.append(verb)
         if self.down:
             raise errors.StoreUnavailable
 
     def get(self) -> tuple[LeaderElectionRecord, str] | None:
         self.reads += 1
-        self._called("get")
+        self._record_call("get")
         if self.shared.record is None:
             return None
         return self.shared.record, str(self.shared.version)
 
     def create(self, record: LeaderElectionRecord) -> str:
-        self._called("create")
+        self._record_call("create")
         if self.shared.record is not None:
             raise errors.AlreadyExists
         return self._store(record)
 
     def update(self, record: LeaderElectionRecord, version: str) -> str:
-        self._called("update")
+        self._record_call("update")
         if version != str(self.shared.version):
             raise errors.Conflict
         return self._store(record)

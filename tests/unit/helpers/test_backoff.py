@@ -6,7 +6,7 @@ from kcm.helpers.backoff import Backoff
 from kcm.testing.clock import FakeClock
 
 
-def waits(clock: FakeClock, backoff: Backoff, crashes: int) -> list[float]:
+def measure_waits(clock: FakeClock, backoff: Backoff, crashes: int) -> list[float]:
     found = []
     for _ in range(crashes):
         ended = clock.now()
@@ -19,15 +19,15 @@ def waits(clock: FakeClock, backoff: Backoff, crashes: int) -> list[float]:
 
 def test_the_wait_doubles_from_ten_seconds_to_five_minutes() -> None:
     clock = FakeClock()
-    assert waits(clock, Backoff(clock), 8) == [0, 10, 20, 40, 80, 160, 300, 300]
+    assert measure_waits(clock, Backoff(clock), 8) == [0, 10, 20, 40, 80, 160, 300, 300]
 
 
 def test_ten_minutes_without_a_crash_start_it_over() -> None:
     clock = FakeClock()
     backoff = Backoff(clock)
-    waits(clock, backoff, 5)
+    measure_waits(clock, backoff, 5)
     clock.step(601)
-    assert waits(clock, backoff, 2) == [0, 10]
+    assert measure_waits(clock, backoff, 2) == [0, 10]
 
 
 def test_quiet_keys_are_forgotten() -> None:

@@ -11,12 +11,12 @@ from kcm.helpers.service_pods import port_of
 from kcm.testing.builders import pod
 
 
-def listening(name: str, number: int, **fields: Any) -> Container:
+def build_listening_container(name: str, number: int, **fields: Any) -> Container:
     port = ContainerPort(name="web", container_port=number, protocol=fields.pop("protocol", None))
     return Container(name=name, image=name, ports=[port], **fields)
 
 
-SIDECAR = listening("sidecar", 3, restart_policy="Always")
+SIDECAR = build_listening_container("sidecar", 3, restart_policy="Always")
 
 
 @pytest.mark.parametrize(
@@ -25,11 +25,16 @@ SIDECAR = listening("sidecar", 3, restart_policy="Always")
         (80, [], [], 80),
         (None, [], [], 8080),  # none: the port of the service
         ("web", [], [], None),
-        ("web", [listening("a", 1), listening("b", 2)], [], 1),
-        ("web", [listening("a", 1, protocol="UDP"), listening("b", 2)], [], 2),
-        ("web", [], [listening("init", 4)], None),
-        ("web", [], [listening("init", 4), SIDECAR], 3),
-        ("web", [listening("a", 1)], [SIDECAR], 1),
+        ("web", [build_listening_container("a", 1), build_listening_container("b", 2)], [], 1),
+        (
+            "web",
+            [build_listening_container("a", 1, protocol="UDP"), build_listening_container("b", 2)],
+            [],
+            2,
+        ),
+        ("web", [], [build_listening_container("init", 4)], None),
+        ("web", [], [build_listening_container("init", 4), SIDECAR], 3),
+        ("web", [build_listening_container("a", 1)], [SIDECAR], 1),
     ],
 )
 def test_a_named_port_is_looked_for_in_containers_and_then_in_sidecars(

@@ -29,7 +29,7 @@ REPLICASETS = scheme.by_name("replicasets.apps")
 def obj(
     key: str, resource_version: int = 1, resource: Resource = PODS, **labels: str
 ) -> KubeObject:
-    """An object of a kind, by key."""
+    """Returns an object of a kind, by key."""
     namespace, _, name = key.rpartition("/")
     metadata: dict[str, Any] = {
         "name": name,
@@ -46,7 +46,7 @@ def obj(
 
 
 def pod(key: str, resource_version: int = 1, **labels: str) -> Pod:
-    """A pod, by key."""
+    """Returns a pod, by key."""
     made = obj(key, resource_version, PODS, **labels)
     assert isinstance(made, Pod)
     return made
@@ -70,7 +70,7 @@ class FakeSource:
         self.list_lag = 0
 
     def put(self, key: str, resource: Resource = PODS, **labels: str) -> int:
-        """Create or change an object."""
+        """Creates or changes an object."""
         with self.lock:
             self.rv += 1
             objects = self.objects.setdefault(resource, {})
@@ -79,21 +79,21 @@ class FakeSource:
             return self._append(resource, change_type, key, objects[key])
 
     def remove(self, key: str, resource: Resource = PODS) -> int:
-        """Delete an object."""
+        """Deletes an object."""
         with self.lock:
             self.rv += 1
             self.objects[resource].pop(key)
             return self._append(resource, "DELETED", key, obj(key, self.rv, resource))
 
     def foreign(self, resource: Resource = PODS) -> int:
-        """An entry in the kind's stream that is not ours."""
+        """Adds an entry that is not ours to the kind's stream."""
         with self.lock:
             self.rv += 1
             self.last[resource] = self.rv
             return self.rv
 
     def trim(self, resource: Resource = PODS) -> None:
-        """Forget the kind's log."""
+        """Drops the kind's log."""
         with self.lock:
             self.log[resource] = []
             self.trimmed[resource] = self.last.get(resource, 0)
@@ -131,7 +131,7 @@ class FakeSource:
     def inject(
         self, change_type: ChangeType, key: str, raw: bytes, resource: Resource = PODS
     ) -> int:
-        """An entry with bytes of the test's own."""
+        """Adds an entry with bytes of the test's own."""
         with self.lock:
             self.rv += 1
             self.last[resource] = self.rv
@@ -171,7 +171,10 @@ class Recorder:
         self._note(f"delete {obj.key}" + (" unknown" if unknown else ""))
 
     def wait_for(self, count: int) -> list[str]:
-        """What was told, once it is so many (the handler has a thread of its own)."""
+        """Waits until there are so many events, and returns them.
+
+        The handler has a thread of its own.
+        """
         with self.told:
             assert self.told.wait_for(lambda: len(self.events) >= count, 10), self.events
             return list(self.events)
@@ -227,8 +230,8 @@ class World:
     ) -> SharedIndexInformer[KubeObject]:
         return SharedIndexInformer(resource, full_view(resource), self.context, **options)
 
-    def started(self, resource: Resource = PODS) -> SharedIndexInformer[KubeObject]:
-        """An informer that has listed."""
+    def start_informer(self, resource: Resource = PODS) -> SharedIndexInformer[KubeObject]:
+        """Starts an informer, and returns it once it has listed."""
         informer = self.informer(resource)
         informer.start(self.multiplexer)
         self.turn()
@@ -239,6 +242,6 @@ class World:
             self.multiplexer.turn()
 
 
-def cached(informer: SharedIndexInformer[KubeObject]) -> dict[str, str | None]:
-    """The cache as key -> resourceVersion."""
+def read_cache(informer: SharedIndexInformer[KubeObject]) -> dict[str, str | None]:
+    """Returns the resourceVersion of each object in the cache, by key."""
     return {o.key: o.metadata.resource_version for o in informer.get_store().list()}

@@ -181,7 +181,7 @@ def test_a_sync_that_pulls_gives_up_at_a_timeout_or_a_stop() -> None:
 def test_informers_reach_foreign_entries_too() -> None:
     world = World()
     world.source.put("a/b")
-    world.started()
+    world.start_informer()
     world.source.foreign()
     barrier = WaitingBarrier(world.source, world.progress, WaitingClock(world.turn))
     assert barrier.wait([PODS], 5, STOP) == {PODS: 2}
@@ -191,7 +191,7 @@ def test_informers_reach_foreign_entries_too() -> None:
 def test_a_new_epoch_voids_what_was_reached_until_the_list() -> None:
     world = World()
     world.source.put("a/b")
-    world.started()
+    world.start_informer()
     assert world.progress.position_of(PODS) == 1
     world.source.read_errors = [EpochChanged()]
     world.turn()

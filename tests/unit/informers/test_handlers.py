@@ -7,7 +7,7 @@ RED = obj("a/b", 1, colour="red")
 BLUE = obj("a/b", 2, colour="blue")
 
 
-def red(o: KubeObject) -> bool:
+def is_red(o: KubeObject) -> bool:
     return o.labels.get("colour") == "red"
 
 
@@ -28,7 +28,7 @@ def test_functions_left_out_are_not_called() -> None:
 
 def test_entering_the_filter_is_an_add_and_leaving_it_a_delete() -> None:
     recorder = Recorder()
-    handler = FilteringResourceEventHandler(red, recorder)
+    handler = FilteringResourceEventHandler(is_red, recorder)
     handler.on_add(BLUE, False)
     handler.on_update(BLUE, BLUE)
     handler.on_update(BLUE, RED)

@@ -5,7 +5,7 @@ import pytest
 from kcm.errors import EpochChanged, StoreUnavailable
 from kcm.informers.shared_informer import SharedIndexInformer
 from kcm.informers.views import metadata_view
-from tests.unit.informers.fakes import NODES, PODS, REPLICASETS, World, cached
+from tests.unit.informers.fakes import NODES, PODS, REPLICASETS, World, read_cache
 
 
 def test_one_read_serves_all_kinds() -> None:
@@ -17,7 +17,7 @@ def test_one_read_serves_all_kinds() -> None:
     world.source.put("a/one"), world.source.put("n1", NODES)
     world.turn()
     assert world.source.reads == [({PODS: 0, NODES: 0}, 1500)] * 2
-    assert (cached(pods), cached(nodes)) == ({"a/one": "1"}, {"n1": "2"})
+    assert (read_cache(pods), read_cache(nodes)) == ({"a/one": "1"}, {"n1": "2"})
 
 
 def test_a_kind_that_cannot_be_listed_does_not_stop_the_others() -> None:
@@ -40,21 +40,21 @@ def test_a_kind_that_cannot_be_listed_does_not_stop_the_others() -> None:
 def test_while_the_store_is_away_positions_are_kept_and_waits_are_short() -> None:
     world = World()
     world.source.put("a/one")
-    informer = world.started()
+    informer = world.start_informer()
     world.source.read_errors = [StoreUnavailable()] * 10
     world.turn(10)
     assert world.clock.monotonic() < 10 * 2 * 1.5
     assert world.observer.seen[-1] == "failed  read"
     world.source.put("a/two")
     world.turn()
-    assert cached(informer) == {"a/one": "1", "a/two": "2"}
+    assert read_cache(informer) == {"a/one": "1", "a/two": "2"}
     assert world.source.lists == [PODS]
 
 
 def test_a_store_that_is_away_at_the_first_list_is_tried_again_soon() -> None:
     world = World()
     world.source.list_errors = [StoreUnavailable()]
-    informer = world.started()
+    informer = world.start_informer()
     assert not informer.has_synced()
     world.turn()
     assert informer.has_synced()
@@ -74,17 +74,17 @@ def test_a_new_epoch_lists_all_kinds_at_once() -> None:
 
 def test_an_unexpected_error_backs_off_and_the_thread_goes_on() -> None:
     world = World()
-    informer = world.started()
+    informer = world.start_informer()
     world.source.read_errors = [RuntimeError("surprise")]
     world.turn()
     world.source.put("a/one")
     world.turn()
-    assert cached(informer) == {"a/one": "1"}
+    assert read_cache(informer) == {"a/one": "1"}
 
 
 def test_a_burst_is_merged_unless_a_sync_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(merge_seconds=0.002)
-    world.started()
+    world.start_informer()
     world.turn()
     assert world.clock.monotonic() == 0.0
     world.source.put("a/one")
@@ -178,7 +178,7 @@ def test_what_follows_a_turn_is_called_after_the_entries_were_handed_out() -> No
 
 def test_two_informers_of_one_kind_read_from_the_one_further_back() -> None:
     world = World()
-    full = world.started()
+    full = world.start_informer()
     world.source.put("a/one")
     partial = SharedIndexInformer(PODS, metadata_view(PODS), world.context)
     partial.start(world.multiplexer)
@@ -187,7 +187,7 @@ def test_two_informers_of_one_kind_read_from_the_one_further_back() -> None:
     assert world.observer.seen[-2:] == ["listed pods metadata 1", "watched pods 1"]
     world.source.put("a/one")
     world.turn()
-    assert cached(full) == {"a/one": "2"}
+    assert read_cache(full) == {"a/one": "2"}
     assert [o.metadata.resource_version for o in partial.get_store().list()] == ["2"]
 
 
@@ -195,7 +195,7 @@ def test_without_kinds_a_turn_waits_and_a_new_one_is_listed_next() -> None:
     world = World()
     world.turn()
     assert world.clock.monotonic() == 1.0
-    assert world.started(REPLICASETS).has_synced()
+    assert world.start_informer(REPLICASETS).has_synced()
 
 
 def test_the_thread_starts_once_and_is_joined() -> None:

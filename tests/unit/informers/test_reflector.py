@@ -2,19 +2,19 @@ from typing import NoReturn
 
 from kcm.api import codec
 from kcm.apimachinery.meta_v1 import KubeObject
-from tests.unit.informers.fakes import PODS, Recorder, World, cached
+from tests.unit.informers.fakes import PODS, Recorder, World, read_cache
 
 
 def test_it_lists_then_watches() -> None:
     world = World()
     world.source.put("a/one")
-    informer = world.started()
-    assert cached(informer) == {"a/one": "1"}
+    informer = world.start_informer()
+    assert read_cache(informer) == {"a/one": "1"}
     world.source.put("a/two")
     world.source.put("a/one")
     world.source.remove("a/two")
     world.turn()
-    assert cached(informer) == {"a/one": "3"}
+    assert read_cache(informer) == {"a/one": "3"}
     assert world.source.lists == [PODS]
     assert informer.last_sync_resource_version == "4"
     assert world.observer.seen == ["listed pods 1", "watched pods 3"]
@@ -29,15 +29,15 @@ def test_before_the_first_list_there_is_no_version() -> None:
 def test_a_410_lists_again_at_once_and_deletes_what_is_missing() -> None:
     world = World()
     world.source.put("a/one"), world.source.put("a/two")
-    informer = world.started()
+    informer = world.start_informer()
     recorder = Recorder()
     informer.add_event_handler(recorder)
     world.source.remove("a/one")
     world.source.trim()
     world.turn()
-    assert cached(informer) == {"a/one": "1", "a/two": "2"}
+    assert read_cache(informer) == {"a/one": "1", "a/two": "2"}
     world.turn()
-    assert cached(informer) == {"a/two": "2"}
+    assert read_cache(informer) == {"a/two": "2"}
     assert sorted(recorder.wait_for(4)[2:]) == ["delete a/one unknown", "update a/two 2->2"]
     informer.stop()
 
@@ -45,7 +45,7 @@ def test_a_410_lists_again_at_once_and_deletes_what_is_missing() -> None:
 def test_a_second_list_keeps_the_cached_objects_that_have_not_changed() -> None:
     world = World()
     world.source.put("a/one"), world.source.put("a/two")
-    informer = world.started()
+    informer = world.start_informer()
     before = {obj.key: obj for obj in informer.get_indexer().list()}
     world.source.put("a/two")
     world.source.trim()
@@ -78,7 +78,7 @@ def test_every_list_but_the_first_calls_the_relist_handlers() -> None:
 def test_repeated_410s_back_off() -> None:
     world = World()
     world.source.put("a/one")
-    world.started()
+    world.start_informer()
     for _ in range(2):
         world.source.put("a/one")
         world.source.trim()
@@ -109,11 +109,11 @@ def test_a_failed_list_backs_off_doubling() -> None:
 def test_an_entry_that_cannot_be_read_changes_nothing() -> None:
     world = World()
     world.source.put("a/one")
-    informer = world.started()
+    informer = world.start_informer()
     world.source.inject("MODIFIED", "a/one", b'{"kind": "Pod", "metadata": 7}')
     world.turn()
     assert "failed pods watch" in world.observer.seen
-    assert cached(informer) == {"a/one": "1"}
+    assert read_cache(informer) == {"a/one": "1"}
     assert world.progress.position_of(PODS) == 2
 
 
@@ -132,16 +132,16 @@ def test_objects_never_go_back_to_before_the_list() -> None:
     world.source.put("a/one")
     world.turn()
     assert recorder.wait_for(3)[2:] == ["update a/one 5->6"]
-    assert cached(informer) == {"a/one": "6", "a/gone": "4"}
+    assert read_cache(informer) == {"a/one": "6", "a/gone": "4"}
     informer.stop()
 
 
 def test_a_bookmark_only_moves_the_position() -> None:
     world = World()
-    informer = world.started()
+    informer = world.start_informer()
     world.source.inject("BOOKMARK", "", b"")
     world.turn()
-    assert cached(informer) == {}
+    assert read_cache(informer) == {}
     assert informer.last_sync_resource_version == "1"
 
 
@@ -168,7 +168,7 @@ def test_a_transform_sees_listed_and_watched_objects() -> None:
 def test_a_failed_resync_lists_again() -> None:
     world = World(default_resync=30.0)
     world.source.put("a/one")
-    informer = world.started()
+    informer = world.start_informer()
     informer.add_event_handler(Recorder())
 
     def fail(obj: KubeObject) -> NoReturn:

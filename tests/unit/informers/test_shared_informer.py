@@ -3,7 +3,7 @@ import threading
 import pytest
 
 from kcm.informers.indexer import NAMESPACE_INDEX
-from tests.unit.informers.fakes import Recorder, World, cached
+from tests.unit.informers.fakes import Recorder, World, read_cache
 
 
 def informer_threads() -> list[str]:
@@ -13,8 +13,8 @@ def informer_threads() -> list[str]:
 def test_without_handlers_there_is_a_cache_and_no_thread() -> None:
     world = World()
     world.source.put("a/one")
-    informer = world.started()
-    assert cached(informer) == {"a/one": "1"}
+    informer = world.start_informer()
+    assert read_cache(informer) == {"a/one": "1"}
     assert informer_threads() == []
 
 
@@ -43,7 +43,7 @@ def test_handlers_are_told_in_order_from_the_first_list_on() -> None:
 def test_a_late_handler_is_first_told_of_everything_cached() -> None:
     world = World()
     world.source.put("a/one"), world.source.put("a/two")
-    informer = world.started()
+    informer = world.start_informer()
     recorder = Recorder()
     informer.add_event_handler(recorder)
     assert sorted(recorder.wait_for(2)) == ["add a/one initially", "add a/two initially"]
@@ -55,7 +55,7 @@ def test_a_late_handler_is_first_told_of_everything_cached() -> None:
 
 def test_a_removed_handler_is_told_no_more_and_others_are() -> None:
     world = World()
-    informer = world.started()
+    informer = world.start_informer()
     removed, kept = Recorder(), Recorder()
     registration = informer.add_event_handler(removed)
     informer.add_event_handler(kept)
@@ -157,7 +157,7 @@ def test_the_cache_is_read_once_and_known_under_both_names() -> None:
 
 def test_what_comes_too_late_is_refused() -> None:
     world = World()
-    informer = world.started()
+    informer = world.start_informer()
     with pytest.raises(RuntimeError, match="already started"):
         informer.set_transform(lambda o: o)
     informer.stop()
@@ -168,7 +168,7 @@ def test_what_comes_too_late_is_refused() -> None:
 def test_the_detector_finds_a_handler_that_mutates() -> None:
     world = World(detect_mutations=True)
     world.source.put("a/one"), world.source.put("a/two")
-    informer = world.started()
+    informer = world.start_informer()
     assert informer.mutation_detector is not None
     world.source.put("a/one"), world.source.remove("a/two")
     world.turn()

@@ -204,7 +204,7 @@ class InformerMachine(RuleBasedStateMachine):
         for _ in range(4):
             self.world.clock.step(120)
             self.world.turn()
-        assert cached(self.informer) == {
+        assert read_cache(self.informer) == {
             key: o.metadata.resource_version for key, o in self.source.objects.get(PODS, {}).items()
         }
         assert self.world.progress.position_of(PODS) >= self.source.last.get(PODS, 0)
@@ -221,7 +221,9 @@ class InformerMachine(RuleBasedStateMachine):
         if self.world.progress.position_of(PODS) < self.source.last.get(PODS, 0):
             return
         objects = self.source.objects.get(PODS, {})
-        assert cached(self.informer) == {k: o.metadata.resource_version for k, o in objects.items()}
+        assert read_cache(self.informer) == {
+            k: o.metadata.resource_version for k, o in objects.items()
+        }
 
 
 TestFifo = FifoMachine.TestCase

@@ -34,24 +34,24 @@ class NoProbes:
 
 
 def without_probes(pod: Pod, status: PodStatus) -> PodStatus:
-    """Started and ready by the containers' states alone."""
+    """Returns the status, started and ready by the containers' states alone."""
     sidecars = {c.name for c in pod.spec.init_containers or () if is_sidecar(c)}
     return status.replace(
-        container_statuses=[_running(one) for one in status.container_statuses or ()] or None,
+        container_statuses=[_mark_running(one) for one in status.container_statuses or ()] or None,
         init_container_statuses=[
-            _running(one) if one.name in sidecars else _done(one)
+            _mark_running(one) if one.name in sidecars else _mark_done(one)
             for one in status.init_container_statuses or ()
         ]
         or None,
     )
 
 
-def _running(status: ContainerStatus) -> ContainerStatus:
+def _mark_running(status: ContainerStatus) -> ContainerStatus:
     runs = status.state is not None and status.state.running is not None
     return status.replace(started=runs, ready=runs)
 
 
-def _done(status: ContainerStatus) -> ContainerStatus:
-    """An init container is ready once it has ended well."""
+def _mark_done(status: ContainerStatus) -> ContainerStatus:
+    """Returns the status of an init container, which is ready once it has ended well."""
     ended = status.state.terminated if status.state else None
     return status.replace(started=False, ready=ended is not None and ended.exit_code == 0)

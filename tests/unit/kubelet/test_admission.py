@@ -22,7 +22,7 @@ def node(taints: Sequence[Taint] = ()) -> Node:
     return built.with_spec(built.spec.replace(taints=list(taints)))
 
 
-def asking(**requests: str) -> Pod:
+def build_pod_with_requests(**requests: str) -> Pod:
     one = container("main")
     amounts = {name: Quantity(text) for name, text in requests.items()}
     asking_pod = pod()
@@ -40,7 +40,7 @@ def with_port(port: int) -> Pod:
     )
 
 
-def judged(asked: Pod, taken: NodeUsage, on: Node) -> Rejection | None:
+def admit(asked: Pod, taken: NodeUsage, on: Node) -> Rejection | None:
     return check_predicates(asked, NodeUsage.of([asked]), taken, on)
 
 
@@ -50,11 +50,11 @@ EVICT = Taint(key="k", value="v", effect="NoExecute")
 @pytest.mark.parametrize(
     ("asked", "others", "taints", "expected"),
     [
-        (asking(cpu="2"), [], [], None),
-        (asking(cpu="2"), [asking(cpu="1m")], [], "OutOfcpu"),
-        (asking(memory="2Gi"), [], [], "OutOfmemory"),
+        (build_pod_with_requests(cpu="2"), [], [], None),
+        (build_pod_with_requests(cpu="2"), [build_pod_with_requests(cpu="1m")], [], "OutOfcpu"),
+        (build_pod_with_requests(memory="2Gi"), [], [], "OutOfmemory"),
         (pod(), [pod()] * 3, [], "OutOfpods"),
-        (asking(**{"example.com/gpu": "1"}), [], [], None),
+        (build_pod_with_requests(**{"example.com/gpu": "1"}), [], [], None),
         (pod(node_selector={"disk": "slow"}), [], [], None),
         (pod(node_selector={"disk": "fast"}), [], [], "NodeAffinity"),
         (with_port(8080), [with_port(8081)], [], None),
@@ -68,12 +68,16 @@ EVICT = Taint(key="k", value="v", effect="NoExecute")
 def test_a_node_says_why_it_refuses(
     asked: Pod, others: list[Pod], taints: list[Taint], expected: str | None
 ) -> None:
-    refusal = judged(asked, NodeUsage.of(others), node(taints))
+    refusal = admit(asked, NodeUsage.of(others), node(taints))
     assert (refusal.reason if refusal else None) == expected
 
 
 def test_the_words_say_how_much_there_was() -> None:
-    refusal = judged(asking(cpu="3"), NodeUsage.of([asking(cpu="500m")]), node())
+    refusal = admit(
+        build_pod_with_requests(cpu="3"),
+        NodeUsage.of([build_pod_with_requests(cpu="500m")]),
+        node(),
+    )
     assert refusal is not None
     assert refusal.message == (
         "Node didn't have enough resource: cpu, requested: 3000, used: 500, capacity: 2000"
@@ -81,10 +85,10 @@ def test_the_words_say_how_much_there_was() -> None:
 
 
 def test_what_a_pod_had_is_free_again() -> None:
-    taken = NodeUsage.of([with_port(8080), asking(cpu="1")])
+    taken = NodeUsage.of([with_port(8080), build_pod_with_requests(cpu="1")])
     taken.subtract(NodeUsage.of([with_port(8080)]))
-    assert judged(with_port(8080), taken, node()) is None
-    taken.add(NodeUsage.of([asking(cpu="1")]))
-    refusal = judged(asking(cpu="1"), taken, node())
+    assert admit(with_port(8080), taken, node()) is None
+    taken.add(NodeUsage.of([build_pod_with_requests(cpu="1")]))
+    refusal = admit(build_pod_with_requests(cpu="1"), taken, node())
     assert refusal is not None
     assert refusal.reason == "OutOfcpu"

@@ -21,7 +21,7 @@ STATES = {
 
 
 def container(name: str, *, sidecar: bool = False, startup: bool = False) -> Container:
-    """A container by its name."""
+    """Returns a container by its name."""
     return Container(
         name=name,
         image="x",
@@ -31,8 +31,11 @@ def container(name: str, *, sidecar: bool = False, startup: bool = False) -> Con
 
 
 def pod(*names: str, init: str = "", policy: str = "Always", **more: Any) -> Pod:
-    """A pod; `init` names init containers, those with a `*` behind are sidecars, those with a
-    `?` have a startup probe."""
+    """Returns a pod with these containers.
+
+    `init` names init containers; those with a `*` behind are sidecars, those with a `?` have a
+    startup probe.
+    """
     inits = [
         container(word.strip("*?"), sidecar="*" in word, startup="?" in word)
         for word in init.split()

@@ -35,7 +35,7 @@ def samples(families: Iterable[Metric]) -> dict[tuple[str, ...], float]:
     return {(s.name, *s.labels.values()): s.value for f in families for s in f.samples}
 
 
-def shown(silence: Silence) -> dict[tuple[str, ...], float]:
+def collect_samples(silence: Silence) -> dict[tuple[str, ...], float]:
     stored: Any = Stored(silence.state.get("zones"))
     declared = families_of_declared(NodeLifecycleController.metrics, silence.counts)
     return samples([*node_families(stored), *declared])
@@ -46,7 +46,7 @@ def test_zones_are_shown_as_the_last_look_found_them() -> None:
     silence.run(2)
     silence.silent = {"a0"}
     silence.run(12)
-    found = shown(silence)
+    found = collect_samples(silence)
     assert found["node_collector_zone_size", "a"] == 4
     assert found["node_collector_zone_health", "a"] == 75
     assert found["node_collector_unhealthy_nodes_in_zone", "a"] == 1
@@ -59,7 +59,7 @@ def test_an_eviction_is_counted_once_however_many_passes_there_are() -> None:
     silence.silent = {"a0"}
     silence.run(30)
     assert silence.tainted_at.keys() == {"a0"}
-    assert shown(silence)["node_collector_evictions_total", "a"] == 1
+    assert collect_samples(silence)["node_collector_evictions_total", "a"] == 1
 
 
 def test_direct_eviction_counts_nodes_not_pods() -> None:
@@ -69,7 +69,7 @@ def test_direct_eviction_counts_nodes_not_pods() -> None:
     silence.silent = {"a0"}
     silence.run(40)
     assert silence.pod("p0").deleting
-    assert shown(silence)["node_collector_evictions_total", "a"] == 1
+    assert collect_samples(silence)["node_collector_evictions_total", "a"] == 1
 
 
 def test_without_nodes_there_are_no_zones() -> None:

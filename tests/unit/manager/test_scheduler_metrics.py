@@ -44,15 +44,15 @@ def test_what_passes_count_is_shown_under_upstreams_names() -> None:
     assert samples[f"{sli}_sum", "16+"] == 3.0
 
 
-def pending(stored: Any, names: list[str]) -> dict[str, float]:
+def count_pending(stored: Any, names: list[str]) -> dict[str, float]:
     (family,) = pending_families(stored, names)
     return {sample.labels["queue"]: sample.value for sample in family.samples}
 
 
 def test_pods_that_wait_are_shown_by_queue() -> None:
-    found = pending(Stored(b'{"active": 2, "gated": 1}'), ["default-scheduler"])
+    found = count_pending(Stored(b'{"active": 2, "gated": 1}'), ["default-scheduler"])
     assert found == {"active": 2, "gated": 1, "backoff": 0, "unschedulable": 0}
 
 
 def test_without_a_scheduler_nothing_is_pending() -> None:
-    assert set(pending(Stored(b""), []).values()) == {0}
+    assert set(count_pending(Stored(b""), []).values()) == {0}

@@ -8,7 +8,7 @@ from kcm.api.apiextensions_v1 import CustomResourceColumnDefinition, CustomResou
 from kcm.apimachinery.times import format_time
 from kcm.printing.columns import columns_of
 from kcm.testing.builders import START
-from tests.unit.apiextensions.samples import definition, served, struct
+from tests.unit.apiextensions.samples import definition, serve, struct
 
 LOOSE = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 NOW = START + timedelta(minutes=5)
@@ -25,7 +25,7 @@ def with_columns(**columns: tuple[str, str]) -> CustomResourceDefinition:
 
 
 def row(body: dict[str, Any], found: CustomResourceDefinition) -> list[Any]:
-    with served(found):
+    with serve(found):
         resource = scheme.by_name("crontabs.example.com")
         created = {"name": "one", "creationTimestamp": format_time(START)}
         obj = codec.decode({"metadata": created} | body, resource)

@@ -36,7 +36,7 @@ def row(obj: Any, *, wide: bool = False) -> str:
     )
 
 
-def balanced(**ingress: str) -> Any:
+def build_load_balancer(**ingress: str) -> Any:
     service = with_spec("services", type="LoadBalancer", clusterIP="10.0.0.1")
     status = {"loadBalancer": {"ingress": [ingress] if ingress else []}}
     return service.with_status(sample("services", status=status).status)
@@ -151,11 +151,11 @@ AUTOSCALERS = [
             "TYPE ExternalName; CLUSTER-IP <none>; EXTERNAL-IP a.b; PORT(S) <none>",
         ),
         (
-            balanced(),
+            build_load_balancer(),
             "TYPE LoadBalancer; CLUSTER-IP 10.0.0.1; EXTERNAL-IP <pending>; PORT(S) 80/TCP",
         ),
         (
-            balanced(hostname="lb.example.com"),
+            build_load_balancer(hostname="lb.example.com"),
             "TYPE LoadBalancer; CLUSTER-IP 10.0.0.1; EXTERNAL-IP lb.example.com; PORT(S) 80/TCP",
         ),
         (sample("serviceaccounts"), "SECRETS 0"),

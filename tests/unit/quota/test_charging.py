@@ -25,7 +25,7 @@ def quota(hard: Amounts, used: Amounts | None = None, **spec: Any) -> ResourceQu
     return found
 
 
-def used(quotas: list[ResourceQuota], obj: Any, old: Any = None) -> list[Amounts]:
+def charge_quotas(quotas: list[ResourceQuota], obj: Any, old: Any = None) -> list[Amounts]:
     found = charged(quotas, evaluator_of(scheme.resource_of(obj)), obj, old, NOW)
     return [{n: str(a) for n, a in (one.status.used or {}).items()} for one in found]
 
@@ -35,7 +35,9 @@ CPU = {"requests": {"cpu": "1"}, "limits": {"cpu": "1"}}
 
 def test_what_is_limited_is_charged_and_nothing_else() -> None:
     found = quota({"pods": "2", "requests.cpu": "3", "services": "1"})
-    assert used([found], pod_of(CPU)) == [{"pods": "1", "requests.cpu": "1", "services": "0"}]
+    assert charge_quotas([found], pod_of(CPU)) == [
+        {"pods": "1", "requests.cpu": "1", "services": "0"}
+    ]
 
 
 def test_a_quota_that_says_nothing_of_the_kind_stays_the_same_object() -> None:
@@ -81,7 +83,7 @@ def test_a_quota_that_says_nothing_of_the_kind_stays_the_same_object() -> None:
 )
 def test_refusals(hard: Amounts, before: Amounts | None, pod: Any, expected: str) -> None:
     with pytest.raises(Excess) as refused:
-        used([quota(hard, before)], pod)
+        charge_quotas([quota(hard, before)], pod)
     assert str(refused.value) == expected
 
 
@@ -89,22 +91,22 @@ def test_only_objects_in_all_scopes_are_charged() -> None:
     selector = {"matchExpressions": [{"scopeName": "PriorityClass", "operator": "In",
                                       "values": ["high"]}]}  # fmt: skip
     found = quota({"pods": "0"}, scopes=["BestEffort"], scopeSelector=selector)
-    assert used([found], pod_of({})) == [{"pods": "0"}]
-    assert used([found], pod_of(CPU, priorityClassName="high")) == [{"pods": "0"}]
+    assert charge_quotas([found], pod_of({})) == [{"pods": "0"}]
+    assert charge_quotas([found], pod_of(CPU, priorityClassName="high")) == [{"pods": "0"}]
     with pytest.raises(Excess):
-        used([found], pod_of({}, priorityClassName="high"))
+        charge_quotas([found], pod_of({}, priorityClassName="high"))
 
 
 def test_a_quota_with_scopes_says_nothing_of_other_kinds() -> None:
     found = quota({"pods": "5", "count/configmaps": "0"}, scopes=["NotTerminating"])
-    assert used([found], sample("configmaps")) == [{"pods": "0", "count/configmaps": "0"}]
+    assert charge_quotas([found], sample("configmaps")) == [{"pods": "0", "count/configmaps": "0"}]
 
 
 def test_an_update_is_charged_what_it_takes_more() -> None:
     found = quota({"requests.storage": "3Gi"}, {"requests.storage": "1Gi"})
     old = sample("persistentvolumeclaims")
     larger = with_spec("persistentvolumeclaims", resources={"requests": {"storage": "3Gi"}})
-    assert used([found], larger, old) == [{"requests.storage": "3Gi"}]
-    assert used([found], old, larger) == [{"requests.storage": "1Gi"}]
+    assert charge_quotas([found], larger, old) == [{"requests.storage": "3Gi"}]
+    assert charge_quotas([found], old, larger) == [{"requests.storage": "1Gi"}]
     with pytest.raises(Excess, match=r"requested: requests\.storage=3Gi"):
-        used([found], larger)
+        charge_quotas([found], larger)

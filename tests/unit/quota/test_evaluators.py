@@ -16,7 +16,7 @@ PORTS = [{"name": "a", "port": 80}, {"name": "b", "port": 81, "nodePort": 30001}
 CLASS = "gold.storageclass.storage.k8s.io/"
 
 
-def shown(obj: Any) -> dict[str, str]:
+def show_usage(obj: Any) -> dict[str, str]:
     found = evaluator_of(scheme.resource_of(obj)).usage(obj, NOW)
     return {name: str(amount) for name, amount in found.items()}
 
@@ -33,7 +33,7 @@ def shown(obj: Any) -> dict[str, str]:
     ],
 )
 def test_services(spec: dict[str, Any], balancers: str, ports: str) -> None:
-    assert shown(with_spec("services", ports=PORTS, **spec)) == {
+    assert show_usage(with_spec("services", ports=PORTS, **spec)) == {
         "count/services": "1",
         "services": "1",
         "services.loadbalancers": balancers,
@@ -66,7 +66,7 @@ def claim(**more: Any) -> Any:
 )
 def test_claims(found: Any, expected: dict[str, str]) -> None:
     counted = {"count/persistentvolumeclaims": "1", "persistentvolumeclaims": "1"}
-    assert shown(found) == counted | expected
+    assert show_usage(found) == counted | expected
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def pod_of(*containers: dict[str, Any], **spec: Any) -> Pod:
     return found
 
 
-def shown(pod: Pod) -> dict[str, str]:
+def show_usage(pod: Pod) -> dict[str, str]:
     return {name: str(amount) for name, amount in pods.usage(pod, NOW).items()}
 
 
@@ -93,20 +93,20 @@ FIRST = {"name": "f", "image": "i", "resources": {"requests": {"cpu": "3"}}}
     ],
 )
 def test_usage(pod: Pod, expected: dict[str, str]) -> None:
-    assert shown(pod) == COUNTED | expected
+    assert show_usage(pod) == COUNTED | expected
 
 
 @pytest.mark.parametrize("phase", ["Failed", "Succeeded"])
 def test_a_pod_that_ended_counts_as_an_object_only(phase: str) -> None:
     pod = pod_of(CPU)
-    assert shown(pod.with_status(pod.status.replace(phase=phase))) == {"count/pods": "1"}
+    assert show_usage(pod.with_status(pod.status.replace(phase=phase))) == {"count/pods": "1"}
 
 
 @pytest.mark.parametrize(("age", "counts"), [(39, True), (41, False)])
 def test_a_pod_that_should_be_gone_no_longer_counts(age: int, counts: bool) -> None:
     marked = NOW - timedelta(seconds=age) + timedelta(seconds=10)
     pod = pod_of(CPU).with_metadata(deletion_timestamp=marked, deletion_grace_period_seconds=30)
-    assert ("pods" in shown(pod)) is counts
+    assert ("pods" in show_usage(pod)) is counts
 
 
 def elsewhere(**term: Any) -> Pod:
@@ -115,7 +115,7 @@ def elsewhere(**term: Any) -> Pod:
     return pod_of({}, affinity={"podAntiAffinity": wanted})
 
 
-def preferring(**term: Any) -> Pod:
+def build_preferring_pod(**term: Any) -> Pod:
     weighted = [{"weight": 1, "podAffinityTerm": {"topologyKey": "zone", **term}}]
     wanted = {"preferredDuringSchedulingIgnoredDuringExecution": weighted}
     return pod_of({}, affinity={"podAffinity": wanted})
@@ -143,7 +143,13 @@ def preferring(**term: Any) -> Pod:
         ("CrossNamespacePodAffinity", "Exists", None, elsewhere(), False),
         ("CrossNamespacePodAffinity", "Exists", None, elsewhere(namespaces=["a"]), True),
         ("CrossNamespacePodAffinity", "Exists", None, elsewhere(namespaceSelector={}), True),
-        ("CrossNamespacePodAffinity", "Exists", None, preferring(namespaceSelector={}), True),
+        (
+            "CrossNamespacePodAffinity",
+            "Exists",
+            None,
+            build_preferring_pod(namespaceSelector={}),
+            True,
+        ),
         ("Unknown", "Exists", None, pod_of({}), False),
     ],
 )

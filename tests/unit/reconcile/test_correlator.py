@@ -37,7 +37,7 @@ def correlator(clock: FakeClock) -> EventCorrelator:
     return EventCorrelator(clock)
 
 
-def other(**changes: Any) -> Occurrence:
+def change_occurrence(**changes: Any) -> Occurrence:
     return dataclasses.replace(SEEN, **changes)
 
 
@@ -50,7 +50,10 @@ def test_a_repeat_raises_the_count_of_the_same_event(correlator: EventCorrelator
 
 
 def test_another_message_is_another_event(correlator: EventCorrelator) -> None:
-    first, second = correlator.correlate(SEEN), correlator.correlate(other(message="other"))
+    first, second = (
+        correlator.correlate(SEEN),
+        correlator.correlate(change_occurrence(message="other")),
+    )
     assert first is not None
     assert second is not None
     assert first.identity != second.identity
@@ -60,7 +63,9 @@ def test_another_message_is_another_event(correlator: EventCorrelator) -> None:
 def test_events_that_differ_in_message_only_are_combined_from_the_tenth_on(
     correlator: EventCorrelator,
 ) -> None:
-    verdicts = [correlator.correlate(other(message=f"m{n}")) for n in range(AGGREGATE_AFTER + 2)]
+    verdicts = [
+        correlator.correlate(change_occurrence(message=f"m{n}")) for n in range(AGGREGATE_AFTER + 2)
+    ]
     texts = [verdict.message for verdict in verdicts if verdict]
     assert texts[AGGREGATE_AFTER - 2] == f"m{AGGREGATE_AFTER - 2}"
     assert texts[AGGREGATE_AFTER - 1] == f"{COMBINED}m{AGGREGATE_AFTER - 1}"
@@ -75,9 +80,9 @@ def test_after_ten_quiet_minutes_they_are_told_apart_again(
     correlator: EventCorrelator, clock: FakeClock
 ) -> None:
     for n in range(AGGREGATE_AFTER):
-        correlator.correlate(other(message=f"m{n}"))
+        correlator.correlate(change_occurrence(message=f"m{n}"))
     clock.step(AGGREGATE_WITHIN + 1)
-    verdict = correlator.correlate(other(message="again"))
+    verdict = correlator.correlate(change_occurrence(message="again"))
     assert verdict is not None
     assert verdict.message == "again"
 
@@ -96,9 +101,9 @@ def test_one_source_may_tell_of_one_object_25_times_and_then_once_in_five_minute
 def test_the_limit_is_per_source_and_object(correlator: EventCorrelator) -> None:
     for _ in range(SPAM_BURST + 1):
         correlator.correlate(SEEN)
-    assert correlator.correlate(other(component="podgc")) is not None
-    assert correlator.correlate(other(about=(*SEEN.about[:4], "u2"))) is not None
-    assert correlator.correlate(other(reason="Else")) is None
+    assert correlator.correlate(change_occurrence(component="podgc")) is not None
+    assert correlator.correlate(change_occurrence(about=(*SEEN.about[:4], "u2"))) is not None
+    assert correlator.correlate(change_occurrence(reason="Else")) is None
 
 
 def test_what_was_dropped_still_counts(correlator: EventCorrelator, clock: FakeClock) -> None:

@@ -13,12 +13,21 @@ from kcm.helpers.nodeaffinity import NodeRule
 from kcm.reconcile.plan import Bind
 from kcm.scheduler.plugins.taints import find_untolerated
 from kcm.scheduler.resources import requests_of
-from tests.unit.scheduler.world import HOST, ZONE, asking, controller, node, pod, run, taint
+from tests.unit.scheduler.world import (
+    HOST,
+    ZONE,
+    build_container,
+    controller,
+    node,
+    pod,
+    run,
+    taint,
+)
 
 ZONES = ("a", "b", "c")
 
 
-def _far(app: str, key: str) -> dict[str, Any]:
+def _build_anti_affinity(app: str, key: str) -> dict[str, Any]:
     term = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": key}
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
@@ -58,7 +67,7 @@ def pods(draw: st.DrawFn) -> list[Pod]:
         kind = draw(st.sampled_from(("plain", "far", "even", "zone", "port", "tolerant")))
         ports = (80,) if kind == "port" else ()
         if kind == "far":
-            fields["affinity"] = _far(app, draw(st.sampled_from((HOST, ZONE))))
+            fields["affinity"] = _build_anti_affinity(app, draw(st.sampled_from((HOST, ZONE))))
         elif kind == "even":
             fields["topology_spread_constraints"] = _even(app)
         elif kind == "zone":
@@ -68,7 +77,12 @@ def pods(draw: st.DrawFn) -> list[Pod]:
         cpu = f"{draw(st.integers(0, 6)) * 500}m"
         fields["priority"] = draw(st.integers(0, 2))
         found.append(
-            pod(f"p{n}", labels={"app": app}, containers=[asking(*ports, cpu=cpu)], **fields)
+            pod(
+                f"p{n}",
+                labels={"app": app},
+                containers=[build_container(*ports, cpu=cpu)],
+                **fields,
+            )
         )
     return found
 

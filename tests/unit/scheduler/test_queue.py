@@ -63,7 +63,9 @@ class Story:
         self.position = 1
         self.requeue: float | None = None
 
-    def tried(self, after: float = 0.0, scheduler: SchedulerController | None = None) -> list[str]:
+    def try_pods(
+        self, after: float = 0.0, scheduler: SchedulerController | None = None
+    ) -> list[str]:
         """The pods that a pass tries, bound or not; it knows what the last one remembered."""
         self.now += timedelta(seconds=after)
         self.position += 10
@@ -94,38 +96,38 @@ class Story:
 
 def test_a_pod_that_found_no_node_is_tried_again_after_five_minutes() -> None:
     story = Story(node("n1"), pod("p", cpu="8"))
-    assert story.tried() == ["p"]
+    assert story.try_pods() == ["p"]
     assert story.requeue == 300
-    assert story.tried(after=100) == []
+    assert story.try_pods(after=100) == []
     assert story.queues == {"unschedulable": 1}
     assert story.requeue == pytest.approx(200)
-    assert story.tried(after=200) == ["p"]
+    assert story.try_pods(after=200) == ["p"]
 
 
 def test_woken_it_waits_out_a_backoff_that_doubles_up_to_ten_seconds() -> None:
     story = Story(node("n1"), pod("p", cpu="8"))
-    assert story.tried() == ["p"]
+    assert story.try_pods() == ["p"]
     for number, backoff in enumerate((1, 2, 4, 8, 10, 10)):
         story.put(node(f"more{number}", cpu="5", taints=[]))
         story.put(node("n1", cpu=str(4 + (number + 1) / 10)))
-        assert story.tried(after=0.5) == []
+        assert story.try_pods(after=0.5) == []
         assert story.queues == {"backoff": 1}
         assert story.requeue == pytest.approx(backoff - 0.5)
-        assert story.tried(after=backoff - 0.5) == ["p"]
+        assert story.try_pods(after=backoff - 0.5) == ["p"]
 
 
 def test_a_process_that_does_not_know_what_happened_tries_at_once() -> None:
     story = Story(node("n1"), pod("p", cpu="8"))
-    assert story.tried() == ["p"]
-    assert story.tried(after=5) == []
-    assert story.tried(after=5, scheduler=controller()) == ["p"]
+    assert story.try_pods() == ["p"]
+    assert story.try_pods(after=5) == []
+    assert story.try_pods(after=5, scheduler=controller()) == ["p"]
 
 
 def test_what_the_pod_asks_for_now_is_worth_a_try() -> None:
     story = Story(node("n1"), pod("p", cpu="8"))
-    assert story.tried() == ["p"]
+    assert story.try_pods() == ["p"]
     story.put(pod("p", cpu="1", metadata={"generation": 2}))
-    assert story.tried(after=2) == ["p"]
+    assert story.try_pods(after=2) == ["p"]
 
 
 def filler(cpu: str = "4", name: str = "filler", where: str = "n1", **fields: Any) -> Pod:
@@ -186,40 +188,40 @@ def test_only_what_can_help_wakes_a_pod(
     before: Sequence[Node | Pod], what: Pod, event: Sequence[Node | Pod], wakes: bool
 ) -> None:
     story = Story(*before, what)
-    assert story.tried() == ["p"]
+    assert story.try_pods() == ["p"]
     story.put(*event)
-    story.tried(after=0.1)
+    story.try_pods(after=0.1)
     assert (story.queues == {"backoff": 1}) is wakes
 
 
 def test_a_pod_that_waits_for_one_that_is_placed_later_in_the_pass_is_woken() -> None:
     social = pod("a", affinity=SOCIAL, priority=5)
     story = Story(node("n1", zone="a"), social, pod("b", labels=X))
-    assert story.tried() == ["a", "b"]
+    assert story.try_pods() == ["a", "b"]
     story.put(pod("b", labels=X, node="n1"))
-    assert story.tried(after=2) == ["a"]
+    assert story.try_pods(after=2) == ["a"]
 
 
 def test_who_has_a_place_kept_does_not_wait_for_the_backoff() -> None:
     story = Story(node("n1"), pod("low", node="n1", cpu="4"), pod("vip", cpu="4", priority=9))
-    assert story.tried() == ["vip"]
+    assert story.try_pods() == ["vip"]
     story.drop("default/low")
     story.put(pod("vip", cpu="4", priority=9, status={"nominated_node_name": "n1"}))
-    assert story.tried(after=0.1) == ["vip"]
+    assert story.try_pods(after=0.1) == ["vip"]
     assert story.requeue == 1.0
 
 
 def test_more_pods_than_a_pass_takes_are_tried_in_the_next() -> None:
     story = Story(node("n1", cpu="64", pods=1000), *(pod(f"p{n}") for n in range(600)))
-    assert len(story.tried()) == 500
+    assert len(story.try_pods()) == 500
     assert story.requeue == 0.0
     assert story.queues == {"active": 100}
 
 
 def test_memory_forgets_pods_that_are_gone() -> None:
     story = Story(node("n1"), pod("p", cpu="8"))
-    story.tried()
+    story.try_pods()
     assert len(story.memory) == 2
     story.drop("default/p")
-    story.tried()
+    story.try_pods()
     assert list(story.memory) == [PENDING]

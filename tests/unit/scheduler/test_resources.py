@@ -8,27 +8,45 @@ import pytest
 
 from kcm.api.core_v1 import Container
 from kcm.scheduler.resources import DEFAULT_MEMORY, requests_of
-from tests.unit.scheduler.world import asking, pod, quantities
+from tests.unit.scheduler.world import build_container, pod, quantities
 
 
 def sidecar(**requests: Any) -> Container:
-    return asking(**requests).replace(restart_policy="Always")
+    return build_container(**requests).replace(restart_policy="Always")
 
 
 @pytest.mark.parametrize(
     ("containers", "init", "overhead", "cpu", "memory"),
     [
-        ([asking(cpu="1", memory="10")], [], {}, 1000, 10),
-        ([asking(cpu="100m"), asking(cpu="250m", memory="1Ki")], [], {}, 350, 1024),
-        ([asking(cpu="1")], [asking(cpu="3")], {}, 3000, 0),
-        ([asking(cpu="2")], [asking(cpu="1"), asking(cpu="1500m")], {}, 2000, 0),
-        ([asking(cpu="1")], [sidecar(cpu="1")], {}, 2000, 0),
-        ([asking(cpu="1")], [sidecar(cpu="1"), asking(cpu="3")], {}, 4000, 0),
-        ([asking(cpu="1")], [asking(cpu="3"), sidecar(cpu="1")], {}, 3000, 0),
-        ([asking(cpu="1")], [sidecar(cpu="1"), asking(cpu="1"), sidecar(cpu="2")], {}, 4000, 0),
-        ([asking(cpu="1")], [], {"cpu": "250m", "memory": "7"}, 1250, 7),
-        ([asking(cpu="1")], [asking(cpu="3")], {"cpu": "1"}, 4000, 0),
-        ([asking(cpu="100u")], [], {}, 1, 0),
+        ([build_container(cpu="1", memory="10")], [], {}, 1000, 10),
+        (
+            [build_container(cpu="100m"), build_container(cpu="250m", memory="1Ki")],
+            [],
+            {},
+            350,
+            1024,
+        ),
+        ([build_container(cpu="1")], [build_container(cpu="3")], {}, 3000, 0),
+        (
+            [build_container(cpu="2")],
+            [build_container(cpu="1"), build_container(cpu="1500m")],
+            {},
+            2000,
+            0,
+        ),
+        ([build_container(cpu="1")], [sidecar(cpu="1")], {}, 2000, 0),
+        ([build_container(cpu="1")], [sidecar(cpu="1"), build_container(cpu="3")], {}, 4000, 0),
+        ([build_container(cpu="1")], [build_container(cpu="3"), sidecar(cpu="1")], {}, 3000, 0),
+        (
+            [build_container(cpu="1")],
+            [sidecar(cpu="1"), build_container(cpu="1"), sidecar(cpu="2")],
+            {},
+            4000,
+            0,
+        ),
+        ([build_container(cpu="1")], [], {"cpu": "250m", "memory": "7"}, 1250, 7),
+        ([build_container(cpu="1")], [build_container(cpu="3")], {"cpu": "1"}, 4000, 0),
+        ([build_container(cpu="100u")], [], {}, 1, 0),
     ],
 )
 def test_init_containers_sidecars_and_overhead_count_as_they_run(
@@ -44,11 +62,13 @@ def test_init_containers_sidecars_and_overhead_count_as_they_run(
 
 
 def test_extended_resources_are_kept_by_name() -> None:
-    found = requests_of(pod(containers=[asking(nvidia=2, storage="1")]).spec)
+    found = requests_of(pod(containers=[build_container(nvidia=2, storage="1")]).spec)
     assert found.others == (("nvidia.com/gpu", 2), ("storage", 1))
 
 
 def test_containers_without_requests_count_as_small_ones_in_scores() -> None:
-    found = requests_of(pod(containers=[asking(), asking(cpu="1", memory="5")]).spec)
+    found = requests_of(
+        pod(containers=[build_container(), build_container(cpu="1", memory="5")]).spec
+    )
     assert (found.cpu, found.memory) == (1000, 5)
     assert (found.scoring_cpu, found.scoring_memory) == (1100, DEFAULT_MEMORY + 5)

@@ -31,8 +31,11 @@ def quantities(amounts: Mapping[str, str | int]) -> dict[str, Quantity]:
     return {name: Quantity(amount) for name, amount in amounts.items()}
 
 
-def asking(*ports: int, image: str = "nginx:1", **requests: str | int) -> Container:
-    """A container with requests (`nvidia` stands for an extended resource) and host ports."""
+def build_container(*ports: int, image: str = "nginx:1", **requests: str | int) -> Container:
+    """Returns a container with requests and host ports.
+
+    The request `nvidia` stands for an extended resource.
+    """
     named = {name.replace("nvidia", "nvidia.com/gpu"): a for name, a in requests.items()}
     return Container(
         name="c",
@@ -43,9 +46,9 @@ def asking(*ports: int, image: str = "nginx:1", **requests: str | int) -> Contai
 
 
 def pod(name: str = "p", cpu: str | int = 0, **fields: Any) -> Pod:
-    """A pod of one container; as in the store, it has a generation, and each state a version."""
+    """Returns a pod of one container, with a generation and version of its own, as stored."""
     if cpu:
-        fields.setdefault("containers", [asking(cpu=cpu)])
+        fields.setdefault("containers", [build_container(cpu=cpu)])
     system = {"generation": 1, "resource_version": str(next(_VERSIONS))}
     metadata = system | fields.pop("metadata", {})
     return builders.pod(name, metadata=metadata, **fields)
@@ -74,7 +77,7 @@ class Scene:
         self.placer = Placer(self.snapshot, self.templates, options, random.Random(1))
 
     def info(self, pod: Pod) -> PodInfo:
-        """The pod, known to the snapshot as one that waits."""
+        """Returns the pod as one that waits, known to the snapshot."""
         found = PodInfo(pod)
         if found.uid not in self.snapshot.pods:
             # `update` would take changes from a watch log, which is not here.
@@ -82,7 +85,7 @@ class Scene:
         return self.snapshot.pods[found.uid]
 
     def refusals(self, pod: Pod) -> dict[str, tuple[str, ...]]:
-        """By node, why it will not do; those that will are left out."""
+        """Returns for each node why it will not do; those that will are left out."""
         info = self.info(pod)
         template = self.templates.of(info)
         found = {n.name: self.placer.check(template, info, n) for n in self.snapshot.nodes}
@@ -101,7 +104,7 @@ class Scene:
         return {self.snapshot.nodes[n].name: scores[n] for n in indexes}
 
     def place(self, pod: Pod) -> str:
-        """Where it goes, and it is there from now on; empty for nowhere."""
+        """Returns the node that the pod goes to, where it stays from now on; '' for none."""
         info = self.info(pod)
         found = self.placer.place(info)
         if isinstance(found, FitError):
@@ -131,7 +134,7 @@ def run(
 
 
 def bindings(plan: Plan) -> dict[str, str]:
-    """Pod name to node name."""
+    """Returns the name of the node of each pod, by the pod's name."""
     found = {}
     for write in plan.writes:
         if isinstance(write, Bind):
@@ -144,7 +147,7 @@ def victims(plan: Plan) -> list[str]:
     return [write.old.name for write in plan.writes if isinstance(write, Delete)]
 
 
-def patched(plan: Plan) -> dict[str, Pod]:
+def apply_patches(plan: Plan) -> dict[str, Pod]:
     """Pods as status patches leave them."""
     found = {}
     for write in plan.writes:
@@ -156,7 +159,7 @@ def patched(plan: Plan) -> dict[str, Pod]:
 
 
 def message(plan: Plan, name: str) -> str:
-    """What a pod's PodScheduled condition says."""
-    condition = condition_of(patched(plan)[name].status, "PodScheduled")
+    """Returns the message of a pod's PodScheduled condition."""
+    condition = condition_of(apply_patches(plan)[name].status, "PodScheduled")
     assert condition is not None
     return condition.message or ""

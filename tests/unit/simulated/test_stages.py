@@ -14,7 +14,7 @@ from tests.unit.simulation.life import pod
 HEAD = "apiVersion: simulation.kcm.dev/v1\nkind: Stages\n"
 
 
-def labelled(uid: str = "u", **labels: str) -> Pod:
+def build_pod(uid: str = "u", **labels: str) -> Pod:
     return pod().with_metadata(uid=uid, labels=labels)
 
 
@@ -27,7 +27,7 @@ def test_the_example_is_right_and_is_the_file_in_examples() -> None:
 
 def test_a_pod_follows_the_entry_whose_selector_it_matches() -> None:
     parsed = stages.parse(stages.EXAMPLE)
-    script = parsed.for_pod(labelled(app="batch"))
+    script = parsed.for_pod(build_pod(app="batch"))
     assert script.main.exit_codes == (1, 1, 0)
     assert script.named["prepare"].run_for == 2.0
     assert parsed.for_pod(pod()).main.outcome is None
@@ -35,7 +35,7 @@ def test_a_pod_follows_the_entry_whose_selector_it_matches() -> None:
 
 def test_weights_are_kept_and_the_choice_is_the_same_each_time() -> None:
     parsed = stages.parse(stages.EXAMPLE)
-    pods = [labelled(uid=f"uid-{n}", app="worker") for n in range(2000)]
+    pods = [build_pod(uid=f"uid-{n}", app="worker") for n in range(2000)]
     chosen = [parsed.for_pod(p).main.outcome for p in pods]
     again = [parsed.for_pod(p).main.outcome for p in pods]
     assert chosen == again

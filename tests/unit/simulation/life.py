@@ -20,7 +20,10 @@ PREFIX = scripts.PREFIX
 
 
 def pod(annotations: Mapping[str, str] | None = None, **spec: Any) -> Pod:
-    """A pod with the container `main`, bound to node-1; annotations without their prefix."""
+    """Returns a pod with the container `main`, bound to node-1.
+
+    The annotations come without their prefix.
+    """
     body: dict[str, Any] = {"nodeName": "node-1", "containers": [{"name": "main", "image": "i:1"}]}
     meta = {
         "name": "p",
@@ -51,7 +54,7 @@ class Life:
         self.due = 0.0
 
     def step(self, at: float) -> str:
-        """Go to a moment; READY and STATUS as kubectl shows them then."""
+        """Goes to a moment; returns READY and STATUS as kubectl shows them then."""
         self.now = at
         done = worker.advance(self.pod, self.run, self.script, START + at, self.pace)
         self.due = done.due - START
@@ -61,7 +64,7 @@ class Life:
         return f"{pod_status.ready(self.pod)} {pod_status.reason(self.pod)}"
 
     def until(self, end: float) -> list[tuple[float, str]]:
-        """Everything that can be seen up to a moment: (when, READY and STATUS)."""
+        """Returns each change that can be seen up to a moment: (when, READY and STATUS)."""
         seen: list[tuple[float, str]] = []
         at = self.now
         while at <= end:
@@ -74,7 +77,7 @@ class Life:
         return seen
 
     def delete(self, at: float, grace: int = 30) -> None:
-        """Somebody deletes the pod."""
+        """Deletes the pod, as a user does."""
         mark = datetime.fromtimestamp(int(START + at + grace), UTC)
         self.pod = self.pod.with_metadata(
             deletion_timestamp=mark, deletion_grace_period_seconds=grace
@@ -82,7 +85,7 @@ class Life:
         self.now = at
 
     def is_over(self) -> bool:
-        """Whether all containers have ended for good."""
+        """Returns whether all containers have ended for good."""
         return self.run.over
 
     def told(self) -> list[str]:

@@ -116,7 +116,7 @@ class Real:
         self.pod = self.pod.with_status(status)
 
 
-def told(status: PodStatus) -> dict[str, Any]:
+def summarize(status: PodStatus) -> dict[str, Any]:
     """What does not depend on the moment and on ids."""
     containers = (*(status.init_container_statuses or ()), *(status.container_statuses or ()))
     return {
@@ -145,4 +145,4 @@ def test_both_report_the_same(name: str, tmp_path: Path) -> None:
         life.until(moment)
         real.until(moment)
         life.step(moment)
-        assert told(life.pod.status) == told(real.pod.status), moment
+        assert summarize(life.pod.status) == summarize(real.pod.status), moment

@@ -143,7 +143,7 @@ def test_a_pod_past_its_deadline_has_failed_and_says_why() -> None:
     life.until(10)
     status = life.pod.status
     assert (status.phase, status.reason) == ("Failed", "DeadlineExceeded")
-    assert "DeadlineExceeded" in life.told()
+    assert "DeadlineExceeded" in life.list_reasons()
 
 
 def test_the_back_off_doubles_up_to_five_minutes() -> None:
@@ -246,7 +246,7 @@ def test_a_pod_that_is_deleted_before_it_started_never_starts() -> None:
     life.delete(0)
     life.step(0.5)
     assert life.is_over()
-    assert "Started" not in life.told()
+    assert "Started" not in life.list_reasons()
 
 
 def test_a_sidecar_that_crashes_is_started_again_even_if_the_pod_is_not() -> None:
@@ -289,5 +289,5 @@ def test_events_are_the_kubelets_and_name_the_container() -> None:
 def test_a_pod_that_is_never_ready_fails_its_probe_again_and_again() -> None:
     life = Life(pod({"outcome": "never-ready"}))
     life.until(35)
-    assert life.told().count("Unhealthy") == 3
+    assert life.list_reasons().count("Unhealthy") == 3
     assert life.condition("Ready")[0] == "False"

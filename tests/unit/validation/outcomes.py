@@ -9,21 +9,21 @@ from kcm.validation import validate_create, validate_status_update, validate_upd
 from tests.samples import sample, with_spec
 
 
-def created(name: str, **changes: Any) -> list[str]:
-    """The faults of a new sample with other top-level fields."""
+def validate_new(name: str, **changes: Any) -> list[str]:
+    """Returns the faults of a new sample with other top-level fields."""
     return texts(validate_create(sample(name, **changes)))
 
 
-def created_with(name: str, **spec: Any) -> list[str]:
-    """The faults of a new sample with other fields of the spec."""
+def validate_new_spec(name: str, **spec: Any) -> list[str]:
+    """Returns the faults of a new sample with other fields of the spec."""
     return texts(validate_create(with_spec(name, **spec)))
 
 
-def updated(new: KubeObject, old: KubeObject) -> list[str]:
+def validate_changed(new: KubeObject, old: KubeObject) -> list[str]:
     return texts(validate_update(new, old))
 
 
-def status_updated(new: KubeObject, old: KubeObject) -> list[str]:
+def validate_changed_status(new: KubeObject, old: KubeObject) -> list[str]:
     return texts(validate_status_update(new, old))
 
 

@@ -10,7 +10,12 @@ from kcm import defaults
 from kcm.api import codec
 from kcm.validation import validate_create, validate_update
 from tests.samples import BODIES, sample, with_spec
-from tests.unit.validation.outcomes import created_with, status_updated, texts, updated
+from tests.unit.validation.outcomes import (
+    texts,
+    validate_changed,
+    validate_changed_status,
+    validate_new_spec,
+)
 
 NAME = "horizontalpodautoscalers.autoscaling"
 METRIC = "spec.metrics[0]"
@@ -61,7 +66,7 @@ def up(**rules: Any) -> dict[str, Any]:
 def test_bounds_and_target_are_checked_as_upstream_does(
     spec: dict[str, Any], expected: list[str]
 ) -> None:
-    assert created_with(NAME, **spec) == expected
+    assert validate_new_spec(NAME, **spec) == expected
 
 
 @pytest.mark.parametrize(
@@ -138,7 +143,7 @@ def test_bounds_and_target_are_checked_as_upstream_does(
     ],
 )  # fmt: skip
 def test_a_metric_is_checked_as_upstream_does(metric: dict[str, Any], expected: list[str]) -> None:
-    assert created_with(NAME, metrics=[metric]) == expected
+    assert validate_new_spec(NAME, metrics=[metric]) == expected
 
 
 @pytest.mark.parametrize(
@@ -179,7 +184,7 @@ def test_a_metric_is_checked_as_upstream_does(metric: dict[str, Any], expected: 
 def test_a_behavior_is_checked_as_upstream_does(
     behavior: dict[str, Any], expected: list[str]
 ) -> None:
-    assert created_with(NAME, behavior=behavior) == expected
+    assert validate_new_spec(NAME, behavior=behavior) == expected
 
 
 def test_an_autoscaler_that_may_scale_to_zero_may_go_on_to() -> None:
@@ -187,8 +192,8 @@ def test_an_autoscaler_that_may_scale_to_zero_may_go_on_to() -> None:
         metrics = [external(type="Value", value="1")]
         return with_spec(NAME, minReplicas=0, maxReplicas=high, metrics=metrics)
 
-    assert updated(may_go_to_zero(5), may_go_to_zero(4)) == []
-    assert updated(may_go_to_zero(5), with_spec(NAME)) == [
+    assert validate_changed(may_go_to_zero(5), may_go_to_zero(4)) == []
+    assert validate_changed(may_go_to_zero(5), with_spec(NAME)) == [
         "spec.minReplicas: Invalid value: 0: must be greater than or equal to 1"
     ]
 
@@ -196,7 +201,7 @@ def test_an_autoscaler_that_may_scale_to_zero_may_go_on_to() -> None:
 def test_a_status_has_no_negative_numbers() -> None:
     old = sample(NAME)
     new = old.with_status(old.status.replace(current_replicas=-1, desired_replicas=-2))
-    assert status_updated(new, old) == [
+    assert validate_changed_status(new, old) == [
         "status.currentReplicas: Invalid value: -1: must be greater than or equal to 0",
         "status.desiredReplicas: Invalid value: -2: must be greater than or equal to 0",
     ]

@@ -6,7 +6,11 @@ import pytest
 
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from tests.samples import sample, with_spec
-from tests.unit.validation.outcomes import created_with, status_updated, updated
+from tests.unit.validation.outcomes import (
+    validate_changed,
+    validate_changed_status,
+    validate_new_spec,
+)
 
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 SCHEMA = {"openAPIV3Schema": {"type": "object"}}
@@ -73,7 +77,7 @@ NAMES = {"plural": "widgets", "kind": "Widget"}
 def test_a_definition_is_checked_as_upstream_does(
     spec: dict[str, Any], expected: list[str]
 ) -> None:
-    assert created_with(DEFINITIONS, **spec) == expected
+    assert validate_new_spec(DEFINITIONS, **spec) == expected
 
 
 @pytest.mark.parametrize(
@@ -97,7 +101,7 @@ def test_a_definition_is_checked_as_upstream_does(
     ],
 )
 def test_words_and_versions_are_well_formed(spec: dict[str, Any], start: str, end: str) -> None:
-    found = created_with(DEFINITIONS, **spec)
+    found = validate_new_spec(DEFINITIONS, **spec)
     assert any(text.startswith(start) and end in text for text in found)
 
 
@@ -107,27 +111,29 @@ def test_names_follow_from_the_kind() -> None:
     assert spec.conversion.strategy == "None"
 
 
-def established(**spec: Any) -> CustomResourceDefinition:
+def build_established(**spec: Any) -> CustomResourceDefinition:
     obj: CustomResourceDefinition = with_spec(DEFINITIONS, **spec)
     conditions = [{"type": "Established", "status": "True"}]
     return obj.with_status(type(obj.status)(conditions=conditions, stored_versions=["v1"]))
 
 
 def test_group_and_plural_never_change_and_the_scope_not_once_established() -> None:
-    [found] = updated(established(scope="Cluster"), established())
+    [found] = validate_changed(build_established(scope="Cluster"), build_established())
     assert found == 'spec.scope: Invalid value: "Cluster": field is immutable'
-    assert updated(with_spec(DEFINITIONS, scope="Cluster"), sample(DEFINITIONS)) == []
-    [found] = updated(established(names={**NAMES, "plural": "gadgets"}), established())
+    assert validate_changed(with_spec(DEFINITIONS, scope="Cluster"), sample(DEFINITIONS)) == []
+    [found] = validate_changed(
+        build_established(names={**NAMES, "plural": "gadgets"}), build_established()
+    )
     assert found == 'spec.names.plural: Invalid value: "gadgets": field is immutable'
 
 
 def test_a_version_with_stored_objects_stays() -> None:
     expected = ['status.storedVersions[0]: Invalid value: "v1": must appear in spec.versions']
-    gone = established(versions=[{**V1, "name": "v2"}])
-    assert updated(gone, established()) == expected
-    assert status_updated(gone, gone) == expected
+    gone = build_established(versions=[{**V1, "name": "v2"}])
+    assert validate_changed(gone, build_established()) == expected
+    assert validate_changed_status(gone, gone) == expected
 
 
 def test_groups_of_the_project_need_approval() -> None:
-    found = " ".join(created_with(DEFINITIONS, group="widgets.k8s.io"))
+    found = " ".join(validate_new_spec(DEFINITIONS, group="widgets.k8s.io"))
     assert "metadata.annotations[api-approved.kubernetes.io]: Required value" in found

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.samples import sample
-from tests.unit.validation.outcomes import created, status_updated
+from tests.unit.validation.outcomes import validate_changed_status, validate_new
 
 BUDGETS = "poddisruptionbudgets.policy"
 
@@ -47,7 +47,7 @@ BUDGETS = "poddisruptionbudgets.policy"
     ],
 )
 def test_a_budget_is_checked_as_upstream_does(spec: dict[str, Any], expected: list[str]) -> None:
-    assert created(BUDGETS, spec=spec) == expected
+    assert validate_new(BUDGETS, spec=spec) == expected
 
 
 def test_the_status_of_a_budget_counts_and_has_whole_conditions() -> None:
@@ -61,13 +61,13 @@ def test_the_status_of_a_budget_counts_and_has_whole_conditions() -> None:
     new = sample(
         BUDGETS, status={"conditions": [condition, {"type": "DisruptionAllowed", "status": "Yes"}]}
     )
-    assert status_updated(new, old) == [
+    assert validate_changed_status(new, old) == [
         'status.conditions[1].type: Duplicate value: "DisruptionAllowed"',
         'status.conditions[1].status: Unsupported value: "Yes": '
         'supported values: "False", "True", "Unknown"',
         "status.conditions[1].lastTransitionTime: Required value: must be set",
         "status.conditions[1].reason: Required value: must be set",
     ]
-    assert status_updated(sample(BUDGETS, status={"expectedPods": -1}), old) == [
+    assert validate_changed_status(sample(BUDGETS, status={"expectedPods": -1}), old) == [
         "status.expectedPods: Invalid value: -1: must be greater than or equal to 0"
     ]

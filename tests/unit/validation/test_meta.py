@@ -30,7 +30,7 @@ def faults_of(**metadata: Any) -> list[str]:
     return faults(builders.pod(metadata=metadata))
 
 
-def changed(obj: KubeObject, **changes: Any) -> list[str]:
+def validate_changed(obj: KubeObject, **changes: Any) -> list[str]:
     return [str(fault) for fault in validate_update(obj.with_metadata(**changes), obj)]
 
 
@@ -50,7 +50,7 @@ def changed(obj: KubeObject, **changes: Any) -> list[str]:
 )
 def test_what_builders_make_is_valid_and_may_stay_as_it_is(obj: KubeObject) -> None:
     assert faults(obj) == []
-    assert changed(obj) == []
+    assert validate_changed(obj) == []
 
 
 def test_a_name_is_required() -> None:
@@ -142,10 +142,10 @@ def test_a_generation_is_not_negative_and_never_falls() -> None:
         "metadata.generation: Invalid value: -1: must be greater than or equal to 0"
     ]
     pod = builders.pod(metadata={"generation": 2})
-    assert changed(pod, generation=1) == [
+    assert validate_changed(pod, generation=1) == [
         "metadata.generation: Invalid value: 1: must not be decremented"
     ]
-    assert changed(pod, generation=3) == []
+    assert validate_changed(pod, generation=3) == []
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_a_generation_is_not_negative_and_never_falls() -> None:
 def test_identity_and_deletion_marks_may_not_change(
     field: str, wire: str, value: int | str
 ) -> None:
-    found = changed(builders.pod(), **{field: value})
+    found = validate_changed(builders.pod(), **{field: value})
     shown = f'"{value}"' if isinstance(value, str) else value
     assert f"metadata.{wire}: Invalid value: {shown}: field is immutable" in found
 
@@ -171,26 +171,26 @@ def test_times_of_creation_and_deletion_may_not_change() -> None:
         ("creation_timestamp", "creationTimestamp"),
         ("deletion_timestamp", "deletionTimestamp"),
     ):
-        [found] = changed(builders.pod(), **{field: later})
+        [found] = validate_changed(builders.pod(), **{field: later})
         assert found.startswith(f"metadata.{wire}: Invalid value: ")
         assert found.endswith("field is immutable")
 
 
 def test_marks_left_out_count_as_unchanged() -> None:
-    assert changed(builders.pod(), uid=None, creation_timestamp=None) == []
+    assert validate_changed(builders.pod(), uid=None, creation_timestamp=None) == []
 
 
 def test_an_object_that_is_being_deleted_gets_no_new_finalizers() -> None:
     pod = builders.pod(deleting=builders.START, metadata={"finalizers": ["a/b"]})
-    assert changed(pod, finalizers=None) == []
-    assert changed(pod, finalizers=["a/b", "a/d", "a/c"]) == [
+    assert validate_changed(pod, finalizers=None) == []
+    assert validate_changed(pod, finalizers=["a/b", "a/d", "a/c"]) == [
         "metadata.finalizers: Forbidden: no new finalizers can be added if the object is being "
         'deleted, found new finalizers []string{"a/c", "a/d"}'
     ]
 
 
 def test_changed_labels_are_checked() -> None:
-    assert len(changed(builders.pod(), labels={"a b": "c"})) >= 1
+    assert len(validate_changed(builders.pod(), labels={"a b": "c"})) >= 1
 
 
 @pytest.mark.parametrize(

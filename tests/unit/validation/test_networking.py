@@ -7,7 +7,11 @@ from typing import Any
 import pytest
 
 from tests.samples import sample, with_spec
-from tests.unit.validation.outcomes import created_with, status_updated, updated
+from tests.unit.validation.outcomes import (
+    validate_changed,
+    validate_changed_status,
+    validate_new_spec,
+)
 
 POLICIES = "networkpolicies.networking.k8s.io"
 INGRESSES = "ingresses.networking.k8s.io"
@@ -56,7 +60,7 @@ IN, OUT = "spec.ingress[0]", "spec.egress[0]"
 )  # fmt: skip
 def test_network_policies(spec: dict[str, Any], faults: list[str]) -> None:
     """After upstream's TestValidateNetworkPolicy."""
-    assert created_with(POLICIES, **spec) == faults
+    assert validate_new_spec(POLICIES, **spec) == faults
 
 
 def path(**changes: Any) -> dict[str, Any]:
@@ -113,14 +117,14 @@ PATH = "spec.rules[0].http.paths[0]"
 def test_ingresses(spec: dict[str, Any], faults: list[str]) -> None:
     """After upstream's TestValidateIngress, TestValidateIngressCreate and
     TestValidateIngressTLS."""
-    assert created_with(INGRESSES, **spec) == faults
+    assert validate_new_spec(INGRESSES, **spec) == faults
 
 
 def test_the_load_balancers_names_are_names() -> None:
     """After upstream's TestValidateIngressStatusUpdate."""
     old = sample(INGRESSES)
     new = sample(INGRESSES, status={"loadBalancer": {"ingress": [{"hostname": "127.0.0.1"}]}})
-    assert status_updated(new, old) == [
+    assert validate_changed_status(new, old) == [
         'status.loadBalancer.ingress[0].hostname: Invalid value: "127.0.0.1": must be a DNS '
         "name, not an IP address"
     ]
@@ -147,11 +151,11 @@ def test_the_load_balancers_names_are_names() -> None:
 )  # fmt: skip
 def test_ingress_classes(spec: dict[str, Any], faults: list[str]) -> None:
     """After upstream's TestValidateIngressClass."""
-    assert created_with(CLASSES, **spec) == faults
+    assert validate_new_spec(CLASSES, **spec) == faults
 
 
 def test_the_controller_of_a_class_stays() -> None:
     """After upstream's TestValidateIngressClassUpdate."""
-    assert updated(with_spec(CLASSES, controller="foo.co/other"), sample(CLASSES)) == [
+    assert validate_changed(with_spec(CLASSES, controller="foo.co/other"), sample(CLASSES)) == [
         'spec.controller: Invalid value: "foo.co/other": field is immutable'
     ]

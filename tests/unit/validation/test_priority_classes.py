@@ -3,7 +3,7 @@
 import pytest
 
 from tests.samples import sample
-from tests.unit.validation.outcomes import created, updated
+from tests.unit.validation.outcomes import validate_changed, validate_new
 
 CLASSES = "priorityclasses.scheduling.k8s.io"
 
@@ -29,12 +29,12 @@ CLASSES = "priorityclasses.scheduling.k8s.io"
     ],
 )
 def test_the_highest_priorities_are_the_systems(name: str, value: int, expected: list[str]) -> None:
-    assert created(CLASSES, metadata={"name": name}, value=value) == expected
+    assert validate_new(CLASSES, metadata={"name": name}, value=value) == expected
 
 
 def test_pods_preempt_unless_told_otherwise() -> None:
     assert sample(CLASSES).preemption_policy == "PreemptLowerPriority"
-    assert created(CLASSES, preemptionPolicy="Always") == [
+    assert validate_new(CLASSES, preemptionPolicy="Always") == [
         'preemptionPolicy: Unsupported value: "Always": '
         'supported values: "Never", "PreemptLowerPriority"'
     ]
@@ -42,8 +42,8 @@ def test_pods_preempt_unless_told_otherwise() -> None:
 
 def test_a_priority_never_changes() -> None:
     old = sample(CLASSES)
-    assert updated(old.replace(value=1, preemption_policy="Never"), old) == [
+    assert validate_changed(old.replace(value=1, preemption_policy="Never"), old) == [
         "value: Forbidden: may not be changed in an update.",
         'preemptionPolicy: Invalid value: "Never": field is immutable',
     ]
-    assert updated(old.replace(description="text"), old) == []
+    assert validate_changed(old.replace(description="text"), old) == []

@@ -6,15 +6,15 @@ import pytest
 
 from kcm.api.rbac_v1 import GROUP
 from tests.samples import sample
-from tests.unit.validation.outcomes import created, updated
+from tests.unit.validation.outcomes import validate_changed, validate_new
 
 ROLES, CLUSTER_ROLES = f"roles.{GROUP}", f"clusterroles.{GROUP}"
 BINDINGS, CLUSTER_BINDINGS = f"rolebindings.{GROUP}", f"clusterrolebindings.{GROUP}"
 
 
 def test_roles_may_have_colons_in_their_names() -> None:
-    assert created(CLUSTER_ROLES, metadata={"name": "system:node"}) == []
-    [found] = created(CLUSTER_ROLES, metadata={"name": "a/b"})
+    assert validate_new(CLUSTER_ROLES, metadata={"name": "system:node"}) == []
+    [found] = validate_new(CLUSTER_ROLES, metadata={"name": "a/b"})
     assert found == "metadata.name: Invalid value: \"a/b\": may not contain '/'"
 
 
@@ -43,17 +43,17 @@ def test_roles_may_have_colons_in_their_names() -> None:
     ],
 )
 def test_rules_say_verbs_and_what_they_apply_to(rule: dict[str, Any], expected: list[str]) -> None:
-    assert created(ROLES, rules=[rule]) == expected
+    assert validate_new(ROLES, rules=[rule]) == expected
 
 
 def test_an_aggregated_role_selects_others() -> None:
     path = "aggregationRule.clusterRoleSelectors"
-    assert created(CLUSTER_ROLES, aggregationRule={}) == [
+    assert validate_new(CLUSTER_ROLES, aggregationRule={}) == [
         f"{path}: Required value: "
         "at least one clusterRoleSelector required if aggregationRule is non-nil"
     ]
     selectors = [{"matchLabels": {"aggregate": "true"}}]
-    assert created(CLUSTER_ROLES, aggregationRule={"clusterRoleSelectors": selectors}) == []
+    assert validate_new(CLUSTER_ROLES, aggregationRule={"clusterRoleSelectors": selectors}) == []
 
 
 @pytest.mark.parametrize(
@@ -92,19 +92,19 @@ def test_an_aggregated_role_selects_others() -> None:
 def test_subjects_are_users_groups_and_service_accounts(
     subject: dict[str, str], expected: list[str]
 ) -> None:
-    assert created(CLUSTER_BINDINGS, subjects=[subject]) == expected
+    assert validate_new(CLUSTER_BINDINGS, subjects=[subject]) == expected
 
 
 def test_a_cluster_role_binding_gives_cluster_roles_only() -> None:
     reference = {"kind": "Role", "name": "reader"}
-    assert created(BINDINGS, roleRef=reference) == []
-    assert created(CLUSTER_BINDINGS, roleRef=reference) == [
+    assert validate_new(BINDINGS, roleRef=reference) == []
+    assert validate_new(CLUSTER_BINDINGS, roleRef=reference) == [
         'roleRef.kind: Unsupported value: "Role": supported values: "ClusterRole"'
     ]
 
 
 def test_a_binding_names_a_role() -> None:
-    assert created(BINDINGS, roleRef={"kind": "Role", "apiGroup": "x"}) == [
+    assert validate_new(BINDINGS, roleRef={"kind": "Role", "apiGroup": "x"}) == [
         f'roleRef.apiGroup: Unsupported value: "x": supported values: "{GROUP}"',
         "roleRef.name: Required value",
     ]
@@ -114,7 +114,7 @@ def test_a_binding_names_a_role() -> None:
 def test_the_role_of_a_binding_never_changes(name: str) -> None:
     old = sample(name)
     new = old.replace(role_ref=old.role_ref.replace(name="admin"))
-    [found] = updated(new, old)
+    [found] = validate_changed(new, old)
     assert found.startswith("roleRef: Invalid value")
     assert found.endswith("cannot change roleRef")
 

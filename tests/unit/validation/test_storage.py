@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.samples import sample, with_spec
-from tests.unit.validation.outcomes import created, created_with, updated
+from tests.unit.validation.outcomes import validate_changed, validate_new, validate_new_spec
 
 VOLUMES, CLASSES = "persistentvolumes", "storageclasses.storage.k8s.io"
 TERMS = {
@@ -60,13 +60,13 @@ TERMS = {
 )  # fmt: skip
 def test_volumes(spec: dict[str, Any], faults: list[str]) -> None:
     """After upstream's TestValidatePersistentVolumes and TestValidateLocalVolumes."""
-    assert created_with(VOLUMES, **spec) == faults
+    assert validate_new_spec(VOLUMES, **spec) == faults
 
 
 def test_the_source_of_a_volume_stays() -> None:
     """After upstream's TestValidatePersistentVolumeSourceUpdate."""
     new = with_spec(VOLUMES, hostPath={"path": "/other"})
-    assert updated(new, sample(VOLUMES)) == [
+    assert validate_changed(new, sample(VOLUMES)) == [
         "spec.persistentvolumesource: Forbidden: spec.persistentvolumesource is immutable after "
         "creation"
     ]
@@ -77,8 +77,8 @@ def test_a_secret_for_expansion_may_be_added() -> None:
     csi = {"driver": "a.b", "volumeHandle": "v"}
     secret = {"controllerExpandSecretRef": {"name": "s", "namespace": "n"}}
     old, new = (with_spec(VOLUMES, hostPath=None, csi=found) for found in (csi, csi | secret))
-    assert updated(new, old) == []
-    assert len(updated(old, new)) == 1
+    assert validate_changed(new, old) == []
+    assert len(validate_changed(old, new)) == 1
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_a_secret_for_expansion_may_be_added() -> None:
 )  # fmt: skip
 def test_classes(changes: dict[str, Any], faults: list[str]) -> None:
     """After upstream's TestValidateStorageClass and TestValidateAllowedTopologies."""
-    assert created(CLASSES, **changes) == faults
+    assert validate_new(CLASSES, **changes) == faults
 
 
 @pytest.mark.parametrize(
@@ -122,12 +122,12 @@ def test_classes(changes: dict[str, Any], faults: list[str]) -> None:
 )  # fmt: skip
 def test_what_a_class_keeps(changes: dict[str, Any], faults: list[str]) -> None:
     """After upstream's TestStorageClassUpdate and TestValidateVolumeBindingModeUpdate."""
-    assert updated(sample(CLASSES, **changes), sample(CLASSES)) == faults
+    assert validate_changed(sample(CLASSES, **changes), sample(CLASSES)) == faults
 
 
 def test_a_pod_template_is_checked_as_others_are() -> None:
     template = {"spec": {"containers": [{"name": "c", "image": "i", "imagePullPolicy": "x"}]}}
-    assert created("podtemplates", template=template) == [
+    assert validate_new("podtemplates", template=template) == [
         'template.spec.containers[0].imagePullPolicy: Unsupported value: "x": supported values: '
         '"Always", "IfNotPresent", "Never"'
     ]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.samples import sample, with_spec
-from tests.unit.validation.outcomes import created_with, updated
+from tests.unit.validation.outcomes import validate_changed, validate_new_spec
 
 CLAIMS = "persistentvolumeclaims"
 
@@ -36,13 +36,13 @@ CLAIMS = "persistentvolumeclaims"
     ],
 )
 def test_the_spec(spec: dict[str, Any], expected: list[str]) -> None:
-    assert created_with(CLAIMS, **spec) == expected
+    assert validate_new_spec(CLAIMS, **spec) == expected
 
 
 def test_a_bound_claim_may_grow_and_no_other() -> None:
     old = sample(CLAIMS).with_metadata(resource_version="1", uid="u")
     more = with_spec(CLAIMS, resources={"requests": {"storage": "2Gi"}})
     more = more.with_metadata(resource_version="1", uid="u")
-    assert updated(more, old)[0].startswith("spec: Forbidden: spec is immutable")
+    assert validate_changed(more, old)[0].startswith("spec: Forbidden: spec is immutable")
     bound = old.with_status(old.status.replace(phase="Bound"))
-    assert updated(more, bound) == []
+    assert validate_changed(more, bound) == []

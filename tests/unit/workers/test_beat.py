@@ -39,7 +39,7 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return found
 
 
-def sent(beat: Beat) -> tuple[list[str], float]:
+def tick(beat: Beat) -> tuple[list[str], float]:
     """What one look sends, and when the next one is due."""
     beat.sent = []
     return beat.sent, round(beat.tick(), 6)
@@ -50,7 +50,7 @@ def test_entries_are_sent_each_in_its_own_interval(now: list[float]) -> None:
     seen: dict[float, list[str]] = {}
     for step in range(11):
         now[0] = 100.0 + step / 2
-        names, _ = sent(beat)
+        names, _ = tick(beat)
         if names:
             seen[step / 2] = sorted(names)
     assert seen == {
@@ -67,26 +67,26 @@ def test_it_sleeps_until_the_next_is_due_and_no_longer_than_to_the_next_look(
     now: list[float],
 ) -> None:
     beat = Beat({"fast": 0.25, "slow": 60.0})
-    assert sent(beat)[1] == 0.25
-    assert sent(Beat({"slow": 60.0}))[1] == LOOK_EVERY
-    assert sent(Beat({}))[1] == LOOK_EVERY
+    assert tick(beat)[1] == 0.25
+    assert tick(Beat({"slow": 60.0}))[1] == LOOK_EVERY
+    assert tick(Beat({}))[1] == LOOK_EVERY
 
 
 def test_passes_that_were_missed_are_not_made_up_for(now: list[float]) -> None:
     beat = Beat({"loop": 1.0})
     beat.tick()
     now[0] += 30
-    assert sent(beat)[0] == ["loop"]
+    assert tick(beat)[0] == ["loop"]
     now[0] += 0.5
-    assert sent(beat)[0] == []
+    assert tick(beat)[0] == []
 
 
 def test_who_takes_over_sends_after_an_interval(now: list[float]) -> None:
     beat = Beat({"loop": 5.0})
     beat.leads = False
-    assert sent(beat) == ([], LOOK_EVERY)
+    assert tick(beat) == ([], LOOK_EVERY)
     now[0] += 60
     beat.leads = True
-    assert sent(beat)[0] == []
+    assert tick(beat)[0] == []
     now[0] += 5
-    assert sent(beat)[0] == ["loop"]
+    assert tick(beat)[0] == ["loop"]

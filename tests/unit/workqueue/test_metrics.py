@@ -20,14 +20,16 @@ class Store:
         return ["OK", *self.answer]
 
 
-def exposed(answer: list[str] | None) -> str:
+def collect_text(answer: list[str] | None) -> str:
     registry = CollectorRegistry()
     registry.register(QueueCollector(cast("RedisIO", Store(answer))))
     return generate_latest(registry).decode()
 
 
 def test_upstreams_names_are_exposed_with_the_queue_as_label() -> None:
-    text = exposed(reply("replicaset", adds="9", retries="3", **{"work:9": "2", "work:us": "10"}))
+    text = collect_text(
+        reply("replicaset", adds="9", retries="3", **{"work:9": "2", "work:us": "10"})
+    )
     for line in (
         'workqueue_depth{name="replicaset"} 2.0',
         'workqueue_adds_total{name="replicaset"} 9.0',
@@ -43,7 +45,7 @@ def test_upstreams_names_are_exposed_with_the_queue_as_label() -> None:
 
 
 def test_a_scrape_without_the_store_is_empty_and_does_not_fail() -> None:
-    assert exposed(None) == ""
+    assert collect_text(None) == ""
 
 
 def test_registering_does_not_need_the_store() -> None:

@@ -11,7 +11,7 @@ _NUMBERS = itertools.count()
 
 @pytest.fixture
 def namespace(api: Live) -> str:
-    """A namespace of the test's own."""
+    """Gives a namespace of the test's own."""
     name = f"client-{next(_NUMBERS)}"
     api.create("/api/v1/namespaces", {"metadata": {"name": name}})
     return name

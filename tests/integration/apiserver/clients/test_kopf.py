@@ -67,7 +67,7 @@ def operator(api: Live, definition: None, tmp_path: Path) -> Iterator[Operator]:
     running.kill()
 
 
-def greeting(name: str, to: str) -> dict[str, Any]:
+def build_greeting(name: str, to: str) -> dict[str, Any]:
     return {
         "apiVersion": "example.com/v1",
         "kind": "Greeting",
@@ -76,7 +76,7 @@ def greeting(name: str, to: str) -> dict[str, Any]:
     }
 
 
-def said(api: Live, namespace: str, name: str) -> str:
+def read_greeting(api: Live, namespace: str, name: str) -> str:
     found = api.client.get(f"/api/v1/namespaces/{namespace}/configmaps/{name}")
     return str(found.json()["data"]["text"]) if found.status_code == 200 else ""
 
@@ -85,15 +85,15 @@ def test_an_operator_creates_updates_reports_and_says_goodbye(
     api: Live, namespace: str, operator: Operator
 ) -> None:
     path = f"{GROUP}/namespaces/{namespace}/greetings"
-    api.create(path, greeting("g", "Ada"))
-    operator.until(lambda: said(api, namespace, "g") == "Hello, Ada!", "the ConfigMap")
+    api.create(path, build_greeting("g", "Ada"))
+    operator.until(lambda: read_greeting(api, namespace, "g") == "Hello, Ada!", "the ConfigMap")
     operator.until(lambda: status(api, path).get("said") == "greeted Ada", "the status")
     api.patch(f"{path}/g", {"spec": {"to": "Bob", "word": "Hi"}})
-    operator.until(lambda: said(api, namespace, "g") == "Hi, Bob!", "the change")
+    operator.until(lambda: read_greeting(api, namespace, "g") == "Hi, Bob!", "the change")
     found = api.get(f"{path}/g")
     assert found["metadata"]["finalizers"] == ["greetings.example.com/farewell"]
     assert api.request("DELETE", f"{path}/g").status_code == 200
-    operator.until(lambda: said(api, namespace, "g-farewell") == "Goodbye!", "the goodbye")
+    operator.until(lambda: read_greeting(api, namespace, "g-farewell") == "Goodbye!", "the goodbye")
     operator.until(lambda: api.client.get(f"{path}/g").status_code == 404, "the end")
 
 
@@ -110,18 +110,20 @@ def test_an_operator_that_was_killed_goes_on_where_it_stopped(
     api: Live, namespace: str, operator: Operator
 ) -> None:
     path = f"{GROUP}/namespaces/{namespace}/greetings"
-    api.create(path, greeting("first", "Ada"))
+    api.create(path, build_greeting("first", "Ada"))
     # What kopf has half handled when it dies it goes on with, and takes for the old state.
     operator.until(lambda: is_handled(api, f"{path}/first"), "the first one's end")
     operator.kill()
     for number in range(5):
-        api.create(path, greeting(f"g{number}", "Bob"))
+        api.create(path, build_greeting(f"g{number}", "Bob"))
     api.patch(f"{path}/first", {"spec": {"to": "Eve"}})
     assert api.request("DELETE", f"{path}/g4").status_code == 200  # never seen: no finalizer yet
     operator.start()
     operator.until(
-        lambda: {said(api, namespace, f"g{number}") for number in range(4)} == {"Hello, Bob!"},
+        lambda: (
+            {read_greeting(api, namespace, f"g{number}") for number in range(4)} == {"Hello, Bob!"}
+        ),
         "the ConfigMaps of those that came meanwhile",
     )
-    operator.until(lambda: said(api, namespace, "first") == "Hello, Eve!", "the change")
-    assert said(api, namespace, "g4") == ""
+    operator.until(lambda: read_greeting(api, namespace, "first") == "Hello, Eve!", "the change")
+    assert read_greeting(api, namespace, "g4") == ""

@@ -16,25 +16,31 @@ from tests.unit.apiextensions.samples import TEXT, WHOLE, struct
 pytestmark = pytest.mark.skipif(not expressions.available(), reason="no library for CEL here")
 
 
-def ruled(*found: dict[str, Any], **properties: Any) -> dict[str, Any]:
+def build_schema(*found: dict[str, Any], **properties: Any) -> dict[str, Any]:
     return struct(**properties) | {"x-kubernetes-validations": list(found)}
 
 
-def broken(schema: dict[str, Any], new: Any, old: Any = None) -> list[str]:
+def list_broken_rules(schema: dict[str, Any], new: Any, old: Any = None) -> list[str]:
     known = parse(struct(spec=schema))
     before = None if old is None else {"spec": old}
     return [str(fault) for fault in rules.check(known, {"spec": new}, before, [])]
 
 
 def test_a_rule_that_fails_gives_its_message() -> None:
-    schema = ruled({"rule": "self.a <= self.b", "message": "a is too large"}, a=WHOLE, b=WHOLE)
-    assert broken(schema, {"a": 1, "b": 2}) == []
-    assert broken(schema, {"a": 3, "b": 2}) == ['spec: Invalid value: "object": a is too large']
+    schema = build_schema(
+        {"rule": "self.a <= self.b", "message": "a is too large"}, a=WHOLE, b=WHOLE
+    )
+    assert list_broken_rules(schema, {"a": 1, "b": 2}) == []
+    assert list_broken_rules(schema, {"a": 3, "b": 2}) == [
+        'spec: Invalid value: "object": a is too large'
+    ]
 
 
 def test_without_a_message_the_rule_itself_is_told() -> None:
-    schema = ruled({"rule": "self.a > 1"}, a=WHOLE)
-    assert broken(schema, {"a": 1}) == ['spec: Invalid value: "object": failed rule: self.a > 1']
+    schema = build_schema({"rule": "self.a > 1"}, a=WHOLE)
+    assert list_broken_rules(schema, {"a": 1}) == [
+        'spec: Invalid value: "object": failed rule: self.a > 1'
+    ]
 
 
 def test_a_message_may_be_computed_and_a_field_and_reason_named() -> None:
@@ -44,14 +50,16 @@ def test_a_message_may_be_computed_and_a_field_and_reason_named() -> None:
         "fieldPath": ".a",
         "reason": "FieldValueForbidden",
     }
-    assert broken(ruled(rule, a=WHOLE), {"a": 1}) == ["spec.a: Forbidden: a is 1"]
+    assert list_broken_rules(build_schema(rule, a=WHOLE), {"a": 1}) == ["spec.a: Forbidden: a is 1"]
 
 
 def test_transition_rules_hold_for_updates_only() -> None:
-    schema = ruled({"rule": "self.a == oldSelf.a", "message": "a stays"}, a=WHOLE)
-    assert broken(schema, {"a": 1}) == []
-    assert broken(schema, {"a": 1}, {"a": 1}) == []
-    assert broken(schema, {"a": 1}, {"a": 2}) == ['spec: Invalid value: "object": a stays']
+    schema = build_schema({"rule": "self.a == oldSelf.a", "message": "a stays"}, a=WHOLE)
+    assert list_broken_rules(schema, {"a": 1}) == []
+    assert list_broken_rules(schema, {"a": 1}, {"a": 1}) == []
+    assert list_broken_rules(schema, {"a": 1}, {"a": 2}) == [
+        'spec: Invalid value: "object": a stays'
+    ]
 
 
 def test_a_rule_may_take_the_old_value_as_an_optional() -> None:
@@ -60,13 +68,13 @@ def test_a_rule_may_take_the_old_value_as_an_optional() -> None:
         "optionalOldSelf": True,
         "message": "begins with 0",
     }
-    schema = ruled(rule, a=WHOLE)
-    assert broken(schema, {"a": 1}) == ['spec: Invalid value: "object": begins with 0']
-    assert broken(schema, {"a": 1}, {"a": 0}) == []
+    schema = build_schema(rule, a=WHOLE)
+    assert list_broken_rules(schema, {"a": 1}) == ['spec: Invalid value: "object": begins with 0']
+    assert list_broken_rules(schema, {"a": 1}, {"a": 0}) == []
 
 
 def test_items_of_a_list_with_keys_are_compared_by_them() -> None:
-    item = ruled({"rule": "self.v >= oldSelf.v", "message": "shrinks"}, n=TEXT, v=WHOLE)
+    item = build_schema({"rule": "self.v >= oldSelf.v", "message": "shrinks"}, n=TEXT, v=WHOLE)
     schema = struct(
         items={
             "type": "array",
@@ -77,15 +85,17 @@ def test_items_of_a_list_with_keys_are_compared_by_them() -> None:
     )
     old = {"items": [{"n": "a", "v": 5}, {"n": "b", "v": 1}]}
     new = {"items": [{"n": "b", "v": 2}, {"n": "a", "v": 4}]}
-    assert broken(schema, new, old) == ['spec.items[1]: Invalid value: "object": shrinks']
+    assert list_broken_rules(schema, new, old) == [
+        'spec.items[1]: Invalid value: "object": shrinks'
+    ]
 
 
 def test_names_that_cel_cannot_write_are_escaped() -> None:
-    schema = ruled(
+    schema = build_schema(
         {"rule": "self.a__dash__b == 'x' && self.__namespace__ == 'y'"},
         **{"a-b": TEXT, "namespace": TEXT},
     )
-    assert broken(schema, {"a-b": "x", "namespace": "y"}) == []
+    assert list_broken_rules(schema, {"a-b": "x", "namespace": "y"}) == []
 
 
 @pytest.mark.parametrize(
@@ -102,7 +112,7 @@ def test_names_that_cel_cannot_write_are_escaped() -> None:
     ],
 )  # fmt: skip
 def test_functions_and_types_of_kubernetes_are_there(rule: str) -> None:
-    schema = ruled(
+    schema = build_schema(
         {"rule": rule},
         s=TEXT,
         l={"type": "array", "items": WHOLE},
@@ -119,35 +129,35 @@ def test_functions_and_types_of_kubernetes_are_there(rule: str) -> None:
         "n": 1,
         "m": {"a-b": 1},
     }
-    assert broken(schema, value) == []
+    assert list_broken_rules(schema, value) == []
 
 
 def test_rules_over_functions_that_are_not_here_are_not_checked_but_told() -> None:
     known = parse(
-        struct(spec=ruled({"rule": "quantity(self.a).isGreaterThan(quantity('1'))"}, a=TEXT))
+        struct(spec=build_schema({"rule": "quantity(self.a).isGreaterThan(quantity('1'))"}, a=TEXT))
     )
     assert rules.find_unchecked(known) == {"function quantity"}
     assert rules.check(known, {"spec": {"a": "1"}}, None, []) == []
 
 
 def test_a_rule_that_cannot_be_evaluated_fails() -> None:
-    found = broken(ruled({"rule": "self.a > 1"}, a=WHOLE), {})
+    found = list_broken_rules(build_schema({"rule": "self.a > 1"}, a=WHOLE), {})
     assert "rule evaluation error: Key not found in map" in found[0]
 
 
 def test_a_bad_expression_in_a_rule_is_told() -> None:
-    found = broken(ruled({"rule": "self.s.find('(') == ''"}, s=TEXT), {"s": "x"})
+    found = list_broken_rules(build_schema({"rule": "self.s.find('(') == ''"}, s=TEXT), {"s": "x"})
     assert "Illegal regex: error parsing regexp: missing closing ): `(`" in found[0]
 
 
 def test_an_expression_in_a_rule_takes_linear_time() -> None:
     before = time.process_time()
     rule = "self.s.find('^(a+)+$') == '' && !self.s.matches('^(a+)+$')"
-    assert broken(ruled({"rule": rule}, s=TEXT), {"s": "a" * 40 + "!"}) == []
+    assert list_broken_rules(build_schema({"rule": rule}, s=TEXT), {"s": "a" * 40 + "!"}) == []
     assert time.process_time() - before < 5
 
 
-def doubled(times: int) -> str:
+def build_doubling_rule(times: int) -> str:
     """A rule that doubles its text so many times."""
     inner = f"size(x{times}) > 0"
     for n in range(times, 0, -1):
@@ -164,7 +174,7 @@ OUT_OF_BUDGET = (
 @pytest.mark.parametrize(
     "rule",
     [
-        doubled(24),
+        build_doubling_rule(24),
         "['x'].map(a, [a, a, a, a, a, a, a, a, a, a].map(b, self.s.replace('a', self.s))"
         ".join('')).size() == 0",
         "self.l.all(x, self.l.isSorted() && self.l.sum() > 0)",
@@ -172,9 +182,11 @@ OUT_OF_BUDGET = (
     ids=["doubled", "replaced", "lists again and again"],
 )
 def test_a_rule_that_costs_too_much_is_cut_and_told(rule: str) -> None:
-    schema = ruled({"rule": rule}, {"rule": "false"}, s=TEXT, l={"type": "array", "items": WHOLE})
+    schema = build_schema(
+        {"rule": rule}, {"rule": "false"}, s=TEXT, l={"type": "array", "items": WHOLE}
+    )
     before, memory = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    found = broken(schema, {"s": "a" * 30_000, "l": list(range(9_000))})
+    found = list_broken_rules(schema, {"s": "a" * 30_000, "l": list(range(9_000))})
     assert found == [OUT_OF_BUDGET]
     assert time.process_time() - before < 5
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory < 300_000  # KiB
@@ -183,25 +195,25 @@ def test_a_rule_that_costs_too_much_is_cut_and_told(rule: str) -> None:
 def test_after_a_rule_that_was_cut_others_are_evaluated() -> None:
     costly = "self.s.replace('a', self.s).replace('a', self.s).size() > 0"
     value = {"s": "a" * 30_000}
-    assert broken(ruled({"rule": costly}, s=TEXT), value) == [OUT_OF_BUDGET]
-    small = ruled({"rule": "self.s.replace('a', 'b') == 'bc'", "message": "no"}, s=TEXT)
-    assert broken(small, {"s": "ac"}) == []
-    assert broken(small, {"s": "bd"}) == ['spec: Invalid value: "object": no']
+    assert list_broken_rules(build_schema({"rule": costly}, s=TEXT), value) == [OUT_OF_BUDGET]
+    small = build_schema({"rule": "self.s.replace('a', 'b') == 'bc'", "message": "no"}, s=TEXT)
+    assert list_broken_rules(small, {"s": "ac"}) == []
+    assert list_broken_rules(small, {"s": "bd"}) == ['spec: Invalid value: "object": no']
 
 
 def test_rules_of_many_items_share_one_budget() -> None:
-    item = ruled({"rule": "!self.s.matches('^[ab]*a[ab]{900}$')"}, s=TEXT)
+    item = build_schema({"rule": "!self.s.matches('^[ab]*a[ab]{900}$')"}, s=TEXT)
     schema = struct(items={"type": "array", "items": item}, all=TEXT)
     text = "".join(Random(1).choices("ab", k=9_000)) + "c"
     before = time.process_time()
-    found = broken(schema, {"items": [{"s": text} for _ in range(2_000)]})
+    found = list_broken_rules(schema, {"items": [{"s": text} for _ in range(2_000)]})
     assert "running out of cost budget" in found[-1]
     assert time.process_time() - before < 10
 
 
 def test_a_rule_over_much_is_evaluated_where_it_could_be_cut() -> None:
     rule = "self.l.all(x, self.t > timestamp('2020-01-01T00:00:00Z') && self.d == duration('90s'))"
-    schema = ruled(
+    schema = build_schema(
         {"rule": rule, "messageExpression": "'has ' + self.l.map(x, string(x)).join(',')"},
         l={"type": "array", "items": WHOLE},
         t=TEXT | {"format": "date-time"},
@@ -209,9 +221,9 @@ def test_a_rule_over_much_is_evaluated_where_it_could_be_cut() -> None:
         b=TEXT | {"format": "byte"},
     )
     value = {"l": list(range(2_000)), "t": "2026-01-01T00:00:00Z", "d": "1m30s", "b": "YQ=="}
-    assert broken(schema, value) == []
+    assert list_broken_rules(schema, value) == []
     refused = {**value, "d": "1s", "l": [1, 2]}
-    assert broken(schema, refused) == ['spec: Invalid value: "object": has 1,2']
+    assert list_broken_rules(schema, refused) == ['spec: Invalid value: "object": has 1,2']
 
 
 def test_a_process_that_does_not_start_is_a_fault_of_the_server_and_not_of_the_rule(

@@ -18,7 +18,7 @@ class FakeHub:
             self.fill(*objects)
 
     def fill(self, *objects: KubeObject) -> None:
-        """Begin anew with these."""
+        """Replaces the cache's objects by these."""
         for resource, cache in self._caches.items():
             own = [obj for obj in objects if scheme.resource_of(obj) is resource]
             cache.refill([Entry(resource, obj.key, codec.encode(obj), 1) for obj in own], 1)

@@ -38,12 +38,12 @@ def keys(entries: list[Entry]) -> list[str]:
     return [entry.key for entry in entries]
 
 
-def nothing() -> None:
+def do_nothing() -> None:
     return
 
 
 def test_entries_come_in_order_by_namespace_and_behind_a_key() -> None:
-    cache = filled("b/2", "a/1", "b/1", "ba/1")
+    cache = fill_cache("b/2", "a/1", "b/1", "ba/1")
     cache.apply([change("ADDED", "b/0", 11), change("DELETED", "b/2", 12)], 12)
     assert keys(cache.entries()) == ["a/1", "b/0", "b/1", "ba/1"]
     assert keys(cache.entries("b")) == ["b/0", "b/1"]
@@ -52,7 +52,7 @@ def test_entries_come_in_order_by_namespace_and_behind_a_key() -> None:
 
 
 def test_a_watcher_gets_history_and_what_comes_after_once() -> None:
-    cache = filled()
+    cache = fill_cache()
     cache.apply([change("ADDED", "a/1", 11), change("ADDED", "a/2", 12)], 12)
     _, watcher = cache.subscribe(11, "", nothing)
     cache.apply([change("MODIFIED", "a/1", 13)], 13)
@@ -69,7 +69,7 @@ def test_a_watcher_without_a_version_begins_with_the_objects() -> None:
 
 
 def test_a_version_that_is_no_longer_here_is_gone() -> None:
-    cache = filled(history=2)
+    cache = fill_cache(history=2)
     cache.apply([change("ADDED", f"a/{n}", n) for n in range(11, 15)], 14)
     with pytest.raises(errors.Gone):
         cache.subscribe(11, "", nothing)
@@ -79,11 +79,11 @@ def test_a_version_that_is_no_longer_here_is_gone() -> None:
 
 def test_a_slow_watcher_is_cut_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "BACKLOG", 2)
-    cache = filled()
+    cache = fill_cache()
     woken: list[str] = []
     _, slow = cache.subscribe(10, "", lambda: woken.append("slow"))
     cache.apply([change("ADDED", "a/1", 11), change("ADDED", "a/2", 12)], 12)
-    _, quick = cache.subscribe(12, "", nothing)
+    _, quick = cache.subscribe(12, "", do_nothing)
     cache.apply([change("ADDED", "a/3", 13)], 13)
     assert (slow.slow, slow.ended, len(slow.pending)) == (True, True, 0)
     assert not quick.ended
@@ -100,7 +100,7 @@ def test_a_refill_tells_watchers_that_they_are_too_old() -> None:
 
 
 def test_waiting_for_a_version_ends_when_it_is_here() -> None:
-    cache = filled(position=10)
+    cache = fill_cache(position=10)
     assert cache.wait(10, 0)
     assert not cache.wait(11, 0)
 
@@ -121,7 +121,7 @@ def test_the_line_of_an_event_is_made_once() -> None:
 def test_a_snapshot_is_what_was_there_at_its_version(
     steps: list[tuple[str, bool]], data: st.DataObject
 ) -> None:
-    cache, now, moments = filled(), dict[str, int](), {10: dict[str, int]()}
+    cache, now, moments = fill_cache(), dict[str, int](), {10: dict[str, int]()}
     for version, (key, there) in enumerate(steps, start=11):
         kind: ChangeType = "DELETED"
         if there:
@@ -144,7 +144,7 @@ def test_a_snapshot_is_what_was_there_at_its_version(
 
 
 def test_a_snapshot_older_than_the_history_is_gone() -> None:
-    cache = filled(history=1)
+    cache = fill_cache(history=1)
     cache.apply([change("ADDED", "a/1", 11), change("ADDED", "a/2", 12)], 12)
     assert keys(cache.snapshot(11)) == ["a/1"]
     with pytest.raises(errors.Gone):
@@ -159,14 +159,14 @@ def test_the_history_is_cut_by_its_bytes() -> None:
     _, watcher = cache.subscribe(12, "", nothing)
     assert [event.entry.version for event in watcher.pending] == [13, 14, 15]
     with pytest.raises(errors.Gone):
-        cache.subscribe(11, "", nothing)
+        cache.subscribe(11, "", do_nothing)
 
 
 def test_only_the_newest_changes_and_what_is_present_stay_decoded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "DECODED_BYTES", 2 * len(raw("a/1", 11)))
-    cache = filled("a/0")
+    cache = fill_cache("a/0")
     present = cache.get("a/0")
     assert present is not None
     objects = [weakref.ref(present.obj)]

@@ -16,27 +16,31 @@ PODS = scheme.by_name("pods")
 MEGABYTE = 1_000_000
 
 
-def patched(target: dict[str, Any], patch: Any, kind: str = patches.JSON_PATCH) -> dict[str, Any]:
+def apply_patch(
+    target: dict[str, Any], patch: Any, kind: str = patches.JSON_PATCH
+) -> dict[str, Any]:
     return patches.parse(kind, json.dumps(patch).encode(), PODS)(target)
 
 
-def copied(source: str, to: str) -> dict[str, str]:
+def build_copy(source: str, to: str) -> dict[str, str]:
     return {"op": "copy", "from": source, "path": to}
 
 
 def test_a_json_patch_leaves_its_target_as_it_was() -> None:
     target = {"a": [1], "b": {}}
-    done = patched(target, [copied("/a", "/b/c"), {"op": "add", "path": "/b/c/-", "value": 2}])
+    done = apply_patch(
+        target, [build_copy("/a", "/b/c"), {"op": "add", "path": "/b/c/-", "value": 2}]
+    )
     assert (target, done) == ({"a": [1], "b": {}}, {"a": [1], "b": {"c": [1, 2]}})
 
 
 @pytest.mark.parametrize(
     ("target", "operations"),
     [
-        ({"a": {"b": "x"}}, [copied("/a", f"/a/c{n}") for n in range(40)]),
-        ({"a": "x" * MEGABYTE}, [copied("/a", f"/b{n}") for n in range(9_000)]),
-        ({"a": "ü" * MEGABYTE}, [copied("/a", f"/b{n}") for n in range(9_000)]),
-        ({"a": 1}, [copied("", f"/a{n}") for n in range(40)]),
+        ({"a": {"b": "x"}}, [build_copy("/a", f"/a/c{n}") for n in range(40)]),
+        ({"a": "x" * MEGABYTE}, [build_copy("/a", f"/b{n}") for n in range(9_000)]),
+        ({"a": "ü" * MEGABYTE}, [build_copy("/a", f"/b{n}") for n in range(9_000)]),
+        ({"a": 1}, [build_copy("", f"/a{n}") for n in range(40)]),
     ],
     ids=["doubled", "long", "long beyond ASCII", "the whole"],
 )
@@ -45,30 +49,30 @@ def test_copies_are_bounded_in_what_they_add(
 ) -> None:
     before = time.process_time()
     with pytest.raises(patches.Unprocessable, match="the accumulated size increase of copy is"):
-        patched(target, operations)
+        apply_patch(target, operations)
     assert time.process_time() - before < 5
 
 
 def test_copies_into_each_other_are_bounded_in_depth() -> None:
     with pytest.raises(errors.BadRequest):
-        patched({"a": 1}, [copied("", "/a")] * 9_000)
+        apply_patch({"a": 1}, [build_copy("", "/a")] * 9_000)
 
 
 def test_copies_of_nothing_are_told_as_before() -> None:
     for source in ("/nothing", "no pointer", None, 3):
         with pytest.raises((patches.Unprocessable, errors.BadRequest)):
-            patched({"a": 1}, [{"op": "copy", "from": source, "path": "/b"}])
+            apply_patch({"a": 1}, [{"op": "copy", "from": source, "path": "/b"}])
 
 
 def test_a_json_patch_has_at_most_ten_thousand_operations() -> None:
     with pytest.raises(errors.RequestTooLarge, match="got 10001"):
-        patched({}, [{"op": "add", "path": "/a", "value": 1}] * 10_001)
+        apply_patch({}, [{"op": "add", "path": "/a", "value": 1}] * 10_001)
 
 
 @pytest.mark.parametrize("operation", [3, "x", None, [], {"op": "copy"}, {"op": 3}, {}])
 def test_what_is_no_operation_is_refused(operation: Any) -> None:
     with pytest.raises((patches.Unprocessable, errors.BadRequest)):
-        patched({"a": 1}, [operation])
+        apply_patch({"a": 1}, [operation])
 
 
 @pytest.mark.parametrize("kind", [patches.JSON_PATCH, patches.MERGE_PATCH, patches.STRATEGIC])
@@ -84,5 +88,5 @@ def test_a_deep_patch_is_refused_and_recurses_nowhere(kind: str, depth: int) -> 
 def test_the_kind_in_a_strategic_patch_says_nothing() -> None:
     target = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
     patch = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"labels": {"a": "b"}}}
-    done = patched(target, patch, patches.STRATEGIC)
+    done = apply_patch(target, patch, patches.STRATEGIC)
     assert done == target | {"metadata": {"name": "a", "labels": {"a": "b"}}}

@@ -14,7 +14,7 @@ def pod(*containers: dict[str, Any], **spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": "p"}, "spec": {"containers": list(containers), **spec}}
 
 
-def patched(target: dict[str, Any], **spec: Any) -> dict[str, Any]:
+def patch_spec(target: dict[str, Any], **spec: Any) -> dict[str, Any]:
     spec = {name.replace("__", "/").replace("S_", "$"): value for name, value in spec.items()}
     found: dict[str, Any] = apply(target, {"spec": spec}, Pod)["spec"]
     return found
@@ -24,13 +24,13 @@ A, B, C = ({"name": name, "image": f"{name}:1"} for name in "abc")
 
 
 def test_an_item_is_merged_by_its_key_and_a_new_one_is_appended() -> None:
-    spec = patched(pod(A, B), containers=[{"name": "b", "image": "b:2"}, C])
+    spec = patch_spec(pod(A, B), containers=[{"name": "b", "image": "b:2"}, C])
     assert spec["containers"] == [A, {"name": "b", "image": "b:2"}, C]
 
 
 def test_nested_lists_merge_by_their_own_keys() -> None:
     first = A | {"env": [{"name": "X", "value": "1"}, {"name": "Y", "value": "2"}]}
-    spec = patched(pod(first), containers=[{"name": "a", "env": [{"name": "Y", "value": "3"}]}])
+    spec = patch_spec(pod(first), containers=[{"name": "a", "env": [{"name": "Y", "value": "3"}]}])
     assert spec["containers"][0]["env"] == [
         {"name": "X", "value": "1"},
         {"name": "Y", "value": "3"},
@@ -38,26 +38,26 @@ def test_nested_lists_merge_by_their_own_keys() -> None:
 
 
 def test_an_item_is_deleted_by_a_directive() -> None:
-    spec = patched(pod(A, B), containers=[{"name": "a", "$patch": "delete"}])
+    spec = patch_spec(pod(A, B), containers=[{"name": "a", "$patch": "delete"}])
     assert spec["containers"] == [B]
 
 
 def test_a_list_is_replaced_by_a_directive() -> None:
-    spec = patched(pod(A, B), containers=[C, {"$patch": "replace"}])
+    spec = patch_spec(pod(A, B), containers=[C, {"$patch": "replace"}])
     assert spec["containers"] == [C]
 
 
 def test_a_struct_is_replaced_or_emptied_by_a_directive() -> None:
     target = pod(A, securityContext={"runAsUser": 1, "fsGroup": 2})
-    spec = patched(target, securityContext={"$patch": "replace", "runAsUser": 3})
+    spec = patch_spec(target, securityContext={"$patch": "replace", "runAsUser": 3})
     assert spec["securityContext"] == {"runAsUser": 3}
-    assert patched(target, securityContext={"$patch": "delete"})["securityContext"] == {}
+    assert patch_spec(target, securityContext={"$patch": "delete"})["securityContext"] == {}
 
 
 def test_retain_keys_drops_the_alternatives() -> None:
     target = pod(A, volumes=[{"name": "v", "emptyDir": {}}])
     volume = {"name": "v", "$retainKeys": ["name", "hostPath"], "hostPath": {"path": "/x"}}
-    assert patched(target, volumes=[volume])["volumes"] == [
+    assert patch_spec(target, volumes=[volume])["volumes"] == [
         {"name": "v", "hostPath": {"path": "/x"}}
     ]
 
@@ -82,7 +82,7 @@ def test_plain_values_merge_as_a_set_and_go_by_name() -> None:
 
 def test_lists_without_a_key_are_replaced() -> None:
     target = pod(A, tolerations=[{"key": "x"}])
-    assert patched(target, tolerations=[{"key": "y"}])["tolerations"] == [{"key": "y"}]
+    assert patch_spec(target, tolerations=[{"key": "y"}])["tolerations"] == [{"key": "y"}]
 
 
 def test_null_removes_and_nothing_of_the_arguments_changes() -> None:
@@ -115,7 +115,7 @@ def test_a_patch_that_makes_no_sense_is_refused(patch: dict[str, Any]) -> None:
 
 def test_no_directive_ends_up_in_what_is_new() -> None:
     new = C | {"env": [{"name": "X", "$patch": "delete"}, {"name": "Y", "value": None}]}
-    found = patched(pod(), containers=[new])["containers"]
+    found = patch_spec(pod(), containers=[new])["containers"]
     assert found == [C | {"env": [{"name": "Y"}]}]
 
 
@@ -132,7 +132,7 @@ def test_long_lists_are_merged_and_ordered_in_linear_time() -> None:
         + [{"name": f"V{n}", "$patch": "delete"} for n in range(MANY - 10, MANY)],
     }
     before = time.process_time()
-    env = patched(target, containers=[patch])["containers"][0]["env"]
+    env = patch_spec(target, containers=[patch])["containers"][0]["env"]
     assert [env[0], env[-1]] == [
         {"name": f"V{MANY - 11}", "value": "old"},
         {"name": "V0", "value": "new"},

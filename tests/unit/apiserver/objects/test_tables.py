@@ -10,7 +10,7 @@ from kcm.apiserver.http.accept import Form
 from kcm.apiserver.objects.tables import table
 
 
-def shown(kind: str, body: dict[str, Any]) -> tuple[dict[str, str], list[Any], dict[str, Any]]:
+def show(kind: str, body: dict[str, Any]) -> tuple[dict[str, str], list[Any], dict[str, Any]]:
     """The types of the columns, the cells, and the whole row of one object."""
     resource = scheme.lookup(kind)
     found = codec.decode({"metadata": {"name": "x"}, **body}, resource)
@@ -37,21 +37,21 @@ def shown(kind: str, body: dict[str, Any]) -> tuple[dict[str, str], list[Any], d
 def test_a_column_declares_its_type_and_programs_get_numbers(
     kind: str, body: dict[str, Any], column: str, type_: str, cell: Any
 ) -> None:
-    types, cells, _ = shown(kind, body)
+    types, cells, _ = show(kind, body)
     assert types[column] == type_
     assert cells[list(types).index(column)] == cell
 
 
 @pytest.mark.parametrize("resource", scheme.resources(), ids=str)
 def test_every_kind_prints_an_empty_object(resource: scheme.Resource) -> None:
-    types, cells, _ = shown(resource.name, {})
+    types, cells, _ = show(resource.name, {})
     assert len(types) == len(cells)
     assert set(types.values()) <= {"string", "integer", "boolean"}
 
 
 def test_the_row_of_a_pod_that_has_ended_says_so() -> None:
-    _, _, row = shown("pods", {"status": {"phase": "Failed"}})
+    _, _, row = show("pods", {"status": {"phase": "Failed"}})
     assert row["conditions"] == [
         {"type": "Completed", "status": "True", "reason": "Failed", "message": "The pod failed."}
     ]
-    assert "conditions" not in shown("pods", {"status": {"phase": "Running"}})[2]
+    assert "conditions" not in show("pods", {"status": {"phase": "Running"}})[2]

@@ -16,25 +16,25 @@ _OR = "apiextensions.k8s.io/v1.JSONSchemaPropsOr"
 _SCHEMA = "apiextensions.k8s.io/v1.JSONSchemaProps"
 
 
-def body(manifest: dict[str, Any], message: str) -> bytes:
-    """The envelope of an object."""
+def encode_body(manifest: dict[str, Any], message: str) -> bytes:
+    """Returns an object in the envelope of Kubernetes' protobuf."""
     unknown: Any = table().classes["runtime.Unknown"]()  # a class of run time: its fields, too
     unknown.f1.f1, unknown.f1.f2 = manifest["apiVersion"], manifest["kind"]
     rest = {k: v for k, v in manifest.items() if k not in {"apiVersion", "kind"}}
-    unknown.f2 = encoded(rest, message).SerializeToString()
+    unknown.f2 = encode(rest, message).SerializeToString()
     envelope: bytes = unknown.SerializeToString()
     return b"k8s\x00" + envelope
 
 
-def encoded(value: dict[str, Any], message: str) -> Any:
-    """A struct as a message of the runtime; a field without a number fails."""
+def encode(value: dict[str, Any], message: str) -> Any:
+    """Returns a struct as a message of the runtime; a field without a number fails."""
     out = table().classes[message]()
     rest = dict(value)
     for field in table().fields[message].values():
         if field.inline:
             names = {f.name for f in table().fields[field.type].values()}
             inner = {name: rest.pop(name) for name in names & rest.keys()}
-            getattr(out, f"f{field.number}").CopyFrom(encoded(inner, field.type))
+            getattr(out, f"f{field.number}").CopyFrom(encode(inner, field.type))
         elif field.name in rest:
             _put(out, field, rest.pop(field.name))
     assert not rest, f"{message} has no numbers for {sorted(rest)}"
@@ -44,23 +44,23 @@ def encoded(value: dict[str, Any], message: str) -> Any:
 def _put(out: Message, field: MessageField, value: Any) -> None:
     place = f"f{field.number}"
     if field.container == "[]":
-        getattr(out, place).extend(_one(item, field.type) for item in value)
+        getattr(out, place).extend(_encode_value(item, field.type) for item in value)
     elif field.container == "map:":
         for key, item in value.items():
-            one = _one(item, field.type)
+            one = _encode_value(item, field.type)
             if isinstance(one, Message):
                 getattr(out, place)[key].CopyFrom(one)
             else:
                 getattr(out, place)[key] = one
     else:
-        one = _one(value, field.type)
+        one = _encode_value(value, field.type)
         if isinstance(one, Message):
             getattr(out, place).CopyFrom(one)
         else:
             setattr(out, place, one)
 
 
-def _one(value: Any, type_: str) -> Any:
+def _encode_value(value: Any, type_: str) -> Any:
     if type_ == "bytes":
         return base64.b64decode(value)
     if "." not in type_:
@@ -76,7 +76,7 @@ def _one(value: Any, type_: str) -> Any:
         moment = datetime.fromisoformat(value)
         return new(f1=int(moment.timestamp()), f2=moment.microsecond * 1000)
     if type_ == f"{_OR}Bool":
-        return new(f1=value) if isinstance(value, bool) else new(f2=encoded(value, _SCHEMA))
+        return new(f1=value) if isinstance(value, bool) else new(f2=encode(value, _SCHEMA))
     if type_ == f"{_OR}Array":
-        return new(f1=encoded(value, _SCHEMA))
-    return encoded(value, type_)
+        return new(f1=encode(value, _SCHEMA))
+    return encode(value, type_)

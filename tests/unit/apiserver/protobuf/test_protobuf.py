@@ -23,7 +23,7 @@ def body(api_version: str, kind: str, raw: bytes) -> bytes:
     return b"k8s\x00" + field(1, meta) + field(2, raw)
 
 
-def decoded(api_version: str, kind: str, raw: bytes) -> dict[str, Any]:
+def decode_manifest(api_version: str, kind: str, raw: bytes) -> dict[str, Any]:
     found = decode(body(api_version, kind, raw))
     assert (found.pop("apiVersion"), found.pop("kind")) == (api_version, kind)
     return found
@@ -34,7 +34,7 @@ def test_metadata_with_maps_lists_and_times() -> None:
     owner = field(13, field(1, b"Pod") + field(6, 1))
     created = field(8, field(1, 60))
     meta = field(1, b"n") + label + owner + field(14, b"x") + field(14, b"y") + created
-    assert decoded("v1", "Namespace", field(1, meta)) == {
+    assert decode_manifest("v1", "Namespace", field(1, meta)) == {
         "metadata": {
             "name": "n",
             "labels": {"a": "b"},
@@ -47,18 +47,18 @@ def test_metadata_with_maps_lists_and_times() -> None:
 
 def test_the_zero_time_is_none_and_unknown_fields_are_skipped() -> None:
     meta = field(8, b"") + field(15, b"unknown") + field(7, 3)
-    assert decoded("v1", "Namespace", field(1, meta)) == {"metadata": {"generation": 3}}
+    assert decode_manifest("v1", "Namespace", field(1, meta)) == {"metadata": {"generation": 3}}
 
 
 def test_negative_numbers_come_out_negative() -> None:
     raw = b"\x08" + b"\xff" * 9 + b"\x01"
-    assert decoded("v1", "DeleteOptions", raw) == {"gracePeriodSeconds": -1}
+    assert decode_manifest("v1", "DeleteOptions", raw) == {"gracePeriodSeconds": -1}
 
 
 def test_micro_times_keep_their_microseconds() -> None:
     renewed = field(4, field(1, 1) + b"\x10\xc0\x84\x3d")  # 1,000,000 ns
     raw = field(2, renewed)
-    assert decoded("coordination.k8s.io/v1", "Lease", raw) == {
+    assert decode_manifest("coordination.k8s.io/v1", "Lease", raw) == {
         "spec": {"renewTime": "1970-01-01T00:00:01.001000Z"}
     }
 

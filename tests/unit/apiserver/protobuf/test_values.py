@@ -7,16 +7,16 @@ import pytest
 from kcm.apiserver.protobuf import decode
 from kcm.apiserver.protobuf.messages import table
 from tests.samples import BODIES, manifest
-from tests.unit.apiserver.protobuf.encoding import body
+from tests.unit.apiserver.protobuf.encoding import encode_body
 
 
-def sent(value: dict[str, Any]) -> dict[str, Any]:
-    return decode(body(value, f"{value['apiVersion']}.{value['kind']}"))
+def send(value: dict[str, Any]) -> dict[str, Any]:
+    return decode(encode_body(value, f"{value['apiVersion']}.{value['kind']}"))
 
 
 @pytest.mark.parametrize("name", [name for name in BODIES if name != "secrets"])
 def test_a_sample_of_every_kind_comes_back_as_it_was_sent(name: str) -> None:
-    assert sent(manifest(name)) == manifest(name) | {"metadata": manifest(name)["metadata"]}
+    assert send(manifest(name)) == manifest(name) | {"metadata": manifest(name)["metadata"]}
 
 
 POD = {
@@ -69,7 +69,7 @@ REVIEW = {
 def test_what_json_writes_differently_from_protobuf_comes_out_as_json(
     value: dict[str, Any],
 ) -> None:
-    assert sent(value) == value
+    assert send(value) == value
 
 
 def test_lists_in_maps_come_out_as_lists() -> None:
@@ -90,7 +90,7 @@ def test_empty_texts_that_go_leaves_out_are_left_out_and_set_zeros_kept() -> Non
         "spec": {"replicas": 0, "strategy": {"type": ""}, "minReadySeconds": 0},
         "status": {},
     }
-    assert sent(raw) == raw | {
+    assert send(raw) == raw | {
         "metadata": {"name": "a"},
         "spec": {"replicas": 0, "strategy": {}},
     }
@@ -108,5 +108,5 @@ def test_schemas_of_definitions_keep_their_alternatives() -> None:
     }
     definition = manifest("customresourcedefinitions.apiextensions.k8s.io")
     definition["spec"]["versions"][0]["schema"] = {"openAPIV3Schema": schema}
-    found = sent(definition)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    found = send(definition)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     assert found == schema

@@ -10,7 +10,7 @@ STUBBORN = "import signal,time; signal.signal(15, signal.SIG_IGN); print('up', f
 WAIT = "time.sleep(60)"
 
 
-def started(program: str) -> subprocess.Popen[str]:
+def start(program: str) -> subprocess.Popen[str]:
     process = subprocess.Popen(
         [sys.executable, "-c", program], start_new_session=True, stdout=subprocess.PIPE, text=True
     )
@@ -28,7 +28,7 @@ def test_an_end_without_done_leaves_the_children_that_were_not_removed() -> None
 
 
 def test_a_process_that_does_not_listen_is_killed_with_its_group() -> None:
-    stubborn = started(STUBBORN + WAIT)
+    stubborn = start(STUBBORN + WAIT)
     left = groups.end([stubborn.pid], 0.2, stubborn.poll)
     assert left == [stubborn.pid]
     assert stubborn.wait(5) == -9
@@ -38,7 +38,7 @@ def test_a_process_that_does_not_listen_is_killed_with_its_group() -> None:
 
 
 def test_hurry_ends_the_waiting_at_once() -> None:
-    stubborn = started(STUBBORN + WAIT)
+    stubborn = start(STUBBORN + WAIT)
     assert groups.end([stubborn.pid], 60, stubborn.poll, hurry=lambda: True) == [stubborn.pid]
     stubborn.wait(5)
     with stubborn:
@@ -47,7 +47,7 @@ def test_hurry_ends_the_waiting_at_once() -> None:
 
 def test_the_guard_ends_what_is_left() -> None:
     program = "import time; print('up', flush=True); " + WAIT
-    processes = [started(program), started(program)]
+    processes = [start(program), start(program)]
     end_all({processes[0].pid: 0, processes[1].pid: 1}, patience=0.1)
     for process in processes:
         assert process.wait(5) < 0

@@ -12,7 +12,7 @@ from kcm.kubelet.types import API, FILE, FIRST_SEEN_ANNOTATION, Operation, PodUp
 from tests.unit.kubelet.views import NOW, pod
 
 
-def named(name: str, **more: Any) -> Pod:
+def build_pod(name: str, **more: Any) -> Pod:
     return pod(metadata={"name": name, "uid": f"{name}-uid"}, **more)
 
 
@@ -30,10 +30,10 @@ class Source:
 
 def test_a_set_is_told_as_what_changed() -> None:
     says = Source(PodStorage())
-    assert says(Operation.SET, named("a"), named("b")) == [("ADD", ["a", "b"])]
-    assert says(Operation.SET, named("a"), named("b")) == []
-    changed = named("b", priority=5)
-    assert says(Operation.SET, changed, named("c")) == [
+    assert says(Operation.SET, build_pod("a"), build_pod("b")) == [("ADD", ["a", "b"])]
+    assert says(Operation.SET, build_pod("a"), build_pod("b")) == []
+    changed = build_pod("b", priority=5)
+    assert says(Operation.SET, changed, build_pod("c")) == [
         ("REMOVE", ["a"]),
         ("ADD", ["c"]),
         ("UPDATE", ["b"]),
@@ -49,47 +49,47 @@ def test_the_first_set_is_told_even_when_it_is_empty() -> None:
 def test_sources_do_not_see_each_others_pods() -> None:
     storage = PodStorage()
     api, file = Source(storage), Source(storage, FILE)
-    api(Operation.SET, named("a"))
-    file(Operation.SET, named("b"))
-    assert api(Operation.SET, named("a")) == []
+    api(Operation.SET, build_pod("a"))
+    file(Operation.SET, build_pod("b"))
+    assert api(Operation.SET, build_pod("a")) == []
     assert {stored.name: source_of(stored) for stored in storage.pods()} == {"a": API, "b": FILE}
 
 
 def test_single_operations_are_merged_too() -> None:
     says = Source(PodStorage())
-    assert says(Operation.ADD, named("a")) == [("ADD", ["a"])]
-    assert says(Operation.UPDATE, named("a", phase="Running")) == [("RECONCILE", ["a"])]
-    assert says(Operation.REMOVE, named("a"), named("never")) == [("REMOVE", ["a"])]
-    assert says(Operation.RESTORE, named("z")) == [("RESTORE", ["z"])]
+    assert says(Operation.ADD, build_pod("a")) == [("ADD", ["a"])]
+    assert says(Operation.UPDATE, build_pod("a", phase="Running")) == [("RECONCILE", ["a"])]
+    assert says(Operation.REMOVE, build_pod("a"), build_pod("never")) == [("REMOVE", ["a"])]
+    assert says(Operation.RESTORE, build_pod("z")) == [("RESTORE", ["z"])]
 
 
 def test_of_pods_with_one_name_the_first_counts() -> None:
     says = Source(PodStorage())
     twin = pod(metadata={"name": "a", "uid": "twin"})
-    assert says(Operation.SET, named("a"), twin) == [("ADD", ["a"])]
+    assert says(Operation.SET, build_pod("a"), twin) == [("ADD", ["a"])]
 
 
 def test_when_a_pod_was_first_seen_is_kept() -> None:
     storage = PodStorage()
     says = Source(storage)
-    says(Operation.SET, named("a"))
+    says(Operation.SET, build_pod("a"))
     first = storage.pods()[0].annotations[FIRST_SEEN_ANNOTATION]
-    says(Operation.SET, named("a", priority=1))
+    says(Operation.SET, build_pod("a", priority=1))
     assert storage.pods()[0].annotations[FIRST_SEEN_ANNOTATION] == first
 
 
 @pytest.mark.parametrize(
     ("new", "expected"),
     [
-        (named("a"), None),
-        (named("a", priority=1), Operation.UPDATE),
-        (named("a").with_metadata(labels={"x": "y"}), Operation.UPDATE),
-        (named("a").with_metadata(annotations={"x": "y"}), Operation.UPDATE),
-        (named("a").with_metadata(annotations={FIRST_SEEN_ANNOTATION: "y"}), None),
-        (named("a").with_metadata(resource_version="99"), None),
-        (named("a").with_metadata(deletion_timestamp=NOW), Operation.DELETE),
-        (named("a").with_status(PodStatus(phase="Running")), Operation.RECONCILE),
+        (build_pod("a"), None),
+        (build_pod("a", priority=1), Operation.UPDATE),
+        (build_pod("a").with_metadata(labels={"x": "y"}), Operation.UPDATE),
+        (build_pod("a").with_metadata(annotations={"x": "y"}), Operation.UPDATE),
+        (build_pod("a").with_metadata(annotations={FIRST_SEEN_ANNOTATION: "y"}), None),
+        (build_pod("a").with_metadata(resource_version="99"), None),
+        (build_pod("a").with_metadata(deletion_timestamp=NOW), Operation.DELETE),
+        (build_pod("a").with_status(PodStatus(phase="Running")), Operation.RECONCILE),
     ],
 )
 def test_what_happened_to_a_pod(new: Pod, expected: Operation | None) -> None:
-    assert compute_operation(named("a"), new) is expected
+    assert compute_operation(build_pod("a"), new) is expected

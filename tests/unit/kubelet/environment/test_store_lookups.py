@@ -33,20 +33,20 @@ class Api:
         return self.get_all([])
 
 
-def setting() -> tuple[Api, StoreLookups, FakeClock]:
+def build_lookups() -> tuple[Api, StoreLookups, FakeClock]:
     api, clock = Api(), FakeClock()
     return api, StoreLookups(cast("ObjectStore", api), clock), clock  # what is asked of it
 
 
 def test_what_is_missing_is_asked_for_each_time() -> None:
-    api, lookups, _ = setting()
+    api, lookups, _ = build_lookups()
     assert lookups.config_map("default", "words") is None
     api.stored = config_map("words")
     assert lookups.config_map("default", "words") == api.stored
 
 
 def test_what_was_read_is_good_for_a_while_unless_a_pod_came() -> None:
-    api, lookups, clock = setting()
+    api, lookups, clock = build_lookups()
     api.stored = config_map("words")
     for _ in range(3):
         lookups.config_map("default", "words")
@@ -60,7 +60,7 @@ def test_what_was_read_is_good_for_a_while_unless_a_pod_came() -> None:
 
 
 def test_while_the_store_is_away_the_last_known_is_used() -> None:
-    api, lookups, clock = setting()
+    api, lookups, clock = build_lookups()
     api.stored = config_map("words")
     lookups.config_map("default", "words")
     api.away = True
@@ -71,7 +71,7 @@ def test_while_the_store_is_away_the_last_known_is_used() -> None:
 
 
 def test_what_was_never_read_holds_up_all_but_static_pods() -> None:
-    api, lookups, _ = setting()
+    api, lookups, _ = build_lookups()
     api.away = True
     with pytest.raises(errors.StoreUnavailable):
         lookups.services()

@@ -72,7 +72,7 @@ class Node:
     def _report(self) -> None:
         self.reports += 1
 
-    def left(self, gibibytes: float) -> bool:
+    def leave_memory(self, gibibytes: float) -> bool:
         """A look with so much memory left; whether a pod was evicted."""
         self.machine = replace(MACHINE, memory_available=int(gibibytes * GI))
         return self.manager.synchronize()
@@ -83,13 +83,13 @@ class Node:
 
 def test_nothing_happens_while_enough_is_left() -> None:
     node = Node(builders.pod())
-    assert not node.left(1)
+    assert not node.leave_memory(1)
     assert (node.killed, node.events, node.reports) == ([], [], 0)
 
 
 def test_one_pod_at_a_time_is_evicted_and_told_why() -> None:
     node = Node(builders.pod("a"), builders.pod("b", priority=5))
-    assert node.left(0.5)
+    assert node.leave_memory(0.5)
     assert node.names() == ["a"]
     options = node.killed[0]
     assert options.kill is not None
@@ -113,15 +113,15 @@ def test_critical_pods_stay() -> None:
         "static", metadata={"annotations": {"kubernetes.io/config.source": "file"}}
     )
     node = Node(critical, static)
-    assert not node.left(0.1)
+    assert not node.leave_memory(0.1)
     assert node.killed == []
 
 
 def test_a_soft_threshold_waits_and_gives_time_to_end() -> None:
     node = Node(builders.pod(), soft="memory.available<3Gi", most=20)
-    assert not node.left(2)
+    assert not node.leave_memory(2)
     node.clock.step(30)
-    assert node.left(2)
+    assert node.leave_memory(2)
     kill = node.killed[0].kill
     assert kill is not None
     assert kill.grace_seconds == 20
@@ -164,7 +164,7 @@ def test_under_memory_pressure_best_effort_pods_are_not_taken(
         tolerations=tolerations, priority=priority,
     )  # fmt: skip
     assert node.manager.admit(pod, []) is None
-    node.left(0.5)
+    node.leave_memory(0.5)
     refusal = node.manager.admit(pod, [])
     assert (refusal is None) is admitted
     if refusal is not None:
@@ -175,7 +175,7 @@ def test_under_memory_pressure_best_effort_pods_are_not_taken(
 
 def test_pods_that_run_are_found_again_under_pressure() -> None:
     node = Node()
-    node.left(0.5)
+    node.leave_memory(0.5)
     assert node.manager.admit(builders.pod(phase="Running"), []) is None
 
 
@@ -187,17 +187,17 @@ def test_the_node_reports_pressure_until_the_transition_period_is_over() -> None
         return {one.type: (one.status, one.reason) for one in conditions}
 
     assert reported()["MemoryPressure"] == ("False", "KubeletHasSufficientMemory")
-    node.left(0.5)
+    node.leave_memory(0.5)
     assert reported() == {
         "MemoryPressure": ("True", "KubeletHasInsufficientMemory"),
         "DiskPressure": ("False", "KubeletHasNoDiskPressure"),
         "PIDPressure": ("False", "KubeletHasSufficientPID"),
     }
     node.clock.step(59)
-    node.left(5)
+    node.leave_memory(5)
     assert reported()["MemoryPressure"][0] == "True"
     node.clock.step(2)
-    node.left(5)
+    node.leave_memory(5)
     assert reported()["MemoryPressure"][0] == "False"
     assert node.reports == 2
 

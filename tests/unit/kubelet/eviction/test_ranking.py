@@ -47,7 +47,7 @@ def order(signal: Signal, *pods_with_stats: tuple[Pod, PodStats | None]) -> list
     return [pod.name or "" for pod in rank_pods(signal, [pod for pod, _ in pods_with_stats], uses)]
 
 
-def measured(pod: Pod, **amounts: int) -> tuple[Pod, PodStats]:
+def measure(pod: Pod, **amounts: int) -> tuple[Pod, PodStats]:
     return pod, use(pod, **amounts)
 
 
@@ -57,9 +57,9 @@ def measured(pod: Pod, **amounts: int) -> tuple[Pod, PodStats]:
         pytest.param(
             Signal.MEMORY,
             [
-                measured(pod("within", memory="500Mi"), memory=400),
-                measured(pod("over", memory="100Mi"), memory=200),
-                measured(pod("none"), memory=150),
+                measure(pod("within", memory="500Mi"), memory=400),
+                measure(pod("over", memory="100Mi"), memory=200),
+                measure(pod("none"), memory=150),
             ],
             ["none", "over", "within"],
             id="those over their requests first, by how much; best-effort pods are always over",
@@ -67,42 +67,42 @@ def measured(pod: Pod, **amounts: int) -> tuple[Pod, PodStats]:
         pytest.param(
             Signal.MEMORY,
             [
-                measured(pod("high", priority=10), memory=900),
-                measured(pod("low"), memory=100),
-                measured(pod("high-within", priority=9, memory="1Gi"), memory=1),
-                measured(pod("low-within", memory="1Gi"), memory=900),
+                measure(pod("high", priority=10), memory=900),
+                measure(pod("low"), memory=100),
+                measure(pod("high-within", priority=9, memory="1Gi"), memory=1),
+                measure(pod("low-within", memory="1Gi"), memory=900),
             ],
             ["low", "high", "low-within", "high-within"],
             id="priority counts among those over, and among those within",
         ),
         pytest.param(
             Signal.MEMORY,
-            [measured(pod("known"), memory=900), (pod("unknown"), None)],
+            [measure(pod("known"), memory=900), (pod("unknown"), None)],
             ["unknown", "known"],
             id="a pod of which nothing is known goes first",
         ),
         pytest.param(
             Signal.DISK,
             [
-                measured(pod("volumes"), disk=10),
-                measured(pod("logs"), logs=20),
-                measured(pod("within", ephemeral_storage="1Gi"), disk=500),
+                measure(pod("volumes"), disk=10),
+                measure(pod("logs"), logs=20),
+                measure(pod("within", ephemeral_storage="1Gi"), disk=500),
             ],
             ["logs", "volumes", "within"],
             id="volumes and logs count for disk",
         ),
         pytest.param(
             Signal.INODES,
-            [measured(pod("few"), files=1, disk=900), measured(pod("many"), files=9)],
+            [measure(pod("few"), files=1, disk=900), measure(pod("many"), files=9)],
             ["many", "few"],
             id="files count for inodes",
         ),
         pytest.param(
             Signal.PIDS,
             [
-                measured(pod("high", priority=1), processes=900),
-                measured(pod("many"), processes=20),
-                measured(pod("few"), processes=2),
+                measure(pod("high", priority=1), processes=900),
+                measure(pod("many"), processes=20),
+                measure(pod("few"), processes=2),
             ],
             ["many", "few", "high"],
             id="processes count after priority",

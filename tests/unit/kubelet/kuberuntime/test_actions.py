@@ -17,7 +17,7 @@ from kcm.kubelet.kuberuntime.view import PodView
 from tests.unit.kubelet.views import NOW, container, container_view, pod, sandbox, view
 
 
-def told(actions: PodActions) -> str:
+def summarize(actions: PodActions) -> str:
     """The actions in a few words."""
     words = []
     if actions.kill_pod:
@@ -49,7 +49,10 @@ def told(actions: PodActions) -> str:
 def test_ordinary_containers_are_started_by_the_restart_policy(
     policy: str, states: str, expected: str
 ) -> None:
-    assert told(compute_pod_actions(pod("main", "other", policy=policy), view(states))) == expected
+    assert (
+        summarize(compute_pod_actions(pod("main", "other", policy=policy), view(states)))
+        == expected
+    )
 
 
 @pytest.mark.parametrize(
@@ -68,7 +71,7 @@ def test_a_lost_sandbox_starts_the_pod_over(
     policy: str, boxes: list[Sandbox], states: str, expected: str
 ) -> None:
     seen = replace(view(states), sandboxes=boxes)
-    assert told(compute_pod_actions(pod(policy=policy), seen)) == expected
+    assert summarize(compute_pod_actions(pod(policy=policy), seen)) == expected
 
 
 @pytest.mark.parametrize(
@@ -109,7 +112,7 @@ def test_a_lost_sandbox_starts_the_pod_over(
 def test_init_containers_run_in_order_and_sidecars_stay(
     policy: str, init: str, states: str, expected: str
 ) -> None:
-    assert told(compute_pod_actions(pod(init=init, policy=policy), view(states))) == expected
+    assert summarize(compute_pod_actions(pod(init=init, policy=policy), view(states))) == expected
 
 
 @pytest.mark.parametrize(
@@ -127,7 +130,7 @@ def test_failed_probes_end_containers(
     actions = compute_pod_actions(
         pod("main", "other", policy=policy), view("main=running other=0"), health
     )
-    words = [word for word in told(actions).split() if word != "start1"]
+    words = [word for word in summarize(actions).split() if word != "start1"]
     if policy == "Never" and not actions.to_start:
         words = [word for word in words if word != "kill-pod"]
     assert " ".join(words) == expected
@@ -138,15 +141,15 @@ def test_another_image_replaces_the_container_whatever_the_policy() -> None:
     changed = replace(container_view("main", "running"), hash="other")
     seen = PodView("u", "web", "default", ("127.64.0.1",), [changed], [sandbox()])
     actions = compute_pod_actions(pod(policy="Never"), seen)
-    assert told(actions) == "kill:main start0"
+    assert summarize(actions) == "kill:main start0"
     assert actions.to_kill[0].message == "Container main definition changed, will be restarted"
 
 
 def test_a_sidecar_whose_startup_probe_succeeded_lets_the_next_one_start() -> None:
     started = ContainerHealth(startup=lambda _: True)
-    assert told(compute_pod_actions(pod(init="s*? b"), view("s=running"), started)) == "init1"
+    assert summarize(compute_pod_actions(pod(init="s*? b"), view("s=running"), started)) == "init1"
     failed = ContainerHealth(startup=lambda _: False)
-    actions = told(compute_pod_actions(pod(init="s*? b"), view("s=running"), failed))
+    actions = summarize(compute_pod_actions(pod(init="s*? b"), view("s=running"), failed))
     assert actions == "kill:s init0"
 
 

@@ -51,7 +51,10 @@ def test_the_newest_dead_container_of_each_name_stays() -> None:
 
 
 def test_of_a_pod_that_is_gone_all_dead_containers_go() -> None:
-    assert len(find_evictable_containers([listed("a", 0), listed("b", 0)], GONE)) == 2
+    assert (
+        len(find_evictable_containers([build_container("a", 0), build_container("b", 0)], GONE))
+        == 2
+    )
 
 
 def test_when_a_container_ends_the_one_before_it_goes() -> None:
@@ -71,5 +74,5 @@ def test_sandboxes_stay_while_they_are_the_newest_or_used() -> None:
     boxes = [sandbox(ready=False, attempt=0), sandbox(ready=False, attempt=1)]
     assert len(find_evictable_sandboxes(boxes, [], KNOWN)) == 1
     assert len(find_evictable_sandboxes(boxes, [], GONE)) == 2
-    assert find_evictable_sandboxes(boxes, [listed("a", 0)], GONE) == [boxes[1]]
+    assert find_evictable_sandboxes(boxes, [build_container("a", 0)], GONE) == [boxes[1]]
     assert find_evictable_sandboxes([sandbox()], [], GONE) == []

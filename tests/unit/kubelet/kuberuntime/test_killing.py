@@ -54,7 +54,7 @@ def kill(endings: Sequence[ContainerTermination], grace: int | None = None) -> l
 def test_sidecars_end_last_in_reverse_order() -> None:
     asked = pod("main", "other", init="one* two* done")
     names = ("one", "two", "main", "other")
-    done = kill([ContainerTermination(listed(name), asked) for name in names], 20)
+    done = kill([ContainerTermination(build_container(name), asked) for name in names], 20)
     assert sorted(done[:2]) == ["main 20", "other 20"]
     assert [line.split()[0] for line in done[2:]] == ["two", "one"]
 
@@ -73,7 +73,7 @@ def test_sidecars_end_last_in_reverse_order() -> None:
 def test_how_long_a_container_has(
     asked: Pod, grace: int | None, reason: str, expected: int
 ) -> None:
-    assert kill([ContainerTermination(listed("main"), asked, reason=reason)], grace) == [
+    assert kill([ContainerTermination(build_container("main"), asked, reason=reason)], grace) == [
         f"main {expected}"
     ]
 
@@ -83,8 +83,10 @@ def test_a_probe_may_bring_a_grace_period_of_its_own() -> None:
     probe = Probe(termination_grace_period_seconds=4)
     main = asked.spec.containers[0].replace(liveness_probe=probe)
     asked = asked.with_spec(asked.spec.replace(containers=[main]))
-    assert kill([ContainerTermination(listed("main"), asked, reason="LivenessProbe")]) == ["main 4"]
-    assert kill([ContainerTermination(listed("main"), asked)]) == ["main 30"]
+    assert kill([ContainerTermination(build_container("main"), asked, reason="LivenessProbe")]) == [
+        "main 4"
+    ]
+    assert kill([ContainerTermination(build_container("main"), asked)]) == ["main 30"]
 
 
 def test_the_hook_runs_before_even_when_it_fails() -> None:
@@ -92,7 +94,10 @@ def test_the_hook_runs_before_even_when_it_fails() -> None:
     hook = Lifecycle(pre_stop=LifecycleHandler(exec=ExecAction(command=["farewell"])))
     main = asked.spec.containers[0].replace(lifecycle=hook)
     asked = asked.with_spec(asked.spec.replace(containers=[main]))
-    assert kill([ContainerTermination(listed("main"), asked)]) == ["main runs farewell", "main 30"]
+    assert kill([ContainerTermination(build_container("main"), asked)]) == [
+        "main runs farewell",
+        "main 30",
+    ]
 
 
 def test_of_a_pod_that_nobody_knows_the_container_itself_says_enough() -> None:
@@ -100,4 +105,7 @@ def test_of_a_pod_that_nobody_knows_the_container_itself_says_enough() -> None:
         labels.POD_GRACE: "9",
         labels.PRE_STOP: '{"exec":{"command":["farewell"]}}',
     }
-    assert kill([ContainerTermination(listed("main", **noted))]) == ["main runs farewell", "main 9"]
+    assert kill([ContainerTermination(build_container("main", **noted))]) == [
+        "main runs farewell",
+        "main 9",
+    ]

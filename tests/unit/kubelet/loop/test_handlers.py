@@ -56,7 +56,7 @@ class World(Cleaned):
         self.surplus.append((exited_id, remove_all))
 
 
-def named(name: str, **more: Any) -> Pod:
+def build_pod(name: str, **more: Any) -> Pod:
     meta = {"name": name, "uid": name, **more.pop("metadata", {})}
     return pod(metadata=meta, **more)
 
@@ -64,8 +64,8 @@ def named(name: str, **more: Any) -> Pod:
 def test_new_pods_are_admitted_the_oldest_first(tmp_path: Path) -> None:
     world = World(tmp_path)
     ports = [{"container_port": 80, "host_port": 8080}]
-    old = named("old", metadata={"creation_timestamp": NOW})
-    new = named("new", metadata={"creation_timestamp": NOW + timedelta(seconds=1)})
+    old = build_pod("old", metadata={"creation_timestamp": NOW})
+    new = build_pod("new", metadata={"creation_timestamp": NOW + timedelta(seconds=1)})
     wanting = [
         one.with_spec(one.spec.replace(containers=[
             one.spec.containers[0].model_validate({"name": "main", "ports": ports})
@@ -86,7 +86,7 @@ def test_new_pods_are_admitted_the_oldest_first(tmp_path: Path) -> None:
 def test_others_may_refuse_pods_too(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.admit_handlers.append(lambda *_: Rejection("Evicted", "under pressure"))
-    world.handlers.handle_pod_additions([named("a")])
+    world.handlers.handle_pod_additions([build_pod("a")])
     status = world.statuses.get("a")
     assert status is not None
     assert status.message == "Pod was rejected: under pressure"
@@ -94,7 +94,7 @@ def test_others_may_refuse_pods_too(tmp_path: Path) -> None:
 
 def test_what_has_ended_takes_up_no_room(tmp_path: Path) -> None:
     world = World(tmp_path)
-    pods = [named("runs"), named("ended", phase="Succeeded"), named("failed")]
+    pods = [build_pod("runs"), build_pod("ended", phase="Succeeded"), build_pod("failed")]
     world.statuses.set(pods[2], PodStatus(phase="Failed"))
     assert [
         one.name for one in ActivePods(world.pods, world.states, world.statuses).filter(pods)
@@ -103,9 +103,9 @@ def test_what_has_ended_takes_up_no_room(tmp_path: Path) -> None:
 
 def test_a_pod_that_goes_from_its_source_is_ended(tmp_path: Path) -> None:
     world = World(tmp_path)
-    world.handlers.handle_pod_additions([named("a")])
+    world.handlers.handle_pod_additions([build_pod("a")])
     world.run("a")
-    world.handlers.handle_pod_removes([named("a")])
+    world.handlers.handle_pod_removes([build_pod("a")])
     world.run("a")
     assert world.done == ["create", "terminating", "terminated"]
     assert world.pods.pods() == []
@@ -113,8 +113,8 @@ def test_a_pod_that_goes_from_its_source_is_ended(tmp_path: Path) -> None:
 
 def test_a_change_of_a_mirror_is_its_static_pods_business(tmp_path: Path) -> None:
     world = World(tmp_path)
-    static = named("a", metadata={"annotations": {SOURCE_ANNOTATION: FILE}})
-    mirror = named("a", metadata={"uid": "m", "annotations": {MIRROR_ANNOTATION: "x"}})
+    static = build_pod("a", metadata={"annotations": {SOURCE_ANNOTATION: FILE}})
+    mirror = build_pod("a", metadata={"uid": "m", "annotations": {MIRROR_ANNOTATION: "x"}})
     world.handlers.handle_pod_additions([static])
     world.run("a")
     for handle in (world.handlers.handle_pod_additions, world.handlers.handle_pod_removes):
@@ -125,12 +125,12 @@ def test_a_change_of_a_mirror_is_its_static_pods_business(tmp_path: Path) -> Non
 
 def test_static_pods_without_a_mirror_are_synced_until_they_have_one(tmp_path: Path) -> None:
     world = World(tmp_path)
-    static = named("a", metadata={"annotations": {SOURCE_ANNOTATION: FILE}})
+    static = build_pod("a", metadata={"annotations": {SOURCE_ANNOTATION: FILE}})
     world.handlers.handle_pod_additions([static])
     world.run("a")
     world.handlers.handle_pod_cleanups()
     world.run("a")
-    world.pods.add(named("a", metadata={"uid": "m", "annotations": {MIRROR_ANNOTATION: "x"}}))
+    world.pods.add(build_pod("a", metadata={"uid": "m", "annotations": {MIRROR_ANNOTATION: "x"}}))
     world.handlers.handle_pod_cleanups()
     world.run("a")
     assert world.done == ["create", "sync"]
@@ -139,9 +139,11 @@ def test_static_pods_without_a_mirror_are_synced_until_they_have_one(tmp_path: P
 def test_reconcile_acts_on_gates_and_on_what_was_evicted(tmp_path: Path) -> None:
     world = World(tmp_path)
     ready = PodCondition(type="Ready", status="True")
-    gated = named("a", readiness_gates=[{"condition_type": "x"}], status={"conditions": [ready]})
-    evicted = named("b", status={"phase": "Failed", "reason": "Evicted"})
-    world.handlers.handle_pod_reconcile([named("c"), gated, evicted])
+    gated = build_pod(
+        "a", readiness_gates=[{"condition_type": "x"}], status={"conditions": [ready]}
+    )
+    evicted = build_pod("b", status={"phase": "Failed", "reason": "Evicted"})
+    world.handlers.handle_pod_reconcile([build_pod("c"), gated, evicted])
     world.run("a")
     world.run("c")
     assert world.done == ["sync"]
@@ -150,7 +152,7 @@ def test_reconcile_acts_on_gates_and_on_what_was_evicted(tmp_path: Path) -> None
 
 def test_pods_whose_time_is_over_are_synced(tmp_path: Path) -> None:
     world = World(tmp_path)
-    late = named("a", active_deadline_seconds=5)
+    late = build_pod("a", active_deadline_seconds=5)
     world.handlers.handle_pod_additions([late])
     world.statuses.set(late, PodStatus(phase="Running"))
     assert world.handlers.get_pods_to_sync() == []

@@ -19,7 +19,7 @@ from kcm.testing.clock import FakeClock
 from tests.unit.kubelet.views import NOW
 
 
-def listed(state: str) -> RuntimePod | None:
+def build_runtime_pod(state: str) -> RuntimePod | None:
     """A pod with one container in this state; "" for no pod."""
     if not state:
         return None
@@ -42,7 +42,10 @@ def listed(state: str) -> RuntimePod | None:
     ],
 )
 def test_what_happened_to_a_container(old: str, new: str, expected: list[str]) -> None:
-    assert [one.type.value for one in compute_events("u", listed(old), listed(new))] == expected
+    assert [
+        one.type.value
+        for one in compute_events("u", build_runtime_pod(old), build_runtime_pod(new))
+    ] == expected
 
 
 class Runtime:
@@ -89,7 +92,7 @@ class World:
 
 def test_a_pod_is_looked_at_when_something_happened_to_it() -> None:
     world = World()
-    world.runtime.pod = listed("RUNNING")
+    world.runtime.pod = build_runtime_pod("RUNNING")
     assert world.events() == ["ContainerStarted"]
     assert world.cache.get("u").name == "web"
     assert world.events() == []
@@ -98,7 +101,7 @@ def test_a_pod_is_looked_at_when_something_happened_to_it() -> None:
 
 def test_what_could_not_be_looked_at_is_looked_at_again() -> None:
     world = World()
-    pod = listed("RUNNING")
+    pod = build_runtime_pod("RUNNING")
     assert pod is not None
     world.runtime.pod = replace(pod, name="unreadable")
     assert world.events() == []
@@ -124,7 +127,7 @@ def test_three_minutes_without_a_look_are_sick() -> None:
 
 def test_events_that_find_the_channel_full_are_counted() -> None:
     world = World()
-    world.runtime.pod = listed("RUNNING")
+    world.runtime.pod = build_runtime_pod("RUNNING")
     world.pleg.relist()
     world.runtime.pod = None
     world.pleg.relist()

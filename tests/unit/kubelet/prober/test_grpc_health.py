@@ -57,7 +57,7 @@ class Server:
         add(self._server)
         self._server.start()
 
-    def asked(self, service: str = "", timeout: float = PATIENT) -> ProbeResult:
+    def ask(self, service: str = "", timeout: float = PATIENT) -> ProbeResult:
         return check("127.0.0.1", self.port, service, timeout)
 
     def close(self) -> None:
@@ -106,7 +106,7 @@ def test_a_probe_goes_by_what_the_health_service_says(
     standard = health.HealthServicer()
     for name, status in (("", SERVING), ("good", SERVING), ("bad", SICK)):
         standard.set(name, status)
-    assert serve(standard).asked(service) == expected
+    assert serve(standard).ask(service) == expected
 
 
 @pytest.mark.parametrize(
@@ -122,12 +122,12 @@ def test_a_probe_goes_by_what_the_health_service_says(
 def test_other_answers_are_failures(
     serve: Callable[..., Server], service: str, output: str
 ) -> None:
-    assert serve(Odd()).asked(service) == ProbeResult(ProbeOutcome.FAILURE, output)
+    assert serve(Odd()).ask(service) == ProbeResult(ProbeOutcome.FAILURE, output)
 
 
 def test_a_server_that_does_not_answer_in_time_fails(serve: Callable[..., Server]) -> None:
     odd = Odd()
-    result = serve(odd).asked("slow", timeout=3.0)
+    result = serve(odd).ask("slow", timeout=3.0)
     odd.over.set()
     assert result == ProbeResult(
         ProbeOutcome.FAILURE, "timeout: health rpc did not complete within 3s"
@@ -135,7 +135,7 @@ def test_a_server_that_does_not_answer_in_time_fails(serve: Callable[..., Server
 
 
 def test_a_server_without_the_health_service_fails(serve: Callable[..., Server]) -> None:
-    result = serve().asked()
+    result = serve().ask()
     assert result.outcome is ProbeOutcome.FAILURE
     assert result.output.startswith(
         "error: this server does not implement the grpc health protocol (grpc.health.v1.Health): "
@@ -144,7 +144,7 @@ def test_a_server_without_the_health_service_fails(serve: Callable[..., Server])
 
 def test_the_server_sees_a_kube_probe(serve: Callable[..., Server]) -> None:
     odd = Odd()
-    serve(odd).asked()
+    serve(odd).ask()
     assert [agent.split()[0] for agent in odd.agents] == ["kube-probe/1.33"]
 
 
@@ -176,8 +176,8 @@ def test_a_pods_probe_asks_its_address_for_the_service_it_names(
     serve: Callable[..., Server],
 ) -> None:
     server = serve(Odd())
-    assert probed(server.port).outcome is ProbeOutcome.SUCCESS
-    assert "PermissionDenied" in probed(server.port, "forbidden").output
+    assert probe(server.port).outcome is ProbeOutcome.SUCCESS
+    assert "PermissionDenied" in probe(server.port, "forbidden").output
 
 
 def test_without_the_library_a_probe_cannot_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,7 +185,7 @@ def test_without_the_library_a_probe_cannot_be_made(monkeypatch: pytest.MonkeyPa
     monkeypatch.delitem(sys.modules, "kcm.kubelet.prober.grpc_health")
     monkeypatch.delattr("kcm.kubelet.prober.grpc_health")
     with pytest.raises(ProbeError, match=r"pip install 'kcm\[grpc\]'"):
-        probed(1)
+        probe(1)
 
 
 def test_a_kubelet_without_such_probes_does_not_load_the_library() -> None:

@@ -69,8 +69,8 @@ class Probing:
         self.events: list[tuple[str, str]] = []
         self.pod = builders.pod(containers=[builders.container(**probes)])
         self.pod = self.pod.with_metadata(name="p")
-        self.status: PodStatus | None = running()
-        results = {kind: ProbeResults(self._heard(kind)) for kind in ProbeKind}
+        self.status: PodStatus | None = build_running_status()
+        results = {kind: ProbeResults(self._record_update(kind)) for kind in ProbeKind}
         self.manager = ProbeManager(
             cast("ProbeRunner", self),  # makes the probes
             lambda _: self.status,
@@ -85,7 +85,7 @@ class Probing:
     def record(self, event: Event, component: str, host: str = "") -> None:
         self.events.append((event.reason, event.message))
 
-    def _heard(self, kind: ProbeKind) -> Callable[[ProbeUpdate], object]:
+    def _record_update(self, kind: ProbeKind) -> Callable[[ProbeUpdate], object]:
         return lambda update: self.updates.append((kind, update))
 
     def probe(self, subject: ProbedContainer, status: PodStatus, container_id: str) -> ProbeResult:
@@ -104,17 +104,17 @@ class Probing:
             if wait > left:
                 return
 
-    def seen(self) -> list[tuple[str, str]]:
+    def list_updates(self) -> list[tuple[str, str]]:
         return [(kind.value, update.verdict.value) for kind, update in self.updates]
 
 
-def running(id_: str = "process://1", *, started: bool = True) -> PodStatus:
+def build_running_status(id_: str = "process://1", *, started: bool = True) -> PodStatus:
     state = ContainerState(running=ContainerStateRunning(started_at=builders.START))
     status = ContainerStatus(name="c", container_id=id_, state=state, started=started)
     return PodStatus(phase="Running", container_statuses=[status])
 
 
-def judged(probing: Probing, pod: Pod | None = None) -> tuple[bool | None, bool]:
+def update_status(probing: Probing, pod: Pod | None = None) -> tuple[bool | None, bool]:
     assert probing.status is not None
     status = probing.manager.update_pod_status(pod or probing.pod, probing.status)
     assert status.container_statuses
@@ -139,12 +139,12 @@ def test_a_kubelet_that_runs_for_long_probes_new_pods_at_once() -> None:
 def test_a_container_is_ready_once_its_probe_says_so_and_unready_after_three_failures() -> None:
     probing = Probing(OK, FAILED, readiness_probe=Probe(period_seconds=1))
     probing.manager.add_pod(probing.pod)
-    assert judged(probing) == (True, False)
+    assert update_status(probing) == (True, False)
     probing.run(1)
-    assert judged(probing) == (True, True)
+    assert update_status(probing) == (True, True)
     probing.run(4)
-    assert judged(probing) == (True, False)
-    assert probing.seen() == [
+    assert update_status(probing) == (True, False)
+    assert probing.list_updates() == [
         ("Readiness", "failed"), ("Readiness", "successful"), ("Readiness", "failed"),
     ]  # fmt: skip
     assert set(probing.events) == {("Unhealthy", "Readiness probe failed: no")}
@@ -155,9 +155,9 @@ def test_a_status_that_waits_for_readiness_has_it_probed_at_once() -> None:
     probing.clock.step(100)
     probing.manager.add_pod(probing.pod)
     probing.run(1)
-    assert judged(probing) == (True, False)
+    assert update_status(probing) == (True, False)
     probing.run(1)
-    assert judged(probing) == (True, True)
+    assert update_status(probing) == (True, True)
     assert probing.probed == [100.0, 101.0]
 
 
@@ -167,7 +167,7 @@ def test_a_failed_liveness_probe_is_told_once_and_waits_for_the_next_container()
     probing.run(10)
     assert len(probing.probed) == 2
     assert probing.manager.liveness("1") is False
-    probing.status = running("process://2")
+    probing.status = build_running_status("process://2")
     probing.run(1)
     assert probing.manager.liveness("1") is None
     assert probing.manager.liveness("2") is True
@@ -175,21 +175,21 @@ def test_a_failed_liveness_probe_is_told_once_and_waits_for_the_next_container()
 
 def test_a_container_has_started_once_its_startup_probe_succeeds() -> None:
     probing = Probing(FAILED, OK, startup_probe=Probe(period_seconds=1))
-    probing.status = running(started=False)
-    assert judged(probing) == (True, True)  # nobody probes it
+    probing.status = build_running_status(started=False)
+    assert update_status(probing) == (True, True)  # nobody probes it
     probing.manager.add_pod(probing.pod)
-    assert judged(probing) == (False, False)
+    assert update_status(probing) == (False, False)
     probing.run(1)
-    assert judged(probing) == (False, False)
+    assert update_status(probing) == (False, False)
     probing.run(1)
-    assert judged(probing) == (True, True)
+    assert update_status(probing) == (True, True)
 
 
 def test_a_probe_that_cannot_be_made_changes_nothing_and_is_told() -> None:
     probing = Probing(ProbeError("no grpc"), liveness_probe=Probe(period_seconds=1))
     probing.manager.add_pod(probing.pod)
     probing.run(5)
-    assert probing.seen() == [("Liveness", "successful")]
+    assert probing.list_updates() == [("Liveness", "successful")]
     text = "Liveness probe errored and resulted in unknown state: no grpc"
     assert set(probing.events) == {("Unhealthy", text)}
 
@@ -198,7 +198,7 @@ def test_a_warning_counts_as_success() -> None:
     probing = Probing(ProbeResult(ProbeOutcome.WARNING, "elsewhere"), readiness_probe=Probe())
     probing.manager.add_pod(probing.pod)
     probing.run(10)
-    assert judged(probing) == (True, True)
+    assert update_status(probing) == (True, True)
     assert probing.events[0] == ("ProbeWarning", "Readiness probe warning: elsewhere")
 
 
@@ -206,7 +206,7 @@ def test_what_fails_unexpectedly_is_tried_again() -> None:
     probing = Probing(ValueError("bug"), OK, readiness_probe=Probe(period_seconds=1))
     probing.manager.add_pod(probing.pod)
     probing.run(3)
-    assert judged(probing) == (True, True)
+    assert update_status(probing) == (True, True)
 
 
 def test_workers_end_with_their_pod() -> None:

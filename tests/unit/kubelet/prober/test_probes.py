@@ -101,22 +101,22 @@ def closed_port() -> int:
 def test_an_http_probe_goes_by_the_status_code(
     port: int, path: str, outcome: ProbeOutcome, output: str
 ) -> None:
-    result = probed(Probe(http_get=HTTPGetAction(path=path, port=port)))
+    result = run_probe(Probe(http_get=HTTPGetAction(path=path, port=port)))
     assert result == ProbeResult(outcome, output)
 
 
 def test_nobody_listens(closed_port: int) -> None:
-    result = probed(Probe(http_get=HTTPGetAction(port=closed_port)))
+    result = run_probe(Probe(http_get=HTTPGetAction(port=closed_port)))
     text = f"dial tcp 127.0.0.1:{closed_port}: connect: connection refused"
     assert result == ProbeResult(
         ProbeOutcome.FAILURE, f'Get "http://127.0.0.1:{closed_port}/": {text}'
     )
-    result = probed(Probe(tcp_socket=TCPSocketAction(port=closed_port)))
+    result = run_probe(Probe(tcp_socket=TCPSocketAction(port=closed_port)))
     assert result == ProbeResult(ProbeOutcome.FAILURE, text)
 
 
 def test_somebody_listens(port: int) -> None:
-    assert probed(Probe(tcp_socket=TCPSocketAction(port=port))).outcome is ProbeOutcome.SUCCESS
+    assert run_probe(Probe(tcp_socket=TCPSocketAction(port=port))).outcome is ProbeOutcome.SUCCESS
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_somebody_listens(port: int) -> None:
 def test_a_command_goes_by_its_exit_code(
     answer: ExecResult | Exception, expected: ProbeResult
 ) -> None:
-    assert probed(Probe(exec=ExecAction(command=["cat", "/x"])), answer) == expected
+    assert run_probe(Probe(exec=ExecAction(command=["cat", "/x"])), answer) == expected
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_a_command_goes_by_its_exit_code(
 )
 def test_what_cannot_be_probed_is_an_error(probe: Probe, text: str) -> None:
     with pytest.raises(ProbeError) as told:
-        probed(probe, errors.ContainerRuntimeError("not running"))
+        run_probe(probe, errors.ContainerRuntimeError("not running"))
     assert told.value.message == text
 
 

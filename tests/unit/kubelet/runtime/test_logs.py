@@ -13,7 +13,7 @@ NOW = 1_700_000_000_000_000_042
 STAMP = b"2023-11-14T22:13:20.000000042Z"
 
 
-def cut(*reads: bytes) -> list[tuple[bytes, bytes]]:
+def parse_lines(*reads: bytes) -> list[tuple[bytes, bytes]]:
     """Tag and text of each line."""
     lines = Lines(b"stdout")
     data = b"".join(lines.feed(read, NOW) for read in reads) + lines.finish(NOW)
@@ -50,7 +50,7 @@ def test_a_timestamp_has_nanoseconds() -> None:
     ],
 )
 def test_lines_are_whole_or_in_parts(reads: list[bytes], lines: list[tuple[bytes, bytes]]) -> None:
-    assert cut(*reads) == lines
+    assert parse_lines(*reads) == lines
 
 
 def test_a_file_is_rotated_between_lines_and_the_oldest_go(tmp_path: Path) -> None:

@@ -14,7 +14,9 @@ ROOT = Identity(0, 0)
 HEAD = "2026-01-01T00:00:00.000000000Z stdout"
 
 
-def told(file: Path | None, log: Path, policy: str, *, failed: bool, to: Identity = ROOT) -> str:
+def read_message(
+    file: Path | None, log: Path, policy: str, *, failed: bool, to: Identity = ROOT
+) -> str:
     place = (file.parent, file.name) if file is not None else None
     return message(place, to, log, policy, failed=failed)
 
@@ -22,17 +24,17 @@ def told(file: Path | None, log: Path, policy: str, *, failed: bool, to: Identit
 def test_the_file_is_cut_after_4096_bytes(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("x" * 5000)
-    assert told(file, tmp_path / "none", FALLBACK, failed=True) == "x" * 4096
+    assert read_message(file, tmp_path / "none", FALLBACK, failed=True) == "x" * 4096
 
 
 def test_the_log_stands_in_only_on_failure_and_only_if_wanted(tmp_path: Path) -> None:
     file, log = tmp_path / "file", tmp_path / "log"
     file.touch()
     log.write_text(f"{HEAD} F words\n")
-    assert told(file, log, FALLBACK, failed=True) == "words\n"
-    assert told(file, log, FALLBACK, failed=False) == ""
-    assert told(file, log, "File", failed=True) == ""
-    assert told(None, log, FALLBACK, failed=True) == "words\n"
+    assert read_message(file, log, FALLBACK, failed=True) == "words\n"
+    assert read_message(file, log, FALLBACK, failed=False) == ""
+    assert read_message(file, log, "File", failed=True) == ""
+    assert read_message(None, log, FALLBACK, failed=True) == "words\n"
 
 
 def test_the_end_of_a_log_is_80_lines_or_2048_bytes(tmp_path: Path) -> None:
@@ -54,7 +56,7 @@ def test_a_link_or_a_pipe_in_place_of_the_file_is_not_read(tmp_path: Path) -> No
     (tmp_path / "link").symlink_to(tmp_path / "secret")
     os.mkfifo(tmp_path / "pipe")
     for name in ("link", "pipe", "none"):
-        assert told(tmp_path / name, tmp_path / "log", "File", failed=True) == ""
+        assert read_message(tmp_path / name, tmp_path / "log", "File", failed=True) == ""
 
 
 @pytest.mark.parametrize(
@@ -74,4 +76,4 @@ def test_what_the_containers_user_could_not_read_is_not_read_for_it(
     file = tmp_path / "file"
     file.write_text("words")
     file.chmod(mode)
-    assert told(file, tmp_path / "log", "File", failed=True, to=reader) == words
+    assert read_message(file, tmp_path / "log", "File", failed=True, to=reader) == words

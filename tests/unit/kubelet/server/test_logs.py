@@ -20,7 +20,7 @@ def line(second: int, text: str, tag: str = "F") -> str:
     return f"2026-01-01T12:00:{second:02d}.000000000Z stdout {tag} {text}\n"
 
 
-def numbered(*numbers: int) -> str:
+def write_lines(*numbers: int) -> str:
     return "".join(line(number, f"line {number}") for number in numbers)
 
 
@@ -39,30 +39,30 @@ def read(path: Path, **options: Any) -> str:
 def log(tmp_path: Path) -> Path:
     """Six lines in two rotated files and the present one."""
     log = tmp_path / "0.log"
-    (tmp_path / "0.log.20260101-120001").write_text(numbered(0, 1))
-    (tmp_path / "0.log.20260101-120003").write_text(numbered(2, 3))
-    (tmp_path / "other.log").write_text(numbered(9))
-    log.write_text(numbered(4, 5))
+    (tmp_path / "0.log.20260101-120001").write_text(write_lines(0, 1))
+    (tmp_path / "0.log.20260101-120003").write_text(write_lines(2, 3))
+    (tmp_path / "other.log").write_text(write_lines(9))
+    log.write_text(write_lines(4, 5))
     return log
 
 
-def said(*numbers: int) -> str:
+def read_lines(*numbers: int) -> str:
     return "".join(f"line {number}\n" for number in numbers)
 
 
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({}, said(0, 1, 2, 3, 4, 5)),
+        ({}, read_lines(0, 1, 2, 3, 4, 5)),
         ({"tail_lines": 0}, ""),
-        ({"tail_lines": 1}, said(5)),
-        ({"tail_lines": 2}, said(4, 5)),
-        ({"tail_lines": 3}, said(3, 4, 5)),
-        ({"tail_lines": 5}, said(1, 2, 3, 4, 5)),
-        ({"tail_lines": 99}, said(0, 1, 2, 3, 4, 5)),
-        ({"since": NOW.replace(second=4)}, said(4, 5)),
+        ({"tail_lines": 1}, read_lines(5)),
+        ({"tail_lines": 2}, read_lines(4, 5)),
+        ({"tail_lines": 3}, read_lines(3, 4, 5)),
+        ({"tail_lines": 5}, read_lines(1, 2, 3, 4, 5)),
+        ({"tail_lines": 99}, read_lines(0, 1, 2, 3, 4, 5)),
+        ({"since": NOW.replace(second=4)}, read_lines(4, 5)),
         ({"since": NOW.replace(second=59)}, ""),
-        ({"since": NOW.replace(second=3), "tail_lines": 2}, said(4, 5)),
+        ({"since": NOW.replace(second=3), "tail_lines": 2}, read_lines(4, 5)),
         ({"limit_bytes": 9}, "line 0\nli"),
         ({"limit_bytes": 0}, ""),
     ],
@@ -95,7 +95,7 @@ def test_a_log_that_is_not_there_is_empty(tmp_path: Path) -> None:
 
 def test_a_followed_log_goes_on_over_rotations(tmp_path: Path) -> None:
     log = tmp_path / "0.log"
-    log.write_text(numbered(1))
+    log.write_text(write_lines(1))
     reader = LogReader(str(log), LogOptions(follow=True))
     assert (reader.read(), reader.read()) == (b"line 1\n", b"")
     with log.open("a") as opened:
@@ -105,20 +105,20 @@ def test_a_followed_log_goes_on_over_rotations(tmp_path: Path) -> None:
         opened.write(line(2, "line 2")[30:])
         opened.flush()
         log.rename(tmp_path / "0.log.20260101-120002")
-        log.write_text(numbered(4))
+        log.write_text(write_lines(4))
         opened.write(line(3, "line 3"))
-    assert b"".join(reader.read() for _ in range(4)) == said(2, 3, 4).encode()
+    assert b"".join(reader.read() for _ in range(4)) == read_lines(2, 3, 4).encode()
     reader.close()
     reader.close()
 
 
 def test_a_follower_goes_on_when_the_file_that_it_reads_was_deleted(tmp_path: Path) -> None:
     log = tmp_path / "0.log"
-    log.write_text(numbered(1))
+    log.write_text(write_lines(1))
     reader = LogReader(str(log), LogOptions(follow=True))
     assert reader.read() == b"line 1\n"
     log.unlink()
-    log.write_text(numbered(2))
+    log.write_text(write_lines(2))
     assert reader.read() == b"line 2\n"
     reader.close()
 
@@ -174,30 +174,30 @@ def test_a_log_that_was_made_a_terabyte_long_is_read_in_no_time(
     tmp_path: Path, options: dict[str, int]
 ) -> None:
     log = tmp_path / "0.log"
-    log.write_text(numbered(1, 2))
+    log.write_text(write_lines(1, 2))
     began = process_time()
     os.truncate(log, TERABYTE)
     with log.open("a") as file:
-        file.write("\n" + numbered(3, 4, 5))
+        file.write("\n" + write_lines(3, 4, 5))
     lines = read(log, **options)
-    assert lines == (said(3, 4, 5) if options else said(1, 2, 3, 4, 5))
+    assert lines == (read_lines(3, 4, 5) if options else read_lines(1, 2, 3, 4, 5))
     assert process_time() - began < 5
 
 
 def test_a_hole_at_the_end_is_no_line(tmp_path: Path) -> None:
     log = tmp_path / "0.log"
-    log.write_text(numbered(1, 2))
+    log.write_text(write_lines(1, 2))
     os.truncate(log, TERABYTE)
-    assert read(log) == said(1, 2)
+    assert read(log) == read_lines(1, 2)
     assert read(log, tail_lines=2) == ""
 
 
 def test_what_is_too_long_for_a_line_is_left_out_and_not_kept(tmp_path: Path) -> None:
     log = tmp_path / "0.log"
-    log.write_text(numbered(1) + "x " * 3_000_000 + "\n" + numbered(2))
+    log.write_text(write_lines(1) + "x " * 3_000_000 + "\n" + write_lines(2))
     pieces = []
     reader = LogReader(str(log), LogOptions())
     while (data := reader.read()) or reader.behind:
         pieces.append(data)
     reader.close()
-    assert b"".join(pieces).decode() == said(1, 2)
+    assert b"".join(pieces).decode() == read_lines(1, 2)

@@ -59,7 +59,7 @@ def serve(messages: Iterable[bytes]) -> tuple[Channel, int]:
 
 def test_data_for_a_stream_without_its_partner_is_kept_up_to_a_bound() -> None:
     client, frames = Client(), SpdySession()
-    opening = client.opening(1, {"streamtype": "data", "port": "80", "requestid": "0"})
+    opening = client.open_frame(1, {"streamtype": "data", "port": "80", "requestid": "0"})
     data = frames.data(1, PIECE)
     channel, _ = serve([opening, *[data] * 100])
     assert [int.from_bytes(sent[2:4], "big") for sent in channel.sent] == [2, 3]  # reply, reset

@@ -35,7 +35,7 @@ class Client:
                 block += struct.pack(">I", len(word)) + word.encode()
         return self._pack.compress(block) + self._pack.flush(zlib.Z_SYNC_FLUSH)
 
-    def opening(self, stream: int, headers: Mapping[str, str], flags: int = 0) -> bytes:
+    def open_frame(self, stream: int, headers: Mapping[str, str], flags: int = 0) -> bytes:
         payload = struct.pack(">IIH", stream, 0, 0) + self.headers(headers)
         return control(1, payload, flags)
 
@@ -53,7 +53,7 @@ def test_streams_open_with_headers_that_share_one_context() -> None:
     client, session = Client(), SpdySession()
     first = {"streamtype": "error", "port": "8080", "requestid": "0"}
     second = {"streamtype": "data", "port": "8080", "requestid": "0"}
-    sent = client.opening(1, first) + client.opening(3, second, flags=1)
+    sent = client.open_frame(1, first) + client.open_frame(3, second, flags=1)
     events = [event for byte in sent for event in session.receive(bytes([byte]))]
     assert events == [StreamOpened(1, first), StreamOpened(3, second, ended=True)]
 

@@ -15,7 +15,7 @@ from kcm.kubelet.server.stream_limits import (
 )
 
 
-def taken(stream_limits: StreamLimits, streams: int, namespace: str, pods: int) -> ExitStack:
+def take_streams(stream_limits: StreamLimits, streams: int, namespace: str, pods: int) -> ExitStack:
     held = ExitStack()
     for number in range(streams):
         held.enter_context(stream_limits.acquire(namespace, f"pod-{number % pods}"))
@@ -33,7 +33,7 @@ def test_a_pod_and_a_namespace_have_their_share_and_leave_the_rest(
     streams: int, pods: int, refused: tuple[str, str], served: tuple[str, str]
 ) -> None:
     stream_limits = StreamLimits()
-    with taken(stream_limits, streams, "shop", pods):
+    with take_streams(stream_limits, streams, "shop", pods):
         with pytest.raises(TooManyStreams, match="close some"), stream_limits.acquire(*refused):
             pass
         with stream_limits.acquire(*served):
@@ -47,6 +47,6 @@ def test_the_node_has_an_end_too() -> None:
     each = MOST_OF_NAMESPACE
     with ExitStack() as held:
         for number in range(MOST // each):
-            held.enter_context(taken(stream_limits, each, f"ns-{number}", 10))
+            held.enter_context(take_streams(stream_limits, each, f"ns-{number}", 10))
         with pytest.raises(TooManyStreams, match="this node"), stream_limits.acquire("last", "pod"):
             pass

@@ -62,7 +62,7 @@ class _Result:
         return self._obj
 
 
-def setting(*pods: Pod, running: Collection[str] = ()) -> tuple[Api, StatusManager]:
+def build_manager(*pods: Pod, running: Collection[str] = ()) -> tuple[Api, StatusManager]:
     api = Api(*pods)
     for one in pods:
         api.pod_manager.add(one)
@@ -75,7 +75,7 @@ def setting(*pods: Pod, running: Collection[str] = ()) -> tuple[Api, StatusManag
     return api, statuses
 
 
-def ended(code: int) -> ContainerStatus:
+def build_ended_status(code: int) -> ContainerStatus:
     state = ContainerState(terminated=ContainerStateTerminated(exit_code=code))
     return ContainerStatus(name="main", state=state)
 
@@ -85,7 +85,7 @@ RUNS = ContainerStatus(name="main", state=ContainerState(running=ContainerStateR
 
 def test_many_statuses_go_out_in_one_batch_and_once() -> None:
     pods = [pod(metadata={"name": f"p{n}", "uid": f"u{n}"}) for n in range(5)]
-    api, statuses = setting(*pods)
+    api, statuses = build_manager(*pods)
     for one in pods:
         statuses.set(one, PodStatus(phase="Running"))
     assert statuses.sync_batch()
@@ -97,7 +97,7 @@ def test_many_statuses_go_out_in_one_batch_and_once() -> None:
 
 def test_while_the_store_is_away_the_last_status_is_kept() -> None:
     asked = pod()
-    api, statuses = setting(asked)
+    api, statuses = build_manager(asked)
     api.away = True
     for phase in ("Pending", "Running"):
         statuses.set(asked, PodStatus(phase=phase))
@@ -113,7 +113,7 @@ def test_while_the_store_is_away_the_last_status_is_kept() -> None:
 
 def test_the_status_of_another_pod_of_the_same_name_is_not_touched() -> None:
     asked = pod()
-    api, statuses = setting(asked)
+    api, statuses = build_manager(asked)
     statuses.set(asked, PodStatus(phase="Running"))
     api.pods[asked.key] = asked.with_metadata(uid="another")
     assert statuses.sync_batch()
@@ -123,23 +123,23 @@ def test_the_status_of_another_pod_of_the_same_name_is_not_touched() -> None:
 
 def test_a_container_that_ended_for_good_does_not_run_again() -> None:
     asked = pod(policy="Never")
-    _, statuses = setting(asked)
-    statuses.set(asked, PodStatus(phase="Running", container_statuses=[ended(1)]))
+    _, statuses = build_manager(asked)
+    statuses.set(asked, PodStatus(phase="Running", container_statuses=[build_ended_status(1)]))
     statuses.set(asked, PodStatus(phase="Running", container_statuses=[RUNS]))
     kept = statuses.last(asked).container_statuses
-    assert kept == [ended(1)]
+    assert kept == [build_ended_status(1)]
 
 
 @pytest.mark.parametrize(
     ("policy", "sidecar", "before", "after", "dropped"),
     [
-        ("Never", False, ended(1), RUNS, True),
-        ("Never", False, ended(0), RUNS, True),
-        ("OnFailure", False, ended(0), RUNS, True),
-        ("OnFailure", False, ended(1), RUNS, False),
-        ("Always", False, ended(0), RUNS, False),
-        ("Never", True, ended(1), RUNS, False),
-        ("Never", False, RUNS, ended(0), False),
+        ("Never", False, build_ended_status(1), RUNS, True),
+        ("Never", False, build_ended_status(0), RUNS, True),
+        ("OnFailure", False, build_ended_status(0), RUNS, True),
+        ("OnFailure", False, build_ended_status(1), RUNS, False),
+        ("Always", False, build_ended_status(0), RUNS, False),
+        ("Never", True, build_ended_status(1), RUNS, False),
+        ("Never", False, RUNS, build_ended_status(0), False),
     ],
 )
 def test_an_init_container_that_ended_for_good_does_not_run_again(
@@ -147,7 +147,7 @@ def test_an_init_container_that_ended_for_good_does_not_run_again(
 ) -> None:
     """TestCheckContainerStateTransition (status_manager_test.go)."""
     asked = pod("other", init="main*" if sidecar else "main", policy=policy)
-    _, statuses = setting(asked)
+    _, statuses = build_manager(asked)
     for status in (before, after):
         statuses.set(asked, PodStatus(phase="Running", init_container_statuses=[status]))
     assert statuses.last(asked).init_container_statuses == [before if dropped else after]
@@ -166,7 +166,7 @@ def test_a_containers_readiness_is_that_of_its_pod_at_once(
 ) -> None:
     """TestSetContainerReadiness (status_manager_test.go)."""
     asked = pod("one", "other")
-    _, statuses = setting(asked)
+    _, statuses = build_manager(asked)
     readiness = [
         RUNS.replace(name=name, container_id=f"process://{name}", ready=False)
         for name in ("one", "other")
@@ -187,8 +187,8 @@ def test_a_containers_readiness_is_that_of_its_pod_at_once(
 def test_the_phase_is_not_final_while_containers_may_run() -> None:
     asked = pod(policy="Never", phase="Running")
     running = {asked.uid or ""}
-    api, statuses = setting(asked, running=running)
-    statuses.set(asked, PodStatus(phase="Succeeded", container_statuses=[ended(0)]))
+    api, statuses = build_manager(asked, running=running)
+    statuses.set(asked, PodStatus(phase="Succeeded", container_statuses=[build_ended_status(0)]))
     statuses.sync_batch()
     assert api.pods[asked.key].status.phase == "Running"
     running.clear()
@@ -199,7 +199,7 @@ def test_the_phase_is_not_final_while_containers_may_run() -> None:
 
 def test_a_deleted_pod_goes_only_when_nothing_is_left_of_it() -> None:
     asked = pod(deleting=NOW, phase="Running")
-    api, statuses = setting(asked)
+    api, statuses = build_manager(asked)
     statuses.set(asked, PodStatus(phase="Running", container_statuses=[RUNS]))
     statuses.sync_batch()
     assert asked.key in api.pods
@@ -210,7 +210,7 @@ def test_a_deleted_pod_goes_only_when_nothing_is_left_of_it() -> None:
 
 def test_what_is_lost_at_the_end_counts_as_failed() -> None:
     asked = pod(phase="Running")
-    _, statuses = setting(asked)
+    _, statuses = build_manager(asked)
     statuses.set(asked, PodStatus(phase="Running", container_statuses=[RUNS]))
     statuses.terminate(asked)
     last = statuses.last(asked)
@@ -226,7 +226,7 @@ def test_conditions_of_others_and_times_of_transitions_are_kept() -> None:
     gate = PodCondition(type="example.com/gate", status="True")
     ready = PodCondition(type="Ready", status="True", last_transition_time=NOW)
     asked = pod(status={"conditions": [gate, ready]})
-    api, statuses = setting(asked)
+    api, statuses = build_manager(asked)
     again = PodCondition(type="Ready", status="True")
     statuses.set(asked, PodStatus(phase="Running", conditions=[again]))
     statuses.sync_batch()
@@ -235,7 +235,7 @@ def test_conditions_of_others_and_times_of_transitions_are_kept() -> None:
 
 def test_what_others_wrote_over_a_status_is_put_right() -> None:
     asked = pod()
-    api, statuses = setting(asked)
+    api, statuses = build_manager(asked)
     statuses.set(asked, PodStatus(phase="Running"))
     statuses.sync_batch()
     wrong = api.pods[asked.key].with_status(PodStatus(phase="Pending"))
@@ -247,7 +247,7 @@ def test_what_others_wrote_over_a_status_is_put_right() -> None:
 
 def test_one_can_wait_until_all_statuses_are_written() -> None:
     asked = pod()
-    api, statuses = setting(asked)
+    api, statuses = build_manager(asked)
     statuses.set(asked, PodStatus(phase="Running"))
     assert not statuses.wait_until_written(0)
     api.away = True

@@ -18,7 +18,7 @@ RUNNING = ContainerState(running=ContainerStateRunning())
 WAITING = ContainerState(waiting=ContainerStateWaiting())
 
 
-def ended(code: int) -> ContainerState:
+def build_ended_state(code: int) -> ContainerState:
     return ContainerState(terminated=ContainerStateTerminated(exit_code=code))
 
 
@@ -28,10 +28,10 @@ def status(word: str) -> ContainerStatus:
     name, state = word.split("=")
     started, state = state.endswith("+"), state.rstrip("+")
     if state.startswith("back"):
-        last = ended(int(state.removeprefix("back")))
+        last = build_ended_state(int(state.removeprefix("back")))
         return ContainerStatus(name=name, state=WAITING, last_state=last)
     known = {"running": RUNNING, "waiting": WAITING}
-    container_state = known.get(state) or ended(int(state))
+    container_state = known.get(state) or build_ended_state(int(state))
     return ContainerStatus(name=name, state=container_state, started=started)
 
 

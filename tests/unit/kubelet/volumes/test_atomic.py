@@ -11,7 +11,7 @@ from kcm.errors import ContainerConfigError
 from kcm.kubelet.volumes.atomic import File, write
 
 
-def seen(volume: Path) -> dict[str, str]:
+def read_files(volume: Path) -> dict[str, str]:
     """What a container sees, over the links."""
     contents: dict[str, str] = {}
     for folder, folders, names in os.walk(volume, followlinks=True):
@@ -28,7 +28,7 @@ def files(**texts: str) -> dict[str, File]:
 
 def test_files_are_seen_through_one_link(tmp_path: Path) -> None:
     assert write(tmp_path, files(a="1", sub__b="2", sub__deep__c="3"))
-    assert seen(tmp_path) == {"a": "1", "sub/b": "2", "sub/deep/c": "3"}
+    assert read_files(tmp_path) == {"a": "1", "sub/b": "2", "sub/deep/c": "3"}
     assert os.readlink(tmp_path / "a") == "..data/a"
     assert os.readlink(tmp_path / "sub") == "..data/sub"
     assert os.readlink(tmp_path / "..data").startswith("..20")
@@ -47,7 +47,7 @@ def test_a_change_replaces_the_folder_behind_the_link(tmp_path: Path) -> None:
     opened = os.open(old, os.O_RDONLY)
     assert write(tmp_path, files(a="2", new="y"))
     os.close(opened)
-    assert seen(tmp_path) == {"a": "2", "new": "y"}
+    assert read_files(tmp_path) == {"a": "2", "new": "y"}
     assert len(list(tmp_path.iterdir())) == 4  # a, new, ..data and the folder behind it
 
 
@@ -61,7 +61,7 @@ def test_what_an_interrupted_write_left_is_cleared_away(tmp_path: Path) -> None:
     (tmp_path / "..2020_01_01_00_00_00.half").mkdir()
     (tmp_path / "..data_tmp").symlink_to("..2020_01_01_00_00_00.half")
     write(tmp_path, files(a="1"))
-    assert seen(tmp_path) == {"a": "1"}
+    assert read_files(tmp_path) == {"a": "1"}
     assert len(list(tmp_path.iterdir())) == 3
 
 

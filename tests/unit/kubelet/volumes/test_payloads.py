@@ -17,13 +17,13 @@ from kcm.kubelet.volumes.payloads import Payloads
 from tests.lookups import FakeLookups
 
 
-def encoded(data: bytes) -> str:
+def encode(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
 KNOWN = FakeLookups(
-    {("shop", "c"): ConfigMap(data={"a": "1", "b": "2"}, binary_data={"bin": encoded(b"\xff")})},
-    {("shop", "s"): Secret(data={"key": encoded(b"secret")})},
+    {("shop", "c"): ConfigMap(data={"a": "1", "b": "2"}, binary_data={"bin": encode(b"\xff")})},
+    {("shop", "s"): Secret(data={"key": encode(b"secret")})},
 )
 POD = Pod.model_validate(
     {"metadata": {"name": "web", "namespace": "shop", "labels": {"x": "y"}}, "spec": {}}

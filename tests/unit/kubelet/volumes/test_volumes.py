@@ -27,7 +27,7 @@ def pod(volumes: list[dict[str, Any]], *mounts: dict[str, Any]) -> Pod:
     )
 
 
-def known(text: str) -> FakeLookups:
+def build_lookups(text: str) -> FakeLookups:
     return FakeLookups({("shop", "c"): ConfigMap(data={"file": text})})
 
 
@@ -37,12 +37,12 @@ SCRATCH = {"name": "scratch", "emptyDir": {}}
 
 def test_volumes_are_made_kept_and_brought_up_to_date(tmp_path: Path) -> None:
     volumes, web = Volumes(tmp_path), pod([CONFIG, SCRATCH, {"name": "plain"}])
-    pod_volumes = volumes.set_up(web, known("1"), PodLocation())
+    pod_volumes = volumes.set_up(web, build_lookups("1"), PodLocation())
     assert pod_volumes.paths["config"] == tmp_path / "u1/volumes/kubernetes.io~configmap/config"
     assert pod_volumes.paths["plain"].parent.name == "kubernetes.io~empty-dir"
     assert pod_volumes.paths["scratch"].stat().st_mode & 0o777 == 0o777
     (pod_volumes.paths["scratch"] / "mine").write_text("kept")
-    volumes.set_up(web, known("2"), PodLocation())
+    volumes.set_up(web, build_lookups("2"), PodLocation())
     assert (pod_volumes.paths["config"] / "file").read_text() == "2"
     assert (pod_volumes.paths["scratch"] / "mine").read_text() == "kept"
     assert pod_volumes.notes == ()
@@ -50,7 +50,7 @@ def test_volumes_are_made_kept_and_brought_up_to_date(tmp_path: Path) -> None:
 
 def test_a_medium_is_ignored_with_a_word(tmp_path: Path) -> None:
     web = pod([{"name": "fast", "emptyDir": {"medium": "Memory"}}])
-    assert Volumes(tmp_path).set_up(web, known(""), PodLocation()).notes == (
+    assert Volumes(tmp_path).set_up(web, build_lookups(""), PodLocation()).notes == (
         'volume "fast": medium is ignored, it is on disk',
     )
 
@@ -65,7 +65,7 @@ def test_a_medium_is_ignored_with_a_word(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_set_up_is_named(tmp_path: Path, volume: dict[str, Any], words: str) -> None:
     with pytest.raises(ContainerConfigError, match=words):
-        Volumes(tmp_path).set_up(pod([volume]), known(""), PodLocation())
+        Volumes(tmp_path).set_up(pod([volume]), build_lookups(""), PodLocation())
 
 
 def test_mounts_lead_to_volumes_or_into_them(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_mounts_lead_to_volumes_or_into_them(tmp_path: Path) -> None:
         {"name": "config", "mountPath": "/etc/one", "subPath": "file"},
         {"name": "scratch", "mountPath": "/logs", "subPathExpr": "logs/$(NAME)"},
     )
-    pod_volumes = volumes.set_up(web, known("1"), PodLocation())
+    pod_volumes = volumes.set_up(web, build_lookups("1"), PodLocation())
     mounts = volumes.mounts(web, web.spec.containers[0], pod_volumes, {"NAME": "web"})
     config, scratch = pod_volumes.paths["config"], pod_volumes.paths["scratch"]
     assert mounts == [
@@ -91,7 +91,7 @@ def test_mounts_lead_to_volumes_or_into_them(tmp_path: Path) -> None:
 def test_a_sub_path_stays_in_its_volume(tmp_path: Path, sub_path: str) -> None:
     volumes = Volumes(tmp_path / "pods")
     web = pod([SCRATCH], {"name": "scratch", "mountPath": "/x", "subPath": sub_path})
-    pod_volumes = volumes.set_up(web, known(""), PodLocation())
+    pod_volumes = volumes.set_up(web, build_lookups(""), PodLocation())
     (pod_volumes.paths["scratch"] / "link").symlink_to(tmp_path)
     with pytest.raises(ContainerConfigError, match="leads out of"):
         volumes.mounts(web, web.spec.containers[0], pod_volumes, {})
@@ -100,7 +100,7 @@ def test_a_sub_path_stays_in_its_volume(tmp_path: Path, sub_path: str) -> None:
 def test_a_mount_needs_its_volume(tmp_path: Path) -> None:
     web = pod([], {"name": "none", "mountPath": "/x"})
     volumes = Volumes(tmp_path)
-    pod_volumes = volumes.set_up(web, known(""), PodLocation())
+    pod_volumes = volumes.set_up(web, build_lookups(""), PodLocation())
     with pytest.raises(ContainerConfigError, match='no volume "none"'):
         volumes.mounts(web, web.spec.containers[0], pod_volumes, {})
 
@@ -111,7 +111,7 @@ def test_removal_follows_no_link(tmp_path: Path) -> None:
     (outside / "precious").touch()
     volumes = Volumes(tmp_path / "pods")
     assert volumes.pods() == []
-    pod_volumes = volumes.set_up(pod([SCRATCH]), known(""), PodLocation())
+    pod_volumes = volumes.set_up(pod([SCRATCH]), build_lookups(""), PodLocation())
     (pod_volumes.paths["scratch"] / "link").symlink_to(outside)
     closed = pod_volumes.paths["scratch"] / "closed"
     closed.mkdir()

@@ -17,7 +17,7 @@ from kcm.scheduler.plugins.local import (
 )
 from kcm.scheduler.resources import PodRequests
 from kcm.scheduler.status import UNRESOLVABLE, UNSCHEDULABLE
-from tests.unit.scheduler.world import Scene, asking, node, pod, quantities, taint
+from tests.unit.scheduler.world import Scene, build_container, node, pod, quantities, taint
 
 REFUSED = "node(s) had untolerated taint {k: v}"
 MISMATCH = ("node(s) didn't match Pod's node affinity/selector",)
@@ -76,7 +76,7 @@ class TestTaintToleration:
         assert scores["n0"] - scores["n1"] == 150
 
 
-def required(*terms: dict[str, Any]) -> dict[str, Any]:
+def build_node_affinity(*terms: dict[str, Any]) -> dict[str, Any]:
     return {
         "nodeAffinity": {
             "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}
@@ -92,21 +92,24 @@ class TestNodeAffinity:
     @pytest.mark.parametrize(
         ("affinity", "fits"),
         [
-            (required(expression("zone", "In", "a", "b")), True),
-            (required(expression("zone", "In", "b")), False),
-            (required(expression("zone", "NotIn", "b")), True),
-            (required(expression("other", "NotIn", "b")), True),
-            (required(expression("zone", "Exists")), True),
-            (required(expression("other", "Exists")), False),
-            (required(expression("other", "DoesNotExist")), True),
-            (required(expression("size", "Gt", "4")), True),
-            (required(expression("size", "Gt", "5")), False),
-            (required(expression("size", "Lt", "6")), True),
-            (required(expression("zone", "Gt", "4")), False),
-            (required(expression("zone", "In", "b"), expression("size", "In", "5")), True),
-            (required(), False),
-            (required({}), False),
-            (required({"matchExpressions": []}), False),
+            (build_node_affinity(expression("zone", "In", "a", "b")), True),
+            (build_node_affinity(expression("zone", "In", "b")), False),
+            (build_node_affinity(expression("zone", "NotIn", "b")), True),
+            (build_node_affinity(expression("other", "NotIn", "b")), True),
+            (build_node_affinity(expression("zone", "Exists")), True),
+            (build_node_affinity(expression("other", "Exists")), False),
+            (build_node_affinity(expression("other", "DoesNotExist")), True),
+            (build_node_affinity(expression("size", "Gt", "4")), True),
+            (build_node_affinity(expression("size", "Gt", "5")), False),
+            (build_node_affinity(expression("size", "Lt", "6")), True),
+            (build_node_affinity(expression("zone", "Gt", "4")), False),
+            (
+                build_node_affinity(expression("zone", "In", "b"), expression("size", "In", "5")),
+                True,
+            ),
+            (build_node_affinity(), False),
+            (build_node_affinity({}), False),
+            (build_node_affinity({"matchExpressions": []}), False),
         ],
     )
     def test_matches_labels(self, affinity: dict[str, Any], fits: bool) -> None:
@@ -115,14 +118,14 @@ class TestNodeAffinity:
 
     def test_wants_the_node_selector_and_the_affinity(self) -> None:
         where = node("n", labels={"zone": "a"})
-        affinity = required(expression("zone", "In", "a"))
+        affinity = build_node_affinity(expression("zone", "In", "a"))
         both = pod(affinity=affinity, node_selector={"zone": "b"})
         assert refusal(where, pod(node_selector={"zone": "a"})) == ()
         assert refusal(where, both) == MISMATCH
 
     def test_a_pod_that_names_its_node_is_not_tried_elsewhere(self) -> None:
         fields = [{"key": "metadata.name", "operator": "In", "values": ["n2"]}]
-        what = pod(affinity=required({"matchFields": fields}), cpu="8")
+        what = pod(affinity=build_node_affinity({"matchFields": fields}), cpu="8")
         scene = Scene(node("n1", cpu="16"), node("n2"))
         assert scene.why(what) == (
             "0/2 nodes are available: 1 Insufficient cpu, "
@@ -165,7 +168,7 @@ class TestNodePorts:
             wanted = ContainerPort(
                 container_port=number, host_port=number, protocol=protocol, host_ip=ip or None
             )
-            return pod(name, containers=[asking().replace(ports=[wanted])], **fields)
+            return pod(name, containers=[build_container().replace(ports=[wanted])], **fields)
 
         why = "node(s) didn't have free ports for the requested pod ports"
         found = refusal(node("n"), using("a", mine), using("b", theirs, node="n"))
@@ -175,9 +178,11 @@ class TestNodePorts:
 class TestNodeResourcesFit:
     def test_what_is_asked_must_be_left(self) -> None:
         where = node("n", cpu="4", memory="10")
-        there = pod("b", node="n", containers=[asking(cpu="3", memory="6")])
-        assert refusal(where, pod(containers=[asking(cpu="1", memory="4")]), there) == ()
-        assert refusal(where, pod(containers=[asking(cpu="1001m", memory="5")]), there) == (
+        there = pod("b", node="n", containers=[build_container(cpu="3", memory="6")])
+        assert refusal(where, pod(containers=[build_container(cpu="1", memory="4")]), there) == ()
+        assert refusal(
+            where, pod(containers=[build_container(cpu="1001m", memory="5")]), there
+        ) == (
             "Insufficient cpu",
             "Insufficient memory",
         )
@@ -196,13 +201,13 @@ class TestNodeResourcesFit:
             {"cpu": 4, "memory": 1, "pods": 9, "nvidia.com/gpu": 2, "ephemeral-storage": 5}
         )
         where = node("n", status={"capacity": room, "allocatable": room})
-        there = pod("b", node="n", containers=[asking(nvidia=1)])
-        assert refusal(where, pod(containers=[asking(nvidia=1)]), there) == ()
-        assert refusal(where, pod(containers=[asking(nvidia=2)]), there) == (
+        there = pod("b", node="n", containers=[build_container(nvidia=1)])
+        assert refusal(where, pod(containers=[build_container(nvidia=1)]), there) == ()
+        assert refusal(where, pod(containers=[build_container(nvidia=2)]), there) == (
             "Insufficient nvidia.com/gpu",
         )
         requests: dict[str, Any] = {"ephemeral-storage": 6, "example.com/x": 1}
-        asks = asking(**requests)
+        asks = build_container(**requests)
         assert refusal(where, pod(containers=[asks]), there) == (
             "Insufficient ephemeral-storage",
             "Insufficient example.com/x",
@@ -222,7 +227,7 @@ def requests(cpu: int, memory: int) -> PodRequests:
     return PodRequests(cpu, memory, 0, (), cpu, memory)
 
 
-def sized(cpu: int, memory: int, used_cpu: int = 0, used_memory: int = 0) -> NodeInfo:
+def build_node_info(cpu: int, memory: int, used_cpu: int = 0, used_memory: int = 0) -> NodeInfo:
     info = NodeInfo("n")
     info.cpu, info.memory = cpu, memory
     info.used_cpu = info.scoring_cpu = used_cpu

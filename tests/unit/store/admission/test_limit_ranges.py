@@ -23,48 +23,48 @@ def limits(type_: str, **amounts: dict[str, str]) -> LimitRange:
     return found
 
 
-def asking(requests: dict[str, str] | None = None, limit: dict[str, str] | None = None) -> Any:
+def build_pod(requests: dict[str, str] | None = None, limit: dict[str, str] | None = None) -> Any:
     return pod_of({"requests": requests or {}, "limits": limit or {}})
 
 
 @pytest.mark.parametrize(
     ("type_", "amounts", "pod", "expected"),
     [
-        ("Container", {"min": {"cpu": "50m"}}, asking({"cpu": "100m"}), []),
+        ("Container", {"min": {"cpu": "50m"}}, build_pod({"cpu": "100m"}), []),
         (
             "Container",
             {"min": {"cpu": "50m"}},
-            asking({"cpu": "40m"}),
+            build_pod({"cpu": "40m"}),
             ["minimum cpu usage per Container is 50m, but request is 40m"],
         ),
         (
             "Container",
             {"min": {"memory": "1Mi"}},
-            asking({"cpu": "1"}),
+            build_pod({"cpu": "1"}),
             ["minimum memory usage per Container is 1Mi. No request is specified"],
         ),
         (
             "Container",
             {"max": {"cpu": "1"}},
-            asking(None, {"cpu": "2"}),
+            build_pod(None, {"cpu": "2"}),
             ["maximum cpu usage per Container is 1, but limit is 2"],
         ),
         (
             "Container",
             {"max": {"cpu": "1"}},
-            asking({"cpu": "1"}),
+            build_pod({"cpu": "1"}),
             ["maximum cpu usage per Container is 1. No limit is specified"],
         ),
         (
             "Container",
             {"maxLimitRequestRatio": {"cpu": "2"}},
-            asking({"cpu": "1"}, {"cpu": "2"}),
+            build_pod({"cpu": "1"}, {"cpu": "2"}),
             [],
         ),
         (
             "Container",
             {"maxLimitRequestRatio": {"cpu": "1500m"}},
-            asking({"cpu": "1"}, {"cpu": "2"}),
+            build_pod({"cpu": "1"}, {"cpu": "2"}),
             [
                 "cpu max limit to request ratio per Container is 1500m, but provided ratio is "
                 "2.000000"
@@ -73,7 +73,7 @@ def asking(requests: dict[str, str] | None = None, limit: dict[str, str] | None 
         (
             "Container",
             {"maxLimitRequestRatio": {"cpu": "2"}},
-            asking(),
+            build_pod(),
             [
                 "cpu max limit to request ratio per Container is 2, but no request is specified "
                 "or request is 0"
@@ -82,7 +82,7 @@ def asking(requests: dict[str, str] | None = None, limit: dict[str, str] | None 
         (
             "Container",
             {"maxLimitRequestRatio": {"cpu": "2"}},
-            asking({"cpu": "1"}),
+            build_pod({"cpu": "1"}),
             [
                 "cpu max limit to request ratio per Container is 2, but no limit is specified or "
                 "limit is 0"
@@ -94,8 +94,8 @@ def asking(requests: dict[str, str] | None = None, limit: dict[str, str] | None 
             pod_of(*[{"limits": {"cpu": "2"}}] * 2),
             ["maximum cpu usage per Pod is 3, but limit is 4"],
         ),
-        ("Pod", {"max": {"cpu": "3"}}, asking(None, {"cpu": "3"}), []),
-        ("PersistentVolumeClaim", {"max": {"storage": "1"}}, asking(), []),
+        ("Pod", {"max": {"cpu": "3"}}, build_pod(None, {"cpu": "3"}), []),
+        ("PersistentVolumeClaim", {"max": {"storage": "1"}}, build_pod(), []),
     ],
 )
 def test_faults(type_: str, amounts: Any, pod: Any, expected: list[str]) -> None:

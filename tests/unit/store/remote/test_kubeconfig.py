@@ -11,7 +11,9 @@ from kcm.apiserver import credentials
 from kcm.store.remote.kubeconfig import load
 
 
-def written(folder: Path, cluster: dict[str, Any], user: dict[str, Any], **more: Any) -> Path:
+def write_kubeconfig(
+    folder: Path, cluster: dict[str, Any], user: dict[str, Any], **more: Any
+) -> Path:
     config = {
         "clusters": [{"name": "c", "cluster": cluster}],
         "users": [{"name": "u", "user": user}],
@@ -35,7 +37,7 @@ def test_what_kcm_up_writes_is_understood(tmp_path: Path) -> None:
 
 def test_files_are_relative_to_the_kubeconfig(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("from-a-file\n")
-    path = written(tmp_path, {"server": "http://localhost"}, {"tokenFile": "token"})
+    path = write_kubeconfig(tmp_path, {"server": "http://localhost"}, {"tokenFile": "token"})
     found = load(path)
     assert (found.token, found.trust) == ("from-a-file", None)
 
@@ -43,12 +45,12 @@ def test_files_are_relative_to_the_kubeconfig(tmp_path: Path) -> None:
 def test_a_client_certificate_is_loaded(tmp_path: Path) -> None:
     made = credentials.certificate(tmp_path)
     user = {"client-certificate": made.certificate.name, "client-key": made.key.name}
-    assert load(written(tmp_path, {"server": "https://localhost"}, user)).trust is not None
+    assert load(write_kubeconfig(tmp_path, {"server": "https://localhost"}, user)).trust is not None
 
 
 def test_the_token_is_never_shown(tmp_path: Path) -> None:
     assert "secret" not in repr(
-        load(written(tmp_path, {"server": "http://h"}, {"token": "secret"}))
+        load(write_kubeconfig(tmp_path, {"server": "http://h"}, {"token": "secret"}))
     )
 
 
@@ -77,7 +79,7 @@ def test_the_token_is_never_shown(tmp_path: Path) -> None:
 def test_what_is_wrong_is_told_with_the_file(
     tmp_path: Path, cluster: Any, user: Any, more: Any, words: str
 ) -> None:
-    path = written(tmp_path, cluster, user, **more)
+    path = write_kubeconfig(tmp_path, cluster, user, **more)
     with pytest.raises(errors.ConfigurationError, match=words) as refused:
         load(path)
     assert str(path) in str(refused.value)

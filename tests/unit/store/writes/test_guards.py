@@ -21,7 +21,7 @@ from kcm.store.writes.guards import (
     definition_guards,
     encode_guard,
 )
-from tests.unit.apiextensions.samples import definition, served
+from tests.unit.apiextensions.samples import definition, serve
 
 ENCODED: list[tuple[Guard, list[str]]] = [
     (Exists("pods", "default/a", "u"), ["exists", "pods", "default/a", "u"]),
@@ -53,7 +53,7 @@ def test_every_class_of_guard_has_a_kind_that_the_script_knows() -> None:
 
 def test_objects_of_a_custom_kind_are_created_under_the_guard_that_its_definition_stays() -> None:
     wanted = definition()
-    with served(wanted):
+    with serve(wanted):
         guards = definition_guards(scheme.by_name(wanted.name))
     assert guards == (Exists(DEFINITIONS, wanted.name),)
     assert definition_guards(scheme.by_name("pods")) == ()

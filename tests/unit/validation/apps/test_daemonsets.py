@@ -7,14 +7,18 @@ from typing import Any
 import pytest
 
 from tests.samples import sample, with_spec
-from tests.unit.validation.outcomes import created_with, status_updated, updated
+from tests.unit.validation.outcomes import (
+    validate_changed,
+    validate_changed_status,
+    validate_new_spec,
+)
 
 SETS = "daemonsets.apps"
 UPDATE = "spec.updateStrategy.rollingUpdate"
 NOT_NEGATIVE = "must be greater than or equal to 0"
 
 
-def rolling(**update: Any) -> dict[str, Any]:
+def build_rolling_update(**update: Any) -> dict[str, Any]:
     return {"updateStrategy": {"rollingUpdate": update}}
 
 
@@ -30,20 +34,20 @@ def rolling(**update: Any) -> dict[str, Any]:
                 'supported values: "RollingUpdate", "OnDelete"'
             ],
         ),
-        (rolling(maxSurge="10%", maxUnavailable=0), []),
+        (build_rolling_update(maxSurge="10%", maxUnavailable=0), []),
         (
-            rolling(maxSurge=1, maxUnavailable=1),
+            build_rolling_update(maxSurge=1, maxUnavailable=1),
             [
                 f"{UPDATE}.maxSurge: Invalid value: 1: "
                 "may not be set when maxUnavailable is non-zero"
             ],
         ),
         (
-            rolling(maxUnavailable="0%"),
+            build_rolling_update(maxUnavailable="0%"),
             [f"{UPDATE}.maxUnavailable: Required value: cannot be 0 when maxSurge is 0"],
         ),
         (
-            rolling(maxUnavailable="101%"),
+            build_rolling_update(maxUnavailable="101%"),
             [f'{UPDATE}.maxUnavailable: Invalid value: "101%": must not be greater than 100%'],
         ),
         ({"minReadySeconds": -1}, [f"spec.minReadySeconds: Invalid value: -1: {NOT_NEGATIVE}"]),
@@ -54,12 +58,14 @@ def rolling(**update: Any) -> dict[str, Any]:
     ],
 )
 def test_the_spec(spec: dict[str, Any], expected: list[str]) -> None:
-    assert created_with(SETS, **spec) == expected
+    assert validate_new_spec(SETS, **spec) == expected
 
 
 def test_the_selector_is_not_empty_and_matches() -> None:
-    assert created_with(SETS, selector={})[-1].endswith("empty selector is invalid for daemonset")
-    (fault,) = created_with(SETS, selector={"matchLabels": {"app": "other"}})
+    assert validate_new_spec(SETS, selector={})[-1].endswith(
+        "empty selector is invalid for daemonset"
+    )
+    (fault,) = validate_new_spec(SETS, selector={"matchLabels": {"app": "other"}})
     assert fault.startswith("spec.template.metadata.labels: Invalid value")
 
 
@@ -71,11 +77,13 @@ def test_the_selector_stays() -> None:
         "spec": {"containers": [{"name": "c", "image": "i"}]},
     }
     new = with_spec(SETS, selector={"matchLabels": labels}, template=template)
-    (fault,) = updated(new.with_metadata(resource_version="1", uid="u"), old)
+    (fault,) = validate_changed(new.with_metadata(resource_version="1", uid="u"), old)
     assert fault.endswith("field is immutable")
 
 
 def test_counts_in_the_status_are_not_negative() -> None:
     old = sample(SETS).with_metadata(resource_version="1", uid="u")
     new = old.with_status(old.status.replace(number_ready=-1))
-    assert status_updated(new, old) == [f"status.numberReady: Invalid value: -1: {NOT_NEGATIVE}"]
+    assert validate_changed_status(new, old) == [
+        f"status.numberReady: Invalid value: -1: {NOT_NEGATIVE}"
+    ]

@@ -6,7 +6,12 @@ import pytest
 
 from kcm.testing import builders
 from tests.samples import sample, with_spec
-from tests.unit.validation.outcomes import created, created_with, status_updated, updated
+from tests.unit.validation.outcomes import (
+    validate_changed,
+    validate_changed_status,
+    validate_new,
+    validate_new_spec,
+)
 
 DEPLOYMENTS = "deployments.apps"
 REVISIONS = "controllerrevisions.apps"
@@ -14,7 +19,7 @@ NOT_NEGATIVE = "must be greater than or equal to 0"
 UPDATE = "spec.strategy.rollingUpdate"
 
 
-def rolling(**update: Any) -> dict[str, Any]:
+def build_rolling_update(**update: Any) -> dict[str, Any]:
     return {"strategy": {"rollingUpdate": update}}
 
 
@@ -35,18 +40,21 @@ def rolling(**update: Any) -> dict[str, Any]:
                 'supported values: "Recreate", "RollingUpdate"'
             ],
         ),
-        (rolling(maxSurge=2, maxUnavailable="100%"), []),
+        (build_rolling_update(maxSurge=2, maxUnavailable="100%"), []),
         (
-            rolling(maxSurge="0%", maxUnavailable=0),
+            build_rolling_update(maxSurge="0%", maxUnavailable=0),
             [f"{UPDATE}.maxUnavailable: Invalid value: 0: may not be 0 when `maxSurge` is 0"],
         ),
         (
-            rolling(maxUnavailable="101%"),
+            build_rolling_update(maxUnavailable="101%"),
             [f'{UPDATE}.maxUnavailable: Invalid value: "101%": must not be greater than 100%'],
         ),
-        (rolling(maxSurge=-1), [f"{UPDATE}.maxSurge: Invalid value: -1: {NOT_NEGATIVE}"]),
         (
-            rolling(maxSurge="x"),
+            build_rolling_update(maxSurge=-1),
+            [f"{UPDATE}.maxSurge: Invalid value: -1: {NOT_NEGATIVE}"],
+        ),
+        (
+            build_rolling_update(maxSurge="x"),
             [
                 f'{UPDATE}.maxSurge: Invalid value: "x": a valid percent string must be a '
                 "numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for "
@@ -80,7 +88,7 @@ def rolling(**update: Any) -> dict[str, Any]:
 def test_the_spec_of_a_deployment_is_checked_as_upstream_does(
     spec: dict[str, Any], expected: list[str]
 ) -> None:
-    assert created_with(DEPLOYMENTS, **spec) == expected
+    assert validate_new_spec(DEPLOYMENTS, **spec) == expected
 
 
 def test_a_plain_deployment_gets_its_defaults() -> None:
@@ -95,7 +103,7 @@ def test_a_plain_deployment_gets_its_defaults() -> None:
 
 
 def test_what_a_strategy_says_stays() -> None:
-    update = with_spec(DEPLOYMENTS, **rolling(maxSurge=0)).spec.strategy.rolling_update
+    update = with_spec(DEPLOYMENTS, **build_rolling_update(maxSurge=0)).spec.strategy.rolling_update
     assert (update.max_surge, update.max_unavailable) == (0, "25%")
     assert (
         with_spec(DEPLOYMENTS, strategy={"type": "Recreate"}).spec.strategy.rolling_update is None
@@ -104,7 +112,7 @@ def test_what_a_strategy_says_stays() -> None:
 
 def test_the_selector_of_a_deployment_never_changes() -> None:
     old, new = builders.deployment(labels={"app": "a"}), builders.deployment(labels={"app": "b"})
-    [found] = updated(new, old)
+    [found] = validate_changed(new, old)
     assert found.startswith("spec.selector: Invalid value")
     assert found.endswith("field is immutable")
 
@@ -128,22 +136,25 @@ def test_the_selector_of_a_deployment_never_changes() -> None:
     ],
 )
 def test_the_counts_in_a_status_agree(status: dict[str, int], expected: list[str]) -> None:
-    assert status_updated(builders.deployment(status=status), builders.deployment()) == expected
+    assert (
+        validate_changed_status(builders.deployment(status=status), builders.deployment())
+        == expected
+    )
 
 
 def test_collisions_are_never_uncounted() -> None:
     old = builders.deployment(status={"collision_count": 2})
-    assert status_updated(builders.deployment(status={"collision_count": 1}), old) == [
+    assert validate_changed_status(builders.deployment(status={"collision_count": 1}), old) == [
         "status.collisionCount: Invalid value: 1: cannot be decremented"
     ]
-    assert status_updated(builders.deployment(), old) == [
+    assert validate_changed_status(builders.deployment(), old) == [
         "status.collisionCount: Invalid value: 0: cannot be decremented"
     ]
 
 
 def test_a_revision_has_data_that_stays() -> None:
-    assert created(REVISIONS, data=None) == ["data: Required value: data is mandatory"]
-    assert created(REVISIONS, revision=-1) == [f"revision: Invalid value: -1: {NOT_NEGATIVE}"]
+    assert validate_new(REVISIONS, data=None) == ["data: Required value: data is mandatory"]
+    assert validate_new(REVISIONS, revision=-1) == [f"revision: Invalid value: -1: {NOT_NEGATIVE}"]
     old = sample(REVISIONS)
-    [found] = updated(old.replace(data={"other": True}), old)
+    [found] = validate_changed(old.replace(data={"other": True}), old)
     assert found == 'data: Invalid value: {"other":true}: field is immutable'

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.samples import sample
-from tests.unit.validation.outcomes import created_with, status_updated
+from tests.unit.validation.outcomes import validate_changed_status, validate_new_spec
 
 KIND = "replicationcontrollers"
 NOT_NEGATIVE = "must be greater than or equal to 0"
@@ -27,17 +27,17 @@ NOT_NEGATIVE = "must be greater than or equal to 0"
     ],
 )
 def test_the_spec(spec: dict[str, Any], expected: list[str]) -> None:
-    assert created_with(KIND, **spec) == expected
+    assert validate_new_spec(KIND, **spec) == expected
 
 
 def test_the_selector_matches_the_template() -> None:
-    (fault,) = created_with(KIND, selector={"app": "other"})
+    (fault,) = validate_new_spec(KIND, selector={"app": "other"})
     assert fault.endswith("`selector` does not match template `labels`")
 
 
 def test_the_status_counts_no_more_than_there_are() -> None:
     old = sample(KIND).with_metadata(resource_version="1", uid="u")
     new = old.with_status(old.status.replace(replicas=1, ready_replicas=2))
-    assert status_updated(new, old) == [
+    assert validate_changed_status(new, old) == [
         "status.readyReplicas: Invalid value: 2: cannot be greater than status.replicas"
     ]

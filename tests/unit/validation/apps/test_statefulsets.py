@@ -7,7 +7,12 @@ from typing import Any
 import pytest
 
 from tests.samples import sample, with_spec
-from tests.unit.validation.outcomes import created, created_with, status_updated, updated
+from tests.unit.validation.outcomes import (
+    validate_changed,
+    validate_changed_status,
+    validate_new,
+    validate_new_spec,
+)
 
 SETS = "statefulsets.apps"
 UPDATE = "spec.updateStrategy.rollingUpdate"
@@ -64,24 +69,26 @@ def strategy(type_: str = "RollingUpdate", **update: Any) -> dict[str, Any]:
     ],
 )
 def test_the_spec(spec: dict[str, Any], expected: list[str]) -> None:
-    assert created_with(SETS, **spec) == expected
+    assert validate_new_spec(SETS, **spec) == expected
 
 
 def test_the_selector_is_not_empty_and_matches() -> None:
-    assert created_with(SETS, selector={})[0].endswith("empty selector is invalid for statefulset")
-    (fault,) = created_with(SETS, selector={"matchLabels": {"app": "other"}})
+    assert validate_new_spec(SETS, selector={})[0].endswith(
+        "empty selector is invalid for statefulset"
+    )
+    (fault,) = validate_new_spec(SETS, selector={"matchLabels": {"app": "other"}})
     assert fault.startswith("spec.template.metadata.labels: Invalid value")
 
 
 def test_the_name_is_a_label_for_the_pods_are_named_after_it() -> None:
-    (fault,) = created(SETS, metadata={"name": "a.b", "namespace": "default"})
+    (fault,) = validate_new(SETS, metadata={"name": "a.b", "namespace": "default"})
     assert "a lowercase RFC 1123 label" in fault
 
 
 def test_containers_may_mount_what_only_claims_name() -> None:
     container = {"name": "c", "image": "x", "volumeMounts": [{"name": "data", "mountPath": "/d"}]}
     template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}}
-    assert created_with(SETS, template=template) == []
+    assert validate_new_spec(SETS, template=template) == []
 
 
 @pytest.mark.parametrize(
@@ -97,7 +104,7 @@ def test_containers_may_mount_what_only_claims_name() -> None:
 def test_what_may_change(change: dict[str, Any], expected: list[str]) -> None:
     old = sample(SETS).with_metadata(resource_version="1", uid="u")
     new = with_spec(SETS, **change).with_metadata(resource_version="1", uid="u")
-    assert updated(new, old) == expected
+    assert validate_changed(new, old) == expected
 
 
 @pytest.mark.parametrize(
@@ -125,4 +132,4 @@ def test_the_status(status: dict[str, Any], expected: list[str]) -> None:
     old = sample(SETS, status={"collisionCount": 2} if "collisionCount" in status else {})
     old = old.with_metadata(resource_version="1", uid="u")
     new = old.with_status(sample(SETS, status=status).status)
-    assert status_updated(new, old) == expected
+    assert validate_changed_status(new, old) == expected

@@ -9,7 +9,7 @@ import pytest
 from kcm.testing import builders
 from kcm.validation import validate_create
 from tests.samples import BODIES, with_spec
-from tests.unit.validation.outcomes import created_with, texts, updated
+from tests.unit.validation.outcomes import texts, validate_changed, validate_new_spec
 
 CRON_JOBS = "cronjobs.batch"
 IN_SCHEDULE = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
@@ -58,7 +58,7 @@ def template(**spec: Any) -> dict[str, Any]:
     ],
 )  # fmt: skip
 def test_the_spec(spec: dict[str, Any], expected: list[str]) -> None:
-    assert created_with(CRON_JOBS, **spec) == expected
+    assert validate_new_spec(CRON_JOBS, **spec) == expected
 
 
 def test_a_name_leaves_room_for_the_time() -> None:
@@ -66,17 +66,17 @@ def test_a_name_leaves_room_for_the_time() -> None:
     (fault,) = texts(validate_create(builders.cron_job("a" * 53)))
     assert fault.endswith("must be no more than 52 characters")
     long = builders.cron_job("a" * 53)
-    assert updated(long, long) == []
+    assert validate_changed(long, long) == []
 
 
 def test_a_zone_in_a_schedule_may_stay_but_not_beside_another() -> None:
     old = with_spec(CRON_JOBS, schedule="TZ=UTC 0 3 * * *")
-    assert updated(old, old) == []
+    assert validate_changed(old, old) == []
     new = with_spec(CRON_JOBS, schedule="TZ=UTC 0 3 * * *", timeZone="Asia/Tokyo")
-    (fault,) = updated(new, old)
+    (fault,) = validate_changed(new, old)
     assert fault.endswith("cannot use both timeZone field and TZ or CRON_TZ in schedule")
 
 
 def test_a_zone_that_is_unknown_now_may_stay() -> None:
     old = with_spec(CRON_JOBS, timeZone="Moon/Sea")
-    assert updated(old, old) == []
+    assert validate_changed(old, old) == []

@@ -9,7 +9,7 @@ import pytest
 
 from kcm.api.batch_v1 import JobCondition
 from kcm.testing.builders import START, job
-from tests.unit.validation.outcomes import status_updated
+from tests.unit.validation.outcomes import validate_changed_status
 
 LATER = START + timedelta(minutes=1)
 INDEXED = {"completion_mode": "Indexed", "completions": 5, "parallelism": 2}
@@ -27,7 +27,7 @@ FAILED = true("FailureTarget", "Failed") | {"start_time": START}
 
 
 def faults(old: dict[str, Any], new: dict[str, Any], **spec: Any) -> list[str]:
-    return status_updated(job(status=new, **spec), job(status=old, **spec))
+    return validate_changed_status(job(status=new, **spec), job(status=old, **spec))
 
 
 @pytest.mark.parametrize("end", [COMPLETE, FAILED, {"active": 3, "ready": 1, "failed": 2}])

@@ -11,7 +11,7 @@ from kcm.api.core_v1.affinity import Affinity, NodeAffinity
 from kcm.testing import builders
 from kcm.validation import validate_create
 from tests.samples import BODIES, sample, with_spec
-from tests.unit.validation.outcomes import created_with, texts, updated
+from tests.unit.validation.outcomes import texts, validate_changed, validate_new_spec
 
 JOBS = "jobs.batch"
 POLICY = "spec.podFailurePolicy.rules[0]"
@@ -41,7 +41,7 @@ def success(**rule: Any) -> dict[str, Any]:
 )  # fmt: skip
 def test_numbers_are_not_negative(field: str) -> None:
     expected = f"spec.{field}: Invalid value: -1: {NOT_NEGATIVE}"
-    assert created_with(JOBS, **{field: -1}) == [expected]
+    assert validate_new_spec(JOBS, **{field: -1}) == [expected]
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_numbers_are_not_negative(field: str) -> None:
     ],
 )  # fmt: skip
 def test_the_spec(spec: dict[str, Any], expected: list[str]) -> None:
-    assert created_with(JOBS, **spec) == expected
+    assert validate_new_spec(JOBS, **spec) == expected
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_pods_of_jobs_end(policy: str | None, expected: list[str]) -> None:
     template = BODIES[JOBS]["spec"]["template"]
     spec = {**template["spec"], "restartPolicy": policy}
     path = "spec.template.spec.restartPolicy"
-    found = created_with(JOBS, template={**template, "spec": spec})
+    found = validate_new_spec(JOBS, template={**template, "spec": spec})
     assert found == [f"{path}: {text}" for text in expected]
 
 
@@ -144,7 +144,7 @@ def test_pods_of_jobs_end(policy: str | None, expected: list[str]) -> None:
     ],
 )  # fmt: skip
 def test_the_policy_of_failures(spec: dict[str, Any], expected: list[str]) -> None:
-    assert created_with(JOBS, **spec) == expected
+    assert validate_new_spec(JOBS, **spec) == expected
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_the_policy_of_failures(spec: dict[str, Any], expected: list[str]) -> No
     ],
 )  # fmt: skip
 def test_the_policy_of_success(spec: dict[str, Any], expected: list[str]) -> None:
-    assert created_with(JOBS, **spec) == expected
+    assert validate_new_spec(JOBS, **spec) == expected
 
 
 # --- the selector
@@ -197,9 +197,9 @@ def test_labels_that_contradict_the_generated_ones_are_refused() -> None:
 
 def test_a_manual_selector_must_match_the_template() -> None:
     selector = {"matchLabels": {"a": "b"}}
-    (fault,) = created_with(JOBS, selector=selector)
+    (fault,) = validate_new_spec(JOBS, selector=selector)
     assert fault.endswith("`selector` does not match template `labels`")
-    assert created_with(JOBS, selector=None)[0] == "spec.selector: Required value"
+    assert validate_new_spec(JOBS, selector=None)[0] == "spec.selector: Required value"
 
 
 def test_the_name_of_an_indexed_job_makes_host_names() -> None:
@@ -232,9 +232,9 @@ def test_the_name_of_an_indexed_job_makes_host_names() -> None:
 )  # fmt: skip
 def test_updates(old: dict[str, Any], new: dict[str, Any], expected: list[str]) -> None:
     base = {"podReplacementPolicy": "Failed"}
-    found = updated(with_spec(JOBS, **base, **old), with_spec(JOBS, **base, **old))
+    found = validate_changed(with_spec(JOBS, **base, **old), with_spec(JOBS, **base, **old))
     assert found == []
-    found = updated(with_spec(JOBS, **base | new), with_spec(JOBS, **base | old))
+    found = validate_changed(with_spec(JOBS, **base | new), with_spec(JOBS, **base | old))
     assert len(found) == len(expected)
     for fault, start in zip(found, expected, strict=True):
         assert fault.startswith(f"spec.{start}")
@@ -255,14 +255,14 @@ def test_where_pods_go_may_change_before_there_are_any(
     )
     template = old.spec.template.replace(spec=spec)
     new = old.with_spec(old.spec.replace(template=template))
-    assert (updated(new, old) == []) is ok
+    assert (validate_changed(new, old) == []) is ok
 
 
 def test_what_pods_run_never_changes() -> None:
     old = with_spec(JOBS, suspend=True)
     spec = old.spec.template.spec.replace(priority=7)
     new = old.with_spec(old.spec.replace(template=old.spec.template.replace(spec=spec)))
-    (fault,) = updated(new, old)
+    (fault,) = validate_changed(new, old)
     assert fault.startswith("spec.template: Invalid value")
     assert fault.endswith(IMMUTABLE)
 

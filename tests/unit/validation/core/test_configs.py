@@ -8,12 +8,12 @@ import pytest
 from kcm.api import codec
 from kcm.validation.core.configs import SIZE_LIMIT
 from tests.samples import sample
-from tests.unit.validation.outcomes import created, updated
+from tests.unit.validation.outcomes import validate_changed, validate_new
 
 IMMUTABLE = "Forbidden: field is immutable when `immutable` is set"
 
 
-def encoded(text: str) -> str:
+def encode(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
@@ -37,38 +37,38 @@ def encoded(text: str) -> str:
 def test_the_keys_of_a_config_map_are_file_names_and_its_bytes_base64(
     changes: dict[str, Any], expected: list[str]
 ) -> None:
-    assert created("configmaps", **changes) == expected
+    assert validate_new("configmaps", **changes) == expected
 
 
 def test_a_key_with_other_characters_or_too_long_is_refused() -> None:
-    [found] = created("configmaps", data={"a b": ""})
+    [found] = validate_new("configmaps", data={"a b": ""})
     assert found.startswith('data[a b]: Invalid value: "a b": a valid config key must consist of')
-    [found] = created("configmaps", data={"k" * 254: ""})
+    [found] = validate_new("configmaps", data={"k" * 254: ""})
     assert found.endswith("must be no more than 253 characters")
 
 
 def test_a_config_map_holds_a_mebibyte_of_text_and_bytes_together() -> None:
     half = SIZE_LIMIT // 2
-    fits = {"data": {"a": "x" * half}, "binaryData": {"b": encoded("x" * half)}}
-    assert created("configmaps", **fits) == []
-    over = {"data": {"a": "x" * (half + 1)}, "binaryData": {"b": encoded("x" * half)}}
-    assert created("configmaps", **over) == [": Too long: may not be more than 1048576 bytes"]
+    fits = {"data": {"a": "x" * half}, "binaryData": {"b": encode("x" * half)}}
+    assert validate_new("configmaps", **fits) == []
+    over = {"data": {"a": "x" * (half + 1)}, "binaryData": {"b": encode("x" * half)}}
+    assert validate_new("configmaps", **over) == [": Too long: may not be more than 1048576 bytes"]
 
 
 @pytest.mark.parametrize("name", ["configmaps", "secrets"])
 def test_what_is_immutable_stays_as_it_is(name: str) -> None:
-    data = {"k": encoded("a")}
+    data = {"k": encode("a")}
     old = sample(name, data=data, immutable=True)
-    assert updated(old, old) == []
-    assert updated(old.replace(immutable=None), old) == [f"immutable: {IMMUTABLE}"]
-    assert updated(old.replace(data=None), old) == [f"data: {IMMUTABLE}"]
+    assert validate_changed(old, old) == []
+    assert validate_changed(old.replace(immutable=None), old) == [f"immutable: {IMMUTABLE}"]
+    assert validate_changed(old.replace(data=None), old) == [f"data: {IMMUTABLE}"]
     free = old.replace(immutable=None)
-    assert updated(old.replace(data=None), free) == []
+    assert validate_changed(old.replace(data=None), free) == []
 
 
 def test_the_bytes_of_an_immutable_config_map_stay_too() -> None:
     old = sample("configmaps", immutable=True)
-    assert updated(old.replace(binary_data={}), old) == [f"binaryData: {IMMUTABLE}"]
+    assert validate_changed(old.replace(binary_data={}), old) == [f"binaryData: {IMMUTABLE}"]
 
 
 @pytest.mark.parametrize(
@@ -91,11 +91,11 @@ def test_the_bytes_of_an_immutable_config_map_stay_too() -> None:
             {"ssh-privatekey": ""},
             ["data[ssh-privatekey]: Required value"],
         ),
-        ("kubernetes.io/dockerconfigjson", {".dockerconfigjson": encoded("{}")}, []),
+        ("kubernetes.io/dockerconfigjson", {".dockerconfigjson": encode("{}")}, []),
         ("kubernetes.io/dockercfg", {}, ["data[.dockercfg]: Required value"]),
         (
             "kubernetes.io/dockercfg",
-            {".dockercfg": encoded("hunter2")},
+            {".dockercfg": encode("hunter2")},
             [
                 'data[.dockercfg]: Invalid value: "<secret contents redacted>": '
                 "must be a JSON object"
@@ -112,31 +112,29 @@ def test_the_bytes_of_an_immutable_config_map_stay_too() -> None:
 def test_each_type_of_secret_requires_its_keys(
     kind: str, data: dict[str, str], expected: list[str]
 ) -> None:
-    assert created("secrets", type=kind, data=data, stringData={}) == expected
+    assert validate_new("secrets", type=kind, data=data, stringData={}) == expected
 
 
 def test_a_secret_holds_a_mebibyte() -> None:
-    assert created("secrets", stringData={"a": "x" * SIZE_LIMIT}) == []
-    assert created("secrets", stringData={"a": "x" * (SIZE_LIMIT + 1)}) == [
+    assert validate_new("secrets", stringData={"a": "x" * SIZE_LIMIT}) == []
+    assert validate_new("secrets", stringData={"a": "x" * (SIZE_LIMIT + 1)}) == [
         "data: Too long: may not be more than 1048576 bytes"
     ]
 
 
 def test_messages_about_secrets_hold_no_secrets() -> None:
-    [found] = created("secrets", data={"k": "hunter2!"}, stringData={})
+    [found] = validate_new("secrets", data={"k": "hunter2!"}, stringData={})
     assert "hunter2" not in found
 
 
 def test_the_type_of_a_secret_never_changes() -> None:
     old = sample("secrets")
-    [found] = updated(old.replace(type="example.com/mine"), old)
+    [found] = validate_changed(old.replace(type="example.com/mine"), old)
     assert found == 'type: Invalid value: "example.com/mine": field is immutable'
 
 
 def test_plain_text_is_written_into_the_data_and_never_read() -> None:
-    secret = sample(
-        "secrets", data={"a": encoded("old"), "b": encoded("b")}, stringData={"a": "new"}
-    )
-    assert secret.data == {"a": encoded("new"), "b": encoded("b")}
+    secret = sample("secrets", data={"a": encode("old"), "b": encode("b")}, stringData={"a": "new"})
+    assert secret.data == {"a": encode("new"), "b": encode("b")}
     assert secret.type == "Opaque"
     assert "stringData" not in codec.to_dict(secret)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.samples import sample
-from tests.unit.validation.outcomes import created, updated
+from tests.unit.validation.outcomes import validate_changed, validate_new
 
 SLICES = "endpointslices.discovery.k8s.io"
 SPECIAL = {
@@ -48,20 +48,20 @@ def subset(**changes: Any) -> dict[str, Any]:
     ],
 )
 def test_subsets_have_addresses_and_ports(found: dict[str, Any], expected: list[str]) -> None:
-    assert created("endpoints", subsets=[subset(**found)]) == expected
+    assert validate_new("endpoints", subsets=[subset(**found)]) == expected
 
 
 @pytest.mark.parametrize("ip", SPECIAL)
 def test_an_endpoint_has_an_address_of_its_own(ip: str) -> None:
-    [found] = created("endpoints", subsets=[subset(addresses=[{"ip": ip}])])
+    [found] = validate_new("endpoints", subsets=[subset(addresses=[{"ip": ip}])])
     assert found == f'subsets[0].addresses[0].ip: Invalid value: "{ip}": {SPECIAL[ip]}'
-    [found] = created(SLICES, endpoints=[{"addresses": [ip]}])
+    [found] = validate_new(SLICES, endpoints=[{"addresses": [ip]}])
     assert found == f'endpoints[0].addresses[0]: Invalid value: "{ip}": {SPECIAL[ip]}'
 
 
 def test_names_of_hosts_and_nodes_are_checked() -> None:
     address = {"ip": "10.0.0.1", "hostname": "a.b", "nodeName": "A"}
-    hostname, node = created("endpoints", subsets=[subset(addresses=[address])])
+    hostname, node = validate_new("endpoints", subsets=[subset(addresses=[address])])
     assert hostname.startswith('subsets[0].addresses[0].hostname: Invalid value: "a.b"')
     assert node.startswith('subsets[0].addresses[0].nodeName: Invalid value: "A"')
 
@@ -124,13 +124,13 @@ def test_names_of_hosts_and_nodes_are_checked() -> None:
     ],
 )
 def test_slices_are_checked_as_upstream_does(changes: dict[str, Any], expected: list[str]) -> None:
-    assert created(SLICES, **changes) == expected
+    assert validate_new(SLICES, **changes) == expected
 
 
 def test_the_type_of_addresses_of_a_slice_stays() -> None:
     old = sample(SLICES)
     new = sample(SLICES, addressType="FQDN", endpoints=[])
-    assert updated(new, old) == ['addressType: Invalid value: "FQDN": field is immutable']
+    assert validate_changed(new, old) == ['addressType: Invalid value: "FQDN": field is immutable']
 
 
 def test_the_ports_of_slices_have_names_and_protocols() -> None:
@@ -140,5 +140,5 @@ def test_the_ports_of_slices_have_names_and_protocols() -> None:
 
 @pytest.mark.parametrize("ip", ["127.0.0.1", "127.64.0.1", "127.127.255.254"])
 def test_addresses_of_the_process_runtime_are_endpoints(ip: str) -> None:
-    assert created("endpoints", subsets=[subset(addresses=[{"ip": ip}])]) == []
-    assert created(SLICES, addressType="IPv4", endpoints=[{"addresses": [ip]}]) == []
+    assert validate_new("endpoints", subsets=[subset(addresses=[{"ip": ip}])]) == []
+    assert validate_new(SLICES, addressType="IPv4", endpoints=[{"addresses": [ip]}]) == []

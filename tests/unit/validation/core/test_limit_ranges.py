@@ -9,14 +9,14 @@ import pytest
 
 from kcm.validation import validate_update
 from tests.samples import sample
-from tests.unit.validation.outcomes import created
+from tests.unit.validation.outcomes import validate_new
 
 RANGES = "limitranges"
 AT = "spec.limits[0]"
 
 
 def faults(*items: dict[str, Any]) -> list[str]:
-    return created(RANGES, spec={"limits": list(items)})
+    return validate_new(RANGES, spec={"limits": list(items)})
 
 
 @pytest.mark.parametrize(

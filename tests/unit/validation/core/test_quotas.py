@@ -7,7 +7,11 @@ from typing import Any
 import pytest
 
 from tests.samples import sample, with_spec
-from tests.unit.validation.outcomes import created_with, status_updated, updated
+from tests.unit.validation.outcomes import (
+    validate_changed,
+    validate_changed_status,
+    validate_new_spec,
+)
 
 QUOTAS = "resourcequotas"
 
@@ -81,11 +85,13 @@ HIGH = expression("PriorityClass", "In", "high")
     ],
 )
 def test_the_spec(spec: dict[str, Any], expected: list[str]) -> None:
-    assert created_with(QUOTAS, **{"hard": {}, **spec}) == expected
+    assert validate_new_spec(QUOTAS, **{"hard": {}, **spec}) == expected
 
 
 def test_most_scopes_only_exist() -> None:
-    (fault,) = created_with(QUOTAS, hard={}, scopeSelector=expression("BestEffort", "DoesNotExist"))
+    (fault,) = validate_new_spec(
+        QUOTAS, hard={}, scopeSelector=expression("BestEffort", "DoesNotExist")
+    )
     assert "must be 'Exist' when scope is any of" in fault
 
 
@@ -93,7 +99,7 @@ def test_scopes_do_not_change() -> None:
     old = with_spec(QUOTAS, hard={"pods": "1"}).with_metadata(resource_version="1", uid="u")
     new = with_spec(QUOTAS, hard={"pods": "2"}, scopes=["Terminating"])
     new = new.with_metadata(resource_version="1", uid="u")
-    assert updated(new, old) == [
+    assert validate_changed(new, old) == [
         'spec.scopes: Invalid value: []string{"Terminating"}: field is immutable'
     ]
 
@@ -101,6 +107,6 @@ def test_scopes_do_not_change() -> None:
 def test_the_status_holds_amounts_of_known_resources() -> None:
     old = sample(QUOTAS).with_metadata(resource_version="1", uid="u")
     status = sample(QUOTAS, status={"used": {"x": "1"}}).status
-    assert status_updated(old.with_status(status), old) == [
+    assert validate_changed_status(old.with_status(status), old) == [
         'status.used[x]: Invalid value: "x": must be a standard resource for quota'
     ]

@@ -5,14 +5,19 @@ from typing import Any
 import pytest
 
 from tests.samples import sample, with_spec
-from tests.unit.validation.outcomes import created, created_with, status_updated, updated
+from tests.unit.validation.outcomes import (
+    validate_changed,
+    validate_changed_status,
+    validate_new,
+    validate_new_spec,
+)
 
 PORT = {"port": 80}
 A, B = {"name": "a", "port": 80}, {"name": "b", "port": 81}
 
 
 def test_services_are_named_by_rfc_1035() -> None:
-    [found] = created("services", metadata={"name": "1a", "namespace": "default"})
+    [found] = validate_new("services", metadata={"name": "1a", "namespace": "default"})
     assert found.startswith('metadata.name: Invalid value: "1a": a DNS-1035 label must consist')
 
 
@@ -162,7 +167,7 @@ def test_services_are_named_by_rfc_1035() -> None:
 def test_the_spec_of_a_service_is_checked_as_upstream_does(
     spec: dict[str, Any], expected: list[str]
 ) -> None:
-    assert created_with("services", **spec) == expected
+    assert validate_new_spec("services", **spec) == expected
 
 
 @pytest.mark.parametrize(
@@ -226,26 +231,26 @@ def test_the_spec_of_a_service_is_checked_as_upstream_does(
     ],
 )
 def test_the_addresses_of_a_service_fit_together(spec: dict[str, Any], expected: list[str]) -> None:
-    assert created_with("services", **spec) == expected
+    assert validate_new_spec("services", **spec) == expected
 
 
 def test_an_address_once_set_stays() -> None:
     old = with_spec("services", clusterIP="10.0.0.1", clusterIPs=["10.0.0.1"])
     new = with_spec("services", clusterIP="10.0.0.2", clusterIPs=["10.0.0.2"])
-    assert updated(new, old) == [
+    assert validate_changed(new, old) == [
         'spec.clusterIPs[0]: Invalid value: []string{"10.0.0.2"}: may not change once set'
     ]
-    assert updated(sample("services"), old) == [
+    assert validate_changed(sample("services"), old) == [
         "spec.clusterIPs[0]: Invalid value: []: primary clusterIP can not be unset"
     ]
     outside = with_spec("services", type="ExternalName", externalName="a.b")
-    assert updated(outside, old) == []
+    assert validate_changed(outside, old) == []
 
 
 def test_the_class_of_a_load_balancer_stays() -> None:
     old = with_spec("services", type="LoadBalancer", loadBalancerClass="a.b/c")
     new = with_spec("services", type="LoadBalancer", loadBalancerClass="a.b/d")
-    assert updated(new, old) == [
+    assert validate_changed(new, old) == [
         'spec.loadBalancerClass: Invalid value: "a.b/d": may not change once set'
     ]
 
@@ -259,7 +264,7 @@ def test_the_addresses_of_a_load_balancer_are_addresses() -> None:
     ]
     new = sample("services", status={"loadBalancer": {"ingress": ingress}})
     path = "status.loadBalancer.ingress"
-    assert status_updated(new, old) == [
+    assert validate_changed_status(new, old) == [
         f'{path}[0].ip: Invalid value: "x": must be a valid IP address, '
         "(e.g. 10.9.8.7 or 2001:db8::ffff)",
         f'{path}[1].hostname: Invalid value: "10.0.0.1": must be a DNS name, not an IP address',

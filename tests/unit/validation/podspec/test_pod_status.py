@@ -18,7 +18,7 @@ def faults(new: Pod, old: Pod | None = None) -> list[str]:
     return [str(fault) for fault in validate_status_update(new, old or builders.pod())]
 
 
-def ended(code: int = 0) -> ContainerStatus:
+def build_ended_status(code: int = 0) -> ContainerStatus:
     state = ContainerState(terminated=ContainerStateTerminated(exit_code=code))
     return ContainerStatus(name="c", state=state)
 
@@ -73,7 +73,7 @@ def test_a_container_comes_back_only_if_the_restart_policy_says_so(
         ("container_statuses", "containerStatuses"),
         ("init_container_statuses", "initContainerStatuses"),
     ):
-        old = builders.pod(restart_policy=policy, status={field: [ended(code)]})
+        old = builders.pod(restart_policy=policy, status={field: [build_ended_status(code)]})
         new = builders.pod(restart_policy=policy, status={field: [RUNNING]})
         fault = (
             f"status.{wire}[0].state: Forbidden: may not be transitioned to non-terminated state"
@@ -90,6 +90,6 @@ def test_a_sidecar_comes_back_whatever_the_restart_policy() -> None:
             restart_policy="Never",
             init_containers=[sidecar],
         )
-        for status in (ended(), RUNNING)
+        for status in (build_ended_status(), RUNNING)
     )
     assert faults(new, old) == []

@@ -169,8 +169,8 @@ def change(old: Pod | None = None, **spec: Any) -> list[str]:
 
 
 def test_an_image_may_change() -> None:
-    init = builders.container("i")
-    old = builders.pod(init_containers=[init])
+    old = builders.pod(init_containers=[builders.container("i")])
+    [init] = old.spec.init_containers or []
     assert change(old, containers=[old.spec.containers[0].replace(image="nginx:2")]) == []
     assert change(old, init_containers=[init.replace(image="x")]) == []
 

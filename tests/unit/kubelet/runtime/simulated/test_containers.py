@@ -21,7 +21,7 @@ def behaviour(outcome: str = "run", run_for: float = FOREVER, **more: Any) -> Be
     return Behaviour(outcome, run_for=run_for, **values)
 
 
-def begun(does: Behaviour) -> Attempt:
+def start_attempt(does: Behaviour) -> Attempt:
     attempt = Attempt.of(SPEC, 0, NOW - 1)
     attempt.start(NOW, does)
     return attempt
@@ -52,14 +52,14 @@ def test_time_makes_its_state() -> None:
 def test_a_container_that_is_stopped_ends_in_time_or_is_killed(
     does: Behaviour, grace: float, expected: tuple[float, int, str]
 ) -> None:
-    attempt = begun(does)
+    attempt = start_attempt(does)
     attempt.stop(NOW, does, grace)
     assert (attempt.ends - NOW, attempt.code, attempt.reason) == expected
 
 
 def test_a_second_stop_can_only_shorten_the_wait() -> None:
     does = behaviour(stop_after=FOREVER)
-    attempt = begun(does)
+    attempt = start_attempt(does)
     attempt.stop(NOW, does, 300)
     attempt.stop(NOW + 1, does, 400)
     assert attempt.ends == NOW + 300
@@ -68,12 +68,14 @@ def test_a_second_stop_can_only_shorten_the_wait() -> None:
 
 
 def test_an_unhealthy_container_runs_until_somebody_ends_it() -> None:
-    attempt = begun(behaviour("unhealthy", 5.0))
+    attempt = start_attempt(behaviour("unhealthy", 5.0))
     assert (attempt.sick, attempt.ends) == (NOW + 5, FOREVER)
 
 
 def test_the_kubelet_sees_times_to_the_second_and_an_end_only_once_it_is_there() -> None:
-    attempt = begun(behaviour("oom", 5.5, exit_code=137, reason="OOMKilled", message="too much"))
+    attempt = start_attempt(
+        behaviour("oom", 5.5, exit_code=137, reason="OOMKilled", message="too much")
+    )
     seen = build_view(pod(), attempt, NOW + 5)
     assert (seen.state, seen.exit_code, seen.reason, seen.finished_at) == ("RUNNING", 0, "", None)
     seen = build_view(pod(), attempt, NOW + 6)

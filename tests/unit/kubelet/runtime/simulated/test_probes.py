@@ -21,7 +21,7 @@ from kcm.testing.clock import FakeClock
 from tests.unit.kubelet.views import pod, sandbox
 
 
-def begun(asked: Pod, at: float, **script: Any) -> Attempt:
+def start_attempt(asked: Pod, at: float, **script: Any) -> Attempt:
     spec = asked.spec.containers[0]
     attempt = Attempt.of(spec, 0, at)
     whole = PodScript(ContainerScript(**script))
@@ -40,7 +40,7 @@ def begun(asked: Pod, at: float, **script: Any) -> Attempt:
 )
 def test_each_kind_finds_what_the_script_says(script: dict[str, object], passing: str) -> None:
     clock, asked = FakeClock(), pod()
-    attempt = begun(asked, clock.now().timestamp(), **script)
+    attempt = start_attempt(asked, clock.now().timestamp(), **script)
     clock.step(2)
     prober = SimulatedProber({"id": attempt}.get, clock)
     subjects = [
@@ -75,7 +75,7 @@ def test_a_status_is_ready_when_the_script_says_so(
     probe = Probe() if startup else None
     specs = [asked.spec.containers[0].replace(startup_probe=probe)]
     asked = asked.with_spec(asked.spec.replace(containers=specs))
-    attempt = begun(asked, now, ready_after=3.0)
+    attempt = start_attempt(asked, now, ready_after=3.0)
     view = PodView("u", containers=[build_view(asked, attempt, now + at)], sandboxes=[sandbox()])
     context = StatusContext(
         (), "simulated", lambda _: None, build_apply_probes(lambda _: attempt, now + at)

@@ -47,7 +47,7 @@ class World:
         config = ContainerConfig("main", attempt=attempt, image="x", log_path="main/0.log")
         return self.runtime.create_container(sandbox, config)
 
-    def running(self, scripts: Mapping[str, str] | None = None, **spec: str) -> str:
+    def start_container(self, scripts: Mapping[str, str] | None = None, **spec: str) -> str:
         self.add(scripts, **spec)
         container_id = self.container(self.sandbox())
         self.runtime.start_container(container_id)
@@ -90,7 +90,7 @@ def test_nobody_waits_for_a_runtime_that_ends(world: World) -> None:
 
 
 def test_a_container_ends_by_itself_as_scripted(world: World) -> None:
-    container_id = world.running({"outcome": "oom", "run-for": "4s", "message": "too much"})
+    container_id = world.start_container({"outcome": "oom", "run-for": "4s", "message": "too much"})
     assert world.state(container_id) == "RUNNING"
     world.clock.step(4)
     status = world.runtime.container_status(container_id)
@@ -107,7 +107,7 @@ def test_a_container_ends_by_itself_as_scripted(world: World) -> None:
 def test_stopping_waits_for_the_end(
     world: World, script: dict[str, str], grace: float, took: float, code: int
 ) -> None:
-    container_id = world.running(script)
+    container_id = world.start_container(script)
     began = world.clock.monotonic()
     world.runtime.stop_container(container_id, grace)
     assert world.clock.monotonic() - began == pytest.approx(took, abs=0.1)
@@ -118,7 +118,7 @@ def test_stopping_waits_for_the_end(
 def test_a_stopped_sandbox_has_killed_its_containers_and_given_its_address_back(
     world: World,
 ) -> None:
-    container_id = world.running()
+    container_id = world.start_container()
     (box,) = world.runtime.list_pod_sandboxes()
     assert box.ip == "10.64.0.1"
     world.runtime.stop_pod_sandbox(box.id)
@@ -143,7 +143,7 @@ def test_a_pod_in_the_hosts_network_has_the_hosts_address(world: World) -> None:
 
 
 def test_a_log_is_one_line_and_goes_with_its_container(world: World) -> None:
-    container_id = world.running()
+    container_id = world.start_container()
     log = Path(world.runtime.container_status(container_id).log_path)
     assert log.read_text().split(" ", 3)[1:] == [
         "stdout", "F", "container main is simulated: it writes nothing but this line\n",
@@ -153,7 +153,7 @@ def test_a_log_is_one_line_and_goes_with_its_container(world: World) -> None:
 
 
 def test_hooks_succeed_and_nothing_else_can_be_run_inside(world: World) -> None:
-    container_id = world.running()
+    container_id = world.start_container()
     assert world.runtime.exec_sync(container_id, ["true"], 0).exit_code == 0
     for call in (
         lambda: world.runtime.exec(container_id, ["sh"]),
@@ -177,7 +177,7 @@ def test_images_are_there_unless_the_script_says_otherwise(world: World) -> None
 
 
 def test_figures_are_the_scripts(world: World) -> None:
-    container_id = world.running({"cpu": "100m for 10s, 1", "memory": "64Mi"})
+    container_id = world.start_container({"cpu": "100m for 10s, 1", "memory": "64Mi"})
     world.clock.step(12)
     stats = world.runtime.container_stats(container_id)
     assert stats.cpu_nanoseconds == 3 * 10**9
