@@ -137,17 +137,17 @@ def accept(body: dict[str, Any]) -> KubeObject | None:
     if validate_create(bare):
         return None
     try:
-        made = rules.prepare_create(bare, resource, START, rng=random.Random(1))
+        new_obj = rules.prepare_create(bare, resource, START, rng=random.Random(1))
     except errors.KcmError:
         return None
-    made = made.with_metadata(resource_version="7")
+    new_obj = new_obj.with_metadata(resource_version="7")
     if not body.get("status") or not resource.has_status:
-        return made
-    with_status = obj.with_metadata(**dict(made.metadata))
-    if validate_status_update(with_status, made):
+        return new_obj
+    with_status = obj.with_metadata(**dict(new_obj.metadata))
+    if validate_status_update(with_status, new_obj):
         return None
     try:
-        return rules.prepare_status_update(with_status, made, resource)
+        return rules.prepare_status_update(with_status, new_obj, resource)
     except errors.KcmError:
         return None
 

@@ -115,5 +115,5 @@ def test_controllers_do_not_import_each_other() -> None:
         path = ROOT / "kcm" / "controllers" / module
         files = path.rglob("*.py") if path.is_dir() else [path.with_suffix(".py")]
         for file in files:
-            found = set(re.findall(r"kcm\.controllers\.(\w+)", file.read_text("utf-8")))
-            assert found <= {module} | SHARED.get(module, set()), file
+            imported = set(re.findall(r"kcm\.controllers\.(\w+)", file.read_text("utf-8")))
+            assert imported <= {module} | SHARED.get(module, set()), file

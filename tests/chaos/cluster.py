@@ -158,10 +158,10 @@ class Cluster:
     def pods_of(self, name: str) -> list[Pod]:
         """Returns the pods that a ReplicaSet controls and that are not being deleted."""
         owner = self.store.get(SETS, f"default/{name}")
-        found = [
+        objects = [
             self.store.get(PODS, key) for _, key in self.store.by_index(f"owner:{owner.uid}", PODS)
         ]
-        return [pod for pod in found if isinstance(pod, Pod) and not pod.deleting]
+        return [pod for pod in objects if isinstance(pod, Pod) and not pod.deleting]
 
     def faults_of_the_world(self) -> list[str]:
         """Returns what is wrong; nothing when every count is exact and nothing is left over."""

@@ -57,10 +57,10 @@ class RealNode:
 
     def count_running(self) -> int:
         """Returns how many containers run, whoever started them."""
-        found = 0
+        count = 0
         for process in psutil.process_iter(["cmdline"]):
-            found += process.info["cmdline"] == ["sleep", self._seconds]
-        return found
+            count += process.info["cmdline"] == ["sleep", self._seconds]
+        return count
 
     def kill(self) -> None:
         """Kills the kubelet."""
@@ -72,9 +72,9 @@ class RealNode:
         """Returns what runs too much or too little."""
         if not self.wanted:
             return []
-        found = self._store.get(SETS, f"default/{SET}")
-        assert isinstance(found, ReplicaSet)
-        wanted, running = found.spec.replicas, self.count_running()
+        obj = self._store.get(SETS, f"default/{SET}")
+        assert isinstance(obj, ReplicaSet)
+        wanted, running = obj.spec.replicas, self.count_running()
         return [] if running == wanted else [f"{running} processes run for {wanted} pods"]
 
     def end(self) -> None:

@@ -19,21 +19,21 @@ ALIKE = ("kcm:call:", "kcm:watch:", "kcm:memory:", "kcm:charged:", "kcm:lease:",
 
 def targets(cluster: Cluster, *, lists: bool) -> list[str]:
     """Every key that is not an object's, one of each sort; `lists` and indexes of objects too."""
-    found: dict[str, str] = {}
+    targets_by_prefix: dict[str, str] = {}
     for key in sorted(cluster.io.scan("kcm:*")):
         if key.startswith(KEPT):
             continue
         alike = next((prefix for prefix in ALIKE if key.startswith(prefix)), key)
         if key.startswith("kcm:queue:") and not key.startswith("kcm:queue:replicaset:"):
             continue
-        found.setdefault(alike, key)
-    found["kcm:watch:pods"] = "kcm:watch:pods"
-    found["kcm:lease:ingest"] = "kcm:lease:ingest"
+        targets_by_prefix.setdefault(alike, key)
+    targets_by_prefix["kcm:watch:pods"] = "kcm:watch:pods"
+    targets_by_prefix["kcm:lease:ingest"] = "kcm:lease:ingest"
     if lists:
-        found["kcm:keys:pods"] = "kcm:keys:pods"
+        targets_by_prefix["kcm:keys:pods"] = "kcm:keys:pods"
         owner = next(iter(cluster.io.scan("kcm:index:owner:*")), None)
-        found["kcm:index:"] = owner or "kcm:index:owner:x"
-    return sorted(set(found.values()))
+        targets_by_prefix["kcm:index:"] = owner or "kcm:index:owner:x"
+    return sorted(set(targets_by_prefix.values()))
 
 
 @pytest.mark.chaos

@@ -40,10 +40,10 @@ class Tamperer:
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            found = self._io.execute("BRPOP", *self._routes, 0.2)
-            if found is None:
+            popped = self._io.execute("BRPOP", *self._routes, 0.2)
+            if popped is None:
                 continue
-            staging, message = found
+            staging, message = popped
             if self._rng.random() < 0.2:
                 self.dropped += 1
                 continue

@@ -44,18 +44,18 @@ def cluster() -> Iterator[Cluster]:
 
 
 def pods(cluster: Cluster) -> list[Pod]:
-    return [found for found in cluster.store.list(PODS).items if isinstance(found, Pod)]
+    return [item for item in cluster.store.list(PODS).items if isinstance(item, Pod)]
 
 
 def count_pods_by_node(cluster: Cluster) -> Counter[str]:
-    return Counter(found.spec.node_name for found in pods(cluster) if found.spec.node_name)
+    return Counter(pod.spec.node_name for pod in pods(cluster) if pod.spec.node_name)
 
 
 def bind_by_hand(cluster: Cluster, rng: random.Random) -> None:
     """As somebody with a view of the moment: to a node that has room just now, guarded by
     nothing but the pod's version. One step of many, to disturb."""
     used = count_pods_by_node(cluster)
-    waiting = [found for found in pods(cluster) if not found.spec.node_name]
+    waiting = [pod for pod in pods(cluster) if not pod.spec.node_name]
     open_nodes = [f"n{n}" for n in range(NODES) if used[f"n{n}"] < ROOM // 2]
     if not waiting or not open_nodes:
         return
@@ -105,9 +105,9 @@ def test_no_node_is_ever_over_its_capacity(cluster: Cluster) -> None:
 
 def give_some_back(cluster: Cluster, rng: random.Random) -> None:
     """Pods go, and others that have waited take their places."""
-    placed = [found for found in pods(cluster) if found.spec.node_name]
-    for found in rng.sample(placed, 30):
-        cluster.store.delete(PODS, found.key, DeleteOptions(grace_period_seconds=0))
+    placed = [pod for pod in pods(cluster) if pod.spec.node_name]
+    for victim in rng.sample(placed, 30):
+        cluster.store.delete(PODS, victim.key, DeleteOptions(grace_period_seconds=0))
 
 
 def test_a_thousand_pods_find_their_places_on_a_hundred_nodes(cluster: Cluster) -> None:

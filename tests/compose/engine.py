@@ -63,8 +63,8 @@ class Engine:
             text = self.run("inspect", "-f", "{{.State.Health.Status}}", container, check=False)
             return text.strip() == "healthy"
         command = [*self.prefix, *self.command, "healthcheck", "run", container]
-        found = subprocess.run(command, env=self._env, capture_output=True, check=False)
-        return found.returncode == 0
+        result = subprocess.run(command, env=self._env, capture_output=True, check=False)
+        return result.returncode == 0
 
     @property
     def _env(self) -> dict[str, str]:
@@ -76,8 +76,10 @@ class Engine:
             check=False,
         )  # fmt: skip
         if check and done.returncode:
-            told = f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
-            raise AssertionError(told)
+            output = (
+                f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
+            )
+            raise AssertionError(output)
         return done.stdout
 
 

@@ -53,8 +53,8 @@ def pods(engine: Engine) -> set[str]:
 
 
 def test_four_services_share_one_image_and_no_registry_is_asked(engine: Engine) -> None:
-    found = {engine.run("inspect", "-f", "{{.Image}}", name) for name in containers(engine)}
-    assert len(found) == 2, "kcm's and redis'"
+    images = {engine.run("inspect", "-f", "{{.Image}}", name) for name in containers(engine)}
+    assert len(images) == 2, "kcm's and redis'"
 
 
 @pytest.mark.parametrize("service", SERVICES)

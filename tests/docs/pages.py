@@ -55,8 +55,8 @@ def blocks(page: Path, *languages: str) -> Iterator[Block]:
 
 
 def _block(page: Path, at: int, language: str, body: list[str], above: str) -> Block:
-    found = _COMMENT.fullmatch(above)
-    what, value = (found["what"], found["value"] or "") if found else ("", "")
+    match = _COMMENT.fullmatch(above)
+    what, value = (match["what"], match["value"] or "") if match else ("", "")
     return Block(
         page=page,
         line=at + 1,

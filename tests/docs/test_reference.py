@@ -44,12 +44,12 @@ def test_the_configuration_file_in_it_is_accepted(tmp_path: Path) -> None:
 
 def key_patterns() -> set[str]:
     """Every key name in the code, with its parts in angle brackets."""
-    keys, found = Keys(), set()
+    keys, patterns = Keys(), set()
     for name, method in inspect.getmembers(keys, inspect.ismethod):
         if not name.startswith("_"):
             parts = [f"<{part}>" for part in inspect.signature(method).parameters]
-            found.add(method(*parts))
-    return found
+            patterns.add(method(*parts))
+    return patterns
 
 
 def test_every_key_is_explained() -> None:

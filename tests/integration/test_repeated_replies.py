@@ -111,9 +111,9 @@ def quota(**hard: int) -> ResourceQuota:
 
 
 def get_used(store: Store) -> str:
-    found = store.get(scheme.lookup("quota"), "default/few")
-    assert isinstance(found, ResourceQuota)
-    return str((found.status.used or {}).get("pods"))
+    obj = store.get(scheme.lookup("quota"), "default/few")
+    assert isinstance(obj, ResourceQuota)
+    return str((obj.status.used or {}).get("pods"))
 
 
 def test_every_script_may_run_twice(context: ControllerContext, repeated: Repeated) -> None:

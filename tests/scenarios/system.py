@@ -104,17 +104,17 @@ class System:
         """Returns an object as JSON; {} if there is none."""
         resource = scheme.lookup(kind)
         try:
-            found = self._store.get(
-                resource, f"{namespace}/{name}" if resource.namespaced else name
-            )
+            obj = self._store.get(resource, f"{namespace}/{name}" if resource.namespaced else name)
         except errors.NotFound:
             return {}
-        return codec.to_dict(found)
+        return codec.to_dict(obj)
 
     def items(self, kind: str, **labels: str) -> list[dict[str, Any]]:
         """Objects of all namespaces that have these labels."""
-        found = (codec.to_dict(one) for one in self._store.list(scheme.lookup(kind)).items)
-        return [one for one in found if labels.items() <= one["metadata"].get("labels", {}).items()]
+        manifests = (codec.to_dict(one) for one in self._store.list(scheme.lookup(kind)).items)
+        return [
+            one for one in manifests if labels.items() <= one["metadata"].get("labels", {}).items()
+        ]
 
     def pods(self) -> list[str]:
         """Names of all pods."""

@@ -32,10 +32,10 @@ def add_odd_nodes(fleet: Fleet) -> None:
         "odd-twice": twice,
         "odd-words": [NodeCondition(type="Ready", status="perhaps")],
     }.items():
-        found = builders.node(name, labels={"topology.kubernetes.io/zone": name})
-        stored = fleet.store.create(strip_store_fields(found))
+        node = builders.node(name, labels={"topology.kubernetes.io/zone": name})
+        stored = fleet.store.create(strip_store_fields(node))
         fleet.store.update_status(
-            stored.with_status(found.status.replace(conditions=conditions, capacity=None))
+            stored.with_status(node.status.replace(conditions=conditions, capacity=None))
         )
     for name in ("odd-none", "nobody"):  # a lease that was never renewed; one without a node
         lease = builders.lease(name, namespace="kube-node-lease")

@@ -21,8 +21,8 @@ JOBS, CRON_JOBS = scheme.lookup("jobs"), scheme.lookup("cronjobs")
 
 
 def jobs(cluster: Cluster) -> list[Job]:
-    found = [job for job in cluster.store.list(JOBS).items if isinstance(job, Job)]
-    return sorted(found, key=lambda job: job.name)
+    jobs_of_cluster = [job for job in cluster.store.list(JOBS).items if isinstance(job, Job)]
+    return sorted(jobs_of_cluster, key=lambda job: job.name)
 
 
 def minutes(cluster: Cluster) -> list[int]:
@@ -52,8 +52,8 @@ def test_each_minute_gets_one_job_over_a_restart_of_everything() -> None:
     cluster = Cluster(workers=1)
     try:
         cluster.start()
-        made = cron_job("tick", "* * * * *", starting_deadline_seconds=30)
-        cluster.store.create(strip_store_fields(made))
+        new_cron_job = cron_job("tick", "* * * * *", starting_deadline_seconds=30)
+        cluster.store.create(strip_store_fields(new_cron_job))
         until(lambda: len(jobs(cluster)) == 1, "the first job", within=75)
         first = jobs(cluster)[0]
         stop_everything(cluster)

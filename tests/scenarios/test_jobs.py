@@ -57,9 +57,9 @@ def cluster() -> Iterator[Cluster]:
 
 
 def the_job(cluster: Cluster) -> Job:
-    found = cluster.store.get(JOBS, "default/work")
-    assert isinstance(found, Job)
-    return found
+    obj = cluster.store.get(JOBS, "default/work")
+    assert isinstance(obj, Job)
+    return obj
 
 
 def counts(cluster: Cluster) -> tuple[int, int]:
@@ -96,15 +96,15 @@ def work(completions: int, parallelism: int, **spec: Any) -> Job:
     template = builders.job().spec.template
     annotations = {"simulation.kcm.dev/exit-codes-by-index": SCRIPT}
     meta = template.metadata.replace(annotations=annotations, labels=None)
-    made = builders.job(
+    job = builders.job(
         template=PodTemplateSpec(metadata=meta, spec=template.spec),
         parallelism=parallelism,
         completions=completions,
         completion_mode="Indexed",
         **spec,
     )
-    bare = made.spec.template.replace(metadata=meta)
-    return strip_store_fields(made.with_spec(made.spec.replace(selector=None, template=bare)))
+    bare = job.spec.template.replace(metadata=meta)
+    return strip_store_fields(job.with_spec(job.spec.replace(selector=None, template=bare)))
 
 
 @pytest.mark.parametrize(

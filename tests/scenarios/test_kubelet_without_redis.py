@@ -65,9 +65,9 @@ class World:
         os.kill(pid, signal.SIGKILL)
 
     def pod(self, name: str) -> Pod:
-        found = self.cluster.store.get(PODS, f"default/{name}")
-        assert isinstance(found, Pod)
-        return found
+        obj = self.cluster.store.get(PODS, f"default/{name}")
+        assert isinstance(obj, Pod)
+        return obj
 
     def container(self, name: str) -> ContainerStatus:
         statuses = self.pod(name).status.container_statuses
@@ -78,9 +78,9 @@ class World:
         return state is not None and state.running is not None
 
     def node(self) -> Node:
-        found = self.cluster.store.get(NODES, NODE)
-        assert isinstance(found, Node)
-        return found
+        obj = self.cluster.store.get(NODES, NODE)
+        assert isinstance(obj, Node)
+        return obj
 
     def is_ready(self) -> bool:
         """Whether the node is, and nobody keeps pods from it."""
@@ -181,8 +181,8 @@ def caught_up(world: World, name: str) -> bool:
     """Whether a crash loop went on, and its status tells of the last crash."""
     starts, status = world.starts(name), world.container(name)
     last = status.last_state.terminated if status.last_state else None
-    told = last is not None and last.exit_code == CODE
-    return len(starts) > 2 and told and status.restart_count == len(starts) - 1
+    has_failed = last is not None and last.exit_code == CODE
+    return len(starts) > 2 and has_failed and status.restart_count == len(starts) - 1
 
 
 def assert_backed_off(times: list[int]) -> None:

@@ -59,9 +59,9 @@ class Kubelet:
 
     def below(self) -> set[psutil.Process]:
         """The processes of its containers and those that look after them."""
-        found = set(self.process.children(recursive=True))
-        self._system.seen |= found
-        return found
+        processes = set(self.process.children(recursive=True))
+        self._system.seen |= processes
+        return processes
 
     def kill(self) -> None:
         self.process.kill()

@@ -43,9 +43,9 @@ def quota(**hard: int) -> ResourceQuota:
 
 
 def get_used(cluster: Cluster) -> str:
-    found = cluster.store.get(QUOTAS, "default/few")
-    assert isinstance(found, ResourceQuota)
-    return str((found.status.used or {}).get("pods"))
+    obj = cluster.store.get(QUOTAS, "default/few")
+    assert isinstance(obj, ResourceQuota)
+    return str((obj.status.used or {}).get("pods"))
 
 
 def pods_of(cluster: Cluster, owner: str) -> int:

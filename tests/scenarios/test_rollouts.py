@@ -65,8 +65,8 @@ class Kubectl:
         return done.stdout
 
     def web(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self("get", "deployment", "web", "-o", "json"))
-        return found
+        body: dict[str, Any] = json.loads(self("get", "deployment", "web", "-o", "json"))
+        return body
 
     def images(self) -> set[str]:
         """Of the pods that run and stay."""
@@ -101,10 +101,10 @@ def test_a_rollout_is_watched_paused_stuck_and_undone(system: System) -> None:
     stuck = kubectl.run("rollout", "status", "deployment/web", "--timeout=60s")
     assert stuck.returncode == 1
     assert "exceeded its progress deadline" in stuck.stderr
-    found = kubectl.web()
-    reasons = {c["type"]: c.get("reason") for c in found["status"]["conditions"]}
+    deployment_body = kubectl.web()
+    reasons = {c["type"]: c.get("reason") for c in deployment_body["status"]["conditions"]}
     assert reasons["Progressing"] == "ProgressDeadlineExceeded"
-    assert found["status"]["availableReplicas"] >= 3
+    assert deployment_body["status"]["availableReplicas"] >= 3
     assert kubectl.images() == {"nginx:1.26"}
 
     undone = kubectl("rollout", "undo", "deployment/web")

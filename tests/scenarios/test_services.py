@@ -120,8 +120,8 @@ def test_a_service_has_endpoints_on_real_and_on_simulated_nodes(system: System) 
     def addresses() -> list[str]:
         return sorted(
             address
-            for found in system.items("endpointslices")
-            for endpoint in found["endpoints"]
+            for endpointslice in system.items("endpointslices")
+            for endpoint in endpointslice["endpoints"]
             if endpoint["conditions"]["ready"]
             for address in endpoint["addresses"]
         )

@@ -183,11 +183,11 @@ class Fleet:
         """Seconds from the node's NoExecute taint to the pod's eviction, by their stamps."""
         taints = self.nodes()[node].spec.taints or ()
         (since,) = [taint.time_added for taint in taints if taint.effect == "NoExecute"]
-        found = self.store.get(PODS, f"default/{pod}").metadata
-        assert found.deletion_timestamp is not None
+        object_meta = self.store.get(PODS, f"default/{pod}").metadata
+        assert object_meta.deletion_timestamp is not None
         assert since is not None
-        left = found.deletion_timestamp - since
-        return left.total_seconds() - (found.deletion_grace_period_seconds or 0)
+        left = object_meta.deletion_timestamp - since
+        return left.total_seconds() - (object_meta.deletion_grace_period_seconds or 0)
 
     def count_delayed(self, controller: str) -> int:
         """How many keys of a controller wait for their time."""

@@ -48,8 +48,8 @@ def ready(system: System, node: str) -> str:
 
 
 def taints(system: System) -> list[tuple[str, str]]:
-    found = system.get("node", "node-1")["spec"].get("taints", ())
-    return [(taint["effect"], taint["key"].rpartition("/")[2]) for taint in found]
+    stored = system.get("node", "node-1")["spec"].get("taints", ())
+    return [(taint["effect"], taint["key"].rpartition("/")[2]) for taint in stored]
 
 
 def is_deleting(system: System, pod: str) -> bool:
@@ -69,8 +69,8 @@ def homes(system: System) -> dict[str, str]:
 
 
 def have_moved(system: System) -> bool:
-    found = homes(system)
-    return len(found) == 8 and "node-1" not in found.values()
+    nodes_by_pod = homes(system)
+    return len(nodes_by_pod) == 8 and "node-1" not in nodes_by_pod.values()
 
 
 def test_a_stopped_node_loses_its_pods_at_the_right_second_and_returns(system: System) -> None:
@@ -109,6 +109,6 @@ def test_a_stopped_node_loses_its_pods_at_the_right_second_and_returns(system: S
     until(lambda: ready(system, "node-1") == "True" and not taints(system), "the return")
     until(lambda: "short" not in system.pods(), "the end of the pod")
     assert not is_deleting(system, "long")
-    told = system.kcm("events").stdout
-    assert "Marking for deletion Pod default/short" in told
-    assert "Cancelling deletion of Pod default/long" in told
+    output = system.kcm("events").stdout
+    assert "Marking for deletion Pod default/short" in output
+    assert "Cancelling deletion of Pod default/long" in output

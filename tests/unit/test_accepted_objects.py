@@ -57,8 +57,8 @@ def quick(examples: int) -> Callable[[Any], Any]:
 @cache
 def others() -> tuple[KubeObject, ...]:
     """One object of every kind."""
-    found = [accept(manifest(name)) for name in NAMES]
-    return tuple(obj for obj in found if obj is not None)
+    objects = [accept(manifest(name)) for name in NAMES]
+    return tuple(obj for obj in objects if obj is not None)
 
 
 class NoFigures:

@@ -44,5 +44,5 @@ def test_a_traceback_shows_no_values(log_format: str) -> None:
 
 def test_json_is_one_object_a_line() -> None:
     (line,) = run_program("json").splitlines()
-    found = json.loads(line)
-    assert (found["event"], found["level"], found["logger"]) == ("It failed", "error", "kcm.test")
+    body = json.loads(line)
+    assert (body["event"], body["level"], body["logger"]) == ("It failed", "error", "kcm.test")

@@ -19,11 +19,11 @@ class Authority:
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         builder = self._builder(self._name, self._key, timedelta(days=1))
-        made = builder.add_extension(
+        certificate = builder.add_extension(
             x509.BasicConstraints(ca=True, path_length=0), critical=True
         ).sign(self._key, hashes.SHA256())
         self.path = folder / f"{name}.crt"
-        self.path.write_bytes(made.public_bytes(serialization.Encoding.PEM))
+        self.path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
 
     def client(
         self, user: str, *groups: str, days: float = 1, server: bool = False
@@ -34,9 +34,9 @@ class Authority:
         subject = x509.Name([*parts, x509.NameAttribute(NameOID.COMMON_NAME, user)])
         usage = ExtendedKeyUsageOID.SERVER_AUTH if server else ExtendedKeyUsageOID.CLIENT_AUTH
         builder = self._builder(subject, key, timedelta(days=days))
-        made = builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+        certificate_builder = builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
         files = self._folder / f"{user}.crt", self._folder / f"{user}.key"
-        signed = made.sign(self._key, hashes.SHA256())
+        signed = certificate_builder.sign(self._key, hashes.SHA256())
         files[0].write_bytes(signed.public_bytes(serialization.Encoding.PEM))
         files[1].write_bytes(
             key.private_bytes(

@@ -90,16 +90,16 @@ def live(
     bootstrap.ensure()
     made = credentials.certificate(folder)
     app = ApiServer(store, AccessRules(TOKEN, users=USERS), limits=limits)
-    server, listener = ApiHttpServer(app, made, authorities), bind(Address(port=0))
-    url = url_of(listener, made)
-    credentials.write_kubeconfig(folder / "kubeconfig", url, TOKEN, made.certificate)
+    server, listener = ApiHttpServer(app, certificate, authorities), bind(Address(port=0))
+    url = url_of(listener, certificate)
+    credentials.write_kubeconfig(folder / "kubeconfig", url, TOKEN, certificate.certificate)
     thread = threading.Thread(target=serve, args=(server, app, listener))
     thread.start()
     bootstrap.start()
     headers = {"authorization": f"Bearer {TOKEN}"}
     try:
         with httpx.Client(
-            base_url=url, headers=headers, verify=_context(made.certificate), timeout=10
+            base_url=url, headers=headers, verify=_context(certificate.certificate), timeout=10
         ) as client:
             _wait_ready(client)
             yield Live(url, store, app, client, folder / "kubeconfig", settings)

@@ -138,8 +138,8 @@ def test_names_narrow_a_role_and_a_list_by_name_is_one(api: Live, as_user: As) -
     assert bob.get(f"{maps}/mine").status_code == 200
     read_refusal(bob.get(f"{maps}/theirs"))
     read_refusal(bob.get(maps))
-    found = bob.get(maps, params={"fieldSelector": "metadata.name=mine"}).json()
-    assert [item["metadata"]["name"] for item in found["items"]] == ["mine"]
+    body = bob.get(maps, params={"fieldSelector": "metadata.name=mine"}).json()
+    assert [item["metadata"]["name"] for item in body["items"]] == ["mine"]
     for selector in ("metadata.name!=theirs", "metadata.name=theirs", "metadata.namespace=default",
                      "metadata.name=theirs,metadata.name=mine"):  # fmt: skip
         read_refusal(bob.get(maps, params={"fieldSelector": selector}))
@@ -169,8 +169,8 @@ def test_nobody_gives_away_more_than_they_have(api: Live, as_user: As) -> None:
     grant(api, "role-writer", "bob", rule(WRITE, "roles rolebindings", "rbac.authorization.k8s.io"))
     bob = as_user("bobs-token")
     wanted = {"metadata": {"name": "big"}, "rules": [rule("get list", "secrets")]}
-    told = read_refusal(bob.post(ROLES, json=wanted))
-    assert told == (
+    message = read_refusal(bob.post(ROLES, json=wanted))
+    assert message == (
         'roles.rbac.authorization.k8s.io "big" is forbidden: user "bob" '
         '(groups=["system:authenticated"]) is attempting to grant RBAC permissions not currently '
         'held:\n{APIGroups:[""], Resources:["secrets"], Verbs:["get" "list"]}'
@@ -189,8 +189,8 @@ def test_nobody_gives_away_more_than_they_have(api: Live, as_user: As) -> None:
     big = {"kind": "ClusterRole", "name": "cluster-admin", "apiGroup": group}
     subjects = [{"kind": "User", "name": "bob"}]
     binding = {"metadata": {"name": "mine"}, "subjects": subjects, "roleRef": big}
-    told = read_refusal(bob.post(BINDINGS, json=binding))
-    assert 'APIGroups:["*"], Resources:["*"], Verbs:["*"]' in told
+    message = read_refusal(bob.post(BINDINGS, json=binding))
+    assert 'APIGroups:["*"], Resources:["*"], Verbs:["*"]' in message
     binding["roleRef"] = big | {"kind": "Role", "name": "small"}
     assert bob.post(BINDINGS, json=binding).status_code == 201
 

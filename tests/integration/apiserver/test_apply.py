@@ -32,9 +32,9 @@ def managers(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_the_first_apply_creates_and_owns_what_it_names(api: Live) -> None:
-    made = apply(api, f"{SETS}/a-first", replica_set("a-first"))
-    assert made.status_code == 201
-    fields = managers(made.json())["me/Apply"]
+    response = apply(api, f"{SETS}/a-first", replica_set("a-first"))
+    assert response.status_code == 201
+    fields = managers(response.json())["me/Apply"]
     container = fields["f:spec"]["f:template"]["f:spec"]["f:containers"]['k:{"name":"c"}']
     assert container["f:image"] == {}
     assert container["f:ports"] == {
@@ -56,8 +56,8 @@ def test_what_the_applier_no_longer_names_goes(api: Live) -> None:
     container = slim["spec"]["template"]["spec"]["containers"][0]
     del container["env"]
     container["ports"] = [{"containerPort": 81}]
-    found = apply(api, f"{SETS}/a-drop", slim).json()
-    left = found["spec"]["template"]["spec"]["containers"][0]
+    updated = apply(api, f"{SETS}/a-drop", slim).json()
+    left = updated["spec"]["template"]["spec"]["containers"][0]
     assert "env" not in left
     assert [port["containerPort"] for port in left["ports"]] == [81]
 
@@ -91,8 +91,8 @@ def test_what_somebody_else_owns_too_stays(api: Live) -> None:
     apply(api, f"{PODS}/a-shared", pod("a-shared", labels={"x": "1"}))
     other = {"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {"x": "1"}}}
     assert apply(api, f"{PODS}/a-shared", other, "you").status_code == 200
-    found = apply(api, f"{PODS}/a-shared", pod("a-shared")).json()
-    assert found["metadata"]["labels"] == {"x": "1"}
+    updated = apply(api, f"{PODS}/a-shared", pod("a-shared")).json()
+    assert updated["metadata"]["labels"] == {"x": "1"}
 
 
 def test_an_update_takes_what_it_changes(api: Live) -> None:
@@ -104,9 +104,9 @@ def test_an_update_takes_what_it_changes(api: Live) -> None:
 
 
 def test_objects_from_before_are_owned_by_nobody_in_particular(api: Live) -> None:
-    made = replica_set("a-before", 2)
-    made["metadata"]["namespace"] = "default"
-    api.store.create(codec.decode(made))  # as controllers do: without managers
+    replica_set_body = replica_set("a-before", 2)
+    replica_set_body["metadata"]["namespace"] = "default"
+    api.store.create(codec.decode(replica_set_body))  # as controllers do: without managers
     refused = apply(api, f"{SETS}/a-before", replica_set("a-before", 3))
     assert 'conflict with "before-first-apply"' in refused.json()["message"]
     same = apply(api, f"{SETS}/a-before", replica_set("a-before", 2)).json()
@@ -114,10 +114,10 @@ def test_objects_from_before_are_owned_by_nobody_in_particular(api: Live) -> Non
 
 
 def test_an_update_without_managed_fields_keeps_them(api: Live) -> None:
-    made = apply(api, f"{PODS}/a-keep", pod("a-keep")).json()
-    del made["metadata"]["managedFields"]
-    made["metadata"]["labels"] = {"new": "1"}
-    kept = api.request("PUT", f"{PODS}/a-keep", made, params={"fieldManager": "other"}).json()
+    updated = apply(api, f"{PODS}/a-keep", pod("a-keep")).json()
+    del updated["metadata"]["managedFields"]
+    updated["metadata"]["labels"] = {"new": "1"}
+    kept = api.request("PUT", f"{PODS}/a-keep", updated, params={"fieldManager": "other"}).json()
     assert {"me/Apply", "other/Update"} == set(managers(kept))
 
 

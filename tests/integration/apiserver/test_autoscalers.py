@@ -35,8 +35,8 @@ def memory(average: str) -> dict[str, Any]:
 
 
 def test_one_created_in_v1_is_the_same_in_v2(api: Live) -> None:
-    made = api.create(V1, body("old", targetCPUUtilizationPercentage=60))
-    assert made["apiVersion"] == "autoscaling/v1"
+    created = api.create(V1, body("old", targetCPUUtilizationPercentage=60))
+    assert created["apiVersion"] == "autoscaling/v1"
     [metric] = api.get(f"{V2}/old")["spec"]["metrics"]
     assert metric["resource"]["target"] == {"type": "Utilization", "averageUtilization": 60}
     plain = api.create(V1, body("plain"))
@@ -80,9 +80,9 @@ def test_both_versions_are_listed_and_v2_is_preferred(api: Live) -> None:
     assert [version["version"] for version in group["versions"]] == ["v2", "v1"]
     api.create(V2, body("listed"))
     for path, version in ((V1, "v1"), (V2, "v2")):
-        found = api.get(path)
-        assert found["apiVersion"] == f"autoscaling/{version}"
-        assert {item["apiVersion"] for item in found["items"]} == {f"autoscaling/{version}"}
+        stored = api.get(path)
+        assert stored["apiVersion"] == f"autoscaling/{version}"
+        assert {item["apiVersion"] for item in stored["items"]} == {f"autoscaling/{version}"}
 
 
 def test_a_refusal_is_in_upstreams_words(api: Live) -> None:
@@ -103,8 +103,8 @@ def deployed(kubectl: Kubectl) -> Kubectl:
 
 
 def test_kubectl_autoscale_get_and_describe(deployed: Kubectl) -> None:
-    made = deployed("autoscale", "deployment", "web", "--min=2", "--max=5", "--cpu-percent=70")
-    assert made.strip() == "horizontalpodautoscaler.autoscaling/web autoscaled"
+    output = deployed("autoscale", "deployment", "web", "--min=2", "--max=5", "--cpu-percent=70")
+    assert output.strip() == "horizontalpodautoscaler.autoscaling/web autoscaled"
     title, line = deployed("get", "hpa").splitlines()
     assert title.split() == [
         "NAME", "REFERENCE", "TARGETS", "MINPODS", "MAXPODS", "REPLICAS", "AGE",

@@ -22,9 +22,9 @@ WHO = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
 @pytest.fixture(scope="module")
 def folder() -> Iterator[Path]:
-    made = Path(tempfile.mkdtemp(prefix="kcm-certs-"))
-    yield made
-    shutil.rmtree(made, ignore_errors=True)
+    path = Path(tempfile.mkdtemp(prefix="kcm-certs-"))
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
 
 
 @pytest.fixture(scope="module")

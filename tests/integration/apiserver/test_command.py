@@ -16,8 +16,8 @@ def test_a_process_serves_with_the_credentials_it_wrote_and_stops_with_open_watc
     redis_server: EmbeddedServer, tmp_path: Path
 ) -> None:
     with start(redis_server, tmp_path) as (process, client):
-        found = client.get("/api/v1/namespaces").json()
-        names = [item["metadata"]["name"] for item in found["items"]]
+        body = client.get("/api/v1/namespaces").json()
+        names = [item["metadata"]["name"] for item in body["items"]]
         assert names == ["default", "kube-node-lease", "kube-public", "kube-system"]
         for name in ("kubeconfig", "apiserver-token", "apiserver.key"):
             assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600

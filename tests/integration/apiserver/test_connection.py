@@ -199,9 +199,9 @@ def test_bodies_that_come_slowly_take_no_place_and_one_user_has_so_many(
                 "authorization: Bearer bobs-token\r\n\r\n".encode()
             )
         until(lambda: bob.post(REVIEW, json={}).status_code == 429, "the arrival of both")
-        told = bob.post(REVIEW, json={})
-        assert told.headers["retry-after"] == "1"
-        assert told.json()["reason"] == "TooManyRequests"
+        response = bob.post(REVIEW, json={})
+        assert response.headers["retry-after"] == "1"
+        assert response.json()["reason"] == "TooManyRequests"
         assert jane.post(REVIEW, json={"spec": {}}).status_code != 429
         assert api.request("POST", "/api/v1/namespaces", {"metadata": {"name": "a"}}).is_success
 

@@ -64,15 +64,15 @@ def test_discovery_and_openapi_have_every_served_version(kind: Kind, api: Live) 
     assert names == {"crontabs", "crontabs/status", "crontabs/scale"}
     schemas = api.get(f"/openapi/v3/apis/{kind.group}/v1")["components"]["schemas"]
     reversed_group = ".".join(reversed(kind.group.split(".")))
-    found = schemas[f"{reversed_group}.v1.CronTab"]
-    assert found["properties"]["spec"]["properties"]["cronSpec"]["type"] == "string"
-    assert found["x-kubernetes-group-version-kind"][0]["kind"] == "CronTab"
+    schema = schemas[f"{reversed_group}.v1.CronTab"]
+    assert schema["properties"]["spec"]["properties"]["cronSpec"]["type"] == "string"
+    assert schema["x-kubernetes-group-version-kind"][0]["kind"] == "CronTab"
     assert f"{reversed_group}.v1beta1.CronTab" in api.get("/openapi/v2")["definitions"]
 
 
 def test_one_object_shows_in_all_versions(kind: Kind, api: Live) -> None:
-    made = kind.create("versions", "v1beta1", image="x")
-    assert made["apiVersion"] == f"{kind.group}/v1beta1"
+    created = kind.create("versions", "v1beta1", image="x")
+    assert created["apiVersion"] == f"{kind.group}/v1beta1"
     assert api.get(kind.path("versions"))["apiVersion"] == f"{kind.group}/v1"
     listed = api.get(kind.path(version="v1beta1"))
     assert listed["apiVersion"] == f"{kind.group}/v1beta1"
@@ -83,9 +83,9 @@ def test_one_object_shows_in_all_versions(kind: Kind, api: Live) -> None:
 
 def test_unknown_fields_are_pruned_warned_of_or_refused(kind: Kind, api: Live) -> None:
     body = kind.body("pruned", foo=1, free={"any": {"thing": 1}}, port="http")
-    found = api.client.post(kind.path(), json=body)
-    assert found.headers["warning"] == '299 - "unknown field \\"spec.foo\\""'
-    spec = found.json()["spec"]
+    response = api.client.post(kind.path(), json=body)
+    assert response.headers["warning"] == '299 - "unknown field \\"spec.foo\\""'
+    spec = response.json()["spec"]
     assert "foo" not in spec
     assert spec["free"] == {"any": {"thing": 1}}
     strict = api.client.post(kind.path(), json=body, params={"fieldValidation": "Strict"})
@@ -100,9 +100,9 @@ def test_defaults_are_filled_in_and_nulls_dropped(kind: Kind) -> None:
 
 def test_objects_that_do_not_fit_are_refused_in_upstreams_words(kind: Kind, api: Live) -> None:
     body = kind.body("bad", replicas="three", cronSpec="never")
-    found = api.client.post(kind.path(), json=body)
-    assert found.status_code == 422
-    causes = {cause["field"]: cause["message"] for cause in found.json()["details"]["causes"]}
+    response = api.client.post(kind.path(), json=body)
+    assert response.status_code == 422
+    causes = {cause["field"]: cause["message"] for cause in response.json()["details"]["causes"]}
     assert causes["spec.replicas"] == (
         'Invalid value: "string": spec.replicas in body must be of type integer: "string"'
     )
@@ -124,12 +124,12 @@ def test_rules_are_checked_those_about_changes_too(kind: Kind, api: Live) -> Non
 
 def test_the_status_has_an_endpoint_of_its_own(kind: Kind, api: Live) -> None:
     body = kind.body("status") | {"status": {"phase": "Good"}}
-    made = api.create(kind.path(), body)
-    assert "status" not in made
-    assert made["metadata"]["generation"] == 1
+    created = api.create(kind.path(), body)
+    assert "status" not in created
+    assert created["metadata"]["generation"] == 1
     done = api.patch(f"{kind.path('status')}/status", {"status": {"phase": "Bad"}, "spec": {}})
-    found = done.json()
-    assert (found["status"], found["metadata"]["generation"]) == ({"phase": "Bad"}, 1)
+    answer = done.json()
+    assert (answer["status"], answer["metadata"]["generation"]) == ({"phase": "Bad"}, 1)
     wrong = api.patch(f"{kind.path('status')}/status", {"status": {"phase": "Odd"}})
     assert 'Unsupported value: "Odd"' in wrong.json()["message"]
     other = api.patch(kind.path("status"), {"spec": {"image": "x"}, "status": {"phase": "Good"}})
@@ -141,8 +141,8 @@ def test_without_the_subresource_the_status_is_a_field_like_others(api: Live) ->
     plain = version("v1", storage=True)
     plain["subresources"] = {}
     kind = Kind(api, versions=[plain])
-    made = api.create(kind.path(), kind.body("one") | {"status": {"phase": "Good"}})
-    assert made["status"] == {"phase": "Good"}
+    status = api.create(kind.path(), kind.body("one") | {"status": {"phase": "Good"}})
+    assert status["status"] == {"phase": "Good"}
     changed = api.patch(kind.path("one"), {"status": {"phase": "Bad"}}).json()
     assert changed["metadata"]["generation"] == 2
     assert api.client.get(f"{kind.path('one')}/status").status_code == 404
@@ -152,8 +152,11 @@ def test_without_the_subresource_the_status_is_a_field_like_others(api: Live) ->
 def test_scale_reads_and_writes_where_the_definition_says(kind: Kind, api: Live) -> None:
     kind.create("scaled")
     api.patch(f"{kind.path('scaled')}/status", {"status": {"replicas": 1, "selector": "a=b"}})
-    found = api.get(f"{kind.path('scaled')}/scale")
-    assert (found["spec"], found["status"]) == ({"replicas": 1}, {"replicas": 1, "selector": "a=b"})
+    stored = api.get(f"{kind.path('scaled')}/scale")
+    assert (stored["spec"], stored["status"]) == (
+        {"replicas": 1},
+        {"replicas": 1, "selector": "a=b"},
+    )
     assert api.patch(f"{kind.path('scaled')}/scale", {"spec": {"replicas": 4}}).status_code == 200
     assert api.get(kind.path("scaled"))["spec"]["replicas"] == 4
     refused = api.patch(f"{kind.path('scaled')}/scale", {"spec": {"replicas": 9}})
@@ -239,8 +242,8 @@ def test_names_that_are_taken_are_not_served(api: Live) -> None:
     api.create(CRDS, other)
     path = f"{CRDS}/crons.{kind.group}"
     until(lambda: "status" in api.get(path) and api.get(path)["status"].get("conditions"))
-    found = {c["type"]: c["reason"] for c in api.get(path)["status"]["conditions"]}
-    assert found == {"NamesAccepted": "ListKindConflict", "Established": "NotAccepted"}
+    reasons = {c["type"]: c["reason"] for c in api.get(path)["status"]["conditions"]}
+    assert reasons == {"NamesAccepted": "ListKindConflict", "Established": "NotAccepted"}
     assert api.client.get(f"/apis/{kind.group}/v1/crons").status_code == 404
     api.request("DELETE", kind.crd)
     until(lambda: api.client.get(f"/apis/{kind.group}/v1/crons").status_code == 200)
@@ -252,12 +255,12 @@ def test_a_schema_that_is_not_structural_is_refused(api: Live) -> None:
     body["spec"]["versions"][0]["schema"] = {
         "openAPIV3Schema": {**schema, "properties": {"spec": {"x-kubernetes-list-type": "odd"}}}
     }
-    found = api.client.post(CRDS, json=body)
-    assert found.status_code == 422
+    response = api.client.post(CRDS, json=body)
+    assert response.status_code == 422
     assert (
         "spec.versions[0].schema.openAPIV3Schema.properties[spec].type: Required value: "
         "must not be empty for specified object fields"
-    ) in found.json()["message"]
+    ) in response.json()["message"]
 
 
 def test_a_definition_goes_when_its_objects_have_gone(api: Live) -> None:
@@ -291,8 +294,8 @@ def test_objects_are_selected_by_the_definitions_fields(api: Live) -> None:
     kind = Kind(api, versions=[selectable])
     kind.create("one", image="x")
     kind.create("two", image="y")
-    found = api.get(kind.path(), fieldSelector="spec.image=x")["items"]
-    assert [item["metadata"]["name"] for item in found] == ["one"]
+    items = api.get(kind.path(), fieldSelector="spec.image=x")["items"]
+    assert [item["metadata"]["name"] for item in items] == ["one"]
     other = api.client.get(kind.path(), params={"fieldSelector": "spec.replicas=1"})
     assert other.status_code == 400
 
@@ -303,6 +306,6 @@ def test_rules_that_are_not_checked_come_with_a_warning(api: Live) -> None:
     rule = {"rule": "isQuantity(self.image)"}
     text["openAPIV3Schema"]["properties"]["spec"]["x-kubernetes-validations"] = [rule]
     body = crontabs("unchecked.example.com", versions=[unchecked | {"schema": text}])
-    found = api.client.post(CRDS, json=body)
-    assert found.status_code == 201
-    assert "function isQuantity is not available here" in found.headers["warning"]
+    response = api.client.post(CRDS, json=body)
+    assert response.status_code == 201
+    assert "function isQuantity is not available here" in response.headers["warning"]

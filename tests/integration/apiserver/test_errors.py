@@ -105,8 +105,8 @@ def test_a_body_over_three_mebibytes_is_refused(api: Live) -> None:
 def test_field_validation_warns_ignores_or_refuses(api: Live) -> None:
     body = pod("f-warn")
     body["spec"]["contaners"] = []
-    made = api.request("POST", PODS, body, params={"fieldValidation": "Warn"})
-    assert made.headers["warning"] == '299 - "unknown field \\"spec.contaners\\""'
+    response = api.request("POST", PODS, body, params={"fieldValidation": "Warn"})
+    assert response.headers["warning"] == '299 - "unknown field \\"spec.contaners\\""'
     refused = api.request("POST", PODS, body, params={"fieldValidation": "Strict"})
     assert 'unknown field "spec.contaners"' in failure(refused, 400, "BadRequest")["message"]
     body["metadata"]["name"] = "f-ignore"
@@ -208,6 +208,6 @@ def test_of_a_repeated_selector_the_first_counts_for_leave_and_for_the_list(api:
     with api.as_user("janes-token") as jane:
         mine, others = "fieldSelector=metadata.name%3Dmine", "fieldSelector=metadata.name%3Dothers"
         until(lambda: jane.get(f"{path}?{mine}").status_code == 200, "the role")
-        found = jane.get(f"{path}?{mine}&{others}").json()["items"]
-        assert [item["metadata"]["name"] for item in found] == ["mine"]
+        items = jane.get(f"{path}?{mine}&{others}").json()["items"]
+        assert [item["metadata"]["name"] for item in items] == ["mine"]
         failure(jane.get(f"{path}?{others}&{mine}"), 403, "Forbidden")

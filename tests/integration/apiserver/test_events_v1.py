@@ -28,8 +28,8 @@ def event(name: str) -> dict[str, Any]:
 
 
 def test_what_one_group_creates_the_other_shows(api: Live) -> None:
-    made = api.create(NEW, event("both"))
-    assert (made["apiVersion"], made["note"]) == ("events.k8s.io/v1", "it works")
+    created = api.create(NEW, event("both"))
+    assert (created["apiVersion"], created["note"]) == ("events.k8s.io/v1", "it works")
     core = api.get(f"{CORE}/both")
     assert (core["apiVersion"], core["message"]) == ("v1", "it works")
     assert core["involvedObject"]["name"] == "p"
@@ -40,8 +40,8 @@ def test_what_one_group_creates_the_other_shows(api: Live) -> None:
 def test_updates_patches_and_deletes_go_through_the_newer_group(api: Live) -> None:
     api.create(NEW, event("changed"))
     assert api.patch(f"{NEW}/changed", {"note": "later"}).json()["note"] == "later"
-    found = api.get(f"{NEW}/changed") | {"note": "last"}
-    assert api.client.put(f"{NEW}/changed", json=found).status_code == 200
+    stored = api.get(f"{NEW}/changed") | {"note": "last"}
+    assert api.client.put(f"{NEW}/changed", json=stored).status_code == 200
     assert api.get(f"{CORE}/changed")["message"] == "last"
     assert api.client.delete(f"{NEW}/changed").status_code == 200
     assert api.client.get(f"{CORE}/changed").status_code == 404
@@ -49,9 +49,9 @@ def test_updates_patches_and_deletes_go_through_the_newer_group(api: Live) -> No
 
 def test_lists_watches_tables_and_selectors_are_the_newer_groups_own(api: Live) -> None:
     api.create(NEW, event("listed"))
-    found = api.get(NEW, fieldSelector="regarding.name=p,metadata.name=listed")
-    assert (found["kind"], found["apiVersion"]) == ("EventList", "events.k8s.io/v1")
-    assert [item["note"] for item in found["items"]] == ["it works"]
+    stored = api.get(NEW, fieldSelector="regarding.name=p,metadata.name=listed")
+    assert (stored["kind"], stored["apiVersion"]) == ("EventList", "events.k8s.io/v1")
+    assert [item["note"] for item in stored["items"]] == ["it works"]
     query = {"watch": "1", "fieldSelector": "metadata.name=listed", "timeoutSeconds": "3"}
     with api.client.stream("GET", NEW, params=query) as stream:
         assert json.loads(next(stream.iter_lines()))["object"]["regarding"]["name"] == "p"
@@ -69,6 +69,6 @@ def test_discovery_and_openapi_have_the_group(api: Live) -> None:
 
 def test_unknown_fields_and_the_other_groups_objects_are_refused(api: Live) -> None:
     body = event("odd") | {"message": "core's name"}
-    found = api.client.post(NEW, json=body, params={"fieldValidation": "Strict"})
-    assert 'unknown field "message"' in found.json()["message"]
+    response = api.client.post(NEW, json=body, params={"fieldValidation": "Strict"})
+    assert 'unknown field "message"' in response.json()["message"]
     assert api.client.post(CORE, json=event("odd")).status_code == 400

@@ -26,17 +26,17 @@ def create_running_pod(api: Live, where: str, name: str, *, ready: bool = True) 
     """A pod that runs on a node."""
     body = pod(name, labels={"app": "x"})
     body["spec"]["nodeName"] = "n1"
-    made = api.create(f"{where}/pods", body)
-    made["status"] = {"phase": "Running", "conditions": READY if ready else []}
-    assert api.request("PUT", f"{where}/pods/{name}/status", made).status_code == 200
+    created = api.create(f"{where}/pods", body)
+    created["status"] = {"phase": "Running", "conditions": READY if ready else []}
+    assert api.request("PUT", f"{where}/pods/{name}/status", created).status_code == 200
 
 
 def budget(api: Live, where: str, name: str = "pdb", spec: Any = None, **status: Any) -> str:
     path = f"{where.replace('/api/v1', '/apis/policy/v1')}/poddisruptionbudgets"
     selector = {"selector": {"matchLabels": {"app": "x"}}, "minAvailable": 1}
-    made = api.create(path, {"metadata": {"name": name}, "spec": selector | (spec or {})})
-    made["status"] = {"observedGeneration": 1, "disruptionsAllowed": 0} | status
-    assert api.request("PUT", f"{path}/{name}/status", made).status_code == 200
+    created = api.create(path, {"metadata": {"name": name}, "spec": selector | (spec or {})})
+    created["status"] = {"observedGeneration": 1, "disruptionsAllowed": 0} | status
+    assert api.request("PUT", f"{path}/{name}/status", created).status_code == 200
     return f"{path}/{name}"
 
 
@@ -49,8 +49,8 @@ def evict(api: Live, where: str, name: str, **options: Any) -> httpx.Response:
 
 
 def is_going(api: Live, where: str, name: str) -> bool:
-    found = api.client.get(f"{where}/pods/{name}")
-    return found.status_code == 404 or "deletionTimestamp" in found.json()["metadata"]
+    response = api.client.get(f"{where}/pods/{name}")
+    return response.status_code == 404 or "deletionTimestamp" in response.json()["metadata"]
 
 
 def test_without_a_budget_the_pod_goes_and_says_why(api: Live, where: str) -> None:

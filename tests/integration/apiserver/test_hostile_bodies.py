@@ -44,8 +44,8 @@ class Server:
 
     def memory(self) -> int:
         """MiB that it and what it started hold."""
-        found = [self.process, *self.process.children()]
-        return int(sum(one.memory_info().rss for one in found) / MEBIBYTE)
+        processes = [self.process, *self.process.children()]
+        return int(sum(one.memory_info().rss for one in processes) / MEBIBYTE)
 
 
 @dataclass
@@ -73,9 +73,9 @@ def server(redis_server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactor
             headers={"authorization": "Bearer eves-token"},
             timeout=120,
         ) as eve:
-            found = Server(psutil.Process(process.pid), admin, eve)
+            new_server = Server(psutil.Process(process.pid), admin, eve)
             until(lambda: eve.get(hostile.TRAPS).status_code == 200, "the kind and the role")
-            yield found
+            yield new_server
 
 
 def prepare(admin: httpx.Client) -> None:
@@ -110,24 +110,24 @@ def prepare(admin: httpx.Client) -> None:
 @contextmanager
 def watch_server(server: Server) -> Iterator[Meanwhile]:
     """Ask for what must be answered, and look at the memory, until it ends."""
-    found, ended = Meanwhile(), threading.Event()
+    meanwhile, ended = Meanwhile(), threading.Event()
 
     def look() -> None:
         while not ended.wait(0.05):
-            found.memory = max(found.memory, server.memory())
+            meanwhile.memory = max(meanwhile.memory, server.memory())
 
     def ask() -> None:
         while True:
             last = ended.is_set()
             for path in WATCHED:
-                found.codes[path].add(server.admin.get(path).status_code)
+                meanwhile.codes[path].add(server.admin.get(path).status_code)
             if last:
                 return
 
     with ThreadPoolExecutor(2) as threads:
         tasks = [threads.submit(look), threads.submit(ask)]
         try:
-            yield found
+            yield meanwhile
         finally:
             ended.set()
         for task in tasks:
@@ -173,9 +173,9 @@ def test_bodies_that_come_slowly_keep_nobody_else_waiting(server: Server) -> Non
             plain = stack.enter_context(socket.create_connection(("localhost", port), timeout=60))
             slow = stack.enter_context(context.wrap_socket(plain))
             slow.sendall(head.encode())
-        made = {"metadata": {"generateName": "a-"}}
-        until(lambda: server.eve.post(hostile.MAPS, json=made).status_code == 429, "their arrival")
+        body = {"metadata": {"generateName": "a-"}}
+        until(lambda: server.eve.post(hostile.MAPS, json=body).status_code == 429, "their arrival")
         with watch_server(server) as meanwhile:
-            assert server.admin.post(hostile.MAPS, json=made).status_code == 201
+            assert server.admin.post(hostile.MAPS, json=body).status_code == 201
         assert meanwhile.codes == {path: {200} for path in WATCHED}
-    until(lambda: server.eve.post(hostile.MAPS, json=made).status_code == 201, "their end")
+    until(lambda: server.eve.post(hostile.MAPS, json=body).status_code == 201, "their end")

@@ -69,18 +69,18 @@ def place(request: pytest.FixtureRequest, redis_server: EmbeddedServer) -> Itera
     binary = find(request.param)
     if binary is None or shutil.which("openssl") is None:
         pytest.skip(f"kubectl.{request.param} or openssl is not here")
-    made = Place(redis_server, binary)
-    yield made
-    made.end()
+    new_place = Place(redis_server, binary)
+    yield new_place
+    new_place.end()
 
 
 def test_a_read_only_user(place: Place) -> None:
     place.run(SHELL[0])
     place.wait()
     place.run(SHELL[1])
-    told = place.run(SHELL[2])
-    assert "jane" in told
-    assert told.endswith("no\nshe may not\n")
+    output = place.run(SHELL[2])
+    assert "jane" in output
+    assert output.endswith("no\nshe may not\n")
     kubeconfig = place.folder / "jane.kubeconfig"
     token = (place.folder / ".kcm" / "apiserver-token").read_text().strip()
     assert token not in kubeconfig.read_text()
@@ -90,8 +90,8 @@ def test_a_read_only_user(place: Place) -> None:
 def test_a_user_with_a_certificate(place: Place) -> None:
     place.run(SHELL[3])
     place.wait()
-    told = place.run(SHELL[4])
-    assert "erin" in told
-    assert "[dev system:authenticated]" in told
+    output = place.run(SHELL[4])
+    assert "erin" in output
+    assert "[dev system:authenticated]" in output
     token = (place.folder / ".kcm" / "apiserver-token").read_text().strip()
     assert token not in (place.folder / "erin.kubeconfig").read_text()

@@ -14,9 +14,9 @@ def test_apply_creates_then_configures_then_leaves_alone(kubectl: Kubectl) -> No
     assert kubectl("apply", "-f", "-", stdin=replica_set("web")).endswith("unchanged\n")
     changed = replica_set("web", 3, "nginx:2")
     assert kubectl("apply", "-f", "-", stdin=changed).endswith("configured\n")
-    found = json.loads(kubectl("get", "rs", "web", "-o", "json"))
-    assert found["spec"]["replicas"] == 3
-    assert found["spec"]["template"]["spec"]["containers"][0]["image"] == "nginx:2"
+    stored = json.loads(kubectl("get", "rs", "web", "-o", "json"))
+    assert stored["spec"]["replicas"] == 3
+    assert stored["spec"]["template"]["spec"]["containers"][0]["image"] == "nginx:2"
 
 
 def test_apply_removes_what_the_file_no_longer_has(kubectl: Kubectl) -> None:
@@ -24,8 +24,8 @@ def test_apply_removes_what_the_file_no_longer_has(kubectl: Kubectl) -> None:
     slim = replica_set("web")
     del slim["spec"]["template"]["spec"]["containers"][0]["env"]
     kubectl("apply", "-f", "-", stdin=slim)
-    found = json.loads(kubectl("get", "rs", "web", "-o", "json"))
-    assert "env" not in found["spec"]["template"]["spec"]["containers"][0]
+    stored = json.loads(kubectl("get", "rs", "web", "-o", "json"))
+    assert "env" not in stored["spec"]["template"]["spec"]["containers"][0]
 
 
 def test_a_dry_run_on_the_server_stores_nothing(kubectl: Kubectl) -> None:
@@ -72,8 +72,8 @@ def test_scale_a_replica_set(kubectl: Kubectl) -> None:
     kubectl("create", "-f", "-", stdin=replica_set("web"))
     assert "scaled" in kubectl("scale", "rs", "web", "--replicas=5")
     assert "scaled" in kubectl("scale", "rs", "web", "--current-replicas=5", "--replicas=6")
-    found = kubectl("get", "rs", "web", "-o", "jsonpath={.spec.replicas}")
-    assert found == "6"
+    output = kubectl("get", "rs", "web", "-o", "jsonpath={.spec.replicas}")
+    assert output == "6"
 
 
 def test_status_is_patched_by_its_subresource_only(kubectl: Kubectl) -> None:
@@ -207,9 +207,9 @@ def test_what_was_applied_on_the_client_moves_to_the_server(kubectl: Kubectl) ->
     slim = replica_set("web", 3)
     del slim["spec"]["template"]["spec"]["containers"][0]["env"]
     kubectl("apply", "--server-side", "-f", "-", stdin=slim)
-    found = json.loads(kubectl("get", "rs", "web", "-o", "json"))
-    assert found["spec"]["replicas"] == 3
-    assert "env" not in found["spec"]["template"]["spec"]["containers"][0]
+    stored = json.loads(kubectl("get", "rs", "web", "-o", "json"))
+    assert stored["spec"]["replicas"] == 3
+    assert "env" not in stored["spec"]["template"]["spec"]["containers"][0]
 
 
 def test_run_set_image_and_replace(kubectl: Kubectl) -> None:

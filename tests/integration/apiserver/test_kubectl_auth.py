@@ -43,9 +43,9 @@ def test_a_role_binding_gives_jane_her_rights_and_can_i_lists_them(jane: Kubectl
 
 
 def test_whoami_tells_name_and_groups(jane: Kubectl) -> None:
-    told = jane("auth", "whoami", "--user=jane")
-    assert "jane" in told
-    assert "[dev system:authenticated]" in told
+    output = jane("auth", "whoami", "--user=jane")
+    assert "jane" in output
+    assert "[dev system:authenticated]" in output
     assert "system:masters" in jane("auth", "whoami")
 
 
@@ -71,8 +71,8 @@ def test_reconcile_makes_and_completes_roles(jane: Kubectl) -> None:
     assert "reconciled" in jane("auth", "reconcile", "-f", "-", stdin=role)
     role["rules"] = [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]
     jane("auth", "reconcile", "-f", "-", stdin=role)
-    found = jane("get", "role", "kept", "-o", "jsonpath={.rules[*].resources[0]}")
-    assert found == "pods secrets"
+    output = jane("get", "role", "kept", "-o", "jsonpath={.rules[*].resources[0]}")
+    assert output == "pods secrets"
 
 
 def test_the_default_roles_are_described(kubectl: Kubectl, api: Live) -> None:

@@ -77,8 +77,8 @@ COMMANDS: dict[str, tuple[str, dict[str, Any]]] = {
 def test_create(kubectl: Kubectl, kind: str) -> None:
     command, expected = COMMANDS[kind]
     assert kubectl("create", *shlex.split(command)).endswith("created\n")
-    found = json.loads(kubectl("get", kind, "x", "-o", "json"))
-    assert_within(expected, found)
+    stored = json.loads(kubectl("get", kind, "x", "-o", "json"))
+    assert_within(expected, stored)
 
 
 def test_create_of_kinds_of_the_cluster(kubectl: Kubectl) -> None:
@@ -89,19 +89,19 @@ def test_create_of_kinds_of_the_cluster(kubectl: Kubectl) -> None:
     kubectl("create", "namespace", name)
     role = json.loads(kubectl("get", "clusterrole", name, "-o", "json"))
     assert role["rules"] == [{"nonResourceURLs": ["/logs/*"], "verbs": ["get"]}]
-    found = json.loads(kubectl("get", "priorityclass", name, "-o", "json"))
-    assert (found["value"], found["description"]) == (-7, "low")
+    stored = json.loads(kubectl("get", "priorityclass", name, "-o", "json"))
+    assert (stored["value"], stored["description"]) == (-7, "low")
 
 
-def assert_within(expected: Any, found: Any) -> None:
+def assert_within(expected: Any, actual: Any) -> None:
     """Everything that is expected is there; more may be."""
     if isinstance(expected, dict):
         for name, value in expected.items():
-            assert name in found
-            assert_within(value, found[name])
+            assert name in actual
+            assert_within(value, actual[name])
     elif isinstance(expected, list):
-        assert len(expected) == len(found)
-        for one, other in zip(expected, found, strict=True):
+        assert len(expected) == len(actual)
+        for one, other in zip(expected, actual, strict=True):
             assert_within(one, other)
     else:
-        assert found == expected
+        assert actual == expected

@@ -47,9 +47,9 @@ def test_a_cron_job_is_shown_and_a_job_made_from_it(kubectl: Kubectl) -> None:
     assert title.split()[:3] == ["NAME", "SCHEDULE", "TIMEZONE"]
     assert line.split()[:9] == ["tick", "0", "3", "*", "*", "*", "<none>", "False", "0"]
     kubectl("create", "job", "now", "--from=cronjob/tick")
-    made = get_json(kubectl, "job", "now")
-    assert made["metadata"]["annotations"] == {"cronjob.kubernetes.io/instantiate": "manual"}
-    assert made["metadata"]["ownerReferences"][0]["name"] == "tick"
+    stored = get_json(kubectl, "job", "now")
+    assert stored["metadata"]["annotations"] == {"cronjob.kubernetes.io/instantiate": "manual"}
+    assert stored["metadata"]["ownerReferences"][0]["name"] == "tick"
     assert "Concurrency Policy:" in kubectl("describe", "cj", "tick")
 
 

@@ -39,9 +39,9 @@ def test_a_limit_range_gives_defaults_and_refuses_too_much(kubectl: Kubectl) -> 
     kind = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "sizes"}}
     kubectl("create", "-f", "-", stdin=kind | {"spec": {"limits": items}})
     kubectl("create", "-f", "-", stdin=pod("a"))
-    made = json.loads(kubectl("get", "pod", "a", "-o", "json"))
+    stored = json.loads(kubectl("get", "pod", "a", "-o", "json"))
     cpu = {"cpu": "500m"}
-    assert made["spec"]["containers"][0]["resources"] == {"limits": cpu, "requests": cpu}
+    assert stored["spec"]["containers"][0]["resources"] == {"limits": cpu, "requests": cpu}
     large = pod("b")
     large["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "2"}}
     words = kubectl.run_failing("create", "-f", "-", stdin=large)

@@ -19,12 +19,14 @@ def deployment(name: str, replicas: int = 2, **strategy: Any) -> dict[str, Any]:
 
 
 def read(kubectl: Kubectl, *what: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(kubectl("get", *what, "-o", "json", "--show-managed-fields"))
-    return found
+    stored: dict[str, Any] = json.loads(
+        kubectl("get", *what, "-o", "json", "--show-managed-fields")
+    )
+    return stored
 
 
-def managers(found: dict[str, Any]) -> set[tuple[str, str]]:
-    return {(entry["manager"], entry["operation"]) for entry in found["metadata"]["managedFields"]}
+def managers(body: dict[str, Any]) -> set[tuple[str, str]]:
+    return {(entry["manager"], entry["operation"]) for entry in body["metadata"]["managedFields"]}
 
 
 def test_scale_a_deployment(kubectl: Kubectl) -> None:
@@ -85,13 +87,13 @@ def test_an_apply_on_the_client_moves_to_the_server(kubectl: Kubectl) -> None:
     slim = deployment("web", 3)
     del slim["spec"]["template"]["spec"]["containers"][0]["env"]
     kubectl("apply", "--server-side", "-f", "-", stdin=slim)
-    found = read(kubectl, "deployment", "web")
-    names = managers(found)
+    deployment_body = read(kubectl, "deployment", "web")
+    names = managers(deployment_body)
     assert ("kubectl", "Apply") in names
     assert ("kubectl-client-side-apply", "Update") not in names
-    assert found["spec"]["replicas"] == 3
-    assert "env" not in found["spec"]["template"]["spec"]["containers"][0]
-    applied = json.loads(found["metadata"]["annotations"][LAST_APPLIED])
+    assert deployment_body["spec"]["replicas"] == 3
+    assert "env" not in deployment_body["spec"]["template"]["spec"]["containers"][0]
+    applied = json.loads(deployment_body["metadata"]["annotations"][LAST_APPLIED])
     assert applied["spec"]["replicas"] == 3
     kubectl("apply", "-f", "-", stdin=deployment("web", 4))  # and back again
     assert read(kubectl, "deployment", "web")["spec"]["replicas"] == 4

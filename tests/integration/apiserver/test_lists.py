@@ -23,8 +23,8 @@ def pods(api: Live) -> str:
     return path
 
 
-def names(found: dict[str, Any]) -> list[str]:
-    return [item["metadata"]["name"] for item in found["items"]]
+def names(body: dict[str, Any]) -> list[str]:
+    return [item["metadata"]["name"] for item in body["items"]]
 
 
 def test_a_list_shows_what_was_just_written(api: Live, pods: str) -> None:
@@ -78,9 +78,9 @@ def test_an_exact_list_shows_an_earlier_moment(api: Live, three: str) -> None:
     version = api.get(three)["metadata"]["resourceVersion"]
     api.create(three, pod("a"))
     exact = {"resourceVersion": version, "resourceVersionMatch": "Exact"}
-    found = api.get(three, **exact)
-    assert names(found) == ["b", "d", "f"]
-    assert found["metadata"]["resourceVersion"] == version
+    stored = api.get(three, **exact)
+    assert names(stored) == ["b", "d", "f"]
+    assert stored["metadata"]["resourceVersion"] == version
     page = api.get(three, limit=2, **exact)
     assert page["metadata"]["remainingItemCount"] == 1
     assert names(api.get(three, **{"continue": page["metadata"]["continue"]})) == ["f"]
@@ -144,10 +144,10 @@ def test_a_list_is_as_fresh_as_it_must_be(api: Live, pods: str) -> None:
 
 def test_tables_carry_metadata_the_object_or_nothing(api: Live, pods: str) -> None:
     def table(include: str) -> dict[str, Any]:
-        found: dict[str, Any] = api.client.get(
+        body: dict[str, Any] = api.client.get(
             pods, headers=TABLE, params={"includeObject": include, "limit": 1}
         ).json()
-        return found
+        return body
 
     plain = table("")
     assert plain["kind"] == "Table"

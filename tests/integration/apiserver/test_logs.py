@@ -101,15 +101,15 @@ def on_node(
 
 def test_a_log_comes_from_the_nodes_kubelet_with_its_options(api: Live, kubelet: Kubelet) -> None:
     path = on_node(api, "l-plain")
-    found = api.client.get(
+    response = api.client.get(
         path,
         params={
             "tailLines": "5", "sinceSeconds": "60", "limitBytes": "100",
             "previous": "true", "timestamps": "1", "follow": "false",
         },
     )  # fmt: skip
-    assert (found.status_code, found.text) == (200, "one\ntwo\n")
-    assert found.headers["content-type"].startswith("text/plain")
+    assert (response.status_code, response.text) == (200, "one\ntwo\n")
+    assert response.headers["content-type"].startswith("text/plain")
     asked = urlsplit(kubelet.asked[-1])
     assert asked.path == "/containerLogs/default/l-plain/c"
     assert parse_qs(asked.query) == {
@@ -132,8 +132,8 @@ def test_the_container_must_be_named_where_there_are_several(api: Live, kubelet:
 
 
 def test_a_pod_without_a_node_has_an_empty_log(api: Live, kubelet: Kubelet) -> None:
-    found = api.client.get(on_node(api, "l-free", node=""))
-    assert (found.status_code, found.text) == (200, "")
+    response = api.client.get(on_node(api, "l-free", node=""))
+    assert (response.status_code, response.text) == (200, "")
 
 
 @pytest.mark.parametrize("options", [{}, {"follow": "true"}, {"tailLines": "5"}])
@@ -147,8 +147,8 @@ def test_a_pod_of_a_simulated_node_has_an_empty_log(
     node["status"] = {"addresses": [{"type": "InternalIP", "address": "172.16.0.1"}]}
     assert api.request("PUT", f"/api/v1/nodes/{name}/status", node).status_code == 200
     path = on_node(api, f"l-{name}", "a", "b", node=name)
-    found = api.client.get(path, params={"container": "a", **options})
-    assert (found.status_code, found.text) == (200, "")
+    response = api.client.get(path, params={"container": "a", **options})
+    assert (response.status_code, response.text) == (200, "")
     assert api.client.get(path, params={"container": "z"}).status_code == 400
 
 

@@ -23,8 +23,8 @@ def owners(body: dict[str, Any]) -> dict[tuple[str, str, str], dict[str, Any]]:
 
 
 def test_a_create_owns_the_object_with_its_defaults(api: Live) -> None:
-    made = api.create(PODS, pod("mf-new", labels={"a": "b"}), fieldManager="maker")
-    entry = owners(made)["maker", "Update", ""]
+    created = api.create(PODS, pod("mf-new", labels={"a": "b"}), fieldManager="maker")
+    entry = owners(created)["maker", "Update", ""]
     assert entry["apiVersion"] == "v1"
     assert entry["fieldsType"] == "FieldsV1"
     fields = entry["fieldsV1"]
@@ -37,15 +37,15 @@ def test_a_create_owns_the_object_with_its_defaults(api: Live) -> None:
 
 def test_without_a_field_manager_the_user_agent_names_it(api: Live) -> None:
     headers = {"user-agent": "tool/v1.2 (linux/amd64)"}
-    made = api.client.post(PODS, json=pod("mf-agent"), headers=headers).json()
-    assert ("tool", "Update", "") in owners(made)
+    body = api.client.post(PODS, json=pod("mf-agent"), headers=headers).json()
+    assert ("tool", "Update", "") in owners(body)
 
 
 def test_an_update_moves_what_it_changes_and_its_time_only_then(api: Live) -> None:
-    made = api.create(SETS, replica_set("mf-move", 1), fieldManager="maker")
-    before = owners(made)["maker", "Update", ""]
-    made["spec"]["replicas"] = 7
-    moved = api.request("PUT", f"{SETS}/mf-move", made, params={"fieldManager": "scaler"}).json()
+    created = api.create(SETS, replica_set("mf-move", 1), fieldManager="maker")
+    before = owners(created)["maker", "Update", ""]
+    created["spec"]["replicas"] = 7
+    moved = api.request("PUT", f"{SETS}/mf-move", created, params={"fieldManager": "scaler"}).json()
     assert owners(moved)["scaler", "Update", ""]["fieldsV1"] == {"f:spec": {"f:replicas": {}}}
     after = owners(moved)["maker", "Update", ""]
     assert after["time"] == before["time"]
@@ -54,12 +54,12 @@ def test_an_update_moves_what_it_changes_and_its_time_only_then(api: Live) -> No
 
 
 def test_a_status_is_owned_under_its_subresource(api: Live) -> None:
-    made = api.create(PODS, pod("mf-status"), fieldManager="maker")
-    made["status"] = {"phase": "Running"}
-    found = api.request(
-        "PUT", f"{PODS}/mf-status/status", made, params={"fieldManager": "kubelet"}
+    created = api.create(PODS, pod("mf-status"), fieldManager="maker")
+    created["status"] = {"phase": "Running"}
+    body = api.request(
+        "PUT", f"{PODS}/mf-status/status", created, params={"fieldManager": "kubelet"}
     ).json()
-    entry = owners(found)["kubelet", "Update", "status"]
+    entry = owners(body)["kubelet", "Update", "status"]
     assert entry["fieldsV1"] == {"f:status": {"f:phase": {}}}
 
 
@@ -69,13 +69,13 @@ def test_an_apply_of_a_status_owns_it_and_drops_what_it_no_longer_names(api: Liv
     body: dict[str, Any] = {"apiVersion": "apps/v1", "kind": "ReplicaSet"}
     body["status"] = {"replicas": 1, "readyReplicas": 1, "conditions": [condition]}
     where, who = f"{SETS}/mf-sapply/status", {"fieldManager": "me"}
-    found = api.client.patch(where, json=body, params=who, headers=APPLY).json()
-    assert found["status"]["readyReplicas"] == 1
-    assert "f:readyReplicas" in owners(found)["me", "Apply", "status"]["fieldsV1"]["f:status"]
+    updated = api.client.patch(where, json=body, params=who, headers=APPLY).json()
+    assert updated["status"]["readyReplicas"] == 1
+    assert "f:readyReplicas" in owners(updated)["me", "Apply", "status"]["fieldsV1"]["f:status"]
     del body["status"]["readyReplicas"]
-    found = api.client.patch(where, json=body, params=who, headers=APPLY).json()
-    assert "readyReplicas" not in found["status"]
-    assert found["status"]["conditions"] == [condition]
+    updated = api.client.patch(where, json=body, params=who, headers=APPLY).json()
+    assert "readyReplicas" not in updated["status"]
+    assert updated["status"]["conditions"] == [condition]
 
 
 def test_writes_of_controllers_are_tracked_where_the_object_has_managers(api: Live) -> None:
@@ -83,8 +83,8 @@ def test_writes_of_controllers_are_tracked_where_the_object_has_managers(api: Li
     api.create(SETS, replica_set("mf-ctl"), fieldManager="maker")
     old: Any = api.store.get(resource, "default/mf-ctl")
     api.store.update_status(old.with_status(old.status.replace(replicas=2)))
-    found = owners(api.get(f"{SETS}/mf-ctl"))["kcm", "Update", "status"]
-    assert found["fieldsV1"] == {"f:status": {"f:replicas": {}}}
+    status = owners(api.get(f"{SETS}/mf-ctl"))["kcm", "Update", "status"]
+    assert status["fieldsV1"] == {"f:status": {"f:replicas": {}}}
     bare = replica_set("mf-bare")
     bare["metadata"]["namespace"] = "default"
     api.store.create(codec.decode(bare))
@@ -93,8 +93,8 @@ def test_writes_of_controllers_are_tracked_where_the_object_has_managers(api: Li
 
 
 def test_a_client_may_set_managers_or_start_afresh(api: Live) -> None:
-    made = api.create(PODS, pod("mf-set"), fieldManager="maker")
-    entry = made["metadata"]["managedFields"][0] | {"manager": "renamed", "operation": "Apply"}
+    created = api.create(PODS, pod("mf-set"), fieldManager="maker")
+    entry = created["metadata"]["managedFields"][0] | {"manager": "renamed", "operation": "Apply"}
     changed = api.patch(
         f"{PODS}/mf-set", {"metadata": {"managedFields": [entry]}}, fieldManager="x"
     ).json()
@@ -107,17 +107,19 @@ def test_a_client_may_set_managers_or_start_afresh(api: Live) -> None:
 
 def test_kubectl_takes_over_what_it_applied_on_the_client(api: Live) -> None:
     config = replica_set("mf-csa", 2)
-    made = replica_set("mf-csa", 2)
+    replica_set_body = replica_set("mf-csa", 2)
     text = json.dumps(config)
-    made["metadata"]["annotations"] = {LAST_APPLIED: text}
-    api.create(SETS, made, fieldManager="kubectl-client-side-apply")
+    replica_set_body["metadata"]["annotations"] = {LAST_APPLIED: text}
+    api.create(SETS, replica_set_body, fieldManager="kubectl-client-side-apply")
     config["spec"]["replicas"] = 3
     where = f"{SETS}/mf-csa"
     refused = api.client.patch(where, json=config, params={"fieldManager": "m"}, headers=APPLY)
     assert refused.status_code == 409
-    found = api.client.patch(where, json=config, params={"fieldManager": "kubectl"}, headers=APPLY)
-    assert found.status_code == 200
-    body = found.json()
+    response = api.client.patch(
+        where, json=config, params={"fieldManager": "kubectl"}, headers=APPLY
+    )
+    assert response.status_code == 200
+    body = response.json()
     assert body["spec"]["replicas"] == 3
     applied = json.loads(body["metadata"]["annotations"][LAST_APPLIED])
     assert applied["spec"]["replicas"] == 3
@@ -127,6 +129,6 @@ def test_old_updaters_become_one_beyond_ten(api: Live) -> None:
     api.create(PODS, pod("mf-many"), fieldManager="maker")
     for n in range(12):
         label = {"metadata": {"labels": {f"l{n}": "x"}}}
-        found = api.patch(f"{PODS}/mf-many", label, fieldManager=f"m{n}").json()
-    assert len(owners(found)) == 10
-    assert ("ancient-changes", "Update", "") in owners(found)
+        updated = api.patch(f"{PODS}/mf-many", label, fieldManager=f"m{n}").json()
+    assert len(owners(updated)) == 10
+    assert ("ancient-changes", "Update", "") in owners(updated)

@@ -20,12 +20,12 @@ def test_requests_are_counted_under_upstreams_names(api: Live) -> None:
     api.create(PODS, pod("m1"))
     api.get(PODS)
     api.client.get(f"{PODS}/none")
-    found = page(api)
-    assert 'apiserver_request_total{code="201",' + LABELS.format("namespace", "POST") in found
-    assert 'apiserver_request_total{code="200",' + LABELS.format("namespace", "LIST") in found
-    assert 'apiserver_request_total{code="404",' + LABELS.format("resource", "GET") in found
-    assert "apiserver_request_duration_seconds_bucket" in found
-    assert 'apiserver_current_inflight_requests{request_kind="readOnly"} 1.0' in found
+    output = page(api)
+    assert 'apiserver_request_total{code="201",' + LABELS.format("namespace", "POST") in output
+    assert 'apiserver_request_total{code="200",' + LABELS.format("namespace", "LIST") in output
+    assert 'apiserver_request_total{code="404",' + LABELS.format("resource", "GET") in output
+    assert "apiserver_request_duration_seconds_bucket" in output
+    assert 'apiserver_current_inflight_requests{request_kind="readOnly"} 1.0' in output
 
 
 def test_open_watches_are_counted(api: Live) -> None:

@@ -44,19 +44,19 @@ def board(api: Live) -> UsageBoard:
     return board
 
 
-def names(found: Any) -> list[str]:
-    return [item["metadata"]["name"] for item in found["items"]]
+def names(answer: Any) -> list[str]:
+    return [item["metadata"]["name"] for item in answer["items"]]
 
 
-def values(found: Any) -> list[tuple[str, str]]:
-    about = [item.get("describedObject", {}).get("name", "") for item in found["items"]]
-    return list(zip(about, [item["value"] for item in found["items"]], strict=True))
+def values(answer: Any) -> list[tuple[str, str]]:
+    about = [item.get("describedObject", {}).get("name", "") for item in answer["items"]]
+    return list(zip(about, [item["value"] for item in answer["items"]], strict=True))
 
 
 def test_nodes_and_pods_show_what_they_use(api: Live, board: UsageBoard) -> None:
-    found = api.get(f"{METRICS}/nodes")
-    assert (found["kind"], names(found)) == ("NodeMetricsList", ["m1"])
-    [node] = found["items"]
+    stored = api.get(f"{METRICS}/nodes")
+    assert (stored["kind"], names(stored)) == ("NodeMetricsList", ["m1"])
+    [node] = stored["items"]
     assert (node["usage"], node["window"]) == ({"cpu": "150m", "memory": "64Mi"}, "15s")
     assert node["metadata"]["labels"] == {"rack": "m1"}
     pods = api.get(f"{METRICS}/namespaces/default/pods", labelSelector="app=two")
@@ -89,9 +89,9 @@ def test_what_there_is_not_is_refused(
 
 
 def test_custom_metrics_are_of_objects_pods_and_namespaces(api: Live, board: UsageBoard) -> None:
-    found = api.get(f"{CUSTOM}/services/web/hits")
-    assert (found["kind"], values(found)) == ("MetricValueList", [("web", "3500m")])
-    assert found["items"][0]["describedObject"]["kind"] == "Service"
+    stored = api.get(f"{CUSTOM}/services/web/hits")
+    assert (stored["kind"], values(stored)) == ("MetricValueList", [("web", "3500m")])
+    assert stored["items"][0]["describedObject"]["kind"] == "Service"
     only = api.get(f"{CUSTOM}/services/web/hits", metricLabelSelector="verb=put")
     assert values(only) == [("web", "1")]
     assert values(api.get(f"{CUSTOM}/pods/*/hits")) == [("one", "12")]
@@ -101,9 +101,9 @@ def test_custom_metrics_are_of_objects_pods_and_namespaces(api: Live, board: Usa
 
 
 def test_external_metrics_have_labels(api: Live, board: UsageBoard) -> None:
-    found = api.get(f"{EXTERNAL}/length")
-    assert found["kind"] == "ExternalMetricValueList"
-    assert [(item["metricLabels"], item["value"]) for item in found["items"]] == [
+    stored = api.get(f"{EXTERNAL}/length")
+    assert stored["kind"] == "ExternalMetricValueList"
+    assert [(item["metricLabels"], item["value"]) for item in stored["items"]] == [
         ({"queue": "a"}, "30"),
         ({"queue": "b"}, "70"),
     ]

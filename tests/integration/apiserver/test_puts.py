@@ -16,8 +16,8 @@ ENDPOINTS = "/api/v1/namespaces/default/endpoints"
 
 
 def test_a_put_creates_where_upstream_allows_it(api: Live) -> None:
-    made = api.request("PUT", f"{ENDPOINTS}/pu-new", {"metadata": {"name": "pu-new"}})
-    assert made.status_code == 201
+    response = api.request("PUT", f"{ENDPOINTS}/pu-new", {"metadata": {"name": "pu-new"}})
+    assert response.status_code == 201
     again = api.request("PUT", f"{ENDPOINTS}/pu-new", {"metadata": {"labels": {"a": "b"}}})
     assert again.status_code == 200
     dry = {"dryRun": "All"}
@@ -38,7 +38,7 @@ def test_other_kinds_are_not_created_by_a_put(api: Live, path: str) -> None:
 
 
 def test_some_kinds_must_say_which_version_they_replace(api: Live) -> None:
-    made = api.create(LEASES, {"metadata": {"name": "pu-lease"}})
+    created = api.create(LEASES, {"metadata": {"name": "pu-lease"}})
     body = {"metadata": {"name": "pu-lease"}, "spec": {"holderIdentity": "me"}}
     refused = api.request("PUT", f"{LEASES}/pu-lease", body)
     assert refused.status_code == 422
@@ -46,7 +46,7 @@ def test_some_kinds_must_say_which_version_they_replace(api: Live) -> None:
         "metadata.resourceVersion: Invalid value: 0x0: must be specified for an update"
         in (refused.json()["message"])
     )
-    body["metadata"]["resourceVersion"] = made["metadata"]["resourceVersion"]
+    body["metadata"]["resourceVersion"] = created["metadata"]["resourceVersion"]
     assert api.request("PUT", f"{LEASES}/pu-lease", body).status_code == 200
 
 
@@ -62,7 +62,7 @@ def wrong(path: str, value: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "told"),
+    ("path", "value", "text"),
     [
         (
             "spec/replicas",
@@ -97,12 +97,12 @@ def wrong(path: str, value: Any) -> dict[str, Any]:
     ],
 )
 def test_a_value_of_a_wrong_type_is_a_bad_request(
-    api: Live, path: str, value: Any, told: str
+    api: Live, path: str, value: Any, text: str
 ) -> None:
     refused = api.request("POST", SETS, wrong(path, value))
     assert (refused.status_code, refused.json()["reason"]) == (400, "BadRequest")
     assert refused.json()["message"] == (
-        f'ReplicaSet in version "v1" cannot be handled as a ReplicaSet: json: {told}'
+        f'ReplicaSet in version "v1" cannot be handled as a ReplicaSet: json: {text}'
     )
 
 

@@ -25,17 +25,19 @@ def scale_to(replicas: int, **metadata: str) -> dict[str, Any]:
 
 def test_deployments_and_replica_sets_show_their_scale(api: Live) -> None:
     api.create(f"{APPS}/deployments", deployment("sc-deploy", 3))
-    found = api.get(f"{APPS}/deployments/sc-deploy/scale")
-    assert (found["kind"], found["apiVersion"]) == ("Scale", "autoscaling/v1")
-    assert found["spec"] == {"replicas": 3}
-    assert found["status"] == {"replicas": 0, "selector": "app=sc-deploy"}
-    assert found["metadata"]["uid"]
+    stored = api.get(f"{APPS}/deployments/sc-deploy/scale")
+    assert (stored["kind"], stored["apiVersion"]) == ("Scale", "autoscaling/v1")
+    assert stored["spec"] == {"replicas": 3}
+    assert stored["status"] == {"replicas": 0, "selector": "app=sc-deploy"}
+    assert stored["metadata"]["uid"]
 
 
 def test_a_put_scales_and_is_owned_under_its_subresource(api: Live) -> None:
     api.create(SETS, replica_set("sc-put", 1), fieldManager="maker")
-    found = api.request("PUT", f"{SETS}/sc-put/scale", scale_to(4), params={"fieldManager": "hpa"})
-    assert found.json()["spec"]["replicas"] == 4
+    response = api.request(
+        "PUT", f"{SETS}/sc-put/scale", scale_to(4), params={"fieldManager": "hpa"}
+    )
+    assert response.json()["spec"]["replicas"] == 4
     owners = {m["manager"]: m for m in api.get(f"{SETS}/sc-put")["metadata"]["managedFields"]}
     assert owners["hpa"]["subresource"] == "scale"
     assert owners["hpa"]["fieldsV1"] == {"f:spec": {"f:replicas": {}}}
@@ -91,8 +93,8 @@ def test_what_cannot_be_a_scale_is_refused(api: Live) -> None:
 
 def test_a_dry_run_scales_nothing(api: Live) -> None:
     api.create(SETS, replica_set("sc-dry", 1))
-    found = api.request("PUT", f"{SETS}/sc-dry/scale", scale_to(9), params={"dryRun": "All"})
-    assert found.json()["spec"]["replicas"] == 9
+    response = api.request("PUT", f"{SETS}/sc-dry/scale", scale_to(9), params={"dryRun": "All"})
+    assert response.json()["spec"]["replicas"] == 9
     assert api.get(f"{SETS}/sc-dry/scale")["spec"]["replicas"] == 1
 
 

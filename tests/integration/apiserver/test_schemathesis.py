@@ -29,7 +29,9 @@ def operations(api: Live) -> list[Any]:
         response = api.request("POST", path, body)
         assert response.status_code in {201, 409}, response.text
     schema = schemathesis.openapi.from_dict(api.get("/openapi/v2"))
-    return [found.ok() for found in schema.get_all_operations() if isinstance(found, Ok)]
+    return [
+        operation.ok() for operation in schema.get_all_operations() if isinstance(operation, Ok)
+    ]
 
 
 def _root(resource: scheme.Resource) -> str:
@@ -42,13 +44,13 @@ def _names(path: str) -> dict[str, str]:
     plural = path.split("{name}", maxsplit=1)[0].rstrip("/").rpartition("/")[2]
     built_in = [resource for resource in scheme.resources() if resource.custom is None]
     known = {resource.plural: resource.name for resource in built_in}
-    found = known.get(plural, "")
-    name = NAMES.get(found) or (manifest(found)["metadata"]["name"] if found else "none")
+    text = known.get(plural, "")
+    name = NAMES.get(text) or (manifest(text)["metadata"]["name"] if text else "none")
     return {"namespace": "default", "name": name}
 
 
 def _failures(api: Live, operation: Any) -> Iterator[str]:
-    found: list[str] = []
+    failures: list[str] = []
 
     @seed(1)
     @settings(
@@ -73,12 +75,12 @@ def _failures(api: Live, operation: Any) -> Iterator[str]:
             headers=headers,
         )
         if response.status_code >= 500:
-            found.append(f"{operation.label}: {response.status_code} {response.text[:300]}")
+            failures.append(f"{operation.label}: {response.status_code} {response.text[:300]}")
         elif response.status_code >= 400 and response.json().get("kind") != "Status":
-            found.append(f"{operation.label}: no Status: {response.text[:300]}")
+            failures.append(f"{operation.label}: no Status: {response.text[:300]}")
 
     send()
-    yield from found
+    yield from failures
 
 
 def test_no_request_that_the_document_allows_breaks_the_server(

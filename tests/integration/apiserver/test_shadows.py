@@ -34,8 +34,8 @@ def build_definition(plural: str, kind: str, group: str) -> dict[str, Any]:
 
 
 def conditions(api: Live, name: str) -> dict[str, str]:
-    found = api.get(f"{CRDS}/{name}").get("status", {}).get("conditions", [])
-    return {each["type"]: each["status"] for each in found}
+    conditions_of_definition = api.get(f"{CRDS}/{name}").get("status", {}).get("conditions", [])
+    return {each["type"]: each["status"] for each in conditions_of_definition}
 
 
 REFUSED = {"NamesAccepted": "False", "Established": "False"}
@@ -113,8 +113,8 @@ def test_one_that_was_accepted_before_is_not_served_after_a_restart(io: RedisIO)
     store.write([store.build_create(codec.decode(body), keep_status=True)])[0].get_stored()
     try:
         Definitions(store).refresh()
-        found = scheme.by_name(f"clusterrolebindings.{RBAC}")
-        assert found.model is ClusterRoleBinding
+        resource = scheme.by_name(f"clusterrolebindings.{RBAC}")
+        assert resource.model is ClusterRoleBinding
         assert not known.names()
     finally:
         known.learn_all(())

@@ -10,10 +10,10 @@ SETS = "/apis/apps/v1/namespaces/default/replicasets"
 
 
 def test_create_answers_201_with_the_object_as_stored(api: Live) -> None:
-    made = api.create(PODS, pod("v-create"))
-    assert made["status"] == {"phase": "Pending"}
-    assert made["metadata"]["uid"]
-    assert api.get(f"{PODS}/v-create") == made
+    created = api.create(PODS, pod("v-create"))
+    assert created["status"] == {"phase": "Pending"}
+    assert created["metadata"]["uid"]
+    assert api.get(f"{PODS}/v-create") == created
 
 
 def test_generate_name_gives_a_new_name_each_time(api: Live) -> None:
@@ -27,11 +27,13 @@ def test_generate_name_gives_a_new_name_each_time(api: Live) -> None:
 def test_a_dry_run_of_each_verb_changes_nothing(api: Live) -> None:
     api.create(PODS, pod("v-dry"), dryRun="All")
     assert api.client.get(f"{PODS}/v-dry").status_code == 404
-    made = api.create(PODS, pod("v-dry2"))
+    created = api.create(PODS, pod("v-dry2"))
     api.patch(f"{PODS}/v-dry2", {"metadata": {"labels": {"a": "b"}}}, dryRun="All")
-    assert api.request("PUT", f"{PODS}/v-dry2", made, params={"dryRun": "All"}).status_code == 200
+    assert (
+        api.request("PUT", f"{PODS}/v-dry2", created, params={"dryRun": "All"}).status_code == 200
+    )
     assert api.client.delete(f"{PODS}/v-dry2", params={"dryRun": "All"}).status_code == 200
-    assert api.get(f"{PODS}/v-dry2") == made
+    assert api.get(f"{PODS}/v-dry2") == created
     refused = api.request("POST", PODS, pod("v-dry2"), params={"dryRun": "All"})
     assert refused.json()["reason"] == "AlreadyExists"
 
@@ -44,10 +46,10 @@ def test_yaml_bodies_are_read(api: Live) -> None:
 
 
 def test_an_update_against_an_old_version_conflicts(api: Live) -> None:
-    made = api.create(SETS, replica_set("v-update"))
-    made["spec"]["replicas"] = 5
-    assert api.request("PUT", f"{SETS}/v-update", made).json()["spec"]["replicas"] == 5
-    stale = api.request("PUT", f"{SETS}/v-update", made)
+    created = api.create(SETS, replica_set("v-update"))
+    created["spec"]["replicas"] = 5
+    assert api.request("PUT", f"{SETS}/v-update", created).json()["spec"]["replicas"] == 5
+    stale = api.request("PUT", f"{SETS}/v-update", created)
     assert (stale.status_code, stale.json()["reason"]) == (409, "Conflict")
 
 
@@ -115,19 +117,22 @@ def test_a_pod_on_a_node_is_marked_first_and_removed_by_force(api: Live) -> None
 
 
 def test_a_delete_answers_with_a_status_where_the_kind_is_no_pod(api: Live) -> None:
-    made = api.create(SETS, replica_set("v-gone"))
+    created = api.create(SETS, replica_set("v-gone"))
     gone = api.client.delete(f"{SETS}/v-gone").json()
     assert (gone["kind"], gone["status"]) == ("Status", "Success")
     assert gone["details"] == {
-        "name": "v-gone", "group": "apps", "kind": "replicasets", "uid": made["metadata"]["uid"],
+        "name": "v-gone", "group": "apps", "kind": "replicasets", "uid": created["metadata"]["uid"],
     }  # fmt: skip
 
 
 def test_delete_options_come_in_the_body_too(api: Live) -> None:
-    made = api.create(SETS, replica_set("v-options"))
+    created = api.create(SETS, replica_set("v-options"))
     wrong = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": "other"}}
     assert api.request("DELETE", f"{SETS}/v-options", wrong).status_code == 409
-    right = {"preconditions": {"uid": made["metadata"]["uid"]}, "propagationPolicy": "Foreground"}
+    right = {
+        "preconditions": {"uid": created["metadata"]["uid"]},
+        "propagationPolicy": "Foreground",
+    }
     marked = api.request("DELETE", f"{SETS}/v-options", right).json()
     assert marked["metadata"]["finalizers"] == ["foregroundDeletion"]
     both = {"propagationPolicy": "Orphan", "orphanDependents": True}
@@ -154,9 +159,9 @@ def test_delete_collection_takes_what_the_selector_chooses(api: Live) -> None:
 
 
 def test_a_namespace_goes_once_it_is_finalized(api: Live) -> None:
-    made = api.create("/api/v1/namespaces", {"metadata": {"name": "v-final"}})
-    assert made["spec"]["finalizers"] == ["kubernetes"]
-    assert (made["status"], made["metadata"].get("generation")) == ({"phase": "Active"}, None)
+    created = api.create("/api/v1/namespaces", {"metadata": {"name": "v-final"}})
+    assert created["spec"]["finalizers"] == ["kubernetes"]
+    assert (created["status"], created["metadata"].get("generation")) == ({"phase": "Active"}, None)
     marked = api.client.delete("/api/v1/namespaces/v-final").json()
     assert marked["status"]["phase"] == "Terminating"
     assert api.get("/api/v1/namespaces/v-final")["status"]["phase"] == "Terminating"

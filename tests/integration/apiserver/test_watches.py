@@ -46,10 +46,10 @@ def test_changes_after_a_version_come_once_and_in_order(api: Live, pods: str) ->
         api.create(pods, pod("one"))
         api.patch(f"{pods}/one", {"metadata": {"labels": {"a": "b"}}})
         api.client.delete(f"{pods}/one")
-        found = [summarize(next(events)) for _ in range(3)]
-    assert found == [("ADDED", "one"), ("MODIFIED", "one"), ("DELETED", "one")]
+        changes = [summarize(next(events)) for _ in range(3)]
+    assert changes == [("ADDED", "one"), ("MODIFIED", "one"), ("DELETED", "one")]
     with watch(api, pods, resourceVersion=version) as events:
-        assert [summarize(next(events)) for _ in range(3)] == found
+        assert [summarize(next(events)) for _ in range(3)] == changes
 
 
 def test_without_a_version_the_present_objects_come_first(api: Live, pods: str) -> None:

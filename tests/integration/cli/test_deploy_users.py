@@ -81,8 +81,8 @@ def test_a_worker_can_do_all_that_kcm_does_under_its_prefix(socket: Path) -> Non
     io.attach()
     assert check_server(io) == []
     store = Store(io)
-    made = store.create(builders.pod("a").with_metadata(resource_version=None))
-    assert store.get(scheme.resource_of(made), made.key).uid == made.uid
+    pod = store.create(builders.pod("a").with_metadata(resource_version=None))
+    assert store.get(scheme.resource_of(pod), pod.key).uid == pod.uid
     expect_refusal(io, "SET", "other:key", "1")
     expect_refusal(io, "FLUSHALL")
     expect_refusal(io, "CONFIG", "GET", "*")

@@ -81,10 +81,10 @@ def test_status_shows_queues_leases_streams_and_counters(
     assert "replicaset   1       0" in output
     assert "ingest   me" in output
     assert "events:dead" in output
-    told = json.loads(run("status", "-o", "json").output)
-    assert told["queues"][0]["depth"] == 1
-    assert told["streams"]["events:dead"] == 1
-    assert told["leaders"][0]["holder"] == "me"
+    status = json.loads(run("status", "-o", "json").output)
+    assert status["queues"][0]["depth"] == 1
+    assert status["streams"]["events:dead"] == 1
+    assert status["leaders"][0]["holder"] == "me"
 
 
 def test_status_says_when_nothing_runs(run: Run) -> None:
@@ -96,13 +96,13 @@ def test_status_says_when_nothing_runs(run: Run) -> None:
 def test_a_backup_restores_into_an_empty_store(
     run: Run, store: Store, io: RedisIO, tmp_path: Path
 ) -> None:
-    made = store.create(builders.pod("a").with_metadata(resource_version=None))
+    pod = store.create(builders.pod("a").with_metadata(resource_version=None))
     file = tmp_path / "backup.jsonl"
     assert f"2 objects written to {file}" in run("backup", str(file)).output
     assert run("restore", str(file)).exit_code == 1  # the store is not empty
     io.execute("FLUSHALL")
     assert "2 objects restored" in run("restore", str(file)).output
-    assert run("get", "pod", "a", "-o", "json").output.count(made.uid) == 1
+    assert run("get", "pod", "a", "-o", "json").output.count(pod.uid) == 1
 
 
 def test_version_tells_the_servers_too(run: Run) -> None:

@@ -56,7 +56,7 @@ def control_paths() -> list[str]:
     """Every address of Flower that takes a POST, but its table and its login."""
     from flower.urls import handlers
 
-    found = []
+    paths = []
     for handler in handlers:
         pattern, kind = (handler[0], handler[1]) if isinstance(handler, tuple) else (
             handler.regex.pattern, handler.handler_class
@@ -64,8 +64,8 @@ def control_paths() -> list[str]:
         if pattern == ".*":  # answers 404
             continue
         if "post" in vars(kind) and "/login" not in pattern and "datatable" not in pattern:
-            found.append(pattern.rstrip("$").replace("(.+)", "worker@x").replace("(.*)", "x"))
-    return found
+            paths.append(pattern.rstrip("$").replace("(.+)", "worker@x").replace("(.*)", "x"))
+    return paths
 
 
 def test_flower_asks_for_a_login_refuses_control_and_listens_on_loopback(

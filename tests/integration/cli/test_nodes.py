@@ -20,9 +20,9 @@ MAIN = {"name": "main", "image": "i:1"}
 
 @pytest.fixture
 def simulator(io: RedisIO, store: Store) -> Simulator:
-    found = Simulator(store, SimulatorOptions(count=3, events=False), FakeClock())
-    found.turn(0)
-    return found
+    new_simulator = Simulator(store, SimulatorOptions(count=3, events=False), FakeClock())
+    new_simulator.turn(0)
+    return new_simulator
 
 
 def told(store: Store) -> dict[str, str]:
@@ -97,12 +97,12 @@ def test_the_forecast_counts_pods_by_how_long_they_tolerate_it(
     monkeypatch.setattr(forecast, "controller_types", lambda: [Known])
     commands.store_grace_period(store, 10)
     toleration = {"key": forecast.UNREACHABLE, "operator": "Exists", "effect": "NoExecute"}
-    for name, found in (
+    for name, tolerations in (
         ("a", [{**toleration, "tolerationSeconds": 300}]),
         ("b", [toleration]),
         ("c", [{**toleration, "tolerationSeconds": 0}]),
     ):
-        body = {"nodeName": "node-2", "tolerations": found, "containers": [MAIN]}
+        body = {"nodeName": "node-2", "tolerations": tolerations, "containers": [MAIN]}
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": body}
         store.create(codec.decode(pod))
     text = run("nodes", "stop", "node-2").stdout

@@ -106,34 +106,34 @@ def test_a_restart_of_the_server_voids_the_token_and_gives_a_new_one(io: RedisIO
 
 
 def record_changes(
-    told: list[tuple[str, str]], name: str, holder: str
+    changes: list[tuple[str, str]], name: str, holder: str
 ) -> tuple[Callable[[object], None], Callable[[], None]]:
     """Returns callbacks that record when a holder starts and stops holding a lease."""
     return (
-        lambda _: told.append((name, f"{holder} started")),
-        lambda: told.append((name, f"{holder} stopped")),
+        lambda _: changes.append((name, f"{holder} started")),
+        lambda: changes.append((name, f"{holder} stopped")),
     )
 
 
 def test_two_keepers_share_out_leases_and_hand_them_over_on_stop(io: RedisIO) -> None:
-    told: list[tuple[str, str]] = []
+    changes: list[tuple[str, str]] = []
     stops, threads = [], []
     for holder in ("one", "two"):
         keeper = LeaseKeeper(io, holder, duration=1.0, renew_every=0.05)
         for name in ("dispatch", "ingest"):
-            keeper.add(name, *record_changes(told, name, holder))
+            keeper.add(name, *record_changes(changes, name, holder))
         stops.append(threading.Event())
         threads.append(threading.Thread(target=keeper.run, args=(stops[-1],)))
         threads[-1].start()
-        until(lambda: len(told) >= 2)
-    assert told == [("dispatch", "one started"), ("ingest", "one started")]
+        until(lambda: len(changes) >= 2)
+    assert changes == [("dispatch", "one started"), ("ingest", "one started")]
     stops[0].set()
-    until(lambda: len(told) >= 6)
+    until(lambda: len(changes) >= 6)
     stops[1].set()
     for thread in threads:
         thread.join(5)
     for name in ("dispatch", "ingest"):
-        assert [what for lease_name, what in told if lease_name == name] == [
+        assert [what for lease_name, what in changes if lease_name == name] == [
             "one started",
             "one stopped",
             "two started",

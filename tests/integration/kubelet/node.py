@@ -125,9 +125,9 @@ class RealNode:
                 **spec,
             },
         }
-        made = self.store.create(codec.decode(json.dumps(whole).encode(), PODS))
-        assert isinstance(made, Pod)
-        return made
+        obj = self.store.create(codec.decode(json.dumps(whole).encode(), PODS))
+        assert isinstance(obj, Pod)
+        return obj
 
     def pod(self, name: str) -> Pod:
         stored = self.store.get(PODS, f"default/{name}")

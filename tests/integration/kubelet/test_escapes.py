@@ -138,8 +138,8 @@ def test_a_user_may_write_last_words_and_its_own_folder(real: RealRuntime) -> No
     )  # fmt: skip
     status = real.wait_for_end(container)
     assert (status.exit_code, status.message) == (0, "bye\n")
-    made = real.shell("touch mine && pwd", run_as_user=ONE, working_dir="/scratch/deep")
-    assert real.wait_for_end(made).exit_code == 0
+    text = real.shell("touch mine && pwd", run_as_user=ONE, working_dir="/scratch/deep")
+    assert real.wait_for_end(text).exit_code == 0
 
 
 @pytest.mark.parametrize(
@@ -180,11 +180,11 @@ def test_a_sub_path_leads_to_no_folder_outside_its_volume(
 ) -> None:
     web = pod_of("u1", ONE, [{"name": "v"}], name="v", mountPath="/v", subPath=sub_path)
     volumes = Volumes(ground / "pods")
-    made = volumes.set_up(web, NOTHING, PodLocation())
-    (made.paths["v"] / "out").symlink_to(secret.parent)
-    (made.paths["v"] / "in").symlink_to(".")
+    pod_volumes = volumes.set_up(web, NOTHING, PodLocation())
+    (pod_volumes.paths["v"] / "out").symlink_to(secret.parent)
+    (pod_volumes.paths["v"] / "in").symlink_to(".")
     with pytest.raises(ContainerConfigError, match="leads out"):
-        volumes.mounts(web, web.spec.containers[0], made, {})
+        volumes.mounts(web, web.spec.containers[0], pod_volumes, {})
     assert [one.name for one in secret.parent.iterdir()] == ["secret"]
 
 
@@ -238,14 +238,14 @@ def test_a_race_against_a_swapped_folder_makes_nothing_outside(
         "host file": lambda name: host_path(f"{volume}/{name}", "FileOrCreate", [volume]),
         "working folder": lambda name: beneath.make_folder(volume, name),
     }
-    made = 0
+    count = 0
     with _Swapping(volume / "sub", secret.parent) as swapping:
         for number in range(2000):
             with suppress(ContainerConfigError, OSError):  # what was there is gone, or a link
                 tries[what](f"sub/made-{number}")
-                made += 1
+                count += 1
     assert [one.name for one in secret.parent.iterdir()] == ["secret"]
-    assert (swapping.turns > 0, made > 0) == (True, True)
+    assert (swapping.turns > 0, count > 0) == (True, True)
 
 
 # --- users and groups
@@ -284,8 +284,8 @@ def test_a_pod_reads_no_secret_of_another_users_pod(real: RealRuntime, ground: P
     volumes = Volumes(ground / "pods")
     source = [{"name": "v", "secret": {"secretName": "s"}}]
     web = pod_of("u1", ONE, source, name="v", mountPath="/v")
-    made = volumes.set_up(web, known, PodLocation())
-    mounts = volumes.mounts(web, web.spec.containers[0], made, {})
+    pod_volumes = volumes.set_up(web, known, PodLocation())
+    mounts = volumes.mounts(web, web.spec.containers[0], pod_volumes, {})
     own = real.shell("cat v/key", run_as_user=ONE, mounts=mounts)
     other = real.shell(
         "cat v/key || echo refused", run_as_user=OTHER, mounts=mounts, log_path="other/0.log"
@@ -315,18 +315,18 @@ def test_a_pod_has_no_more_processes_than_it_may(ground: Path) -> None:
     real = RealRuntime(ground, allowed_users=((ONE, ONE),), pod_max_pids=20)
     container = real.shell(FORKS, run_as_user=ONE)
     assert real.wait_for_end(container).exit_code == 0
-    made = int(real.output(container)[-1])
+    count = int(real.output(container)[-1])
     real.close()
-    assert 0 < made < 20
+    assert 0 < count < 20
 
 
 def test_where_there_are_no_control_groups_its_users_processes_are_counted(ground: Path) -> None:
     real = RealRuntime(ground, allowed_users=((ONE, ONE),), pod_max_pids=20, use_cgroups=False)
     container = real.shell(FORKS, run_as_user=ONE)
     assert real.wait_for_end(container).exit_code == 0
-    made = int(real.output(container)[-1])
+    count = int(real.output(container)[-1])
     real.close()
-    assert 0 < made < 20
+    assert 0 < count < 20
 
 
 FORKS = """exec python3 -c '

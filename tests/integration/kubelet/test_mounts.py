@@ -36,8 +36,8 @@ def volume(tmp_path: Path) -> Callable[[str], Path]:
 def test_a_read_only_mount_is_read_and_not_written(
     real: RealRuntime, volume: Callable[[str], Path]
 ) -> None:
-    fixed, made = volume("one"), volume("two")
-    mounts = [Mount(str(fixed), "/fixed", read_only=True), Mount(str(made), "/open")]
+    fixed, path = volume("one"), volume("two")
+    mounts = [Mount(str(fixed), "/fixed", read_only=True), Mount(str(path), "/open")]
     container = real.shell(TRY, mounts=mounts)
     assert real.wait_for_end(container).exit_code == 0
     assert [line for line in real.output(container) if "Read-only" not in line] == [

@@ -178,8 +178,8 @@ def test_connections_are_forwarded_and_refusals_told(kubectl: Kubectl) -> None:
             assert connection.recv(9) == b""
     finally:
         refused.terminate()
-        _, told = refused.communicate(timeout=60)
-    assert "Connection refused" in told
+        _, message = refused.communicate(timeout=60)
+    assert "Connection refused" in message
 
 
 def test_attaching_reads_and_writes_and_logs_are_followed_to_the_end(

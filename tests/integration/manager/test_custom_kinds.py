@@ -128,8 +128,8 @@ def test_the_front_door_takes_custom_objects(store: Store, io: RedisIO) -> None:
 def test_nothing_is_created_of_a_kind_that_goes(store: Store) -> None:
     define(store)
     Definitions(store).refresh()
-    made = definition().with_metadata(finalizers=["example.com/hold"])
-    store.delete(scheme.by_name(DEFINITIONS), made.key)
+    new_definition = definition().with_metadata(finalizers=["example.com/hold"])
+    store.delete(scheme.by_name(DEFINITIONS), new_definition.key)
     with pytest.raises(errors.KindTerminating):
         store.create(crontab("late"))
 
@@ -167,9 +167,9 @@ class Collecting:
 
 @pytest.fixture
 def collecting(context: ControllerContext) -> Iterator[Collecting]:
-    found = Collecting(context)
-    yield found
-    found.manager.stop_loops()
+    new_collecting = Collecting(context)
+    yield new_collecting
+    new_collecting.manager.stop_loops()
 
 
 def test_dependents_go_with_their_custom_owner(store: Store, collecting: Collecting) -> None:

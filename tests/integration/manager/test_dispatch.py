@@ -72,9 +72,9 @@ class Bench:
 
 
 def take_waiting_keys(io: RedisIO) -> set[str]:
-    found = io.execute("ZRANGE", io.keys.queue("recording", "waiting"), 0, -1)
+    keys = io.execute("ZRANGE", io.keys.queue("recording", "waiting"), 0, -1)
     io.execute("DEL", io.keys.queue("recording", "waiting"))
-    return {key.decode() for key in found}
+    return {key.decode() for key in keys}
 
 
 @pytest.fixture
@@ -133,8 +133,10 @@ def test_a_cold_start_marks_everything_there_is(bench: Bench, io: RedisIO) -> No
 
 def test_a_cold_start_hears_of_deletions_since_the_position(bench: Bench, io: RedisIO) -> None:
     store = Store(io)
-    made = store.create(pod("a", labels={"for": "web"}))
-    io.execute("HSET", io.keys.dispatch_position(), "pods", made.metadata.resource_version or "")
+    created_pod = store.create(pod("a", labels={"for": "web"}))
+    io.execute(
+        "HSET", io.keys.dispatch_position(), "pods", created_pod.metadata.resource_version or ""
+    )
     store.delete(PODS, "default/a")
     bench.lead()
     bench.start()

@@ -297,5 +297,5 @@ def test_an_eviction_outlives_every_worker(cluster: Cluster, hire: Hire, io: Red
     assert second.context.runner(evictions).run("n1") == 1
     assert io.execute("HLEN", io.keys.memory("tainteviction", "n1")) == 0
     second.context.recorder.flush()
-    told = [event.message for event in list_objects(store, Event)]
-    assert told == ["Cancelling deletion of Pod default/a"]
+    messages = [event.message for event in list_objects(store, Event)]
+    assert messages == ["Cancelling deletion of Pod default/a"]

@@ -86,9 +86,9 @@ def test_very_many_become_one(recorder: EventRecorder, store: WatchedStore) -> N
     for number in range(500):
         say(recorder, f"Created pod: web-{number}")
     recorder.flush()
-    found = list_events(store)
-    assert len(found) == 10
-    (combined,) = (event for event in found if (event.message or "").startswith("(combined"))
+    events = list_events(store)
+    assert len(events) == 10
+    (combined,) = (event for event in events if (event.message or "").startswith("(combined"))
     assert combined.count == 16  # 25 in all, nine of them by themselves
 
 

@@ -24,9 +24,9 @@ PODS = scheme.resource_of(Pod)
 
 
 def new_pod(name: str | None = None, **metadata: Any) -> Pod:
-    made = pod("x")
+    new = pod("x")
     meta = ObjectMeta(name=name, generate_name=None if name else "web-", namespace="default")
-    return made.replace(metadata=meta.replace(**metadata))
+    return new.replace(metadata=meta.replace(**metadata))
 
 
 def bad_pod() -> Pod:

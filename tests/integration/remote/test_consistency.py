@@ -33,9 +33,9 @@ def store(io: RedisIO) -> Store:
 @pytest.fixture
 def factory(store: Store) -> Iterator[SharedInformerFactory]:
     """Informers that are not started: a cache that lags as long as the test wants."""
-    made = SharedInformerFactory(store)
-    yield made
-    made.shutdown()
+    new_factory = SharedInformerFactory(store)
+    yield new_factory
+    new_factory.shutdown()
 
 
 @pytest.fixture

@@ -29,16 +29,16 @@ def a_pod(**fields: Any) -> Pod:
 
 
 def create(remote: RemoteStore, obj: Pod) -> Pod:
-    found = remote.write([remote.build_create(obj)])[0].get_stored()
-    assert isinstance(found, Pod)
-    return found
+    created = remote.write([remote.build_create(obj)])[0].get_stored()
+    assert isinstance(created, Pod)
+    return created
 
 
 def test_a_create_comes_back_as_the_server_stored_it(remote: RemoteStore, api: Live) -> None:
-    found = create(remote, a_pod())
-    assert found == api.store.get(PODS, found.key)
-    assert found.uid
-    assert found.spec.restart_policy == "Always"
+    pod = create(remote, a_pod())
+    assert pod == api.store.get(PODS, pod.key)
+    assert pod.uid
+    assert pod.spec.restart_policy == "Always"
 
 
 def test_a_generated_name_is_known_before_the_request(remote: RemoteStore) -> None:
@@ -63,9 +63,9 @@ def test_a_status_goes_to_its_subresource(remote: RemoteStore, api: Live) -> Non
     item = remote.build_update(new, old, subresource=Subresource.STATUS)
     assert item is not None
     assert remote.write([item])[0].ok
-    found = api.store.get(PODS, old.key)
-    assert isinstance(found, Pod)
-    assert found.status.phase == "Running"
+    obj = api.store.get(PODS, old.key)
+    assert isinstance(obj, Pod)
+    assert obj.status.phase == "Running"
 
 
 def test_what_changes_nothing_is_no_write(remote: RemoteStore) -> None:

@@ -36,14 +36,14 @@ def local(api: Live) -> StoredMetrics:
 @pytest.fixture
 def pods(api: Live) -> list[Pod]:
     """Two pods with figures, and one without."""
-    made = []
+    created = []
     for name in ("one", "two", "three"):
         spec = {"nodeName": "m1", "containers": [{"name": "app", "image": "i:1"}]}
         api.create("/api/v1/namespaces/default/pods", {"metadata": {"name": name}, "spec": spec})
         pod = api.store.get(scheme.lookup("pods"), f"default/{name}")
         assert isinstance(pod, Pod)
-        made.append(pod)
-    return made
+        created.append(pod)
+    return created
 
 
 def test_figures_are_the_same_over_rest(

@@ -35,8 +35,8 @@ class OneScheduler:
     def look(self) -> None:
         """Fills the caches with what is stored."""
         position = self.store.resource_version()
-        found = [*self.store.list(PODS).items, *self.store.list(NODES).items]
-        self.view = FakeView(*found, now=datetime.now(UTC), memory=self.memory, position=position)
+        objects = [*self.store.list(PODS).items, *self.store.list(NODES).items]
+        self.view = FakeView(*objects, now=datetime.now(UTC), memory=self.memory, position=position)
 
     def plan(self) -> Plan:
         return self.controller.reconcile(self.name, self.view)

@@ -20,21 +20,21 @@ def build_containers(cpu: str) -> list[Container]:
 
 
 def node_of(store: Store, name: str) -> str:
-    found = store.get(PODS, f"default/{name}")
-    assert isinstance(found, Pod)
-    return found.spec.node_name or ""
+    obj = store.get(PODS, f"default/{name}")
+    assert isinstance(obj, Pod)
+    return obj.spec.node_name or ""
 
 
 def bind(store: Store, name: str, where: str) -> None:
     """What pods/binding does."""
-    found = store.get(PODS, f"default/{name}")
-    assert isinstance(found, Pod)
-    created = found.metadata.creation_timestamp
+    obj = store.get(PODS, f"default/{name}")
+    assert isinstance(obj, Pod)
+    created = obj.metadata.creation_timestamp
     assert created is not None
     store.modify(
         PODS,
-        found.key,
-        lambda _: bind_to_node(found, where, created),
+        obj.key,
+        lambda _: bind_to_node(obj, where, created),
         subresource=Subresource.BINDING,
     )
 
@@ -47,10 +47,10 @@ def test_a_pod_is_bound_and_says_so(store: Store) -> None:
     store.create(node("n1"))
     store.create(pod("web", containers=build_containers("1")))
     assert not OneScheduler(store).run().failures
-    found = store.get(PODS, "default/web")
-    assert isinstance(found, Pod)
-    assert found.spec.node_name == "n1"
-    conditions = found.status.conditions or []
+    obj = store.get(PODS, "default/web")
+    assert isinstance(obj, Pod)
+    assert obj.spec.node_name == "n1"
+    conditions = obj.status.conditions or []
     assert [(c.type, c.status) for c in conditions] == [("PodScheduled", "True")]
 
 
@@ -167,9 +167,9 @@ def test_the_reason_of_a_wait_is_in_the_status_and_comes_once(store: Store) -> N
     store.create(pod("a", containers=build_containers("8")))
     scheduler = OneScheduler(store)
     scheduler.run()
-    found = store.get(PODS, "default/a")
-    assert isinstance(found, Pod)
-    (condition,) = found.status.conditions or []
+    obj = store.get(PODS, "default/a")
+    assert isinstance(obj, Pod)
+    (condition,) = obj.status.conditions or []
     assert (condition.status, condition.reason) == ("False", "Unschedulable")
     assert condition.message == (
         "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: "

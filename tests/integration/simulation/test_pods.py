@@ -178,9 +178,9 @@ def test_a_wrong_annotation_is_told_as_an_event(world: World) -> None:
     world.pod("a", annotations={PREFIX + "outcome": "boom"})
     world.go(2)
     assert world.list_pods() == {"a": "1/1 Running"}
-    told = [text for _, reason, text in world.recorded.events if reason == "InvalidSimulation"]
-    assert len(told) == 1
-    assert '"boom" is no outcome' in told[0]
+    messages = [text for _, reason, text in world.recorded.events if reason == "InvalidSimulation"]
+    assert len(messages) == 1
+    assert '"boom" is no outcome' in messages[0]
 
 
 def test_what_was_missed_is_read_again_after_the_watch_was_cut(world: World) -> None:

@@ -65,8 +65,8 @@ def test_a_shared_load_is_split_among_the_ready_pods_of_a_controller(world: Worl
 
     def add(name: str, **more: str) -> None:
         annotations = load["annotations"] | find_profiles(**more)["annotations"]
-        made = world.pod(name, annotations=annotations)
-        world.store.update(made.with_metadata(owner_references=[OWNER]))
+        pod = world.pod(name, annotations=annotations)
+        world.store.update(pod.with_metadata(owner_references=[OWNER]))
 
     add("a")
     world.go(4)

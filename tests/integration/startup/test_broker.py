@@ -48,13 +48,17 @@ def envelope(**changes: Any) -> dict[str, Any]:
 
 
 def headers(**changes: Any) -> dict[str, Any]:
-    found = envelope()["headers"] | changes
-    return envelope(headers={name: value for name, value in found.items() if value is not ...})
+    headers_of_message = envelope()["headers"] | changes
+    return envelope(
+        headers={name: value for name, value in headers_of_message.items() if value is not ...}
+    )
 
 
 def properties(**changes: Any) -> dict[str, Any]:
-    found = envelope()["properties"] | changes
-    return envelope(properties={name: v for name, v in found.items() if v is not ...})
+    properties_of_message = envelope()["properties"] | changes
+    return envelope(
+        properties={name: v for name, v in properties_of_message.items() if v is not ...}
+    )
 
 
 DEEP = "[" * 5000

@@ -19,9 +19,9 @@ KEY = "kube-system/kcm-controller-manager"
 
 
 def lease(io: RedisIO) -> Lease:
-    found = Store(io).get(scheme.resource_of(Lease), KEY)
-    assert isinstance(found, Lease)
-    return found
+    obj = Store(io).get(scheme.resource_of(Lease), KEY)
+    assert isinstance(obj, Lease)
+    return obj
 
 
 def messages(io: RedisIO) -> list[str]:
@@ -51,15 +51,15 @@ def test_one_works_the_other_waits_and_takes_over_after_a_clean_stop(
     until(second.ready)
     assert lease(io).spec.lease_transitions == 1
     second.end()
-    told = [message.split(" ", 1)[1] for message in messages(io)]
-    assert sorted(told) == ["became leader"] * 2 + ["stopped leading"] * 2
+    keys = [message.split(" ", 1)[1] for message in messages(io)]
+    assert sorted(keys) == ["became leader"] * 2 + ["stopped leading"] * 2
 
 
 def test_who_loses_the_lease_stops_at_once_with_exit_code_1(begin: Begin, io: RedisIO) -> None:
     loser = begin(**SHORT)
     until(loser.ready)
-    store, found = Store(io), lease(io)
-    stolen = found.spec.replace(holder_identity="thief")
+    store, new_lease = Store(io), lease(io)
+    stolen = new_lease.spec.replace(holder_identity="thief")
     for _ in range(20):  # the holder renews beside us
         try:
             store.update(lease(io).with_spec(stolen))

@@ -35,8 +35,8 @@ def a_class(name: str, value: int, **fields: Any) -> PriorityClass:
     return PriorityClass(metadata=ObjectMeta(name=name), value=value, **fields)
 
 
-def priority(found: Pod) -> tuple[int | None, str | None, str | None]:
-    return found.spec.priority, found.spec.priority_class_name, found.spec.preemption_policy
+def priority(pod: Pod) -> tuple[int | None, str | None, str | None]:
+    return pod.spec.priority, pod.spec.priority_class_name, pod.spec.preemption_policy
 
 
 def test_without_classes_a_pod_has_priority_zero(store: Store) -> None:
@@ -45,8 +45,8 @@ def test_without_classes_a_pod_has_priority_zero(store: Store) -> None:
 
 def test_a_class_gives_its_value_and_policy(store: Store) -> None:
     store.create(a_class("high", 1000, preemption_policy="Never"))
-    found = store.create(pod("a", priority_class_name="high"))
-    assert priority(found) == (1000, "high", "Never")
+    created_pod = store.create(pod("a", priority_class_name="high"))
+    assert priority(created_pod) == (1000, "high", "Never")
 
 
 def test_the_default_class_is_for_pods_that_name_none(store: Store) -> None:
@@ -72,8 +72,8 @@ def test_there_is_one_default_at_most(store: Store) -> None:
 
 
 def test_the_systems_classes_need_not_be_there(store: Store) -> None:
-    found = store.create(pod("a", priority_class_name="system-node-critical"))
-    assert found.spec.priority == 2_000_001_000
+    created_pod = store.create(pod("a", priority_class_name="system-node-critical"))
+    assert created_pod.spec.priority == 2_000_001_000
     ensure_system_classes(store)
     ensure_system_classes(store)
     assert [c.name for c in store.list(CLASSES).items] == [
@@ -106,11 +106,11 @@ def test_what_agrees_with_the_class_may_be_said(store: Store) -> None:
 
 
 def test_a_pod_stays_five_minutes_on_a_node_that_fails(store: Store) -> None:
-    found = [
+    tolerations = [
         (t.key, t.operator, t.effect, t.toleration_seconds)
         for t in store.create(pod("a")).spec.tolerations or ()
     ]
-    assert found == [
+    assert tolerations == [
         ("node.kubernetes.io/not-ready", "Exists", "NoExecute", 300),
         ("node.kubernetes.io/unreachable", "Exists", "NoExecute", 300),
     ]
@@ -127,33 +127,33 @@ def test_a_pod_stays_five_minutes_on_a_node_that_fails(store: Store) -> None:
     ],
 )
 def test_unless_it_says_so_itself(store: Store, own: Toleration, added: int) -> None:
-    found = store.create(pod("a", tolerations=[own])).spec.tolerations or []
-    assert len(found) == 1 + added
-    assert found[0] == own
+    tolerations = store.create(pod("a", tolerations=[own])).spec.tolerations or []
+    assert len(tolerations) == 1 + added
+    assert tolerations[0] == own
 
 
 def test_controllers_batches_are_admitted_too(store: Store) -> None:
     store.create(a_class("usual", 7, global_default=True))
     create = Create(pod("x").with_metadata(name=None, generate_name="web-"))
     outcome = PlanExecutor(store).execute(Plan().then(*[create] * 20), None)
-    made = [obj for _, obj in outcome.done]
-    assert len(made) == 20
-    for obj in made:
+    objects = [obj for _, obj in outcome.done]
+    assert len(objects) == 20
+    for obj in objects:
         assert isinstance(obj, Pod)
         assert obj.spec.priority == 7
         assert len(obj.spec.tolerations or ()) == 2
 
 
 def test_a_gated_pod_says_that_it_is_blocked(store: Store) -> None:
-    found = store.create(pod("a", scheduling_gates=[{"name": "g"}]))
-    (condition,) = found.status.conditions or []
+    created_pod = store.create(pod("a", scheduling_gates=[{"name": "g"}]))
+    (condition,) = created_pod.status.conditions or []
     assert (condition.type, condition.status, condition.reason, condition.message) == (
         "PodScheduled",
         "False",
         "SchedulingGated",
         "Scheduling is blocked due to non-empty scheduling gates",
     )
-    assert condition.last_transition_time == found.metadata.creation_timestamp
+    assert condition.last_transition_time == created_pod.metadata.creation_timestamp
 
 
 def limit_range(name: str = "sizes", **amounts: Any) -> LimitRange:
@@ -161,18 +161,22 @@ def limit_range(name: str = "sizes", **amounts: Any) -> LimitRange:
     return decode_as(LimitRange, {"metadata": {"name": name}, "spec": {"limits": [item]}})
 
 
-def cpu(found: Pod) -> tuple[str, str]:
-    resources = found.spec.containers[0].resources
+def cpu(pod: Pod) -> tuple[str, str]:
+    resources = pod.spec.containers[0].resources
     return str((resources.requests or {}).get("cpu")), str((resources.limits or {}).get("cpu"))
 
 
 def test_a_limit_range_counts_from_the_next_pod_on(store: Store) -> None:
     assert cpu(store.create(pod("before"))) == ("None", "None")
-    made = store.create(limit_range(default={"cpu": "1"}))
+    created_limit_range = store.create(limit_range(default={"cpu": "1"}))
     assert cpu(store.create(pod("a"))) == ("1", "1")
-    assert isinstance(made, LimitRange)
-    (item,) = made.spec.limits
-    store.update(made.replace(spec=made.spec.replace(limits=[item.replace(default=None)])))
+    assert isinstance(created_limit_range, LimitRange)
+    (item,) = created_limit_range.spec.limits
+    store.update(
+        created_limit_range.replace(
+            spec=created_limit_range.spec.replace(limits=[item.replace(default=None)])
+        )
+    )
     assert cpu(store.create(pod("b"))) == ("1", "None")
     store.delete(scheme.resource_of(LimitRange), "default/sizes")
 
@@ -195,5 +199,5 @@ def test_one_that_another_process_made_counts_a_moment_later(io: RedisIO, store:
 
 def test_limits_that_a_pod_names_count_as_requests_before_any_default(store: Store) -> None:
     store.create(limit_range(default={"cpu": "4"}, defaultRequest={"cpu": "3"}))
-    found = store.create(pod("a", containers=[container(resources={"limits": {"cpu": "2"}})]))
-    assert cpu(found) == ("2", "2")
+    created_pod = store.create(pod("a", containers=[container(resources={"limits": {"cpu": "2"}})]))
+    assert cpu(created_pod) == ("2", "2")

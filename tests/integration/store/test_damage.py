@@ -63,8 +63,8 @@ class TestReaders:
     def test_it_is_named_and_others_are_read(self, store: Store) -> None:
         with pytest.raises(errors.Damaged, match="default/bad"):
             store.get(PODS, KEY)
-        found = store.get_all([(PODS, "default/a"), (PODS, KEY), (PODS, "default/c")])
-        assert [obj and obj.name for obj in found] == ["a", None, "c"]
+        objects = store.get_all([(PODS, "default/a"), (PODS, KEY), (PODS, "default/c")])
+        assert [obj and obj.name for obj in objects] == ["a", None, "c"]
         assert damaged_keys(store) == [KEY]
 
     def test_a_kubelet_has_its_other_pods(self, store: Store, names: list[str]) -> None:

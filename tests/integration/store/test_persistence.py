@@ -66,12 +66,12 @@ def dump(io: RedisIO) -> dict[str, Any]:
         b"stream": ("XRANGE", "-", "+"),
         b"string": ("GET",),
     }
-    found = {}
+    contents = {}
     for key in io.scan("kcm:*"):
         if io.execute("TTL", key) == -1 and key != io.keys.meta():
             command, *rest = reads[io.execute("TYPE", key)]
-            found[key] = io.execute(command, key, *rest)
-    return found
+            contents[key] = io.execute(command, key, *rest)
+    return contents
 
 
 def test_scripts_and_transactions_outlive_a_killed_server(tmp_path: Path) -> None:

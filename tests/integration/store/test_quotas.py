@@ -182,10 +182,10 @@ def test_an_update_that_takes_more_is_charged_the_difference(store: Store) -> No
     ports = [ServicePort(name=f"p{n}", port=80 + n) for n in range(3)]
     spec = ServiceSpec(ports=ports[:1], selector={"a": "b"})
     service = store.create(Service(metadata=ObjectMeta(name="web"), spec=spec))
-    found = store.update(service.with_spec(service.spec.replace(type="NodePort")))
+    updated_service = store.update(service.with_spec(service.spec.replace(type="NodePort")))
     assert get_used(store) == {"services.nodeports": "1", "services": "1"}
     with pytest.raises(errors.Forbidden, match=r"requested: services\.nodeports=2, used: serv"):
-        store.update(found.with_spec(found.spec.replace(ports=ports)))
+        store.update(updated_service.with_spec(updated_service.spec.replace(ports=ports)))
 
 
 def test_an_injected_event_is_refused_with_the_reason(store: Store, io: RedisIO) -> None:
@@ -203,8 +203,8 @@ def test_an_injected_event_is_refused_with_the_reason(store: Store, io: RedisIO)
 
 def test_a_count_that_missed_a_charge_is_not_written(store: Store, io: RedisIO) -> None:
     limit(store, pods=9)
-    made = store.create(pod("a"))
-    version = int(made.metadata.resource_version or 0)
+    created_pod = store.create(pod("a"))
+    version = int(created_pod.metadata.resource_version or 0)
     quota = store.get(QUOTAS, "default/few")
 
     def counted(seen: int) -> str:
@@ -235,9 +235,9 @@ def _create_some(url: str, client: int) -> int:
         return True
 
     with ThreadPoolExecutor(10) as threads:
-        made = sum(threads.map(attempt, range(10)))
+        count = sum(threads.map(attempt, range(10)))
     io.close()
-    return made
+    return count
 
 
 def test_fifty_clients_at_a_time_create_exactly_what_there_is_room_for(
@@ -246,6 +246,6 @@ def test_fifty_clients_at_a_time_create_exactly_what_there_is_room_for(
     limit(store, pods=20)
     context = multiprocessing.get_context("spawn")
     with context.Pool(5) as processes:
-        made = processes.starmap(_create_some, [(settings.redis_url, n) for n in range(5)])
-    assert sum(made) == pods(store) == 20
+        numbers = processes.starmap(_create_some, [(settings.redis_url, n) for n in range(5)])
+    assert sum(numbers) == pods(store) == 20
     assert get_used(store) == {"pods": "20"}

@@ -22,15 +22,15 @@ RANGE = ipaddress.ip_network("10.96.0.0/12")
 
 def service(name: str, kind: str = "ClusterIP", ports: Any = None, **spec: Any) -> Service:
     body = {"type": kind, "ports": ports or [{"name": "a", "port": 80}]} | spec
-    found = codec.decode(
+    obj = codec.decode(
         {
             "apiVersion": "v1", "kind": "Service", "spec": body,
             "metadata": {"name": name, "namespace": "default"},
         },
         SERVICES,
     )  # fmt: skip
-    assert isinstance(found, Service)
-    return found
+    assert isinstance(obj, Service)
+    return obj
 
 
 def small(settings: Settings, **ranges: str) -> Store:
@@ -68,15 +68,17 @@ def test_an_address_belongs_to_one_service_until_that_is_gone(store: Store) -> N
 
 
 @pytest.mark.parametrize(
-    ("made", "told"),
+    ("new_service", "text"),
     [
         (service("x", clusterIP="192.0.2.1"), r"not in the valid range.*10\.96\.0\.0/12"),
         (service("x", "NodePort", [{"port": 1, "nodePort": 80}]), "30000-32767"),
     ],
 )
-def test_what_is_outside_of_the_ranges_is_refused(store: Store, made: Service, told: str) -> None:
-    with pytest.raises(errors.Invalid, match=told):
-        store.create(made)
+def test_what_is_outside_of_the_ranges_is_refused(
+    store: Store, new_service: Service, text: str
+) -> None:
+    with pytest.raises(errors.Invalid, match=text):
+        store.create(new_service)
 
 
 def test_node_ports_are_given_and_shared_by_protocols(store: Store) -> None:
@@ -96,11 +98,11 @@ def test_node_ports_are_given_and_shared_by_protocols(store: Store) -> None:
 
 
 def test_another_type_takes_ports_and_gives_them_back(store: Store) -> None:
-    made = store.create(service("s"))
-    raised = store.update(made.with_spec(made.spec.replace(type="NodePort")))
+    created_service = store.create(service("s"))
+    raised = store.update(created_service.with_spec(created_service.spec.replace(type="NodePort")))
     port = (raised.spec.ports or [])[0].node_port
     assert port
-    assert raised.spec.cluster_ip == made.spec.cluster_ip
+    assert raised.spec.cluster_ip == created_service.spec.cluster_ip
     again = store.update(raised.with_spec(raised.spec.replace(session_affinity="None")))
     assert (again.spec.ports or [])[0].node_port == port
     lowered = store.update(again.with_spec(again.spec.replace(type="ClusterIP")))
@@ -127,8 +129,8 @@ def test_many_at_once_never_share(store: Store, settings: Settings) -> None:
         return spec.cluster_ip or "", (spec.ports or [])[0].node_port or 0
 
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(create, range(55)))
-    assert len({ip for ip, _ in found}) == len({port for _, port in found}) == 55
+        addresses = list(pool.map(create, range(55)))
+    assert len({ip for ip, _ in addresses}) == len({port for _, port in addresses}) == 55
 
 
 @pytest.mark.parametrize(

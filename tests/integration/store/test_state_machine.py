@@ -121,8 +121,8 @@ class StoreMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_store_is_the_model(self) -> None:
-        found = {obj.key: dict(obj.labels) for obj in self.stores[0].list(PODS).items}
-        assert found == self.model
+        labels = {obj.key: dict(obj.labels) for obj in self.stores[0].list(PODS).items}
+        assert labels == self.model
 
     @invariant()
     def the_watch_log_replays_to_the_model(self) -> None:

@@ -53,9 +53,9 @@ class TestCreate:
 
     def test_generates_a_name_with_the_prefix(self, store: Store) -> None:
         template = pod("x").with_metadata(name=None, generate_name="web-")
-        made = [store.create(template).name for _ in range(20)]
-        assert len(set(made)) == 20
-        assert all(name.startswith("web-") and len(name) == 9 for name in made)
+        names = [store.create(template).name for _ in range(20)]
+        assert len(set(names)) == 20
+        assert all(name.startswith("web-") and len(name) == 9 for name in names)
 
     def test_copies_of_one_object_differ_by_name_and_uid_only(self, store: Store) -> None:
         template = pod("x").with_metadata(name=None, generate_name="web-")
@@ -73,10 +73,10 @@ class TestCreate:
 
     def test_texts_that_look_like_metadata_are_kept(self, store: Store) -> None:
         annotations = {"a": '"metadata":{"resourceVersion":"7"}'}
-        made = store.create(pod("web").with_metadata(annotations=annotations))
-        found = store.get(PODS, made.key)
-        assert found == made
-        assert found.annotations == annotations
+        created_pod = store.create(pod("web").with_metadata(annotations=annotations))
+        obj = store.get(PODS, created_pod.key)
+        assert obj == created_pod
+        assert obj.annotations == annotations
 
     def test_refuses_an_object_over_the_limit(self, store: Store) -> None:
         big = pod("web").with_metadata(annotations={"a": "x"}, labels=None)
@@ -133,8 +133,8 @@ class TestUpdate:
         raw = codec.to_dict(replica_set("web")) | {"extra": {"n": 12345678901234567890, "e": []}}
         store.create(codec.decode(raw))
         store.patch(REPLICA_SETS, "default/web", {"metadata": {"labels": {"a": "b"}}})
-        found = codec.to_dict(store.get(REPLICA_SETS, "default/web"))
-        assert found["extra"] == {"n": 12345678901234567890, "e": []}
+        stored = codec.to_dict(store.get(REPLICA_SETS, "default/web"))
+        assert stored["extra"] == {"n": 12345678901234567890, "e": []}
 
 
 class TestPatch:

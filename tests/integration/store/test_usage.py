@@ -19,8 +19,8 @@ MOMENT = datetime(2024, 5, 1, 12, tzinfo=UTC)
 WEB, OTHER = (builders.pod(name, node="n1") for name in ("web", "other"))
 
 
-def amounts(**found: str) -> Mapping[str, Quantity]:
-    return {name: Quantity(text) for name, text in found.items()}
+def amounts(**message: str) -> Mapping[str, Quantity]:
+    return {name: Quantity(text) for name, text in message.items()}
 
 
 def report(node: str, **pods: PodUsage) -> NodeReport:
@@ -45,9 +45,9 @@ def use(metrics: Mapping[str, Quantity] | None = None, **containers: str) -> Pod
 
 def test_a_report_is_read_as_it_was_written(board: UsageBoard, metrics: StoredMetrics) -> None:
     board.report([report("n1", web=use(app="100m", log="5m"))], lasts=60)
-    found = metrics.pods([WEB, OTHER, builders.pod("unbound")])
-    assert list(found) == ["default/web"]
-    web = found["default/web"]
+    usage = metrics.pods([WEB, OTHER, builders.pod("unbound")])
+    assert list(usage) == ["default/web"]
+    web = usage["default/web"]
     assert (web.moment, web.window) == (MOMENT, 15.0)
     assert web.usage == amounts(cpu="105m")
     assert web.containers == {"app": amounts(cpu="100m"), "log": amounts(cpu="5m")}
@@ -60,8 +60,8 @@ def test_a_report_is_read_as_it_was_written(board: UsageBoard, metrics: StoredMe
 def test_a_report_replaces_the_one_before(board: UsageBoard, metrics: StoredMetrics) -> None:
     board.report([report("n1", web=use(app="1"), other=use(app="1"))], lasts=60)
     board.report([report("n1", web=use(app="2"))], lasts=60)
-    found = metrics.pods([WEB, OTHER])
-    assert {key: one.usage for key, one in found.items()} == {"default/web": amounts(cpu="2")}
+    usage = metrics.pods([WEB, OTHER])
+    assert {key: one.usage for key, one in usage.items()} == {"default/web": amounts(cpu="2")}
 
 
 def test_a_report_is_forgotten_after_its_time(board: UsageBoard, io: RedisIO) -> None:
@@ -86,8 +86,8 @@ def test_a_metric_that_is_published_comes_before_one_that_is_reported(
         lasts=60,
     )
     board.publish("pods", "hits", "default/web", Quantity("15"))
-    found = metrics.of_pods("hits", [WEB, OTHER])
-    assert {key: (str(v.value), v.moment) for key, v in found.items()} == {
+    values_by_pod = metrics.of_pods("hits", [WEB, OTHER])
+    assert {key: (str(v.value), v.moment) for key, v in values_by_pod.items()} == {
         "default/web": ("15", clock.now()),
         "default/other": ("20", MOMENT),
     }
@@ -103,8 +103,10 @@ def test_series_of_one_object_add_up_where_they_are_asked_for(
     io.execute("HSET", key, "default/other", "1")
 
     def hits(selector: str) -> dict[str, str]:
-        found = metrics.of_objects("services", "hits", ["default/web"], Selector.parse(selector))
-        return {name: str(value.value) for name, value in found.items()}
+        values_by_object = metrics.of_objects(
+            "services", "hits", ["default/web"], Selector.parse(selector)
+        )
+        return {name: str(value.value) for name, value in values_by_object.items()}
 
     assert hits("") == {"default/web": "12500m"}
     assert hits("verb=put") == {"default/web": "2500m"}
@@ -114,8 +116,8 @@ def test_series_of_one_object_add_up_where_they_are_asked_for(
 def test_an_external_metric_is_one_of_a_namespace(io: RedisIO, metrics: StoredMetrics) -> None:
     key = io.keys.published("external", "length")
     io.execute("HSET", key, "default{queue=a}", "1", "default{queue=b}", "2", "other", "4")
-    found = metrics.external("default", "length")
-    assert [(labels, str(v.value)) for labels, v in found] == [
+    values_of_series = metrics.external("default", "length")
+    assert [(labels, str(v.value)) for labels, v in values_of_series] == [
         ({"queue": "a"}, "1"),
         ({"queue": "b"}, "2"),
     ]

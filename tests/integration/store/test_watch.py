@@ -45,14 +45,14 @@ def test_entries_carry_the_object_with_its_version(store: Store) -> None:
 
 
 def test_a_read_blocks_until_something_is_written(store: Store, settings: Settings) -> None:
-    found: list[str] = []
+    positions: list[str] = []
     reader = threading.Thread(
-        target=lambda: found.extend(c.key for c in store.read_changes({PODS: 0}, 4000).entries)
+        target=lambda: positions.extend(c.key for c in store.read_changes({PODS: 0}, 4000).entries)
     )
     reader.start()
     Store(RedisIO(settings)).create(pod("a"))
     reader.join(4)
-    assert found == ["default/a"]
+    assert positions == ["default/a"]
 
 
 def test_a_reader_behind_the_trimmed_part_is_told(store: Store, io: RedisIO) -> None:

@@ -65,14 +65,14 @@ _READ = {
 
 def state(io: RedisIO) -> dict[str, Any]:
     """Returns everything in the store, apart from the answers that are kept for repeated calls."""
-    found = {}
+    contents = {}
     for key in io.execute("KEYS", "*"):
         name = key.decode()
         if name.startswith(io.keys.call("")):
             continue
         command, *args = _READ[io.execute("TYPE", key)]
-        found[name] = io.execute(command, key, *args)
-    return found
+        contents[name] = io.execute(command, key, *args)
+    return contents
 
 
 def new_epoch(io: RedisIO) -> None:

@@ -52,7 +52,7 @@ def test_a_behavior_that_says_something_gets_the_rest_as_well(
     up: tuple[int, str, list[tuple[str, int, int]]],
     down: tuple[int | None, str, list[tuple[str, int, int]]],
 ) -> None:
-    found = autoscaler(behavior=behavior).spec.behavior
-    for rules, expected in ((found.scale_up, up), (found.scale_down, down)):
+    completed = autoscaler(behavior=behavior).spec.behavior
+    for rules, expected in ((completed.scale_up, up), (completed.scale_down, down)):
         policies = [(p.type, p.value, p.period_seconds) for p in rules.policies]
         assert (rules.stabilization_window_seconds, rules.select_policy, policies) == expected

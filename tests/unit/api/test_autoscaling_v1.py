@@ -137,7 +137,7 @@ def test_a_behavior_is_kept_under_the_names_that_upstream_uses_and_read_under_ei
 
 
 def test_an_autoscaler_of_v1_without_a_target_keeps_80_percent() -> None:
-    made = codec.decode(
+    obj = codec.decode(
         {
             "apiVersion": "autoscaling/v1",
             "kind": "HorizontalPodAutoscaler",
@@ -145,8 +145,8 @@ def test_an_autoscaler_of_v1_without_a_target_keeps_80_percent() -> None:
             "spec": {"scaleTargetRef": TARGET, "maxReplicas": 3},
         }
     )
-    assert isinstance(made, v1.HorizontalPodAutoscaler)
-    [metric] = v1.as_v2(made).spec.metrics or []
+    assert isinstance(obj, v1.HorizontalPodAutoscaler)
+    [metric] = v1.as_v2(obj).spec.metrics or []
     assert metric.resource is not None
     assert metric.resource.target.average_utilization == 80
 
@@ -156,9 +156,9 @@ def test_an_autoscaler_of_v1_without_a_target_keeps_80_percent() -> None:
 def test_an_annotation_that_cannot_be_read_counts_as_none(name: str, text: str) -> None:
     seen = v1.from_v2(v2([UTILIZATION]))
     seen["metadata"]["annotations"] = {name: text}
-    found = v1.to_v2(seen)
-    assert found["spec"]["metrics"] == [UTILIZATION]
-    assert "annotations" not in found["metadata"]
+    converted = v1.to_v2(seen)
+    assert converted["spec"]["metrics"] == [UTILIZATION]
+    assert "annotations" not in converted["metadata"]
 
 
 def test_both_are_versions_of_one_stored_kind_and_v2_is_the_stored_one():

@@ -40,8 +40,8 @@ def test_defaults_are_filled_in_once(resource: Resource) -> None:
 
 @EVERY
 def test_an_empty_object_is_told_what_it_lacks(resource: Resource) -> None:
-    found = validate_create(defaults.apply(resource.model()))
-    assert "metadata.name: Required value: name or generateName is required" in map(str, found)
+    errors = validate_create(defaults.apply(resource.model()))
+    assert "metadata.name: Required value: name or generateName is required" in map(str, errors)
 
 
 @EVERY

@@ -40,8 +40,8 @@ def read_published() -> dict[str, Any]:
     """The definitions of Kubernetes 1.33, by name."""
     folder = resources.files("kubernetes_validate") / "kubernetes-json-schema"
     text = (folder / "v1.33.0-local" / "_definitions.json").read_text("utf-8")
-    found: dict[str, Any] = json.loads(text)["$defs"]
-    return found
+    body: dict[str, Any] = json.loads(text)["$defs"]
+    return body
 
 
 def models_of(model: type[Model], seen: set[type[Model]]) -> Iterator[type[Model]]:

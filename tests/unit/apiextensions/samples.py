@@ -31,7 +31,7 @@ def definition(
     name: str = "crontabs", kind: str = "CronTab", **versions: dict[str, Any]
 ) -> CustomResourceDefinition:
     """Returns a definition of the group example.com; of its versions, the first is stored."""
-    found = versions or {"v1": struct(spec=struct(replicas=WHOLE))}
+    schemas = versions or {"v1": struct(spec=struct(replicas=WHOLE))}
     body = {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -48,7 +48,7 @@ def definition(
                     "schema": {"openAPIV3Schema": inner},
                     "subresources": {"status": {}},
                 }
-                for number, (version, inner) in enumerate(found.items())
+                for number, (version, inner) in enumerate(schemas.items())
             ],
         },
     }
@@ -57,16 +57,16 @@ def definition(
     return decoded
 
 
-def accept_names(found: CustomResourceDefinition) -> CustomResourceDefinition:
+def accept_names(definition: CustomResourceDefinition) -> CustomResourceDefinition:
     """Returns the definition with its names accepted."""
-    return conditions.settle(found, [], START)
+    return conditions.settle(definition, [], START)
 
 
 @contextmanager
-def serve(found: CustomResourceDefinition) -> Iterator[None]:
+def serve(definition: CustomResourceDefinition) -> Iterator[None]:
     """Serves the kind of the definition as long as the block lasts."""
-    known.learn(accept_names(found))
+    known.learn(accept_names(definition))
     try:
         yield
     finally:
-        known.forget(found.name)
+        known.forget(definition.name)

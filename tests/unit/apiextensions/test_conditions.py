@@ -9,36 +9,36 @@ from kcm.testing.builders import START
 from tests.unit.apiextensions.samples import accept_names, definition
 
 
-def list_conditions(found: CustomResourceDefinition) -> dict[str, tuple[str, str | None]]:
-    return {c.type: (c.status, c.reason) for c in found.status.conditions or ()}
+def list_conditions(definition: CustomResourceDefinition) -> dict[str, tuple[str, str | None]]:
+    return {c.type: (c.status, c.reason) for c in definition.status.conditions or ()}
 
 
 def test_names_that_nobody_has_are_accepted() -> None:
-    found = accept_names(definition())
-    assert list_conditions(found) == {
+    new_definition = accept_names(definition())
+    assert list_conditions(new_definition) == {
         "NamesAccepted": ("True", "NoConflicts"),
         "Established": ("True", "InitialNamesAccepted"),
     }
-    assert found.status.accepted_names == found.spec.names
+    assert new_definition.status.accepted_names == new_definition.spec.names
 
 
 def test_what_is_settled_stays_as_it_is() -> None:
-    found = accept_names(definition())
-    assert conditions.settle(found, [found], START) is found
+    new_definition = accept_names(definition())
+    assert conditions.settle(new_definition, [new_definition], START) is new_definition
 
 
 def test_names_that_others_have_are_not_accepted() -> None:
     first, second = accept_names(definition()), definition("crows", "CronTab")
-    found = conditions.settle(second, [first, second], START)
-    assert list_conditions(found) == {
+    new_definition = conditions.settle(second, [first, second], START)
+    assert list_conditions(new_definition) == {
         "NamesAccepted": ("False", "ListKindConflict"),
         "Established": ("False", "NotAccepted"),
     }
-    message = conditions.find(found, "NamesAccepted")
+    message = conditions.find(new_definition, "NamesAccepted")
     assert message is not None
     assert message.message == '"CronTabList" is already in use'
-    assert found.status.accepted_names is not None
-    assert found.status.accepted_names.plural == "crows"
+    assert new_definition.status.accepted_names is not None
+    assert new_definition.status.accepted_names.plural == "crows"
 
 
 def test_names_become_free_when_their_holder_goes() -> None:
@@ -51,18 +51,18 @@ def test_an_established_kind_stays_so_when_it_asks_for_a_name_that_is_taken() ->
     mine = accept_names(definition("crontabs", "CronTab"))
     names = mine.spec.names.replace(short_names=["crows"])
     mine = mine.with_spec(mine.spec.replace(names=names))
-    found = conditions.settle(mine, [other], START)
-    assert list_conditions(found)["NamesAccepted"] == ("False", "ShortNamesConflict")
-    assert list_conditions(found)["Established"] == ("True", "InitialNamesAccepted")
-    assert found.status.accepted_names is not None
-    assert found.status.accepted_names.short_names == ["cr"]
+    new_definition = conditions.settle(mine, [other], START)
+    assert list_conditions(new_definition)["NamesAccepted"] == ("False", "ShortNamesConflict")
+    assert list_conditions(new_definition)["Established"] == ("True", "InitialNamesAccepted")
+    assert new_definition.status.accepted_names is not None
+    assert new_definition.status.accepted_names.short_names == ["cr"]
 
 
 def test_a_definition_waits_for_its_objects() -> None:
-    found = conditions.begin_termination(accept_names(definition()), START)
-    assert found.metadata.finalizers == [conditions.CLEANUP]
-    assert list_conditions(found)["Terminating"] == ("True", "InstanceDeletionPending")
-    waiting = conditions.mark_terminating(found, START, left=2)
+    new_definition = conditions.begin_termination(accept_names(definition()), START)
+    assert new_definition.metadata.finalizers == [conditions.CLEANUP]
+    assert list_conditions(new_definition)["Terminating"] == ("True", "InstanceDeletionPending")
+    waiting = conditions.mark_terminating(new_definition, START, left=2)
     assert list_conditions(waiting)["Terminating"] == ("True", "InstanceDeletionInProgress")
     assert waiting.metadata.finalizers == [conditions.CLEANUP]
     done = conditions.mark_terminating(waiting, START, left=0)
@@ -71,11 +71,11 @@ def test_a_definition_waits_for_its_objects() -> None:
 
 
 def test_a_definition_that_was_never_served_goes_at_once() -> None:
-    found = conditions.mark_terminating(
+    new_definition = conditions.mark_terminating(
         conditions.begin_termination(definition(), START), START, left=0
     )
-    assert list_conditions(found)["Terminating"] == ("False", "NeverEstablished")
-    assert found.metadata.finalizers is None
+    assert list_conditions(new_definition)["Terminating"] == ("False", "NeverEstablished")
+    assert new_definition.metadata.finalizers is None
 
 
 @pytest.mark.parametrize(
@@ -104,15 +104,15 @@ def test_names_of_the_system_are_not_accepted(group: str, plural: str, kind: str
     }
     decoded = codec.decode(body)
     assert isinstance(decoded, CustomResourceDefinition)
-    found = conditions.settle(decoded, [], START)
-    assert {name: status for name, (status, _) in list_conditions(found).items()} == {
+    new_definition = conditions.settle(decoded, [], START)
+    assert {name: status for name, (status, _) in list_conditions(new_definition).items()} == {
         "NamesAccepted": "False",
         "Established": "False",
     }
-    accepted = conditions.find(found, "NamesAccepted")
+    accepted = conditions.find(new_definition, "NamesAccepted")
     assert accepted is not None
     assert "kind of the system" in (accepted.message or "")
-    assert conditions.settle(found, [], START) is found
+    assert conditions.settle(new_definition, [], START) is new_definition
     before = scheme.served()
     assert not known.learn(decoded)
     assert scheme.served() == before
@@ -120,6 +120,6 @@ def test_names_of_the_system_are_not_accepted(group: str, plural: str, kind: str
 
 def test_the_same_words_in_another_group_are_fine() -> None:
     body = codec.to_dict(definition("deployments", "Deployment"))
-    found = codec.decode(body)
-    assert isinstance(found, CustomResourceDefinition)
-    assert conditions.is_true(accept_names(found), "Established")
+    obj = codec.decode(body)
+    assert isinstance(obj, CustomResourceDefinition)
+    assert conditions.is_true(accept_names(obj), "Established")

@@ -13,7 +13,7 @@ BODY = {
 
 
 @pytest.mark.parametrize(
-    ("path", "found"),
+    ("path", "values"),
     [
         (".a.b[0]", [1]),
         (".a.b[-1]", [2]),
@@ -33,8 +33,8 @@ BODY = {
         (".conditions[?(@.type!='Ready')].status", ["False"]),
     ],
 )
-def test_paths_lead_to_values(path: str, found: list[Any]) -> None:
-    assert find(path, BODY) == found
+def test_paths_lead_to_values(path: str, values: list[Any]) -> None:
+    assert find(path, BODY) == values
 
 
 @pytest.mark.parametrize(

@@ -27,17 +27,17 @@ def crontab(version: str = "v1", **spec: Any) -> CustomObject:
         "metadata": {"name": "one", "namespace": "default"},
         "spec": spec,
     }
-    found = codec.decode(body)
-    assert isinstance(found, CustomObject)
-    return found
+    obj = codec.decode(body)
+    assert isinstance(obj, CustomObject)
+    return obj
 
 
 def test_a_kind_is_known_as_long_as_its_definition_is() -> None:
     with serve(definition()):
-        found = scheme.by_name("crontabs.example.com")
-        assert scheme.lookup("crontab") is scheme.lookup("cr") is found
-        assert scheme.by_gvk("example.com/v1", "CronTab") is found
-        assert pickle.loads(pickle.dumps(found)) is found
+        resource = scheme.by_name("crontabs.example.com")
+        assert scheme.lookup("crontab") is scheme.lookup("cr") is resource
+        assert scheme.by_gvk("example.com/v1", "CronTab") is resource
+        assert pickle.loads(pickle.dumps(resource)) is resource
     with pytest.raises(errors.UnknownKind):
         scheme.by_name("crontabs.example.com")
     with pytest.raises(errors.UnknownKind):

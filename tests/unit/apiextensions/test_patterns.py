@@ -32,7 +32,7 @@ def test_expressions_are_read_as_go_reads_them(pattern: str, matching: str, othe
 
 
 @pytest.mark.parametrize(
-    ("pattern", "told"),
+    ("pattern", "text"),
     [
         ("a(b", "missing closing ): `a(b`"),
         ("[a", "missing closing ]: `[a`"),
@@ -48,10 +48,10 @@ def test_expressions_are_read_as_go_reads_them(pattern: str, matching: str, othe
         (r"\p{L}" * 600, "expression too large"),
     ],
 )
-def test_a_bad_expression_is_refused_in_gos_words(pattern: str, told: str) -> None:
+def test_a_bad_expression_is_refused_in_gos_words(pattern: str, text: str) -> None:
     with pytest.raises(patterns.BadPatternError) as refused:
         patterns.compile_pattern(pattern)
-    assert str(refused.value).startswith(f"error parsing regexp: {told}")
+    assert str(refused.value).startswith(f"error parsing regexp: {text}")
 
 
 @pytest.mark.parametrize("pattern", [r"^(a+)+$", r"^(a|aa)+$", r"(a*)*b$", r"(.*a){20}$"])

@@ -16,10 +16,10 @@ NEW_YORK, SAO_PAULO = "America/New_York", "America/Sao_Paulo"
 
 def times(schedule: str, count: int, after: datetime = START, zone: str | None = None) -> list[str]:
     """The next times on the clock of the zone."""
-    found, place = parse(schedule, zone), ZoneInfo(zone or "UTC")
+    new_schedule, place = parse(schedule, zone), ZoneInfo(zone or "UTC")
     shown = []
     for _ in range(count):
-        moment = found.next(after)
+        moment = new_schedule.next(after)
         if moment is None:
             break
         after = moment

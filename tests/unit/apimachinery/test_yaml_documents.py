@@ -75,9 +75,9 @@ def test_json_is_yaml() -> None:
 def test_scalars_mean_what_they_mean_to_kubernetes(
     text: str, expected: bool | float | int | str | None
 ) -> None:
-    found = value(text)
-    assert found == expected
-    assert type(found) is type(expected)
+    new_object = value(text)
+    assert new_object == expected
+    assert type(new_object) is type(expected)
 
 
 def test_keys_are_text_as_they_stand() -> None:

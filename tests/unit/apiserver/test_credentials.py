@@ -17,10 +17,10 @@ def mode(path: Path) -> int:
 
 def test_a_token_is_made_once_for_the_owner_alone(tmp_path: Path) -> None:
     path = tmp_path / "sub" / "token"
-    made = credentials.load_token(path)
-    assert len(made) > 30
+    text = credentials.load_token(path)
+    assert len(text) > 30
     assert mode(path) == 0o600
-    assert credentials.load_token(path) == made
+    assert credentials.load_token(path) == text
 
 
 def test_an_empty_or_unreadable_token_file_is_refused(tmp_path: Path) -> None:

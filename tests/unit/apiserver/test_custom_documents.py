@@ -72,8 +72,8 @@ def test_entries_are_seen_in_each_served_version() -> None:
 
 def test_built_in_kinds_are_sent_as_they_are_stored() -> None:
     pods = scheme.by_name("pods")
-    found = Entry(pods, "default/p", b"{}", 1)
-    assert found.convert_to(pods) is found
+    entry = Entry(pods, "default/p", b"{}", 1)
+    assert entry.convert_to(pods) is entry
 
 
 def test_version_2_leaves_out_what_it_cannot_say() -> None:
@@ -82,10 +82,10 @@ def test_version_2_leaves_out_what_it_cannot_say() -> None:
         b={"x-kubernetes-int-or-string": True, "anyOf": [TEXT, WHOLE]},
         c=TEXT | {"default": "d", "pattern": "x"},
     )
-    found = openapi_custom.publish_schema(schema, full=False)["properties"]
-    assert found["a"] == {"description": "A."}
-    assert found["b"] == {"x-kubernetes-int-or-string": True}
-    assert found["c"] == TEXT | {"pattern": "x"}
+    properties = openapi_custom.publish_schema(schema, full=False)["properties"]
+    assert properties["a"] == {"description": "A."}
+    assert properties["b"] == {"x-kubernetes-int-or-string": True}
+    assert properties["c"] == TEXT | {"pattern": "x"}
     assert openapi_custom.publish_schema(schema, full=True)["properties"]["c"]["default"] == "d"
 
 
@@ -97,12 +97,12 @@ def test_strategic_patches_are_for_built_in_kinds() -> None:
 
 
 def test_conversion_webhooks_come_with_a_warning() -> None:
-    found = definition(v1=V1)
-    conversion = found.spec.conversion
+    new_definition = definition(v1=V1)
+    conversion = new_definition.spec.conversion
     assert conversion is not None
-    spec = found.spec.replace(conversion=conversion.replace(strategy="Webhook"))
-    assert "webhooks are not called" in client_warnings.of(found.with_spec(spec))[0]
-    assert client_warnings.of(found) == []
+    spec = new_definition.spec.replace(conversion=conversion.replace(strategy="Webhook"))
+    assert "webhooks are not called" in client_warnings.of(new_definition.with_spec(spec))[0]
+    assert client_warnings.of(new_definition) == []
 
 
 def test_what_is_dropped_is_nobodys() -> None:

@@ -95,10 +95,10 @@ def define(body: bytes, content_type: str) -> None:
     """As a definition's schema is checked."""
     text = reading.to_json(content_type, body)
     try:
-        found = json.loads(text)
+        document = json.loads(text)
     except (ValueError, RecursionError):
         return
-    list(structural.check(found, "schema"))
+    list(structural.check(document, "schema"))
 
 
 WAYS: list[tuple[Callable[[bytes, str], None], str]] = [

@@ -23,8 +23,13 @@ from kcm.apiserver.request_info import parse
 def test_paths_name_resource_namespace_name_and_subresource(
     path: str, expected: tuple[str, str, str, str]
 ) -> None:
-    found = parse(path)
-    assert (found.resource.name, found.namespace, found.name, found.subresource) == expected
+    request_target = parse(path)
+    assert (
+        request_target.resource.name,
+        request_target.namespace,
+        request_target.name,
+        request_target.subresource,
+    ) == expected
 
 
 @pytest.mark.parametrize(

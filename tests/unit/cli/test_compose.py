@@ -74,7 +74,7 @@ def test_every_required_variable_is_in_the_example(compose: dict[str, Any]) -> N
 def test_only_pages_for_people_publish_a_port_and_only_on_loopback(compose: dict[str, Any]) -> None:
     ports = {n: s["ports"] for n, s in compose["services"].items() if "ports" in s}
     assert sorted(ports) == ["apiserver", "flower"]
-    assert all(port.startswith("127.0.0.1:") for found in ports.values() for port in found)
+    assert all(port.startswith("127.0.0.1:") for value in ports.values() for port in value)
 
 
 def test_the_api_server_keeps_its_token_and_its_certificate(compose: dict[str, Any]) -> None:

@@ -17,11 +17,11 @@ def test_flag_variable_and_field_of_upstreams_options() -> None:
     from kcm.controllers.podgc import PodGCController
     from kcm.controllers.replicaset import ReplicaSetController
 
-    found = {flag.name: flag for flag in all_flags((PodGCController, ReplicaSetController))}
-    syncs = found["concurrent-replicaset-syncs"]
+    flags_by_name = {flag.name: flag for flag in all_flags((PodGCController, ReplicaSetController))}
+    syncs = flags_by_name["concurrent-replicaset-syncs"]
     assert syncs.env == "KCM_CONCURRENT_REPLICASET_SYNCS"
     assert syncs.path == ("replicaSetController", "concurrentRSSyncs")
-    threshold = found["terminated-pod-gc-threshold"]
+    threshold = flags_by_name["terminated-pod-gc-threshold"]
     assert threshold.path == ("podGCController", "terminatedPodGCThreshold")
 
 

@@ -125,8 +125,8 @@ def test_what_runs_is_enabled_and_its_kinds_are_served() -> None:
 
 
 def test_one_that_is_off_by_default_is_enabled_by_name() -> None:
-    found = create_enabled(with_controllers("*", "quiet", "-widget"))
-    assert [controller.name for controller in found] == ["quiet-controller"]
+    controllers = create_enabled(with_controllers("*", "quiet", "-widget"))
+    assert [controller.name for controller in controllers] == ["quiet-controller"]
 
 
 def test_controllers_get_their_options() -> None:

@@ -53,7 +53,7 @@ class FakeMetrics:
 
     def pods(self, pods: Iterable[Pod]) -> Mapping[str, Measured]:
         self._may_fail()
-        found = {}
+        metrics_by_pod = {}
         for one in pods:
             containers: dict[str, dict[str, Quantity]] = {}
             cpu = self.cpu.get(one.name, {})
@@ -63,8 +63,8 @@ class FakeMetrics:
                 containers.setdefault("app", {})["memory"] = Quantity(self.memory[one.name])
             if containers:
                 used = total(containers.values())
-                found[one.key] = Measured(self.moment, self.window, used, containers)
-        return found
+                metrics_by_pod[one.key] = Measured(self.moment, self.window, used, containers)
+        return metrics_by_pod
 
     def of_pods(self, metric: str, pods: Sequence[Pod], selector: Selector) -> Mapping[str, Value]:
         self._may_fail()
@@ -103,9 +103,9 @@ def autoscaler(*metrics: Mapping[str, Any], **spec: Any) -> HorizontalPodAutosca
         "metadata": {"name": "web", "namespace": "default", "uid": "uid-of-web"},
         "spec": given | spec,
     }
-    made = defaults.apply(codec.decode(body))
-    assert isinstance(made, HorizontalPodAutoscaler)
-    return made
+    obj = defaults.apply(codec.decode(body))
+    assert isinstance(obj, HorizontalPodAutoscaler)
+    return obj
 
 
 def resource(name: str = "cpu", **target: Any) -> dict[str, Any]:

@@ -34,9 +34,9 @@ class Jobs:
 
     @property
     def job(self) -> Job:
-        found = self.world.objects["jobs.batch", self.key]
-        assert isinstance(found, Job)
-        return found
+        obj = self.world.objects["jobs.batch", self.key]
+        assert isinstance(obj, Job)
+        return obj
 
     @property
     def status(self) -> JobStatus:
@@ -57,8 +57,8 @@ class Jobs:
 
     def conditions(self) -> dict[str, str]:
         """Returns type and reason of the true conditions, in their order."""
-        found = self.status.conditions or ()
-        return {c.type: c.reason or "" for c in found if c.status == "True"}
+        all_conditions = self.status.conditions or ()
+        return {c.type: c.reason or "" for c in all_conditions if c.status == "True"}
 
     def counts(self) -> tuple[int, int, int]:
         """Returns how many pods are active, have succeeded and have failed, by the Job's status."""
@@ -136,9 +136,9 @@ class Jobs:
         now = self.world.now
         if ready:
             status["conditions"] = [builders.condition("Ready", since=now)]
-        found = pod.with_status(pod.status.replace(**status))
-        self.world.objects["pods", pod.key] = found
-        return found
+        new_pod = pod.with_status(pod.status.replace(**status))
+        self.world.objects["pods", pod.key] = new_pod
+        return new_pod
 
     def place(self, node: str = "n1") -> None:
         """Binds the pods that are not bound, and runs them."""
@@ -178,14 +178,14 @@ class Jobs:
                     del self.world.objects["pods", pod.key]
 
     def _get(self, pod: Pod) -> Pod:
-        found = self.world.objects["pods", pod.key]
-        assert isinstance(found, Pod)
-        return found
+        obj = self.world.objects["pods", pod.key]
+        assert isinstance(obj, Pod)
+        return obj
 
     def at(self, index: int) -> Pod:
         """Returns the active pod of an index."""
-        (found,) = (p for p in self.active if p.annotations[COMPLETION_INDEX] == str(index))
-        return found
+        (pod,) = (p for p in self.active if p.annotations[COMPLETION_INDEX] == str(index))
+        return pod
 
 
 def build_indexed_job(completions: int, parallelism: int | None = None, **spec: Any) -> Job:

@@ -74,12 +74,12 @@ class Silence:
 
     def beat(self) -> None:
         """Renews the lease of every node that is not silent, and reports it ready."""
-        for found in self.nodes():
-            if found.name not in self.silent:
-                renewed = lease(found.name, namespace="kube-node-lease", renewed=self.world.now)
+        for observed in self.nodes():
+            if observed.name not in self.silent:
+                renewed = lease(observed.name, namespace="kube-node-lease", renewed=self.world.now)
                 self.world.objects[("leases.coordination.k8s.io", renewed.key)] = renewed
-                if self.ready(found.name) == "Unknown":
-                    self.report(found.name, "True")
+                if self.ready(observed.name) == "Unknown":
+                    self.report(observed.name, "True")
 
     def report(self, name: str, ready: str = "True", **others: str) -> None:
         """Writes a status heartbeat of a node."""
@@ -88,8 +88,8 @@ class Silence:
             NodeCondition(type=type, status=word, last_heartbeat_time=now, last_transition_time=now)
             for type, word in {"Ready": ready, **others}.items()
         ]
-        found = self.node(name)
-        self.put(found.with_status(found.status.replace(conditions=conditions)))
+        node = self.node(name)
+        self.put(node.with_status(node.status.replace(conditions=conditions)))
 
     def put(self, new: Node) -> None:
         self.world.objects[("nodes", new.key)] = new
@@ -117,9 +117,9 @@ class Silence:
             assert plan.state is not None
             self.state = dict(plan.state)
             self.events += plan.events
-        for found in self.nodes():
-            if self.ready(found.name) == "Unknown":
-                self.unknown_at.setdefault(found.name, self.seconds)
+        for observed in self.nodes():
+            if self.ready(observed.name) == "Unknown":
+                self.unknown_at.setdefault(observed.name, self.seconds)
         return plan
 
     def work_off(self) -> Plan:
@@ -129,9 +129,9 @@ class Silence:
         outcome = self.world.carry_out(plan)
         self.events += plan.events_after(outcome)
         self.counts.update(plan.counts_after(outcome))
-        for found in self.nodes():
-            if self.keys(found.name, "NoExecute"):
-                self.tainted_at.setdefault(found.name, self.seconds)
+        for observed in self.nodes():
+            if self.keys(observed.name, "NoExecute"):
+                self.tainted_at.setdefault(observed.name, self.seconds)
         return plan
 
     def sync(self, key: str) -> None:
@@ -149,11 +149,11 @@ class Silence:
             self.buckets[name] = Bucket(limit.per_second, limit.burst, tokens, self.seconds)
 
     def _take(self, name: str) -> bool:
-        found = self.buckets[name]
-        found.refill(self.seconds)
-        if found.rate <= 0 or found.tokens < 0.999999:
+        bucket = self.buckets[name]
+        bucket.refill(self.seconds)
+        if bucket.rate <= 0 or bucket.tokens < 0.999999:
             return False
-        found.tokens = max(0.0, found.tokens - 1)
+        bucket.tokens = max(0.0, bucket.tokens - 1)
         return True
 
     # --- what became of it
@@ -162,22 +162,22 @@ class Silence:
         return [obj for obj in self.world.of(Node) if isinstance(obj, Node)]
 
     def node(self, name: str) -> Node:
-        found = self.world.objects[("nodes", name)]
-        assert isinstance(found, Node)
-        return found
+        obj = self.world.objects[("nodes", name)]
+        assert isinstance(obj, Node)
+        return obj
 
     def pod(self, name: str) -> Pod:
-        found = self.world.objects[("pods", f"default/{name}")]
-        assert isinstance(found, Pod)
-        return found
+        obj = self.world.objects[("pods", f"default/{name}")]
+        assert isinstance(obj, Pod)
+        return obj
 
     def condition(self, name: str, type: str = "Ready") -> NodeCondition | None:
         conditions = self.node(name).status.conditions or ()
         return next((c for c in conditions if c.type == type), None)
 
     def ready(self, name: str) -> str:
-        found = self.condition(name)
-        return found.status if found is not None else ""
+        condition = self.condition(name)
+        return condition.status if condition is not None else ""
 
     def keys(self, name: str, effect: str) -> list[str]:
         taints = self.node(name).spec.taints or ()

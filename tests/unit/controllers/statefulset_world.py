@@ -61,8 +61,8 @@ class Cluster:
     """The controller over a world, and pods whose image may be broken."""
 
     def __init__(self, *, gate: bool = False, **fields: Any) -> None:
-        found = stateful_set(**fields)
-        self.world, self.key = World(found), found.key
+        owner = stateful_set(**fields)
+        self.world, self.key = World(owner), owner.key
         self.controller = StatefulSetController(
             StatefulSetOptions(max_unavailable_stateful_set=gate)
         )
@@ -73,9 +73,9 @@ class Cluster:
 
     @property
     def stored(self) -> StatefulSet:
-        found = self.world.objects["statefulsets.apps", self.key]
-        assert isinstance(found, StatefulSet)
-        return found
+        obj = self.world.objects["statefulsets.apps", self.key]
+        assert isinstance(obj, StatefulSet)
+        return obj
 
     def sync(self) -> Plan:
         self.plan = self.controller.reconcile(self.key, self.world.view())
@@ -94,11 +94,13 @@ class Cluster:
                 return
 
     def change(self, **spec: Any) -> None:
-        found = self.stored
-        generation = (found.metadata.generation or 0) + 1
+        stateful_set = self.stored
+        generation = (stateful_set.metadata.generation or 0) + 1
         put(
             self.world,
-            found.with_spec(found.spec.replace(**spec)).with_metadata(generation=generation),
+            stateful_set.with_spec(stateful_set.spec.replace(**spec)).with_metadata(
+                generation=generation
+            ),
         )
 
     def image(self, image: str) -> None:
@@ -114,8 +116,10 @@ class Cluster:
         return [image_of(pod) for pod in self.pods()]
 
     def revisions(self) -> list[tuple[int, str]]:
-        found = [r for r in self.world.of(ControllerRevision) if isinstance(r, ControllerRevision)]
-        return sorted((r.revision, r.name) for r in found)
+        own_revisions = [
+            r for r in self.world.of(ControllerRevision) if isinstance(r, ControllerRevision)
+        ]
+        return sorted((r.revision, r.name) for r in own_revisions)
 
     def claims(self) -> dict[str, str]:
         """Returns the claims, each with the kind of its owner."""

@@ -34,7 +34,7 @@ def resources(*roles: ClusterRole) -> list[str] | None:
     assert isinstance(write, Patch)
     new = write.change(write.old)
     assert isinstance(new, ClusterRole)
-    return [(found.resources or [""])[0] for found in new.rules or ()]
+    return [(obj.resources or [""])[0] for obj in new.rules or ()]
 
 
 def test_the_rules_of_the_parts_are_taken_over_in_the_order_of_names_and_once() -> None:

@@ -24,24 +24,24 @@ SPRING = datetime(2024, 3, 10, 5, tzinfo=UTC)
 class Cron:
     """One CronJob and its controller over a world."""
 
-    def __init__(self, found: CronJob, *others: KubeObject, now: datetime = START) -> None:
-        self.world = World(found, *others, now=now)
-        self.key = found.key
+    def __init__(self, cron_job: CronJob, *others: KubeObject, now: datetime = START) -> None:
+        self.world = World(cron_job, *others, now=now)
+        self.key = cron_job.key
         self.events: list[Event] = []
 
     @property
     def cron_job(self) -> CronJob:
-        found = self.world.objects["cronjobs.batch", self.key]
-        assert isinstance(found, CronJob)
-        return found
+        obj = self.world.objects["cronjobs.batch", self.key]
+        assert isinstance(obj, CronJob)
+        return obj
 
     @property
     def jobs(self) -> list[Job]:
-        return [found for found in self.world.of(Job) if isinstance(found, Job)]
+        return [obj for obj in self.world.of(Job) if isinstance(obj, Job)]
 
     @property
     def names(self) -> list[str]:
-        return sorted(found.name for found in self.jobs)
+        return sorted(job.name for job in self.jobs)
 
     @property
     def active(self) -> list[str]:
@@ -67,15 +67,15 @@ class Cron:
                 return
             self.world.now = after
 
-    def end(self, found: Job, type_: str = "Complete", at: datetime | None = None) -> None:
+    def end(self, job: Job, type_: str = "Complete", at: datetime | None = None) -> None:
         moment = at or self.world.now
         condition = JobCondition(type=type_, status="True", last_transition_time=moment)
-        status = found.status.replace(
+        status = job.status.replace(
             conditions=[condition],
-            start_time=found.metadata.creation_timestamp,
+            start_time=job.metadata.creation_timestamp,
             completion_time=moment if type_ == "Complete" else None,
         )
-        self.world.objects["jobs.batch", found.key] = found.with_status(status)
+        self.world.objects["jobs.batch", job.key] = job.with_status(status)
 
     def reasons(self) -> list[str]:
         return [event.reason for event in self.events]
@@ -112,17 +112,17 @@ def test_a_job_is_started_at_its_time_and_the_next_one_an_hour_later() -> None:
 def test_a_job_is_made_as_its_template_says() -> None:
     template = cron_job().spec.job_template
     meta = template.metadata.replace(labels={"a": "b"}, annotations={"c": "d"})
-    found = cron_job(
+    new_cron_job = cron_job(
         schedule=HOURLY, job_template=template.replace(metadata=meta), time_zone="Europe/Berlin"
     )
-    cron = Cron(found, now=at("01T01:00"))
+    cron = Cron(new_cron_job, now=at("01T01:00"))
     cron.sync()
-    (made,) = cron.jobs
-    assert made.labels == {"a": "b"}
+    (job,) = cron.jobs
+    assert job.labels == {"a": "b"}
     scheduled = "batch.kubernetes.io/cronjob-scheduled-timestamp"
-    assert made.annotations == {"c": "d", scheduled: "2024-01-01T02:00:00+01:00"}
-    (owner,) = made.metadata.owner_references or []
-    assert (owner.uid, owner.controller) == (found.uid, True)
+    assert job.annotations == {"c": "d", scheduled: "2024-01-01T02:00:00+01:00"}
+    (owner,) = job.metadata.owner_references or []
+    assert (owner.uid, owner.controller) == (new_cron_job.uid, True)
 
 
 def test_a_time_in_utc_is_written_with_a_z() -> None:
@@ -132,8 +132,8 @@ def test_a_time_in_utc_is_written_with_a_z() -> None:
 
 
 def test_every_time_of_a_day_gets_one_job() -> None:
-    found = cron_job(schedule="*/30 * * * *", successful_jobs_history_limit=None)
-    cron = Cron(found, now=at("01T00:10"))
+    owner = cron_job(schedule="*/30 * * * *", successful_jobs_history_limit=None)
+    cron = Cron(owner, now=at("01T00:10"))
     cron.run(at("02T00:01"))
     assert len(cron.names) == 48
 
@@ -167,8 +167,8 @@ def test_a_start_that_is_too_late_is_left_out() -> None:
 
 
 def test_issue_42649_more_than_100_missed_starts_are_told_and_the_latest_is_made() -> None:
-    found = cron_job(schedule="* * * * *")
-    cron = Cron(found, now=at("02T00:00"))
+    owner = cron_job(schedule="* * * * *")
+    cron = Cron(owner, now=at("02T00:00"))
     cron.sync()
     assert cron.names == [of_minute(at("02T00:00"))]
     assert cron.reasons() == ["TooManyMissedTimes", "SuccessfulCreate"]
@@ -178,8 +178,8 @@ def test_issue_42649_more_than_100_missed_starts_are_told_and_the_latest_is_made
 
 
 def test_a_deadline_bounds_what_counts_as_missed() -> None:
-    found = cron_job(schedule="* * * * *", starting_deadline_seconds=200)
-    cron = Cron(found, now=at("02T00:00"))
+    owner = cron_job(schedule="* * * * *", starting_deadline_seconds=200)
+    cron = Cron(owner, now=at("02T00:00"))
     cron.sync()
     assert cron.reasons() == ["SuccessfulCreate"]
 
@@ -270,10 +270,10 @@ def test_a_name_that_somebody_elses_job_has_is_left_to_it() -> None:
 
 
 def test_a_job_that_cannot_be_made_is_told_and_tried_again() -> None:
-    found = cron_job(schedule=HOURLY)
-    broken = found.spec.job_template.spec.replace(parallelism=-1)
-    template = found.spec.job_template.replace(spec=broken)
-    cron = Cron(found.with_spec(found.spec.replace(job_template=template)), now=at("01T01:00"))
+    owner = cron_job(schedule=HOURLY)
+    broken = owner.spec.job_template.spec.replace(parallelism=-1)
+    template = owner.spec.job_template.replace(spec=broken)
+    cron = Cron(owner.with_spec(owner.spec.replace(job_template=template)), now=at("01T01:00"))
     plan = cron.plan()
     outcome = cron.world.carry_out(plan)
     del outcome
@@ -291,16 +291,18 @@ def test_a_job_that_cannot_be_made_is_told_and_tried_again() -> None:
 def test_the_oldest_jobs_beyond_the_limits_go(
     limits: tuple[int | None, int | None], complete: int, failed: int
 ) -> None:
-    found = cron_job(suspend=True)
-    spec = found.spec.replace(
+    owner = cron_job(suspend=True)
+    spec = owner.spec.replace(
         successful_jobs_history_limit=limits[0], failed_jobs_history_limit=limits[1]
     )
-    cron = Cron(found.with_spec(spec))
+    cron = Cron(owner.with_spec(spec))
     for number in range(9):
         type_ = "Complete" if number < 5 else "Failed"
-        made = job(f"j{number}", owner=found, metadata={"creation_timestamp": at(f"0{number + 1}")})
-        cron.world.objects["jobs.batch", made.key] = made
-        cron.end(made, type_)
+        ended = job(
+            f"j{number}", owner=owner, metadata={"creation_timestamp": at(f"0{number + 1}")}
+        )
+        cron.world.objects["jobs.batch", ended.key] = ended
+        cron.end(ended, type_)
     cron.sync()
     left = set(cron.names)
     assert left == {f"j{n}" for n in range(5 - complete, 5)} | {
@@ -359,29 +361,35 @@ def test_a_clock_that_jumps_back_starts_nothing_twice() -> None:
 
 def test_a_day_of_25_hours_has_25_hourly_starts_and_one_of_23_has_23() -> None:
     for day, starts in ((datetime(2024, 11, 3, 4, tzinfo=UTC), 25), (SPRING, 23)):
-        found = cron_job(
+        owner = cron_job(
             schedule=HOURLY,
             time_zone="America/New_York",
             successful_jobs_history_limit=None,
             metadata={"creation_timestamp": day - timedelta(seconds=1)},
         )
-        cron = Cron(found, now=day)
+        cron = Cron(owner, now=day)
         cron.run(day + timedelta(hours=starts - 1, minutes=59))
         assert len(cron.names) == starts
 
 
 def test_the_list_of_active_jobs_names_them_fully() -> None:
     cron = start_job()
-    (found,) = cron.cron_job.status.active or []
-    assert isinstance(found, ObjectReference)
-    assert (found.api_version, found.kind, found.namespace) == ("batch/v1", "Job", "default")
+    (object_reference,) = cron.cron_job.status.active or []
+    assert isinstance(object_reference, ObjectReference)
+    assert (object_reference.api_version, object_reference.kind, object_reference.namespace) == (
+        "batch/v1",
+        "Job",
+        "default",
+    )
 
 
 def test_how_late_a_job_is_made_is_counted() -> None:
     cron = Cron(cron_job(schedule=HOURLY))
     plan = cron.sync(at("01T01:00") + timedelta(seconds=3))
-    made = Outcome(tuple((write, write.obj) for write in plan.writes if isinstance(write, Create)))
-    assert plan.counts_after(made) == SKEW.observe(3)
+    outcome = Outcome(
+        tuple((write, write.obj) for write in plan.writes if isinstance(write, Create))
+    )
+    assert plan.counts_after(outcome) == SKEW.observe(3)
     assert plan.counts_after(Outcome()) == {}
 
 

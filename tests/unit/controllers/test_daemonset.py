@@ -36,9 +36,9 @@ class Cluster:
     """The controller, a scheduler and kubelets over a world."""
 
     def __init__(self, *nodes: str, **spec: Any) -> None:
-        found = daemon_set(**spec)
-        self.key = found.key
-        self.world = World(found, *map(builders.node, nodes or ("n1", "n2", "n3")))
+        owner = daemon_set(**spec)
+        self.key = owner.key
+        self.world = World(owner, *map(builders.node, nodes or ("n1", "n2", "n3")))
         self.memory: dict[str, str] = {}
         self.broken = ""
         self.fewest = 99
@@ -46,9 +46,9 @@ class Cluster:
 
     @property
     def stored(self) -> DaemonSet:
-        found = self.world.objects["daemonsets.apps", self.key]
-        assert isinstance(found, DaemonSet)
-        return found
+        obj = self.world.objects["daemonsets.apps", self.key]
+        assert isinstance(obj, DaemonSet)
+        return obj
 
     def sync(self) -> Plan:
         objects = self.world.objects.values()
@@ -82,9 +82,9 @@ class Cluster:
             pass
 
     def image(self, image: str) -> None:
-        found = self.stored
-        spec = found.spec.replace(template=template(LABELS, image))
-        put(self.world, apply(found.with_spec(spec)))
+        daemon_set = self.stored
+        spec = daemon_set.spec.replace(template=template(LABELS, image))
+        put(self.world, apply(daemon_set.with_spec(spec)))
 
     def pods(self) -> list[Pod]:
         return pods_of(self.world)
@@ -127,7 +127,7 @@ def test_of_several_pods_on_a_node_the_oldest_stays() -> None:
     )
     put(cluster.world, younger)
     cluster.settle()
-    assert [found.name for found in cluster.pods()] == [pod.name]
+    assert [other_pod.name for other_pod in cluster.pods()] == [pod.name]
 
 
 def test_pods_that_wait_for_a_node_that_is_gone_go() -> None:
@@ -189,8 +189,10 @@ def test_a_bad_image_stops_at_the_bound_and_is_undone() -> None:
     cluster.image("nginx:1.25")
     cluster.settle()
     assert {image_of(pod) for pod in cluster.pods()} == {"nginx:1.25"}
-    found = [r for r in cluster.world.of(ControllerRevision) if isinstance(r, ControllerRevision)]
-    assert sorted(revision.revision for revision in found) == [2, 3]
+    revisions = [
+        r for r in cluster.world.of(ControllerRevision) if isinstance(r, ControllerRevision)
+    ]
+    assert sorted(revision.revision for revision in revisions) == [2, 3]
 
 
 def test_with_surge_the_new_pod_comes_first() -> None:
@@ -234,9 +236,11 @@ def test_old_revisions_beyond_the_limit_go() -> None:
     for number in range(4):
         cluster.image(f"nginx:{number}")
         cluster.settle()
-    found = [r for r in cluster.world.of(ControllerRevision) if isinstance(r, ControllerRevision)]
-    assert sorted(revision.revision for revision in found) == [3, 4]
-    hashes = {revision.labels[REVISION_HASH] for revision in found}
+    revisions = [
+        r for r in cluster.world.of(ControllerRevision) if isinstance(r, ControllerRevision)
+    ]
+    assert sorted(revision.revision for revision in revisions) == [3, 4]
+    hashes = {revision.labels[REVISION_HASH] for revision in revisions}
     assert cluster.pods()[0].labels[REVISION_HASH] in hashes
 
 
@@ -270,21 +274,21 @@ def test_many_nodes_are_served_in_bursts() -> None:
 
 
 def test_one_that_selects_everything_is_told_and_left_alone() -> None:
-    found = daemon_set()
-    found = found.with_spec(found.spec.replace(selector=LabelSelector()))
-    plan = DaemonSetController().reconcile(found.key, FakeView(found, builders.node("n1")))
+    owner = daemon_set()
+    owner = owner.with_spec(owner.spec.replace(selector=LabelSelector()))
+    plan = DaemonSetController().reconcile(owner.key, FakeView(owner, builders.node("n1")))
     assert [event.reason for event in plan.events] == ["SelectingAll"]
     assert plan.writes == []
 
 
 def test_one_that_is_deleted_or_gone_is_left_alone() -> None:
-    found = daemon_set(metadata={"deletion_timestamp": NOW})
+    owner = daemon_set(metadata={"deletion_timestamp": NOW})
     controller = DaemonSetController()
-    assert controller.reconcile(found.key, FakeView(found, builders.node("n1"))).writes == []
+    assert controller.reconcile(owner.key, FakeView(owner, builders.node("n1"))).writes == []
     assert controller.reconcile("default/none", FakeView()).writes == []
 
 
 def test_only_declared_kinds_are_read() -> None:
-    controller, found = DaemonSetController(), daemon_set()
-    view = FakeView(found, builders.node("n1"), controller=controller)
-    assert controller.reconcile(found.key, view).writes
+    controller, owner = DaemonSetController(), daemon_set()
+    view = FakeView(owner, builders.node("n1"), controller=controller)
+    assert controller.reconcile(owner.key, view).writes

@@ -36,7 +36,7 @@ from tests.unit.controllers.daemonsets import LABELS, affinity, build_rolling_up
 
 
 @pytest.mark.parametrize(
-    ("found", "node", "expected"),
+    ("daemon_set", "node", "expected"),
     [
         (of(), {}, (True, True)),
         (of(node_name="n1"), {}, (True, True)),
@@ -78,9 +78,9 @@ from tests.unit.controllers.daemonsets import LABELS, affinity, build_rolling_up
     ],
 )
 def test_a_node_gets_a_pod_or_may_keep_one(
-    found: DaemonSet, node: dict[str, Any], expected: tuple[bool, bool]
+    daemon_set: DaemonSet, node: dict[str, Any], expected: tuple[bool, bool]
 ) -> None:
-    assert Placement.of(found).judge(builders.node("n1", **node)) == Fitness(*expected)
+    assert Placement.of(daemon_set).judge(builders.node("n1", **node)) == Fitness(*expected)
 
 
 def test_tolerations_of_the_template_stay_and_none_comes_twice() -> None:
@@ -91,21 +91,21 @@ def test_tolerations_of_the_template_stay_and_none_comes_twice() -> None:
         effect="NoExecute",
         toleration_seconds=5,
     )
-    found = tolerations_of(of(tolerations=[mine, short]).spec.template.spec)
-    assert found[0] == mine
-    assert len(found) == 7
-    assert all(toleration.toleration_seconds is None for toleration in found)
+    tolerations = tolerations_of(of(tolerations=[mine, short]).spec.template.spec)
+    assert tolerations[0] == mine
+    assert len(tolerations) == 7
+    assert all(toleration.toleration_seconds is None for toleration in tolerations)
 
 
 def test_a_pod_is_tied_to_its_node_and_bears_its_revision() -> None:
     wish = {"weight": 1, "preference": {}}
     given = affinity("n1", "n2") | {"podAffinity": {}}
     given["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"] = [wish]
-    found = daemon_set(
+    owner = daemon_set(
         template=template(LABELS, affinity=given),
         metadata={"annotations": {TEMPLATE_GENERATION: "3"}},
     )
-    pod = new_pod(found, "n2", "abc")
+    pod = new_pod(owner, "n2", "abc")
     assert node_of(pod) == "n2"
     assert pod.spec.node_name is None
     assert pod.labels == {**LABELS, REVISION_HASH: "abc", POD_GENERATION: "3"}
@@ -135,8 +135,8 @@ def test_a_pod_without_a_node_of_its_own_is_of_none() -> None:
 def test_percentages_of_eleven_nodes_are_rounded_up(
     strategy: dict[str, Any], expected: tuple[int, int]
 ) -> None:
-    found = daemon_set(**strategy)
-    assert (max_unavailable(found, 11), max_surge(found, 11)) == expected
+    owner = daemon_set(**strategy)
+    assert (max_unavailable(owner, 11), max_surge(owner, 11)) == expected
 
 
 def test_a_node_wakes_those_that_judge_it_anew() -> None:

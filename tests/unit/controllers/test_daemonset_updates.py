@@ -30,18 +30,18 @@ class Rollout:
     """A DaemonSet over nodes whose pods get ready only when told."""
 
     def __init__(self, nodes: int, **spec: Any) -> None:
-        made = daemon_set(**spec)
-        self.key = made.key
+        owner = daemon_set(**spec)
+        self.key = owner.key
         names = [f"node-{number:03}" for number in range(nodes)]
-        self.world = World(made, *map(builders.node, names))
+        self.world = World(owner, *map(builders.node, names))
 
     def change(self, image: str | None = None, **spec: Any) -> None:
-        found = self.world.objects["daemonsets.apps", self.key]
-        assert isinstance(found, DaemonSet)
+        obj = self.world.objects["daemonsets.apps", self.key]
+        assert isinstance(obj, DaemonSet)
         if image is not None:
             spec["template"] = template(LABELS, image)
-        changed: DaemonSetSpec = found.spec.replace(**spec)
-        put(self.world, apply(found.with_spec(changed)))
+        changed: DaemonSetSpec = obj.spec.replace(**spec)
+        put(self.world, apply(obj.with_spec(changed)))
 
     def sync(self) -> tuple[int, int]:
         """How many pods one sync creates and deletes. Deleted ones are gone at once."""
@@ -300,8 +300,8 @@ def test_bounds_come_of_the_number_of_nodes(
     nodes: int, update: dict[str, Any], surge: int, unavailable: int
 ) -> None:
     """Upstream's TestGetUnavailableNumbers."""
-    found = daemon_set(**update)
-    assert (max_surge(found, nodes), max_unavailable(found, nodes)) == (surge, unavailable)
+    owner = daemon_set(**update)
+    assert (max_surge(owner, nodes), max_unavailable(owner, nodes)) == (surge, unavailable)
 
 
 @pytest.mark.parametrize(

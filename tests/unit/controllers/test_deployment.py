@@ -70,21 +70,21 @@ class Cluster:
         self.most = max(self.most, len(self.world.of(Pod)))
 
     def kubelet(self) -> None:
-        for found in self.world.of(Pod):
-            assert isinstance(found, Pod)
-            if found.spec.containers[0].image != self.broken and not is_ready(found):
-                self._get_ready(found)
+        for obj in self.world.of(Pod):
+            assert isinstance(obj, Pod)
+            if obj.spec.containers[0].image != self.broken and not is_ready(obj):
+                self._get_ready(obj)
 
-    def _get_ready(self, found: Pod) -> None:
+    def _get_ready(self, pod: Pod) -> None:
         ready = PodCondition(type="Ready", status="True", last_transition_time=self.world.now)
-        status = found.status.replace(phase="Running", conditions=[ready])
-        self.world.objects[("pods", found.key)] = found.with_status(status)
+        status = pod.status.replace(phase="Running", conditions=[ready])
+        self.world.objects[("pods", pod.key)] = pod.with_status(status)
 
     @property
     def deployment(self) -> Deployment:
-        (found,) = self.world.of(Deployment)
-        assert isinstance(found, Deployment)
-        return found
+        (obj,) = self.world.of(Deployment)
+        assert isinstance(obj, Deployment)
+        return obj
 
     def change(self, **spec: Any) -> None:
         """As a user changes the spec."""
@@ -105,12 +105,12 @@ class Cluster:
         }
 
     def condition(self, type_: str) -> tuple[str, str | None]:
-        found = {c.type: (c.status, c.reason) for c in self.deployment.status.conditions or ()}
-        return found.get(type_, ("", None))
+        conditions = {c.type: (c.status, c.reason) for c in self.deployment.status.conditions or ()}
+        return conditions.get(type_, ("", None))
 
 
-def is_ready(found: Pod) -> bool:
-    return any(c.type == "Ready" and c.status == "True" for c in found.status.conditions or ())
+def is_ready(pod: Pod) -> bool:
+    return any(c.type == "Ready" and c.status == "True" for c in pod.status.conditions or ())
 
 
 def test_a_new_deployment_gets_one_set_and_its_revision() -> None:
@@ -166,14 +166,14 @@ def test_an_undo_brings_the_old_set_back_under_a_new_revision() -> None:
     for image in ("nginx:1.25", "nginx:2", "nginx:1.25"):
         cluster.image(image)
         cluster.settle()
-    found = {
+    annotations_by_image = {
         rs.spec.template.spec.containers[0].image: dict(rs.annotations)
         for rs in cluster.world.of(ReplicaSet)
         if isinstance(rs, ReplicaSet)
     }
-    assert found["nginx:1.25"][REVISION] == "3"
-    assert found["nginx:1.25"][HISTORY] == "1"
-    assert found["nginx:2"][REVISION] == "2"
+    assert annotations_by_image["nginx:1.25"][REVISION] == "3"
+    assert annotations_by_image["nginx:1.25"][HISTORY] == "1"
+    assert annotations_by_image["nginx:2"][REVISION] == "2"
 
 
 def test_a_pause_keeps_the_template_and_scales_and_tells_both() -> None:
@@ -195,14 +195,14 @@ def test_a_pause_keeps_the_template_and_scales_and_tells_both() -> None:
 def test_recreate_waits_for_the_last_old_pod() -> None:
     cluster = Cluster(deployment(replicas=2, strategy=DeploymentStrategy(type="Recreate")))
     cluster.settle()
-    for found in cluster.world.of(Pod):
-        held = found.with_metadata(finalizers=["example.com/held"])
-        cluster.world.objects[("pods", found.key)] = held
+    for obj in cluster.world.of(Pod):
+        held = obj.with_metadata(finalizers=["example.com/held"])
+        cluster.world.objects[("pods", obj.key)] = held
     cluster.image("nginx:2")
     cluster.settle()
     assert cluster.sizes() == {"nginx:1.25": 0}
-    for found in cluster.world.of(Pod):
-        cluster.world.objects.pop(("pods", found.key))
+    for obj in cluster.world.of(Pod):
+        cluster.world.objects.pop(("pods", obj.key))
     cluster.settle()
     assert cluster.sizes() == {"nginx:1.25": 0, "nginx:2": 2}
 
@@ -316,12 +316,14 @@ def test_one_that_is_deleted_only_counts() -> None:
 
 
 def test_a_failing_set_shows_in_the_deployment() -> None:
-    told = ReplicaSetCondition(type="ReplicaFailure", status="True", reason="FailedCreate")
+    replica_set_condition = ReplicaSetCondition(
+        type="ReplicaFailure", status="True", reason="FailedCreate"
+    )
     cluster = Cluster(deployment(replicas=1))
     cluster.settle()
     (rs,) = cluster.world.of(ReplicaSet)
     assert isinstance(rs, ReplicaSet)
-    status = rs.status.replace(conditions=[told])
+    status = rs.status.replace(conditions=[replica_set_condition])
     cluster.world.objects[("replicasets.apps", rs.key)] = rs.with_status(status)
     cluster.deployments()
     assert cluster.condition("ReplicaFailure") == ("True", "FailedCreate")

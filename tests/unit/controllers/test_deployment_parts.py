@@ -50,13 +50,13 @@ from tests.unit.controllers.deployments import build_rolling_update
 def test_surge_is_rounded_up_and_unavailability_down(
     replicas: int, surge: Any, unavailable: Any, expected: tuple[int, int]
 ) -> None:
-    found = deployment(replicas=replicas, strategy=build_rolling_update(surge, unavailable))
-    assert (max_surge(found), max_unavailable(found)) == expected
+    owner = deployment(replicas=replicas, strategy=build_rolling_update(surge, unavailable))
+    assert (max_surge(owner), max_unavailable(owner)) == expected
 
 
 def test_recreate_has_neither() -> None:
-    found = deployment(strategy=DeploymentStrategy(type="Recreate"))
-    assert (max_surge(found), max_unavailable(found)) == (0, 0)
+    owner = deployment(strategy=DeploymentStrategy(type="Recreate"))
+    assert (max_surge(owner), max_unavailable(owner)) == (0, 0)
 
 
 def a_set(
@@ -99,7 +99,7 @@ def test_one_step_of_a_rolling_update(
     (draft,) = drafts(new)
     rollout = Rollout(owner, drafts(*old), draft)
     roll(rollout)
-    assert [found.replicas for found in rollout.all] == expected
+    assert [obj.replicas for obj in rollout.all] == expected
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_scaling_shares_out_over_replica_sets(
     newest = Draft.of(a_set("new", new, annotations=sizes))
     rollout = Rollout(owner, [Draft.of(rs) for rs in olds], newest)
     scale(rollout)
-    assert [found.replicas for found in rollout.all] == expected
+    assert [obj.replicas for obj in rollout.all] == expected
 
 
 def _get_creation_time(rs: ReplicaSet) -> Any:
@@ -139,7 +139,7 @@ def test_a_new_set_that_is_full_takes_the_old_ones_pods_away() -> None:
     full = Draft.of(a_set("new", 5, annotations={DESIRED: "5"}))
     rollout = Rollout(owner, drafts((2, 2)), full)
     scale(rollout)
-    assert [found.replicas for found in rollout.all] == [0, 5]
+    assert [obj.replicas for obj in rollout.all] == [0, 5]
 
 
 # --- revisions
@@ -165,8 +165,8 @@ def test_the_new_set_has_the_deployments_annotations_but_what_is_the_deployments
             }
         }
     )
-    found = annotations_of_new(owner, {"kept": "y"}, 3, exists=False)
-    assert found == {"kept": "y", "note": "x", REVISION: "3"}
+    annotations = annotations_of_new(owner, {"kept": "y"}, 3, exists=False)
+    assert annotations == {"kept": "y", "note": "x", REVISION: "3"}
 
 
 def test_a_template_that_comes_back_keeps_its_old_revisions_and_not_without_end() -> None:

@@ -114,9 +114,9 @@ def test_the_numbers_of_a_budget(
 
 
 def test_a_status_that_is_right_is_not_written_again() -> None:
-    found = budget(min_available=1)
-    status = status_of(sync(found, *web(2, 2)))
-    plan = sync(found.with_status(status), *web(2, 2))
+    stored_budget = budget(min_available=1)
+    status = status_of(sync(stored_budget, *web(2, 2)))
+    plan = sync(stored_budget.with_status(status), *web(2, 2))
     assert (plan.writes, plan.requeue_after) == ([], None)
 
 
@@ -124,8 +124,8 @@ def test_the_time_of_a_condition_stays_until_its_word_changes() -> None:
     since = NOW - timedelta(hours=1)
     old = Condition(type="DisruptionAllowed", status="True", last_transition_time=since)
     for ready, expected in ((2, since), (1, NOW)):
-        found = budget(min_available=1, status={"conditions": [old]})
-        (condition,) = status_of(sync(found, *web(2, ready))).conditions or []
+        stored_budget = budget(min_available=1, status={"conditions": [old]})
+        (condition,) = status_of(sync(stored_budget, *web(2, ready))).conditions or []
         assert condition.last_transition_time == expected
 
 
@@ -152,8 +152,10 @@ def test_a_replica_set_whose_deployment_is_none_speaks_for_itself(case: str) -> 
         reference = reference.replace(api_version="example.com/v1")
     owned = RS.with_metadata(owner_references=[reference])
     present = {"gone": [], "another": [over.with_metadata(uid="x")], "another group": [over]}
-    found = status_of(sync(budget(max_unavailable=1), owned, *present[case], *web(2, 2, RS)))
-    assert found.expected_pods == 10
+    pod_disruption_budget_status = status_of(
+        sync(budget(max_unavailable=1), owned, *present[case], *web(2, 2, RS))
+    )
+    assert pod_disruption_budget_status.expected_pods == 10
 
 
 @pytest.mark.parametrize("case", ["gone", "another", "unscalable", "unknown"])
@@ -261,10 +263,10 @@ def test_evicted_pods_do_not_count_and_are_looked_at_again() -> None:
 
 
 def test_an_eviction_between_look_and_write_still_counts() -> None:
-    found = budget(min_available=1)
-    (write,) = sync(found, *web(3, 3)).writes
+    stored_budget = budget(min_available=1)
+    (write,) = sync(stored_budget, *web(3, 3)).writes
     assert isinstance(write, Patch)
-    evicted = found.with_status(found.status.replace(disrupted_pods={"w0": NOW}))
+    evicted = stored_budget.with_status(stored_budget.status.replace(disrupted_pods={"w0": NOW}))
     new = write.change(evicted)
     assert isinstance(new, PodDisruptionBudget)
     assert new.status.disrupted_pods == {"w0": NOW}
@@ -272,10 +274,10 @@ def test_an_eviction_between_look_and_write_still_counts() -> None:
 
 
 def test_a_budget_changed_between_look_and_write_is_left_to_the_next_sync() -> None:
-    found = budget(min_available=1)
-    (write,) = sync(found, *web(3, 3)).writes
+    stored_budget = budget(min_available=1)
+    (write,) = sync(stored_budget, *web(3, 3)).writes
     assert isinstance(write, Patch)
-    newer = found.with_metadata(generation=4)
+    newer = stored_budget.with_metadata(generation=4)
     assert write.change(newer) is newer
 
 
@@ -301,7 +303,7 @@ def build_disruption_target(
 
 
 @pytest.mark.parametrize(
-    ("found", "left"),
+    ("new_pod", "left"),
     [
         (build_disruption_target(0), 120.0),
         (build_disruption_target(119), 1.0),
@@ -314,9 +316,9 @@ def build_disruption_target(
         (pod("p"), None),
     ],
 )
-def test_a_target_that_is_not_hit_in_two_minutes_is_none(found: Pod, left: float | None) -> None:
-    plan = sync(found, key="pod:default/p")
-    marked = list(pod_keys(Change(None, found), FakeView()))
+def test_a_target_that_is_not_hit_in_two_minutes_is_none(new_pod: Pod, left: float | None) -> None:
+    plan = sync(new_pod, key="pod:default/p")
+    marked = list(pod_keys(Change(None, new_pod), FakeView()))
     assert marked == ([] if left is None else ["pod:default/p"])
     if not left:
         assert plan.requeue_after is None
@@ -326,10 +328,10 @@ def test_a_target_that_is_not_hit_in_two_minutes_is_none(found: Pod, left: float
 
 
 def test_a_stale_target_becomes_false() -> None:
-    found = build_disruption_target(500)
-    (write,) = sync(found, key="pod:default/p").writes
+    pod = build_disruption_target(500)
+    (write,) = sync(pod, key="pod:default/p").writes
     assert isinstance(write, Patch)
-    new = write.change(found)
+    new = write.change(pod)
     assert isinstance(new, Pod)
     (condition,) = new.status.conditions or []
     assert condition == PodCondition(

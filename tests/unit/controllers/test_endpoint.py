@@ -38,15 +38,15 @@ def sync(world: World) -> Endpoints | None:
     return next((obj for obj in world.of(Endpoints) if isinstance(obj, Endpoints)), None)
 
 
-def summarize(found: Endpoints | None) -> list[tuple[list[str], list[str], list[int]]]:
-    assert found is not None
+def summarize(endpoints: Endpoints | None) -> list[tuple[list[str], list[str], list[int]]]:
+    assert endpoints is not None
     return [
         (
             [a.ip for a in subset.addresses or ()],
             [a.ip for a in subset.not_ready_addresses or ()],
             [p.port for p in subset.ports or ()],
         )
-        for subset in found.subsets or ()
+        for subset in endpoints.subsets or ()
     ]
 
 
@@ -70,9 +70,9 @@ def test_all_are_published_where_that_is_asked_for() -> None:
 
 
 def test_a_headless_service_is_labelled_so() -> None:
-    found = sync(World(service(cluster_ip="None", labels={"a": "b"}), backend(1)))
-    assert found is not None
-    assert {"a": "b", HEADLESS: ""}.items() <= found.labels.items()
+    endpoints = sync(World(service(cluster_ip="None", labels={"a": "b"}), backend(1)))
+    assert endpoints is not None
+    assert {"a": "b", HEADLESS: ""}.items() <= endpoints.labels.items()
 
 
 def test_ports_that_a_pod_does_not_have_leave_it_out() -> None:
@@ -89,10 +89,10 @@ def test_nothing_is_written_while_nothing_changes() -> None:
 def test_too_many_addresses_are_cut_ready_ones_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST", 2)
     world = World(service(), backend(0, ready=False), backend(1), backend(2))
-    found = sync(world)
-    assert summarize(found) == [(["10.0.0.2", "10.0.0.3"], [], [80])]
-    assert found is not None
-    assert found.annotations[TRUNCATED] == "truncated"
+    endpoints = sync(world)
+    assert summarize(endpoints) == [(["10.0.0.2", "10.0.0.3"], [], [80])]
+    assert endpoints is not None
+    assert endpoints.annotations[TRUNCATED] == "truncated"
 
 
 def by_hand(**metadata: Any) -> Endpoints:
@@ -104,9 +104,9 @@ def test_endpoints_go_with_their_service(selector: dict[str, str]) -> None:
     """Upstream's syncService: whoever made them."""
     world = World(service(selector=selector), backend(1), *([] if selector else [by_hand()]))
     assert sync(world) is not None
-    found = world.objects.pop(("services", "default/web"))
+    obj = world.objects.pop(("services", "default/web"))
     assert sync(world) is None
-    assert list(service_of_endpoints(Change(found, None), world.view())) == ["default/web"]
+    assert list(service_of_endpoints(Change(obj, None), world.view())) == ["default/web"]
 
 
 def test_endpoints_go_only_while_there_is_no_service() -> None:
@@ -147,8 +147,8 @@ def test_addresses_go_by_ip_not_by_the_names_of_pods() -> None:
         pod(name, labels={"app": "web"}, status={"phase": "Running", "pod_ip": ip})
         for name, ip in (("a", "10.0.0.9"), ("b", "10.0.0.10"), ("c", "10.0.0.1"))
     ]
-    (found,) = summarize(sync(World(service(publish_not_ready_addresses=True), *pods)))
-    assert found[0] == ["10.0.0.1", "10.0.0.10", "10.0.0.9"]  # as text
+    (summary,) = summarize(sync(World(service(publish_not_ready_addresses=True), *pods)))
+    assert summary[0] == ["10.0.0.1", "10.0.0.10", "10.0.0.9"]  # as text
 
 
 def build_listening_pod(number: int, *names: str, ready: bool = True) -> Pod:
@@ -194,9 +194,9 @@ def test_only_a_headless_service_may_do_without_ports(
     cluster_ip: str, published: list[str]
 ) -> None:
     """Upstream's TestSyncEndpointsHeadlessWithoutPort."""
-    found = sync(World(service(ports=[], cluster_ip=cluster_ip), backend(1)))
-    assert [ips for ips, _, _ in summarize(found)] == ([published] if published else [])
-    assert all(ports == [] for _, _, ports in summarize(found))
+    endpoints = sync(World(service(ports=[], cluster_ip=cluster_ip), backend(1)))
+    assert [ips for ips, _, _ in summarize(endpoints)] == ([published] if published else [])
+    assert all(ports == [] for _, _, ports in summarize(endpoints))
 
 
 @pytest.mark.parametrize(
@@ -241,9 +241,9 @@ def test_too_many_addresses_are_cut_in_proportion(
         EndpointSubset(addresses=addresses(up), not_ready_addresses=addresses(down))
         for up, down in zip(ready, unready, strict=True)
     ]
-    found, truncated = truncate_subsets(MOST, subsets)
-    assert [len(subset.addresses or ()) for subset in found] == ready_left
-    assert [len(subset.not_ready_addresses or ()) for subset in found] == unready_left
+    endpoint_subsets, truncated = truncate_subsets(MOST, subsets)
+    assert [len(subset.addresses or ()) for subset in endpoint_subsets] == ready_left
+    assert [len(subset.not_ready_addresses or ()) for subset in endpoint_subsets] == unready_left
     assert truncated is (sum(ready) + sum(unready) > MOST)
 
 

@@ -43,33 +43,33 @@ def sync(world: World, most: int = 100) -> list[EndpointSlice]:
 
 
 def slices(world: World) -> list[EndpointSlice]:
-    found = [obj for obj in world.of(EndpointSlice) if isinstance(obj, EndpointSlice)]
-    return sorted(found, key=lambda one: one.name)
+    endpoint_slices = [obj for obj in world.of(EndpointSlice) if isinstance(obj, EndpointSlice)]
+    return sorted(endpoint_slices, key=lambda one: one.name)
 
 
-def addresses(found: EndpointSlice) -> list[str]:
-    return [endpoint.addresses[0] for endpoint in found.endpoints]
+def addresses(endpoint_slice: EndpointSlice) -> list[str]:
+    return [endpoint.addresses[0] for endpoint in endpoint_slice.endpoints]
 
 
 def sync_one(world: World) -> Endpoint:
-    (found,) = sync(world)
-    (endpoint,) = found.endpoints
+    (endpoint_slice,) = sync(world)
+    (endpoint,) = endpoint_slice.endpoints
     return endpoint
 
 
 def test_a_ready_pod_is_an_endpoint_with_all_that_is_known_of_it() -> None:
     zone = node("n1", labels={"topology.kubernetes.io/zone": "z1"})
     world = World(service(), backend(1, node="n1"), zone)
-    (found,) = sync(world)
-    (endpoint,) = found.endpoints
-    assert found.address_type == "IPv4"
-    assert found.labels[SERVICE_NAME] == "web"
-    assert found.labels[MANAGED_BY] == "endpointslice-controller.k8s.io"
-    assert [(p.name, p.protocol, p.port) for p in found.ports or ()] == [("", "TCP", 80)]
+    (endpoint_slice,) = sync(world)
+    (endpoint,) = endpoint_slice.endpoints
+    assert endpoint_slice.address_type == "IPv4"
+    assert endpoint_slice.labels[SERVICE_NAME] == "web"
+    assert endpoint_slice.labels[MANAGED_BY] == "endpointslice-controller.k8s.io"
+    assert [(p.name, p.protocol, p.port) for p in endpoint_slice.ports or ()] == [("", "TCP", 80)]
     assert (endpoint.node_name, endpoint.zone) == ("n1", "z1")
     assert endpoint.target_ref is not None
     assert endpoint.target_ref.name == "web-0001"
-    assert found.annotations[TRIGGER_TIME].endswith("Z")
+    assert endpoint_slice.annotations[TRIGGER_TIME].endswith("Z")
 
 
 @pytest.mark.parametrize(
@@ -87,8 +87,12 @@ def test_a_ready_pod_is_an_endpoint_with_all_that_is_known_of_it() -> None:
     ],
 )
 def test_conditions(more: Any, spec: Any, expected: tuple[bool, bool, bool]) -> None:
-    found = sync_one(World(service(**spec), backend(1, **more))).conditions
-    assert (found.ready, found.serving, found.terminating) == expected
+    endpoint_conditions = sync_one(World(service(**spec), backend(1, **more))).conditions
+    assert (
+        endpoint_conditions.ready,
+        endpoint_conditions.serving,
+        endpoint_conditions.terminating,
+    ) == expected
 
 
 @pytest.mark.parametrize(
@@ -109,14 +113,14 @@ def test_what_is_no_endpoint_leaves_an_empty_slice_that_stays(other: Pod) -> Non
 
 
 @pytest.mark.parametrize(
-    "found",
+    "new_service",
     [
         pytest.param(service(selector={}), id="without a selector"),
         pytest.param(service(type="ExternalName", external_name="a.example.com"), id="external"),
     ],
 )
-def test_services_that_somebody_else_fills_are_left_alone(found: Service) -> None:
-    assert sync(World(found, backend(1))) == []
+def test_services_that_somebody_else_fills_are_left_alone(new_service: Service) -> None:
+    assert sync(World(new_service, backend(1))) == []
 
 
 def test_named_ports_are_found_in_each_pod_and_pods_with_other_ports_have_slices_of_their_own() -> (
@@ -127,8 +131,8 @@ def test_named_ports_are_found_in_each_pod_and_pods_with_other_ports_have_slices
         backend(n, containers=[container(ports=[ContainerPort(name="web", container_port=number)])])
         for n, number in ((1, 8080), (2, 8080), (3, 9090))
     ]
-    found = sync(World(service(ports=[port]), *listening))
-    by_port = {(one.ports or [])[0].port: len(one.endpoints) for one in found}
+    endpoint_slices = sync(World(service(ports=[port]), *listening))
+    by_port = {(one.ports or [])[0].port: len(one.endpoints) for one in endpoint_slices}
     assert by_port == {8080: 2, 9090: 1}
 
 
@@ -140,8 +144,11 @@ def build_dual_stack_pod(number: int) -> Pod:
 def test_a_service_of_both_families_has_slices_of_both() -> None:
     dual = service(ip_families=["IPv4", "IPv6"], ip_family_policy="RequireDualStack")
     world = World(dual, build_dual_stack_pod(1), build_dual_stack_pod(2))
-    found = {one.address_type: addresses(one) for one in sync(world)}
-    assert found == {"IPv4": ["10.0.0.1", "10.0.0.2"], "IPv6": ["2001:db8::1", "2001:db8::2"]}
+    addresses_by_type = {one.address_type: addresses(one) for one in sync(world)}
+    assert addresses_by_type == {
+        "IPv4": ["10.0.0.1", "10.0.0.2"],
+        "IPv6": ["2001:db8::1", "2001:db8::2"],
+    }
     world.objects["services", "default/web"] = service(ip_families=["IPv6"])
     assert [one.address_type for one in sync(world)] == ["IPv6"]
 
@@ -165,28 +172,28 @@ def test_a_slice_that_changes_tells_when_that_was_asked_for_and_counts_its_gener
 
 def test_slices_take_so_many_endpoints_and_no_more() -> None:
     world = World(service(), *(backend(n) for n in range(250)))
-    assert sorted(len(found.endpoints) for found in sync(world)) == [50, 100, 100]
+    assert sorted(len(obj.endpoints) for obj in sync(world)) == [50, 100, 100]
 
 
 def test_a_new_endpoint_goes_where_there_is_room_and_nothing_else_is_touched() -> None:
     world = World(service(), *(backend(n) for n in range(250)))
-    before = {found.name: found for found in sync(world)}
+    before = {obj.name: obj for obj in sync(world)}
     new = backend(250)
     world.objects[("pods", new.key)] = new
-    after = {found.name: found for found in sync(world)}
+    after = {obj.name: obj for obj in sync(world)}
     changed = [name for name in after if after[name] is not before.get(name)]
     assert [len(after[name].endpoints) for name in changed] == [51]
 
 
 def test_a_replaced_pod_takes_the_place_of_the_old_one() -> None:
     world = World(service(), *(backend(n) for n in range(4)))
-    before = {found.name for found in sync(world, most=2)}
+    before = {obj.name for obj in sync(world, most=2)}
     world.objects.pop(("pods", "default/web-0000"))
     new = backend(9)
     world.objects[("pods", new.key)] = new
     after = sync(world, most=2)
-    assert {found.name for found in after} == before
-    assert sorted(len(found.endpoints) for found in after) == [2, 2]
+    assert {obj.name for obj in after} == before
+    assert sorted(len(obj.endpoints) for obj in after) == [2, 2]
 
 
 def test_slices_that_are_empty_go_but_the_last() -> None:
@@ -200,18 +207,18 @@ def test_slices_that_are_empty_go_but_the_last() -> None:
 
 def test_what_somebody_changed_is_mended() -> None:
     world = World(service(), backend(1))
-    (found,) = sync(world)
-    meddled = found.replace(endpoints=[Endpoint(addresses=["9.9.9.9"])])
-    world.objects[("endpointslices.discovery.k8s.io", found.key)] = meddled
+    (endpoint_slice,) = sync(world)
+    meddled = endpoint_slice.replace(endpoints=[Endpoint(addresses=["9.9.9.9"])])
+    world.objects[("endpointslices.discovery.k8s.io", endpoint_slice.key)] = meddled
     (mended,) = sync(world)
     assert addresses(mended) == ["10.0.0.2"]
 
 
 def test_a_slice_of_ours_wakes_its_service_and_others_do_not() -> None:
     world = World(service(), backend(1))
-    (found,) = sync(world)
-    assert list(service_of_slice(Change(found, None), FakeView())) == ["default/web"]
-    foreign = found.with_metadata(labels={SERVICE_NAME: "web", MANAGED_BY: "me"})
+    (endpoint_slice,) = sync(world)
+    assert list(service_of_slice(Change(endpoint_slice, None), FakeView())) == ["default/web"]
+    foreign = endpoint_slice.with_metadata(labels={SERVICE_NAME: "web", MANAGED_BY: "me"})
     assert list(service_of_slice(Change(foreign, None), FakeView())) == []
 
 
@@ -228,9 +235,9 @@ def test_a_slice_that_somebody_relabels_wakes_the_service_that_had_it(
 ) -> None:
     """TestOnEndpointSliceUpdate of pkg/controller/endpointslice."""
     world = World(service(), backend(1))
-    (found,) = sync(world)
-    changed = found.with_metadata(labels=labels)
-    for change in (Change(found, changed), Change(changed, found)):
+    (endpoint_slice,) = sync(world)
+    changed = endpoint_slice.with_metadata(labels=labels)
+    for change in (Change(endpoint_slice, changed), Change(changed, endpoint_slice)):
         assert set(service_of_slice(change, FakeView())) == expected
 
 

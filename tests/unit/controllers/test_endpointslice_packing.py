@@ -61,9 +61,9 @@ def test_slices_of_an_earlier_service_are_replaced(
 ) -> None:
     """Upstream's TestReconcileEndpointSlicesRecreation."""
     world = build_synced_world()
-    (found,) = slices(world)
-    (owner,) = found.metadata.owner_references or []
-    put(world, found.with_metadata(owner_references=[owner.replace(**reference)]))
+    (endpoint_slice,) = slices(world)
+    (owner,) = endpoint_slice.metadata.owner_references or []
+    put(world, endpoint_slice.with_metadata(owner_references=[owner.replace(**reference)]))
     plan = reconcile(world)
     assert words(plan) == expected
     world.carry_out(plan)
@@ -77,9 +77,11 @@ def test_a_service_made_anew_has_endpoints_before_the_old_slices_are_collected()
     (old,) = slices(world)
     put(world, service().with_metadata(uid="anew"))
     sync(world)
-    (found,) = slices(world)
-    assert found.name != old.name
-    assert [reference.uid for reference in found.metadata.owner_references or ()] == ["anew"]
+    (endpoint_slice,) = slices(world)
+    assert endpoint_slice.name != old.name
+    assert [reference.uid for reference in endpoint_slice.metadata.owner_references or ()] == [
+        "anew"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -93,8 +95,8 @@ def test_a_service_that_is_deleted_gets_no_new_slices(
     labels: dict[str, str], deleting: bool, expected: dict[str, int]
 ) -> None:
     """Upstream's TestReconcilerFinalizeSvcDeletionTimestamp."""
-    found = service(metadata={"deletion_timestamp": NOW if deleting else None})
-    assert words(reconcile(World(found, backend(1, labels=labels)))) == expected
+    new_service = service(metadata={"deletion_timestamp": NOW if deleting else None})
+    assert words(reconcile(World(new_service, backend(1, labels=labels)))) == expected
 
 
 @pytest.mark.parametrize("deleting", [False, True])
@@ -118,16 +120,18 @@ def _build_containers(number: int) -> list[Any]:
 
 
 def _with_ports(world: World, given: list[ServicePort]) -> Service:
-    found = world.objects["services", "default/web"]
-    assert isinstance(found, Service)
-    return found.with_spec(found.spec.replace(ports=given))
+    obj = world.objects["services", "default/web"]
+    assert isinstance(obj, Service)
+    return obj.with_spec(obj.spec.replace(ports=given))
 
 
 def test_slices_that_are_being_deleted_are_passed_over() -> None:
     """Upstream's TestSyncServiceEndpointSlicePendingDeletion."""
     world = build_synced_world()
-    (found,) = slices(world)
-    put(world, found.with_metadata(deletion_timestamp=NOW, finalizers=["example.com/hold"]))
+    (endpoint_slice,) = slices(world)
+    put(
+        world, endpoint_slice.with_metadata(deletion_timestamp=NOW, finalizers=["example.com/hold"])
+    )
     assert words(reconcile(world)) == {"create": 1}
 
 
@@ -148,13 +152,13 @@ def test_slices_are_recycled_when_ports_change(
 ) -> None:
     """Upstream's TestReconcileEndpointSlicesRecycling and NewPortMapKey."""
     world = build_synced_world(6, most=2, ports=ports(("http", 80), ("tls", 443)))
-    names = [found.name for found in slices(world)]
+    names = [slice_.name for slice_ in slices(world)]
     put(world, _with_ports(world, ports(*after)))
     plan = reconcile(world, 2)
     assert words(plan) == expected
     world.carry_out(plan)
     left = slices(world)
-    assert [found.name for found in left] == names
+    assert [slice_.name for slice_ in left] == names
     assert {tuple(sorted((p.name or "", p.port or 0) for p in s.ports or ())) for s in left} == {
         tuple(sorted(after))
     }
@@ -177,7 +181,7 @@ def test_more_slices_than_were_there_are_created_fewer_are_deleted() -> None:
 
 def test_the_last_slice_becomes_the_placeholder() -> None:
     world = build_synced_world(4, most=2)
-    names = {found.name for found in slices(world)}
+    names = {slice_.name for slice_ in slices(world)}
     for number in range(4):
         world.objects.pop(("pods", f"default/web-000{number}"))
     plan = reconcile(world, 2)
@@ -197,8 +201,8 @@ def test_a_placeholder_becomes_the_first_slice() -> None:
     put(world, backend(1))
     assert words(reconcile(world)) == {"update": 1}
     sync(world)
-    (found,) = slices(world)
-    assert (found.name, len(found.ports or ())) == (placeholder.name, 1)
+    (endpoint_slice,) = slices(world)
+    assert (endpoint_slice.name, len(endpoint_slice.ports or ())) == (placeholder.name, 1)
 
 
 def test_a_placeholder_gets_the_services_labels() -> None:
@@ -235,8 +239,8 @@ def test_pods_of_missing_nodes_are_not_published(
     fails: bool,
 ) -> None:
     """Upstream's TestReconcilerPodMissingNode."""
-    found = service(publish_not_ready_addresses=publish)
-    world = World(found, HERE, AWAY, node("node-0"), node("node-1"))
+    new_service = service(publish_not_ready_addresses=publish)
+    world = World(new_service, HERE, AWAY, node("node-0"), node("node-1"))
     if present:
         sync(world)
     for number in range(nodes, 2):
@@ -275,7 +279,7 @@ def test_what_is_said_of_missing_nodes_is_bounded() -> None:
 def test_slices_take_at_most_so_many(most: int, expected: list[int]) -> None:
     """Upstream's TestReconcileMaxEndpointsPerSlice."""
     world = build_synced_world(250, most)
-    assert sorted(len(found.endpoints) for found in slices(world)) == expected
+    assert sorted(len(slice_.endpoints) for slice_ in slices(world)) == expected
 
 
 def test_the_fullest_slice_that_changes_is_filled_first() -> None:
@@ -288,14 +292,14 @@ def test_the_fullest_slice_that_changes_is_filled_first() -> None:
         world.objects.pop(("pods", f"default/{reference.name}"))
     put(world, backend(9))
     sync(world, 3)
-    lengths = {found.name: len(found.endpoints) for found in slices(world)}
+    lengths = {slice_.name: len(slice_.endpoints) for slice_ in slices(world)}
     assert lengths == {first.name: 1, second.name: 3}
 
 
 def test_slices_are_owned_by_their_service() -> None:
-    (found,) = slices(build_synced_world())
-    assert isinstance(found, EndpointSlice)
-    (owner,) = found.metadata.owner_references or []
+    (endpoint_slice,) = slices(build_synced_world())
+    assert isinstance(endpoint_slice, EndpointSlice)
+    (owner,) = endpoint_slice.metadata.owner_references or []
     assert (owner.api_version, owner.kind, owner.uid) == ("v1", "Service", service().uid)
 
 
@@ -307,5 +311,5 @@ def test_a_slice_that_has_more_than_is_allowed_now_gets_no_more() -> None:
     for number in range(10, 16):
         put(world, backend(number))
     sync(world, 5)
-    assert sorted(len(found.endpoints) for found in slices(world)) == [1, 5, 9]
+    assert sorted(len(slice_.endpoints) for slice_ in slices(world)) == [1, 5, 9]
     assert words(reconcile(world, 5)) == {}

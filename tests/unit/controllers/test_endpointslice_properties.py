@@ -34,9 +34,9 @@ class Cluster:
 
     @property
     def service(self) -> Service:
-        (found,) = self.world.of(Service)
-        assert isinstance(found, Service)
-        return found
+        (obj,) = self.world.of(Service)
+        assert isinstance(obj, Service)
+        return obj
 
     @property
     def pods(self) -> list[Pod]:
@@ -65,11 +65,11 @@ class Cluster:
         self.most = self.rng.choice(LIMITS)
 
     def somebody_meddles(self) -> None:
-        found = self.rng.choice(slices(self.world))
+        endpoint_slice = self.rng.choice(slices(self.world))
         if self.rng.random() < 0.5:
-            self.put(found.replace(endpoints=found.endpoints[1:]))
+            self.put(endpoint_slice.replace(endpoints=endpoint_slice.endpoints[1:]))
         else:
-            self.put(found.with_metadata(labels={**found.labels, "mine": "now"}))
+            self.put(endpoint_slice.with_metadata(labels={**endpoint_slice.labels, "mine": "now"}))
 
     def the_service_is_made_anew(self) -> None:
         self.put(service().with_metadata(uid=f"uid-{self.rng.random()}"))
@@ -87,16 +87,16 @@ class Cluster:
 
     def list_published_ports(self) -> dict[str, list[tuple[str, int | None]]]:
         """The ports of every pod in a slice of this very service."""
-        found: dict[str, list[tuple[str, int | None]]] = {}
+        ports_by_pod: dict[str, list[tuple[str, int | None]]] = {}
         for one in slices(self.world):
             (owner,) = one.metadata.owner_references or []
             assert owner.uid == self.service.uid
             for endpoint in one.endpoints:
                 assert endpoint.target_ref is not None
                 name = endpoint.target_ref.name or ""
-                assert name not in found
-                found[name] = sorted((p.name or "", p.port) for p in one.ports or ())
-        return found
+                assert name not in ports_by_pod
+                ports_by_pod[name] = sorted((p.name or "", p.port) for p in one.ports or ())
+        return ports_by_pod
 
     def list_expected_ports(self) -> dict[str, list[tuple[str, int | None]]]:
         ports = self.service.spec.ports or []

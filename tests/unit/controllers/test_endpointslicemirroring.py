@@ -58,18 +58,18 @@ def sync(world: World, **options: Any) -> Plan:
 
 
 def slices(world: World) -> list[EndpointSlice]:
-    found = [obj for obj in world.of(EndpointSlice) if isinstance(obj, EndpointSlice)]
-    return sorted(found, key=lambda one: (one.address_type, str(one.ports)))
+    endpoint_slices = [obj for obj in world.of(EndpointSlice) if isinstance(obj, EndpointSlice)]
+    return sorted(endpoint_slices, key=lambda one: (one.address_type, str(one.ports)))
 
 
 def summarize(world: World) -> list[tuple[str, list[int | None], list[tuple[str, bool | None]]]]:
     return [
         (
-            found.address_type,
-            [port.port for port in found.ports or ()],
-            sorted((e.addresses[0], e.conditions.ready) for e in found.endpoints),
+            slice_.address_type,
+            [port.port for port in slice_.ports or ()],
+            sorted((e.addresses[0], e.conditions.ready) for e in slice_.endpoints),
         )
-        for found in slices(world)
+        for slice_ in slices(world)
     ]
 
 
@@ -86,12 +86,12 @@ def test_a_slice_says_what_the_endpoints_say() -> None:
     world = World(custom(), mine)
     sync(world)
     assert summarize(world) == [("IPv4", [80], [("10.0.0.1", True), ("10.0.0.2", False)])]
-    (found,) = slices(world)
-    assert dict(found.labels) == {"app": "web", SERVICE_NAME: "web", MANAGED_BY: OURS}
-    assert dict(found.annotations) == {"team": "a"}
-    (owner,) = found.metadata.owner_references or []
+    (endpoint_slice,) = slices(world)
+    assert dict(endpoint_slice.labels) == {"app": "web", SERVICE_NAME: "web", MANAGED_BY: OURS}
+    assert dict(endpoint_slice.annotations) == {"team": "a"}
+    (owner,) = endpoint_slice.metadata.owner_references or []
     assert (owner.kind, owner.name, owner.controller) == ("Endpoints", "web", True)
-    assert found.metadata.generate_name == "web-"
+    assert endpoint_slice.metadata.generate_name == "web-"
 
 
 def test_slices_of_endpoints_that_were_made_anew_get_the_new_owner() -> None:
@@ -171,7 +171,7 @@ def test_more_addresses_than_allowed_are_left_out_and_told() -> None:
         "A max of 3 addresses can be mirrored to EndpointSlices per Endpoints subset. "
         "3 addresses were skipped",
     )
-    assert [len(found.endpoints) for found in slices(world)] == [3]
+    assert [len(slice_.endpoints) for slice_ in slices(world)] == [3]
 
 
 def test_a_change_is_made_to_the_slice_that_is_there() -> None:
@@ -191,7 +191,7 @@ def test_slices_of_other_ports_are_used_again() -> None:
     (before,) = slices(world)
     world.objects["endpoints", KEY] = endpoints(subset("10.0.0.1", ports=[{"port": 8080}]))
     sync(world)
-    assert [found.uid for found in slices(world)] == [before.uid]
+    assert [slice_.uid for slice_ in slices(world)] == [before.uid]
     assert summarize(world) == [("IPv4", [8080], [("10.0.0.1", True)])]
 
 
@@ -215,9 +215,9 @@ def test_slices_of_other_ports_are_used_again() -> None:
 def test_slices_that_mirror_nothing_go(later: tuple[KubeObject, ...]) -> None:
     world = World(custom(), endpoints(subset("10.0.0.1")))
     sync(world)
-    (made,) = slices(world)
+    (endpoint_slice,) = slices(world)
     others = sample("endpointslices.discovery.k8s.io").with_metadata(labels={SERVICE_NAME: "web"})
-    world = World(made, others, *later)
+    world = World(endpoint_slice, others, *later)
     sync(world)
     assert slices(world) == [others]
 

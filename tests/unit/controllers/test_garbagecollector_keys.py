@@ -28,8 +28,8 @@ def newer(obj: Pod, **metadata: object) -> Pod:
 def keys(old: KubeObject | None, new: KubeObject | None, *present: KubeObject) -> list[str]:
     """The names of the owners; `present` is what the caches hold besides the new state."""
     view = FakeView(*present, *([new] if new is not None else []))
-    found = list(dict.fromkeys(item_keys(Change(old, new), view)))
-    return [Item.parse(key).key.rpartition("/")[2] for key in found]
+    keys_of_change = list(dict.fromkeys(item_keys(Change(old, new), view)))
+    return [Item.parse(key).key.rpartition("/")[2] for key in keys_of_change]
 
 
 SOLID = build_owned_pod("a", owner_reference(OWNER))
@@ -100,8 +100,8 @@ def test_the_deletion_of_what_owns_nothing_is_of_no_concern() -> None:
 def test_a_replaced_owner_counts_as_deleted() -> None:
     again = newer(GONE, uid="another")
     assert keys(GONE, again, DANGLING) == ["gone"]
-    found = list(item_keys(Change(GONE, again), FakeView(again, DANGLING)))
-    assert found == [f"pods|default/gone|{GONE.uid}"]
+    item_keys_of_change = list(item_keys(Change(GONE, again), FakeView(again, DANGLING)))
+    assert item_keys_of_change == [f"pods|default/gone|{GONE.uid}"]
 
 
 def test_an_owner_of_an_unknown_kind_is_of_no_concern() -> None:
@@ -115,9 +115,9 @@ def test_a_clusters_object_with_an_owner_in_a_namespace_concerns_itself() -> Non
 
 
 def test_many_dependents_of_one_owner_are_one_key() -> None:
-    found = {
+    keys = {
         key
         for name in "abc"
         for key in item_keys(Change(None, build_owned_pod(name, owner_reference(GONE))), FakeView())
     }
-    assert found == {f"pods|default/gone|{GONE.uid}"}
+    assert keys == {f"pods|default/gone|{GONE.uid}"}

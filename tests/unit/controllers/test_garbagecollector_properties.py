@@ -73,22 +73,20 @@ def graphs(draw: st.DrawFn) -> Model:
         others = [other for other in NAMES if other != name]
         owners[name] = draw(st.sets(st.sampled_from(others), max_size=3))
     model = Model(owners)
-    pairs = [
-        (n, o) for n, found in owners.items() for o in sorted(found) if not model.is_outside(n)
-    ]
+    pairs = [(n, o) for n, item in owners.items() for o in sorted(item) if not model.is_outside(n)]
     model.blocking = draw(st.sets(st.sampled_from(pairs))) if pairs else set()
     return model
 
 
 def build_objects(model: Model) -> list[KubeObject]:
-    found = []
+    objects = []
     for name, owners in model.owners.items():
         references = [
             owner_reference(bare(owner), block_owner_deletion=(name, owner) in model.blocking)
             for owner in sorted(owners)
         ]
-        found.append(bare(name).with_metadata(owner_references=references or None))
-    return found
+        objects.append(bare(name).with_metadata(owner_references=references or None))
+    return objects
 
 
 class Collected:

@@ -16,9 +16,9 @@ FIVE_MINUTES = 5 * MINUTE
 READY = "ReadyForNewScale"
 
 
-def marks(*found: tuple[int, float]) -> tuple[ReplicaMark, ...]:
+def marks(*pairs: tuple[int, float]) -> tuple[ReplicaMark, ...]:
     """Replicas and how many seconds ago."""
-    return tuple(ReplicaMark(replicas, NOW.timestamp() - ago) for replicas, ago in found)
+    return tuple(ReplicaMark(replicas, NOW.timestamp() - ago) for replicas, ago in pairs)
 
 
 def decide(
@@ -71,14 +71,14 @@ def test_without_a_behavior(given: dict[str, Any], expected: tuple[int, str, str
 
 
 def rules(*policies: tuple[str, int, int], select: str = "Max", window: int | None = 0) -> Any:
-    found: dict[str, Any] = {
+    rules_of_policies: dict[str, Any] = {
         "selectPolicy": select,
         "policies": [
             {"type": type_, "value": value, "periodSeconds": period}
             for type_, value, period in policies
         ],
     }
-    return found | ({} if window is None else {"stabilizationWindowSeconds": window})
+    return rules_of_policies | ({} if window is None else {"stabilizationWindowSeconds": window})
 
 
 PODS_4, HALF = ("Pods", 4, 60), ("Percent", 50, 60)

@@ -35,9 +35,12 @@ def figures(*milli: int | None, age: float = 0) -> dict[str, PodMetric]:
 
 
 def by_utilization(
-    found: Sequence[Pod], target: int, seen: Mapping[str, PodMetric], rules: CalculatorRules = RULES
+    sequence: Sequence[Pod],
+    target: int,
+    seen: Mapping[str, PodMetric],
+    rules: CalculatorRules = RULES,
 ) -> tuple[int, int, int]:
-    result = Calculator(len(found), found, rules).by_utilization(target, "cpu", "", seen)
+    result = Calculator(len(sequence), sequence, rules).by_utilization(target, "cpu", "", seen)
     return result.replicas, result.percent, result.average
 
 
@@ -51,7 +54,7 @@ THREE = pods(3)
 
 
 @pytest.mark.parametrize(
-    ("found", "target", "seen", "expected"),
+    ("targets", "target", "seen", "expected"),
     [
         # three at 30, 50, 70 percent: 50 percent of a target of 30
         pytest.param(THREE, 30, figures(300, 500, 700), (5, 50, 500), id="up"),
@@ -110,9 +113,9 @@ THREE = pods(3)
     ],
 )
 def test_a_utilization_asks_for(
-    found: list[Pod], target: int, seen: dict[str, PodMetric], expected: tuple[int, int, int]
+    targets: list[Pod], target: int, seen: dict[str, PodMetric], expected: tuple[int, int, int]
 ) -> None:
-    assert by_utilization(found, target, seen) == expected
+    assert by_utilization(targets, target, seen) == expected
 
 
 @pytest.mark.parametrize(
@@ -138,18 +141,18 @@ def test_a_figure_of_the_cpu_counts_once_the_pod_has_started(
     _, _, average = by_utilization([pod("p0"), one], 50, seen)
     calculator = Calculator(2, [pod("p0"), one], RULES)
     doubled = {**seen, "p1": PodMetric(1500, seen["p1"].moment, seen["p1"].window)}
-    found = calculator.by_utilization(50, "cpu", "", doubled)
-    assert (average, found.average) == (500, 1000 if counts else 500)
+    utilization = calculator.by_utilization(50, "cpu", "", doubled)
+    assert (average, utilization.average) == (500, 1000 if counts else 500)
 
 
 def test_only_figures_of_the_cpu_are_left_out_of_a_starting_pod() -> None:
-    found = [pod("p0"), build_starting_pod("p1", ready=False)]
-    assert Calculator(2, found, RULES).by_average(100, "memory", figures(100, 300)) == (4, 200)
-    assert Calculator(2, found, RULES).by_average(100, "cpu", figures(100, 300)) == (2, 100)
+    pods = [pod("p0"), build_starting_pod("p1", ready=False)]
+    assert Calculator(2, pods, RULES).by_average(100, "memory", figures(100, 300)) == (4, 200)
+    assert Calculator(2, pods, RULES).by_average(100, "cpu", figures(100, 300)) == (2, 100)
 
 
 @pytest.mark.parametrize(
-    ("found", "seen", "why"),
+    ("pods", "seen", "why"),
     [
         ([], {}, "no pods returned by selector while calculating replica count"),
         (
@@ -166,16 +169,16 @@ def test_only_figures_of_the_cpu_are_left_out_of_a_starting_pod() -> None:
     ],
 )
 def test_no_number_follows_from_a_utilization(
-    found: list[Pod], seen: dict[str, PodMetric], why: str
+    pods: list[Pod], seen: dict[str, PodMetric], why: str
 ) -> None:
     with pytest.raises(MetricError, match="^" + why.replace("(", r"\(").replace(")", r"\)") + "$"):
-        by_utilization(found, 50, seen)
+        by_utilization(pods, 50, seen)
 
 
 def test_the_request_of_a_sidecar_counts_and_that_of_an_init_container_does_not() -> None:
     def container(name: str, amount: str, **fields: object) -> object:
-        made = pod("x", cpu=amount).spec.containers[0]
-        return made.replace(name=name, **fields)
+        new_container = pod("x", cpu=amount).spec.containers[0]
+        return new_container.replace(name=name, **fields)
 
     one = pod("p0", init_containers=[
         container("setup", "7"),
@@ -188,7 +191,7 @@ def test_the_request_of_a_sidecar_counts_and_that_of_an_init_container_does_not(
 
 
 @pytest.mark.parametrize(
-    ("found", "target", "seen", "expected"),
+    ("targets", "target", "seen", "expected"),
     [
         pytest.param(THREE, 15, figures(20, 10, 30), (4, 20), id="up"),
         pytest.param(FIVE, 20, figures(12, 12, 12, 12, 12), (3, 12), id="down"),
@@ -204,13 +207,13 @@ def test_the_request_of_a_sidecar_counts_and_that_of_an_init_container_does_not(
     ],
 )
 def test_an_average_asks_for(
-    found: list[Pod], target: int, seen: dict[str, PodMetric], expected: tuple[int, int]
+    targets: list[Pod], target: int, seen: dict[str, PodMetric], expected: tuple[int, int]
 ) -> None:
-    assert Calculator(len(found), found, RULES).by_average(target, "", seen) == expected
+    assert Calculator(len(targets), targets, RULES).by_average(target, "", seen) == expected
 
 
 @pytest.mark.parametrize(
-    ("replicas", "found", "target", "value", "expected"),
+    ("replicas", "targets", "target", "value", "expected"),
     [
         (3, THREE, 15, 20, 4),
         (3, THREE, 20, 21, 3),
@@ -222,9 +225,9 @@ def test_an_average_asks_for(
     ],
 )
 def test_a_value_asks_for(
-    replicas: int, found: list[Pod], target: int, value: int, expected: int
+    replicas: int, targets: list[Pod], target: int, value: int, expected: int
 ) -> None:
-    assert Calculator(replicas, found, RULES).by_value(target, value) == expected
+    assert Calculator(replicas, targets, RULES).by_value(target, value) == expected
 
 
 def test_no_number_follows_from_a_value_without_pods() -> None:

@@ -41,12 +41,12 @@ def test_no_more_pods_run_than_are_allowed_or_needed(
 def test_a_pod_is_the_jobs_own_and_waits_to_be_counted() -> None:
     jobs = Jobs(job())
     jobs.sync()
-    (made,) = jobs.pods
-    assert made.name.startswith("work-")
-    assert made.metadata.finalizers == [TRACKING_FINALIZER]
-    assert made.labels[JOB_NAME] == "work"
-    assert made.labels[CONTROLLER_UID] == jobs.job.uid
-    owner = controller_of(made)
+    (pod,) = jobs.pods
+    assert pod.name.startswith("work-")
+    assert pod.metadata.finalizers == [TRACKING_FINALIZER]
+    assert pod.labels[JOB_NAME] == "work"
+    assert pod.labels[CONTROLLER_UID] == jobs.job.uid
+    owner = controller_of(pod)
     assert owner is not None
     assert owner.uid == jobs.job.uid
     assert jobs.reasons() == ["SuccessfulCreate"]
@@ -77,7 +77,7 @@ def test_what_is_to_be_stands_in_the_status_before_it_is() -> None:
     types = [[c.type for c in status.conditions or ()] for status in jobs.statuses]
     assert types == [["SuccessCriteriaMet"], ["SuccessCriteriaMet", "Complete"]]
     uncounted = [status.uncounted_terminated_pods for status in jobs.statuses]
-    assert [len(found.succeeded or ()) for found in uncounted if found] == [1, 0]
+    assert [len(obj.succeeded or ()) for obj in uncounted if obj] == [1, 0]
 
 
 def test_a_work_queue_is_done_when_one_succeeds_and_all_have_ended() -> None:
@@ -112,8 +112,8 @@ def test_pods_that_are_missed_least_go_first() -> None:
     not_ready = pod("b", phase="Running", node="n1")
     pending = pod("c", node="n1")
     unplaced = pod("d")
-    found = choose_pods_to_remove(job(), [running, not_ready, pending, unplaced], 4)
-    assert [one.name for one in found] == ["d", "c", "b", "a"]
+    pods = choose_pods_to_remove(job(), [running, not_ready, pending, unplaced], 4)
+    assert [one.name for one in pods] == ["d", "c", "b", "a"]
 
 
 def test_of_pods_alike_those_go_first_whose_sidecars_were_started_most() -> None:
@@ -236,8 +236,8 @@ def test_a_matching_orphan_is_adopted_and_counted() -> None:
     jobs = Jobs(owner, orphan)
     jobs.settle()
     assert jobs.counts() == (0, 1, 0)
-    (found,) = jobs.pods
-    assert controller_of(found) is not None
+    (new_pod,) = jobs.pods
+    assert controller_of(new_pod) is not None
     assert jobs.left == []
 
 
@@ -260,14 +260,14 @@ def test_a_job_that_is_deleted_makes_no_pods_and_lets_the_others_go() -> None:
 
 def test_issue_108752_pods_of_a_job_that_is_gone_lose_the_finalizer() -> None:
     owner = job()
-    made = builders.pod("p", owner=owner, metadata={"finalizers": [TRACKING_FINALIZER]})
-    view = FakeView(made)
-    (of_pod,) = pod_keys(Change(None, made), view)
+    pod = builders.pod("p", owner=owner, metadata={"finalizers": [TRACKING_FINALIZER]})
+    view = FakeView(pod)
+    (of_pod,) = pod_keys(Change(None, pod), view)
     _, of_job = job_keys(Change(owner, None), view)
     assert of_pod == of_job
     (write,) = JobController().reconcile(of_job, view).writes
     assert isinstance(write, Patch)
-    assert not write.change(made).metadata.finalizers
+    assert not write.change(pod).metadata.finalizers
 
 
 def test_issue_108752_pods_without_an_owner_lose_the_finalizer_unless_they_are_adopted() -> None:
@@ -337,8 +337,8 @@ def test_a_delete_that_found_nothing_is_no_event() -> None:
     jobs.sync()
     jobs.change(parallelism=1)
     plan = jobs.plan()
-    for found in jobs.pods:
-        del jobs.world.objects["pods", found.key]
+    for other in jobs.pods:
+        del jobs.world.objects["pods", other.key]
     outcome = jobs.world.carry_out(plan)
     assert [e.reason for e in plan.events_after(outcome)] == []
     assert any(isinstance(write, Delete) for write, _ in outcome.done)

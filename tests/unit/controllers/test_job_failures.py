@@ -18,8 +18,8 @@ POLICY = "PodFailurePolicy"
 
 
 def policy(*rules: Any) -> dict[str, Any]:
-    found = PodFailurePolicy.model_validate(failure_rules(*rules))
-    return {"pod_failure_policy": found}
+    pod_failure_policy = PodFailurePolicy.model_validate(failure_rules(*rules))
+    return {"pod_failure_policy": pod_failure_policy}
 
 
 def codes(action: str, *values: int, operator: str = "In", name: str | None = None) -> Any:
@@ -138,10 +138,10 @@ def test_rules_match_exit_codes(rule: Any, code: int, expected: str) -> None:
 
 
 def test_the_first_rule_that_matches_decides() -> None:
-    found = job(**policy(codes("Count", 3), codes("FailJob", 3), build_disruption_rule("Ignore")))
+    owner = job(**policy(codes("Count", 3), codes("FailJob", 3), build_disruption_rule("Ignore")))
     ended = {"name": "c", "state": {"terminated": {"exitCode": 3}}}
     failed = builders.pod(phase="Failed", status={"container_statuses": [ended]})
-    assert judge_failure(found, failed) == FailureVerdict("Count")
+    assert judge_failure(owner, failed) == FailureVerdict("Count")
 
 
 def test_ignored_failures_are_replaced_and_not_counted() -> None:
@@ -280,11 +280,11 @@ def test_a_rule_can_fail_an_index_and_another_ignore_a_failure() -> None:
 
 
 def test_init_containers_count_too() -> None:
-    found = job(**policy(codes("Ignore", 5, name="i")))
+    owner = job(**policy(codes("Ignore", 5, name="i")))
     ended = {"name": "i", "state": {"terminated": {"exitCode": 5}}}
     failed = builders.pod(
         phase="Failed",
         init_containers=[container("i")],
         status={"init_container_statuses": [ended]},
     )
-    assert judge_failure(found, failed).action == "Ignore"
+    assert judge_failure(owner, failed).action == "Ignore"

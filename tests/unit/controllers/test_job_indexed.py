@@ -15,7 +15,7 @@ from tests.unit.controllers.jobs import Jobs, build_indexed_job
 
 
 @pytest.mark.parametrize(
-    ("found", "text"),
+    ("indexes", "text"),
     [
         ([], ""),
         ([3], "3"),
@@ -24,9 +24,9 @@ from tests.unit.controllers.jobs import Jobs, build_indexed_job
         ([0, 2, 3, 4, 7, 8], "0,2-4,7,8"),
     ],
 )
-def test_indexes_are_written_compactly(found: list[int], text: str) -> None:
-    assert str(Indexes().with_indexes(found)) == text
-    assert Indexes.parse(text, 100) == Indexes().with_indexes(found)
+def test_indexes_are_written_compactly(indexes: list[int], text: str) -> None:
+    assert str(Indexes().with_indexes(indexes)) == text
+    assert Indexes.parse(text, 100) == Indexes().with_indexes(indexes)
 
 
 def test_indexes_that_the_job_has_no_more_are_left_out() -> None:
@@ -35,12 +35,12 @@ def test_indexes_that_the_job_has_no_more_are_left_out() -> None:
 
 
 def test_sets_of_indexes() -> None:
-    found = Indexes.parse("1,3-5", 10)
-    assert [index for index in range(8) if index in found] == [1, 3, 4, 5]
-    assert len(found) == 4
-    assert list(found.missing(8)) == [0, 2, 6, 7]
-    assert found.common(Indexes.parse("0-3,5-9", 10)) == 3
-    assert str(found | Indexes.parse("2", 10)) == "1-5"
+    indexes = Indexes.parse("1,3-5", 10)
+    assert [index for index in range(8) if index in indexes] == [1, 3, 4, 5]
+    assert len(indexes) == 4
+    assert list(indexes.missing(8)) == [0, 2, 6, 7]
+    assert indexes.common(Indexes.parse("0-3,5-9", 10)) == 3
+    assert str(indexes | Indexes.parse("2", 10)) == "1-5"
 
 
 @pytest.mark.parametrize(
@@ -76,11 +76,11 @@ def test_each_index_gets_a_pod_with_its_number() -> None:
     jobs = Jobs(build_indexed_job(5, 3))
     jobs.sync()
     assert jobs.indexes() == [0, 1, 2]
-    made = jobs.at(2)
-    assert made.labels[COMPLETION_INDEX] == "2"
-    assert made.spec.hostname == "work-2"
-    assert made.name.startswith("work-2-")
-    (variable,) = made.spec.containers[0].env or []
+    pod = jobs.at(2)
+    assert pod.labels[COMPLETION_INDEX] == "2"
+    assert pod.spec.hostname == "work-2"
+    assert pod.name.startswith("work-2-")
+    (variable,) = pod.spec.containers[0].env or []
     path = f"metadata.labels['{COMPLETION_INDEX}']"
     source = EnvVarSource(field_ref=ObjectFieldSelector(api_version="v1", field_path=path))
     assert (variable.name, variable.value_from) == ("JOB_COMPLETION_INDEX", source)
@@ -124,12 +124,12 @@ def test_pods_that_share_an_index_and_those_without_a_good_one_go() -> None:
         annotations = {} if index is None else {COMPLETION_INDEX: index}
         return builders.pod(name, phase=phase, node="n1", metadata={"annotations": annotations})
 
-    found = choose_pods_to_remove(
+    pods = choose_pods_to_remove(
         build_indexed_job(3),
         [of("a", "0"), of("b", "0", "Running"), of("c", "1"), of("d", None), of("e", "7")],
         0,
     )
-    assert sorted(pod.name for pod in found) == ["a", "d", "e"]
+    assert sorted(pod.name for pod in pods) == ["a", "d", "e"]
 
 
 def test_a_job_that_is_scaled_down_forgets_indexes_that_it_has_no_more() -> None:

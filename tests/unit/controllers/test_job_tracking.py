@@ -26,10 +26,10 @@ def test_what_lost_the_finalizer_is_counted(
 ) -> None:
     uncounted = UncountedTerminatedPods(succeeded=["a", "b"], failed=["c"])
     before = JobStatus(succeeded=1, failed=1, uncounted_terminated_pods=uncounted)
-    found = settle_uncounted(before, frozenset(tracked))
-    left = found.uncounted_terminated_pods
+    status = settle_uncounted(before, frozenset(tracked))
+    left = status.uncounted_terminated_pods
     assert left is not None
-    assert (found.succeeded, found.failed, left.succeeded, left.failed) == expected
+    assert (status.succeeded, status.failed, left.succeeded, left.failed) == expected
 
 
 def sync_and_crash(jobs: Jobs, behind: int) -> None:

@@ -23,9 +23,9 @@ def controller(cidr: str = "10.0.0.0/22", **options: Any) -> NodeIpamController:
     )
 
 
-def allocate(found: NodeIpamController, *nodes: Node) -> tuple[dict[str, list[str]], Any]:
+def allocate(controller: NodeIpamController, *nodes: Node) -> tuple[dict[str, list[str]], Any]:
     world = World(*nodes)
-    plan = found.reconcile("allocation", FakeView(*nodes, controller=found))
+    plan = controller.reconcile("allocation", FakeView(*nodes, controller=controller))
     world.carry_out(plan)
     assert not world.failures
     after = [obj for obj in world.of(Node) if isinstance(obj, Node)]
@@ -78,15 +78,15 @@ def test_ranges_that_nodes_have_are_not_given_again() -> None:
         node("f"),
         node("g"),
     ]
-    found, plan = allocate(controller(), *nodes)
-    assert (found["f"], found["g"]) == (["10.0.1.0/24"], ["10.0.3.0/24"])
+    ranges, plan = allocate(controller(), *nodes)
+    assert (ranges["f"], ranges["g"]) == (["10.0.1.0/24"], ["10.0.3.0/24"])
     assert plan.error is None
 
 
 def test_the_end_of_the_range_is_told_and_tried_again() -> None:
     nodes = [node(f"n{number}") for number in range(6)]
-    found, plan = allocate(controller(), *nodes)
-    assert [len(ranges) for ranges in found.values()] == [1, 1, 1, 1, 0, 0]
+    ranges_by_node, plan = allocate(controller(), *nodes)
+    assert [len(ranges) for ranges in ranges_by_node.values()] == [1, 1, 1, 1, 0, 0]
     assert [(event.reason, event.message) for event in plan.events] == [
         ("CIDRNotAvailable", "Node n4 status is now: CIDRNotAvailable"),
         ("CIDRNotAvailable", "Node n5 status is now: CIDRNotAvailable"),
@@ -147,6 +147,6 @@ def test_what_is_taken_costs_its_entry_not_its_size() -> None:
 def test_a_whole_pool_is_given_out_without_gaps_or_overlaps() -> None:
     pool = Pool(ip_network("10.0.0.0/16"), 24)
     pool.occupy(ip_network("10.0.7.0/25"))
-    found = [network for _ in range(300) if (network := pool.next())]
-    assert len(found) == len(set(found)) == 255
-    assert ip_network("10.0.7.0/24") not in found
+    ipv6_networks = [network for _ in range(300) if (network := pool.next())]
+    assert len(ipv6_networks) == len(set(ipv6_networks)) == 255
+    assert ip_network("10.0.7.0/24") not in ipv6_networks

@@ -51,19 +51,19 @@ def test_what_a_silent_kubelet_reported_becomes_unknown() -> None:
     cluster.silent.add("n1")
     cluster.run(11)
     for type in ("Ready", "MemoryPressure"):
-        found = cluster.condition("n1", type)
-        assert found is not None
-        assert (found.status, found.reason, found.message) == (
+        condition = cluster.condition("n1", type)
+        assert condition is not None
+        assert (condition.status, condition.reason, condition.message) == (
             "Unknown",
             "NodeStatusUnknown",
             "Kubelet stopped posting node status.",
         )
-        assert found.last_heartbeat_time == START
-        assert found.last_transition_time == START + timedelta(seconds=12)
+        assert condition.last_heartbeat_time == START
+        assert condition.last_transition_time == START + timedelta(seconds=12)
     for type in ("DiskPressure", "PIDPressure"):
-        found = cluster.condition("n1", type)
-        assert found is not None
-        assert (found.status, found.reason) == ("Unknown", "NodeStatusNeverUpdated")
+        condition = cluster.condition("n1", type)
+        assert condition is not None
+        assert (condition.status, condition.reason) == ("Unknown", "NodeStatusNeverUpdated")
     network = cluster.condition("n1", "NetworkUnavailable")
     assert network is not None
     assert network.status == "False"
@@ -78,9 +78,9 @@ def test_a_node_that_never_reported_has_the_startup_grace(age: int, status: str)
     cluster.monitor()
     assert cluster.ready("new") == status
     if status:
-        found = cluster.condition("new")
-        assert found is not None
-        assert (found.reason, found.message, found.last_heartbeat_time) == (
+        condition = cluster.condition("new")
+        assert condition is not None
+        assert (condition.reason, condition.message, condition.last_heartbeat_time) == (
             "NodeStatusNeverUpdated",
             "Kubelet never posted node status.",
             born,
@@ -113,8 +113,8 @@ def test_a_nodes_own_clock_decides_nothing(seconds: int) -> None:
     for second in range(30):
         cluster.step(1)
         renewed = START + timedelta(seconds=seconds + second)
-        found = lease("n1", namespace="kube-node-lease", renewed=renewed)
-        cluster.world.objects[("leases.coordination.k8s.io", found.key)] = found
+        new_lease = lease("n1", namespace="kube-node-lease", renewed=renewed)
+        cluster.world.objects[("leases.coordination.k8s.io", new_lease.key)] = new_lease
         cluster.monitor()
     assert cluster.ready("n1") == "True"
 
@@ -263,8 +263,8 @@ def test_a_pass_that_died_is_made_good_by_the_next() -> None:
     plan = cluster.monitor(dies=True)
     assert cluster.ready("n1") == "Unknown"
     assert plan.events
-    found = cluster.pod("a")  # as if the pass had not come to the pods
-    cluster.world.objects[("pods", found.key)] = build_running_pod("a", "n1")
+    pod = cluster.pod("a")  # as if the pass had not come to the pods
+    cluster.world.objects[("pods", pod.key)] = build_running_pod("a", "n1")
     cluster.run(1)
     [condition] = cluster.pod("a").status.conditions or []
     assert condition.status == "False"

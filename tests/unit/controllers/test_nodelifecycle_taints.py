@@ -41,8 +41,8 @@ def test_conditions_become_no_schedule_taints(case: str, before: str) -> None:
     cluster = Silence(node("n1", taints=[mine]))
     for name in (before, case):
         conditions, cordoned, taints = CONDITIONS[name]
-        found = cluster.node("n1")
-        cluster.put(found.with_spec(found.spec.replace(unschedulable=cordoned)))
+        new_node = cluster.node("n1")
+        cluster.put(new_node.with_spec(new_node.spec.replace(unschedulable=cordoned)))
         cluster.report("n1", **_lower(conditions))
         cluster.sync("n1")
         assert sorted(cluster.keys("n1", "NoSchedule")) == sorted(["mine", *taints])
@@ -66,9 +66,9 @@ def test_older_labels_follow_the_stable_ones() -> None:
     labels = {"kubernetes.io/os": "linux", "beta.kubernetes.io/os": "windows"}
     cluster = Silence(node("n1", labels={**labels, "kubernetes.io/arch": "arm64"}))
     cluster.sync("n1")
-    found = cluster.node("n1").labels
-    assert found["beta.kubernetes.io/os"] == "linux"
-    assert found["beta.kubernetes.io/arch"] == "arm64"
+    reconciled = cluster.node("n1").labels
+    assert reconciled["beta.kubernetes.io/os"] == "linux"
+    assert reconciled["beta.kubernetes.io/arch"] == "arm64"
 
 
 def test_a_pod_that_comes_to_a_dead_node_is_not_ready() -> None:
@@ -131,8 +131,10 @@ def test_direct_eviction_counts_from_when_a_node_said_not_ready() -> None:
     cluster.run(1)
     for _ in range(25):
         cluster.step(1)
-        found = cluster.condition("n1")
-        since = found.last_transition_time if found and found.status == "False" else None
+        condition = cluster.condition("n1")
+        since = (
+            condition.last_transition_time if condition and condition.status == "False" else None
+        )
         cluster.report("n1", "False")
         if since is not None:
             ready = cluster.condition("n1")

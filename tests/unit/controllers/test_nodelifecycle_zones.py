@@ -101,8 +101,8 @@ def test_the_rates_of_zones(counts: dict[str, tuple[int, int]], rates: dict[str,
 def test_all_zones_are_down_until_the_first_comes_back(
     before: dict[str, ZoneState], counts: dict[str, tuple[int, int]], down: bool, left: bool
 ) -> None:
-    found = judge_zones(before, counts, RATES)
-    assert (found.down, found.left) == (down, left)
+    disruption = judge_zones(before, counts, RATES)
+    assert (disruption.down, disruption.left) == (down, left)
 
 
 # --- measured from what happens

@@ -40,14 +40,14 @@ def list_deleted(plan: Plan) -> list[str]:
 
 def list_marked(plan: Plan) -> list[Pod]:
     """The pods whose status is changed, as they become."""
-    found = []
+    pods = []
     for write in plan.writes:
         if isinstance(write, Patch):
             assert write.status
             new = write.change(write.old)
             assert isinstance(new, Pod)
-            found.append(new)
-    return found
+            pods.append(new)
+    return pods
 
 
 def build_terminated_pod(name: str, age: float = 0, **fields: Any) -> Pod:

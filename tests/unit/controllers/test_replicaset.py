@@ -137,15 +137,15 @@ def test_a_pod_is_made_from_the_template_and_owned() -> None:
         labels={"app": "web", "more": "yes"}, annotations={"note": "1"}, finalizers=["a.io/b"]
     )
     rs = replica_set(labels={"app": "web"}, template=PodTemplateSpec(metadata=meta, spec=spec))
-    made = get_created_pod(rs)
-    assert made.metadata.generate_name == "web-"
-    assert made.metadata.name is None
-    assert made.namespace == "default"
-    assert made.labels == {"app": "web", "more": "yes"}
-    assert made.annotations == {"note": "1"}
-    assert made.metadata.finalizers == ["a.io/b"]
-    assert made.spec == rs.spec.template.spec
-    (owner,) = made.metadata.owner_references or []
+    created_pod = get_created_pod(rs)
+    assert created_pod.metadata.generate_name == "web-"
+    assert created_pod.metadata.name is None
+    assert created_pod.namespace == "default"
+    assert created_pod.labels == {"app": "web", "more": "yes"}
+    assert created_pod.annotations == {"note": "1"}
+    assert created_pod.metadata.finalizers == ["a.io/b"]
+    assert created_pod.spec == rs.spec.template.spec
+    (owner,) = created_pod.metadata.owner_references or []
     assert (owner.api_version, owner.kind, owner.name) == ("apps/v1", "ReplicaSet", "web")
     assert (owner.uid, owner.controller, owner.block_owner_deletion) == (rs.uid, True, True)
 
@@ -230,8 +230,8 @@ def events_of(plan: Plan, outcome: Outcome) -> list[tuple[str, str, str]]:
 
 def test_each_created_and_deleted_pod_is_told_of() -> None:
     rs = replica_set(replicas=1)
-    plan, made, old = reconcile(rs), pod("web-x"), pod("web-old")
-    done = [(plan.writes[0], made), (Delete(old), old.with_metadata(resource_version="9"))]
+    plan, new_pod, old = reconcile(rs), pod("web-x"), pod("web-old")
+    done = [(plan.writes[0], new_pod), (Delete(old), old.with_metadata(resource_version="9"))]
     assert events_of(plan, Outcome(done)) == [
         ("Normal", "SuccessfulCreate", "Created pod: web-x"),
         ("Normal", "SuccessfulDelete", "Deleted pod: web-old"),

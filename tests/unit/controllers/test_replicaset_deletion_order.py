@@ -27,8 +27,8 @@ def order(*pods: Pod, related: tuple[Pod, ...] = ()) -> list[str]:
     for seed in range(5):
         shuffled = list(pods)
         random.Random(seed).shuffle(shuffled)
-        found = first_to_delete(shuffled, len(pods) - 1, related, NOW)
-        names = [p.name for p in found]
+        victims = first_to_delete(shuffled, len(pods) - 1, related, NOW)
+        names = [p.name for p in victims]
         assert names == [p.name for p in pods][:-1], seed
     return names
 

@@ -42,8 +42,8 @@ def _pod(draw: st.DrawFn, name: str) -> Pod:
 
 
 def active(world: World) -> list[Pod]:
-    found = [p for p in world.objects.values() if isinstance(p, Pod)]
-    return [p for p in found if is_active(p) and is_controlled_by(p, RS) and p.labels == RS.labels]
+    pods = [p for p in world.objects.values() if isinstance(p, Pod)]
+    return [p for p in pods if is_active(p) and is_controlled_by(p, RS) and p.labels == RS.labels]
 
 
 def sync(world: World) -> None:

@@ -30,15 +30,15 @@ def controller(replicas: int = 2, **spec: Any) -> ReplicationController:
 
 
 class Cluster:
-    def __init__(self, found: ReplicationController) -> None:
-        self.world, self.key = World(found), found.key
+    def __init__(self, replication_controller: ReplicationController) -> None:
+        self.world, self.key = World(replication_controller), replication_controller.key
         self.controller = ReplicationControllerController()
 
     @property
     def stored(self) -> ReplicationController:
-        found = self.world.objects["replicationcontrollers", self.key]
-        assert isinstance(found, ReplicationController)
-        return found
+        obj = self.world.objects["replicationcontrollers", self.key]
+        assert isinstance(obj, ReplicationController)
+        return obj
 
     def settle(self) -> None:
         for _ in range(6):
@@ -79,8 +79,10 @@ def test_orphans_that_match_are_adopted_and_others_left_alone() -> None:
 
 
 def test_a_failure_shows_as_a_condition_of_its_own_kind() -> None:
-    found = controller(1)
-    plan = ReplicationControllerController().reconcile(found.key, FakeView(found))
+    replication_controller = controller(1)
+    plan = ReplicationControllerController().reconcile(
+        replication_controller.key, FakeView(replication_controller)
+    )
     create = next(write for write in plan.writes if isinstance(write, Create))
     update = plan.status_after(Outcome(failures=(Failure(create, errors.Forbidden("no")),)))
     assert isinstance(update, UpdateStatus)

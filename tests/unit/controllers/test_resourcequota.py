@@ -33,10 +33,10 @@ Amounts = dict[str, str]
 
 
 def quota(hard: Amounts, status: dict[str, Amounts] | None = None, **spec: Any) -> ResourceQuota:
-    found: ResourceQuota = sample(
+    new_quota: ResourceQuota = sample(
         "resourcequotas", spec={"hard": hard, **spec}, status=status or {}
     )
-    return found.with_metadata(**_metadata("ResourceQuota", "few"))
+    return new_quota.with_metadata(**_metadata("ResourceQuota", "few"))
 
 
 def _metadata(kind: str, name: str) -> dict[str, Any]:
@@ -45,17 +45,17 @@ def _metadata(kind: str, name: str) -> dict[str, Any]:
 
 
 def a_pod(name: str, phase: str = "Running", **spec: Any) -> Pod:
-    found = pod_of(CPU, **spec).with_metadata(**_metadata("Pod", name))
-    return found.with_status(found.status.replace(phase=phase))
+    pod = pod_of(CPU, **spec).with_metadata(**_metadata("Pod", name))
+    return pod.with_status(pod.status.replace(phase=phase))
 
 
 def config_map(name: str) -> ConfigMap:
-    found: ConfigMap = sample("configmaps")
-    return found.with_metadata(**_metadata("ConfigMap", name))
+    new_config_map: ConfigMap = sample("configmaps")
+    return new_config_map.with_metadata(**_metadata("ConfigMap", name))
 
 
-def count(found: ResourceQuota, *objects: KubeObject) -> dict[str, Amounts]:
-    world = World(found, *objects)
+def count(quota: ResourceQuota, *objects: KubeObject) -> dict[str, Amounts]:
+    world = World(quota, *objects)
     world.carry_out(CONTROLLER.reconcile(KEY, world.view()))
     (stored,) = world.of(ResourceQuota)
     assert isinstance(stored, ResourceQuota)
@@ -111,9 +111,9 @@ def test_what_is_limited_no_longer_leaves_the_status() -> None:
 
 
 def test_a_status_that_is_right_is_not_written() -> None:
-    found = quota({"pods": "5"}, {"hard": {"pods": "5"}, "used": {"pods": "1"}})
-    assert CONTROLLER.reconcile(KEY, FakeView(found, a_pod("a"))).writes == []
-    assert CONTROLLER.reconcile("default/gone", FakeView(found)).writes == []
+    new_quota = quota({"pods": "5"}, {"hard": {"pods": "5"}, "used": {"pods": "1"}})
+    assert CONTROLLER.reconcile(KEY, FakeView(new_quota, a_pod("a"))).writes == []
+    assert CONTROLLER.reconcile("default/gone", FakeView(new_quota)).writes == []
 
 
 def test_a_count_depends_on_what_it_saw() -> None:
@@ -123,7 +123,7 @@ def test_a_count_depends_on_what_it_saw() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "again"),
+    ("api_errors", "again"),
     [
         ([], Plan()),
         ([errors.GuardFailed()], Plan(requeue_after=RECOUNT)),
@@ -131,13 +131,13 @@ def test_a_count_depends_on_what_it_saw() -> None:
     ],
 )
 def test_a_count_that_missed_something_is_made_again_and_is_no_failure(
-    found: list[errors.ApiError], again: Plan
+    api_errors: list[errors.ApiError], again: Plan
 ) -> None:
     plan = CONTROLLER.reconcile(KEY, FakeView(quota({"pods": "5"})))
     (batch,) = plan.batches
     assert batch.optional
     assert plan.plan_after is not None
-    failures = [Failure(batch.writes[0], error, optional=True) for error in found]
+    failures = [Failure(batch.writes[0], error, optional=True) for error in api_errors]
     assert plan.plan_after(Outcome(failures=failures)) == again
 
 

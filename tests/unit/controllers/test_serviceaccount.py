@@ -16,7 +16,7 @@ def account(name: str = "default") -> ServiceAccount:
 
 
 @pytest.mark.parametrize(
-    ("objects", "made"),
+    ("objects", "exists"),
     [
         pytest.param([namespace("team")], True, id="a new namespace"),
         pytest.param([namespace("team"), account("robot")], True, id="another account"),
@@ -28,12 +28,12 @@ def account(name: str = "default") -> ServiceAccount:
     ],
 )
 def test_a_namespace_has_its_default_account(
-    objects: list[Namespace | ServiceAccount], made: bool
+    objects: list[Namespace | ServiceAccount], exists: bool
 ) -> None:
     controller = ServiceAccountController()
     plan = controller.reconcile("team", FakeView(*objects, controller=controller))
     assert [write.obj.key for write in plan.writes if isinstance(write, Create)] == (
-        ["team/default"] if made else []
+        ["team/default"] if exists else []
     )
 
 

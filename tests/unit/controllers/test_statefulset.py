@@ -164,5 +164,5 @@ def test_what_is_gone_is_nothing_to_do() -> None:
 
 def test_only_declared_kinds_are_read() -> None:
     controller = StatefulSetController()
-    found = stateful_set(volume_claim_templates=CLAIMS)
-    assert controller.reconcile(found.key, FakeView(found, controller=controller)).writes
+    owner = stateful_set(volume_claim_templates=CLAIMS)
+    assert controller.reconcile(owner.key, FakeView(owner, controller=controller)).writes

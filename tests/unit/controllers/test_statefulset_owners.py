@@ -41,12 +41,12 @@ STRANGER = build_controller_reference(builders.replica_set("random"))
 def owners_after(policy: tuple[str, str], pod: Pod, references: list[OwnerReference]) -> list[str]:
     """Who owns the claim after a sync: `Kind`, or `Kind!` for the one that manages it."""
     when_deleted, when_scaled = policy
-    found = stateful_set(replicas=2, **build_retention_policy(when_deleted, when_scaled))
-    claim = next(claims_of(found, pod.name)).with_metadata(owner_references=references or None)
+    owner = stateful_set(replicas=2, **build_retention_policy(when_deleted, when_scaled))
+    claim = next(claims_of(owner, pod.name)).with_metadata(owner_references=references or None)
     assert isinstance(claim, PersistentVolumeClaim)
-    patch = plan_retention(found, pod, claim)
+    patch = plan_retention(owner, pod, claim)
     after = (patch.change(claim) if patch else claim).metadata.owner_references or []
-    own = [r for r in after if r.name in (found.name, pod.name)]
+    own = [r for r in after if r.name in (owner.name, pod.name)]
     assert [r for r in after if r not in own] == [r for r in references if r in [*OTHERS, STRANGER]]
     return [f"{r.kind}!" if r.controller else r.kind for r in own]
 
@@ -101,19 +101,19 @@ def test_a_claim_that_somebody_else_manages_has_neither_set_nor_pod(
 )
 def test_only_what_differs_is_written(references: list[OwnerReference], changed: bool) -> None:
     """Upstream's TestUpdateClaimControllerRef and TestNonController."""
-    found = stateful_set(replicas=2, **build_retention_policy("Delete", "Retain"))
-    claim = next(claims_of(found, KEPT.name)).with_metadata(owner_references=references or None)
+    owner = stateful_set(replicas=2, **build_retention_policy("Delete", "Retain"))
+    claim = next(claims_of(owner, KEPT.name)).with_metadata(owner_references=references or None)
     assert isinstance(claim, PersistentVolumeClaim)
-    assert (plan_retention(found, KEPT, claim) is not None) is changed
+    assert (plan_retention(owner, KEPT, claim) is not None) is changed
     assert owners_after(("Delete", "Retain"), KEPT, references) == ["StatefulSet!"]
 
 
 def test_a_set_of_another_group_with_the_same_name_is_somebody_else() -> None:
     kruise = build_controller_reference(SET, api_version="apps.kruise.io/v1", uid="another")
-    found = stateful_set(replicas=2, **build_retention_policy("Delete", "Retain"))
-    claim = next(claims_of(found, KEPT.name)).with_metadata(owner_references=[kruise])
+    owner = stateful_set(replicas=2, **build_retention_policy("Delete", "Retain"))
+    claim = next(claims_of(owner, KEPT.name)).with_metadata(owner_references=[kruise])
     assert isinstance(claim, PersistentVolumeClaim)
-    assert plan_retention(found, KEPT, claim) is None
+    assert plan_retention(owner, KEPT, claim) is None
 
 
 # --- without an order

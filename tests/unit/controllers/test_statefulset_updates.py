@@ -31,12 +31,12 @@ def test_an_update_goes_from_the_last_to_the_first() -> None:
     cluster = Cluster(replicas=3)
     cluster.settle()
     cluster.image("nginx:2")
-    found = []
+    images_by_round = []
     for _ in range(12):
         cluster.sync()
         kubelet(cluster.world)
-        found.append(" ".join(image.rpartition(":")[2] for image in cluster.images()))
-    assert [line for i, line in enumerate(found) if line not in found[:i]] == [
+        images_by_round.append(" ".join(image.rpartition(":")[2] for image in cluster.images()))
+    assert [line for i, line in enumerate(images_by_round) if line not in images_by_round[:i]] == [
         "1.25 1.25",
         "1.25 1.25 2",
         "1.25 2",

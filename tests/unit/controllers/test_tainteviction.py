@@ -48,9 +48,9 @@ def reconcile(*objects: KubeObject, note: Mapping[str, str] = NOTHING, now: date
     )
 
 
-def build_memory(found: Pod, seconds_ago: float) -> dict[str, str]:
+def build_memory(pod: Pod, seconds_ago: float) -> dict[str, str]:
     since = NOW - timedelta(seconds=seconds_ago)
-    return {found.key: f"{found.uid} {since.isoformat()}"}
+    return {pod.key: f"{pod.uid} {since.isoformat()}"}
 
 
 def messages_of(plan: Plan) -> list[str]:
@@ -62,11 +62,11 @@ def deletes(plan: Plan) -> bool:
 
 
 def test_a_pod_that_tolerates_nothing_goes_at_once_and_says_why() -> None:
-    found, tainted = on_node(), node("n1", taints=[UNREACHABLE])
-    world = World(found, tainted)
-    plan = reconcile(found, tainted)
+    pod, tainted = on_node(), node("n1", taints=[UNREACHABLE])
+    world = World(pod, tainted)
+    plan = reconcile(pod, tainted)
     outcome = world.carry_out(plan)
-    gone = world.find(found)
+    gone = world.find(pod)
     assert isinstance(gone, Pod)
     assert gone.deleting
     (target,) = gone.status.conditions or []
@@ -85,9 +85,9 @@ def test_a_pod_that_tolerates_nothing_goes_at_once_and_says_why() -> None:
     "taints", [[], [NO_SCHEDULE], [NOT_READY], [UNREACHABLE, NOT_READY], [UNREACHABLE]]
 )
 def test_nothing_is_deleted_once_the_taints_are_others(taints: list[Taint]) -> None:
-    found, judged = on_node(), node("n1", taints=[UNREACHABLE, NO_SCHEDULE])
-    world = World(found, node("n1", taints=taints))
-    plan = reconcile(found, judged)
+    pod, judged = on_node(), node("n1", taints=[UNREACHABLE, NO_SCHEDULE])
+    world = World(pod, node("n1", taints=taints))
+    plan = reconcile(pod, judged)
     outcome = world.carry_out(plan)
     refused = taints != [UNREACHABLE]
     assert [type(error) for _, error in world.failures] == [errors.GuardFailed] * 2 * refused
@@ -95,9 +95,9 @@ def test_nothing_is_deleted_once_the_taints_are_others(taints: list[Taint]) -> N
 
 
 def test_the_time_begins_when_the_taint_is_seen_and_is_noted() -> None:
-    found = on_node(build_toleration(300))
-    plan = reconcile(found, node("n1", taints=[UNREACHABLE]))
-    assert (plan.requeue_after, plan.state) == (300.0, build_memory(found, 0))
+    pod = on_node(build_toleration(300))
+    plan = reconcile(pod, node("n1", taints=[UNREACHABLE]))
+    assert (plan.requeue_after, plan.state) == (300.0, build_memory(pod, 0))
     assert not plan.writes
 
 
@@ -105,8 +105,8 @@ def test_the_time_begins_when_the_taint_is_seen_and_is_noted() -> None:
     ("ago", "left"), [(0, 300.0), (100, 200.0), (299.5, 0.5), (300, None), (4000, None)]
 )
 def test_a_later_sync_does_not_move_the_time(ago: float, left: float | None) -> None:
-    found = on_node(build_toleration(300))
-    plan = reconcile(found, node("n1", taints=[UNREACHABLE]), note=build_memory(found, ago))
+    pod = on_node(build_toleration(300))
+    plan = reconcile(pod, node("n1", taints=[UNREACHABLE]), note=build_memory(pod, ago))
     assert plan.requeue_after == left
     assert deletes(plan) is (left is None)
 
@@ -120,9 +120,9 @@ def test_a_later_sync_does_not_move_the_time(ago: float, left: float | None) -> 
     ],
 )
 def test_the_shortest_time_wins(tolerations: list[Toleration], left: float) -> None:
-    found = on_node(*tolerations)
+    pod = on_node(*tolerations)
     tainted = node("n1", taints=[UNREACHABLE, NOT_READY])
-    assert reconcile(found, tainted, note=build_memory(found, 10)).requeue_after == left
+    assert reconcile(pod, tainted, note=build_memory(pod, 10)).requeue_after == left
 
 
 def test_a_toleration_of_more_seconds_than_there_are_is_waited_for() -> None:
@@ -138,15 +138,15 @@ def test_no_time_or_less_than_none_is_at_once(seconds: int) -> None:
 
 @pytest.mark.parametrize("taints", [[], [NO_SCHEDULE]])
 def test_an_eviction_is_cancelled_when_the_taint_goes(taints: list[Taint]) -> None:
-    found = on_node(build_toleration(300))
-    plan = reconcile(found, node("n1", taints=taints), note=build_memory(found, 10))
+    pod = on_node(build_toleration(300))
+    plan = reconcile(pod, node("n1", taints=taints), note=build_memory(pod, 10))
     assert messages_of(plan) == [f"Cancelling deletion of Pod {KEY}"]
     assert (plan.state, plan.requeue_after, plan.writes) == ({}, None, [])
 
 
 def test_an_eviction_is_cancelled_when_all_that_is_left_is_tolerated_for_ever() -> None:
-    found = on_node(build_toleration(300), build_toleration(None, NOT_READY))
-    plan = reconcile(found, node("n1", taints=[NOT_READY]), note=build_memory(found, 10))
+    pod = on_node(build_toleration(300), build_toleration(None, NOT_READY))
+    plan = reconcile(pod, node("n1", taints=[NOT_READY]), note=build_memory(pod, 10))
     assert messages_of(plan) == [f"Cancelling deletion of Pod {KEY}"]
     assert plan.requeue_after is None
 
@@ -157,11 +157,11 @@ def test_nothing_is_told_when_nothing_was_planned() -> None:
 
 
 def test_another_pod_of_the_same_name_has_its_own_time() -> None:
-    found = on_node(build_toleration(300))
+    pod = on_node(build_toleration(300))
     plan = reconcile(
-        found,
+        pod,
         node("n1", taints=[UNREACHABLE]),
-        note=build_memory(found.with_metadata(uid="other"), 9),
+        note=build_memory(pod.with_metadata(uid="other"), 9),
     )
     assert plan.requeue_after == 300.0
 
@@ -175,12 +175,12 @@ def test_a_pod_deleted_by_others_cancels() -> None:
 
 
 def test_the_end_of_an_eviction_is_no_cancelling() -> None:
-    found, tainted = on_node(), node("n1", taints=[UNREACHABLE])
-    memory = reconcile(found, tainted).state
+    pod, tainted = on_node(), node("n1", taints=[UNREACHABLE])
+    memory = reconcile(pod, tainted).state
     assert memory is not None
     assert messages_of(reconcile(tainted, note=memory)) == []
     assert reconcile(on_node(deleting=NOW), tainted, note=memory).state == {}
-    again = reconcile(found, tainted, note=memory)  # a write that was refused
+    again = reconcile(pod, tainted, note=memory)  # a write that was refused
     assert deletes(again)
 
 
@@ -237,7 +237,7 @@ def test_a_pod_on_a_tainted_node_touches_it_when_it_matters() -> None:
 
 
 def test_evictions_are_counted_and_how_late_they_came() -> None:
-    found, tainted = on_node(build_toleration(10)), node("n1", taints=[UNREACHABLE])
-    plan = reconcile(found, tainted, note=build_memory(found, 12))
-    counts = plan.counts_after(World(found, tainted).carry_out(plan))
+    pod, tainted = on_node(build_toleration(10)), node("n1", taints=[UNREACHABLE])
+    plan = reconcile(pod, tainted, note=build_memory(pod, 12))
+    counts = plan.counts_after(World(pod, tainted).carry_out(plan))
     assert counts == {**LATENCY.observe(2), **DELETIONS.count()}

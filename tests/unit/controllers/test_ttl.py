@@ -52,10 +52,10 @@ def test_every_node_is_told_and_once_is_enough() -> None:
     plan = controller.annotate(FakeView(*world.objects.values(), controller=controller), {})
     assert len(plan.writes) == 3
     world.carry_out(plan)
-    found = world.of(Node)
-    assert {obj.annotations[ANNOTATION] for obj in found} == {"0"}
-    assert {obj.annotations["kept"] for obj in found} == {"yes"}
-    assert controller.annotate(FakeView(*found, controller=controller), {}).writes == []
+    objects = world.of(Node)
+    assert {obj.annotations[ANNOTATION] for obj in objects} == {"0"}
+    assert {obj.annotations["kept"] for obj in objects} == {"yes"}
+    assert controller.annotate(FakeView(*objects, controller=controller), {}).writes == []
 
 
 def test_the_pass_comes_as_often_as_heartbeats() -> None:

@@ -19,22 +19,22 @@ def build_ended_job(
     type_: str = "Complete", *, ago: float = 0, status: str = "True", **spec: Any
 ) -> Job:
     moment = NOW - timedelta(seconds=ago)
-    found = JobCondition(type=type_, status=status, last_transition_time=moment)
-    return job(status={"conditions": [found], "start_time": START}, **spec)
+    condition = JobCondition(type=type_, status=status, last_transition_time=moment)
+    return job(status={"conditions": [condition], "start_time": START}, **spec)
 
 
-def plan_of(found: Job) -> Plan:
-    return TTLAfterFinishedController().reconcile(found.key, FakeView(found))
+def plan_of(job: Job) -> Plan:
+    return TTLAfterFinishedController().reconcile(job.key, FakeView(job))
 
 
 @pytest.mark.parametrize("type_", ["Complete", "Failed"])
 @pytest.mark.parametrize("ago", [10, 11, 10**6])
 def test_a_job_whose_time_is_over_is_deleted_with_its_pods(type_: str, ago: int) -> None:
-    found = build_ended_job(type_, ago=ago, ttl_seconds_after_finished=10)
-    (write,) = plan_of(found).writes
+    job = build_ended_job(type_, ago=ago, ttl_seconds_after_finished=10)
+    (write,) = plan_of(job).writes
     assert isinstance(write, Delete)
     assert write.options.propagation_policy == "Foreground"
-    assert (write.options.uid, write.options.resource_version) == (found.uid, "1")
+    assert (write.options.uid, write.options.resource_version) == (job.uid, "1")
 
 
 def test_a_job_whose_time_is_not_over_comes_back_then() -> None:
@@ -43,8 +43,8 @@ def test_a_job_whose_time_is_not_over_comes_back_then() -> None:
 
 
 def test_a_job_that_says_it_ended_at_the_end_of_time_is_left_alone() -> None:
-    found = build_ended_job(ago=(NOW - datetime(9999, 12, 31, tzinfo=UTC)).total_seconds())
-    plan = plan_of(found.replace(spec=found.spec.replace(ttl_seconds_after_finished=2**31 - 1)))
+    job = build_ended_job(ago=(NOW - datetime(9999, 12, 31, tzinfo=UTC)).total_seconds())
+    plan = plan_of(job.replace(spec=job.spec.replace(ttl_seconds_after_finished=2**31 - 1)))
     assert plan.writes == []
     assert plan.requeue_after is not None
 
@@ -54,7 +54,7 @@ def test_a_ttl_of_0_deletes_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "found",
+    "owner",
     [
         build_ended_job(ago=100),
         build_ended_job("Suspended", ago=100, ttl_seconds_after_finished=1),
@@ -67,8 +67,8 @@ def test_a_ttl_of_0_deletes_at_once() -> None:
     ],
     ids=["no ttl", "suspended", "not yet failed", "not complete", "running", "going"],
 )
-def test_other_jobs_are_left_alone(found: Job) -> None:
-    plan = plan_of(found)
+def test_other_jobs_are_left_alone(owner: Job) -> None:
+    plan = plan_of(owner)
     assert (plan.writes, plan.requeue_after) == ([], None)
 
 
@@ -77,8 +77,8 @@ def test_a_job_that_is_gone_is_done_with() -> None:
 
 
 def test_an_end_without_a_time_is_an_error() -> None:
-    found = JobCondition(type="Complete", status="True")
-    plan = plan_of(job(status={"conditions": [found]}, ttl_seconds_after_finished=1))
+    condition = JobCondition(type="Complete", status="True")
+    plan = plan_of(job(status={"conditions": [condition]}, ttl_seconds_after_finished=1))
     assert "unable to find the time" in str(plan.error)
 
 
@@ -92,6 +92,6 @@ def test_a_ttl_that_was_prolonged_meanwhile_saves_the_job() -> None:
 
 
 def test_how_late_a_job_went_is_counted() -> None:
-    found = build_ended_job(ago=12, ttl_seconds_after_finished=10)
-    plan = plan_of(found)
-    assert plan.counts_after(World(found).carry_out(plan)) == DURATION.observe(2)
+    job = build_ended_job(ago=12, ttl_seconds_after_finished=10)
+    plan = plan_of(job)
+    assert plan.counts_after(World(job).carry_out(plan)) == DURATION.observe(2)

@@ -107,7 +107,7 @@ def test_holders_are_unique_per_start() -> None:
     assert new_holder("manager") != new_holder("manager")
 
 
-class Told:
+class Callbacks:
     """A keeper's callbacks, noted."""
 
     def __init__(self, keeper: LeaseKeeper, name: str) -> None:
@@ -127,7 +127,7 @@ def keeper(store: Store, clock: FakeClock) -> LeaseKeeper:
 def test_the_keeper_holds_several_leases_with_one_call_a_pass(
     keeper: LeaseKeeper, store: Store
 ) -> None:
-    first, second = Told(keeper, "a"), Told(keeper, "b")
+    first, second = Callbacks(keeper, "a"), Callbacks(keeper, "b")
     keeper.once()
     keeper.once()
     assert store.calls[0] == ("lease_acquire", "me", "a", 4000, "", "b", 4000, "")
@@ -138,26 +138,26 @@ def test_the_keeper_holds_several_leases_with_one_call_a_pass(
 def test_the_keeper_tells_of_an_end_when_the_store_is_away_for_a_term(
     keeper: LeaseKeeper, store: Store, clock: FakeClock
 ) -> None:
-    told = Told(keeper, "a")
+    callbacks = Callbacks(keeper, "a")
     keeper.once()
     store.down = True
     clock.step(3)
     keeper.once()
-    assert told.events == ["started 1"]
+    assert callbacks.events == ["started 1"]
     clock.step(2)
     keeper.once()
-    assert told.events == ["started 1", "stopped"]
+    assert callbacks.events == ["started 1", "stopped"]
 
 
 def test_a_new_term_is_told_as_an_end_and_a_start(
     keeper: LeaseKeeper, store: Store, clock: FakeClock
 ) -> None:
-    told = Told(keeper, "a")
+    callbacks = Callbacks(keeper, "a")
     keeper.once()
     clock.step(10)
     store.token = "2"
     keeper.once()
-    assert told.events == ["started 1", "stopped", "started 2"]
+    assert callbacks.events == ["started 1", "stopped", "started 2"]
 
 
 def test_a_callback_that_raises_costs_nothing_else(keeper: LeaseKeeper) -> None:
@@ -165,18 +165,18 @@ def test_a_callback_that_raises_costs_nothing_else(keeper: LeaseKeeper) -> None:
         raise RuntimeError
 
     broken = keeper.add("a", fail, lambda: None)
-    told = Told(keeper, "b")
+    callbacks = Callbacks(keeper, "b")
     keeper.once()
     assert broken.held
-    assert told.events == ["started 1"]
+    assert callbacks.events == ["started 1"]
 
 
 def test_giving_up_tells_first_and_outlives_a_store_that_is_away(
     keeper: LeaseKeeper, store: Store
 ) -> None:
-    told = Told(keeper, "a")
+    callbacks = Callbacks(keeper, "a")
     keeper.once()
     store.down = True
     keeper.release()
-    assert told.events == ["started 1", "stopped"]
-    assert not told.lease.held
+    assert callbacks.events == ["started 1", "stopped"]
+    assert not callbacks.lease.held

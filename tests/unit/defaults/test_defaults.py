@@ -112,15 +112,15 @@ def test_probes_get_their_times() -> None:
 
 
 def test_hooks_and_field_references_are_completed() -> None:
-    found = container(
+    full = container(
         lifecycle={"preStop": {"httpGet": {"port": 1}}, "postStart": {"exec": {}}},
         env=[{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "x"}}}, {"name": "B"}],
     )
-    assert found["lifecycle"] == {
+    assert full["lifecycle"] == {
         "preStop": {"httpGet": {"port": 1, "path": "/", "scheme": "HTTP"}},
         "postStart": {"exec": {}},
     }
-    assert found["env"] == [
+    assert full["env"] == [
         {"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "x", "apiVersion": "v1"}}},
         {"name": "B"},
     ]
@@ -163,14 +163,14 @@ def test_a_pod_requests_its_limits_and_a_template_does_not() -> None:
     complete = {"cpu": "1", "memory": "1Gi"}
     assert container(resources=resources)["resources"]["requests"] == complete
     template = {"spec": {"containers": [{"name": "c", "resources": resources}]}}
-    found = apply_to("ReplicaSet", "apps/v1", spec={"template": template})
-    kept = found["spec"]["template"]["spec"]["containers"][0]["resources"]
+    full = apply_to("ReplicaSet", "apps/v1", spec={"template": template})
+    kept = full["spec"]["template"]["spec"]["containers"][0]["resources"]
     assert kept["requests"] == {"cpu": "1"}
 
 
 def test_amounts_are_rounded_up_to_thousandths() -> None:
-    found = container(resources={"requests": {"cpu": "100u", "memory": "1.0001"}})
-    assert found["resources"]["requests"] == {"cpu": "1m", "memory": "1001m"}
+    body = container(resources={"requests": {"cpu": "100u", "memory": "1.0001"}})
+    assert body["resources"]["requests"] == {"cpu": "1m", "memory": "1001m"}
     assert pod_spec(overhead={"cpu": "1n"})["overhead"] == {"cpu": "1m"}
 
 
@@ -292,9 +292,9 @@ def job(**spec: Any) -> Any:
 
 
 def test_a_bare_job_runs_one_pod_to_its_end() -> None:
-    found = job()
-    found.pop("template")
-    assert found == {
+    spec = job()
+    spec.pop("template")
+    assert spec == {
         "parallelism": 1,
         "completions": 1,
         "backoffLimit": 6,
@@ -310,18 +310,18 @@ def test_a_jobs_defaults_depend_on_what_is_given() -> None:
     assert job(completions=3)["parallelism"] == 1
     assert job(backoffLimitPerIndex=0)["backoffLimit"] == 2**31 - 1
     rules = [{"action": "Count", "onPodConditions": [{"type": "a"}, {"type": "b", "status": ""}]}]
-    found = job(podFailurePolicy={"rules": rules})
-    assert found["podReplacementPolicy"] == "Failed"
-    statuses = [c["status"] for c in found["podFailurePolicy"]["rules"][0]["onPodConditions"]]
+    spec = job(podFailurePolicy={"rules": rules})
+    assert spec["podReplacementPolicy"] == "Failed"
+    statuses = [c["status"] for c in spec["podFailurePolicy"]["rules"][0]["onPodConditions"]]
     assert statuses == ["True", "True"]
 
 
 def test_a_cron_job_has_its_own_defaults_and_not_the_jobs() -> None:
-    found = apply_to("CronJob", "batch/v1", spec={"schedule": "@daily"})["spec"]
-    template = found.pop("jobTemplate")
+    spec = apply_to("CronJob", "batch/v1", spec={"schedule": "@daily"})["spec"]
+    template = spec.pop("jobTemplate")
     assert template["spec"].keys() == {"template"}
     assert template["spec"]["template"]["spec"]["schedulerName"] == "default-scheduler"
-    assert found == {
+    assert spec == {
         "schedule": "@daily",
         "concurrencyPolicy": "Allow",
         "suspend": False,
@@ -343,12 +343,12 @@ def test_a_cron_job_has_its_own_defaults_and_not_the_jobs() -> None:
 def test_defaults_of_containers_come_from_the_maximum_and_the_minimum(
     item: dict[str, Any], default: str | None, request_: str
 ) -> None:
-    (found,) = sample("limitranges", spec={"limits": [{"type": "Container", **item}]}).spec.limits
-    amounts = ((found.default or {}).get("cpu"), (found.default_request or {}).get("cpu"))
+    (obj,) = sample("limitranges", spec={"limits": [{"type": "Container", **item}]}).spec.limits
+    amounts = ((obj.default or {}).get("cpu"), (obj.default_request or {}).get("cpu"))
     assert tuple(amount and str(amount) for amount in amounts) == (default, request_)
 
 
 def test_other_types_have_no_such_defaults() -> None:
     spec = {"limits": [{"type": "Pod", "max": {"cpu": "1"}}]}
-    (found,) = sample("limitranges", spec=spec).spec.limits
-    assert (found.default, found.default_request) == (None, None)
+    (obj,) = sample("limitranges", spec=spec).spec.limits
+    assert (obj.default, obj.default_request) == (None, None)

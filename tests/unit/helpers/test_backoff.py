@@ -7,14 +7,14 @@ from kcm.testing.clock import FakeClock
 
 
 def measure_waits(clock: FakeClock, backoff: Backoff, crashes: int) -> list[float]:
-    found = []
+    seconds = []
     for _ in range(crashes):
         ended = clock.now()
         while backoff.is_in_backoff("main", ended):
             clock.step(1)
-        found.append((clock.now() - ended).total_seconds())
+        seconds.append((clock.now() - ended).total_seconds())
         backoff.next("main", ended)
-    return found
+    return seconds
 
 
 def test_the_wait_doubles_from_ten_seconds_to_five_minutes() -> None:

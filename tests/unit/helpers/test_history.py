@@ -27,8 +27,8 @@ IMAGES = [template(LABELS, f"nginx:{n}") for n in range(4)]
 
 def revisions(*numbers: int) -> list[ControllerRevision]:
     """A revision per template, with these numbers."""
-    found = [new_revision(SET, IMAGES[i], n, f"h{i}", HASH) for i, n in enumerate(numbers)]
-    return sort_revisions(found)
+    created = [new_revision(SET, IMAGES[i], n, f"h{i}", HASH) for i, n in enumerate(numbers)]
+    return sort_revisions(created)
 
 
 def free(name: str) -> bool:
@@ -36,21 +36,21 @@ def free(name: str) -> bool:
 
 
 def test_a_revision_keeps_its_template_as_a_patch_that_replaces() -> None:
-    (found,) = revisions(1)
-    assert template_of(found) == IMAGES[0]
+    (revision,) = revisions(1)
+    assert template_of(revision) == IMAGES[0]
     assert patch_of(IMAGES[0])["spec"]["template"]["$patch"] == "replace"
-    assert found.labels == {**LABELS, HASH: "h0"}
+    assert revision.labels == {**LABELS, HASH: "h0"}
 
 
 def test_its_data_has_the_bytes_of_upstreams() -> None:
     """Upstream's getPatch of both controllers, as of 1.33: json.Marshal over a map."""
-    (found,) = revisions(1)
+    (revision,) = revisions(1)
     assert b'"data":' + (
         b'{"spec":{"template":{"$patch":"replace",'
         b'"metadata":{"creationTimestamp":null,"labels":{"app":"web"}},'
         b'"spec":{"containers":[{"image":"nginx:0","name":"c","resources":{}}]}}}}'
-    ) in codec.encode(found)
-    assert codec.decode(codec.encode(found)) == found
+    ) in codec.encode(revision)
+    assert codec.decode(codec.encode(revision)) == revision
 
 
 def test_claims_of_ephemeral_volumes_have_no_time_either() -> None:
@@ -59,8 +59,8 @@ def test_claims_of_ephemeral_volumes_have_no_time_either() -> None:
         {"name": "v", "ephemeral": {"volumeClaimTemplate": claim}},
     )
     data = patch_of(template(LABELS, volumes=[volume]))
-    (made,) = data["spec"]["template"]["spec"]["volumes"]
-    meta = made["ephemeral"]["volumeClaimTemplate"]["metadata"]
+    (volumes,) = data["spec"]["template"]["spec"]["volumes"]
+    meta = volumes["ephemeral"]["volumeClaimTemplate"]["metadata"]
     assert meta == {"creationTimestamp": None, "labels": {"a": "b"}}
 
 
@@ -69,8 +69,8 @@ def test_revisions_of_earlier_releases_still_count() -> None:
     known = revisions(1, 2)
     old = [revision.replace(data=_without_nulls(revision.data)) for revision in known]
     assert old[0].data != known[0].data
-    found = record_revision(SET, IMAGES[1], old, 0, free)
-    assert (found.revision, found.writes) == (old[1], [])
+    outcome = record_revision(SET, IMAGES[1], old, 0, free)
+    assert (outcome.revision, outcome.writes) == (old[1], [])
     assert template_of(old[0]) == template_of(known[0])
 
 
@@ -81,22 +81,22 @@ def _without_nulls(data: Any) -> Any:
 
 
 def test_the_first_template_makes_the_first_revision() -> None:
-    found = record_revision(SET, IMAGES[0], [], 0, free)
-    assert (found.revision.revision, found.collisions) == (1, 0)
-    assert [type(write) for write in found.writes] == [Create]
+    outcome = record_revision(SET, IMAGES[0], [], 0, free)
+    assert (outcome.revision.revision, outcome.collisions) == (1, 0)
+    assert [type(write) for write in outcome.writes] == [Create]
 
 
 def test_the_template_of_the_last_revision_makes_none() -> None:
     known = revisions(1, 2)
-    found = record_revision(SET, IMAGES[1], known, 0, free)
-    assert (found.revision, found.writes) == (known[1], [])
+    outcome = record_revision(SET, IMAGES[1], known, 0, free)
+    assert (outcome.revision, outcome.writes) == (known[1], [])
 
 
 def test_a_template_that_comes_back_gets_the_next_number() -> None:
     known = revisions(1, 2, 3)
-    found = record_revision(SET, IMAGES[0], known, 0, free)
-    assert (found.revision.name, found.revision.revision) == ("web-h0", 4)
-    (write,) = found.writes
+    outcome = record_revision(SET, IMAGES[0], known, 0, free)
+    assert (outcome.revision.name, outcome.revision.revision) == ("web-h0", 4)
+    (write,) = outcome.writes
     assert isinstance(write, Patch)
     changed = write.change(known[0])
     assert isinstance(changed, ControllerRevision)
@@ -105,9 +105,9 @@ def test_a_template_that_comes_back_gets_the_next_number() -> None:
 
 def test_names_that_are_taken_are_counted() -> None:
     first = record_revision(SET, IMAGES[0], [], 0, free).revision
-    found = record_revision(SET, IMAGES[0], [], 0, lambda key: key == first.key)
-    assert found.collisions == 1
-    assert found.revision.name != first.name
+    outcome = record_revision(SET, IMAGES[0], [], 0, lambda key: key == first.key)
+    assert outcome.collisions == 1
+    assert outcome.revision.name != first.name
 
 
 def test_the_oldest_that_nobody_uses_go() -> None:

@@ -15,8 +15,8 @@ def container(name: str, cpu: str, **fields: Any) -> dict[str, Any]:
 
 
 def node(**allocatable: str) -> Node:
-    found = {name: Quantity(amount) for name, amount in allocatable.items()}
-    return Node(status=NodeStatus(allocatable=found))
+    amounts = {name: Quantity(amount) for name, amount in allocatable.items()}
+    return Node(status=NodeStatus(allocatable=amounts))
 
 
 @pytest.mark.parametrize(
@@ -31,18 +31,18 @@ def node(**allocatable: str) -> Node:
     ],
 )
 def test_a_pod_asks_for_its_containers_or_the_peak_of_its_start(init: Any, cpu: int) -> None:
-    found = pod(containers=[container("x", "100m"), container("y", "200m")], initContainers=init)
-    assert requests_of(found)["cpu"] == cpu
-    assert requests_of(found)["pods"] == 1000
+    new_pod = pod(containers=[container("x", "100m"), container("y", "200m")], initContainers=init)
+    assert requests_of(new_pod)["cpu"] == cpu
+    assert requests_of(new_pod)["pods"] == 1000
 
 
 def test_requests_of_the_pod_as_such_win_and_the_overhead_comes_on_top() -> None:
-    found = pod(
+    new_pod = pod(
         containers=[container("x", "100m")],
         resources={"requests": {"cpu": "2"}},
         overhead={"cpu": "250m"},
     )
-    assert requests_of(found)["cpu"] == 2250
+    assert requests_of(new_pod)["cpu"] == 2250
 
 
 def test_what_does_not_fit_is_refused_in_the_kubelets_words() -> None:
@@ -71,5 +71,5 @@ def test_what_does_not_fit_is_refused_in_the_kubelets_words() -> None:
     ],
 )
 def test_the_quality_of_service_class(resources: Any, expected: str) -> None:
-    found = pod(containers=[{"name": "x", "image": "i", "resources": resources}])
-    assert qos_class(found) == expected
+    new_pod = pod(containers=[{"name": "x", "image": "i", "resources": resources}])
+    assert qos_class(new_pod) == expected

@@ -43,12 +43,12 @@ SELECTOR = Selector.parse("app=web")
     ],
 )
 def test_claim(owner: KubeObject, obj: Pod, claimed: bool, written: str | None) -> None:
-    found = claim(owner, SELECTOR, [obj])
-    assert found.objects == ([obj] if claimed else [])
+    new_claim = claim(owner, SELECTOR, [obj])
+    assert new_claim.objects == ([obj] if claimed else [])
     if written is None:
-        assert found.writes == []
+        assert new_claim.writes == []
         return
-    (write,) = found.writes
+    (write,) = new_claim.writes
     reference = controller_of(write.change(obj))
     assert (reference.uid if reference else None) == (RS.uid if written == "adopt" else None)
 
@@ -71,9 +71,9 @@ def test_objects_that_share_labels_or_owners_are_judged_by_both() -> None:
         pod(f"web-{n}", metadata={"labels": labels, "owner_references": references})
         for n, (labels, references) in enumerate(shared)
     ]
-    found = claim(RS, SELECTOR, pods)
-    assert [obj.name for obj in found.objects] == ["web-1", "web-3", "web-6", "web-8"]
-    assert [write.old.name for write in found.writes] == ["web-4", "web-6", "web-7"]
+    new_claim = claim(RS, SELECTOR, pods)
+    assert [obj.name for obj in new_claim.objects] == ["web-1", "web-3", "web-6", "web-8"]
+    assert [write.old.name for write in new_claim.writes] == ["web-4", "web-6", "web-7"]
 
 
 def test_adoption_is_refused_when_the_owner_was_deleted_or_replaced() -> None:

@@ -44,5 +44,5 @@ def test_a_named_port_is_looked_for_in_containers_and_then_in_sidecars(
     expected: int | None,
 ) -> None:
     """TestFindPort of pkg/api/v1/pod, with the sidecars of 1.32."""
-    found = pod("p", containers=containers, init_containers=init)
-    assert port_of(found, ServicePort(port=8080, target_port=target)) == expected
+    new_pod = pod("p", containers=containers, init_containers=init)
+    assert port_of(new_pod, ServicePort(port=8080, target_port=target)) == expected

@@ -47,9 +47,9 @@ def obj(
 
 def pod(key: str, resource_version: int = 1, **labels: str) -> Pod:
     """Returns a pod, by key."""
-    made = obj(key, resource_version, PODS, **labels)
-    assert isinstance(made, Pod)
-    return made
+    new_obj = obj(key, resource_version, PODS, **labels)
+    assert isinstance(new_obj, Pod)
+    return new_obj
 
 
 class FakeSource:

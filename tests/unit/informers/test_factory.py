@@ -22,42 +22,44 @@ def threads() -> list[str]:
 
 
 def test_there_is_one_informer_per_kind_by_model_or_resource() -> None:
-    made = factory(FakeSource())
-    pods = made.informer_for(Pod)
-    assert made.informer_for(PODS) is pods
-    assert made.metadata_informer_for(PODS) is made.metadata_informer_for(Pod)
-    assert len(made.informers) == 2
+    new_factory = factory(FakeSource())
+    pods = new_factory.informer_for(Pod)
+    assert new_factory.informer_for(PODS) is pods
+    assert new_factory.metadata_informer_for(PODS) is new_factory.metadata_informer_for(Pod)
+    assert len(new_factory.informers) == 2
 
 
 def test_nothing_runs_before_start_or_after_shutdown() -> None:
     source = FakeSource()
     source.put("a/one")
-    made = factory(source, clock=RealClock(), observer=CountingObserver(), rng=random.Random(1))
+    new_factory = factory(
+        source, clock=RealClock(), observer=CountingObserver(), rng=random.Random(1)
+    )
     recorder = Recorder()
-    made.informer_for(PODS).add_event_handler(recorder)
+    new_factory.informer_for(PODS).add_event_handler(recorder)
     assert (threads(), source.lists) == ([], [])
-    made.start()
+    new_factory.start()
     assert threads() == ["informer-pods-Recorder", "informer-watch"]
     recorder.wait_for(1)
-    made.shutdown()
+    new_factory.shutdown()
     assert threads() == []
     with pytest.raises(RuntimeError, match="shut down"):
-        made.start()
+        new_factory.start()
 
 
 def test_a_late_informer_is_started_by_the_next_start_and_others_only_once() -> None:
     source = FakeSource()
-    made = factory(source)
+    new_factory = factory(source)
     stop = threading.Event()
-    made.informer_for(PODS)
-    made.start()
-    assert made.wait_for_cache_sync(stop)
-    late = made.metadata_informer_for(NODES)
+    new_factory.informer_for(PODS)
+    new_factory.start()
+    assert new_factory.wait_for_cache_sync(stop)
+    late = new_factory.metadata_informer_for(NODES)
     assert not late.has_synced()
-    made.start()
-    assert made.wait_for_cache_sync(stop, late)
+    new_factory.start()
+    assert new_factory.wait_for_cache_sync(stop, late)
     assert source.lists == [PODS, NODES]
-    made.shutdown()
+    new_factory.shutdown()
 
 
 def test_waiting_for_caches_polls_each_100_ms_and_honours_stop() -> None:
@@ -70,48 +72,48 @@ def test_waiting_for_caches_polls_each_100_ms_and_honours_stop() -> None:
             return super().wait(event, timeout)
 
     clock = StoppingClock()
-    made = factory(FakeSource(), clock=clock)
-    assert not made.wait_for_cache_sync(stop, made.informer_for(PODS))
+    new_factory = factory(FakeSource(), clock=clock)
+    assert not new_factory.wait_for_cache_sync(stop, new_factory.informer_for(PODS))
     assert clock.monotonic() == pytest.approx(0.3)
 
 
 def test_transforms_are_per_kind() -> None:
     source = FakeSource()
     source.put("a/one", colour="red")
-    made = factory(source)
+    new_factory = factory(source)
 
     def drop_labels(pod: Pod) -> Pod:
         pod.metadata.labels = None
         return pod
 
-    made.set_transform(Pod, drop_labels)
-    made.start()
-    assert made.wait_for_cache_sync(threading.Event())
-    assert made.informer_for(Pod).get_indexer().list()[0].labels == {}
-    made.shutdown()
+    new_factory.set_transform(Pod, drop_labels)
+    new_factory.start()
+    assert new_factory.wait_for_cache_sync(threading.Event())
+    assert new_factory.informer_for(Pod).get_indexer().list()[0].labels == {}
+    new_factory.shutdown()
 
 
 def test_the_barrier_waits_for_the_factorys_caches() -> None:
     source = FakeSource()
-    made = factory(source)
-    pods = made.informer_for(PODS)
-    made.start()
+    new_factory = factory(source)
+    pods = new_factory.informer_for(PODS)
+    new_factory.start()
     source.put("a/one")
-    made.freshness_barrier().wait([PODS], 10, threading.Event())
+    new_factory.freshness_barrier().wait([PODS], 10, threading.Event())
     assert pods.get_indexer().list()[0].key == "a/one"
-    made.shutdown()
+    new_factory.shutdown()
 
 
 def test_mutations_of_all_caches_are_found() -> None:
     source = FakeSource()
     source.put("a/one")
-    made = factory(source)
-    pods = made.informer_for(PODS)
-    made.start()
-    assert made.wait_for_cache_sync(threading.Event())
-    made.shutdown()
-    assert made.check_mutations() == []
+    new_factory = factory(source)
+    pods = new_factory.informer_for(PODS)
+    new_factory.start()
+    assert new_factory.wait_for_cache_sync(threading.Event())
+    new_factory.shutdown()
+    assert new_factory.check_mutations() == []
     pods.get_indexer().list()[0].metadata.uid = "changed"
-    assert [str(found) for found in made.check_mutations()] == [
+    assert [str(mutation) for mutation in new_factory.check_mutations()] == [
         "cached pods a/one was mutated: metadata.uid was 'uid-a/one', is 'changed'"
     ]

@@ -12,7 +12,7 @@ def test_the_first_changed_field_is_named() -> None:
     assert detector.check() == []
     assert two.metadata.labels is not None
     two.metadata.labels["colour"] = "blue"
-    assert [str(found) for found in detector.check()] == [
+    assert [str(mutation) for mutation in detector.check()] == [
         "cached pods a/two was mutated: metadata.labels.colour was 'red', is 'blue'"
     ]
 

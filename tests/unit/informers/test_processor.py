@@ -36,9 +36,9 @@ class Bench:
 
 @pytest.fixture
 def bench() -> Iterator[Bench]:
-    made = Bench()
-    yield made
-    made.processor.stop(10)
+    new_bench = Bench()
+    yield new_bench
+    new_bench.processor.stop(10)
 
 
 def stuck_until(event: threading.Event, then: Recorder) -> Any:

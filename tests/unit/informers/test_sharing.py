@@ -10,8 +10,8 @@ from kcm.testing.builders import pod, replica_set
 
 def copies(count: int = 2) -> list[bytes]:
     owner = replica_set("web")
-    made = [pod(f"web-{n}", labels={"app": "web"}, owner=owner) for n in range(count)]
-    return [codec.encode(obj) for obj in made]
+    pods = [pod(f"web-{n}", labels={"app": "web"}, owner=owner) for n in range(count)]
+    return [codec.encode(obj) for obj in pods]
 
 
 def test_pods_of_one_owner_share_labels_and_owner_references() -> None:

@@ -16,6 +16,10 @@ def test_a_metadata_view_keeps_kind_and_metadata_only() -> None:
     view = metadata_view(PODS)
     decoded = view.decode(RAW)
     converted = view.convert(codec.decode(RAW, PODS))
-    for made in (decoded, converted):
-        assert set(codec.to_dict(made)) == {"apiVersion", "kind", "metadata"}
-        assert (made.kind, made.key, made.labels["colour"]) == ("Pod", "a/b", "red")
+    for partial_object_metadata in (decoded, converted):
+        assert set(codec.to_dict(partial_object_metadata)) == {"apiVersion", "kind", "metadata"}
+        assert (
+            partial_object_metadata.kind,
+            partial_object_metadata.key,
+            partial_object_metadata.labels["colour"],
+        ) == ("Pod", "a/b", "red")

@@ -46,11 +46,11 @@ def test_zones_are_shown_as_the_last_look_found_them() -> None:
     silence.run(2)
     silence.silent = {"a0"}
     silence.run(12)
-    found = collect_samples(silence)
-    assert found["node_collector_zone_size", "a"] == 4
-    assert found["node_collector_zone_health", "a"] == 75
-    assert found["node_collector_unhealthy_nodes_in_zone", "a"] == 1
-    assert found["node_collector_zone_health", "b"] == 100
+    values = collect_samples(silence)
+    assert values["node_collector_zone_size", "a"] == 4
+    assert values["node_collector_zone_health", "a"] == 75
+    assert values["node_collector_unhealthy_nodes_in_zone", "a"] == 1
+    assert values["node_collector_zone_health", "b"] == 100
 
 
 def test_an_eviction_is_counted_once_however_many_passes_there_are() -> None:
@@ -79,7 +79,7 @@ def test_without_nodes_there_are_no_zones() -> None:
 
 def test_a_look_at_all_nodes_has_upstreams_name_too() -> None:
     total = Totals({"success": 2}, (2, *[0] * len(BUCKETS)), 0.004)
-    found = samples(sync_families({(PASS, "nodelifecycle.monitorNodeStatus"): total}))
+    values = samples(sync_families({(PASS, "nodelifecycle.monitorNodeStatus"): total}))
     name = "node_collector_update_all_nodes_health_duration_seconds"
-    assert found[f"{name}_count",] == 2
-    assert found[f"{name}_sum",] == 0.004
+    assert values[f"{name}_count",] == 2
+    assert values[f"{name}_sum",] == 0.004

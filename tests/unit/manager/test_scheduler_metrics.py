@@ -50,8 +50,8 @@ def count_pending(stored: Any, names: list[str]) -> dict[str, float]:
 
 
 def test_pods_that_wait_are_shown_by_queue() -> None:
-    found = count_pending(Stored(b'{"active": 2, "gated": 1}'), ["default-scheduler"])
-    assert found == {"active": 2, "gated": 1, "backoff": 0, "unschedulable": 0}
+    counts = count_pending(Stored(b'{"active": 2, "gated": 1}'), ["default-scheduler"])
+    assert counts == {"active": 2, "gated": 1, "backoff": 0, "unschedulable": 0}
 
 
 def test_without_a_scheduler_nothing_is_pending() -> None:

@@ -15,17 +15,17 @@ NOW = START + timedelta(minutes=5)
 
 
 def with_columns(**columns: tuple[str, str]) -> CustomResourceDefinition:
-    found = definition(v1=struct(spec=LOOSE, status=LOOSE))
+    new_definition = definition(v1=struct(spec=LOOSE, status=LOOSE))
     added = [
         CustomResourceColumnDefinition(name=name, type=kind, json_path=path)
         for name, (kind, path) in columns.items()
     ]
-    version = found.spec.versions[0].replace(additional_printer_columns=added)
-    return found.with_spec(found.spec.replace(versions=[version]))
+    version = new_definition.spec.versions[0].replace(additional_printer_columns=added)
+    return new_definition.with_spec(new_definition.spec.replace(versions=[version]))
 
 
-def row(body: dict[str, Any], found: CustomResourceDefinition) -> list[Any]:
-    with serve(found):
+def row(body: dict[str, Any], definition: CustomResourceDefinition) -> list[Any]:
+    with serve(definition):
         resource = scheme.by_name("crontabs.example.com")
         created = {"name": "one", "creationTimestamp": format_time(START)}
         obj = codec.decode({"metadata": created} | body, resource)
@@ -38,7 +38,7 @@ def test_without_columns_there_are_name_and_age() -> None:
 
 
 def test_cells_have_the_type_of_their_column() -> None:
-    found = with_columns(
+    definition = with_columns(
         text=("string", ".spec.text"),
         whole=("integer", ".spec.whole"),
         truth=("boolean", ".spec.truth"),
@@ -54,4 +54,4 @@ def test_cells_have_the_type_of_their_column() -> None:
         "list": [1, "a"],
         "when": format_time(START),
     }
-    assert row({"spec": spec}, found) == ["one", "t", 3, False, '[1,"a"]', "5m", None, None]
+    assert row({"spec": spec}, definition) == ["one", "t", 3, False, '[1,"a"]', "5m", None, None]

@@ -19,31 +19,31 @@ Amounts = dict[str, str]
 
 def quota(hard: Amounts, used: Amounts | None = None, **spec: Any) -> ResourceQuota:
     status = {"hard": hard, "used": dict.fromkeys(hard, "0") if used is None else used}
-    found: ResourceQuota = sample(
+    new_quota: ResourceQuota = sample(
         "resourcequotas", spec={"hard": hard, **spec}, status=status
     ).with_metadata(name="quota")
-    return found
+    return new_quota
 
 
 def charge_quotas(quotas: list[ResourceQuota], obj: Any, old: Any = None) -> list[Amounts]:
-    found = charged(quotas, evaluator_of(scheme.resource_of(obj)), obj, old, NOW)
-    return [{n: str(a) for n, a in (one.status.used or {}).items()} for one in found]
+    charged_quotas = charged(quotas, evaluator_of(scheme.resource_of(obj)), obj, old, NOW)
+    return [{n: str(a) for n, a in (one.status.used or {}).items()} for one in charged_quotas]
 
 
 CPU = {"requests": {"cpu": "1"}, "limits": {"cpu": "1"}}
 
 
 def test_what_is_limited_is_charged_and_nothing_else() -> None:
-    found = quota({"pods": "2", "requests.cpu": "3", "services": "1"})
-    assert charge_quotas([found], pod_of(CPU)) == [
+    new_quota = quota({"pods": "2", "requests.cpu": "3", "services": "1"})
+    assert charge_quotas([new_quota], pod_of(CPU)) == [
         {"pods": "1", "requests.cpu": "1", "services": "0"}
     ]
 
 
 def test_a_quota_that_says_nothing_of_the_kind_stays_the_same_object() -> None:
-    found = quota({"services": "1"})
+    new_quota = quota({"services": "1"})
     evaluator = evaluator_of(scheme.lookup("pods"))
-    assert charged([found], evaluator, pod_of({}), None, NOW)[0] is found
+    assert charged([new_quota], evaluator, pod_of({}), None, NOW)[0] is new_quota
 
 
 @pytest.mark.parametrize(
@@ -90,23 +90,25 @@ def test_refusals(hard: Amounts, before: Amounts | None, pod: Any, expected: str
 def test_only_objects_in_all_scopes_are_charged() -> None:
     selector = {"matchExpressions": [{"scopeName": "PriorityClass", "operator": "In",
                                       "values": ["high"]}]}  # fmt: skip
-    found = quota({"pods": "0"}, scopes=["BestEffort"], scopeSelector=selector)
-    assert charge_quotas([found], pod_of({})) == [{"pods": "0"}]
-    assert charge_quotas([found], pod_of(CPU, priorityClassName="high")) == [{"pods": "0"}]
+    new_quota = quota({"pods": "0"}, scopes=["BestEffort"], scopeSelector=selector)
+    assert charge_quotas([new_quota], pod_of({})) == [{"pods": "0"}]
+    assert charge_quotas([new_quota], pod_of(CPU, priorityClassName="high")) == [{"pods": "0"}]
     with pytest.raises(Excess):
-        charge_quotas([found], pod_of({}, priorityClassName="high"))
+        charge_quotas([new_quota], pod_of({}, priorityClassName="high"))
 
 
 def test_a_quota_with_scopes_says_nothing_of_other_kinds() -> None:
-    found = quota({"pods": "5", "count/configmaps": "0"}, scopes=["NotTerminating"])
-    assert charge_quotas([found], sample("configmaps")) == [{"pods": "0", "count/configmaps": "0"}]
+    new_quota = quota({"pods": "5", "count/configmaps": "0"}, scopes=["NotTerminating"])
+    assert charge_quotas([new_quota], sample("configmaps")) == [
+        {"pods": "0", "count/configmaps": "0"}
+    ]
 
 
 def test_an_update_is_charged_what_it_takes_more() -> None:
-    found = quota({"requests.storage": "3Gi"}, {"requests.storage": "1Gi"})
+    new_quota = quota({"requests.storage": "3Gi"}, {"requests.storage": "1Gi"})
     old = sample("persistentvolumeclaims")
     larger = with_spec("persistentvolumeclaims", resources={"requests": {"storage": "3Gi"}})
-    assert charge_quotas([found], larger, old) == [{"requests.storage": "3Gi"}]
-    assert charge_quotas([found], old, larger) == [{"requests.storage": "1Gi"}]
+    assert charge_quotas([new_quota], larger, old) == [{"requests.storage": "3Gi"}]
+    assert charge_quotas([new_quota], old, larger) == [{"requests.storage": "1Gi"}]
     with pytest.raises(Excess, match=r"requested: requests\.storage=3Gi"):
-        charge_quotas([found], larger)
+        charge_quotas([new_quota], larger)

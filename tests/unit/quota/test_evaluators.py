@@ -17,8 +17,8 @@ CLASS = "gold.storageclass.storage.k8s.io/"
 
 
 def show_usage(obj: Any) -> dict[str, str]:
-    found = evaluator_of(scheme.resource_of(obj)).usage(obj, NOW)
-    return {name: str(amount) for name, amount in found.items()}
+    amounts = evaluator_of(scheme.resource_of(obj)).usage(obj, NOW)
+    return {name: str(amount) for name, amount in amounts.items()}
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def claim(**more: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("found", "expected"),
+    ("spec", "expected"),
     [
         (claim(), {"requests.storage": "1Gi"}),
         (
@@ -64,9 +64,9 @@ def claim(**more: Any) -> Any:
         ),
     ],
 )
-def test_claims(found: Any, expected: dict[str, str]) -> None:
+def test_claims(spec: Any, expected: dict[str, str]) -> None:
     counted = {"count/persistentvolumeclaims": "1", "persistentvolumeclaims": "1"}
-    assert show_usage(found) == counted | expected
+    assert show_usage(spec) == counted | expected
 
 
 @pytest.mark.parametrize(

@@ -14,14 +14,14 @@ from tests.samples import with_spec
 
 
 def pod_of(*containers: dict[str, Any], **spec: Any) -> Pod:
-    found: Pod = with_spec(
+    pod: Pod = with_spec(
         "pods",
         containers=[
             {"name": f"c{n}", "image": "i", "resources": r} for n, r in enumerate(containers)
         ],
         **spec,
     )
-    return found
+    return pod
 
 
 def show_usage(pod: Pod) -> dict[str, str]:

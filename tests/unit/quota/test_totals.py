@@ -18,8 +18,8 @@ def test_all_objects_of_the_namespace_are_added_up() -> None:
         return list(objects.get(kind.name, []))
 
     hard = {"requests.cpu": "9", "pods": "9", "count/configmaps": "1", "count/x.example.com": "1"}
-    found = used_by(quota({**hard, "services": "1"}), scheme.resources(), list_, NOW)
-    assert {name: str(amount) for name, amount in found.items()} == {
+    amounts = used_by(quota({**hard, "services": "1"}), scheme.resources(), list_, NOW)
+    assert {name: str(amount) for name, amount in amounts.items()} == {
         "requests.cpu": "2",
         "pods": "2",
         "count/configmaps": "1",

@@ -29,19 +29,19 @@ def test_counters_add_up_by_their_labels() -> None:
 
 
 def test_observations_fall_into_buckets_that_include_their_bound() -> None:
-    found = collect_samples(
+    values = collect_samples(
         sum_counts(WAIT.observe(value, "pods") for value in (0.5, 1.0, 4.0, 99.0, -1.0))
     )
-    assert found["wait_seconds_bucket", "pods", "1.0"] == 3
-    assert found["wait_seconds_bucket", "pods", "10.0"] == 4
-    assert found["wait_seconds_bucket", "pods", "+Inf"] == 5
-    assert found["wait_seconds_count", "pods"] == 5
-    assert found["wait_seconds_sum", "pods"] == 104.5
+    assert values["wait_seconds_bucket", "pods", "1.0"] == 3
+    assert values["wait_seconds_bucket", "pods", "10.0"] == 4
+    assert values["wait_seconds_bucket", "pods", "+Inf"] == 5
+    assert values["wait_seconds_count", "pods"] == 5
+    assert values["wait_seconds_sum", "pods"] == 104.5
 
 
 def test_a_histogram_may_have_no_labels() -> None:
-    found = collect_samples(PLAIN.observe(0.6))
-    assert (found["age_ratio_bucket", "0.5"], found["age_ratio_bucket", "1.0"]) == (0, 1)
+    values = collect_samples(PLAIN.observe(0.6))
+    assert (values["age_ratio_bucket", "0.5"], values["age_ratio_bucket", "1.0"]) == (0, 1)
 
 
 def test_what_nobody_declares_is_not_shown() -> None:

@@ -13,12 +13,12 @@ SCRIPTED = re.compile(r"P \.\. ':([a-z_]+)")
 
 def families() -> set[str]:
     """The first word behind the prefix of every key that `Keys` builds."""
-    keys, found = Keys("p"), set()
+    keys, names = Keys("p"), set()
     for name, method in inspect.getmembers(keys, inspect.ismethod):
         if not name.startswith("_"):
             words = ["x"] * len(inspect.signature(method).parameters)
-            found.add(method(*words).split(":")[1])
-    return found
+            names.add(method(*words).split(":")[1])
+    return names
 
 
 def test_scripts_build_no_key_that_has_no_name_here() -> None:

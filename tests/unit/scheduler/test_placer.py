@@ -100,9 +100,9 @@ def test_pods_that_differ_in_what_filters_read_are_of_different_templates() -> N
         pod("h", namespace="other"),
     ]
     scene = Scene()
-    found = {signature(scene.info(p)) for p in (plain, *others)}
-    assert len(found) == 8
-    assert signature(scene.info(pod("z"))) in found
+    signatures = {signature(scene.info(p)) for p in (plain, *others)}
+    assert len(signatures) == 8
+    assert signature(scene.info(pod("z"))) in signatures
 
 
 class TestNominatedPods:

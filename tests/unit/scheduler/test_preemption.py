@@ -61,10 +61,10 @@ def test_the_victim_is_marked_and_deleted_and_the_place_is_kept() -> None:
 def test_its_events_tell_of_it() -> None:
     vip = pod("vip", cpu="2", **VIP)
     plan = run(controller(), node("n1"), bind_pod("low", cpu="4"), vip)
-    told = {event.reason: event for event in plan.events}
-    assert told["Preempted"].about.name == "low"
-    assert told["Preempted"].message == f"Preempted by pod {vip.uid} on node n1"
-    assert told["FailedScheduling"].about.name == "vip"
+    events = {event.reason: event for event in plan.events}
+    assert events["Preempted"].about.name == "low"
+    assert events["Preempted"].message == f"Preempted by pod {vip.uid} on node n1"
+    assert events["FailedScheduling"].about.name == "vip"
 
 
 def test_equals_are_not_preempted() -> None:
@@ -218,7 +218,7 @@ def test_two_preemptors_of_one_pass_choose_different_victims() -> None:
     vips = [pod("v1", cpu="3", **VIP), pod("v2", cpu="3", **VIP)]
     plan = run(controller(), *nodes, *lows, *vips)
     assert sorted(victims(plan)) == ["a", "b"]
-    places = {name: found.status.nominated_node_name for name, found in apply_patches(plan).items()}
+    places = {name: item.status.nominated_node_name for name, item in apply_patches(plan).items()}
     assert {places["v1"], places["v2"]} == {"n1", "n2"}
 
 

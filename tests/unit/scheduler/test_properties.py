@@ -60,7 +60,7 @@ def nodes(draw: st.DrawFn) -> list[Node]:
 
 @st.composite
 def pods(draw: st.DrawFn) -> list[Pod]:
-    found = []
+    generated = []
     for n in range(draw(st.integers(1, 14))):
         app = draw(st.sampled_from(("x", "y")))
         fields: dict[str, Any] = {}
@@ -76,7 +76,7 @@ def pods(draw: st.DrawFn) -> list[Pod]:
             fields["tolerations"] = [Toleration(operator="Exists")]
         cpu = f"{draw(st.integers(0, 6)) * 500}m"
         fields["priority"] = draw(st.integers(0, 2))
-        found.append(
+        generated.append(
             pod(
                 f"p{n}",
                 labels={"app": app},
@@ -84,7 +84,7 @@ def pods(draw: st.DrawFn) -> list[Pod]:
                 **fields,
             )
         )
-    return found
+    return generated
 
 
 @settings(max_examples=150, deadline=None)
@@ -92,56 +92,56 @@ def pods(draw: st.DrawFn) -> list[Pod]:
 def test_every_placement_is_allowed(where: list[Node], what: list[Pod]) -> None:
     plan = run(controller(), *where, *what)
     placed = [w.new for w in plan.writes if isinstance(w, Bind)]
-    by_name = {found.name: found for found in where}
+    by_name = {obj.name: obj for obj in where}
     on_node: dict[str, list[Pod]] = {name: [] for name in by_name}
-    for found in placed:  # in the order of the decisions
-        assert isinstance(found, Pod)
-        place = by_name[found.spec.node_name or ""]
-        _check_spread(found, place, on_node, by_name)
-        on_node[place.name].append(found)
+    for obj in placed:  # in the order of the decisions
+        assert isinstance(obj, Pod)
+        place = by_name[obj.spec.node_name or ""]
+        _check_spread(obj, place, on_node, by_name)
+        on_node[place.name].append(obj)
     for name, there in on_node.items():
         _check_room(by_name[name], there)
-        for found in there:
-            _check_node(by_name[name], found)
-            _check_apart(found, by_name, on_node)
+        for obj in there:
+            _check_node(by_name[name], obj)
+            _check_apart(obj, by_name, on_node)
 
 
 def _check_room(place: Node, there: list[Pod]) -> None:
     offered = place.status.allocatable or {}
     assert len(there) <= offered["pods"].value()
-    used = sum(requests_of(found.spec).cpu for found in there)
+    used = sum(requests_of(obj.spec).cpu for obj in there)
     assert not used or used <= offered["cpu"].milli_value()
     ports = Counter(p.host_port for f in there for p in f.spec.containers[0].ports or ())
     assert all(count == 1 for count in ports.values())
 
 
-def _check_node(place: Node, found: Pod) -> None:
-    rule = NodeRule.of(found.spec.node_selector, found.spec.affinity)
+def _check_node(place: Node, pod: Pod) -> None:
+    rule = NodeRule.of(pod.spec.node_selector, pod.spec.affinity)
     assert rule.matches(place.labels, place.name)
-    assert not find_untolerated(place.spec.taints or (), found.spec.tolerations or [])
+    assert not find_untolerated(place.spec.taints or (), pod.spec.tolerations or [])
 
 
-def _check_apart(found: Pod, nodes: dict[str, Node], on_node: dict[str, list[Pod]]) -> None:
-    far = found.spec.affinity.pod_anti_affinity if found.spec.affinity else None
+def _check_apart(pod: Pod, nodes: dict[str, Node], on_node: dict[str, list[Pod]]) -> None:
+    far = pod.spec.affinity.pod_anti_affinity if pod.spec.affinity else None
     for term in (far and far.required_during_scheduling_ignored_during_execution) or ():
         key = term.topology_key
         assert term.label_selector is not None
-        mine = nodes[found.spec.node_name or ""].labels[key]
+        mine = nodes[pod.spec.node_name or ""].labels[key]
         for name, there in on_node.items():
             if nodes[name].labels[key] == mine:
-                others = [other for other in there if other is not found]
+                others = [other for other in there if other is not pod]
                 wanted = (term.label_selector.match_labels or {})["app"]
                 assert all(other.labels["app"] != wanted for other in others)
 
 
 def _check_spread(
-    found: Pod, place: Node, on_node: dict[str, list[Pod]], nodes: dict[str, Node]
+    pod: Pod, place: Node, on_node: dict[str, list[Pod]], nodes: dict[str, Node]
 ) -> None:
     """Against those that were placed before."""
-    if not found.spec.topology_spread_constraints:
+    if not pod.spec.topology_spread_constraints:
         return
     counts = {place.labels[ZONE]: 0 for place in nodes.values()}
     for name, there in on_node.items():
-        same = sum(other.labels["app"] == found.labels["app"] for other in there)
+        same = sum(other.labels["app"] == pod.labels["app"] for other in there)
         counts[nodes[name].labels[ZONE]] += same
     assert counts[place.labels[ZONE]] + 1 - min(counts.values()) <= 1

@@ -90,8 +90,8 @@ class Story:
 
     @property
     def queues(self) -> dict[str, int]:
-        found: dict[str, int] = json.loads(self.memory[PENDING])
-        return {name: count for name, count in found.items() if count}
+        counts: dict[str, int] = json.loads(self.memory[PENDING])
+        return {name: count for name, count in counts.items() if count}
 
 
 def test_a_pod_that_found_no_node_is_tried_again_after_five_minutes() -> None:

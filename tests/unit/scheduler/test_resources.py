@@ -56,19 +56,19 @@ def test_init_containers_sidecars_and_overhead_count_as_they_run(
     cpu: int,
     memory: int,
 ) -> None:
-    found = pod(containers=containers, init_containers=init, overhead=quantities(overhead))
-    requests = requests_of(found.spec)
+    new_pod = pod(containers=containers, init_containers=init, overhead=quantities(overhead))
+    requests = requests_of(new_pod.spec)
     assert (requests.cpu, requests.memory) == (cpu, memory)
 
 
 def test_extended_resources_are_kept_by_name() -> None:
-    found = requests_of(pod(containers=[build_container(nvidia=2, storage="1")]).spec)
-    assert found.others == (("nvidia.com/gpu", 2), ("storage", 1))
+    requests = requests_of(pod(containers=[build_container(nvidia=2, storage="1")]).spec)
+    assert requests.others == (("nvidia.com/gpu", 2), ("storage", 1))
 
 
 def test_containers_without_requests_count_as_small_ones_in_scores() -> None:
-    found = requests_of(
+    requests = requests_of(
         pod(containers=[build_container(), build_container(cpu="1", memory="5")]).spec
     )
-    assert (found.cpu, found.memory) == (1000, 5)
-    assert (found.scoring_cpu, found.scoring_memory) == (1100, DEFAULT_MEMORY + 5)
+    assert (requests.cpu, requests.memory) == (1000, 5)
+    assert (requests.scoring_cpu, requests.scoring_memory) == (1100, DEFAULT_MEMORY + 5)

@@ -78,24 +78,24 @@ class Scene:
 
     def info(self, pod: Pod) -> PodInfo:
         """Returns the pod as one that waits, known to the snapshot."""
-        found = PodInfo(pod)
-        if found.uid not in self.snapshot.pods:
+        pod_info = PodInfo(pod)
+        if pod_info.uid not in self.snapshot.pods:
             # `update` would take changes from a watch log, which is not here.
-            self.snapshot._put_in(found)
-        return self.snapshot.pods[found.uid]
+            self.snapshot._put_in(pod_info)
+        return self.snapshot.pods[pod_info.uid]
 
     def refusals(self, pod: Pod) -> dict[str, tuple[str, ...]]:
         """Returns for each node why it will not do; those that will are left out."""
         info = self.info(pod)
         template = self.templates.of(info)
-        found = {n.name: self.placer.check(template, info, n) for n in self.snapshot.nodes}
-        return {name: status.reasons for name, status in found.items() if status is not None}
+        statuses = {n.name: self.placer.check(template, info, n) for n in self.snapshot.nodes}
+        return {name: status.reasons for name, status in statuses.items() if status is not None}
 
     def codes(self, pod: Pod) -> dict[str, int]:
         info = self.info(pod)
         template = self.templates.of(info)
-        found = {n.name: self.placer.check(template, info, n) for n in self.snapshot.nodes}
-        return {name: status.code for name, status in found.items() if status is not None}
+        statuses = {n.name: self.placer.check(template, info, n) for n in self.snapshot.nodes}
+        return {name: status.code for name, status in statuses.items() if status is not None}
 
     def scores(self, pod: Pod) -> dict[str, int]:
         template = self.templates.of(self.info(pod))
@@ -109,8 +109,8 @@ class Scene:
         found = self.placer.place(info)
         if isinstance(found, FitError):
             return ""
-        self.snapshot.assume(info, found)
-        return found.name
+        self.snapshot.assume(info, placement)
+        return placement.name
 
     def why(self, pod: Pod) -> str:
         found = self.placer.place(self.info(pod))
@@ -135,12 +135,12 @@ def run(
 
 def bindings(plan: Plan) -> dict[str, str]:
     """Returns the name of the node of each pod, by the pod's name."""
-    found = {}
+    nodes_by_pod = {}
     for write in plan.writes:
         if isinstance(write, Bind):
             assert isinstance(write.new, Pod)
-            found[write.new.name] = write.new.spec.node_name or ""
-    return found
+            nodes_by_pod[write.new.name] = write.new.spec.node_name or ""
+    return nodes_by_pod
 
 
 def victims(plan: Plan) -> list[str]:
@@ -149,13 +149,13 @@ def victims(plan: Plan) -> list[str]:
 
 def apply_patches(plan: Plan) -> dict[str, Pod]:
     """Pods as status patches leave them."""
-    found = {}
+    pods_by_name = {}
     for write in plan.writes:
         if isinstance(write, Patch):
             new = write.change(write.old)
             assert isinstance(new, Pod)
-            found[new.name] = new
-    return found
+            pods_by_name[new.name] = new
+    return pods_by_name
 
 
 def message(plan: Plan, name: str) -> str:

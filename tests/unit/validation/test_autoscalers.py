@@ -211,7 +211,7 @@ def test_v1_is_checked_by_the_rules_of_v2() -> None:
     body = {**BODIES[NAME]["spec"], "metrics": None, "targetCPUUtilizationPercentage": 0}
     kind = {"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler"}
     metadata = {"name": "a", "namespace": "default"}
-    made: Any = defaults.apply(codec.decode({**kind, "metadata": metadata, "spec": body}))
+    obj: Any = defaults.apply(codec.decode({**kind, "metadata": metadata, "spec": body}))
     fault = f"{METRIC}.resource.target.averageUtilization: Invalid value: 0: must be greater than 0"
-    assert texts(validate_create(made)) == [fault]
-    assert texts(validate_update(made, made)) == [fault]
+    assert texts(validate_create(obj)) == [fault]
+    assert texts(validate_update(obj, obj)) == [fault]

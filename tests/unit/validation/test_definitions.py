@@ -101,8 +101,8 @@ def test_a_definition_is_checked_as_upstream_does(
     ],
 )
 def test_words_and_versions_are_well_formed(spec: dict[str, Any], start: str, end: str) -> None:
-    found = validate_new_spec(DEFINITIONS, **spec)
-    assert any(text.startswith(start) and end in text for text in found)
+    messages = validate_new_spec(DEFINITIONS, **spec)
+    assert any(text.startswith(start) and end in text for text in messages)
 
 
 def test_names_follow_from_the_kind() -> None:
@@ -118,13 +118,13 @@ def build_established(**spec: Any) -> CustomResourceDefinition:
 
 
 def test_group_and_plural_never_change_and_the_scope_not_once_established() -> None:
-    [found] = validate_changed(build_established(scope="Cluster"), build_established())
-    assert found == 'spec.scope: Invalid value: "Cluster": field is immutable'
+    [message] = validate_changed(build_established(scope="Cluster"), build_established())
+    assert message == 'spec.scope: Invalid value: "Cluster": field is immutable'
     assert validate_changed(with_spec(DEFINITIONS, scope="Cluster"), sample(DEFINITIONS)) == []
-    [found] = validate_changed(
+    [message] = validate_changed(
         build_established(names={**NAMES, "plural": "gadgets"}), build_established()
     )
-    assert found == 'spec.names.plural: Invalid value: "gadgets": field is immutable'
+    assert message == 'spec.names.plural: Invalid value: "gadgets": field is immutable'
 
 
 def test_a_version_with_stored_objects_stays() -> None:
@@ -135,5 +135,5 @@ def test_a_version_with_stored_objects_stays() -> None:
 
 
 def test_groups_of_the_project_need_approval() -> None:
-    found = " ".join(validate_new_spec(DEFINITIONS, group="widgets.k8s.io"))
-    assert "metadata.annotations[api-approved.kubernetes.io]: Required value" in found
+    text = " ".join(validate_new_spec(DEFINITIONS, group="widgets.k8s.io"))
+    assert "metadata.annotations[api-approved.kubernetes.io]: Required value" in text

@@ -79,10 +79,10 @@ def test_a_namespace_is_required_or_forbidden() -> None:
 
 
 def test_labels_have_good_keys_and_values() -> None:
-    found = faults_of(labels={"a b": "c", "d": "e f"})
-    assert len(found) == 2
-    assert found[0].startswith('metadata.labels: Invalid value: "a b": name part must consist')
-    assert found[1].startswith('metadata.labels: Invalid value: "e f": a valid label must be')
+    messages = faults_of(labels={"a b": "c", "d": "e f"})
+    assert len(messages) == 2
+    assert messages[0].startswith('metadata.labels: Invalid value: "a b": name part must consist')
+    assert messages[1].startswith('metadata.labels: Invalid value: "e f": a valid label must be')
 
 
 def test_annotation_keys_may_be_upper_case_and_values_anything() -> None:
@@ -160,9 +160,9 @@ def test_a_generation_is_not_negative_and_never_falls() -> None:
 def test_identity_and_deletion_marks_may_not_change(
     field: str, wire: str, value: int | str
 ) -> None:
-    found = validate_changed(builders.pod(), **{field: value})
+    messages = validate_changed(builders.pod(), **{field: value})
     shown = f'"{value}"' if isinstance(value, str) else value
-    assert f"metadata.{wire}: Invalid value: {shown}: field is immutable" in found
+    assert f"metadata.{wire}: Invalid value: {shown}: field is immutable" in messages
 
 
 def test_times_of_creation_and_deletion_may_not_change() -> None:
@@ -171,9 +171,9 @@ def test_times_of_creation_and_deletion_may_not_change() -> None:
         ("creation_timestamp", "creationTimestamp"),
         ("deletion_timestamp", "deletionTimestamp"),
     ):
-        [found] = validate_changed(builders.pod(), **{field: later})
-        assert found.startswith(f"metadata.{wire}: Invalid value: ")
-        assert found.endswith("field is immutable")
+        [message] = validate_changed(builders.pod(), **{field: later})
+        assert message.startswith(f"metadata.{wire}: Invalid value: ")
+        assert message.endswith("field is immutable")
 
 
 def test_marks_left_out_count_as_unchanged() -> None:
@@ -205,20 +205,20 @@ def test_changed_labels_are_checked() -> None:
 def test_label_selectors_make_sense(operator: str, values: list[str], fault: str) -> None:
     requirement = LabelSelectorRequirement(key="k", operator=operator, values=values)
     selector = LabelSelector(match_expressions=[requirement])
-    [found] = meta.label_selector(selector, "s")
-    assert str(found).startswith(fault)
+    [error] = meta.label_selector(selector, "s")
+    assert str(error).startswith(fault)
 
 
 def test_the_first_thousand_faults_are_told_and_no_more_are_looked_for() -> None:
     before = time.process_time()
-    found = faults_of(owner_references=[OwnerReference()] * 100_000)
-    assert len(found) == 1000
+    messages = faults_of(owner_references=[OwnerReference()] * 100_000)
+    assert len(messages) == 1000
     assert time.process_time() - before < 5
 
 
 def test_many_controllers_are_told_once() -> None:
     owner = OwnerReference(api_version="v1", kind="A", name="b", uid="c", controller=True)
     before = time.process_time()
-    (told,) = faults_of(owner_references=[owner] * 20_000)
-    assert "Only one reference can have Controller set to true" in told
+    (message,) = faults_of(owner_references=[owner] * 20_000)
+    assert "Only one reference can have Controller set to true" in message
     assert time.process_time() - before < 5

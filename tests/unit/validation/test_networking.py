@@ -65,8 +65,8 @@ def test_network_policies(spec: dict[str, Any], faults: list[str]) -> None:
 
 def path(**changes: Any) -> dict[str, Any]:
     """The spec of an Ingress with one path."""
-    found = {"path": "/", "pathType": "Prefix", "backend": SERVICE} | changes
-    return {"rules": [{"host": "example.com", "http": {"paths": [found]}}]}
+    http_path = {"path": "/", "pathType": "Prefix", "backend": SERVICE} | changes
+    return {"rules": [{"host": "example.com", "http": {"paths": [http_path]}}]}
 
 
 PATH = "spec.rules[0].http.paths[0]"

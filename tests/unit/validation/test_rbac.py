@@ -14,8 +14,8 @@ BINDINGS, CLUSTER_BINDINGS = f"rolebindings.{GROUP}", f"clusterrolebindings.{GRO
 
 def test_roles_may_have_colons_in_their_names() -> None:
     assert validate_new(CLUSTER_ROLES, metadata={"name": "system:node"}) == []
-    [found] = validate_new(CLUSTER_ROLES, metadata={"name": "a/b"})
-    assert found == "metadata.name: Invalid value: \"a/b\": may not contain '/'"
+    [message] = validate_new(CLUSTER_ROLES, metadata={"name": "a/b"})
+    assert message == "metadata.name: Invalid value: \"a/b\": may not contain '/'"
 
 
 @pytest.mark.parametrize(
@@ -114,9 +114,9 @@ def test_a_binding_names_a_role() -> None:
 def test_the_role_of_a_binding_never_changes(name: str) -> None:
     old = sample(name)
     new = old.replace(role_ref=old.role_ref.replace(name="admin"))
-    [found] = validate_changed(new, old)
-    assert found.startswith("roleRef: Invalid value")
-    assert found.endswith("cannot change roleRef")
+    [message] = validate_changed(new, old)
+    assert message.startswith("roleRef: Invalid value")
+    assert message.endswith("cannot change roleRef")
 
 
 def test_references_get_their_group() -> None:

@@ -76,7 +76,7 @@ def test_a_secret_for_expansion_may_be_added() -> None:
     """After upstream's TestValidatePersistentVolumeSourceUpdate."""
     csi = {"driver": "a.b", "volumeHandle": "v"}
     secret = {"controllerExpandSecretRef": {"name": "s", "namespace": "n"}}
-    old, new = (with_spec(VOLUMES, hostPath=None, csi=found) for found in (csi, csi | secret))
+    old, new = (with_spec(VOLUMES, hostPath=None, csi=obj) for obj in (csi, csi | secret))
     assert validate_changed(new, old) == []
     assert len(validate_changed(old, new)) == 1
 

@@ -34,9 +34,9 @@ class Beat(LeasedScheduler):
 @pytest.fixture
 def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The monotonic clock: the only item."""
-    found = [100.0]
-    monkeypatch.setattr("workers.beat.time.monotonic", lambda: found[0])
-    return found
+    seconds = [100.0]
+    monkeypatch.setattr("workers.beat.time.monotonic", lambda: seconds[0])
+    return seconds
 
 
 def tick(beat: Beat) -> tuple[list[str], float]:

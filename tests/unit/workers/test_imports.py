@@ -30,8 +30,8 @@ def test_the_control_plane_loads_no_kubelet() -> None:
     "first", ["", "import workers.app; ", "from workers.app import create_app; "]
 )
 def test_celery_finds_the_app_whatever_was_imported_before(first: str) -> None:
-    found = run(f"{first}from celery.app.utils import find_app; print(find_app('workers').main)")
-    assert found == "kcm"
+    output = run(f"{first}from celery.app.utils import find_app; print(find_app('workers').main)")
+    assert output == "kcm"
 
 
 def test_what_the_package_does_not_have_is_said_as_usual() -> None:

@@ -20,8 +20,8 @@ class Recorder:
 
 
 def recorder() -> tuple[Recorder, RedisIO]:
-    made = Recorder()
-    return made, cast("RedisIO", made)
+    new_recorder = Recorder()
+    return new_recorder, cast("RedisIO", new_recorder)
 
 
 def test_delays_travel_as_milliseconds_and_no_delay_as_zero() -> None:
@@ -32,31 +32,31 @@ def test_delays_travel_as_milliseconds_and_no_delay_as_zero() -> None:
 
 
 def test_nothing_to_mark_makes_no_call() -> None:
-    made, io = recorder()
+    new_recorder, io = recorder()
     assert add_keys(io, []) == 0
-    assert made.calls == []
+    assert new_recorder.calls == []
 
 
 def test_marks_are_split_at_a_thousand_keys_a_call() -> None:
-    made, io = recorder()
+    new_recorder, io = recorder()
     many = tuple(f"k{i}" for i in range(1500))
     add_keys(io, [Addition("p", ("a",)), Addition("q", many), Addition("r", ("b",))])
-    sizes = [[part for part in call if isinstance(part, int)] for call in made.calls]
+    sizes = [[part for part in call if isinstance(part, int)] for call in new_recorder.calls]
     assert sizes == [[0, 1], [0, 1000], [0, 500, 0, 1]]
 
 
 def test_the_position_goes_with_the_last_call_of_a_dispatch() -> None:
-    made, io = recorder()
+    new_recorder, io = recorder()
     fence = Fence("f", "token", "3")
     dispatch(io, fence, {"pods": 7}, [Addition("q", tuple(f"k{i}" for i in range(1001)))])
-    heads = [call[:6] for call in made.calls]
+    heads = [call[:6] for call in new_recorder.calls]
     position = io.keys.dispatch_position()
     assert heads[0] == ("queue_dispatch", "f", "token", "3", position, 0)
     assert heads[1] == ("queue_dispatch", "f", "token", "3", position, 1)
-    assert made.calls[1][6:8] == ("pods", 7)
+    assert new_recorder.calls[1][6:8] == ("pods", 7)
 
 
 def test_a_dispatch_without_marks_still_stores_its_position() -> None:
-    made, io = recorder()
+    new_recorder, io = recorder()
     dispatch(io, Fence("f", "token", "3"), {"pods": 7}, [])
-    assert made.calls[0][5:] == (1, "pods", 7)
+    assert new_recorder.calls[0][5:] == (1, "pods", 7)

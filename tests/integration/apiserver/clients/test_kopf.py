@@ -77,8 +77,8 @@ def build_greeting(name: str, to: str) -> dict[str, Any]:
 
 
 def read_greeting(api: Live, namespace: str, name: str) -> str:
-    found = api.client.get(f"/api/v1/namespaces/{namespace}/configmaps/{name}")
-    return str(found.json()["data"]["text"]) if found.status_code == 200 else ""
+    response = api.client.get(f"/api/v1/namespaces/{namespace}/configmaps/{name}")
+    return str(response.json()["data"]["text"]) if response.status_code == 200 else ""
 
 
 def test_an_operator_creates_updates_reports_and_says_goodbye(
@@ -90,16 +90,16 @@ def test_an_operator_creates_updates_reports_and_says_goodbye(
     operator.until(lambda: status(api, path).get("said") == "greeted Ada", "the status")
     api.patch(f"{path}/g", {"spec": {"to": "Bob", "word": "Hi"}})
     operator.until(lambda: read_greeting(api, namespace, "g") == "Hi, Bob!", "the change")
-    found = api.get(f"{path}/g")
-    assert found["metadata"]["finalizers"] == ["greetings.example.com/farewell"]
+    stored = api.get(f"{path}/g")
+    assert stored["metadata"]["finalizers"] == ["greetings.example.com/farewell"]
     assert api.request("DELETE", f"{path}/g").status_code == 200
     operator.until(lambda: read_greeting(api, namespace, "g-farewell") == "Goodbye!", "the goodbye")
     operator.until(lambda: api.client.get(f"{path}/g").status_code == 404, "the end")
 
 
 def status(api: Live, path: str) -> dict[str, Any]:
-    found: dict[str, Any] = api.get(f"{path}/g").get("status", {})
-    return found
+    greeting_status: dict[str, Any] = api.get(f"{path}/g").get("status", {})
+    return greeting_status
 
 
 def is_handled(api: Live, path: str) -> bool:

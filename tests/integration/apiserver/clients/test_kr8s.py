@@ -34,24 +34,24 @@ def within(manifest: dict[str, object], namespace: str) -> dict[str, object]:
 def test_objects_are_created_labelled_patched_and_deleted(
     kr8s_api: kr8s.Api, namespace: str
 ) -> None:
-    found = Pod(within(pod("p"), namespace), api=kr8s_api)
-    found.create()
-    assert found.exists()
-    found.label({"a": "b"})
-    found.annotate({"c": "d"})
+    new_pod = Pod(within(pod("p"), namespace), api=kr8s_api)
+    new_pod.create()
+    assert new_pod.exists()
+    new_pod.label({"a": "b"})
+    new_pod.annotate({"c": "d"})
     [listed] = kr8s_api.get("pods", namespace=namespace, label_selector={"a": "b"})
     assert isinstance(listed, Pod)
     assert (listed.name, listed.annotations["c"]) == ("p", "d")
-    found.delete()
-    assert not found.exists()
+    new_pod.delete()
+    assert not new_pod.exists()
 
 
 def test_a_deployment_is_scaled(kr8s_api: kr8s.Api, namespace: str) -> None:
     body = within(replica_set("web"), namespace) | {"kind": "Deployment"}
-    found = Deployment(body, api=kr8s_api)
-    found.create()
-    found.patch({"spec": {"replicas": 3}})
-    assert found.replicas == 3
+    deployment = Deployment(body, api=kr8s_api)
+    deployment.create()
+    deployment.patch({"spec": {"replicas": 3}})
+    assert deployment.replicas == 3
     assert kr8s_api.get("deployments.apps", "web", namespace=namespace)
 
 
@@ -62,9 +62,9 @@ def test_kinds_are_discovered_and_their_version_known(kr8s_api: kr8s.Api) -> Non
 
 
 def test_a_watch_tells_what_happens(kr8s_api: kr8s.Api, namespace: str) -> None:
-    made = ConfigMap(
+    config_map = ConfigMap(
         {"metadata": {"name": "c", "namespace": namespace}, "data": {"a": "b"}}, api=kr8s_api
     )
-    made.create()
+    config_map.create()
     kind, seen = next(iter(kr8s_api.watch("configmaps", namespace=namespace)))
     assert (kind, seen.name) == ("ADDED", "c")

@@ -24,8 +24,8 @@ def v1_pod(name: str) -> client.V1Pod:
 
 @pytest.fixture
 def connection(api: Live) -> Iterator[client.ApiClient]:
-    with config.new_client_from_config(str(api.kubeconfig)) as made:
-        yield made
+    with config.new_client_from_config(str(api.kubeconfig)) as api_client:
+        yield api_client
 
 
 def test_typed_objects_are_created_read_patched_listed_and_deleted(
@@ -33,19 +33,19 @@ def test_typed_objects_are_created_read_patched_listed_and_deleted(
 ) -> None:
     core = client.CoreV1Api(connection)
     meta = client.V1ObjectMeta(name="c", labels={"a": "b"})
-    made = core.create_namespaced_config_map(
+    config_map = core.create_namespaced_config_map(
         namespace, client.V1ConfigMap(metadata=meta, data={"k": "v"})
     )
-    assert made.metadata is not None
-    assert made.metadata.creation_timestamp is not None
-    assert made.metadata.creation_timestamp.tzinfo is not None
+    assert config_map.metadata is not None
+    assert config_map.metadata.creation_timestamp is not None
+    assert config_map.metadata.creation_timestamp.tzinfo is not None
     core.patch_namespaced_config_map("c", namespace, {"data": {"l": "w"}})
-    found = core.read_namespaced_config_map("c", namespace)
-    assert found.data == {"k": "v", "l": "w"}
-    found.data["k"] = "x"
-    core.replace_namespaced_config_map("c", namespace, found)
+    config_map = core.read_namespaced_config_map("c", namespace)
+    assert config_map.data == {"k": "v", "l": "w"}
+    config_map.data["k"] = "x"
+    core.replace_namespaced_config_map("c", namespace, config_map)
     with pytest.raises(ApiException) as refused:
-        core.replace_namespaced_config_map("c", namespace, found)
+        core.replace_namespaced_config_map("c", namespace, config_map)
     assert (refused.value.status, refused.value.reason) == (409, "Conflict")
     listed = core.list_namespaced_config_map(namespace, label_selector="a=b")
     assert [item.data for item in listed.items] == [{"k": "x", "l": "w"}]
@@ -101,14 +101,14 @@ def test_a_watch_tells_what_happens_from_a_list_on(
 def test_the_dynamic_client_discovers_applies_and_watches(
     connection: client.ApiClient, namespace: str
 ) -> None:
-    found = dynamic.DynamicClient(connection).resources.get(
+    stored = dynamic.DynamicClient(connection).resources.get(
         api_version="apps/v1", kind="ReplicaSet"
     )
     body = replica_set("web") | {"metadata": {"name": "web", "namespace": namespace}}
-    made = found.server_side_apply(body=body, namespace=namespace, field_manager="test")
-    assert made.metadata.managedFields[0].manager == "test"
-    assert found.get(name="web", namespace=namespace).spec.replicas == body["spec"]["replicas"]
-    first = next(iter(found.watch(namespace=namespace, timeout=2)))
+    updated = stored.server_side_apply(body=body, namespace=namespace, field_manager="test")
+    assert updated.metadata.managedFields[0].manager == "test"
+    assert stored.get(name="web", namespace=namespace).spec.replicas == body["spec"]["replicas"]
+    first = next(iter(stored.watch(namespace=namespace, timeout=2)))
     assert (first["type"], first["object"].metadata.name) == ("ADDED", "web")
 
 

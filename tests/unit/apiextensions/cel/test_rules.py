@@ -16,8 +16,8 @@ from tests.unit.apiextensions.samples import TEXT, WHOLE, struct
 pytestmark = pytest.mark.skipif(not expressions.available(), reason="no library for CEL here")
 
 
-def build_schema(*found: dict[str, Any], **properties: Any) -> dict[str, Any]:
-    return struct(**properties) | {"x-kubernetes-validations": list(found)}
+def build_schema(*body: dict[str, Any], **properties: Any) -> dict[str, Any]:
+    return struct(**properties) | {"x-kubernetes-validations": list(body)}
 
 
 def list_broken_rules(schema: dict[str, Any], new: Any, old: Any = None) -> list[str]:
@@ -141,13 +141,15 @@ def test_rules_over_functions_that_are_not_here_are_not_checked_but_told() -> No
 
 
 def test_a_rule_that_cannot_be_evaluated_fails() -> None:
-    found = list_broken_rules(build_schema({"rule": "self.a > 1"}, a=WHOLE), {})
-    assert "rule evaluation error: Key not found in map" in found[0]
+    messages = list_broken_rules(build_schema({"rule": "self.a > 1"}, a=WHOLE), {})
+    assert "rule evaluation error: Key not found in map" in messages[0]
 
 
 def test_a_bad_expression_in_a_rule_is_told() -> None:
-    found = list_broken_rules(build_schema({"rule": "self.s.find('(') == ''"}, s=TEXT), {"s": "x"})
-    assert "Illegal regex: error parsing regexp: missing closing ): `(`" in found[0]
+    messages = list_broken_rules(
+        build_schema({"rule": "self.s.find('(') == ''"}, s=TEXT), {"s": "x"}
+    )
+    assert "Illegal regex: error parsing regexp: missing closing ): `(`" in messages[0]
 
 
 def test_an_expression_in_a_rule_takes_linear_time() -> None:
@@ -186,8 +188,8 @@ def test_a_rule_that_costs_too_much_is_cut_and_told(rule: str) -> None:
         {"rule": rule}, {"rule": "false"}, s=TEXT, l={"type": "array", "items": WHOLE}
     )
     before, memory = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    found = list_broken_rules(schema, {"s": "a" * 30_000, "l": list(range(9_000))})
-    assert found == [OUT_OF_BUDGET]
+    messages = list_broken_rules(schema, {"s": "a" * 30_000, "l": list(range(9_000))})
+    assert messages == [OUT_OF_BUDGET]
     assert time.process_time() - before < 5
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory < 300_000  # KiB
 
@@ -206,8 +208,8 @@ def test_rules_of_many_items_share_one_budget() -> None:
     schema = struct(items={"type": "array", "items": item}, all=TEXT)
     text = "".join(Random(1).choices("ab", k=9_000)) + "c"
     before = time.process_time()
-    found = list_broken_rules(schema, {"items": [{"s": text} for _ in range(2_000)]})
-    assert "running out of cost budget" in found[-1]
+    items = list_broken_rules(schema, {"items": [{"s": text} for _ in range(2_000)]})
+    assert "running out of cost budget" in items[-1]
     assert time.process_time() - before < 10
 
 

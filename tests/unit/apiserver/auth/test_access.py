@@ -26,10 +26,10 @@ def who(access: AccessRules, **headers: str) -> User | None:
 def test_the_token_opens_and_anything_else_does_not() -> None:
     access = AccessRules("right")
     for right in ("Bearer right", "bearer right", "Bearer  right"):
-        found = who(access, authorization=right)
-        assert found is not None
-        assert found.name == "kubernetes-admin"
-        assert found.groups == ("system:masters", "system:authenticated")
+        user = who(access, authorization=right)
+        assert user is not None
+        assert user.name == "kubernetes-admin"
+        assert user.groups == ("system:masters", "system:authenticated")
     for wrong in ("Bearer wrong", "Bearer ", "Basic right", "right", "Bearer rightx", "Bearer r t"):
         assert who(access, authorization=wrong) is None
     assert who(access) is None
@@ -42,14 +42,14 @@ def test_an_empty_token_opens_nothing() -> None:
 
 def test_users_of_a_token_file_are_known_and_authenticated() -> None:
     access = AccessRules("right", users={"hers": User("jane", "7", ("dev",))})
-    found = who(access, authorization="Bearer hers")
-    assert found == User("jane", "7", ("dev", "system:authenticated"))
+    user = who(access, authorization="Bearer hers")
+    assert user == User("jane", "7", ("dev", "system:authenticated"))
 
 
 def test_the_administrators_token_is_never_somebody_elses() -> None:
-    found = who(AccessRules("same", users={"same": User("eve")}), authorization="Bearer same")
-    assert found is not None
-    assert found.name == "kubernetes-admin"
+    user = who(AccessRules("same", users={"same": User("eve")}), authorization="Bearer same")
+    assert user is not None
+    assert user.name == "kubernetes-admin"
 
 
 @pytest.mark.parametrize("path", ["/livez", "/readyz", "/healthz", "/version", "/version/"])
@@ -68,8 +68,8 @@ def test_nothing_that_looks_like_them_is(path: str) -> None:
 
 def test_anonymous_access_is_a_choice_and_a_wrong_token_stays_wrong() -> None:
     access = AccessRules("right", anonymous=True)
-    found = who(access)
-    assert found == User("system:anonymous", groups=("system:unauthenticated",))
+    user = who(access)
+    assert user == User("system:anonymous", groups=("system:unauthenticated",))
     assert who(access, authorization="Bearer wrong") is None
 
 

@@ -22,8 +22,8 @@ def test_rules_that_are_missing_come_back_and_others_stay() -> None:
     wanted = ROLES["system:node"]
     assert wanted.rules is not None
     changed = wanted.replace(rules=[MORE, *wanted.rules[1:]])
-    found = complete_role(changed, wanted)
-    assert found.rules == [MORE, *wanted.rules[1:], wanted.rules[0]]
+    cluster_role = complete_role(changed, wanted)
+    assert cluster_role.rules == [MORE, *wanted.rules[1:], wanted.rules[0]]
 
 
 def test_what_covers_the_rules_is_enough() -> None:
@@ -42,6 +42,6 @@ def test_selectors_that_are_missing_come_back() -> None:
 def test_subjects_that_are_missing_come_back_and_others_stay() -> None:
     wanted = BINDINGS["cluster-admin"]
     jane = Subject(kind="User", name="jane")
-    found = complete_binding(wanted.replace(subjects=[jane]), wanted)
-    assert found.subjects == [jane, *(wanted.subjects or ())]
-    assert complete_binding(found, wanted) is found
+    cluster_role_binding = complete_binding(wanted.replace(subjects=[jane]), wanted)
+    assert cluster_role_binding.subjects == [jane, *(wanted.subjects or ())]
+    assert complete_binding(cluster_role_binding, wanted) is cluster_role_binding

@@ -174,10 +174,10 @@ def test_what_is_uncovered_is_what_no_rule_covers_part_by_part(
             for h in having
         )
     }
-    found = [part for part in find_uncovered(wanted, having) if part.resources]
-    told = {
+    policy_rules = [part for part in find_uncovered(wanted, having) if part.resources]
+    uncovered = {
         (part.api_groups[0], part.resources[0], part.verbs[0], (part.resource_names or [""])[0])
-        for part in found
+        for part in policy_rules
         if part.api_groups and part.resources
     }
-    assert told == missing if len(found) < MOST_TOLD else told <= missing
+    assert uncovered == missing if len(policy_rules) < MOST_TOLD else uncovered <= missing

@@ -25,7 +25,7 @@ def test_a_line_is_token_user_uid_and_groups(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("t1,jane\n", "line 1: at least 3 columns"),
         ("t1,jane,1\nt2,bob,2,dev,ops\n", "line 2: at most 4 columns"),
@@ -37,11 +37,11 @@ def test_a_line_is_token_user_uid_and_groups(tmp_path: Path) -> None:
     ],
 )
 def test_a_fault_is_told_with_its_line_and_without_the_token(
-    tmp_path: Path, text: str, told: str
+    tmp_path: Path, text: str, message: str
 ) -> None:
     with pytest.raises(errors.ConfigurationError) as caught:
         read(tmp_path, text)
-    assert f"tokens.csv, {told}" in caught.value.message
+    assert f"tokens.csv, {message}" in caught.value.message
     assert "t1" not in caught.value.message
 
 

@@ -18,8 +18,8 @@ def body(**spec: Any) -> bytes:
 
 def test_unknown_fields_are_found_at_any_depth() -> None:
     text = body(volumes=[{"name": "v", "emptyDir": {}}, {"name": "w", "emptyDri": {}}])
-    found = list(unknown(codec.decode(text)))
-    assert found == ["spec.volumes[1].emptyDri", "spec.containers[0].odd"]
+    paths = list(unknown(codec.decode(text)))
+    assert paths == ["spec.volumes[1].emptyDri", "spec.containers[0].odd"]
 
 
 def test_the_mode_decides_between_silence_a_warning_and_a_refusal() -> None:

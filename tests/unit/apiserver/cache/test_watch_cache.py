@@ -138,9 +138,9 @@ def test_a_snapshot_is_what_was_there_at_its_version(
             for key, version in sorted(moments[then].items())
             if key > after and key.startswith(namespace)
         }
-        found = cache.snapshot(then, namespace, after)
-        assert {entry.key: entry.version for entry in found} == wanted
-        assert keys(found) == list(wanted)
+        entries = cache.snapshot(then, namespace, after)
+        assert {entry.key: entry.version for entry in entries} == wanted
+        assert keys(entries) == list(wanted)
 
 
 def test_a_snapshot_older_than_the_history_is_gone() -> None:

@@ -45,15 +45,17 @@ def test_aggregated_discovery_answers_in_the_version_that_was_asked_for(
 ) -> None:
     answer = discovery.apis(accept)
     assert f"v={form};" in answer.content_type
-    found = read(answer)
-    assert found["apiVersion"] == f"apidiscovery.k8s.io/{form}"
-    apps = next(item for item in found["items"] if item["metadata"]["name"] == "apps")
-    served = {found["responseKind"]["kind"]: found for found in apps["versions"][0]["resources"]}
+    document = read(answer)
+    assert document["apiVersion"] == f"apidiscovery.k8s.io/{form}"
+    apps = next(item for item in document["items"] if item["metadata"]["name"] == "apps")
+    served = {
+        document["responseKind"]["kind"]: document for document in apps["versions"][0]["resources"]
+    }
     resource = served["ReplicaSet"]
     assert [sub["subresource"] for sub in resource["subresources"]] == ["scale", "status"]
 
 
 def test_the_version_is_that_of_kubernetes_with_our_own_behind_it() -> None:
-    found = discovery.version()
-    assert (found["major"], found["minor"]) == ("1", "33")
-    assert found["gitVersion"].startswith("v1.33.0+kcm.")
+    version_info = discovery.version()
+    assert (version_info["major"], version_info["minor"]) == ("1", "33")
+    assert version_info["gitVersion"].startswith("v1.33.0+kcm.")

@@ -31,9 +31,9 @@ def refs(value: Any) -> Iterator[str]:
 def test_every_group_version_has_a_document_whose_references_hold() -> None:
     for place, entry in document("v3")["paths"].items():
         assert entry["serverRelativeURL"].startswith(f"/openapi/v3/{place}?hash=")
-        found = document("v3", *place.split("/"))
-        names = {f"#/components/schemas/{name}" for name in found["components"]["schemas"]}
-        assert set(refs(found)) <= names
+        openapi = document("v3", *place.split("/"))
+        names = {f"#/components/schemas/{name}" for name in openapi["components"]["schemas"]}
+        assert set(refs(openapi)) <= names
     whole = document("v2")
     assert set(refs(whole)) <= {f"#/definitions/{name}" for name in whole["definitions"]}
 
@@ -41,11 +41,11 @@ def test_every_group_version_has_a_document_whose_references_hold() -> None:
 def test_every_kind_is_named_by_a_schema_and_by_its_operations() -> None:
     for resource in scheme.resources():
         place = f"{'apis' if resource.group else 'api'}/{resource.api_version}"
-        found = document("v3", *place.split("/"))
+        openapi = document("v3", *place.split("/"))
         kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
-        schemas = found["components"]["schemas"].values()
+        schemas = openapi["components"]["schemas"].values()
         assert any(kind in s.get("x-kubernetes-group-version-kind", ()) for s in schemas)
-        patches = [path["patch"] for path in found["paths"].values() if "patch" in path]
+        patches = [path["patch"] for path in openapi["paths"].values() if "patch" in path]
         mine = [p for p in patches if p["x-kubernetes-group-version-kind"] == kind]
         assert all(
             {"dryRun", "fieldValidation"} <= {q["name"] for q in p["parameters"]} for p in mine

@@ -16,8 +16,8 @@ def pod(*containers: dict[str, Any], **spec: Any) -> dict[str, Any]:
 
 def patch_spec(target: dict[str, Any], **spec: Any) -> dict[str, Any]:
     spec = {name.replace("__", "/").replace("S_", "$"): value for name, value in spec.items()}
-    found: dict[str, Any] = apply(target, {"spec": spec}, Pod)["spec"]
-    return found
+    patched_spec: dict[str, Any] = apply(target, {"spec": spec}, Pod)["spec"]
+    return patched_spec
 
 
 A, B, C = ({"name": name, "image": f"{name}:1"} for name in "abc")
@@ -65,11 +65,11 @@ def test_retain_keys_drops_the_alternatives() -> None:
 def test_the_order_that_the_patch_sets_wins_and_others_keep_their_place() -> None:
     order = {"$setElementOrder/containers": [{"name": "c"}, {"name": "a"}]}
     target = pod(A, B)
-    found = apply(target, {"spec": order | {"containers": [C]}}, Pod)["spec"]["containers"]
-    assert [item["name"] for item in found] == ["c", "a", "b"]
+    updated = apply(target, {"spec": order | {"containers": [C]}}, Pod)["spec"]["containers"]
+    assert [item["name"] for item in updated] == ["c", "a", "b"]
     only = {"$setElementOrder/containers": [{"name": "b"}, {"name": "a"}]}
-    found = apply(target, {"spec": only}, Pod)["spec"]["containers"]
-    assert [item["name"] for item in found] == ["b", "a"]
+    updated = apply(target, {"spec": only}, Pod)["spec"]["containers"]
+    assert [item["name"] for item in updated] == ["b", "a"]
 
 
 def test_plain_values_merge_as_a_set_and_go_by_name() -> None:
@@ -115,8 +115,8 @@ def test_a_patch_that_makes_no_sense_is_refused(patch: dict[str, Any]) -> None:
 
 def test_no_directive_ends_up_in_what_is_new() -> None:
     new = C | {"env": [{"name": "X", "$patch": "delete"}, {"name": "Y", "value": None}]}
-    found = patch_spec(pod(), containers=[new])["containers"]
-    assert found == [C | {"env": [{"name": "Y"}]}]
+    containers = patch_spec(pod(), containers=[new])["containers"]
+    assert containers == [C | {"env": [{"name": "Y"}]}]
 
 
 MANY = 16_000

@@ -13,11 +13,11 @@ from kcm.apiserver.objects.tables import table
 def show(kind: str, body: dict[str, Any]) -> tuple[dict[str, str], list[Any], dict[str, Any]]:
     """The types of the columns, the cells, and the whole row of one object."""
     resource = scheme.lookup(kind)
-    found = codec.decode({"metadata": {"name": "x"}, **body}, resource)
-    entry = Entry(resource, "x", codec.encode(found), 1)
-    made = table(resource, [entry], Form("Table"), "None", {})
-    types = {column["name"]: column["type"] for column in made["columnDefinitions"]}
-    return types, made["rows"][0]["cells"], made["rows"][0]
+    obj = codec.decode({"metadata": {"name": "x"}, **body}, resource)
+    entry = Entry(resource, "x", codec.encode(obj), 1)
+    answer = table(resource, [entry], Form("Table"), "None", {})
+    types = {column["name"]: column["type"] for column in answer["columnDefinitions"]}
+    return types, answer["rows"][0]["cells"], answer["rows"][0]
 
 
 @pytest.mark.parametrize(

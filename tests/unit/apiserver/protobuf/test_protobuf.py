@@ -24,9 +24,9 @@ def body(api_version: str, kind: str, raw: bytes) -> bytes:
 
 
 def decode_manifest(api_version: str, kind: str, raw: bytes) -> dict[str, Any]:
-    found = decode(body(api_version, kind, raw))
-    assert (found.pop("apiVersion"), found.pop("kind")) == (api_version, kind)
-    return found
+    obj = decode(body(api_version, kind, raw))
+    assert (obj.pop("apiVersion"), obj.pop("kind")) == (api_version, kind)
+    return obj
 
 
 def test_metadata_with_maps_lists_and_times() -> None:

@@ -108,5 +108,5 @@ def test_schemas_of_definitions_keep_their_alternatives() -> None:
     }
     definition = manifest("customresourcedefinitions.apiextensions.k8s.io")
     definition["spec"]["versions"][0]["schema"] = {"openAPIV3Schema": schema}
-    found = send(definition)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    assert found == schema
+    sent = send(definition)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    assert sent == schema

@@ -16,7 +16,7 @@ from kcm.cli.up.logs import Tail
 from kcm.cli.up.supervisor import UpSupervisor
 
 
-class Told:
+class Recorder:
     def __init__(self) -> None:
         self.lines: list[str] = []
 
@@ -25,8 +25,8 @@ class Told:
 
 
 @pytest.fixture
-def told() -> Told:
-    return Told()
+def recorder() -> Recorder:
+    return Recorder()
 
 
 @pytest.fixture
@@ -38,8 +38,8 @@ def folder(tmp_path: Path) -> Iterator[StateFolder]:
 
 
 @pytest.fixture
-def supervisor(folder: StateFolder, told: Told) -> Iterator[UpSupervisor]:
-    supervisor = UpSupervisor(folder, told)
+def supervisor(folder: StateFolder, recorder: Recorder) -> Iterator[UpSupervisor]:
+    supervisor = UpSupervisor(folder, recorder)
     yield supervisor
     supervisor.stop()
 
@@ -58,14 +58,14 @@ SLEEP = "import time; time.sleep(60)"
 
 
 def test_a_child_that_ends_is_started_again_after_a_pause_that_grows(
-    supervisor: UpSupervisor, folder: StateFolder, told: Told
+    supervisor: UpSupervisor, folder: StateFolder, recorder: Recorder
 ) -> None:
     child = supervisor.add(spec(folder, "worker", "raise SystemExit(3)"))
     pauses = []
     for _ in range(3):
         wait(child)
         supervisor.look()
-        pauses.append(told.lines[-1])
+        pauses.append(recorder.lines[-1])
         child.due = 0.0
         supervisor.look()
     assert [line.partition("again in ")[2].partition(" s")[0] for line in pauses] == [
@@ -119,14 +119,14 @@ def test_a_damaged_record_names_no_leftovers(folder: StateFolder, text: str) -> 
 
 
 def test_logs_are_private_and_told_line_by_line(
-    supervisor: UpSupervisor, folder: StateFolder, told: Told
+    supervisor: UpSupervisor, folder: StateFolder, recorder: Recorder
 ) -> None:
     child = supervisor.add(spec(folder, "beat", "print('one'); print('two', end='')"))
     wait(child)
-    tail = Tail([child], told)
+    tail = Tail([child], recorder)
     tail.look()
     tail.look()
-    assert told.lines == ["    beat | one"]
+    assert recorder.lines == ["    beat | one"]
     assert child.spec.log.stat().st_mode & 0o777 == 0o600
 
 

@@ -170,17 +170,17 @@ def test_a_sync_is_cancelled_when_the_pod_is_to_end() -> None:
 def test_a_shorter_grace_reaches_the_one_who_waits_for_the_end() -> None:
     world = World()
     heard: list[int] = []
-    told = threading.Event()
+    event = threading.Event()
 
     def hear(grace: int) -> None:
         heard.append(grace)
-        told.set()
+        event.set()
 
     def shorten(context: SyncContext) -> None:
         with context.on_shorter_grace(hear):
             world.update(KILL, kill=KillPodOptions(grace_seconds=3))
             world.update(KILL, kill=KillPodOptions(grace_seconds=30))  # not longer again
-            assert told.wait(5)
+            assert event.wait(5)
 
     world.update(CREATE)
     world.run()
@@ -233,11 +233,11 @@ def test_a_termination_that_fails_stays_one() -> None:
 
 def test_who_killed_is_told_when_it_has_ended() -> None:
     world = World()
-    told: list[str] = []
+    calls: list[str] = []
     world.update(CREATE)
-    world.update(KILL, kill=KillPodOptions(on_completed=lambda: told.append("ended")))
+    world.update(KILL, kill=KillPodOptions(on_completed=lambda: calls.append("ended")))
     world.run()
-    assert told == ["ended"]
+    assert calls == ["ended"]
 
 
 def test_what_is_only_known_from_the_runtime_is_ended() -> None:

@@ -274,12 +274,12 @@ def test_probes_that_hang_leave_threads_for_other_pods_and_other_namespaces() ->
     probing.clock.step(100)
 
     def add(namespace: str, uid: str, containers: int = 1) -> None:
-        made = [
+        probed = [
             builders.container(f"c{number}", readiness_probe=Probe(period_seconds=1))
             for number in range(containers)
         ]
         meta = {"name": uid, "namespace": namespace, "uid": uid}
-        probing.manager.add_pod(builders.pod(containers=made).with_metadata(**meta))
+        probing.manager.add_pod(builders.pod(containers=probed).with_metadata(**meta))
 
     add("shop", "many", containers=10)
     probing.run(1)

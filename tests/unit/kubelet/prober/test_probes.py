@@ -146,9 +146,9 @@ def test_a_command_goes_by_its_exit_code(
     ],
 )
 def test_what_cannot_be_probed_is_an_error(probe: Probe, text: str) -> None:
-    with pytest.raises(ProbeError) as told:
+    with pytest.raises(ProbeError) as caught:
         run_probe(probe, errors.ContainerRuntimeError("not running"))
-    assert told.value.message == text
+    assert caught.value.message == text
 
 
 def test_a_request_says_what_the_probe_asks_for() -> None:

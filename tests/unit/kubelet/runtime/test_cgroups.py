@@ -34,9 +34,9 @@ def test_version_1_is_used_below_the_own_place(tmp_path: Path) -> None:
 def test_limits_are_written_where_their_controller_is(tmp_path: Path) -> None:
     mounts, own = v1(tmp_path, "memory", "cpu")
     groups = detect("kcm-x", mounts, own)
-    made = groups.make("pod1/c1", RESOURCES)
-    assert made == groups.paths("pod1/c1")
-    cpu, memory = made
+    paths = groups.make("pod1/c1", RESOURCES)
+    assert paths == groups.paths("pod1/c1")
+    cpu, memory = paths
     assert (memory / "memory.limit_in_bytes").read_text() == "1000"
     texts = {file.name: file.read_text() for file in cpu.iterdir()}
     assert texts == {
@@ -63,8 +63,8 @@ def test_version_2_without_the_controllers_is_left_alone(tmp_path: Path) -> None
 def test_version_2_writes_one_group_and_hands_controllers_on(tmp_path: Path) -> None:
     base = tmp_path / "kcm-x"
     groups = Cgroups(V2, dict.fromkeys(("memory", "pids", "cpu"), base))
-    (made,) = groups.make("pod1/c1", RESOURCES)
-    assert {file.name: file.read_text() for file in made.iterdir()} == {
+    (path,) = groups.make("pod1/c1", RESOURCES)
+    assert {file.name: file.read_text() for file in path.iterdir()} == {
         "memory.max": "1000",
         "memory.oom.group": "1",
         "pids.max": "20",

@@ -50,6 +50,6 @@ def test_the_log_of_a_run_is_found(
 def test_where_there_is_no_log_it_is_said_why(
     container_status: ContainerStatus, previous: bool, words: str
 ) -> None:
-    with pytest.raises(errors.BadRequest) as told:
+    with pytest.raises(errors.BadRequest) as caught:
         choose_logged("p", container_status, previous=previous)
-    assert told.value.message == words
+    assert caught.value.message == words

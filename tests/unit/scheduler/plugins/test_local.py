@@ -171,8 +171,8 @@ class TestNodePorts:
             return pod(name, containers=[build_container().replace(ports=[wanted])], **fields)
 
         why = "node(s) didn't have free ports for the requested pod ports"
-        found = refusal(node("n"), using("a", mine), using("b", theirs, node="n"))
-        assert found == (() if fits else (why,))
+        reasons = refusal(node("n"), using("a", mine), using("b", theirs, node="n"))
+        assert reasons == (() if fits else (why,))
 
 
 class TestNodeResourcesFit:

@@ -76,8 +76,8 @@ class TestDoNotSchedule:
         self, minimum: int | None, refused: bool
     ) -> None:
         scene = Scene(*nodes(n1="a", n2="b"), web("a", "n1"), web("b", "n2"))
-        found = scene.refusals(build_spread_pod("p", rule(minDomains=minimum)))
-        assert (found == {"n1": TOO_MANY, "n2": TOO_MANY}) is refused
+        reasons = scene.refusals(build_spread_pod("p", rule(minDomains=minimum)))
+        assert (reasons == {"n1": TOO_MANY, "n2": TOO_MANY}) is refused
 
     def test_match_label_keys_narrow_the_selector_to_the_pods_own_values(self) -> None:
         old = pod("old", labels={"app": "web", "hash": "1"}, node="n1")

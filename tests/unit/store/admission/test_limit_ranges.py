@@ -19,8 +19,8 @@ from tests.unit.quota.test_pods import pod_of
 
 
 def limits(type_: str, **amounts: dict[str, str]) -> LimitRange:
-    found: LimitRange = sample("limitranges", spec={"limits": [{"type": type_, **amounts}]})
-    return found
+    limit_range: LimitRange = sample("limitranges", spec={"limits": [{"type": type_, **amounts}]})
+    return limit_range
 
 
 def build_pod(requests: dict[str, str] | None = None, limit: dict[str, str] | None = None) -> Any:
@@ -126,8 +126,10 @@ def test_faults_of_claims(amounts: Any, expected: list[str]) -> None:
 def test_containers_that_name_nothing_get_the_defaults_and_an_annotation_tells() -> None:
     first = {"name": "init", "image": "i"}
     pod = pod_of({"requests": {"cpu": "1"}}, {}, initContainers=[first])
-    found = limits("Container", default={"cpu": "2", "memory": "1Gi"}, defaultRequest={"cpu": "1"})
-    filled = with_defaults(pod, found)
+    limit_range = limits(
+        "Container", default={"cpu": "2", "memory": "1Gi"}, defaultRequest={"cpu": "1"}
+    )
+    filled = with_defaults(pod, limit_range)
     shown = [
         {
             f: {n: str(a) for n, a in (getattr(c.resources, f) or {}).items()}
@@ -143,4 +145,4 @@ def test_containers_that_name_nothing_get_the_defaults_and_an_annotation_tells()
         "cpu, memory limit for container c1; cpu, memory request for init container init; "
         "cpu, memory limit for init container init"
     )
-    assert with_defaults(filled, found) is filled
+    assert with_defaults(filled, limit_range) is filled

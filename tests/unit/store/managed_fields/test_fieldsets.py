@@ -35,8 +35,8 @@ BODY: dict[str, Any] = {
 
 
 def test_paths_leave_out_what_the_server_keeps_and_the_other_subresource() -> None:
-    found = {format_path(path) for path in paths(BODY, Pod, "")}
-    assert found == {
+    formatted = {format_path(path) for path in paths(BODY, Pod, "")}
+    assert formatted == {
         ".metadata.labels.a",
         '.metadata.finalizers[="f"]',
         '.spec.containers[name="c"]',
@@ -49,9 +49,9 @@ def test_paths_leave_out_what_the_server_keeps_and_the_other_subresource() -> No
 
 
 def test_fields_v1_and_back_is_the_same() -> None:
-    found = paths(BODY, Pod, "")
-    assert parse_paths(encode_paths(found)) == found
-    item = encode_paths(found)["f:spec"]["f:containers"]['k:{"name":"c"}']
+    all_paths = paths(BODY, Pod, "")
+    assert parse_paths(encode_paths(all_paths)) == all_paths
+    item = encode_paths(all_paths)["f:spec"]["f:containers"]['k:{"name":"c"}']
     assert item == {".": {}, "f:args": {}, "f:image": {}, "f:name": {}}
 
 
@@ -69,8 +69,8 @@ def test_the_value_at_a_path_is_found_through_lists() -> None:
 
 def test_merging_adds_items_by_key_and_replaces_plain_lists() -> None:
     applied = {"spec": {"containers": [{"name": "c", "args": ["z"]}, {"name": "d"}]}}
-    found = merge_values(BODY, applied, Pod)["spec"]["containers"]
-    assert found == [{"name": "c", "image": "x", "args": ["z"]}, {"name": "d"}]
+    containers = merge_values(BODY, applied, Pod)["spec"]["containers"]
+    assert containers == [{"name": "c", "image": "x", "args": ["z"]}, {"name": "d"}]
     assert BODY["spec"]["containers"] == [CONTAINER]
 
 
@@ -89,8 +89,8 @@ def test_removing_takes_items_values_and_what_that_leaves_empty() -> None:
 
 @pytest.mark.parametrize("name", [resource.name for resource in scheme.resources()])
 def test_what_a_creator_owns_is_every_path_but_those_of_the_status(name: str) -> None:
-    made = prepare_create(sample(name), scheme.by_name(name), START)
-    body, model = codec.to_dict(made), type(made)
+    obj = prepare_create(sample(name), scheme.by_name(name), START)
+    body, model = codec.to_dict(obj), type(obj)
     expected = {path for path in paths(body, model, nodes=True) if path[0] != "f:status"}
     assert encode_creation(body, model) == encode_paths(frozenset(expected))
 

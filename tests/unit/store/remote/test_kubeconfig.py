@@ -29,22 +29,22 @@ def test_what_kcm_up_writes_is_understood(tmp_path: Path) -> None:
     certificate = credentials.certificate(tmp_path).certificate
     path = tmp_path / "config"
     credentials.write_kubeconfig(path, "https://localhost:8001", "secret", certificate)
-    found = load(path)
-    assert (found.server, found.token) == ("https://localhost:8001", "secret")
-    assert found.trust is not None
-    assert len(found.trust.get_ca_certs()) == 1
+    connection = load(path)
+    assert (connection.server, connection.token) == ("https://localhost:8001", "secret")
+    assert connection.trust is not None
+    assert len(connection.trust.get_ca_certs()) == 1
 
 
 def test_files_are_relative_to_the_kubeconfig(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("from-a-file\n")
     path = write_kubeconfig(tmp_path, {"server": "http://localhost"}, {"tokenFile": "token"})
-    found = load(path)
-    assert (found.token, found.trust) == ("from-a-file", None)
+    connection = load(path)
+    assert (connection.token, connection.trust) == ("from-a-file", None)
 
 
 def test_a_client_certificate_is_loaded(tmp_path: Path) -> None:
-    made = credentials.certificate(tmp_path)
-    user = {"client-certificate": made.certificate.name, "client-key": made.key.name}
+    certificate = credentials.certificate(tmp_path)
+    user = {"client-certificate": certificate.certificate.name, "client-key": certificate.key.name}
     assert load(write_kubeconfig(tmp_path, {"server": "https://localhost"}, user)).trust is not None
 
 

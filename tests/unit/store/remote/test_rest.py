@@ -29,9 +29,9 @@ from kcm.store.remote.rest import error_of, path_of
 def test_a_refusal_is_the_exception_of_the_local_store(
     code: int, reason: str, expected: type[errors.KcmError]
 ) -> None:
-    found = error_of(code, json.dumps({"message": "why", "reason": reason}).encode())
-    assert type(found) is expected
-    assert found.message == "why"
+    kcm_error = error_of(code, json.dumps({"message": "why", "reason": reason}).encode())
+    assert type(kcm_error) is expected
+    assert kcm_error.message == "why"
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"a":1}'])

@@ -97,7 +97,7 @@ def test_an_update_that_leaves_out_addresses_and_ports_keeps_them() -> None:
     old = create(with_spec("services", type="NodePort", clusterIP="10.0.0.1", ports=[port]))
     spec = update(with_spec("services", type="NodePort", selector={"a": "b"}), old).spec
     assert (spec.cluster_ip, spec.cluster_ips) == ("10.0.0.1", ["10.0.0.1"])
-    assert [found.node_port for found in spec.ports] == [30080]
+    assert [item.node_port for item in spec.ports] == [30080]
     assert spec.selector == {"a": "b"}
 
 
@@ -105,7 +105,7 @@ def test_a_node_port_that_the_update_gives_to_another_port_is_not_kept_twice() -
     old = create(with_spec("services", type="NodePort", ports=[{"port": 80, "nodePort": 30080}]))
     ports = [{"name": "a", "port": 80}, {"name": "b", "port": 81, "nodePort": 30080}]
     spec = update(with_spec("services", type="NodePort", ports=ports), old).spec
-    assert [found.node_port for found in spec.ports] == [None, 30080]
+    assert [port.node_port for port in spec.ports] == [None, 30080]
 
 
 def test_the_health_check_port_of_a_load_balancer_is_kept() -> None:
@@ -144,9 +144,9 @@ def test_a_budgets_status_is_written_apart() -> None:
 
 
 def test_a_priority_class_has_a_first_generation_and_keeps_it() -> None:
-    made = create(sample("priorityclasses.scheduling.k8s.io"))
-    described = made.replace(description="for the night")
-    assert (generation(made), generation(update(described, made))) == (1, 1)
+    obj = create(sample("priorityclasses.scheduling.k8s.io"))
+    described = obj.replace(description="for the night")
+    assert (generation(obj), generation(update(described, obj))) == (1, 1)
 
 
 @pytest.mark.parametrize(
@@ -171,8 +171,8 @@ def test_a_daemon_set_counts_the_changes_of_its_template() -> None:
 
 
 def test_a_claim_waits_and_has_no_generation() -> None:
-    found = create(sample("persistentvolumeclaims", status={"phase": "Bound"}))
-    assert (found.status.phase, found.metadata.generation) == ("Pending", None)
+    obj = create(sample("persistentvolumeclaims", status={"phase": "Bound"}))
+    assert (obj.status.phase, obj.metadata.generation) == ("Pending", None)
 
 
 def work(**spec: Any) -> Any:
@@ -181,19 +181,19 @@ def work(**spec: Any) -> Any:
 
 
 def test_a_job_gets_labels_and_a_selector_of_its_own() -> None:
-    made = create(work())
-    chosen = {"batch.kubernetes.io/controller-uid": made.uid}
-    assert made.spec.selector.match_labels == chosen
-    labels = made.spec.template.metadata.labels
+    created = create(work())
+    chosen = {"batch.kubernetes.io/controller-uid": created.uid}
+    assert created.spec.selector.match_labels == chosen
+    labels = created.spec.template.metadata.labels
     named = {"batch.kubernetes.io/job-name": "sample", "job-name": "sample"}
-    assert labels == chosen | named | {"controller-uid": made.uid}
-    assert (made.metadata.labels, generation(made)) == (labels, 1)
+    assert labels == chosen | named | {"controller-uid": created.uid}
+    assert (created.metadata.labels, generation(created)) == (labels, 1)
 
 
 def test_a_job_with_a_selector_of_its_users_keeps_it() -> None:
-    made = create(sample("jobs.batch"))
-    assert made.spec.template.metadata.labels == {"job-name": "sample"}
-    assert made.spec.selector.match_labels == {"job-name": "sample"}
+    obj = create(sample("jobs.batch"))
+    assert obj.spec.template.metadata.labels == {"job-name": "sample"}
+    assert obj.spec.selector.match_labels == {"job-name": "sample"}
 
 
 @pytest.mark.parametrize(

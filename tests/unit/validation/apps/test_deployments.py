@@ -112,9 +112,9 @@ def test_what_a_strategy_says_stays() -> None:
 
 def test_the_selector_of_a_deployment_never_changes() -> None:
     old, new = builders.deployment(labels={"app": "a"}), builders.deployment(labels={"app": "b"})
-    [found] = validate_changed(new, old)
-    assert found.startswith("spec.selector: Invalid value")
-    assert found.endswith("field is immutable")
+    [message] = validate_changed(new, old)
+    assert message.startswith("spec.selector: Invalid value")
+    assert message.endswith("field is immutable")
 
 
 @pytest.mark.parametrize(
@@ -156,5 +156,5 @@ def test_a_revision_has_data_that_stays() -> None:
     assert validate_new(REVISIONS, data=None) == ["data: Required value: data is mandatory"]
     assert validate_new(REVISIONS, revision=-1) == [f"revision: Invalid value: -1: {NOT_NEGATIVE}"]
     old = sample(REVISIONS)
-    [found] = validate_changed(old.replace(data={"other": True}), old)
-    assert found == 'data: Invalid value: {"other":true}: field is immutable'
+    [message] = validate_changed(old.replace(data={"other": True}), old)
+    assert message == 'data: Invalid value: {"other":true}: field is immutable'

@@ -92,9 +92,11 @@ def test_a_selector_is_required() -> None:
 def test_a_selector_that_cannot_be_read_is_invalid_as_a_whole_too() -> None:
     requirement = LabelSelectorRequirement(key="a", operator="Like")
     selector = LabelSelector(match_expressions=[requirement])
-    found = [str(fault) for fault in validate_create(builders.replica_set(selector=selector))]
-    assert found[0].startswith('spec.selector.matchExpressions[0].operator: Invalid value: "Like"')
-    assert found[1].endswith("invalid label selector")
+    messages = [str(fault) for fault in validate_create(builders.replica_set(selector=selector))]
+    assert messages[0].startswith(
+        'spec.selector.matchExpressions[0].operator: Invalid value: "Like"'
+    )
+    assert messages[1].endswith("invalid label selector")
 
 
 def test_images_of_templates_may_have_spaces_around_them() -> None:
@@ -106,8 +108,8 @@ def test_the_selector_may_not_change_and_the_rest_may() -> None:
     assert validate_update(old.with_spec(old.spec.replace(replicas=9)), old) == []
     labels = {"app": "web", "tier": "front"}
     other = builders.replica_set(labels=labels)
-    [found] = validate_update(other.with_metadata(labels=old.metadata.labels), old)
-    assert str(found) == (
+    [error] = validate_update(other.with_metadata(labels=old.metadata.labels), old)
+    assert str(error) == (
         'spec.selector: Invalid value: {"matchLabels":{"app":"web","tier":"front"}}: '
         "field is immutable"
     )
@@ -138,5 +140,5 @@ def test_the_selector_may_not_change_and_the_rest_may() -> None:
 def test_counts_in_a_status_must_agree(status: dict[str, int], expected: list[str]) -> None:
     old = builders.replica_set()
     new = builders.replica_set(status=status)
-    found = [str(fault) for fault in validate_status_update(new, old)]
-    assert found[:1] == expected
+    messages = [str(fault) for fault in validate_status_update(new, old)]
+    assert messages[:1] == expected

@@ -16,8 +16,8 @@ IN_SCHEDULE = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
 
 
 def template(**spec: Any) -> dict[str, Any]:
-    found = BODIES[CRON_JOBS]["spec"]["jobTemplate"]
-    return {"jobTemplate": {"spec": {**found["spec"], **spec}}}
+    job_template = BODIES[CRON_JOBS]["spec"]["jobTemplate"]
+    return {"jobTemplate": {"spec": {**job_template["spec"], **spec}}}
 
 
 @pytest.mark.parametrize(

@@ -21,13 +21,13 @@ IMMUTABLE = "field is immutable"
 INDEXED = {"completionMode": "Indexed", "completions": 5}
 
 
-def rules(*found: Any) -> dict[str, Any]:
-    return {"podFailurePolicy": {"rules": list(found)}}
+def rules(*rules_of_policy: Any) -> dict[str, Any]:
+    return {"podFailurePolicy": {"rules": list(rules_of_policy)}}
 
 
 def codes(**changes: Any) -> dict[str, Any]:
-    found = {"operator": "In", "values": [1]} | changes
-    return rules({"action": "Ignore", "onExitCodes": found})
+    on_exit_codes = {"operator": "In", "values": [1]} | changes
+    return rules({"action": "Ignore", "onExitCodes": on_exit_codes})
 
 
 def success(**rule: Any) -> dict[str, Any]:
@@ -103,8 +103,8 @@ def test_pods_of_jobs_end(policy: str | None, expected: list[str]) -> None:
     template = BODIES[JOBS]["spec"]["template"]
     spec = {**template["spec"], "restartPolicy": policy}
     path = "spec.template.spec.restartPolicy"
-    found = validate_new_spec(JOBS, template={**template, "spec": spec})
-    assert found == [f"{path}: {text}" for text in expected]
+    messages = validate_new_spec(JOBS, template={**template, "spec": spec})
+    assert messages == [f"{path}: {text}" for text in expected]
 
 
 @pytest.mark.parametrize(
@@ -178,12 +178,12 @@ def test_the_policy_of_success(spec: dict[str, Any], expected: list[str]) -> Non
 
 
 def test_a_generated_selector_is_right() -> None:
-    found = builders.job()
-    assert validate_create(found) == []
-    chosen = {CONTROLLER_UID: found.uid}
-    assert found.spec.selector is not None
-    assert found.spec.selector.match_labels == chosen
-    assert (found.spec.template.metadata.labels or {})[JOB_NAME] == found.name
+    job = builders.job()
+    assert validate_create(job) == []
+    chosen = {CONTROLLER_UID: job.uid}
+    assert job.spec.selector is not None
+    assert job.spec.selector.match_labels == chosen
+    assert (job.spec.template.metadata.labels or {})[JOB_NAME] == job.name
 
 
 def test_labels_that_contradict_the_generated_ones_are_refused() -> None:
@@ -203,10 +203,10 @@ def test_a_manual_selector_must_match_the_template() -> None:
 
 
 def test_the_name_of_an_indexed_job_makes_host_names() -> None:
-    found = builders.job("a" * 62, completion_mode="Indexed", completions=11)
-    assert "will not able to create pod with invalid DNS label" in texts(validate_create(found))[0]
-    found = builders.job("a" * 60, completion_mode="Indexed", completions=11)
-    assert validate_create(found) == []
+    job = builders.job("a" * 62, completion_mode="Indexed", completions=11)
+    assert "will not able to create pod with invalid DNS label" in texts(validate_create(job))[0]
+    job = builders.job("a" * 60, completion_mode="Indexed", completions=11)
+    assert validate_create(job) == []
 
 
 # --- changes
@@ -232,11 +232,11 @@ def test_the_name_of_an_indexed_job_makes_host_names() -> None:
 )  # fmt: skip
 def test_updates(old: dict[str, Any], new: dict[str, Any], expected: list[str]) -> None:
     base = {"podReplacementPolicy": "Failed"}
-    found = validate_changed(with_spec(JOBS, **base, **old), with_spec(JOBS, **base, **old))
-    assert found == []
-    found = validate_changed(with_spec(JOBS, **base | new), with_spec(JOBS, **base | old))
-    assert len(found) == len(expected)
-    for fault, start in zip(found, expected, strict=True):
+    messages = validate_changed(with_spec(JOBS, **base, **old), with_spec(JOBS, **base, **old))
+    assert messages == []
+    messages = validate_changed(with_spec(JOBS, **base | new), with_spec(JOBS, **base | old))
+    assert len(messages) == len(expected)
+    for fault, start in zip(messages, expected, strict=True):
         assert fault.startswith(f"spec.{start}")
 
 

@@ -41,10 +41,10 @@ def test_the_keys_of_a_config_map_are_file_names_and_its_bytes_base64(
 
 
 def test_a_key_with_other_characters_or_too_long_is_refused() -> None:
-    [found] = validate_new("configmaps", data={"a b": ""})
-    assert found.startswith('data[a b]: Invalid value: "a b": a valid config key must consist of')
-    [found] = validate_new("configmaps", data={"k" * 254: ""})
-    assert found.endswith("must be no more than 253 characters")
+    [message] = validate_new("configmaps", data={"a b": ""})
+    assert message.startswith('data[a b]: Invalid value: "a b": a valid config key must consist of')
+    [message] = validate_new("configmaps", data={"k" * 254: ""})
+    assert message.endswith("must be no more than 253 characters")
 
 
 def test_a_config_map_holds_a_mebibyte_of_text_and_bytes_together() -> None:
@@ -123,14 +123,14 @@ def test_a_secret_holds_a_mebibyte() -> None:
 
 
 def test_messages_about_secrets_hold_no_secrets() -> None:
-    [found] = validate_new("secrets", data={"k": "hunter2!"}, stringData={})
-    assert "hunter2" not in found
+    [message] = validate_new("secrets", data={"k": "hunter2!"}, stringData={})
+    assert "hunter2" not in message
 
 
 def test_the_type_of_a_secret_never_changes() -> None:
     old = sample("secrets")
-    [found] = validate_changed(old.replace(type="example.com/mine"), old)
-    assert found == 'type: Invalid value: "example.com/mine": field is immutable'
+    [message] = validate_changed(old.replace(type="example.com/mine"), old)
+    assert message == 'type: Invalid value: "example.com/mine": field is immutable'
 
 
 def test_plain_text_is_written_into_the_data_and_never_read() -> None:

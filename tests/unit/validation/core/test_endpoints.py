@@ -21,7 +21,7 @@ def subset(**changes: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("found", "expected"),
+    ("body", "expected"),
     [
         (
             {"addresses": []},
@@ -47,16 +47,16 @@ def subset(**changes: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_subsets_have_addresses_and_ports(found: dict[str, Any], expected: list[str]) -> None:
-    assert validate_new("endpoints", subsets=[subset(**found)]) == expected
+def test_subsets_have_addresses_and_ports(body: dict[str, Any], expected: list[str]) -> None:
+    assert validate_new("endpoints", subsets=[subset(**body)]) == expected
 
 
 @pytest.mark.parametrize("ip", SPECIAL)
 def test_an_endpoint_has_an_address_of_its_own(ip: str) -> None:
-    [found] = validate_new("endpoints", subsets=[subset(addresses=[{"ip": ip}])])
-    assert found == f'subsets[0].addresses[0].ip: Invalid value: "{ip}": {SPECIAL[ip]}'
-    [found] = validate_new(SLICES, endpoints=[{"addresses": [ip]}])
-    assert found == f'endpoints[0].addresses[0]: Invalid value: "{ip}": {SPECIAL[ip]}'
+    [message] = validate_new("endpoints", subsets=[subset(addresses=[{"ip": ip}])])
+    assert message == f'subsets[0].addresses[0].ip: Invalid value: "{ip}": {SPECIAL[ip]}'
+    [message] = validate_new(SLICES, endpoints=[{"addresses": [ip]}])
+    assert message == f'endpoints[0].addresses[0]: Invalid value: "{ip}": {SPECIAL[ip]}'
 
 
 def test_names_of_hosts_and_nodes_are_checked() -> None:

@@ -31,8 +31,8 @@ TAINT = Taint(key="k", value="v", effect="NoSchedule")
     ],
 )
 def test_taints_are_checked(taints: list[Taint], beginning: str) -> None:
-    [found] = texts(validate_create(builders.node(taints=taints)))
-    assert found.startswith(beginning)
+    [message] = texts(validate_create(builders.node(taints=taints)))
+    assert message.startswith(beginning)
 
 
 def test_one_key_may_have_several_effects() -> None:
@@ -59,9 +59,9 @@ def test_pod_ranges_are_ranges(cidr: str) -> None:
     ],
 )
 def test_there_is_one_pod_range_for_each_family(ranges: list[str]) -> None:
-    [found] = texts(validate_create(builders.node(pod_cidrs=ranges)))
-    assert found.startswith("spec.podCIDRs: Invalid value: [")
-    assert found.endswith(": may specify no more than one CIDR for each IP family")
+    [message] = texts(validate_create(builders.node(pod_cidrs=ranges)))
+    assert message.startswith("spec.podCIDRs: Invalid value: [")
+    assert message.endswith(": may specify no more than one CIDR for each IP family")
     assert validate_create(builders.node(pod_cidrs=["10.0.0.0/24", "fd00::/64"])) == []
 
 
@@ -97,5 +97,5 @@ def test_nothing_else_of_the_spec_may_change() -> None:
 def test_no_address_is_reported_twice() -> None:
     address = NodeAddress(type="InternalIP", address="10.0.0.1")
     node = builders.node(status={"addresses": [address, address]})
-    [found] = texts(validate_status_update(node, builders.node()))
-    assert found.startswith("status.addresses[1]: Duplicate value: ")
+    [message] = texts(validate_status_update(node, builders.node()))
+    assert message.startswith("status.addresses[1]: Duplicate value: ")

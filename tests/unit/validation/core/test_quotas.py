@@ -17,8 +17,8 @@ QUOTAS = "resourcequotas"
 
 
 def expression(scope: str, operator: str, *values: str) -> dict[str, Any]:
-    found: dict[str, Any] = {"scopeName": scope, "operator": operator}
-    return {"matchExpressions": [found | ({"values": list(values)} if values else {})]}
+    requirement: dict[str, Any] = {"scopeName": scope, "operator": operator}
+    return {"matchExpressions": [requirement | ({"values": list(values)} if values else {})]}
 
 
 HIGH = expression("PriorityClass", "In", "high")

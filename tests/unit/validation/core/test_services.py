@@ -17,8 +17,8 @@ A, B = {"name": "a", "port": 80}, {"name": "b", "port": 81}
 
 
 def test_services_are_named_by_rfc_1035() -> None:
-    [found] = validate_new("services", metadata={"name": "1a", "namespace": "default"})
-    assert found.startswith('metadata.name: Invalid value: "1a": a DNS-1035 label must consist')
+    [message] = validate_new("services", metadata={"name": "1a", "namespace": "default"})
+    assert message.startswith('metadata.name: Invalid value: "1a": a DNS-1035 label must consist')
 
 
 @pytest.mark.parametrize(

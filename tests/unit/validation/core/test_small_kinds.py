@@ -17,8 +17,8 @@ def texts(faults: list[FieldError]) -> list[str]:
 
 
 def test_a_namespace_is_named_by_a_label() -> None:
-    [found] = texts(validate_create(builders.namespace("a.b")))
-    assert found.startswith('metadata.name: Invalid value: "a.b": a lowercase RFC 1123 label')
+    [message] = texts(validate_create(builders.namespace("a.b")))
+    assert message.startswith('metadata.name: Invalid value: "a.b": a lowercase RFC 1123 label')
 
 
 def test_finalizers_of_a_namespace_are_checked() -> None:

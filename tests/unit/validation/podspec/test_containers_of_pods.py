@@ -172,13 +172,13 @@ FIELD = {"fieldPath": "metadata.name"}
 def test_a_bad_container_is_explained_in_upstreams_words(
     fields: dict[str, Any], fault: str
 ) -> None:
-    found = faults({**C, **fields}, volumes=[{"name": "v"}])
-    assert found == [f"spec.containers[0].{fault}"]
+    messages = faults({**C, **fields}, volumes=[{"name": "v"}])
+    assert messages == [f"spec.containers[0].{fault}"]
 
 
 def test_a_name_is_a_label() -> None:
-    [found] = faults({**C, "name": "A"})
-    assert found.startswith('spec.containers[0].name: Invalid value: "A": a lowercase RFC 1123')
+    [message] = faults({**C, "name": "A"})
+    assert message.startswith('spec.containers[0].name: Invalid value: "A": a lowercase RFC 1123')
 
 
 def test_an_unknown_resource_is_refused_twice_over() -> None:

@@ -52,8 +52,8 @@ def of_pods(**term: Any) -> list[str]:
 )  # fmt: skip
 def test_requirements_of_nodes(requirement: dict[str, Any], faults: list[str]) -> None:
     """After upstream's TestValidatePod (node affinity) and ValidateNodeSelectorRequirement."""
-    found = of_nodes(matchExpressions=[{"key": "k"} | requirement])
-    assert found == [f"{NODES}[0].matchExpressions[0]{fault}" for fault in faults]
+    messages = of_nodes(matchExpressions=[{"key": "k"} | requirement])
+    assert messages == [f"{NODES}[0].matchExpressions[0]{fault}" for fault in faults]
 
 
 @pytest.mark.parametrize(
@@ -71,8 +71,8 @@ def test_requirements_of_nodes(requirement: dict[str, Any], faults: list[str]) -
 )  # fmt: skip
 def test_requirements_of_fields(requirement: dict[str, Any], faults: list[str]) -> None:
     """After upstream's TestValidatePod (node field selectors)."""
-    found = of_nodes(matchFields=[requirement])
-    assert found == [f"{NODES}[0].matchFields[0]{fault}" for fault in faults]
+    messages = of_nodes(matchFields=[requirement])
+    assert messages == [f"{NODES}[0].matchFields[0]{fault}" for fault in faults]
 
 
 def test_a_node_selector_has_terms() -> None:
@@ -91,9 +91,9 @@ def test_a_node_selector_has_terms() -> None:
     ],
 )
 def test_weights_are_from_1_to_100(side: str, wish: dict[str, Any], weight: int) -> None:
-    found = of_spec(affinity={side: {PREFERRED: [{"weight": weight} | wish]}})
+    messages = of_spec(affinity={side: {PREFERRED: [{"weight": weight} | wish]}})
     where = f"spec.affinity.{side}.{PREFERRED}[0].weight"
-    assert found == [f"{where}: Invalid value: {weight}: must be in the range 1-100"]
+    assert messages == [f"{where}: Invalid value: {weight}: must be in the range 1-100"]
 
 
 def test_values_of_wishes_may_be_what_no_label_can_be() -> None:
@@ -161,8 +161,8 @@ def test_terms_about_pods(term: dict[str, Any], faults: list[str]) -> None:
 )  # fmt: skip
 def test_spread_constraints(constraint: dict[str, Any], faults: list[str]) -> None:
     """After upstream's TestValidateTopologySpreadConstraints."""
-    found = of_spec(topologySpreadConstraints=[SPREAD | constraint])
-    assert found == [f"spec.topologySpreadConstraints[0]{fault}" for fault in faults]
+    messages = of_spec(topologySpreadConstraints=[SPREAD | constraint])
+    assert messages == [f"spec.topologySpreadConstraints[0]{fault}" for fault in faults]
 
 
 def test_a_kind_of_spread_constraint_comes_once() -> None:

@@ -128,16 +128,16 @@ def test_a_bad_spec_is_explained_in_upstreams_words(spec: dict[str, Any], fault:
     ],
 )
 def test_bad_names_and_values_are_located(spec: dict[str, Any], beginning: str) -> None:
-    [found] = faults(**spec)
-    assert found.startswith(beginning)
+    [message] = faults(**spec)
+    assert message.startswith(beginning)
 
 
 def test_a_volume_without_a_source_is_refused_where_defaults_did_not_help() -> None:
     pod = builders.pod()
     bare = decode_as(Pod, {"spec": {"volumes": [{"name": "v"}]}}).spec.volumes
     broken = pod.with_spec(pod.spec.replace(volumes=bare))
-    [found] = validate_create(broken)
-    assert str(found) == "spec.volumes[0]: Required value: must specify a volume type"
+    [error] = validate_create(broken)
+    assert str(error) == "spec.volumes[0]: Required value: must specify a volume type"
 
 
 @pytest.mark.parametrize("cost", ["0", "-5", "2147483647"])

@@ -52,8 +52,8 @@ TYPES = 'supported values: "Localhost", "RuntimeDefault", "Unconfined"'
 def test_contexts_of_containers(context: dict[str, Any], faults: list[str]) -> None:
     """After upstream's TestValidateSecurityContext, TestValidateAppArmorProfileField and
     TestValidateWindowsSecurityContextOptions."""
-    found = of_container(securityContext=context)
-    assert [fault.removeprefix("securityContext.") for fault in found] == faults
+    messages = of_container(securityContext=context)
+    assert [fault.removeprefix("securityContext.") for fault in messages] == faults
 
 
 def test_escalation_cannot_be_off_for_privileged_containers() -> None:
@@ -172,5 +172,5 @@ def test_resolvers(spec: dict[str, Any], faults: list[str]) -> None:
 )  # fmt: skip
 def test_host_aliases(alias: dict[str, Any], faults: list[str]) -> None:
     """After upstream's TestValidatePodSpec (host aliases)."""
-    found = of_spec(hostAliases=[alias])
-    assert found == [f"spec.hostAliases[0].{fault}" for fault in faults]
+    messages = of_spec(hostAliases=[alias])
+    assert messages == [f"spec.hostAliases[0].{fault}" for fault in faults]
