@@ -135,3 +135,6 @@ def test_kubectl_applies_an_autoscaler_in_either_version(deployed: Kubectl) -> N
         for server_side in ("false", "true"):
             deployed("apply", f"--server-side={server_side}", "--force-conflicts=" + server_side,
                      "-f", "-", stdin=manifest)  # fmt: skip
+        shown = deployed("get", "hpa", f"web-{version}", "-o", "json", "--show-managed-fields")
+        stored = json.loads(shown)
+        assert "Apply" in {entry["operation"] for entry in stored["metadata"]["managedFields"]}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from kcm import errors
 from kcm.api import scheme
 from kcm.api.coordination_v1 import Lease
 from kcm.redisio import RedisIO
 from kcm.store import Store
 from kcm.testing.waiting import until
 from tests.integration.startup.conftest import Begin, Instance
+from tests.typed_objects import get_object
 
 SHORT = {
     "leader_elect": "true",
@@ -19,9 +21,17 @@ KEY = "kube-system/kcm-controller-manager"
 
 
 def lease(io: RedisIO) -> Lease:
-    obj = Store(io).get(scheme.resource_of(Lease), KEY)
-    assert isinstance(obj, Lease)
-    return obj
+    return get_object(Store(io), Lease, KEY)
+
+
+def steal(io: RedisIO) -> bool:
+    """Takes the lease over; returns False where its holder, who renews it meanwhile, was faster."""
+    held = lease(io)
+    try:
+        Store(io).update(held.with_spec(held.spec.replace(holder_identity="thief")))
+    except errors.Conflict:
+        return False
+    return True
 
 
 def messages(io: RedisIO) -> list[str]:
@@ -58,14 +68,7 @@ def test_one_works_the_other_waits_and_takes_over_after_a_clean_stop(
 def test_who_loses_the_lease_stops_at_once_with_exit_code_1(begin: Begin, io: RedisIO) -> None:
     loser = begin(**SHORT)
     until(loser.ready)
-    store, new_lease = Store(io), lease(io)
-    stolen = new_lease.spec.replace(holder_identity="thief")
-    for _ in range(20):  # the holder renews beside us
-        try:
-            store.update(lease(io).with_spec(stolen))
-            break
-        except Exception:  # noqa: BLE001 - a conflict: read again
-            continue
+    until(lambda: steal(io), "the theft of the lease")
     assert loser.wait_end(4)
     assert loser.code == 1
     assert loser.run.context.stop.is_set()

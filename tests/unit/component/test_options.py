@@ -179,7 +179,8 @@ def test_a_wrong_value_is_located(
 
 
 def test_impossible_periods_are_fine_without_an_election() -> None:
-    ManagerOptions.load({"leader-elect-renew-deadline": "15s"}, {})
+    options = ManagerOptions.load({"leader-elect-renew-deadline": "15s"}, {})
+    assert not options.leader_election.leader_elect
 
 
 def test_an_address_for_others_is_fine_with_tls_and_token() -> None:

@@ -113,6 +113,7 @@ def test_a_stop_or_a_shutdown_wakes_a_waiter() -> None:
     woken: list[bool] = []
 
     def stopping() -> None:
+        # Whether the one who waits was woken is seen only before it looks again.
         stop.set()
         mark.advance(1)
         woken.append(progress._waiters[0].woken.is_set())

@@ -57,8 +57,10 @@ def test_a_port_that_another_serves_is_waited_for(taken: socket.socket) -> None:
 
 
 def test_without_a_port_nothing_is_served() -> None:
+    threads = set(threading.enumerate())
     server = HealthServer(PageAccess(), ServingOptions(secure_port=0), FakeClock())
     server.start()
+    assert set(threading.enumerate()) <= threads
     server.stop()
 
 

@@ -205,4 +205,6 @@ def test_the_node_reports_pressure_until_the_transition_period_is_over() -> None
 def test_looking_ends_with_the_kubelet() -> None:
     stop = threading.Event()
     stop.set()
-    Node().manager.run(stop)
+    node = Node()
+    node.manager.run(stop)
+    assert node.clock.monotonic() == FakeClock().monotonic()  # it has waited for nothing
