@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import ssl
 import subprocess
 import sys
@@ -22,6 +21,7 @@ import psutil
 from kcm.testing.waiting import until
 from tests.docs.pages import ROOT, Block
 from tests.integration.apiserver.kubectl import VERSIONS, find
+from tests.ports import free_port
 
 KUBECTL = find(VERSIONS[-1])  # None where there is none: the blocks that need it are left out
 
@@ -58,7 +58,7 @@ class Workplace:
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="kcm-docs-"))  # short: it holds a socket
-        self._port, self._api_port = _free_port(), _free_port()
+        self._port, self._api_port = free_port(), free_port()
         self._groups: list[int] = []  # of processes: a block may leave one in the background
         self._up: subprocess.Popen[bytes] | None = None
         self._lay_out()
@@ -197,9 +197,3 @@ class Workplace:
         subprocess.run(
             command, cwd=self.folder, env=self.environment, input=stdin, text=True, check=True
         )
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -24,15 +23,10 @@ from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.store import Store
 from kcm.testing.waiting import PATIENCE, until
+from tests.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 KCM = (sys.executable, "-m", "kcm.cli.main")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class System:

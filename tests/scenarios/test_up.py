@@ -13,7 +13,8 @@ import urllib.request
 import pytest
 
 from kcm.testing.waiting import until
-from tests.scenarios.system import ROOT, System, free_port, system
+from tests.ports import free_port
+from tests.scenarios.system import ROOT, System, system
 
 __all__ = ["system"]
 

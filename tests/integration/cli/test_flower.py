@@ -15,14 +15,9 @@ import pytest
 from kcm.cli import commandlines
 from kcm.cli.up import ready
 from kcm.redisio import RedisIO
+from tests.ports import free_port
 
 ROOT = Path(__file__).parents[3]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.fixture

@@ -12,14 +12,11 @@ from kcm.coordination import FencedLease, LeaseKeeper
 from kcm.redisio import Fence, RedisIO
 from kcm.testing.waiting import until
 from kcm.workqueue import Addition, dispatch
+from tests.server_clock import step
 
 
 def lease(io: RedisIO, holder: str, name: str = "dispatch") -> FencedLease:
     return FencedLease(io, name, holder)
-
-
-def step(io: RedisIO, seconds: float) -> None:
-    io.clock_offset_ms += round(seconds * 1000)
 
 
 def writes(io: RedisIO, fence: Fence) -> bool:

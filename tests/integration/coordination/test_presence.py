@@ -5,6 +5,7 @@ import threading
 from kcm.coordination.presence import Member, Presence, members
 from kcm.redisio import RedisIO
 from kcm.testing.waiting import until
+from tests.server_clock import step
 
 
 def test_a_process_that_gave_a_sign_is_alive(io: RedisIO) -> None:
@@ -22,7 +23,7 @@ def test_a_process_that_gave_a_sign_is_alive(io: RedisIO) -> None:
 
 def test_a_silent_process_is_not_shown_and_is_cleared_away(io: RedisIO) -> None:
     Presence(io, Member("dead", "worker")).once()
-    io.clock_offset_ms += 31_000
+    step(io, 31)
     assert members(io) == []
     assert Presence(io, Member("b", "manager"), forgets=True).once() == ["dead"]
     assert [member.identity for member in members(io)] == ["b"]

@@ -15,6 +15,7 @@ from kcm.redisio.scripts import NO_FENCE
 from kcm.store import Conditions, Store
 from kcm.store.writes.guards import Exists, TokenAvailable
 from tests.new_objects import make_namespaces, pod
+from tests.server_clock import step
 
 
 def set_limit(io: RedisIO, rate: float | str, burst: float = 1.0, name: str = "b") -> None:
@@ -23,10 +24,6 @@ def set_limit(io: RedisIO, rate: float | str, burst: float = 1.0, name: str = "b
 
 def take(io: RedisIO) -> bool:
     return bool(io.call("limiter_take", "b")[0] == "OK")
-
-
-def step(io: RedisIO, seconds: float) -> None:
-    io.clock_offset_ms += round(seconds * 1000)
 
 
 def test_a_bucket_starts_full_and_fills_at_its_rate(io: RedisIO) -> None:

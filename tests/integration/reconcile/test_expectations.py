@@ -9,6 +9,7 @@ import pytest
 from kcm import errors
 from kcm.reconcile.expectations import EXPECTATIONS_TIMEOUT, ControllerExpectations, Pending
 from kcm.redisio import Fence, RedisIO
+from tests.server_clock import step
 
 KEY = "default/web"
 
@@ -16,10 +17,6 @@ KEY = "default/web"
 @pytest.fixture
 def expectations(io: RedisIO) -> ControllerExpectations:
     return ControllerExpectations(io, "replicaset")
-
-
-def step(io: RedisIO, seconds: float) -> None:
-    io.clock_offset_ms += round(seconds * 1000)
 
 
 def test_nothing_is_expected_at_first(expectations: ControllerExpectations) -> None:

@@ -17,6 +17,7 @@ from kcm.reconcile.expectations import ControllerExpectations
 from kcm.redisio import Fence, RedisIO
 from kcm.store import DeleteOptions, Store
 from tests.new_objects import pod, strip_store_fields
+from tests.server_clock import step
 
 KEY = "default/web"
 PODS = scheme.resource_of(Pod)
@@ -76,7 +77,7 @@ def test_issue_129795_a_cache_that_lags_for_long_creates_nothing_twice(
     notes.note_writes([item])
     notes.note_results(store.write([item]))
     for _ in range(3):
-        io.clock_offset_ms += 600_000
+        step(io, 600)
         with pytest.raises(errors.CacheNotSynced, match="pods default/a"):
             expected.wait(KEY, 0, NOBODY)
     wait_for_caches(factory)

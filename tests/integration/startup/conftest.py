@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 from collections.abc import Callable, Iterator
 
@@ -14,11 +13,7 @@ from kcm.component.options import ManagerOptions
 from kcm.manager.run import ManagerRun
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
+from tests.ports import free_port
 
 
 class Instance:

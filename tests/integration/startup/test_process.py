@@ -21,7 +21,7 @@ from kcm.redisio.embedded import EmbeddedServer
 from kcm.settings import Settings
 from kcm.testing.waiting import until
 from tests.conftest import server_binary
-from tests.integration.startup.conftest import free_port
+from tests.ports import free_port
 
 Begin = Callable[..., "subprocess.Popen[bytes]"]
 

@@ -32,11 +32,6 @@ def queue(configure: Configure) -> WorkQueue:
     return configure()
 
 
-def step(io: RedisIO, seconds: float) -> None:
-    """Steps the scripts' clock."""
-    io.clock_offset_ms += round(seconds * 1000)
-
-
 def messages(io: RedisIO, broker_queue: str = "controllers") -> list[dict[str, Any]]:
     """Returns the messages in the broker's list; the next to be consumed comes first."""
     raw = io.execute("LRANGE", io.keys.broker_prefix() + broker_queue, 0, -1)

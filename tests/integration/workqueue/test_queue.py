@@ -11,7 +11,8 @@ from kcm.redisio import Fence, RedisIO
 from kcm.testing.clock import FakeClock
 from kcm.workqueue import Addition, Pump, SyncResult, WorkQueue, add_keys, dispatch, read_stats
 from kcm.workqueue.types import KeyLease
-from tests.integration.workqueue.conftest import Configure, messages, new_epoch, state, step
+from tests.integration.workqueue.conftest import Configure, messages, new_epoch, state
+from tests.server_clock import step
 
 
 def keys_of(leases: Iterable[KeyLease]) -> list[str]:

@@ -12,7 +12,8 @@ from kcm.settings import Settings
 from kcm.testing.waiting import until
 from kcm.workqueue import Pump, Reaper, Renewer, SyncResult, WorkQueue, renew
 from kcm.workqueue.additions import Addition, add_keys
-from tests.integration.workqueue.conftest import Configure, message_keys, new_epoch, state, step
+from tests.integration.workqueue.conftest import Configure, message_keys, new_epoch, state
+from tests.server_clock import step
 
 HOUR = 3600.0
 

@@ -6,7 +6,8 @@ import pytest
 
 from kcm.redisio import RedisIO, scripts
 from kcm.workqueue import QueueConfig, WorkQueue
-from tests.integration.workqueue.conftest import state, step
+from tests.integration.workqueue.conftest import state
+from tests.server_clock import step
 
 Q = "replicaset"
 

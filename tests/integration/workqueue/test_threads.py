@@ -6,7 +6,7 @@ import threading
 
 from kcm.redisio import RedisIO
 from kcm.workqueue import QueueConfig, SyncResult, WorkQueue
-from tests.integration.workqueue.conftest import step
+from tests.server_clock import step
 
 KEYS = [f"k{i}" for i in range(8)]
 ROUNDS = 300

@@ -9,8 +9,8 @@ from tests.integration.workqueue.conftest import (
     message_keys,
     messages,
     pop_message,
-    step,
 )
+from tests.server_clock import step
 
 
 def test_each_new_key_gets_one_message_that_names_it(queue: WorkQueue, io: RedisIO) -> None:

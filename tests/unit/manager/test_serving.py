@@ -15,17 +15,13 @@ from kcm.errors import PortTaken
 from kcm.manager.access import PageAccess
 from kcm.manager.serving import HealthServer, bind, read_token
 from kcm.testing.clock import FakeClock
+from tests.ports import free_port
 
 
 @pytest.fixture
 def taken() -> Iterator[socket.socket]:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         yield listener
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
 
 
 def test_a_taken_port_is_named_with_its_flag(taken: socket.socket) -> None:

@@ -4,14 +4,9 @@ import pytest
 
 from kcm.api.core_v1 import NodeAddress, Taint
 from kcm.apimachinery.quantity import Quantity
-from kcm.errors import FieldError
 from kcm.testing import builders
 from kcm.validation import validate_create, validate_status_update, validate_update
-
-
-def texts(faults: list[FieldError]) -> list[str]:
-    return [str(fault) for fault in faults]
-
+from tests.unit.validation.outcomes import texts
 
 TAINT = Taint(key="k", value="v", effect="NoSchedule")
 

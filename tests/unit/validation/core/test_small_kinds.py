@@ -7,13 +7,9 @@ import pytest
 from kcm.api import scheme
 from kcm.api.core_v1 import ObjectReference
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
-from kcm.errors import FieldError
 from kcm.testing import builders
 from kcm.validation import validate_create, validate_status_update, validate_update
-
-
-def texts(faults: list[FieldError]) -> list[str]:
-    return [str(fault) for fault in faults]
+from tests.unit.validation.outcomes import texts
 
 
 def test_a_namespace_is_named_by_a_label() -> None:
