@@ -1,3 +1,5 @@
+"""The cluster that chaos tests break, and the closing line of `make chaos`."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator

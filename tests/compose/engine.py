@@ -28,12 +28,12 @@ _LIMIT = 1024
 
 
 class NoEngineError(Exception):
-    """There is no engine that could run the composition; says what to install."""
+    """Says that no engine here can run the composition, and what to install."""
 
 
 @dataclass(frozen=True)
 class Engine:
-    """How to reach the engine: its command, that of compose, and what stands before both."""
+    """Knows how to reach the engine: its command, that of compose, and what stands before both."""
 
     name: str
     command: Sequence[str]

@@ -1,3 +1,5 @@
+"""The folder in which the documents' commands run."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator

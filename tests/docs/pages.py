@@ -23,7 +23,7 @@ _COMMENT = re.compile(
 
 @dataclass(frozen=True)
 class Block:
-    """One fenced block, and what the comment right above it says."""
+    """Holds a fenced block, and what the comment right above it says."""
 
     page: Path
     line: int

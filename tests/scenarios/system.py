@@ -30,7 +30,7 @@ KCM = (sys.executable, "-m", "kcm.cli.main")
 
 
 class System:
-    """One state folder, and `kcm up` on it."""
+    """Runs `kcm up` on a state folder of its own."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -1,3 +1,5 @@
+"""A live API server, and kubectl to talk to it."""
+
 from __future__ import annotations
 
 import shutil

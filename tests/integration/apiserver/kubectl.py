@@ -21,7 +21,7 @@ def find(version: str) -> str | None:
 
 @dataclass
 class Kubectl:
-    """One version in one namespace."""
+    """Runs one version of kubectl in one namespace."""
 
     binary: str
     kubeconfig: Path

@@ -22,7 +22,7 @@ MOST_OF_A_SUPERVISOR = 8_000_000  # bytes
 
 
 class RealRuntime:
-    """One runtime with one sandbox, and shorthands."""
+    """Has a process runtime with one sandbox, and shorthands for its calls."""
 
     def __init__(self, root: Path, **options: Any) -> None:
         self.root = root

@@ -1,3 +1,5 @@
+"""A controller that records what it is asked, as the only one there is."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping

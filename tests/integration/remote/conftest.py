@@ -1,3 +1,5 @@
+"""A store of a remote cluster, over a live API server."""
+
 from __future__ import annotations
 
 import shutil

@@ -17,7 +17,7 @@ from tests.ports import free_port
 
 
 class Instance:
-    """One manager in a thread."""
+    """Runs a manager in a thread."""
 
     def __init__(self, settings: Settings, flags: dict[str, str]) -> None:
         self.port = free_port()

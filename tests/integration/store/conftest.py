@@ -1,3 +1,5 @@
+"""A store on an empty server, and the clock it goes by."""
+
 from __future__ import annotations
 
 import pytest

@@ -23,7 +23,7 @@ class CrashError(Exception):
 
 
 class Jobs:
-    """One Job and its controller."""
+    """Has a Job and its controller over a world."""
 
     def __init__(self, job: Job, *others: KubeObject) -> None:
         self.world = World(job, *others)

@@ -19,7 +19,7 @@ class Shared:
 
 
 class MemoryLock:
-    """One candidate's access to it."""
+    """Gives one candidate access to the shared lock."""
 
     def __init__(self, shared: Shared, identity: str) -> None:
         self.shared = shared

@@ -42,7 +42,7 @@ def pod(annotations: Mapping[str, str] | None = None, **spec: Any) -> Pod:
 
 
 class Life:
-    """One pod. Times are seconds since it was seen."""
+    """Runs one pod of a simulated node. Times are seconds since the node has seen it."""
 
     def __init__(self, pod: Pod, pace: Pace = PACE) -> None:
         self.pod = pod

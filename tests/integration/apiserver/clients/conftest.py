@@ -1,3 +1,5 @@
+"""A namespace for each test of a client library."""
+
 from __future__ import annotations
 
 import itertools
