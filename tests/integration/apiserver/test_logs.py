@@ -40,7 +40,7 @@ class Handler(BaseHTTPRequestHandler):
         if parts.path.endswith("/broken"):
             self._plain(400, b'container "broken" in pod "p" is waiting to start\n')
         elif "follow" in parse_qs(parts.query):
-            self._followed()
+            self._follow()
         else:
             self._plain(200, b"one\ntwo\n")
 
@@ -50,7 +50,7 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def _followed(self) -> None:
+    def _follow(self) -> None:
         self.send_response(200)
         self.send_header("transfer-encoding", "chunked")
         self.end_headers()

@@ -270,12 +270,15 @@ def test_nothing_is_left_of_pods_that_are_gone(node: RealNode) -> None:
     assert node.process is not None
     runtime = node.process.kubelet.runtime
 
-    def left() -> list[str]:
+    def list_leftovers() -> list[str]:
         folders = [node.options.pods_dir, node.options.logs_dir]
         folders += [node.options.runtime_dir / name for name in ("containers", "sandboxes")]
         return [str(path) for folder in folders if folder.is_dir() for path in folder.iterdir()]
 
-    until(lambda: not runtime.list_pod_sandboxes() and not left(), "something is left")
+    until(
+        lambda: not runtime.list_pod_sandboxes() and not list_leftovers(),
+        "something is list_leftovers",
+    )
 
 
 def test_a_hook_that_hangs_does_not_keep_its_pod(node: RealNode) -> None:

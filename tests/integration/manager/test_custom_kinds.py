@@ -154,7 +154,7 @@ class Collecting:
         return True
 
     def until_gone(self, store: Store, resource: str, key: str) -> None:
-        def gone() -> bool:
+        def is_gone() -> bool:
             self.run()
             try:
                 store.get_raw(scheme.by_name(resource), key)
@@ -162,7 +162,7 @@ class Collecting:
                 return True
             return False
 
-        until(gone)
+        until(is_gone)
 
 
 @pytest.fixture

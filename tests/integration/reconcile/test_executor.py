@@ -162,11 +162,11 @@ def test_patching_metadata_only_objects_keeps_the_rest_of_them(
 def test_a_status_patch_changes_the_status_only(executor: PlanExecutor, others: Store) -> None:
     old = put(others, pod("a"))
 
-    def failed(obj: KubeObject) -> KubeObject:
+    def mark_failed(obj: KubeObject) -> KubeObject:
         assert isinstance(obj, Pod)
         return add_label(obj).with_status(obj.status.replace(phase="Failed"))
 
-    executor.execute(Plan().then(Patch(old, failed, status=True)), None)
+    executor.execute(Plan().then(Patch(old, mark_failed, status=True)), None)
     now = get_stored(others, old)
     assert isinstance(now, Pod)
     assert (now.status.phase, now.labels) == ("Failed", {})

@@ -207,7 +207,7 @@ def test_a_count_that_missed_a_charge_is_not_written(store: Store, io: RedisIO) 
     version = int(created_pod.metadata.resource_version or 0)
     quota = store.get(QUOTAS, "default/few")
 
-    def counted(seen: int) -> str:
+    def write_status(seen: int) -> str:
         status = ResourceQuotaStatus(hard={"pods": Quantity(9)}, used={"pods": Quantity(0)})
         item = store.build_update(
             quota.with_status(status),
@@ -218,7 +218,7 @@ def test_a_count_that_missed_a_charge_is_not_written(store: Store, io: RedisIO) 
         assert item is not None
         return store.write([item])[0].status
 
-    assert [counted(version - 1), counted(version)] == ["guard", "ok"]
+    assert [write_status(version - 1), write_status(version)] == ["guard", "ok"]
 
 
 def _create_some(url: str, client: int) -> int:

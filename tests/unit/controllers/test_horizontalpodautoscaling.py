@@ -128,16 +128,19 @@ def test_the_status_tells_what_was_seen_and_done() -> None:
 
 
 def test_a_rescale_is_told_with_its_reason() -> None:
-    def told(percent: int) -> tuple[str, str]:
+    def sync_and_read(percent: int) -> tuple[str, str]:
         plan = sync(autoscaler(cpu(50)), three(percent))
         [event] = plan.events_after(compute_outcome(plan))
         return event.reason, event.message
 
-    assert told(90) == (
+    assert sync_and_read(90) == (
         "SuccessfulRescale",
         "New size: 6; reason: cpu resource utilization (percentage of request) above target",
     )
-    assert told(10) == ("SuccessfulRescale", "New size: 1; reason: All metrics below target")
+    assert sync_and_read(10) == (
+        "SuccessfulRescale",
+        "New size: 1; reason: All metrics below target",
+    )
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ def test_of_pods_alike_those_go_first_whose_sidecars_were_started_most() -> None
     """TestSortingActivePods of pkg/controller: since 1.32."""
     sidecar = Container(name="s", image="s", restart_policy="Always")
 
-    def restarted(name: str, restarts: int, of_sidecar: int) -> Pod:
+    def build_restarted_pod(name: str, restarts: int, of_sidecar: int) -> Pod:
         one = pod(name, node="n1", phase="Running")
         one = one.with_spec(one.spec.replace(init_containers=[sidecar]))
         status = one.status.replace(
@@ -129,7 +129,11 @@ def test_of_pods_alike_those_go_first_whose_sidecars_were_started_most() -> None
         )
         return one.with_status(status)
 
-    pods = [restarted("a", 1, 0), restarted("b", 1, 5), restarted("c", 2, 0)]
+    pods = [
+        build_restarted_pod("a", 1, 0),
+        build_restarted_pod("b", 1, 5),
+        build_restarted_pod("c", 2, 0),
+    ]
     assert [one.name for one in choose_pods_to_remove(job(), pods, 3)] == ["c", "b", "a"]
 
 

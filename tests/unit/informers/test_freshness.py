@@ -112,17 +112,17 @@ def test_a_stop_or_a_shutdown_wakes_a_waiter() -> None:
     source.put("a/b"), source.put("a/b")
     woken: list[bool] = []
 
-    def stopping() -> None:
+    def stop_and_look() -> None:
         # Whether the one who waits was woken is seen only before it looks again.
         stop.set()
         mark.advance(1)
         woken.append(progress._waiters[0].woken.is_set())
 
-    def closing() -> None:
+    def close_and_look() -> None:
         progress.close()
         woken.append(progress._waiters[0].woken.is_set())
 
-    for step in (stopping, closing):
+    for step in (stop_and_look, close_and_look):
         with pytest.raises(CacheNotSynced):
             WaitingBarrier(source, progress, WaitingClock(step)).wait([PODS], 5, stop)
     assert woken == [True, True]

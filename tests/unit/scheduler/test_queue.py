@@ -27,13 +27,13 @@ def test_what_is_remembered_can_be_read_again() -> None:
 
 
 def test_the_most_important_pods_come_first_then_the_oldest() -> None:
-    def born(minute: int) -> dict[str, Any]:
+    def build_creation_time(minute: int) -> dict[str, Any]:
         return {"creation_timestamp": START + timedelta(minutes=minute)}
 
     pods = [
-        pod("young", cpu="1", metadata=born(3)),
-        pod("old", cpu="1", metadata=born(1)),
-        pod("vip", cpu="1", priority=5, metadata=born(9)),
+        pod("young", cpu="1", metadata=build_creation_time(3)),
+        pod("old", cpu="1", metadata=build_creation_time(1)),
+        pod("vip", cpu="1", priority=5, metadata=build_creation_time(9)),
     ]
     plan = run(controller(), node("n1"), *pods)
     assert list(bindings(plan)) == ["vip", "old", "young"]

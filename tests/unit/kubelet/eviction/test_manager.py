@@ -182,23 +182,23 @@ def test_pods_that_run_are_found_again_under_pressure() -> None:
 def test_the_node_reports_pressure_until_the_transition_period_is_over() -> None:
     node = Node()
 
-    def reported() -> dict[str, tuple[str, str | None]]:
+    def read_conditions() -> dict[str, tuple[str, str | None]]:
         conditions = node.manager.build_conditions(NodeStatus(), AT)
         return {one.type: (one.status, one.reason) for one in conditions}
 
-    assert reported()["MemoryPressure"] == ("False", "KubeletHasSufficientMemory")
+    assert read_conditions()["MemoryPressure"] == ("False", "KubeletHasSufficientMemory")
     node.leave_memory(0.5)
-    assert reported() == {
+    assert read_conditions() == {
         "MemoryPressure": ("True", "KubeletHasInsufficientMemory"),
         "DiskPressure": ("False", "KubeletHasNoDiskPressure"),
         "PIDPressure": ("False", "KubeletHasSufficientPID"),
     }
     node.clock.step(59)
     node.leave_memory(5)
-    assert reported()["MemoryPressure"][0] == "True"
+    assert read_conditions()["MemoryPressure"][0] == "True"
     node.clock.step(2)
     node.leave_memory(5)
-    assert reported()["MemoryPressure"][0] == "False"
+    assert read_conditions()["MemoryPressure"][0] == "False"
     assert node.reports == 2
 
 

@@ -163,7 +163,7 @@ class TestNodePorts:
     def test_a_port_is_taken_once(
         self, mine: tuple[str, str, int], theirs: tuple[str, str, int], fits: bool
     ) -> None:
-        def using(name: str, port: tuple[str, str, int], **fields: Any) -> Any:
+        def build_pod_with_port(name: str, port: tuple[str, str, int], **fields: Any) -> Any:
             ip, protocol, number = port
             wanted = ContainerPort(
                 container_port=number, host_port=number, protocol=protocol, host_ip=ip or None
@@ -171,7 +171,9 @@ class TestNodePorts:
             return pod(name, containers=[build_container().replace(ports=[wanted])], **fields)
 
         why = "node(s) didn't have free ports for the requested pod ports"
-        reasons = refusal(node("n"), using("a", mine), using("b", theirs, node="n"))
+        reasons = refusal(
+            node("n"), build_pod_with_port("a", mine), build_pod_with_port("b", theirs, node="n")
+        )
         assert reasons == (() if fits else (why,))
 
 

@@ -191,13 +191,13 @@ def test_an_unknown_resource_is_refused_twice_over() -> None:
 
 
 def test_vendors_resources_are_whole_and_not_called_requests() -> None:
-    def limited(name: str, amount: int | str) -> list[str]:
+    def limit(name: str, amount: int | str) -> list[str]:
         return faults({**C, "resources": {"limits": {name: amount}}})
 
-    assert limited("example.com/gpu", 2) == []
-    assert "must be an integer" in limited("example.com/gpu", "500m")[0]
-    assert "extended resource name standard" in limited("requests.example.com/gpu", 1)[0]
-    assert "name part must consist" in limited("a b", 1)[0]
+    assert limit("example.com/gpu", 2) == []
+    assert "must be an integer" in limit("example.com/gpu", "500m")[0]
+    assert "extended resource name standard" in limit("requests.example.com/gpu", 1)[0]
+    assert "name part must consist" in limit("a b", 1)[0]
 
 
 def test_no_two_containers_share_a_name() -> None:
