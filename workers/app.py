@@ -10,6 +10,7 @@ from kcm.settings import Settings
 from workers import logs, remotecontrol, signals
 from workers.bootsteps import ManagerStep, WatchManagerStep
 from workers.config import configuration
+from workers.events import BatchEventsStep
 from workers.tasks import register_tasks
 
 
@@ -25,6 +26,7 @@ def create_app(settings: Settings | None = None, options: ManagerOptions | None 
     app.conf.update(configuration(settings, controllers))
     app.steps["worker"].add(ManagerStep)
     app.steps["consumer"].add(WatchManagerStep)
+    app.steps["consumer"].add(BatchEventsStep)
     register_tasks(app, controllers)
     logs.connect()
     signals.connect()

@@ -39,11 +39,17 @@ def configuration(settings: Settings, controllers: Sequence[Controller]) -> dict
         "task_serializer": "json",
         "accept_content": ["json"],
         "task_acks_late": False,
-        "task_queues": [Queue(name, routing_key=name) for name in sorted({*groups, TICKS_QUEUE})],
+        # Celery acknowledges before a task runs, so nothing is gained by telling the broker what
+        # is on its way: two transactions less for each message.
+        "task_queues": [
+            Queue(name, routing_key=name, no_ack=True) for name in sorted({*groups, TICKS_QUEUE})
+        ],
         "task_default_queue": TICKS_QUEUE,
         "task_create_missing_queues": True,
         "task_store_errors_even_if_ignored": False,
         "worker_prefetch_multiplier": 1,
+        # The limit above counts what is not acknowledged; this one what waits and runs.
+        "worker_disable_prefetch": True,
         "worker_max_memory_per_child": MAX_MEMORY_PER_CHILD,
         "worker_hijack_root_logger": False,
         "worker_redirect_stdouts": False,

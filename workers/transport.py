@@ -51,6 +51,14 @@ class _CheckingChannel:
         else:
             self.connection._deliver(message, queue)
 
+    def basic_ack(self: Any, delivery_tag: str, multiple: bool = False) -> None:
+        # Celery acknowledges every message, also those that nobody keeps (`no_ack`).
+        try:
+            self.qos.get(delivery_tag)
+        except KeyError:
+            return
+        super().basic_ack(delivery_tag, multiple)  # type: ignore[misc] # of kombu's channel
+
     def _deliver_fanout_message(self: Any, message: Any, exchange: str) -> bool:
         queue = self._fanout_to_queue.get(exchange, "")
         try:
