@@ -1,24 +1,41 @@
-"""A thread-safe map from keys to objects, with named indexes.
+"""A thread-safe map from keys to objects, with named indexes and tallies.
 
-Guarantees: in every call all indexes agree with the objects; a write whose index function raises
-changes nothing; a write touches only the index values that it changes. Reads return the cached
-object itself. Does not guarantee that nobody changes those objects (see mutation_detector), nor any
-order of what a read returns.
+Guarantees: in every call all indexes and tallies agree with the objects; a write whose index or
+state function raises changes nothing; a write touches only the index values that it changes. Reads
+return the cached object itself. Does not guarantee that nobody changes those objects (see
+mutation_detector), nor any order of what a read returns.
 
-Source: client-go `tools/cache/thread_safe_store.go`, Kubernetes 1.33.
+Source: client-go `tools/cache/thread_safe_store.go`, Kubernetes 1.33. Upstream has no tallies.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Generic, TypeVar
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
 IndexFunc = Callable[[T], Sequence[str]]
 
 _Entry = tuple[str, Collection[str], Collection[str]]  # index, values to leave, values to join
+
+
+@dataclass(frozen=True)
+class Tally(Generic[T]):
+    """Counts objects by their state, for each value of an index.
+
+    Whoever needs only numbers asks for these, which takes as long as there are states and not as
+    there are objects. `state` must depend on nothing but the object.
+    """
+
+    index: str
+    state: Callable[[T], Hashable]
+
+
+_Counted = tuple[Collection[str], Hashable]  # index values and state of an object
 
 
 class ThreadSafeStore(Generic[T]):
@@ -30,15 +47,20 @@ class ThreadSafeStore(Generic[T]):
         self._indexers: dict[str, IndexFunc[T]] = dict(indexers or {})
         # Index name, value, keys. No value stands here without a key.
         self._indices: dict[str, dict[str, set[str]]] = {name: {} for name in self._indexers}
+        # By index value. No value stands here without a count, and no state with the count 0.
+        self._tallies: dict[Tally[Any], dict[str, Counter[Hashable]]] = {}
 
     def put(self, key: str, obj: T) -> T | None:
         """Stores `obj` under `key`; returns what stood there."""
         with self._lock:
             old = self._items.get(key)
             moves = self._moves(old, obj)
+            recounts = self._recounts(old, obj) if self._tallies else ()
             self._items[key] = obj
             if moves:
                 self._move(key, moves)
+            for recount in recounts:
+                _recount(*recount)
             return old
 
     def remove(self, key: str) -> T | None:
@@ -48,8 +70,11 @@ class ThreadSafeStore(Generic[T]):
             if old is None:
                 return None
             moves = self._moves(old, None)
+            recounts = self._recounts(old, None)
             del self._items[key]
             self._move(key, moves)
+            for recount in recounts:
+                _recount(*recount)
             return old
 
     def get_by_key(self, key: str) -> T | None:
@@ -97,6 +122,28 @@ class ThreadSafeStore(Generic[T]):
             items = self._items
             return [items[key] for key in self._index(name).get(value, ())]
 
+    def add_tally(self, tally: Tally[T]) -> None:
+        """Counts the states of a tally from now on, also of what is stored already.
+
+        Raises: KeyError if its index is unknown.
+        """
+        with self._lock:
+            if tally in self._tallies:
+                return
+            index_func = self._indexers[tally.index]
+            counts: dict[str, Counter[Hashable]] = {}
+            for obj in self._items.values():
+                _recount(counts, None, (index_func(obj), tally.state(obj)))
+            self._tallies[tally] = counts
+
+    def tally(self, tally: Tally[T], value: str) -> Mapping[Hashable, int]:
+        """Returns how many objects under `value` of the tally's index have which state.
+
+        Raises: KeyError for a tally that was not added.
+        """
+        with self._lock:
+            return dict(self._tallies[tally].get(value, {}))
+
     def index_values(self, name: str) -> list[str]:
         """Returns every value that some object has (upstream's ListIndexFuncValues)."""
         with self._lock:
@@ -118,6 +165,19 @@ class ThreadSafeStore(Generic[T]):
                 moves.append((name, set(before).difference(after), set(after).difference(before)))
         return moves
 
+    def _recounts(
+        self, old: T | None, new: T | None
+    ) -> Sequence[tuple[dict[str, Counter[Hashable]], _Counted | None, _Counted | None]]:
+        """Returns what a write changes in the tallies, worked out before anything is written."""
+        recounts = []
+        for tally, counts in self._tallies.items():
+            func = self._indexers[tally.index]
+            before = (func(old), tally.state(old)) if old is not None else None
+            after = (func(new), tally.state(new)) if new is not None else None
+            if before != after:
+                recounts.append((counts, before, after))
+        return recounts
+
     def _move(self, key: str, moves: Iterable[_Entry]) -> None:
         for name, leave, join in moves:
             index = self._indices[name]
@@ -128,6 +188,20 @@ class ThreadSafeStore(Generic[T]):
                     del index[value]
             for value in join:
                 index.setdefault(value, set()).add(key)
+
+
+def _recount(
+    counts: dict[str, Counter[Hashable]], before: _Counted | None, after: _Counted | None
+) -> None:
+    for value in after[0] if after else ():
+        counts.setdefault(value, Counter())[after[1]] += 1  # type: ignore[index] # it is not None
+    for value in before[0] if before else ():
+        states, state = counts[value], before[1]  # type: ignore[index] # it is not None
+        states[state] -= 1
+        if not states[state]:
+            del states[state]
+        if not states:
+            del counts[value]
 
 
 def _build(func: IndexFunc[T], items: Iterable[tuple[str, T]]) -> dict[str, set[str]]:

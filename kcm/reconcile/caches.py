@@ -8,7 +8,7 @@ not in production.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar, cast
@@ -20,6 +20,7 @@ from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.informers.factory import SharedInformerFactory
 from kcm.informers.shared_informer import SharedIndexInformer
+from kcm.informers.store import Tally
 from kcm.reconcile.contract import Controller, Lister, Metrics
 from kcm.reconcile.indexes import INDEXERS
 
@@ -54,6 +55,9 @@ class CacheLister(Generic[T]):
 
     def by_index(self, name: str, value: str) -> Sequence[T]:
         return cast("Sequence[T]", self._indexer.by_index(name, value))
+
+    def tally(self, tally: Tally[Any], value: str) -> Mapping[Hashable, int]:
+        return self._indexer.tally(tally, value)
 
 
 def list_declared_models(controller: Controller) -> tuple[type[KubeObject], ...]:
@@ -127,6 +131,10 @@ class Caches:
             self._informers[name] = self._informer(every[name], full=name in full)
         for name in self._informers.keys() - every.keys():
             self.factory.forget(self._informers.pop(name))
+        for controller in self._controllers:
+            for model, tally in controller.tallies:
+                name = scheme.resource_of(model).name
+                self._informers[name].get_indexer().add_tally(tally)
         for controller_name, names in declared.items():
             self._declared[controller_name] = {name: self._informers[name] for name in names}
 

@@ -10,7 +10,7 @@ Modelled after controller-runtime pkg/reconcile and client-go's controllers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar, Protocol, TypeVar
@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict
 from kcm.api.core_v1 import Pod
 from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.informers.store import Tally
 from kcm.reconcile.counters import Counter, Histogram
 from kcm.reconcile.plan import Plan
 from kcm.store.resource_metrics.answers import Value
@@ -56,6 +57,13 @@ class Lister(Protocol[Cached_co]):
 
     def by_index(self, name: str, value: str) -> Sequence[Cached_co]:
         """Returns the objects under `value` in the index `name`. `INDEXES` lists the names."""
+        ...
+
+    def tally(self, tally: Tally[Any], value: str) -> Mapping[Hashable, int]:
+        """Returns how many objects under `value` of the tally's index have which state.
+
+        Raises KeyError for a tally that no controller of the process names in `tallies`.
+        """
         ...
 
     def list(
@@ -217,6 +225,8 @@ class Controller:
     options_type: ClassVar[type[Options]] = NoOptions
     # kinds whose caches it needs besides the watched ones
     reads: ClassVar[tuple[type[KubeObject], ...]] = ()
+    # the counts that caches keep for it, with the kind that is counted
+    tallies: ClassVar[tuple[tuple[type[KubeObject], Tally[Any]], ...]] = ()
     # whether it also needs the caches of every kind with a scale subresource
     reads_scales: ClassVar[bool] = False
     # Whether metadata is enough of the kinds that it watches only as part of "every kind". They are

@@ -4,15 +4,17 @@ pass.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
 from datetime import datetime
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 from kcm import errors
 from kcm.api import scheme
 from kcm.api.scheme import Resource
 from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.informers.store import Tally
 from kcm.reconcile.contract import Lister, Metrics, Tick, View
 from kcm.reconcile.indexes import INDEXERS
 from kcm.store.objects import ObjectStore
@@ -46,6 +48,9 @@ class ListedObjects(Generic[T]):
 
     def by_index(self, name: str, value: str) -> Sequence[T]:
         return [obj for obj in self._objects.values() if value in INDEXERS[name](obj)]
+
+    def tally(self, tally: Tally[Any], value: str) -> Mapping[Hashable, int]:
+        return Counter(tally.state(obj) for obj in self.by_index(tally.index, value))
 
 
 Listed = Mapping[str, Sequence[KubeObject]]  # by the resource's name

@@ -16,6 +16,12 @@ from kcm.api.apps_v1 import ReplicaSet
 from kcm.api.core_v1 import Pod, ReplicationController
 from kcm.api.ownership import controller_of
 from kcm.apimachinery.labels import Selector
+from kcm.controllers.replicaset.counts import (
+    ORPHANED_PODS,
+    OWN_PODS,
+    count_pods,
+    look_up_counts,
+)
 from kcm.controllers.replicaset.deletion_order import AGE_RATIO, age_ratios, first_to_delete
 from kcm.controllers.replicaset.owner import ReplicaOwner, template_of
 from kcm.controllers.replicaset.status import ReplicaSetObservation, status_after
@@ -65,6 +71,7 @@ class ReplicaSetController(Controller):
     name = "replicaset-controller"
     short_name = "replicaset"
     metrics = (AGE_RATIO,)
+    tallies = ((Pod, OWN_PODS), (Pod, ORPHANED_PODS))
     group = "workloads"
     options_type: ClassVar[type[Options]] = ReplicaSetOptions
     options: ReplicaSetOptions | Options
@@ -84,6 +91,17 @@ class ReplicaSetController(Controller):
         selector = selector_of(rs)
         if selector is None:
             return Plan()
+        counts = None if self._reports_terminating() else look_up_counts(rs, selector, view)
+        if counts is None or counts.replicas > _read_replicas(rs):
+            return self._reconcile_pods(rs, selector, view)
+        plan = Plan()
+        if not rs.deleting:
+            _create_missing(rs, counts.replicas, plan)
+        plan.status_after = partial(status_after, ReplicaSetObservation(rs, counts, None, view.now))
+        return plan
+
+    def _reconcile_pods(self, rs: ReplicaOwner, selector: Selector, view: View) -> Plan:
+        """Plans a sync that has to look at each pod."""
         pods = own_and_orphans(rs, Pod, view)
         # One loop over the pods: with many of them, each look waits for memory.
         claimed = claim(rs, selector, (pod for pod in pods if is_active(pod)))
@@ -91,17 +109,21 @@ class ReplicaSetController(Controller):
         if not rs.deleting:
             _manage_replicas(rs, claimed.objects, view, plan)
         terminating = self._count_terminating(rs, selector, pods)
-        seen = ReplicaSetObservation(rs, claimed.objects, terminating, view.now)
+        counts = count_pods(rs, claimed.objects, view.now)
+        seen = ReplicaSetObservation(rs, counts, terminating, view.now)
         plan.status_after = partial(status_after, seen)
         plan.requeue_after = _next_availability(rs, claimed.objects, view)
         return plan
+
+    def _reports_terminating(self) -> bool:
+        assert isinstance(self.options, ReplicaSetOptions)
+        return self.options.deployment_replicaset_terminating_replicas
 
     def _count_terminating(
         self, rs: ReplicaOwner, selector: Selector, pods: Iterable[Pod]
     ) -> int | None:
         """Returns how many own pods are being deleted, None while the feature gate is closed."""
-        assert isinstance(self.options, ReplicaSetOptions)
-        if not self.options.deployment_replicaset_terminating_replicas:
+        if not self._reports_terminating():
             return None
         return sum(
             is_terminating(pod) and controller_of(pod) is not None and selector.matches(pod.labels)
@@ -114,18 +136,26 @@ class ReplicaSetController(Controller):
 
 def _manage_replicas(rs: ReplicaOwner, pods: Sequence[Pod], view: View, plan: Plan) -> None:
     """Plans the creations or deletions that bring the number of pods to what is asked for."""
-    missing = _read_replicas(rs) - len(pods)
+    surplus = len(pods) - _read_replicas(rs)
+    if surplus <= 0:
+        _create_missing(rs, len(pods), plan)
+    else:
+        related = _list_related_pods(rs, view)
+        count = min(surplus, BURST_REPLICAS)
+        to_delete = first_to_delete(pods, count, related, view.now)
+        plan.then(*(Delete(pod) for pod in to_delete))
+        plan.counts = age_ratios(pods, to_delete, view.now)
+        plan.events_after = partial(pod_write_events, rs)
+
+
+def _create_missing(rs: ReplicaOwner, present: int, plan: Plan) -> None:
+    """Plans the creations that `present` pods lack."""
+    missing = _read_replicas(rs) - present
     if missing > 0:
         # One object stands for all: the store names and copies it for each.
         create = Create(pod_from_template(template_of(rs), rs))
         plan.then(*[create] * min(missing, BURST_REPLICAS), slow_start=True)
-    elif missing < 0:
-        related = _list_related_pods(rs, view)
-        count = min(-missing, BURST_REPLICAS)
-        to_delete = first_to_delete(pods, count, related, view.now)
-        plan.then(*(Delete(pod) for pod in to_delete))
-        plan.counts = age_ratios(pods, to_delete, view.now)
-    plan.events_after = partial(pod_write_events, rs)
+        plan.events_after = partial(pod_write_events, rs)
 
 
 def _read_replicas(rs: ReplicaOwner) -> int:

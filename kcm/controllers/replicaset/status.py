@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from kcm.api.apps_v1 import ReplicaSetCondition, ReplicaSetStatus
-from kcm.api.core_v1 import Pod
 from kcm.api.core_v1.replication_controllers import (
     ReplicationControllerCondition,
     ReplicationControllerStatus,
 )
-from kcm.controllers.replicaset.owner import ReplicaOwner, condition_type, template_of
-from kcm.helpers.pods import available_in, is_ready
+from kcm.controllers.replicaset.counts import PodCounts
+from kcm.controllers.replicaset.owner import ReplicaOwner, condition_type
 from kcm.reconcile.plan import Create, Delete, Outcome, UpdateStatus
 
 REPLICA_FAILURE = "ReplicaFailure"
@@ -28,7 +27,7 @@ class ReplicaSetObservation:
     """What a sync saw: the ReplicaSet, its pods before it created or deleted any, and the time."""
 
     rs: ReplicaOwner
-    pods: Sequence[Pod]
+    counts: PodCounts
     terminating: int | None  # None where it is not reported
     now: datetime
 
@@ -39,33 +38,23 @@ def status_after(seen: ReplicaSetObservation, outcome: Outcome) -> UpdateStatus 
     The counts are from before the sync: pods that were just created count once they are seen.
     """
     rs = seen.rs
-    status = _count_replicas(seen).replace(
+    status = _with_counts(seen).replace(
         observed_generation=rs.metadata.generation, conditions=_conditions(seen, outcome)
     )
     return None if status == rs.status else UpdateStatus(rs.with_status(status), rs)
 
 
-def _count_replicas(seen: ReplicaSetObservation) -> ReplicaSetStatus | ReplicationControllerStatus:
-    wanted = template_of(seen.rs).metadata.labels or {}
-    seconds = seen.rs.spec.min_ready_seconds or 0
-    labelled = ready = available = 0
-    labels, bears = None, not wanted  # as on the pod before: caches keep equal labels once
-    for pod in seen.pods:
-        if pod.metadata.labels is not labels:
-            labels = pod.metadata.labels
-            bears = wanted.items() <= pod.labels.items()
-        labelled += bears
-        if is_ready(pod):
-            ready += 1
-            available += available_in(pod, seconds, seen.now) == 0
-    status = seen.rs.status
+def _with_counts(
+    seen: ReplicaSetObservation,
+) -> ReplicaSetStatus | ReplicationControllerStatus:
+    status, counts = seen.rs.status, seen.counts
     if isinstance(status, ReplicaSetStatus):
         status = status.replace(terminating_replicas=seen.terminating)
     return status.replace(
-        replicas=len(seen.pods),
-        fully_labeled_replicas=labelled or None,
-        ready_replicas=ready or None,
-        available_replicas=available or None,
+        replicas=counts.replicas,
+        fully_labeled_replicas=counts.fully_labeled or None,
+        ready_replicas=counts.ready or None,
+        available_replicas=counts.available or None,
     )
 
 

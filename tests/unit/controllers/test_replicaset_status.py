@@ -10,6 +10,7 @@ import pytest
 from kcm import errors
 from kcm.api.apps_v1 import ReplicaSet, ReplicaSetCondition, ReplicaSetStatus
 from kcm.api.core_v1 import Pod
+from kcm.controllers.replicaset.counts import count_pods
 from kcm.controllers.replicaset.status import ReplicaSetObservation, status_after
 from kcm.reconcile.plan import Create, Delete, Failure, Outcome
 from kcm.testing.builders import START, pod, replica_set
@@ -26,7 +27,8 @@ FAILING = ReplicaSetCondition(
 
 
 def compute_status(rs: ReplicaSet, *pods: Pod, outcome: Outcome | None = None) -> ReplicaSetStatus:
-    update = status_after(ReplicaSetObservation(rs, pods, None, NOW), outcome or Outcome())
+    counts = count_pods(rs, pods, NOW)
+    update = status_after(ReplicaSetObservation(rs, counts, None, NOW), outcome or Outcome())
     assert update is not None
     assert isinstance(update.new, ReplicaSet)
     return update.new.status
@@ -93,7 +95,8 @@ def test_nothing_is_written_when_nothing_changed() -> None:
     pods = [build_running_pod("a", ready_for=1)]
     rs = replica_set()
     rs = rs.with_status(compute_status(rs, *pods))
-    assert status_after(ReplicaSetObservation(rs, pods, None, NOW), Outcome()) is None
+    counts = count_pods(rs, pods, NOW)
+    assert status_after(ReplicaSetObservation(rs, counts, None, NOW), Outcome()) is None
 
 
 def test_a_refused_creation_shows_as_replica_failure() -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from kcm.informers.store import ThreadSafeStore
+from kcm.informers.store import Tally, ThreadSafeStore
 
 
 def words(text: str) -> list[str]:
@@ -74,3 +74,47 @@ def test_a_write_whose_index_function_raises_changes_nothing() -> None:
         store.put("a", "bad")
     assert store.get_by_key("a") == "good"
     assert store.index_values("word") == ["good"]
+
+
+LENGTHS: Tally[str] = Tally("word", len)
+
+
+def test_a_tally_counts_the_states_under_each_value() -> None:
+    new_store = store(a="red", b="red", c="red round", d="blue")
+    new_store.add_tally(LENGTHS)
+    assert new_store.tally(LENGTHS, "red") == {3: 2, 9: 1}
+    assert new_store.tally(LENGTHS, "green") == {}
+
+
+def test_a_tally_follows_every_write() -> None:
+    new_store = store(a="red")
+    new_store.add_tally(LENGTHS)
+    new_store.put("b", "red")
+    new_store.put("a", "red round")
+    assert new_store.tally(LENGTHS, "red") == {3: 1, 9: 1}
+    new_store.put("a", "blue")
+    new_store.remove("b")
+    new_store.remove("b")
+    assert new_store.tally(LENGTHS, "red") == {}
+    assert new_store.tally(LENGTHS, "blue") == {4: 1}
+
+
+def test_a_write_whose_state_function_raises_changes_nothing() -> None:
+    def state(text: str) -> int:
+        if text == "red bad":
+            raise ValueError("no state")
+        return len(text)
+
+    tally: Tally[str] = Tally("word", state)
+    new_store = store(a="red")
+    new_store.add_tally(tally)
+    with pytest.raises(ValueError, match="no state"):
+        new_store.put("a", "red bad")
+    assert new_store.get_by_key("a") == "red"
+    assert new_store.by_index("word", "bad") == []
+    assert new_store.tally(tally, "red") == {3: 1}
+
+
+def test_a_tally_that_was_not_added_is_an_error() -> None:
+    with pytest.raises(KeyError):
+        store().tally(LENGTHS, "red")
