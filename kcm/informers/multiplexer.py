@@ -30,6 +30,7 @@ from kcm.informers.observer import Observer
 from kcm.informers.options import InformerOptions
 from kcm.informers.reflector import AnyReflector
 from kcm.informers.source import Changes, ListerWatcher, WatchEntry
+from kcm.store.pace import ReadPace
 
 log = structlog.get_logger(__name__)
 
@@ -66,7 +67,12 @@ class WatchMultiplexer:
         self._lock = threading.Lock()
         # Held while entries are read and handed out, so that each is handed out once.
         self._reading = threading.Lock()
-        self._pace = _Pace(options, clock)
+        self._pace = ReadPace(
+            clock,
+            shortest=options.merge_seconds,
+            interval=options.read_interval,
+            burst=options.read_burst,
+        )
         self._after_turn: Callable[[], None] = lambda: None
         # Replaced, never changed in place: a turn works on the tuple it began with.
         self._reflectors: tuple[AnyReflector, ...] = ()
@@ -198,7 +204,7 @@ class WatchMultiplexer:
         # Cleared before the look at the waiters: one who comes after it sets
         # the event again, so none waits for a pause to end.
         self._wake.clear()
-        return 0.0 if self._progress.has_waiters() else self._pace.next_pause()
+        return 0.0 if self._progress.has_waiters() else self._pace.count_read()
 
     def _seconds_until_due(self, reflectors: Sequence[AnyReflector]) -> float:
         longest = self._options.block_ms / 1000
@@ -217,24 +223,6 @@ class WatchMultiplexer:
         )
         self._observer.on_failure("", "read", error)
         self._clock.wait(self._stop, delay)
-
-
-class _Pace:
-    """Slows reads that follow each other: some at once, then one each `read_interval`."""
-
-    def __init__(self, options: InformerOptions, clock: Clock) -> None:
-        self._options = options
-        self._clock = clock
-        self._left = float(options.read_burst)
-        self._counted_at = clock.monotonic()
-
-    def next_pause(self) -> float:
-        """Counts a read, and returns how long to wait after it, in seconds."""
-        options, now = self._options, self._clock.monotonic()
-        gained = (now - self._counted_at) / options.read_interval
-        self._left = max(0.0, min(options.read_burst, self._left + gained) - 1)
-        self._counted_at = now
-        return options.merge_seconds if self._left >= 1 else options.read_interval
 
 
 def _positions(reflectors: Sequence[AnyReflector]) -> dict[Resource, int]:

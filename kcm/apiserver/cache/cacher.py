@@ -25,11 +25,14 @@ from kcm.apiserver.http_errors import TooLargeResourceVersion
 from kcm.clock import Clock, RealClock
 from kcm.redisio import greenlets
 from kcm.store import Store, WatchEntry, damage
+from kcm.store.pace import ReadPace
 
 log = structlog.get_logger("kcm.apiserver")
 
 BLOCK_MS = 1000  # the longest wait of one read, below the socket timeout
 MERGE = 0.002  # seconds; a burst of writes costs one read, not one per write
+READ_INTERVAL = 0.01  # seconds between reads once READ_BURST of them came in a row
+READ_BURST = 8
 FRESH_TIMEOUT = 3.0  # seconds, as upstream's blockTimeout
 PAUSE = 0.5  # seconds between attempts while the store is away
 
@@ -45,6 +48,8 @@ class Cacher:
         self._caches = {resource.name: WatchCache(resource) for resource in scheme.resources()}
         self._positions: dict[str, int] = {}
         self._stop = threading.Event()
+        self._hurry = threading.Event()  # set when somebody waits for what was written
+        self._pace = ReadPace(self._clock, shortest=MERGE, interval=READ_INTERVAL, burst=READ_BURST)
         self._thread: threading.Thread | None = None
 
     def cache(self, resource: Resource) -> WatchCache:
@@ -74,6 +79,7 @@ class Cacher:
     def stop(self) -> None:
         """Ends the thread, which takes as long as one blocking read."""
         self._stop.set()
+        self._hurry.set()
         if self._thread is not None:
             self._thread.join(BLOCK_MS / 1000 + 1)
 
@@ -84,8 +90,11 @@ class Cacher:
         """
         version = self._store.resource_version()
         wanted = self._store.last_rvs([resource])[resource]
-        if not greenlets.block(partial(self.cache(resource).wait, wanted, FRESH_TIMEOUT)):
-            raise errors.StoreUnavailable("the watch cache did not reach the store in time")
+        cache = self.cache(resource)
+        if cache.position < wanted:
+            self._hurry.set()
+            if not greenlets.block(partial(cache.wait, wanted, FRESH_TIMEOUT)):
+                raise errors.StoreUnavailable("the watch cache did not reach the store in time")
         return version
 
     def wait_for_version(self, resource: Resource, version: int) -> int:
@@ -144,8 +153,9 @@ class Cacher:
                     _learn(by_kind[resource])
                 cache = self._caches[resource.name]
                 cache.apply(_readable(cache, by_kind[resource]), position)
-        if changes.entries:
-            self._clock.wait(self._stop, MERGE)
+        if changes.entries and not self._stop.is_set():
+            self._clock.wait(self._hurry, self._pace.count_read())
+            self._hurry.clear()
 
     def _follow_scheme(self) -> None:
         """Starts and ends caches as custom kinds come, change and go."""
