@@ -20,13 +20,23 @@ TICKS_QUEUE = "ticks"
 
 def beat_schedule(controllers: Sequence[Controller]) -> dict[str, dict[str, Any]]:
     """Celery's `beat_schedule` for these controllers and kcm's own housekeeping."""
+    entries = {name: _entry(name, every) for name, every in loop_periods(controllers).items()}
+    return {**entries, KUBELET_HOUSEKEEPING: _to_every_kubelet()}
+
+
+def loop_periods(controllers: Sequence[Controller]) -> dict[str, float]:
+    """Returns the periodic loops of these controllers and kcm's own, with periods in seconds."""
     loops = {
         loop_name(controller, tick): tick.every
         for controller in controllers
         for tick in controller.ticks()
     }
-    entries = {name: _entry(name, every) for name, every in {**loops, **periods()}.items()}
-    return {**entries, KUBELET_HOUSEKEEPING: _to_every_kubelet()}
+    return {**loops, **periods()}
+
+
+def tick_task_name(loop: str) -> str:
+    """Returns the Celery task of a periodic loop."""
+    return f"kcm.{loop}"
 
 
 def _to_every_kubelet() -> dict[str, Any]:
@@ -47,8 +57,8 @@ def _to_every_kubelet() -> dict[str, Any]:
 
 def _entry(name: str, every: float) -> dict[str, Any]:
     return {
-        "task": "kcm.tick",
+        "task": tick_task_name(name),
         "schedule": every,
-        "args": (name, 0.0),  # the scheduler puts the due time here
+        "args": (0.0,),  # the scheduler puts the due time here
         "options": {"queue": TICKS_QUEUE, "expires": every},
     }

@@ -63,7 +63,7 @@ class LeasedScheduler(Scheduler):  # type: ignore[misc] # celery has no types
         return min(LOOK_EVERY, max(0.0, min(self._due.values(), default=now + 1) - now))
 
     def apply_async(self, entry: Any, producer: Any = None, advance: bool = True, **kw: Any) -> Any:
-        entry.args = (entry.args[0], round(time.time(), 3))
+        entry.args = (*entry.args[:-1], round(time.time(), 3))
         return super().apply_async(entry, producer=producer, advance=advance, **kw)
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ from beat_schedule import TICKS_QUEUE, beat_schedule
 from kcm.reconcile.contract import Controller
 from kcm.settings import Settings
 from workers.broker import broker_url, transport_options
-from workers.tasks import TICK_TASK, task_name
+from workers.tasks import list_task_names
 
 # KiB, of the child's peak. A recycled child lists everything anew and comes to the same peak: a
 # limit below that of a full cache would replace children for ever.
@@ -25,11 +25,10 @@ MAX_MEMORY_PER_CHILD = 3_000_000
 
 def configuration(settings: Settings, controllers: Sequence[Controller]) -> dict[str, Any]:
     """Returns everything for `app.conf`."""
-    tasks = [TICK_TASK, *(task_name(controller.short_name) for controller in controllers)]
     groups = {controller.group for controller in controllers}
     return {
         "broker_url": broker_url(settings),
-        "broker_transport_options": transport_options(settings, tasks),
+        "broker_transport_options": transport_options(settings, list_task_names(controllers)),
         "broker_connection_retry_on_startup": True,
         # Redis may be away for long, so workers never give up.
         "broker_connection_max_retries": None,

@@ -1,8 +1,9 @@
-"""The tasks: `kcm.<controller>.sync` for each controller, and `kcm.tick` for periodic loops.
+"""The tasks: `kcm.<controller>.sync` for each controller, and one for each periodic loop, such as
+`kcm.nodelifecycle.monitorNodeStatus`.
 
-A sync's argument is the key that its message was sent for. Under backlog the run takes more keys
-(`default/web +7` in Flower). A failed sync raises, so that Flower shows it red; the queue, not
-Celery, retries it.
+A sync's argument is the key that its message was sent for. The run takes more keys while there are
+any (`default/web +7` in Flower, if so many waited). A failed sync raises, so that Flower shows it
+red; the queue, not Celery, retries it.
 """
 
 from __future__ import annotations
@@ -12,17 +13,23 @@ from typing import Any
 
 from celery import Celery
 
+from beat_schedule import loop_periods, tick_task_name
 from kcm.reconcile.contract import Controller
 from workers.process import current
 
-TICK_TASK = "kcm.tick"
-
 
 def register_tasks(app: Celery, controllers: Sequence[Controller]) -> None:
-    """Gives the app a task per controller and the tick task. No other app gets them."""
+    """Gives the app a task per controller and one per periodic loop. No other app gets them."""
     for controller in controllers:
         _register_sync(app, controller.short_name)
-    app.task(name=TICK_TASK, shared=False)(run_tick)
+    for loop in loop_periods(controllers):
+        _register_tick(app, loop)
+
+
+def list_task_names(controllers: Sequence[Controller]) -> list[str]:
+    """Returns the names of all tasks."""
+    syncs = [task_name(controller.short_name) for controller in controllers]
+    return [*syncs, *map(tick_task_name, loop_periods(controllers))]
 
 
 def _register_sync(app: Celery, short_name: str) -> None:
@@ -38,6 +45,9 @@ def task_name(short_name: str) -> str:
     return f"kcm.{short_name}.sync"
 
 
-def run_tick(loop: str, scheduled_at: float) -> None:
-    """Runs one pass of the periodic loop that was due at `scheduled_at` (Unix seconds)."""
-    current().tick(loop, scheduled_at)
+def _register_tick(app: Celery, loop: str) -> None:
+    def run_pass(scheduled_at: float) -> None:
+        current().tick(loop, scheduled_at)
+
+    run_pass.__doc__ = f"Run the pass of {loop} that was due at this time (Unix seconds)."
+    app.task(name=tick_task_name(loop), shared=False)(run_pass)

@@ -83,7 +83,7 @@ BAD: dict[str, Any] = {
     "args no list": envelope(body='["x", {}, {}]'),
     "kwargs no object": envelope(body="[[], [], {}]"),
     "embed no object": envelope(body="[[], {}, 7]"),
-    "callbacks": envelope(body='[[], {}, {"callbacks": [{"task": "kcm.tick"}]}]'),
+    "callbacks": envelope(body='[[], {}, {"callbacks": [{"task": "kcm.ttl"}]}]'),
     "chain": envelope(body='[[], {}, {"chain": ["x"]}]'),
     "base64 of rubbish": properties(body_encoding="base64"),
     "unknown encoding": properties(body_encoding="rot13"),
@@ -117,7 +117,7 @@ BAD: dict[str, Any] = {
     "odd delivery info": properties(delivery_info="x"),
     "wrong args": envelope(body=json.dumps([[], {}, {}])),
     "odd args": envelope(body=json.dumps([[{"a": []}, 7], {"x": 1}, {}])),
-    "odd tick": headers(task="kcm.tick"),
+    "odd tick": headers(task="kcm.nodelifecycle.monitorNodeStatus"),
 }
 CONTROL: dict[str, Any] = {
     "an empty object": {},

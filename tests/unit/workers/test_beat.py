@@ -16,7 +16,7 @@ class Beat(LeasedScheduler):
     def __init__(self, entries: dict[str, float]) -> None:
         app = Celery(broker="memory://", set_as_current=False)
         app.conf.beat_schedule = {
-            name: {"task": "kcm.tick", "schedule": every, "args": (name, 0.0)}
+            name: {"task": f"kcm.{name}", "schedule": every, "args": (0.0,)}
             for name, every in entries.items()
         }
         self.leads = True
