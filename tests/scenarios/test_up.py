@@ -94,7 +94,7 @@ def kill_and_wait(system: System, name: str) -> None:
 def test_a_killed_up_leaves_nothing_behind(system: System) -> None:
     system.start()
     system.stop(signal.SIGKILL)
-    until(lambda: not system.left(), "the watchdog's work")
+    until(lambda: not system.list_left_processes(), "the watchdog's work")
 
 
 def test_a_taken_port_is_named_before_anything_starts(system: System) -> None:

@@ -88,7 +88,7 @@ def live(
     store = Store(io)
     bootstrap = ClusterBootstrap(store)
     bootstrap.ensure()
-    made = credentials.certificate(folder)
+    certificate = credentials.certificate(folder)
     app = ApiServer(store, AccessRules(TOKEN, users=USERS), limits=limits)
     server, listener = ApiHttpServer(app, certificate, authorities), bind(Address(port=0))
     url = url_of(listener, certificate)

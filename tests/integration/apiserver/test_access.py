@@ -296,10 +296,10 @@ def test_a_review_answers_and_is_not_stored(api: Live, as_user: As) -> None:
     about = {"spec": asks["spec"] | {"user": "x", "groups": ["system:masters"]}}
     assert api.create(others, about)["status"]["allowed"]
     tokens = "/apis/authentication.k8s.io/v1/tokenreviews"
-    found = api.create(tokens, {"spec": {"token": "janes-token"}})["status"]
-    assert found["user"]["username"] == "jane"
-    assert found["authenticated"] is True
-    assert found["user"]["groups"] == ["dev", "system:authenticated"]
+    status = api.create(tokens, {"spec": {"token": "janes-token"}})["status"]
+    assert status["user"]["username"] == "jane"
+    assert status["authenticated"] is True
+    assert status["user"]["groups"] == ["dev", "system:authenticated"]
     wrong = api.create(tokens, {"spec": {"token": "none"}})["status"]
     assert wrong == {"error": "invalid bearer token"}
 

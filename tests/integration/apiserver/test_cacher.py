@@ -42,7 +42,7 @@ def test_objects_are_listed_once_and_then_followed(store: Store, cacher: Cacher)
     store.create(strip_store_fields.pod("a"))
     cacher.turn(0)
     assert cacher.synced
-    _, watcher = cacher.cache(PODS).subscribe(store.resource_version(), "", nothing)
+    _, watcher = cacher.cache(PODS).subscribe(store.resource_version(), "", do_nothing)
     store.create(strip_store_fields.pod("b"))
     store.delete(PODS, "default/a")
     cacher.turn(0)
@@ -54,7 +54,7 @@ def test_what_was_trimmed_unread_is_listed_again_and_watchers_are_told(
     io: RedisIO, store: Store, cacher: Cacher
 ) -> None:
     cacher.turn(0)
-    _, watcher = cacher.cache(PODS).subscribe(store.resource_version(), "", nothing)
+    _, watcher = cacher.cache(PODS).subscribe(store.resource_version(), "", do_nothing)
     for name in ("a", "b"):
         store.create(strip_store_fields.pod(name))
     trim(io, [PODS], Retention(timedelta(0), 0))
@@ -63,7 +63,7 @@ def test_what_was_trimmed_unread_is_listed_again_and_watchers_are_told(
     assert keys(cacher) == ["default/a", "default/b"]
     assert watcher.gone
     with pytest.raises(errors.Gone):
-        cacher.cache(PODS).subscribe(1, "", nothing)
+        cacher.cache(PODS).subscribe(1, "", do_nothing)
 
 
 def test_freshness_waits_for_the_store_and_no_longer_than_told(

@@ -105,10 +105,10 @@ def test_a_server_starts_with_damaged_roles_of_its_own(
 
     with live(redis_server.url, tmp_path) as api:
         for role in ("cluster-admin", "view"):
-            harmed(api, harm, "clusterroles.rbac.authorization.k8s.io", role)
-        harmed(api, harm, "namespaces", "kube-public")
-        harmed(api, harm, "secrets", "kube-system/kubelet-api-key")
-        harmed(api, harm, "priorityclasses.scheduling.k8s.io", "system-node-critical")
+            damage_object(api, harm, "clusterroles.rbac.authorization.k8s.io", role)
+        damage_object(api, harm, "namespaces", "kube-public")
+        damage_object(api, harm, "secrets", "kube-system/kubelet-api-key")
+        damage_object(api, harm, "priorityclasses.scheduling.k8s.io", "system-node-critical")
         ClusterBootstrap(api.store).ensure()
         forget_caches(api)
         until(lambda: "cluster-admin" in names(api, ROLES), "the role")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kcm.api import scheme
+from kcm.api import codec, scheme
 from kcm.apiserver.bootstrap.kubernetes_service import (
     KEY,
     KubernetesService,

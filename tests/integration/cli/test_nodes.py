@@ -25,7 +25,7 @@ def simulator(io: RedisIO, store: Store) -> Simulator:
     return new_simulator
 
 
-def told(store: Store) -> dict[str, str]:
+def read_states(store: Store) -> dict[str, str]:
     return {
         name: command.state for name, command in commands.parse(commands.get_stored(store)).items()
     }

@@ -62,7 +62,7 @@ class RealRuntime:
         return self.runtime.container_status(container)
 
     def wait_for_end(self, container: str) -> RuntimeContainerStatus:
-        """The status once it has ended by itself."""
+        """Waits until the container has ended by itself; returns its status."""
         until(lambda: self.status(container).state is RuntimeContainerState.EXITED)
         return self.status(container)
 

@@ -73,7 +73,7 @@ def test_a_reused_pid_is_not_mistaken_for_the_supervisor(real: RealRuntime) -> N
     text = status.read_bytes()
     start = processes.start_of(supervisor)
     status.write_bytes(text.replace(b"supervisor_start=%d" % start, b"supervisor_start=1"))
-    container_status = real.reopened().container_status(container)
+    container_status = real.reopen().container_status(container)
     assert (container_status.state, container_status.exit_code) == (
         RuntimeContainerState.EXITED,
         137,

@@ -169,7 +169,7 @@ def test_after_a_second_list_all_keys_of_the_kinds_controllers_are_marked(
     bench.start()
     bench.settle()
     bench.dispatcher.flush()
-    assert waiting(io) == {"default/web"}
+    assert take_waiting_keys(io) == {"default/web"}
     confirmed = io.execute("HGET", io.keys.dispatch_position(), "pods")
     # Pods have newer versions of which the watch log knows nothing: the informer lists again.
     io.execute("HSET", io.keys.last_rv(), "pods", 1_000)
@@ -178,7 +178,7 @@ def test_after_a_second_list_all_keys_of_the_kinds_controllers_are_marked(
     def mark() -> bool:
         bench.dispatcher.mark_relisted()
         bench.dispatcher.flush()
-        keys.update(waiting(io))
+        keys.update(take_waiting_keys(io))
         return bool(keys)
 
     until(mark)

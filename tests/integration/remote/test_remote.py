@@ -143,7 +143,7 @@ def test_lists_follow_pages_and_watches_follow_lists(
 
 
 def test_a_position_that_is_too_old_is_reported_as_gone(remote: RemoteStore, api: Live) -> None:
-    obj = created(remote, a_pod())
+    obj = create(remote, a_pod())
     api.app.cacher.cache(PODS).refill([], int(obj.metadata.resource_version or 0))
     changes = remote.read_changes({PODS: 1}, 5000)
     assert changes.gone == {PODS}

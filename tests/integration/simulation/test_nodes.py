@@ -65,8 +65,8 @@ def test_a_stopped_node_is_silent_until_it_is_started(world: World) -> None:
     world.go()
     commands.send(world.store, {"node-2": NodeCommand("stopped", world.clock.now())})
     world.go(30)
-    assert world.renewed("node-2") >= 29
-    assert world.renewed("node-1") <= 11
+    assert world.seconds_since_renewal("node-2") >= 29
+    assert world.seconds_since_renewal("node-1") <= 11
     commands.send(world.store, {"node-2": NodeCommand("started", world.clock.now())})
     world.go(0.5)
     assert world.seconds_since_renewal("node-2") <= 1

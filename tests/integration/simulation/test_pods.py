@@ -107,7 +107,7 @@ def test_pods_of_a_silent_node_are_left_alone_and_caught_up_with(world: World) -
     world.delete("a")
     world.pod("late")
     world.go(60)
-    assert world.shown() == {"a": "1/1 Terminating", "b": "1/1 Running", "late": "0/1 Pending"}
+    assert world.list_pods() == {"a": "1/1 Terminating", "b": "1/1 Running", "late": "0/1 Pending"}
     commands.send(world.store, {"node-1": None})
     world.go(3)
     assert world.list_pods() == {"b": "1/1 Running", "late": "1/1 Running"}

@@ -62,7 +62,7 @@ def test_a_repeated_call_gives_the_same_answer_and_does_nothing(io: RedisIO, nam
 @pytest.mark.parametrize("outcome", ["done", "retry", "requeue", "abandon"])
 def test_a_repeated_finish_does_not_look_lost(io: RedisIO, outcome: str) -> None:
     token = arrange(io)
-    args = [Q, 0, "running", token, outcome, 20]
+    args: list[str | int] = [Q, 0, "running", token, outcome, 20]
     first = io.call("queue_finish", *args, call_id="one")
     assert first[1] == "OK"
     after = state(io)

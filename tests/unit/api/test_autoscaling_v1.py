@@ -161,7 +161,7 @@ def test_an_annotation_that_cannot_be_read_counts_as_none(name: str, text: str) 
     assert "annotations" not in converted["metadata"]
 
 
-def test_both_are_versions_of_one_stored_kind_and_v2_is_the_stored_one():
+def test_both_are_versions_of_one_stored_kind_and_v2_is_the_stored_one() -> None:
     assert [version.version for version in scheme.versions(NAME)] == ["v2", "v1"]
     assert scheme.lookup("hpa") is V2
     assert with_spec(NAME).api_version == "autoscaling/v2"

@@ -13,8 +13,8 @@ from kcm.api.events_v1 import Event
 from kcm.api.scheme import Resource, Scheme, kind
 
 
-def version(model: type[Event] | type[ConfigMap], of: str, **changes: object) -> Resource:
-    return replace(kind(model, of), name=of, **changes)  # type: ignore[arg-type]
+def version(model: type[Event] | type[ConfigMap], of: str, **changes: Any) -> Resource:
+    return replace(kind(model, of), name=of, **changes)
 
 
 def test_a_version_is_served_and_not_stored() -> None:

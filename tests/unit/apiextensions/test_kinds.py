@@ -76,7 +76,7 @@ def test_learning_the_same_definition_again_changes_nothing() -> None:
         before = scheme.by_name("crontabs.example.com")
         assert not known.learn(accept_names(definition()))
         assert scheme.by_name("crontabs.example.com") is before
-        assert known.learn(settled(definition(v1=V1, v2=V2)))
+        assert known.learn(accept_names(definition(v1=V1, v2=V2)))
         assert len(scheme.versions("crontabs.example.com")) == 2
 
 
@@ -88,7 +88,7 @@ def test_a_kind_that_is_built_in_cannot_be_taken() -> None:
 
 
 def test_versions_are_served_of_one_stored_kind() -> None:
-    with served(definition(v1=V1, v2=V2)):
+    with serve(definition(v1=V1, v2=V2)):
         first, second = scheme.versions("crontabs.example.com")
         assert first in scheme.resources()
         assert second not in scheme.resources()

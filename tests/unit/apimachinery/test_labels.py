@@ -180,7 +180,9 @@ def test_printing_and_parsing_again_gives_the_same_selector(
 
 
 @given(SETS, SETS)
-def test_a_selector_made_of_labels_matches_exactly_their_supersets(wanted, labels):
+def test_a_selector_made_of_labels_matches_exactly_their_supersets(
+    wanted: dict[str, str], labels: dict[str, str]
+) -> None:
     selector = Selector.from_label_selector(LabelSelector(match_labels=wanted))
     assert selector.matches(labels) == (wanted.items() <= labels.items())
 

@@ -13,7 +13,7 @@ from kcm.apiserver.cache.watch_cache import CacheEvent, Entry
 from kcm.apiserver.documents import discovery, openapi, openapi_custom
 from kcm.apiserver.http_errors import UnsupportedMediaType
 from kcm.apiserver.objects import patches
-from tests.unit.apiextensions.samples import TEXT, WHOLE, definition, served, struct
+from tests.unit.apiextensions.samples import TEXT, WHOLE, definition, serve, struct
 
 V1 = struct(spec=struct(replicas=WHOLE | {"default": 1}))
 V2 = struct(spec=struct(replicas=WHOLE | {"default": 2}))
@@ -60,12 +60,12 @@ def test_documents_follow_kinds_as_they_come_and_go() -> None:
 
 
 def test_entries_are_seen_in_each_served_version() -> None:
-    with served(definition(v1=V1, v1beta1=V2)):
+    with serve(definition(v1=V1, v1beta1=V2)):
         stored, other = scheme.versions("crontabs.example.com")
-        found = entry()
-        assert b'"apiVersion":"example.com/v1"' in found.convert_to(stored).raw
-        assert b'"apiVersion":"example.com/v1beta1"' in found.convert_to(other).raw
-        event = CacheEvent("ADDED", found, None)
+        new_entry = entry()
+        assert b'"apiVersion":"example.com/v1"' in new_entry.convert_to(stored).raw
+        assert b'"apiVersion":"example.com/v1beta1"' in new_entry.convert_to(other).raw
+        event = CacheEvent("ADDED", new_entry, None)
         assert event.convert_to(other) is event.convert_to(other)
         assert event.convert_to(other).line.startswith(b'{"type":"ADDED","object":{"apiVersion"')
 
@@ -117,11 +117,11 @@ def test_what_is_dropped_is_nobodys() -> None:
 
 def test_a_kind_that_keeps_unknown_fields_is_but_an_object_in_version_2() -> None:
     loose = V1 | {"x-kubernetes-preserve-unknown-fields": True}
-    with served(definition(v1=loose)):
+    with serve(definition(v1=loose)):
         document = json.loads(openapi.respond(["v2"], "").body)["definitions"]
-    (found,) = [schema for name, schema in document.items() if name.endswith(".CronTab")]
-    assert set(found) == {"type", "x-kubernetes-group-version-kind"}
-    assert found["type"] == "object"
+    (schemas,) = [schema for name, schema in document.items() if name.endswith(".CronTab")]
+    assert set(schemas) == {"type", "x-kubernetes-group-version-kind"}
+    assert schemas["type"] == "object"
 
 
 def test_the_version_of_an_object_is_described_in_the_words_that_tools_look_for() -> None:

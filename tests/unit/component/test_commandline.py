@@ -34,7 +34,7 @@ def test_flags_are_read_as_upstream_reads_them(
     samples: Types, argv: tuple[str, ...], expected: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kcm.component.configfile.read_config", lambda path: {})
-    assert parsed(samples, *argv) == expected
+    assert parse(samples, *argv) == expected
 
 
 def test_help_has_a_section_per_controller(samples: Types) -> None:

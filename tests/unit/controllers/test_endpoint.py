@@ -120,7 +120,7 @@ def test_endpoints_go_only_while_there_is_no_service() -> None:
 def test_records_of_elections_need_no_service() -> None:
     """Upstream's checkLeftoverEndpoints."""
     record = by_hand(annotations={LEADER_RECORD: "{}"})
-    assert synced(World(record)) is record
+    assert sync(World(record)) is record
 
 
 def test_endpoints_that_come_before_their_service_are_no_news() -> None:

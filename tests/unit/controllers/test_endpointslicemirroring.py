@@ -37,9 +37,9 @@ def custom(**spec: Any) -> Service:
 
 
 def endpoints(*subsets: dict[str, Any], labels: Any = None, annotations: Any = None) -> Endpoints:
-    found: Endpoints = sample("endpoints", subsets=list(subsets))
+    new_endpoints: Endpoints = sample("endpoints", subsets=list(subsets))
     meta = object_meta("Endpoints", "web", "default", labels=labels or {})
-    return found.replace(metadata=meta.replace(annotations=annotations))
+    return new_endpoints.replace(metadata=meta.replace(annotations=annotations))
 
 
 def subset(*ips: str, not_ready: tuple[str, ...] = (), ports: Any = (PORT,)) -> dict[str, Any]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from kcm import errors
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.helpers.pod_events import pod_write_events
-from kcm.reconcile.plan import Create, Delete, Failure, Outcome
+from kcm.reconcile.plan import Create, Delete, Failure, Outcome, Write
 from kcm.testing import builders
 
 OWNER = builders.replica_set("web")
@@ -37,5 +38,5 @@ def test_a_failure_gets_a_warning_with_its_cause() -> None:
 
 
 def test_a_pod_that_was_gone_already_and_other_kinds_get_none() -> None:
-    done = [(Delete(POD), POD), (Create(MAP), MAP)]
+    done: list[tuple[Write, KubeObject]] = [(Delete(POD), POD), (Create(MAP), MAP)]
     assert told(Outcome(done, [Failure(Delete(MAP), errors.NotFound("gone"))])) == []

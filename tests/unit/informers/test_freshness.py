@@ -8,7 +8,7 @@ from kcm.errors import CacheNotSynced, EpochChanged
 from kcm.informers.freshness import CacheProgress, PullingBarrier, WaitingBarrier
 from kcm.informers.source import Changes
 from kcm.testing.clock import FakeClock
-from tests.unit.informers.fakes import NODES, PODS, FakeSource, World, cached
+from tests.unit.informers.fakes import NODES, PODS, FakeSource, World, read_cache
 
 
 class WaitingClock(FakeClock):
@@ -130,7 +130,7 @@ def test_a_stop_or_a_shutdown_wakes_a_waiter() -> None:
 
 def test_a_sync_that_pulls_reads_once_when_its_kinds_have_few_changes() -> None:
     world = World(pull=True)
-    world.started()
+    world.start_informer()
     world.source.put("a/b")
     reads = len(world.source.reads)
     barrier = PullingBarrier(world.multiplexer.catch_up, world.progress, world.clock)
@@ -153,18 +153,18 @@ def test_a_write_between_the_read_and_the_question_is_read_as_well() -> None:
 
 def test_a_sync_that_pulls_waits_until_its_kinds_are_listed_again() -> None:
     world = World(pull=True, list_backoff_jitter=0.0)
-    informer = world.started()
+    informer = world.start_informer()
     world.source.put("a/b")
     world.source.trim()
     world.source.list_errors = [RuntimeError("no"), RuntimeError("no")]
     barrier = PullingBarrier(world.multiplexer.catch_up, world.progress, world.clock)
     barrier.wait([PODS], 5, STOP)
-    assert cached(informer) == {"a/b": "1"}
+    assert read_cache(informer) == {"a/b": "1"}
 
 
 def test_a_sync_that_pulls_gives_up_at_a_timeout_or_a_stop() -> None:
     world = World(pull=True)
-    world.started()
+    world.start_informer()
     world.source.last[PODS] = 7  # no entry will ever reach it
     barrier = PullingBarrier(world.multiplexer.catch_up, world.progress, world.clock)
     reached = {PODS: 5}

@@ -23,7 +23,7 @@ def test_a_direct_handler_has_been_called_when_the_turn_is_over() -> None:
 def test_a_late_direct_handler_is_told_of_everything_cached_at_once() -> None:
     world, recorder = World(), Recorder()
     world.source.put("a/one")
-    informer = world.started()
+    informer = world.start_informer()
     informer.add_event_handler_with_resync_period(recorder, 0.0, direct=True)
     assert recorder.events == ["add a/one initially"]
 

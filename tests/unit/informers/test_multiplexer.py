@@ -98,7 +98,7 @@ def test_a_burst_is_merged_unless_a_sync_waits(monkeypatch: pytest.MonkeyPatch) 
 
 def test_reads_that_follow_each_other_are_slowed_once_a_few_came_at_once() -> None:
     world = World(merge_seconds=0.001, read_interval=0.01, read_burst=3)
-    world.started()
+    world.start_informer()
     ends: list[float] = []
     for _ in range(6):
         world.source.put("a/one")
@@ -113,7 +113,7 @@ def test_reads_that_follow_each_other_are_slowed_once_a_few_came_at_once() -> No
 
 def test_a_thread_that_others_read_for_reads_now_and_then_without_blocking() -> None:
     world = World(pull=True, follow_idle=1.0, follow_busy=0.1, busy_entries=2)
-    informer = world.started()
+    informer = world.start_informer()
     assert world.clock.monotonic() == 1.0
     world.source.put("a/one")
     world.turn()
@@ -122,35 +122,35 @@ def test_a_thread_that_others_read_for_reads_now_and_then_without_blocking() -> 
     world.turn()
     assert world.clock.monotonic() == pytest.approx(2.1)
     assert {block_ms for _, block_ms in world.source.reads} == {0}
-    assert cached(informer) == {"a/one": "2", "a/two": "3"}
+    assert read_cache(informer) == {"a/one": "2", "a/two": "3"}
 
 
 def test_who_catches_up_reads_only_the_kinds_that_they_name() -> None:
     world = World(pull=True)
-    pods, nodes = world.started(PODS), world.started(NODES)
+    pods, nodes = world.start_informer(PODS), world.start_informer(NODES)
     world.source.put("a/one")
     world.source.put("n1", NODES)
     assert world.multiplexer.catch_up([PODS]) == {PODS: 1}
-    assert (cached(pods), cached(nodes)) == ({"a/one": "1"}, {})
+    assert (read_cache(pods), read_cache(nodes)) == ({"a/one": "1"}, {})
     assert world.source.reads[-1] == ({PODS: 0}, 0)
     world.turn()
-    assert cached(nodes) == {"n1": "2"}
+    assert read_cache(nodes) == {"n1": "2"}
 
 
 def test_who_catches_up_lists_what_has_to_be_listed() -> None:
     world = World(pull=True)
-    informer = world.started()
+    informer = world.start_informer()
     world.source.put("a/one")
     world.source.trim()
     assert world.multiplexer.catch_up([PODS]) == {PODS: 1}  # gone
     assert world.progress.position_of(PODS) == -1
     world.multiplexer.catch_up([PODS])
-    assert cached(informer) == {"a/one": "1"}
+    assert read_cache(informer) == {"a/one": "1"}
 
 
 def test_who_catches_up_in_a_new_epoch_gets_all_kinds_listed_again() -> None:
     world = World(pull=True)
-    world.started(PODS), world.started(NODES)
+    world.start_informer(PODS), world.start_informer(NODES)
     world.source.read_errors = [EpochChanged()]
     assert world.multiplexer.catch_up([PODS]) == {}
     world.multiplexer.catch_up([PODS])
@@ -160,7 +160,7 @@ def test_who_catches_up_in_a_new_epoch_gets_all_kinds_listed_again() -> None:
 
 def test_what_fails_while_somebody_catches_up_is_theirs() -> None:
     world = World(pull=True)
-    world.started()
+    world.start_informer()
     world.source.read_errors = [StoreUnavailable("away")]
     with pytest.raises(StoreUnavailable):
         world.multiplexer.catch_up([PODS])
@@ -168,9 +168,9 @@ def test_what_fails_while_somebody_catches_up_is_theirs() -> None:
 
 def test_what_follows_a_turn_is_called_after_the_entries_were_handed_out() -> None:
     world = World()
-    informer = world.started()
+    informer = world.start_informer()
     states: list[dict[str, str | None]] = []
-    world.multiplexer.on_turn(lambda: states.append(cached(informer)))
+    world.multiplexer.on_turn(lambda: states.append(read_cache(informer)))
     world.source.put("a/one")
     world.turn()
     assert states == [{"a/one": "1"}]

@@ -65,7 +65,7 @@ def test_every_list_but_the_first_calls_the_relist_handlers() -> None:
     informer.add_relist_handler(relisted_at.append)
     informer.start(world.multiplexer)
     world.turn()
-    assert (cached(informer), relisted_at) == ({"a/one": "1"}, [])
+    assert (read_cache(informer), relisted_at) == ({"a/one": "1"}, [])
     world.source.put("a/short-lived"), world.source.remove("a/short-lived")
     world.source.trim()
     world.turn()  # gone

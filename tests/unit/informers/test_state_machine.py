@@ -12,7 +12,7 @@ from kcm.informers.controller import process_deltas
 from kcm.informers.delta_fifo import DeletedFinalStateUnknown, DeltaFIFO, Deltas
 from kcm.informers.indexer import NAMESPACE_INDEX, Indexer
 from kcm.informers.listeners import Notification
-from tests.unit.informers.fakes import PODS, World, cached, obj
+from tests.unit.informers.fakes import PODS, World, obj, read_cache
 
 KEYS = st.sampled_from(["a/one", "a/two", "b/one", "b/two"])
 COLOURS = st.sampled_from(["red", "blue"])

@@ -106,16 +106,16 @@ class Scene:
     def place(self, pod: Pod) -> str:
         """Returns the node that the pod goes to, where it stays from now on; '' for none."""
         info = self.info(pod)
-        found = self.placer.place(info)
-        if isinstance(found, FitError):
+        placement = self.placer.place(info)
+        if isinstance(placement, FitError):
             return ""
         self.snapshot.assume(info, placement)
         return placement.name
 
     def why(self, pod: Pod) -> str:
-        found = self.placer.place(self.info(pod))
-        assert isinstance(found, FitError)
-        return found.text
+        placement = self.placer.place(self.info(pod))
+        assert isinstance(placement, FitError)
+        return placement.text
 
 
 def controller(**options: Any) -> SchedulerController:

@@ -88,8 +88,8 @@ class Life:
         """Returns whether all containers have ended for good."""
         return self.run.over
 
-    def told(self) -> list[str]:
-        """Reasons of the Events."""
+    def list_reasons(self) -> list[str]:
+        """Returns the reasons of the Events."""
         return [event.reason for _, event in self.events]
 
     def condition(self, kind: str) -> tuple[str, str | None, str | None]:

@@ -157,8 +157,8 @@ def test_the_back_off_doubles_up_to_five_minutes() -> None:
 def test_an_unhealthy_container_is_ended_as_the_kubelet_does() -> None:
     life = Life(pod({"outcome": "unhealthy", "run-for": "5s"}))
     life.until(7)
-    told = [(at, n.reason, n.message) for at, n in life.events if n.reason in SICK]
-    assert told == [
+    unhealthy = [(at, n.reason, n.message) for at, n in life.events if n.reason in SICK]
+    assert unhealthy == [
         (6, "Unhealthy", "Liveness probe failed: (simulated)"),
         (6, "Killing", "Container main failed liveness probe, will be restarted"),
     ]

@@ -28,7 +28,7 @@ def change(kind: ChangeType, key: str, version: int) -> WatchEntry:
     return WatchEntry(PODS, version, kind, key, raw(key, version))
 
 
-def filled(*keys: str, position: int = 10, history: int = 100) -> WatchCache:
+def fill_cache(*keys: str, position: int = 10, history: int = 100) -> WatchCache:
     cache = WatchCache(PODS, history)
     cache.refill([Entry(PODS, key, raw(key, 5), 5) for key in keys], position)
     return cache
@@ -54,7 +54,7 @@ def test_entries_come_in_order_by_namespace_and_behind_a_key() -> None:
 def test_a_watcher_gets_history_and_what_comes_after_once() -> None:
     cache = fill_cache()
     cache.apply([change("ADDED", "a/1", 11), change("ADDED", "a/2", 12)], 12)
-    _, watcher = cache.subscribe(11, "", nothing)
+    _, watcher = cache.subscribe(11, "", do_nothing)
     cache.apply([change("MODIFIED", "a/1", 13)], 13)
     assert [(e.type, e.entry.version) for e in watcher.pending] == [("ADDED", 12), ("MODIFIED", 13)]
     assert watcher.pending[1].before is not None
@@ -62,8 +62,8 @@ def test_a_watcher_gets_history_and_what_comes_after_once() -> None:
 
 
 def test_a_watcher_without_a_version_begins_with_the_objects() -> None:
-    cache = filled("a/1", "b/1")
-    present, watcher = cache.subscribe(None, "a", nothing)
+    cache = fill_cache("a/1", "b/1")
+    present, watcher = cache.subscribe(None, "a", do_nothing)
     assert keys(present) == ["a/1"]
     assert not watcher.pending
 
@@ -72,8 +72,8 @@ def test_a_version_that_is_no_longer_here_is_gone() -> None:
     cache = fill_cache(history=2)
     cache.apply([change("ADDED", f"a/{n}", n) for n in range(11, 15)], 14)
     with pytest.raises(errors.Gone):
-        cache.subscribe(11, "", nothing)
-    _, watcher = cache.subscribe(12, "", nothing)
+        cache.subscribe(11, "", do_nothing)
+    _, watcher = cache.subscribe(12, "", do_nothing)
     assert [event.entry.version for event in watcher.pending] == [13, 14]
 
 
@@ -92,8 +92,8 @@ def test_a_slow_watcher_is_cut_and_the_others_go_on(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_refill_tells_watchers_that_they_are_too_old() -> None:
-    cache = filled("a/1")
-    _, watcher = cache.subscribe(10, "", nothing)
+    cache = fill_cache("a/1")
+    _, watcher = cache.subscribe(10, "", do_nothing)
     cache.refill([], 20)
     assert watcher.gone
     assert (cache.watcher_count, cache.entries()) == (0, [])
@@ -106,8 +106,8 @@ def test_waiting_for_a_version_ends_when_it_is_here() -> None:
 
 
 def test_the_line_of_an_event_is_made_once() -> None:
-    cache = filled()
-    _, watcher = cache.subscribe(10, "", nothing)
+    cache = fill_cache()
+    _, watcher = cache.subscribe(10, "", do_nothing)
     cache.apply([change("ADDED", "a/1", 11)], 11)
     event = watcher.pending[0]
     assert event.line is event.line
@@ -156,7 +156,7 @@ def test_the_history_is_cut_by_its_bytes() -> None:
     cache = WatchCache(PODS, 100, 3 * size)
     cache.refill([], 10)
     cache.apply([change("MODIFIED", "a/1", version) for version in range(11, 16)], 15)
-    _, watcher = cache.subscribe(12, "", nothing)
+    _, watcher = cache.subscribe(12, "", do_nothing)
     assert [event.entry.version for event in watcher.pending] == [13, 14, 15]
     with pytest.raises(errors.Gone):
         cache.subscribe(11, "", do_nothing)
@@ -176,14 +176,14 @@ def test_only_the_newest_changes_and_what_is_present_stay_decoded(
         assert entry is not None
         objects.append(weakref.ref(entry.obj))
     assert [obj() is not None for obj in objects] == [True, False, False, True, True, True]
-    _, watcher = cache.subscribe(10, "", nothing)
+    _, watcher = cache.subscribe(10, "", do_nothing)
     assert [event.entry.obj.name for event in watcher.pending] == ["1"] * 5
 
 
 def test_a_deleted_object_does_not_stay_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "DECODED_BYTES", 1)
-    cache = filled("a/0")
-    _, watcher = cache.subscribe(10, "", nothing)
+    cache = fill_cache("a/0")
+    _, watcher = cache.subscribe(10, "", do_nothing)
     cache.apply([change("DELETED", "a/0", 11)], 11)
     event = watcher.pending[0]
     assert event.line

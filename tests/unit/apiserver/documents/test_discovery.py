@@ -14,8 +14,8 @@ V2BETA1 = V2.replace("v=v2", "v=v2beta1")
 
 
 def read(answer: Response) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(answer.body)
-    return found
+    body: dict[str, Any] = json.loads(answer.body)
+    return body
 
 
 def test_groups_and_versions_in_the_plain_form() -> None:

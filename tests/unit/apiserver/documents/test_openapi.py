@@ -13,8 +13,8 @@ from kcm.apiserver.http_errors import NotAcceptable, PathNotFound
 
 
 def document(*rest: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(openapi.respond(rest, "").body)
-    return found
+    body: dict[str, Any] = json.loads(openapi.respond(rest, "").body)
+    return body
 
 
 def refs(value: Any) -> Iterator[str]:

@@ -45,6 +45,7 @@ def test_zero_is_no_limit() -> None:
     with ExitStack() as stack:
         for _ in range(1000):
             stack.enter_context(flight.admit("GET", JANE))
+        assert flight.now == {"readOnly": 1000, "mutating": 0}
 
 
 def test_what_is_held_of_bodies_is_limited_for_each_user_and_for_all() -> None:

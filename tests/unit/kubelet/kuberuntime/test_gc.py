@@ -31,7 +31,7 @@ class Pods:
 KNOWN, GONE = Pods(gone=False), Pods(gone=True)
 
 
-def listed(
+def build_container(
     name: str, attempt: int, state: RuntimeContainerState = RuntimeContainerState.EXITED
 ) -> RuntimeContainer:
     at = NOW + timedelta(seconds=attempt)
@@ -42,10 +42,10 @@ def listed(
 
 def test_the_newest_dead_container_of_each_name_stays() -> None:
     dead = [
-        listed("a", 0),
-        listed("a", 1),
-        listed("b", 0),
-        listed("a", 2, RuntimeContainerState.RUNNING),
+        build_container("a", 0),
+        build_container("a", 1),
+        build_container("b", 0),
+        build_container("a", 2, RuntimeContainerState.RUNNING),
     ]
     assert [container.id for container in find_evictable_containers(dead, KNOWN)] == ["a0"]
 

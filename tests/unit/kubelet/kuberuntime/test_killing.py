@@ -36,7 +36,7 @@ class Runtime:
             self.done.append(f"{container_id} {round(grace)}")
 
 
-def listed(name: str, **annotations: str) -> RuntimeContainer:
+def build_container(name: str, **annotations: str) -> RuntimeContainer:
     return RuntimeContainer(
         name, "box", name, 0, "x", RuntimeContainerState.RUNNING, NOW, {}, annotations
     )

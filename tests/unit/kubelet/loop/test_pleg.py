@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry
 from kcm import errors
 from kcm.kubelet.channels import Channels
 from kcm.kubelet.cri import RuntimeContainer, RuntimeContainerState
+from kcm.kubelet.kuberuntime.manager import RuntimeManager
 from kcm.kubelet.kuberuntime.view import PodView, RuntimePod
 from kcm.kubelet.loop.pleg import GenericPLEG, compute_events
 from kcm.kubelet.metrics import KubeletMetrics

@@ -164,8 +164,8 @@ def subject(port: int, service: str | None = None) -> ProbedContainer:
     return ProbedContainer(ProbeKind.LIVENESS, pod, pod.spec.containers[0], probe)
 
 
-def probed(port: int, service: str | None = None) -> ProbeResult:
-    prober = Prober(None)  # type: ignore[arg-type] # no runtime is asked
+def probe(port: int, service: str | None = None) -> ProbeResult:
+    prober = Prober(cast("Runtime", None))  # no runtime is asked
     try:
         return prober.probe(subject(port, service), PodStatus(pod_ip="127.0.0.1"), "id-1")
     finally:

@@ -25,8 +25,7 @@ from kcm.kubelet.prober.manager import (
     ProbeManager,
 )
 from kcm.kubelet.prober.metrics import ProbeMetrics
-from kcm.kubelet.prober.outcomes import ProbeError, ProbeOutcome, ProbeResult
-from kcm.kubelet.prober.probes import ProbeRunner
+from kcm.kubelet.prober.outcomes import ProbeError, ProbeOutcome, ProbeResult, ProbeRunner
 from kcm.kubelet.prober.results import ProbeResults, ProbeUpdate
 from kcm.kubelet.prober.state import ProbedContainer, ProbeKind
 from kcm.kubelet.recorder import KubeletEventRecorder

@@ -57,8 +57,9 @@ def subject(probe: Probe) -> ProbedContainer:
     return ProbedContainer(ProbeKind.LIVENESS, pod, pod.spec.containers[0], probe)
 
 
-def probed(probe: Probe, answer: ExecResult | Exception | None = None) -> ProbeResult:
-    prober = Prober(Commands(answer or ExecResult(b"", b"", 0)))  # type: ignore[arg-type] # part of a runtime
+def run_probe(probe: Probe, answer: ExecResult | Exception | None = None) -> ProbeResult:
+    commands = Commands(answer or ExecResult(b"", b"", 0))
+    prober = Prober(cast("Runtime", commands))  # what is asked of it
     try:
         return prober.probe(subject(probe), HERE, "id-1")
     finally:
@@ -207,7 +208,7 @@ def test_a_probes_command_knows_the_containers_variables(
     pod = builders.pod(containers=[container])
     probe = Probe(exec=ExecAction(command=command))
     commands = Commands(ExecResult(b"", b"", 0))
-    prober = Prober(commands)  # type: ignore[arg-type] # part of a runtime
+    prober = Prober(cast("Runtime", commands))  # what is asked of it
     prober.probe(ProbedContainer(ProbeKind.LIVENESS, pod, container, probe), HERE, "1")
     prober.close()
     assert commands.asked[0][1] == run

@@ -11,6 +11,7 @@ from kcm import errors
 from kcm.kubelet.cri import (
     ContainerConfig,
     ContainerStats,
+    Runtime,
     RuntimeContainer,
     RuntimeContainerState,
     RuntimeContainerStatus,

@@ -253,7 +253,7 @@ class TestResourceScores:
     def test_least_allocated(
         self, asked: tuple[int, int], info: tuple[int, ...], score: int
     ) -> None:
-        assert score_least_allocated(requests(*asked), sized(*info)) == score
+        assert score_least_allocated(requests(*asked), build_node_info(*info)) == score
 
     @pytest.mark.parametrize(
         ("asked", "info", "score"),
@@ -268,7 +268,7 @@ class TestResourceScores:
     def test_balanced_allocation(
         self, asked: tuple[int, int], info: tuple[int, ...], score: int
     ) -> None:
-        assert score_balanced_allocation(requests(*asked), sized(*info)) == score
+        assert score_balanced_allocation(requests(*asked), build_node_info(*info)) == score
 
 
 class TestImageLocality:
@@ -289,6 +289,6 @@ class TestImageLocality:
     def test_a_node_that_has_the_image_is_preferred(self) -> None:
         images = [{"names": ["big:1"], "sizeBytes": 800 * 1024 * 1024}]
         scene = Scene(node("n1"), node("n2", status={"images": images}))
-        what = pod(containers=[asking(image="big:1")])
+        what = pod(containers=[build_container(image="big:1")])
         assert list_images(what) == ("big:1",)
         assert scene.place(what) == "n2"
