@@ -8,14 +8,10 @@ Source: pkg/controller/replication/{replication_controller,conversion}.go, Kuber
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from pydantic import Field
 
-from kcm.api.core_v1 import Pod, ReplicationController
-from kcm.apimachinery.labels import Selector
+from kcm.api.core_v1 import ReplicationController
 from kcm.controllers.replicaset.controller import ReplicaSetController
-from kcm.controllers.replicaset.owner import ReplicaOwner
 from kcm.reconcile.contract import Options
 
 
@@ -43,7 +39,5 @@ class ReplicationControllerController(ReplicaSetController):
         assert isinstance(options, ReplicationControllerOptions)
         return options.concurrent_rc_syncs
 
-    def _count_terminating(
-        self, rs: ReplicaOwner, selector: Selector, pods: Iterable[Pod]
-    ) -> int | None:
-        return None  # this kind has no such field
+    def _reports_terminating(self) -> bool:
+        return False  # this kind has no such field

@@ -116,13 +116,14 @@ class ReplicaSetController(Controller):
         return plan
 
     def _reports_terminating(self) -> bool:
+        """Reports whether the status says how many pods are being deleted."""
         assert isinstance(self.options, ReplicaSetOptions)
         return self.options.deployment_replicaset_terminating_replicas
 
     def _count_terminating(
         self, rs: ReplicaOwner, selector: Selector, pods: Iterable[Pod]
     ) -> int | None:
-        """Returns how many own pods are being deleted, None while the feature gate is closed."""
+        """Returns how many own pods are being deleted, None where that is not reported."""
         if not self._reports_terminating():
             return None
         return sum(
