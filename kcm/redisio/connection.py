@@ -212,7 +212,7 @@ class RedisIO:
             self._client.pipeline(transaction=False) as pipe,
         ):
             for command in commands:
-                pipe.execute_command(*command)  # type: ignore[no-untyped-call] # the driver's gap
+                pipe.execute_command(*map(encode, command))  # type: ignore[no-untyped-call] # the driver's gap
             return list(pipe.execute())
 
     def pipeline_each(
@@ -224,7 +224,7 @@ class RedisIO:
         """
         with translate_errors(), self._client.pipeline(transaction=at_once) as pipe:
             for command in commands:
-                pipe.execute_command(*command)  # type: ignore[no-untyped-call] # the driver's gap
+                pipe.execute_command(*map(encode, command))  # type: ignore[no-untyped-call] # the driver's gap
             return list(pipe.execute(raise_on_error=False))
 
     def scan(self, pattern: str) -> Iterator[str]:
@@ -239,7 +239,7 @@ class RedisIO:
             return dict(self._client.info(section))
 
     def _execute(self, *command: Argument) -> Any:
-        return self._client.execute_command(*command)  # type: ignore[no-untyped-call] # the driver's gap
+        return self._client.execute_command(*map(encode, command))  # type: ignore[no-untyped-call] # the driver's gap
 
     def close(self) -> None:
         """Closes every connection. The next call opens new ones."""
@@ -251,6 +251,13 @@ class RedisIO:
         return self._client
 
 
+def encode(argument: Argument) -> Argument:
+    """Returns an argument as the driver takes it: names that are no UTF-8 can be sent, too."""
+    if isinstance(argument, str) and not argument.isascii():
+        return argument.encode("utf-8", "surrogateescape")
+    return argument
+
+
 def connect(settings: Settings, name: str = "", retries: int = _RETRIES) -> redis.Redis:
     """Returns a client for the settings' URL. Nothing is sent yet."""
     options: dict[str, Any] = {
@@ -259,7 +266,6 @@ def connect(settings: Settings, name: str = "", retries: int = _RETRIES) -> redi
         "health_check_interval": settings.health_check_interval,
         "retry": _LinkRetry(ExponentialWithJitterBackoff(base=0.05, cap=1.0), retries),
         "protocol": 2,
-        "encoding_errors": "surrogateescape",  # keys that are no UTF-8 can be named and deleted
         "client_name": name or None,
     }
     url = settings.effective_redis_url

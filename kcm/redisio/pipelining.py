@@ -21,7 +21,7 @@ import structlog
 from redis.connection import Connection, DefaultParser, UnixDomainSocketConnection
 
 from kcm.redisio import greenlets
-from kcm.redisio.connection import Argument, RedisIO, translate_errors
+from kcm.redisio.connection import Argument, RedisIO, encode, translate_errors
 from kcm.settings import Settings
 
 log = structlog.get_logger("kcm.redis")
@@ -253,16 +253,9 @@ class PipelinedIO(RedisIO):
 
 
 def _pack(command: Command) -> bytes:
-    arguments: Any = tuple(map(_encode, command))  # the stub knows tuples of one only
+    arguments: Any = tuple(map(encode, command))  # the stub knows tuples of one only
     packed: bytes = hiredis.pack_command(arguments)
     return packed
-
-
-def _encode(argument: Argument) -> bytes:
-    # Keys that are no UTF-8 can be named, too; see `connect`.
-    if isinstance(argument, bytes):
-        return argument
-    return str(argument).encode("utf-8", "surrogateescape")
 
 
 def _size(reply: Reply) -> int:
