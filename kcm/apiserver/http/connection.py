@@ -17,6 +17,7 @@ MAX_HEAD = 256 * 1024  # bytes; upstream allows 1 MiB
 MAX_FIELDS = 500  # headers
 MAX_MESSAGE = 32 * 1024 * 1024  # bytes behind a head: the largest body in the smallest chunks
 HEAD_TIMEOUT = 32.0  # seconds from a connection's or a head's beginning to its end, as upstream
+_PIECE = 16 * 1024
 READ_TIMEOUT = 60.0  # seconds in which a client reads nothing before it is cut
 _TOO_LARGE = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: text/plain\r\n"
@@ -45,6 +46,12 @@ class LimitedConnection(UpgradableConnection):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        # In pieces, for an event loop may deliver more at once than a head may have.
+        for start in range(0, len(data), _PIECE):
+            if not self.transport.is_closing():
+                self._receive(data[start : start + _PIECE])
+
+    def _receive(self, data: bytes) -> None:
         if self._head is None and self.idle:
             self._await_head()
         self._size += len(data)
