@@ -98,9 +98,25 @@ def encode(part: Model) -> bytes:
         raise errors.BadRequest(f"the object cannot be printed as JSON: {error}") from None
 
 
-def to_dict(obj: KubeObject) -> dict[str, Any]:
-    """Returns the object as JSON values, without absent fields."""
-    return obj.model_dump(mode="json", by_alias=True, exclude_none=True)
+def to_dict(obj: KubeObject, parts: set[str] | None = None) -> dict[str, Any]:
+    """Returns the object, or these parts of it, as JSON values, without absent fields.
+
+    `parts` are attributes, or names of unknown fields.
+    """
+    return obj.model_dump(mode="json", by_alias=True, exclude_none=True, include=parts)
+
+
+def list_unshared(one: KubeObject, other: KubeObject) -> set[str]:
+    """Returns the parts of two objects of a kind, as `to_dict` takes them, that are not one and
+    the same in memory.
+    """
+    mine, theirs = _parts(one), _parts(other)
+    names = mine.keys() | theirs.keys()
+    return {name for name in names if mine.get(name) is not theirs.get(name)}
+
+
+def _parts(obj: KubeObject) -> dict[str, Any]:
+    return {**obj.__dict__, **(obj.__pydantic_extra__ or {})}
 
 
 def _json_bytes(data: bytes | str | dict[str, Any]) -> bytes:

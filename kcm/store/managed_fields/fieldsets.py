@@ -47,42 +47,53 @@ def paths(
     """
     return frozenset(
         path
-        for path in _walk(body, model, (), nodes)
-        if path[:2] not in _UNOWNED and path not in _UNOWNED and _is_of(path, subresource)
+        for path in walk_struct(body, model, (), nodes=nodes)
+        if is_owned(path) and _is_of(path, subresource)
     )
+
+
+def is_owned(path: Path) -> bool:
+    """Reports whether managers own the field, and not the server."""
+    return path[:2] not in _UNOWNED
 
 
 def _is_of(path: Path, subresource: str) -> bool:
     return subresource == _BOTH or (path[0] == "f:status") is (subresource == "status")
 
 
-def _walk(value: Mapping[str, Any], model: Struct, at: Path, nodes: bool) -> Iterator[Path]:
+def walk_struct(
+    value: Mapping[str, Any], model: Struct, at: Path, *, nodes: bool
+) -> Iterator[Path]:
+    """Yields the paths of a struct or map, `nodes` as `paths` has it."""
     for name, inner in value.items():
-        yield from _walk_field(inner, structure.field(model, name), (*at, f"f:{name}"), nodes)
+        known = structure.field(model, name)
+        yield from walk_field(inner, known, (*at, f"f:{name}"), nodes=nodes)
 
 
-def _walk_field(value: Any, field: Field | None, at: Path, nodes: bool) -> Iterator[Path]:
+def walk_field(value: Any, field: Field | None, at: Path, *, nodes: bool) -> Iterator[Path]:
+    """Yields the paths of a field's value."""
     struct = field.shape.struct if field else None
     merge = field.merge if field else None
     if isinstance(value, Mapping) and value and not (field and field.atomic):
         if nodes and (field is None or field.optional):
             yield at
-        yield from _walk(value, struct, at, nodes)
+        yield from walk_struct(value, struct, at, nodes=nodes)
     elif isinstance(value, list) and value and merge is not None:
         if nodes and field is not None and field.optional:
             yield at
-        yield from _walk_items(key_items(value, merge), struct, at, nodes)
+        yield from walk_items(key_items(value, merge), struct, at, nodes=nodes)
     else:
         yield at
 
 
-def _walk_items(
-    items: Iterable[tuple[str, Any]], struct: Struct, at: Path, nodes: bool
+def walk_items(
+    items: Iterable[tuple[str, Any]], struct: Struct, at: Path, *, nodes: bool
 ) -> Iterator[Path]:
+    """Yields the paths of a list's items, each given with the step that leads to it."""
     for key, item in items:
         yield (*at, key)
         if isinstance(item, Mapping) and not (struct and struct.kubernetes_atomic):
-            yield from _walk(item, struct, (*at, key), nodes)
+            yield from walk_struct(item, struct, (*at, key), nodes=nodes)
 
 
 def add_holders(owned: Paths) -> Paths:
@@ -105,19 +116,27 @@ def key_items(items: Sequence[Any], merge: MergeKey | MergeSet) -> list[tuple[st
 
 
 def _key(item: Any, merge: MergeKey) -> str:
-    values = dict(merge.key_defaults) | (dict(item) if isinstance(item, Mapping) else {})
-    return f"k:{_text({name: values.get(name) for name in merge.map_keys or (merge.key,)})}"
+    values = item if isinstance(item, Mapping) else {}
+    if merge.key_defaults:
+        values = {**dict(merge.key_defaults), **values}
+    if not merge.map_keys:
+        return f'k:{{"{merge.key}":{_text(values.get(merge.key))}}}'
+    parts = [f'"{name}":{_text(values.get(name))}' for name in sorted(merge.map_keys)]
+    return f"k:{{{','.join(parts)}}}"
 
 
 def _text(value: Any) -> str:
-    return _TEXT.encode(value)
+    return str(value) if value.__class__ is int else _TEXT.encode(value)
 
 
 class Values:
-    """The values that an object has at its paths. It remembers the places it has been to."""
+    """The values that an object, or a list that merges, has at its paths.
 
-    def __init__(self, body: Any, model: Struct) -> None:
-        self._places: dict[Path, _Place] = {(): _Place(body, model)}
+    It remembers the places it has been to.
+    """
+
+    def __init__(self, body: Any, model: Struct, merge: MergeKey | MergeSet | None = None) -> None:
+        self._places: dict[Path, _Place] = {(): _Place(body, model, merge)}
 
     def at(self, path: Path) -> Any:
         """Returns the value at a path, or None if there is none."""

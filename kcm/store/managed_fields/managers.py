@@ -10,25 +10,17 @@ Source: staging/src/k8s.io/apimachinery/pkg/util/managedfields, Kubernetes 1.33.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from kcm.api import codec
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apimachinery.times import format_time
-from kcm.store.managed_fields.fieldsets import (
-    Paths,
-    Values,
-    add_holders,
-    encode_creation,
-    encode_paths,
-    parse_paths,
-    paths,
-)
-
-Json = dict[str, Any]
+from kcm.store.managed_fields.comparison import Difference, compare
+from kcm.store.managed_fields.fieldsets import Paths, encode_creation, encode_paths, parse_paths
 
 BEFORE = "before-first-apply"
 ANCIENT = "ancient-changes"
@@ -55,14 +47,37 @@ class ManagedFieldsEntry:
     operation: str  # Apply or Update
     api_version: str
     time: str
-    owned: Paths
+    paths: Paths | None  # the fields that it owns, None for those that `entry` names
     subresource: str = ""
     # The entry as metadata has it, while it is unchanged: it need not be encoded again.
-    entry: Mapping[str, Any] | None = field(default=None, compare=False)
+    entry: Mapping[str, Any] | None = None
+
+    @cached_property
+    def owned(self) -> Paths:
+        """The fields that it owns. Few of those that an entry names are ever asked for."""
+        return parse_paths(self._fields) if self.paths is None else self.paths
+
+    @property
+    def owns_anything(self) -> bool:
+        """Whether it owns fields at all."""
+        if self.paths is None:
+            return any(step != "." for step in self._fields)
+        return bool(self.paths)
+
+    @property
+    def _fields(self) -> Mapping[str, Any]:
+        fields = self.entry.get("fieldsV1") if self.entry is not None else None
+        return fields if isinstance(fields, Mapping) else {}
 
     def with_owned(self, owned: Paths) -> ManagedFieldsEntry:
         """Returns the entry with these fields; itself if they are the same."""
-        return self if owned == self.owned else replace(self, owned=owned, entry=None)
+        return self if owned == self.owned else replace(self, paths=owned, entry=None)
+
+    def without(self, lost: Paths) -> ManagedFieldsEntry:
+        """Returns the entry without these fields; itself if it owns none of them."""
+        if self.paths is None and self._fields.keys().isdisjoint({path[0] for path in lost}):
+            return self
+        return self.with_owned(self.owned - lost)
 
     @property
     def identity(self) -> tuple[str, str, str, str]:
@@ -79,7 +94,7 @@ def parse_managers(entries: Sequence[Mapping[str, Any]] | None) -> list[ManagedF
             str(entry.get("operation", "")),
             str(entry.get("apiVersion", "")),
             str(entry.get("time", "")),
-            parse_paths(entry.get("fieldsV1")),
+            None,
             str(entry.get("subresource", "")),
             entry,
         )
@@ -93,7 +108,7 @@ def encode_managers(managers: Sequence[ManagedFieldsEntry]) -> list[dict[str, An
 
     An entry that owns nothing is left out.
     """
-    owners = [manager for manager in managers if manager.owned]
+    owners = [manager for manager in managers if manager.owns_anything]
     owners.sort(key=lambda m: (m.operation != "Apply", m.operation != "Apply" and m.time, m.name))
     return [_entry(manager) for manager in owners]
 
@@ -165,73 +180,52 @@ def own_changes(
     known = parse_managers(new.metadata.managed_fields)
     if not known:
         return _with(new, []) if new.metadata.managed_fields else new
-    before, after = _find_differences(codec.to_dict(old), codec.to_dict(new))
-    present = paths(after, resource.model, nodes=True)
-    changed = _list_changes(before, after, resource, present)
-    gone = paths(before, resource.model, nodes=True) - present
+    difference = _find_difference(old, new, resource)
     mine = ManagedFieldsEntry(
         who.name,
         "Update",
         resource.api_version,
         format_time(now),
-        frozenset(path for path in changed if _may_own(path, subresource)),
+        frozenset(path for path in difference.changed if _may_own(path, subresource)),
         subresource,
     )
-    return _with(new, _limit_updaters(_after_update(known, mine, changed, gone)))
+    return _with(new, _limit_updaters(_after_update(known, mine, difference)))
 
 
-def _find_differences(before: Json, after: Json) -> tuple[Json, Json]:
-    """Returns both bodies without the parts in which they are alike.
+def _find_difference(old: KubeObject, new: KubeObject, resource: Resource) -> Difference:
+    """Returns which fields differ. Only parts that the objects do not share are looked at.
 
     After an update of the status, only the status is left.
     """
+    parts = codec.list_unshared(old, new)
+    before, after = codec.to_dict(old, parts), codec.to_dict(new, parts)
     for body in (before, after):
-        body["metadata"].pop("managedFields", None)
-    names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
-    return (
-        {name: before[name] for name in names if name in before},
-        {name: after[name] for name in names if name in after},
-    )
+        body.get("metadata", {}).pop("managedFields", None)
+    return compare(before, after, resource.model)
 
 
 def _may_own(path: tuple[str, ...], subresource: str) -> bool:
     return (path[0] == "f:status") is (subresource == "status")
 
 
-def _list_changes(before: Any, after: Any, resource: Resource, present: Paths) -> Paths:
-    """Returns the paths whose value is new. A path that holds others is new only if nothing was
-    there.
-    """
-    holders = add_holders(frozenset(path[:-1] for path in present if len(path) > 1))
-
-    old, new = Values(before, resource.model), Values(after, resource.model)
-
-    def differs(path: tuple[str, ...]) -> bool:
-        was = old.at(path)
-        if path in holders:
-            return was is None
-        return bool(was != new.at(path))
-
-    return frozenset(path for path in present if differs(path))
-
-
 def _after_update(
-    known: Sequence[ManagedFieldsEntry], mine: ManagedFieldsEntry, changed: Paths, gone: Paths
+    known: Sequence[ManagedFieldsEntry], mine: ManagedFieldsEntry, difference: Difference
 ) -> list[ManagedFieldsEntry]:
     managers: list[ManagedFieldsEntry] = []
+    gone, lost = difference.gone, difference.changed | difference.gone
     for manager in known:
         if manager.identity != mine.identity:
-            managers.append(manager.with_owned(manager.owned - changed - gone))
+            managers.append(manager.without(lost))
             continue
         same = not mine.owned and not manager.owned & gone
         time = manager.time if same else mine.time
-        mine = replace(mine, owned=(manager.owned - gone) | mine.owned, time=time)
+        mine = replace(mine, paths=(manager.owned - gone) | mine.owned, time=time)
     return [*managers, mine]
 
 
 def _limit_updaters(managers: list[ManagedFieldsEntry]) -> list[ManagedFieldsEntry]:
     updaters = sorted((m for m in managers if m.operation == "Update"), key=lambda m: m.time)
-    excess = len([m for m in updaters if m.owned]) - MAX_UPDATERS
+    excess = len([m for m in updaters if m.owns_anything]) - MAX_UPDATERS
     if excess <= 0:
         return managers
     old = updaters[: excess + 1]

@@ -1,0 +1,153 @@
+"""What an update changed: the paths of fields whose value is new, and of fields that are gone.
+
+Both states are walked together, and what is alike in them is passed over, so that an update costs
+what it changes and not what the object holds. The time is linear in the sizes of both states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kcm.apiextensions import structure
+from kcm.apiextensions.structure import Field, Struct
+from kcm.apimachinery.base import MergeKey, MergeSet
+from kcm.store.managed_fields.fieldsets import (
+    Path,
+    Paths,
+    Values,
+    add_holders,
+    is_owned,
+    key_items,
+    walk_field,
+    walk_items,
+    walk_struct,
+)
+
+_NOTHING: Mapping[str, Any] = {}
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The paths that differ between two states of an object, as managers own them.
+
+    A path that holds others, such as a struct, is changed only if nothing was there before.
+    """
+
+    changed: Paths
+    gone: Paths
+
+
+def compare(before: Mapping[str, Any], after: Mapping[str, Any], model: Struct) -> Difference:
+    """Returns how the JSON of an object after an update differs from the one before."""
+    comparison = _Comparison()
+    comparison.add_structs(before, after, model, ())
+    return Difference(
+        frozenset(filter(is_owned, comparison.changed)),
+        frozenset(filter(is_owned, comparison.gone)),
+    )
+
+
+@dataclass
+class _Comparison:
+    """The differences that were met so far. An old value that is absent is None."""
+
+    changed: set[Path] = field(default_factory=set)
+    gone: set[Path] = field(default_factory=set)
+
+    def add_structs(
+        self, old: Mapping[str, Any], new: Mapping[str, Any], model: Struct, at: Path
+    ) -> None:
+        """Adds the differences between two structs or maps."""
+        for name, value in new.items():
+            before = old.get(name)
+            if before != value:
+                known = structure.field(model, name)
+                self._add_field(before, value, known, (*at, f"f:{name}"))
+        for name, before in old.items():
+            if name not in new:
+                known = structure.field(model, name)
+                self.gone.update(walk_field(before, known, (*at, f"f:{name}"), nodes=True))
+
+    def _add_field(self, old: Any, new: Any, known: Field | None, at: Path) -> None:
+        old_kind, new_kind = _kind_of(old, known), _kind_of(new, known)
+        is_path = new_kind is None or known is None or known.optional
+        if is_path and (new_kind is None or old is None):
+            self.changed.add(at)
+        if new_kind is not old_kind and old is not None:
+            paths_before = walk_field(old, known, at, nodes=True)
+            self.gone.update(path for path in paths_before if path != at or not is_path)
+        if new_kind is dict:
+            struct = known.shape.struct if known else None
+            self.add_structs(old if old_kind is dict else _NOTHING, new, struct, at)
+        elif new_kind is list:
+            assert known is not None
+            assert known.merge is not None
+            items = old if old_kind is list else []
+            self._add_items(items, new, known.merge, known.shape.struct, at)
+
+    def _add_items(
+        self,
+        old: Sequence[Any],
+        new: Sequence[Any],
+        merge: MergeKey | MergeSet,
+        struct: Struct,
+        at: Path,
+    ) -> None:
+        old_items, new_items = dict(key_items(old, merge)), dict(key_items(new, merge))
+        if len(old_items) < len(old) or len(new_items) < len(new):
+            self._add_repeated_items(old, new, merge, struct, at)
+            return
+        for key, item in new_items.items():
+            before = old_items.get(key)
+            if before != item:
+                self._add_item(before, item, struct, (*at, key))
+        removed = [(key, item) for key, item in old_items.items() if key not in new_items]
+        self.gone.update(walk_items(removed, struct, at, nodes=True))
+
+    def _add_item(self, old: Any, new: Any, struct: Struct, at: Path) -> None:
+        if _has_fields(new, struct):
+            if old is None:
+                self.changed.add(at)
+            self.add_structs(old if isinstance(old, Mapping) else _NOTHING, new, struct, at)
+            return
+        self.changed.add(at)
+        if _has_fields(old, struct):
+            self.gone.update(walk_struct(old, struct, at, nodes=True))
+
+    def _add_repeated_items(
+        self,
+        old: Sequence[Any],
+        new: Sequence[Any],
+        merge: MergeKey | MergeSet,
+        struct: Struct,
+        at: Path,
+    ) -> None:
+        """Adds the differences between lists in which keys occur more than once.
+
+        Items of one key count as one that has the fields of all, and the values of the last.
+        """
+        present = frozenset(walk_items(key_items(new, merge), struct, (), nodes=True))
+        holders = add_holders(frozenset(path[:-1] for path in present if len(path) > 1))
+        was, now = Values(old, struct, merge), Values(new, struct, merge)
+        for path in present:
+            before = was.at(path)
+            if before is None if path in holders else before != now.at(path):
+                self.changed.add((*at, *path))
+        paths_before = walk_items(key_items(old, merge), struct, (), nodes=True)
+        self.gone.update((*at, *path) for path in paths_before if path not in present)
+
+
+def _kind_of(value: Any, known: Field | None) -> type | None:
+    """Returns dict or list for a value whose fields or items are paths of their own, else None."""
+    if not value:
+        return None
+    if isinstance(value, Mapping):
+        return None if known and known.atomic else dict
+    is_keyed = isinstance(value, list) and known is not None and known.merge is not None
+    return list if is_keyed else None
+
+
+def _has_fields(item: Any, struct: Struct) -> bool:
+    return isinstance(item, Mapping) and bool(item) and not (struct and struct.kubernetes_atomic)
