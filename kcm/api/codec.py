@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -104,6 +105,12 @@ def to_dict(obj: KubeObject, parts: set[str] | None = None) -> dict[str, Any]:
     `parts` are attributes, or names of unknown fields.
     """
     return obj.model_dump(mode="json", by_alias=True, exclude_none=True, include=parts)
+
+
+@cache
+def attributes_of(model: type[Model]) -> Mapping[str, str]:
+    """Returns the attributes of a built-in kind by the names of their fields in JSON."""
+    return {str(info.alias): name for name, info in model.model_fields.items()}
 
 
 def list_unshared(one: KubeObject, other: KubeObject) -> set[str]:

@@ -12,6 +12,8 @@ from functools import cache
 from itertools import chain, islice
 from typing import Any
 
+from pydantic_core import from_json, to_json
+
 from kcm import errors
 from kcm.api.custom.kinds import CustomObject
 from kcm.apiextensions import objects, structure
@@ -62,6 +64,25 @@ def unknown_in(obj: KubeObject) -> Iterator[str]:
 
 def unknown(model: Model, path: str = "") -> Iterator[str]:
     """Yields the paths of fields that a model does not have."""
+    # Paths are put together only for the few models that have such fields.
+    return _walk(model, path) if _has_unknown(model) else iter(())
+
+
+def _has_unknown(model: Model) -> bool:
+    if model.__pydantic_extra__:
+        return True
+    values = model.__dict__
+    for name, _ in _holders(model.__class__):
+        value = values[name]
+        if value is None:
+            continue
+        for part in value if value.__class__ is list else (value,):
+            if isinstance(part, Model) and _has_unknown(part):
+                return True
+    return False
+
+
+def _walk(model: Model, path: str) -> Iterator[str]:
     for name in model.model_extra or {}:
         yield path + name
     values = model.__dict__
@@ -72,9 +93,9 @@ def unknown(model: Model, path: str = "") -> Iterator[str]:
         if value.__class__ is list:
             for index, item in enumerate(value):
                 if isinstance(item, Model):
-                    yield from unknown(item, f"{path}{wire}[{index}].")
+                    yield from _walk(item, f"{path}{wire}[{index}].")
         elif isinstance(value, Model):
-            yield from unknown(value, f"{path}{wire}.")
+            yield from _walk(value, f"{path}{wire}.")
 
 
 @cache
@@ -87,6 +108,8 @@ def _holders(model: type[Model]) -> tuple[tuple[str, str], ...]:
 
 def duplicates(body: bytes) -> list[str]:
     """Returns faults for names that one JSON object has twice."""
+    if _prints_as_it_was(body):
+        return []
     faults: list[str] = []
 
     def pairs(items: list[tuple[str, Any]]) -> None:
@@ -102,3 +125,15 @@ def duplicates(body: bytes) -> list[str]:
     except (ValueError, RecursionError):
         return []
     return faults
+
+
+def _prints_as_it_was(body: bytes) -> bool:
+    """Reports whether compact JSON is the same after it was parsed and printed.
+
+    A name that stood there twice would be gone. That is so for what most clients send, and takes a
+    fraction of the time of a parser that calls back for each object.
+    """
+    try:
+        return bool(to_json(from_json(body)) == body.rstrip())
+    except ValueError:
+        return False

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import jsonpatch
@@ -30,7 +31,17 @@ STRATEGIC = "application/strategic-merge-patch+json"
 APPLY = "application/apply-patch+yaml"
 _MOST_OPERATIONS = 10_000  # operations of a JSON patch, as upstream
 
-Change = Callable[[dict[str, Any]], dict[str, Any]]
+
+@dataclass(frozen=True)
+class Change:
+    """What a patch makes of an object's JSON."""
+
+    run: Callable[[dict[str, Any]], dict[str, Any]]
+    # The fields of the object that it reads and changes, None for a patch that may reach any.
+    fields: frozenset[str] | None = None
+
+    def __call__(self, target: dict[str, Any]) -> dict[str, Any]:
+        return self.run(target)
 
 
 def parse(content_type: str, body: bytes, resource: Resource) -> Change:
@@ -56,8 +67,9 @@ def parse(content_type: str, body: bytes, resource: Resource) -> Change:
     if not isinstance(patch, dict):
         raise errors.BadRequest("error decoding patch: it must be a JSON object")
     if content_type == MERGE_PATCH:
-        return lambda target: dict(merge_patch(target, patch))
-    return lambda target: _apply_strategic(target, patch, resource)
+        return Change(lambda target: dict(merge_patch(target, patch)), frozenset(patch))
+    # A directive is no field, so with one at its top a patch is applied to the whole object.
+    return Change(lambda target: _apply_strategic(target, patch, resource), frozenset(patch))
 
 
 def _apply_strategic(
@@ -90,7 +102,7 @@ def _json_patch(operations: Any) -> Change:
             raise errors.BadRequest("error applying patch: the result is not an object")
         return result
 
-    return change
+    return Change(change)
 
 
 def _apply_operations(target: dict[str, Any], operations: list[Any]) -> Any:
@@ -139,13 +151,19 @@ def on_objects(
 ) -> Callable[[KubeObject], KubeObject]:
     """Returns the change as a function on objects. A patch with a version applies only to that
     version.
+
+    What the patch does not name is shared with the old object, not printed and decoded again.
     """
+    parts = _touched_parts(change, resource)
 
     def change_object(old: KubeObject) -> KubeObject:
+        target = codec.to_dict(old, None if parts is None else {*parts, "api_version", "kind"})
         try:
-            new = codec.decode(_text(change(codec.to_dict(old))), resource)
+            new = codec.decode(_text(change(target)), resource)
         except errors.WrongType as error:
             raise typeerrors.in_patch(error, resource, body) from None
+        if parts is not None:
+            new = old.replace(**{name: getattr(new, name) for name in parts})
         named = new.metadata.resource_version
         if named and named != old.metadata.resource_version:
             raise errors.Conflict.of(resource.name, old.name)
@@ -154,3 +172,16 @@ def on_objects(
         return new
 
     return change_object
+
+
+def _touched_parts(change: Change, resource: Resource) -> frozenset[str] | None:
+    """Returns the attributes that a patch changes, None if it may change any.
+
+    A schema or unknown fields may tie the parts of an object together.
+    """
+    if change.fields is None or resource.custom is not None:
+        return None
+    attributes = codec.attributes_of(resource.model)
+    if not change.fields <= attributes.keys():
+        return None
+    return frozenset(attributes[name] for name in change.fields)

@@ -7,7 +7,7 @@ import pytest
 
 from kcm import errors
 from kcm.api import codec
-from kcm.apiserver.bodies.fieldvalidation import check, mode_of, unknown
+from kcm.apiserver.bodies.fieldvalidation import check, duplicates, mode_of, unknown
 
 
 def body(**spec: Any) -> bytes:
@@ -43,3 +43,11 @@ def test_modes_are_named_as_upstreams() -> None:
     assert mode_of("") == "Warn"
     with pytest.raises(errors.BadRequest, match='Unsupported value: "strict"'):
         mode_of("strict")
+
+
+@pytest.mark.parametrize("space", ["", " "])
+def test_a_duplicate_is_found_in_compact_json_and_in_other_json(space: str) -> None:
+    once = f'{{"data":{space}{{"a":{space}"x","b":{space}"y"}}}}\n'
+    twice = once.replace('"y"', f'"y","a":{space}"x"')
+    assert duplicates(once.encode()) == []
+    assert duplicates(twice.encode()) == ['duplicate field "a"']

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kcm import errors
-from kcm.api import scheme
+from kcm.api import codec, scheme
 from kcm.apiserver.objects import patches
 
 PODS = scheme.by_name("pods")
@@ -90,3 +90,54 @@ def test_the_kind_in_a_strategic_patch_says_nothing() -> None:
     patch = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"labels": {"a": "b"}}}
     done = apply_patch(target, patch, patches.STRATEGIC)
     assert done == target | {"metadata": {"name": "a", "labels": {"a": "b"}}}
+
+
+POD = codec.decode(
+    {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "uid": "u", "resourceVersion": "7", "labels": {"a": "b"}},
+        "spec": {"containers": [{"name": "c", "image": "x"}], "strange": 1},
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+        "unknown": {"x": [1]},
+    }
+)
+
+
+@pytest.mark.parametrize("kind", [patches.MERGE_PATCH, patches.STRATEGIC])
+@pytest.mark.parametrize(
+    "patch",
+    [
+        {},
+        {"status": {"phase": "Failed", "conditions": [{"type": "New", "status": "True"}]}},
+        {"status": None},
+        {"metadata": {"labels": {"c": "d"}}, "spec": {"nodeName": "n"}},
+        {"kind": "Pod", "apiVersion": "v1", "status": {"strange": {"a": 1}}},
+        {"unknown": {"y": 2}},
+        {"another": 1, "status": {"phase": "Failed"}},
+        {"api_version": "x"},
+        {"$retainKeys": ["metadata"], "metadata": {"labels": {"c": "d"}}},
+        {"$patch": "merge", "status": {"phase": "Failed"}},
+    ],
+)
+def test_a_patch_of_parts_makes_the_object_that_a_patch_of_the_whole_makes(
+    kind: str, patch: dict[str, Any]
+) -> None:
+    body = json.dumps(patch).encode()
+    change = patches.parse(kind, body, PODS)
+    in_parts = patches.on_objects(change, PODS, body)(POD)
+    as_a_whole = patches.on_objects(patches.Change(change.run), PODS, body)(POD)
+    assert in_parts == as_a_whole
+    assert codec.encode(in_parts) == codec.encode(as_a_whole)
+
+
+@pytest.mark.parametrize("resource", scheme.resources(), ids=lambda resource: resource.name)
+def test_every_kind_can_be_decoded_from_parts(resource: scheme.Resource) -> None:
+    empty = {"apiVersion": resource.api_version, "kind": resource.kind}
+    assert codec.decode(empty, resource).kind == resource.kind
+
+
+def test_what_a_patch_does_not_name_is_shared_with_the_old_object() -> None:
+    body = b'{"status":{"phase":"Failed"}}'
+    new = patches.on_objects(patches.parse(patches.MERGE_PATCH, body, PODS), PODS, body)(POD)
+    assert codec.list_unshared(POD, new) == {"status"}
