@@ -156,9 +156,9 @@ class Routes:
             case "GET":
                 return lists.get(self._store, self._cacher, api_request)
             case "PUT":
-                return verbs.update(self._store, api_request)
+                return verbs.update(self._store, api_request, self._cacher)
             case "PATCH":
-                return verbs.patch(self._store, api_request)
+                return verbs.patch(self._store, api_request, self._cacher)
             case "DELETE" if not api_request.info.subresource:
                 return verbs.delete(self._store, api_request)
         raise MethodNotAllowed

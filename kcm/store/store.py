@@ -160,13 +160,22 @@ class Store(StoreReader, ItemBuilder):
         subresource: Subresource = Subresource.NONE,
         when: Conditions = NO_CONDITIONS,
         manager: FieldManager = SELF,
+        known: KubeObject | None = None,
     ) -> KubeObject:
         """Stores what `change` returns for the object under `key`, and returns it as stored.
 
         `change` is called again when another write came between. It returns its argument to change
-        nothing. Raises: as `update`, and what `change` raises.
+        nothing. `known` is a state of the object that is likely the stored one: if it is, it need
+        not be read. Raises: as `update`, and what `change` raises.
         """
-        return self._modify(
+
+        def build(old: KubeObject) -> WriteItem | None:
+            return self.build_update(
+                change(old), old, subresource=subresource, guards=when.guards, manager=manager
+            )
+
+        stored = self._modify_known(known, build, when) if known is not None else None
+        return stored or self._modify(
             resource, key, change, subresource=subresource, when=when, manager=manager
         )
 
@@ -264,6 +273,25 @@ class Store(StoreReader, ItemBuilder):
             keep_status=keep_status,
         )
         return _as(obj, stored)
+
+    def _modify_known(
+        self,
+        known: KubeObject,
+        build: Callable[[KubeObject], WriteItem | None],
+        when: Conditions,
+    ) -> KubeObject | None:
+        """Writes a change of a state that may be old; returns the object if that succeeded.
+
+        Only a write says whether the state is the stored one. So a refusal, or a change of nothing,
+        decides nothing: the caller tries again with what is stored. As upstream's GuaranteedUpdate
+        with a cached object.
+        """
+        try:
+            item = build(known)
+            result = self.write([item], fence=when.fence)[0] if item is not None else None
+        except errors.ApiError:
+            return None
+        return result.get_stored() if result is not None and result.ok else None
 
     def _modify(
         self,

@@ -81,7 +81,7 @@ def _dry_create(
     raise errors.AlreadyExists.of(resource.name, made.name)
 
 
-def update(store: Store, request: ApiRequest) -> Response:
+def update(store: Store, request: ApiRequest, cacher: Cacher | None = None) -> Response:
     """Answers a PUT of an object or of its status, with 201 when that created it."""
     obj, warnings = reading.read_object(request)
     info = request.info
@@ -101,7 +101,8 @@ def update(store: Store, request: ApiRequest) -> Response:
 
     for _ in range(_ATTEMPTS):
         try:
-            return object_response(request, modify(store, request, change), warnings=warnings)
+            stored = modify(store, request, change, known=_known(cacher, request.info))
+            return object_response(request, stored, warnings=warnings)
         except errors.NotFound:
             if info.subresource or not kinds.creates_on_update(info.resource):
                 raise
@@ -187,7 +188,7 @@ def modify_applied(
     return modify(store, request, lambda old: serverside.apply_to(applied, old), manager=manager)
 
 
-def patch(store: Store, request: ApiRequest) -> Response:
+def patch(store: Store, request: ApiRequest, cacher: Cacher | None = None) -> Response:
     """Answers a PATCH of an object or of its status."""
     if request.content_type == patches.APPLY:
         return apply(store, request)
@@ -209,7 +210,22 @@ def patch(store: Store, request: ApiRequest) -> Response:
         )
         return new
 
-    return object_response(request, modify(store, request, change), warnings=warnings)
+    stored = modify(store, request, change, known=_known(cacher, request.info))
+    return object_response(request, stored, warnings=warnings)
+
+
+def _known(cacher: Cacher | None, info: RequestInfo) -> KubeObject | None:
+    """Returns the object as the watch cache has it, which spares most changes a read.
+
+    Objects of custom kinds are of the definition that was known when they were decoded.
+    """
+    if cacher is None or info.resource.custom is not None:
+        return None
+    entry = cacher.cache(info.resource).get(info.key)
+    try:
+        return entry and entry.convert_to(info.resource).obj
+    except errors.ApiError:
+        return None
 
 
 def modify(
@@ -218,16 +234,20 @@ def modify(
     change: Callable[[KubeObject], KubeObject],
     *,
     manager: FieldManager | None = None,
+    known: KubeObject | None = None,
 ) -> KubeObject:
     """Changes an object through the request's subresource, unless it is a dry run.
 
-    What changes becomes the field manager's, by default the request's.
+    What changes becomes the field manager's, by default the request's. `known` is as
+    `Store.modify` has it.
     """
     info, manager = request.info, manager or FieldManager(request.manager)
     part = Subresource(info.subresource)
     change = admission.check_change(request, change)
     if not request.dry_run:
-        return store.modify(info.resource, info.key, change, subresource=part, manager=manager)
+        return store.modify(
+            info.resource, info.key, change, subresource=part, manager=manager, known=known
+        )
     old = store.get(info.resource, info.key)
     item = store.build_update(change(old), old, subresource=part, manager=manager)
     return old if item is None else item.obj

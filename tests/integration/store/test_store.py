@@ -13,6 +13,7 @@ from kcm.api.apps_v1 import ReplicaSet
 from kcm.api.core_v1 import Pod
 from kcm.apiextensions.field_selectors import FieldSelector
 from kcm.apimachinery.labels import Selector
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.redisio import Fence, RedisIO
 from kcm.store import Conditions, DeleteOptions, Pattern, Store, Subresource
 from kcm.store.writes.guards import Absent, Exists
@@ -165,6 +166,56 @@ class TestPatch:
         )
         assert isinstance(stored, ReplicaSet)
         assert (stored.status.replicas, stored.spec.replicas) == (5, 1)
+
+
+class TestModifyWhatIsKnown:
+    """Changes of a state that the caller remembers."""
+
+    @staticmethod
+    def label(old: KubeObject) -> KubeObject:
+        return old.with_metadata(labels={**old.labels, "new": "x"})
+
+    def test_a_state_that_is_the_stored_one_need_not_be_read(self, store: Store) -> None:
+        known, seen = store.create(pod("web")), list[KubeObject]()
+
+        def change(old: KubeObject) -> KubeObject:
+            seen.append(old)
+            return self.label(old)
+
+        stored = store.modify(PODS, known.key, change, known=known)
+        assert seen[0] is known
+        assert len(seen) == 1
+        assert store.get(PODS, known.key) == stored
+
+    def test_a_state_that_has_passed_loses_nobodys_change(self, store: Store) -> None:
+        known = store.create(pod("web"))
+        store.modify(PODS, known.key, lambda old: old.with_metadata(labels={"other": "y"}))
+        stored = store.modify(PODS, known.key, self.label, known=known)
+        assert dict(stored.labels) == {"other": "y", "new": "x"}
+
+    def test_a_refusal_of_a_state_that_has_passed_decides_nothing(self, store: Store) -> None:
+        known = store.create(pod("web"))
+        now = store.modify(PODS, known.key, lambda old: old.with_metadata(labels={"other": "y"}))
+
+        def change(old: KubeObject) -> KubeObject:
+            if old.metadata.resource_version != now.metadata.resource_version:
+                raise errors.Conflict.of(PODS.name, old.name)
+            return self.label(old)
+
+        assert store.modify(PODS, known.key, change, known=known).labels["new"] == "x"
+
+    def test_a_change_of_nothing_is_made_to_what_is_stored(self, store: Store) -> None:
+        known = store.create(pod("web"))
+        now = store.modify(PODS, known.key, self.label)
+        assert store.modify(PODS, known.key, lambda old: old, known=known) == now
+
+    def test_an_object_that_is_gone_is_not_found(self, store: Store) -> None:
+        known = store.create(pod("web"))
+        store.delete(PODS, known.key)
+        with pytest.raises(errors.NotFound):
+            store.modify(PODS, known.key, self.label, known=known)
+        again = store.create(pod("web"))
+        assert store.modify(PODS, known.key, self.label, known=known).uid == again.uid
 
 
 class TestDelete:
