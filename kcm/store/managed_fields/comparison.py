@@ -110,7 +110,7 @@ class _Comparison:
         if _has_fields(new, struct):
             if old is None:
                 self.changed.add(at)
-            self.add_structs(old if isinstance(old, Mapping) else _NOTHING, new, struct, at)
+            self.add_structs(old if isinstance(old, dict) else _NOTHING, new, struct, at)
             return
         self.changed.add(at)
         if _has_fields(old, struct):
@@ -143,11 +143,11 @@ def _kind_of(value: Any, known: Field | None) -> type | None:
     """Returns dict or list for a value whose fields or items are paths of their own, else None."""
     if not value:
         return None
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         return None if known and known.atomic else dict
     is_keyed = isinstance(value, list) and known is not None and known.merge is not None
     return list if is_keyed else None
 
 
 def _has_fields(item: Any, struct: Struct) -> bool:
-    return isinstance(item, Mapping) and bool(item) and not (struct and struct.kubernetes_atomic)
+    return isinstance(item, dict) and bool(item) and not (struct and struct.kubernetes_atomic)

@@ -74,7 +74,7 @@ def walk_field(value: Any, field: Field | None, at: Path, *, nodes: bool) -> Ite
     """Yields the paths of a field's value."""
     struct = field.shape.struct if field else None
     merge = field.merge if field else None
-    if isinstance(value, Mapping) and value and not (field and field.atomic):
+    if isinstance(value, dict) and value and not (field and field.atomic):
         if nodes and (field is None or field.optional):
             yield at
         yield from walk_struct(value, struct, at, nodes=nodes)
@@ -92,7 +92,7 @@ def walk_items(
     """Yields the paths of a list's items, each given with the step that leads to it."""
     for key, item in items:
         yield (*at, key)
-        if isinstance(item, Mapping) and not (struct and struct.kubernetes_atomic):
+        if isinstance(item, dict) and not (struct and struct.kubernetes_atomic):
             yield from walk_struct(item, struct, (*at, key), nodes=nodes)
 
 
@@ -116,7 +116,7 @@ def key_items(items: Sequence[Any], merge: MergeKey | MergeSet) -> list[tuple[st
 
 
 def _key(item: Any, merge: MergeKey) -> str:
-    values = item if isinstance(item, Mapping) else {}
+    values: dict[str, Any] = item if isinstance(item, dict) else {}
     if merge.key_defaults:
         values = {**dict(merge.key_defaults), **values}
     if not merge.map_keys:
@@ -316,16 +316,19 @@ def _prune(node: dict[str, Any]) -> dict[str, Any]:
 
 def parse_paths(fields: Any) -> Paths:
     """Returns the paths that fieldsV1 names; malformed parts name none."""
-    return frozenset(_read(fields, ())) - {()} if isinstance(fields, Mapping) else frozenset()
+    found: set[Path] = set()
+    if isinstance(fields, dict):
+        _read(fields, (), found)
+    return frozenset(found) - {()}
 
 
-def _read(node: Any, at: Path) -> Iterator[Path]:
-    if not isinstance(node, Mapping) or not node or "." in node:
-        yield at
-    if isinstance(node, Mapping):
+def _read(node: Any, at: Path, found: set[Path]) -> None:
+    if not isinstance(node, dict) or not node or "." in node:
+        found.add(at)
+    if isinstance(node, dict):
         for step, inner in node.items():
             if step != ".":
-                yield from _read(inner, (*at, step))
+                _read(inner, (*at, step), found)
 
 
 def format_path(path: Path) -> str:
