@@ -222,8 +222,10 @@ def _known(cacher: Cacher | None, info: RequestInfo) -> KubeObject | None:
     if cacher is None or info.resource.custom is not None:
         return None
     entry = cacher.cache(info.resource).get(info.key)
+    if entry is None:
+        return None
     try:
-        return entry and entry.convert_to(info.resource).obj
+        return entry.convert_to(info.resource).obj
     except errors.ApiError:
         return None
 
