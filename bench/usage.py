@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -82,7 +83,8 @@ def cpu_seconds(process: psutil.Process) -> float:
 
 def title(process: psutil.Process) -> str:
     """Returns a short name of what a process runs."""
-    words = process.cmdline()
+    # A process that was given a title has it as a single word. Celery's is "[celeryd: worker@host".
+    words = re.split(r"[ :@\]]", " ".join(process.cmdline()).replace("[celery ", ""))
     for word in _TITLES:
         if word in words:
             return word.rpartition(".")[2]

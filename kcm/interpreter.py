@@ -9,6 +9,8 @@ from __future__ import annotations
 import atexit
 import gc
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 # Cached objects are many small containers without cycles. With the defaults, the middle and full
 # collections go through whole caches over and over while these fill; rare ones still find the
@@ -28,6 +30,22 @@ def tune() -> None:
     gc.set_threshold(*GC_THRESHOLDS)
     sys.setswitchinterval(SWITCH_INTERVAL)
     end_quickly()
+
+
+@contextmanager
+def pause_collector() -> Iterator[None]:
+    """Keeps the collector from running meanwhile, for imports.
+
+    They make nothing but objects that stay; going through these again and again is a tenth of the
+    time that they take.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def end_quickly() -> None:

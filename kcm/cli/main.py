@@ -17,6 +17,7 @@ import click
 
 from kcm import __version__
 from kcm.cli.failures import run_reporting
+from kcm.interpreter import pause_collector
 
 # From section and command to its place and its short help.
 COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
@@ -83,7 +84,7 @@ class LazyCommands(click.Group):
         if cmd_name not in _BY_NAME:
             return None
         module, _, attribute = _BY_NAME[cmd_name][0].partition(":")
-        with _let_ctrl_c_end():
+        with _let_ctrl_c_end(), pause_collector():
             command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
 

@@ -56,5 +56,9 @@ def test_every_module_that_can_be_run_is_named() -> None:
 def is_named(line: Sequence[str], commands: Sequence[str]) -> bool:
     """Whether one of the commands is a part of a process' command line."""
     # "python -m celery" and "/usr/bin/celery" are one and the same, as are kcm's two forms.
-    text = " ".join(word.rpartition("/")[2] for word in line).replace("kcm.cli.main", "kcm")
+    words = " ".join(line).split()  # the title of a fork is a single word of its command line
+    text = " ".join(word.rpartition("/")[2] for word in words).replace("kcm.cli.main", "kcm")
+    # Celery's own titles.
+    text = re.sub(r"\[celeryd: [^]]*\]", "celery -A workers worker", text)
+    text = text.replace("[celery beat]", "celery")
     return any(re.search(rf"(?:^| |\.){re.escape(command)}(?: |$)", text) for command in commands)

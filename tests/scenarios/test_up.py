@@ -128,5 +128,5 @@ def test_wrong_manager_flags_are_refused_and_right_ones_arrive(system: System) -
     assert refused.returncode == 1
     assert "no-such-flag" in refused.stderr
     system.start("--", "--terminated-pod-gc-threshold=77")
-    worker_log = system.folder / "s" / "log" / "worker.log"
-    assert 'FLAG: --terminated-pod-gc-threshold="77"' in worker_log.read_text()
+    manager_log = system.folder / "s" / "log" / "manager.log"
+    assert 'FLAG: --terminated-pod-gc-threshold="77"' in manager_log.read_text()

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kcm.cli.up import groups
+from kcm.cli.up.forks import ForkedProgram, can_fork, load_shared_modules
 
 FIRST_PAUSE = 0.5  # seconds before the first restart, doubled with each further one
 LONGEST_PAUSE = 30.0  # seconds
@@ -30,12 +31,27 @@ class ProcessSpec:
     writes_own_log: bool = False
 
 
+def _run(spec: ProcessSpec, output: int) -> subprocess.Popen[bytes] | ForkedProgram:
+    """Runs a process in a session of its own, which writes into the file `output`."""
+    if can_fork(spec.command):
+        load_shared_modules()
+        return ForkedProgram(spec.command, spec.env, output)
+    return subprocess.Popen(
+        list(spec.command),
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        env={**os.environ, **spec.env},
+    )
+
+
 class Child:
     """A process that is started again when it ends."""
 
     def __init__(self, spec: ProcessSpec) -> None:
         self.spec = spec
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | ForkedProgram | None = None
         self.restarts = 0
         self.due = 0.0  # the monotonic time of the next start
         self._pause = FIRST_PAUSE
@@ -54,14 +70,7 @@ class Child:
         self._started = now
         output = self._open_log()
         try:
-            self.process = subprocess.Popen(
-                list(self.spec.command),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                env={**os.environ, **self.spec.env},
-            )
+            self.process = _run(self.spec, output)
         finally:
             os.close(output)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -203,19 +204,19 @@ class UpRun:
         """Starts everything in order. Returns False when it was interrupted."""
         if not self._start_server():
             return False
-        io = RedisIO(self._settings)
-        try:
+        with closing(RedisIO(self._settings)) as io:
             for warning in check_server(io):
                 click.echo(f"warning: {warning}")
             before = ready.dispatch_tokens(io, [_DISPATCHED])[0]
-            self._progress(server_version(io))
-            for spec in process_specs(self._options, self._settings):
-                self._supervisor.add(spec)
+            server = server_version(io)
+        self._progress(server)
+        # Without a connection of this process, since these may be forks of it.
+        for spec in process_specs(self._options, self._settings):
+            self._supervisor.add(spec)
+        with closing(RedisIO(self._settings)) as io:
             if not self._wait_for_processes(io, before):
                 return False
-            self._announce(server_version(io))
-        finally:
-            io.close()
+        self._announce(server)
         return True
 
     def _start_server(self) -> bool:

@@ -185,10 +185,14 @@ def process_specs(options: UpOptions, settings: Settings) -> list[ProcessSpec]:
         HEALTH_ENV: str(options.health_port),
         "KCM_STATE_DIR": str(settings.state_dir),
         "KCM_FLOWER_PORT": str(options.flower_port),
+        "KCM_WORKER_MANAGER": "false",  # it is a process of its own here
         "PYTHONUNBUFFERED": "1",
     }
     logs = settings.state_dir / "log"
-    specs = [ProcessSpec("beat", commandlines.beat(), logs / "beat.log", env=env)]
+    specs = []
+    if settings.worker_manager:
+        specs.append(ProcessSpec("manager", commandlines.manager(), logs / "manager.log", env=env))
+    specs.append(ProcessSpec("beat", commandlines.beat(), logs / "beat.log", env=env))
     for number in range(1, options.workers + 1):
         name = "worker" if options.workers == 1 else f"worker{number}"
         command = commandlines.worker(_worker_arguments(name, options))

@@ -30,7 +30,7 @@ def settings(tmp_path: Path, url: str = "") -> Settings:
 def test_each_process_has_its_name_log_and_environment(tmp_path: Path) -> None:
     options = UpOptions(workers=2, concurrency=3, pool="threads", manager={"KCM_X": "1"})
     specs = {spec.name: spec for spec in process_specs(options, settings(tmp_path))}
-    assert list(specs) == ["beat", "worker1", "worker2", "flower", "apiserver"]
+    assert list(specs) == ["manager", "beat", "worker1", "worker2", "flower", "apiserver"]
     command = list(specs["worker2"].command)
     assert command[-6:] == ["-n", "worker2@%h", "-c", "3", "-P", "threads"]
     assert "-E" in command
@@ -42,7 +42,13 @@ def test_each_process_has_its_name_log_and_environment(tmp_path: Path) -> None:
 def test_a_port_of_0_leaves_a_process_out(tmp_path: Path) -> None:
     options = UpOptions(flower_port=0, api_port=0)
     names = [spec.name for spec in process_specs(options, settings(tmp_path))]
-    assert names == ["beat", "worker"]
+    assert names == ["manager", "beat", "worker"]
+
+
+def test_a_manager_that_runs_elsewhere_is_left_out(tmp_path: Path) -> None:
+    elsewhere = settings(tmp_path).model_copy(update={"worker_manager": False})
+    assert process_specs(UpOptions(), elsewhere)[0].name == "beat"
+    assert process_specs(UpOptions(), elsewhere)[1].env["KCM_WORKER_MANAGER"] == "false"
 
 
 def test_flags_about_access_reach_the_api_server(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,7 +51,7 @@ def spec(folder: StateFolder, name: str, program: str, stage: int = 0) -> Proces
 
 
 def wait(child: Child) -> None:
-    assert child.process is not None
+    assert isinstance(child.process, subprocess.Popen)  # not a module, so not a fork
     child.process.wait(10)
 
 
