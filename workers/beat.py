@@ -14,10 +14,12 @@ import structlog
 from celery.beat import Scheduler
 
 from kcm import errors
+from kcm.component.resting import is_resting
 from kcm.coordination import FencedLease, new_holder
 from kcm.coordination.presence import HEARTBEAT_EVERY, Member, Presence
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
+from workers.config import FOLLOWED_LOOPS
 
 log = structlog.get_logger("kcm.beat")
 
@@ -32,6 +34,7 @@ class LeasedScheduler(Scheduler):  # type: ignore[misc] # celery has no types
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._io: RedisIO | None = None
         self._lease: FencedLease | None = None
         self._presence: Presence | None = None
         self._next_look = 0.0
@@ -59,7 +62,8 @@ class LeasedScheduler(Scheduler):  # type: ignore[misc] # celery has no types
             if due <= now:
                 # On time; missed passes are not made up for.
                 self._due[name] = due + every if due + every > now else now + every
-                self.apply_entry(entry, producer=self.producer)
+                if not self._is_resting(name):
+                    self.apply_entry(entry, producer=self.producer)
         return min(LOOK_EVERY, max(0.0, min(self._due.values(), default=now + 1) - now))
 
     def apply_async(self, entry: Any, producer: Any = None, advance: bool = True, **kw: Any) -> Any:
@@ -75,6 +79,15 @@ class LeasedScheduler(Scheduler):  # type: ignore[misc] # celery has no types
             except errors.KcmError as error:
                 log.warning("lease was not released, it runs out", error=str(error))
 
+    def _is_resting(self, loop: str) -> bool:
+        followed = self.app.conf.get(FOLLOWED_LOOPS, {}).get(loop)
+        if followed is None or self._io is None:
+            return False
+        try:
+            return is_resting(self._io, loop, followed)
+        except errors.KcmError:
+            return False
+
     def _give_sign(self, now: float) -> None:
         if self._presence is not None and now >= self._next_sign:
             self._next_sign = now + HEARTBEAT_EVERY
@@ -83,7 +96,8 @@ class LeasedScheduler(Scheduler):  # type: ignore[misc] # celery has no types
     def _check_leading(self) -> bool:
         now = time.monotonic()
         if self._lease is None:
-            io, holder = RedisIO(Settings(), name="kcm/beat"), new_holder("beat")
+            self._io = io = RedisIO(Settings(), name="kcm/beat")
+            holder = new_holder("beat")
             self._lease = FencedLease(io, "beat", holder)
             self._presence = Presence(io, Member(holder, "beat"))
         if now >= self._next_look:

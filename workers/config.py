@@ -13,11 +13,14 @@ from typing import Any
 from kombu import Queue
 
 from beat_schedule import TICKS_QUEUE, beat_schedule
+from kcm.component.resting import list_followed_loops
 from kcm.reconcile.contract import Controller
 from kcm.settings import Settings
 from workers.broker import broker_url, transport_options
 from workers.tasks import list_task_names
 
+# In Celery's configuration: the loops that see another one, see kcm.component.resting.
+FOLLOWED_LOOPS = "kcm_followed_loops"
 # KiB, of the child's peak. A recycled child lists everything anew and comes to the same peak: a
 # limit below that of a full cache would replace children for ever.
 MAX_MEMORY_PER_CHILD = 3_000_000
@@ -59,5 +62,6 @@ def configuration(settings: Settings, controllers: Sequence[Controller]) -> dict
         "beat_scheduler": "workers.beat:LeasedScheduler",
         "beat_max_loop_interval": 1.0,  # within this a beat notices that it leads
         "beat_schedule": beat_schedule(controllers),
+        FOLLOWED_LOOPS: list_followed_loops(controllers),
         "timezone": "UTC",
     }

@@ -19,6 +19,7 @@ from kcm import errors
 from kcm.component.context import ControllerContext
 from kcm.component.housekeeping import housekeeping_loops
 from kcm.component.loop_names import loop_name
+from kcm.component.resting import ENDED, RESTS_AFTER
 from kcm.coordination import FencedLease
 from kcm.reconcile.contract import Controller, Tick
 from kcm.reconcile.executor import PlanExecutor
@@ -45,6 +46,7 @@ class PassResult:
 
     state: Mapping[str, str] | None = None
     wakes: tuple[str, ...] = ()
+    idle: bool = False  # there was nothing to do
 
 
 Pass = Callable[[PassInput], PassResult]
@@ -88,7 +90,7 @@ class TickRunner:
             plan = tick.run(TickView(view, begun.moment, begun.epoch, listed), begun.state)
             self._carry_out(controller, plan, begun.fence)
             wakes = (loop_name(controller, replace(tick, name=name)) for name in plan.wakes)
-            return PassResult(plan.state, tuple(wakes))
+            return PassResult(plan.state, tuple(wakes), idle=_is_empty(plan))
 
         return run
 
@@ -144,9 +146,10 @@ class TickRunner:
         if reply[0] != "RUN":
             return None
         _, now, epoch = reply
-        state = _load_memory(io, io.keys.tick_state(loop.sees or loop.name), loop.fields)
+        state, seen = _load_memory(io, io.keys.tick_state(loop.sees or loop.name), loop.fields)
         passed = loop.run(PassInput(state, fence, int(now) / 1000, epoch))
-        kept = passed.state
+        # A loop that sees another one has no memory of its own.
+        kept = {RESTS_AFTER: seen if passed.idle else ""} if loop.sees else passed.state
         pairs = [part for pair in (kept or {}).items() for part in pair]
         ended = io.call("tick_end", *fence.args(), key, "0" if kept is None else "1", *pairs)
         if ended[0] == "FENCED":
@@ -189,10 +192,18 @@ def _housekeeping(
     return PassResult(work(begun.state, begun.fence))
 
 
-def _load_memory(io: RedisIO, key: str, wanted: tuple[str, ...]) -> Mapping[str, str]:
-    """Returns what a loop remembers. Fields that begin with a dot are the runner's own."""
+def _is_empty(plan: Plan) -> bool:
+    return not (plan.collections or plan.batches or plan.events or plan.limits or plan.wakes)
+
+
+def _load_memory(io: RedisIO, key: str, wanted: tuple[str, ...]) -> tuple[Mapping[str, str], str]:
+    """Returns what a loop remembers, and when the pass ended that left it.
+
+    Fields that begin with a dot are the runner's own.
+    """
     fields = wanted or tuple(name.decode() for name in io.execute("HKEYS", key))
     fields = tuple(name for name in fields if not name.startswith("."))
-    values = io.execute("HMGET", key, *fields) if fields else ()
+    *values, ended = io.execute("HMGET", key, *fields, ENDED)
     pairs = zip(fields, values, strict=True)
-    return {name: value.decode() for name, value in pairs if value is not None}
+    memory = {name: value.decode() for name, value in pairs if value is not None}
+    return memory, (ended or b"").decode()

@@ -136,8 +136,8 @@ def _leave_parent(output: int) -> None:
 def _run(command: Sequence[str], env: Mapping[str, str]) -> int:
     """Runs a command as `python -m` would, and returns its exit code."""
     os.environ.update(env)
-    setproctitle.setproctitle(" ".join(command))
-    _, _, module, *sys.argv[1:] = command
+    python, _, module, *sys.argv[1:] = command
+    setproctitle.setproctitle(" ".join([os.path.basename(python), *command[1:]]))
     sys.path.insert(0, os.getcwd())
     sys.modules.pop(module, None)  # it is run, not imported
     try:

@@ -20,12 +20,16 @@ class Beat(LeasedScheduler):
             for name, every in entries.items()
         }
         self.leads = True
+        self.resting: set[str] = set()
         self.sent: list[str] = []
         super().__init__(app, lazy=True)
         self.setup_schedule()
 
     def _check_leading(self) -> bool:
         return self.leads
+
+    def _is_resting(self, loop: str) -> bool:
+        return loop in self.resting
 
     def apply_entry(self, entry: Any, producer: Any = None) -> None:
         self.sent.append(entry.name)
@@ -90,3 +94,14 @@ def test_who_takes_over_sends_after_an_interval(now: list[float]) -> None:
     assert tick(beat)[0] == []
     now[0] += 5
     assert tick(beat)[0] == ["loop"]
+
+
+def test_a_loop_that_rests_is_asked_again_after_its_interval(now: list[float]) -> None:
+    beat = Beat({"fast": 1.0})
+    tick(beat)
+    beat.resting = {"fast"}
+    now[0] += 1.0
+    assert tick(beat) == ([], 1.0)
+    beat.resting = set()
+    now[0] += 1.0
+    assert tick(beat) == (["fast"], 1.0)

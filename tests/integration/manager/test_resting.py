@@ -1,0 +1,83 @@
+"""Loops that rest while the loop whose memory they see has not passed again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import ClassVar
+
+import pytest
+
+from kcm.component.context import ControllerContext
+from kcm.component.resting import is_resting, list_followed_loops
+from kcm.component.ticks import TickRunner
+from kcm.reconcile.contract import Tick, View
+from kcm.reconcile.plan import Event, Plan
+from kcm.testing.builders import pod
+from tests.integration.manager.conftest import Recording
+
+FOLLOWER, FOLLOWED = "recording.following", "recording"
+
+
+class Following(Recording):
+    """Has a loop that looks at what the loop `recording` remembers."""
+
+    busy: ClassVar[bool] = False
+
+    def ticks(self) -> tuple[Tick, ...]:
+        follower = Tick("following", 1.0, self._follow, sees="recording", fields=("passes",))
+        return (*super().ticks(), follower)
+
+    def _follow(self, view: View, state: Mapping[str, str]) -> Plan:
+        plan = Plan()
+        if self.busy:
+            plan.events.append(Event(pod("a"), "Normal", "Busy", "there is something to do"))
+        return plan
+
+
+@pytest.fixture
+def ticks(context: ControllerContext, monkeypatch: pytest.MonkeyPatch) -> TickRunner:
+    monkeypatch.setattr(Following, "busy", False)
+    context.selection = replace(context.selection, started=(Following(),))
+    context.start()
+    return TickRunner(context)
+
+
+def rests(context: ControllerContext) -> bool:
+    return is_resting(context.io, FOLLOWER, FOLLOWED)
+
+
+def test_a_loop_that_sees_another_is_known_by_both_names() -> None:
+    assert list_followed_loops([Recording(), Following()]) == {FOLLOWER: FOLLOWED}
+
+
+def test_a_loop_without_work_rests_until_the_one_it_sees_has_passed(
+    ticks: TickRunner, context: ControllerContext
+) -> None:
+    assert not rests(context)
+    assert ticks.run(FOLLOWED, 100.0)
+    assert ticks.run(FOLLOWER, 101.0)
+    assert rests(context)
+    assert ticks.run(FOLLOWED, 120.0)
+    assert not rests(context)
+    assert ticks.run(FOLLOWER, 121.0)
+    assert rests(context)
+
+
+def test_a_loop_with_work_does_not_rest(
+    ticks: TickRunner, context: ControllerContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert ticks.run(FOLLOWED, 100.0)
+    monkeypatch.setattr(Following, "busy", True)
+    assert ticks.run(FOLLOWER, 101.0)
+    assert not rests(context)
+    monkeypatch.setattr(Following, "busy", False)
+    assert ticks.run(FOLLOWER, 102.0)
+    assert rests(context)
+
+
+def test_before_the_first_pass_of_the_other_loop_nothing_rests(
+    ticks: TickRunner, context: ControllerContext
+) -> None:
+    assert ticks.run(FOLLOWER, 100.0)
+    assert not rests(context)
