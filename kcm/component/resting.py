@@ -1,7 +1,7 @@
 """Loops that rest: those that see another loop's memory, and found nothing to do in it.
 
-Such a loop has nothing to do either until the other one has ended its next pass. Beat sends it no
-ticks meanwhile (design 0023).
+Such a loop runs after each pass of the other one. When it finds nothing to do then, there is
+nothing until the next pass either, and beat sends it no ticks meanwhile (design 0023).
 
 Guarantees: a pass of the other loop that ends while this one runs is not missed, since the mark
 names the pass whose memory was read. Does not guarantee that a resting loop is not run.

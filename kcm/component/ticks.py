@@ -129,9 +129,12 @@ class TickRunner:
             raise LookupError(f"no enabled controller has a periodic loop {name!r}")
         with self._hold_lease(loop) as fence:
             passed = self._run_pass(loop, due, fence) if fence is not None else None
-        for woken in passed.wakes if passed is not None else ():
+        if passed is None:
+            return False
+        followers = (other.name for other in self._loops.values() if other.sees == name)
+        for woken in dict.fromkeys((*passed.wakes, *followers)):
             self._run_woken(self._loops[woken], due)
-        return passed is not None
+        return True
 
     def _run_woken(self, loop: Loop, due: float) -> None:
         """Runs a pass besides the regular ones, however short ago the last one was."""

@@ -11,6 +11,7 @@ import pytest
 from kcm.component.context import ControllerContext
 from kcm.component.resting import is_resting, list_followed_loops
 from kcm.component.ticks import TickRunner
+from kcm.coordination import FencedLease
 from kcm.reconcile.contract import Tick, View
 from kcm.reconcile.plan import Event, Plan
 from kcm.testing.builders import pod
@@ -51,15 +52,23 @@ def test_a_loop_that_sees_another_is_known_by_both_names() -> None:
     assert list_followed_loops([Recording(), Following()]) == {FOLLOWER: FOLLOWED}
 
 
-def test_a_loop_without_work_rests_until_the_one_it_sees_has_passed(
+def test_a_loop_runs_after_the_one_it_sees_and_rests_without_work(
     ticks: TickRunner, context: ControllerContext
 ) -> None:
     assert not rests(context)
     assert ticks.run(FOLLOWED, 100.0)
-    assert ticks.run(FOLLOWER, 101.0)
     assert rests(context)
+
+
+def test_a_pass_of_the_other_loop_ends_the_rest(
+    ticks: TickRunner, context: ControllerContext
+) -> None:
+    assert ticks.run(FOLLOWED, 100.0)
+    busy_elsewhere = FencedLease(context.io, f"tick:{FOLLOWER}", "another-worker")
+    assert busy_elsewhere.try_acquire()
     assert ticks.run(FOLLOWED, 120.0)
     assert not rests(context)
+    busy_elsewhere.release()
     assert ticks.run(FOLLOWER, 121.0)
     assert rests(context)
 
@@ -67,9 +76,8 @@ def test_a_loop_without_work_rests_until_the_one_it_sees_has_passed(
 def test_a_loop_with_work_does_not_rest(
     ticks: TickRunner, context: ControllerContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert ticks.run(FOLLOWED, 100.0)
     monkeypatch.setattr(Following, "busy", True)
-    assert ticks.run(FOLLOWER, 101.0)
+    assert ticks.run(FOLLOWED, 100.0)
     assert not rests(context)
     monkeypatch.setattr(Following, "busy", False)
     assert ticks.run(FOLLOWER, 102.0)
