@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from kcm.interpreter import pause_collector
+
 __all__ = ["app"]
 
 
@@ -17,7 +19,8 @@ def __getattr__(name: str) -> Any:
     Celery looks for `app`, and then, since that is also a module here, for `celery`.
     """
     if name in ("app", "celery"):
-        from workers.app import app  # noqa: PLC0415 - it loads the whole control plane
+        with pause_collector():
+            from workers.app import app  # noqa: PLC0415 - it loads the whole control plane
 
         globals().update(app=app, celery=app)
         return app

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from kcm.apiserver.command import main
+from kcm.interpreter import pause_collector
+
+with pause_collector():
+    from kcm.apiserver.command import main
 
 if __name__ == "__main__":
     sys.exit(main())
