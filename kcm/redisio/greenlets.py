@@ -12,7 +12,9 @@ run while a greenlet computes: only short work belongs here.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, TypeVar, cast
 
 from greenlet import getcurrent, greenlet
@@ -36,6 +38,15 @@ class _Work(greenlet):
         super().__init__(work)
         self.in_thread = in_thread
         self.has_written = False
+
+
+class _Origin(threading.local):
+    """The work on whose behalf this thread calls something."""
+
+    work: _Work | None = None
+
+
+_origin = _Origin()
 
 
 async def run(work: Callable[[], T], in_thread: InThread) -> T:
@@ -72,14 +83,26 @@ def block(call: Callable[[], T]) -> T:
     worker = getcurrent()
     if not isinstance(worker, _Work):
         return call()
-    return cast(T, wait_for(worker.in_thread(call)))
+    return cast(T, wait_for(worker.in_thread(partial(_call_for, worker, call))))
+
+
+def _call_for(work: _Work, call: Callable[[], T]) -> T:
+    _origin.work = work
+    try:
+        return call()
+    finally:
+        _origin.work = None
 
 
 def note_write() -> None:
-    """Notes that the work has changed something: from now on it must end where it is."""
+    """Notes that the work has changed something: from now on it must end where it is.
+
+    It may be called in the thread of `block`, too.
+    """
     worker = getcurrent()
-    if isinstance(worker, _Work):
-        worker.has_written = True
+    work = worker if isinstance(worker, _Work) else _origin.work
+    if work is not None:
+        work.has_written = True
 
 
 def yield_if_long(size: int, most: int) -> None:
