@@ -57,6 +57,7 @@ class _Link(asyncio.Protocol):
         self._waiting: deque[_Exchange] = deque()
         self._transport: asyncio.Transport | None = None
         self._watchdog: asyncio.TimerHandle | None = None
+        self._lost: asyncio.Future[None] = self._loop.create_future()
 
     @property
     def is_open(self) -> bool:
@@ -64,10 +65,14 @@ class _Link(asyncio.Protocol):
         return self._transport is not None and not self._transport.is_closing()
 
     def send(self, packed: bytes, count: int) -> asyncio.Future[list[Reply]]:
-        """Sends `count` packed commands. The future gives their replies, or raises LinkError."""
+        """Sends `count` packed commands. The future gives their replies, or raises LinkError.
+
+        Raises LinkError if the connection has ended meanwhile.
+        """
+        if self._transport is None or self._transport.is_closing():
+            raise LinkError("closed before the command was sent")
         future: asyncio.Future[list[Reply]] = self._loop.create_future()
         self._waiting.append(_Exchange(count, future, self._loop.time() + self._timeout))
-        assert self._transport is not None
         self._transport.write(packed)
         if self._watchdog is None:
             self._watchdog = self._loop.call_later(self._timeout, self._check_deadline)
@@ -75,8 +80,15 @@ class _Link(asyncio.Protocol):
 
     def close(self) -> None:
         """Ends the connection; what waits gets LinkError."""
-        if self._transport is not None:
+        if self._transport is not None and not self._loop.is_closed():
             self._transport.abort()
+
+    async def end_with_loop(self) -> None:
+        """Waits for the end of the connection; ends it when the loop does and cancels its tasks."""
+        try:
+            await self._lost
+        finally:
+            self.close()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -91,6 +103,10 @@ class _Link(asyncio.Protocol):
             self.close()
 
     def _deliver(self, reply: Reply) -> None:
+        if not self._waiting:  # as a server says that it has too many clients
+            log.warning("Redis sent what nobody asked for", reply=str(reply))
+            self.close()
+            return
         exchange = self._waiting[0]
         exchange.replies.append(reply)
         if len(exchange.replies) == exchange.count:
@@ -102,6 +118,8 @@ class _Link(asyncio.Protocol):
         self._transport = None
         if self._watchdog is not None:
             self._watchdog.cancel()
+        if not self._lost.done():
+            self._lost.set_result(None)
         while self._waiting:
             future = self._waiting.popleft().future
             if not future.done():
@@ -126,6 +144,7 @@ class PipelinedIO(RedisIO):
         self._name = name
         self._link: _Link | None = None
         self._connecting: asyncio.Task[_Link] | None = None
+        self._ending: asyncio.Task[None] | None = None
         self._connect_at = 0.0  # of the loop's clock
         self._callbacks: dict[Argument, Callable[[Reply], Reply]] = dict(
             self._client.response_callbacks
@@ -189,6 +208,10 @@ class PipelinedIO(RedisIO):
         if link is None or not link.is_open:
             link = greenlets.wait_for(self._open_link())
         replies = greenlets.wait_for(link.send(packed, len(commands)))
+        for reply in replies:
+            if isinstance(reply, redis.ConnectionError):
+                # "LOADING" is one: the driver tries again, and after some others connects anew.
+                raise LinkError(str(reply))
         greenlets.yield_if_long(sum(map(_size, replies)), LONG_REPLY)
         return replies
 
@@ -202,29 +225,35 @@ class PipelinedIO(RedisIO):
     async def _open_link(self) -> _Link:
         """Returns the open link; those who ask meanwhile wait for the same attempt."""
         loop = asyncio.get_running_loop()
-        if self._connecting is None:
+        if self._connecting is None or self._connecting.done():
             if loop.time() < self._connect_at:
                 raise LinkError("the last attempt failed")
             self._connecting = loop.create_task(self._connect())
+        return await asyncio.shield(self._connecting)
+
+    async def _connect(self) -> _Link:
+        """Opens the link. Raises LinkError, also when nobody waits any more."""
+        loop = asyncio.get_running_loop()
         try:
-            return await asyncio.shield(self._connecting)
+            async with asyncio.timeout(self.settings.connect_timeout):
+                link = await self._dial(partial(_Link, self.settings.socket_timeout))
+                await self._greet(link)
         except (OSError, TimeoutError, LinkError, redis.RedisError) as error:
             self._connect_at = loop.time() + RETRY_AFTER
             raise LinkError(str(error)) from error
-        finally:
-            if self._connecting is not None and self._connecting.done():
-                self._connecting = None
+        self._link = link
+        self._ending = loop.create_task(link.end_with_loop())
+        return link
 
-    async def _connect(self) -> _Link:
-        settings = self.settings
-        async with asyncio.timeout(settings.connect_timeout):
-            link = await self._dial(partial(_Link, settings.socket_timeout))
+    async def _greet(self, link: _Link) -> None:
+        """Sends what a new connection sends first; ends the connection where that fails."""
+        try:
             for reply in await link.send(*self._greeting()):
                 if isinstance(reply, Exception):
-                    link.close()
                     raise reply
-        self._link = link
-        return link
+        except BaseException:
+            link.close()
+            raise
 
     async def _dial(self, new_link: Callable[[], _Link]) -> _Link:
         """Opens a connection to where the driver goes. Raises LinkError where it cannot."""
@@ -253,6 +282,9 @@ class PipelinedIO(RedisIO):
 
 
 def _pack(command: Command) -> bytes:
+    name = command[0]
+    if isinstance(name, str) and " " in name:  # "SCRIPT LOAD" is two words, as to the driver
+        command = [*name.split(), *command[1:]]
     arguments: Any = tuple(map(encode, command))  # the stub knows tuples of one only
     packed: bytes = hiredis.pack_command(arguments)
     return packed

@@ -22,7 +22,7 @@ from kcm.apiserver.auth.users import User
 from kcm.apiserver.bootstrap.cluster import ClusterBootstrap
 from kcm.apiserver.http.limits import Limits
 from kcm.apiserver.serving import Address, ApiHttpServer, bind, serve, url_of
-from kcm.redisio import RedisIO
+from kcm.redisio.pipelining import PipelinedIO
 from kcm.settings import Settings
 from kcm.store import Store
 from kcm.testing.waiting import until
@@ -83,7 +83,7 @@ def live(
     """Gives a server over keys of its own."""
     prefix = f"api{next(_PREFIXES)}"
     settings = Settings(redis_url=redis_url, state_dir=folder, prefix=prefix)
-    io = RedisIO(settings)
+    io = PipelinedIO(settings)
     io.attach()
     store = Store(io)
     bootstrap = ClusterBootstrap(store)
