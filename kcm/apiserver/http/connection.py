@@ -19,6 +19,7 @@ MAX_MESSAGE = 32 * 1024 * 1024  # bytes behind a head: the largest body in the s
 HEAD_TIMEOUT = 32.0  # seconds from a connection's or a head's beginning to its end, as upstream
 _PIECE = 16 * 1024
 READ_TIMEOUT = 60.0  # seconds in which a client reads nothing before it is cut
+_FIELD_MARKS = len(b": \r\n")
 _TOO_LARGE = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: text/plain\r\n"
     b"content-length: 31\r\nconnection: close\r\n\r\nRequest Header Fields Too Large"
@@ -77,8 +78,10 @@ class LimitedConnection(UpgradableConnection):
         if self.transport.is_closing():
             return
         self._end_head()
+        # What was read last may hold much of a head, and of what is behind it.
+        is_large = self._size > MAX_HEAD and self._head_size() > MAX_HEAD
         self._size = 0
-        if len(self.headers) > MAX_FIELDS:
+        if is_large or len(self.headers) > MAX_FIELDS:
             self._refuse()
         else:
             self._begun = False
@@ -109,6 +112,10 @@ class LimitedConnection(UpgradableConnection):
         if self._begun and not self.transport.is_closing():
             self.transport.write(_TOO_LARGE)
         self.transport.close()
+
+    def _head_size(self) -> int:
+        fields = sum(len(name) + len(value) + _FIELD_MARKS for name, value in self.headers)
+        return len(self.url) + fields
 
     def _end_head(self) -> None:
         if self._head is not None:
