@@ -16,6 +16,8 @@ import structlog
 
 from kcm.apiserver.auth.handler_chain import RequestState
 
+log = structlog.get_logger("kcm.apiserver")
+
 NAME = "kcm.apiserver.audit"
 _MOST_PATH = 500  # characters
 _MOST_AGENT = 100
@@ -38,20 +40,26 @@ class AuditLog:
         ).bind(logger=NAME)
 
     def log_write(self, state: RequestState, verb: str, code: int, seconds: float) -> None:
-        """Writes the line of a request that was answered with `code`."""
+        """Writes the line of a request that was answered with `code`.
+
+        A line that cannot be written fails no request.
+        """
         if not self._enabled.isEnabledFor(logging.INFO):
             return
         acting = {} if state.sender in {None, state.user} else {"impersonated": state.user.name}
         who = state.sender or state.user
-        self._log.info(
-            "write",
-            user=who.name,
-            groups=who.groups,
-            **acting,
-            verb=verb,
-            resource=state.asked.full_resource if state.asked else "",
-            path=quote(state.request.path)[:_MOST_PATH],
-            agent=state.request.header(b"user-agent")[:_MOST_AGENT],
-            code=code,
-            seconds=round(seconds, 4),
-        )
+        try:
+            self._log.info(
+                "write",
+                user=who.name,
+                groups=who.groups,
+                **acting,
+                verb=verb,
+                resource=state.asked.full_resource if state.asked else "",
+                path=quote(state.request.path)[:_MOST_PATH],
+                agent=state.request.header(b"user-agent")[:_MOST_AGENT],
+                code=code,
+                seconds=round(seconds, 4),
+            )
+        except OSError as error:  # such as a full disk: what was written stays written
+            log.warning("An audit line could not be written", error=str(error))
