@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import sys
 from asyncio.sslproto import SSLProtocol
 from dataclasses import dataclass
 from pathlib import Path
 
 import structlog
-import uvloop
 
 from kcm.apiserver.app import ApiServer
 from kcm.apiserver.credentials import Certificate
@@ -17,6 +17,9 @@ from kcm.apiserver.http.connection import LimitedConnection
 from kcm.http import listening
 from kcm.http.serving import TLSFiles, build_config
 from kcm.interpreter import tune
+
+if sys.platform != "win32":
+    import uvloop
 
 log = structlog.get_logger("kcm.apiserver")
 
@@ -47,8 +50,8 @@ def url_of(listener: socket.socket, certificate: Certificate | None) -> str:
     return f"{'https' if certificate else 'http'}://{shown}:{port}"
 
 
-# asyncio keeps a buffer of 256 KiB per TLS connection, most of an idle watcher's memory. Clients
-# send little, and larger messages come in several reads.
+# Where there is no uvloop, asyncio keeps a buffer of 256 KiB per TLS connection, most of an idle
+# watcher's memory. Clients send little, and larger messages come in several reads.
 SSLProtocol.max_size = 16 * 1024
 
 
@@ -89,8 +92,14 @@ def serve(server: ApiHttpServer, app: ApiServer, listener: socket.socket) -> Non
     tune()
     app.start()
     try:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        with asyncio.Runner(loop_factory=_new_event_loop) as runner:
             runner.run(server.serve(sockets=[listener]))
     finally:
         app.stop()
         listener.close()
+
+
+def _new_event_loop() -> asyncio.AbstractEventLoop:
+    if sys.platform == "win32":
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
