@@ -137,7 +137,7 @@ def _kill_after(patched: pytest.MonkeyPatch, writes: int) -> None:
         patched.setattr("kcm.component.ticks.PassResult", _die)
 
 
-def _die(*args: object) -> None:
+def _die(*args: object, **options: object) -> None:
     raise KilledError
 
 
@@ -176,8 +176,7 @@ def test_a_limiter_outlives_every_worker(cluster: Cluster, hire: Hire, io: Redis
     cluster.workers.clear()
     another = hire()
     cluster.step(5)
-    assert another.run(MONITOR, cluster.due)
-    assert another.run(TAINT, cluster.due)
+    assert another.run(MONITOR, cluster.due)  # the pass of TAINT follows in the same task
     assert cluster.list_tainted() == ["n0"]
     after = io.call("limiter_read", BUCKET)
     assert 0.45 < float(after[3]) - float(before[3]) < 0.7
