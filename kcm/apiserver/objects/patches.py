@@ -33,7 +33,7 @@ _MOST_OPERATIONS = 10_000  # operations of a JSON patch, as upstream
 
 
 @dataclass(frozen=True)
-class Change:
+class ObjectPatch:
     """What a patch makes of an object's JSON."""
 
     run: Callable[[dict[str, Any]], dict[str, Any]]
@@ -44,7 +44,7 @@ class Change:
         return self.run(target)
 
 
-def parse(content_type: str, body: bytes, resource: Resource) -> Change:
+def parse(content_type: str, body: bytes, resource: Resource) -> ObjectPatch:
     """Returns the change that the patch makes to an object's JSON.
 
     Raises BadRequest and UnsupportedMediaType.
@@ -67,9 +67,9 @@ def parse(content_type: str, body: bytes, resource: Resource) -> Change:
     if not isinstance(patch, dict):
         raise errors.BadRequest("error decoding patch: it must be a JSON object")
     if content_type == MERGE_PATCH:
-        return Change(lambda target: dict(merge_patch(target, patch)), frozenset(patch))
+        return ObjectPatch(lambda target: dict(merge_patch(target, patch)), frozenset(patch))
     # A directive is no field, so with one at its top a patch is applied to the whole object.
-    return Change(lambda target: _apply_strategic(target, patch, resource), frozenset(patch))
+    return ObjectPatch(lambda target: _apply_strategic(target, patch, resource), frozenset(patch))
 
 
 def _apply_strategic(
@@ -82,7 +82,7 @@ def _apply_strategic(
     return merged | {name: target[name] for name in ("apiVersion", "kind") if name in target}
 
 
-def _json_patch(operations: Any) -> Change:
+def _json_patch(operations: Any) -> ObjectPatch:
     if not isinstance(operations, list):
         raise errors.BadRequest("error decoding patch: a JSON patch must be a list of operations")
     if len(operations) > _MOST_OPERATIONS:
@@ -102,7 +102,7 @@ def _json_patch(operations: Any) -> Change:
             raise errors.BadRequest("error applying patch: the result is not an object")
         return result
 
-    return Change(change)
+    return ObjectPatch(change)
 
 
 def _apply_operations(target: dict[str, Any], operations: list[Any]) -> Any:
@@ -147,7 +147,7 @@ def _text(body: dict[str, Any]) -> bytes:
 
 
 def on_objects(
-    change: Change, resource: Resource, body: bytes
+    change: ObjectPatch, resource: Resource, body: bytes
 ) -> Callable[[KubeObject], KubeObject]:
     """Returns the change as a function on objects. A patch with a version applies only to that
     version.
@@ -174,7 +174,7 @@ def on_objects(
     return change_object
 
 
-def _touched_parts(change: Change, resource: Resource) -> frozenset[str] | None:
+def _touched_parts(change: ObjectPatch, resource: Resource) -> frozenset[str] | None:
     """Returns the attributes that a patch changes, None if it may change any.
 
     A schema or unknown fields may tie the parts of an object together.

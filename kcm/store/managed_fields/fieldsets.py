@@ -316,19 +316,19 @@ def _prune(node: dict[str, Any]) -> dict[str, Any]:
 
 def parse_paths(fields: Any) -> Paths:
     """Returns the paths that fieldsV1 names; malformed parts name none."""
-    found: set[Path] = set()
+    paths: set[Path] = set()
     if isinstance(fields, dict):
-        _read(fields, (), found)
-    return frozenset(found) - {()}
+        _read(fields, (), paths)
+    return frozenset(paths) - {()}
 
 
-def _read(node: Any, at: Path, found: set[Path]) -> None:
+def _read(node: Any, at: Path, paths: set[Path]) -> None:
     if not isinstance(node, dict) or not node or "." in node:
-        found.add(at)
+        paths.add(at)
     if isinstance(node, dict):
         for step, inner in node.items():
             if step != ".":
-                _read(inner, (*at, step), found)
+                _read(inner, (*at, step), paths)
 
 
 def format_path(path: Path) -> str:

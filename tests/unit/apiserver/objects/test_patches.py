@@ -126,7 +126,7 @@ def test_a_patch_of_parts_makes_the_object_that_a_patch_of_the_whole_makes(
     body = json.dumps(patch).encode()
     change = patches.parse(kind, body, PODS)
     in_parts = patches.on_objects(change, PODS, body)(POD)
-    as_a_whole = patches.on_objects(patches.Change(change.run), PODS, body)(POD)
+    as_a_whole = patches.on_objects(patches.ObjectPatch(change.run), PODS, body)(POD)
     assert in_parts == as_a_whole
     assert codec.encode(in_parts) == codec.encode(as_a_whole)
 
