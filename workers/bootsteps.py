@@ -58,7 +58,7 @@ class ManagerProcess:
             self._process.terminate()
 
     def stop(self) -> None:
-        """Asks the manager to end, and kills it if it does not."""
+        """Asks the manager to stop, and kills it if it has not within STOP_TIMEOUT seconds."""
         self.ask()
         if self._process is None:
             return

@@ -99,12 +99,12 @@ class SentinelChannel(_CheckingChannel, redis.SentinelChannel):  # type: ignore[
 
 
 class Transport(redis.Transport):  # type: ignore[misc] # kombu has no types
-    """kombu's Redis transport with checking channels."""
+    """kombu's Redis transport, with channels that drop messages that are not valid."""
 
     Channel = ServerChannel
 
 
 class SentinelTransport(redis.SentinelTransport):  # type: ignore[misc] # kombu has no types
-    """kombu's Sentinel transport with checking channels."""
+    """kombu's Sentinel transport, with channels that drop messages that are not valid."""
 
     Channel = SentinelChannel

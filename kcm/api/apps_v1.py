@@ -200,8 +200,9 @@ class StatefulSet(KubeObject):
 
 
 class RollingUpdateDaemonSet(Model):
-    """How many nodes may be without a pod, or have two, during an update: a number or a
-    percentage.
+    """How many nodes may be without a ready pod, or have two pods, during an update.
+
+    Each field is a number of nodes or a percentage of the nodes that should run the pod.
     """
 
     max_unavailable: IntOrString | None = None

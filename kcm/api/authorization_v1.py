@@ -26,7 +26,7 @@ class ResourceAttributes(Model):
 
 
 class NonResourceAttributes(Model):
-    """A verb on a path that is no resource."""
+    """A verb and an HTTP path that belongs to no resource, such as `/healthz`."""
 
     path: str | None = None
     verb: str | None = None
@@ -42,7 +42,7 @@ class SubjectAccessReviewStatus(Model):
 
 
 class SelfSubjectAccessReviewSpec(Model):
-    """What the asking user wants to do: one of the two."""
+    """The request whose permission a user asks about: exactly one of the two fields is set."""
 
     resource_attributes: ResourceAttributes | None = None
     non_resource_attributes: NonResourceAttributes | None = None

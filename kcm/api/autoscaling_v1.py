@@ -75,7 +75,7 @@ class AutoscalerConversion:
         return HorizontalPodAutoscaler.model_validate_json(text, by_alias=True, by_name=False)
 
     def to_stored(self, obj: KubeObject) -> bytes:
-        """Returns the JSON to store."""
+        """Returns the JSON to store, which is that of autoscaling/v2."""
         assert isinstance(obj, HorizontalPodAutoscaler)
         autoscaler = as_v2(obj)
         return type(autoscaler).__pydantic_serializer__.to_json(

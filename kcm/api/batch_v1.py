@@ -41,7 +41,7 @@ class PodFailurePolicyOnPodConditionsPattern(Model):
 
 
 class PodFailurePolicyRule(Model):
-    """What to do about a failed pod, and which pods are meant."""
+    """An action for failed pods, and the exit codes or pod conditions that call for it."""
 
     action: str = ""
     on_exit_codes: PodFailurePolicyOnExitCodesRequirement | None = None

@@ -77,7 +77,7 @@ class EventConversion:
         return Event.model_validate_json(json.dumps(body), by_alias=True, by_name=False)
 
     def to_stored(self, obj: KubeObject) -> bytes:
-        """Returns the JSON to store."""
+        """Returns the JSON to store, which is that of an Event of core/v1."""
         core = CoreEvent.model_validate_json(
             json.dumps(to_core(obj.model_dump(mode="json", by_alias=True, exclude_none=True))),
             by_alias=True,

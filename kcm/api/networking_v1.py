@@ -167,7 +167,7 @@ class IngressClassSpec(Model):
 
 
 class NetworkPolicy(KubeObject):
-    """What traffic pods may have. Stored, and enforced by nobody here."""
+    """The traffic that pods may receive and send. kcm stores it, but does not enforce it."""
 
     api_version: str = "networking.k8s.io/v1"
     kind: str = "NetworkPolicy"

@@ -35,7 +35,11 @@ def list_unknown_fields(obj: CustomObject) -> list[str]:
 
 
 def validate(obj: CustomObject, old: CustomObject | None = None) -> Faults:
-    """Returns what is wrong with a completed object, or with the change from `old` to it."""
+    """Returns the faults of a custom object, or of the change from `old` to it.
+
+    The object has been pruned and has its defaults. Faults by the schema that `old` has as well are
+    left out.
+    """
     schema = obj.custom.schema
     if old is not None and old.content == obj.content:
         return []  # Objects that were stored under an earlier schema may stay as they are.

@@ -26,7 +26,10 @@ from kcm.errors import FieldError
 
 
 def validate(value: Any, schema: Json, path: str = "") -> Faults:
-    """Returns the first faults of a value, by the schema as the definition has it."""
+    """Returns the faults of a value by a schema in JSON form, at most `field_errors.MOST` of them.
+
+    `path` is where the value is in its object.
+    """
     return collect_tentative(_value(value, schema, path))
 
 

@@ -180,9 +180,7 @@ def _is_out_of_service(node: Node) -> bool:
 def _find_missing_nodes(
     pods: Iterable[Pod], nodes: Mapping[str, Node], state: Mapping[str, str], now: datetime
 ) -> dict[str, datetime]:
-    """Returns nodes that pods name and that do not exist, with the time of the first pass without
-    them.
-    """
+    """Returns the missing nodes that pods name, each with the time of the first pass without it."""
     named = {pod.spec.node_name for pod in pods}
     missing = {name for name in named if name and name not in nodes}
     return {name: datetime.fromisoformat(state[name]) if name in state else now for name in missing}

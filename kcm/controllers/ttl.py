@@ -74,7 +74,7 @@ def seconds_for(nodes: Sequence[Node]) -> int:
 
 
 def _present_step(nodes: Sequence[Node]) -> int:
-    """Returns the step that most nodes have, the lowest step when none has any."""
+    """Returns the index in BOUNDARIES of the step that most nodes have, 0 if none has any."""
     annotations = Counter(node.annotations.get(ANNOTATION) for node in nodes)
     counts = [annotations[str(boundary.seconds)] for boundary in BOUNDARIES]
     return counts.index(max(counts))

@@ -23,7 +23,7 @@ DURATION = Histogram(
 
 
 class TTLAfterFinishedOptions(Options):
-    """Tunables of the controller."""
+    """The options of the ttl-after-finished controller."""
 
     concurrent_ttl_after_finished_syncs: int = Field(
         default=5,

@@ -189,7 +189,10 @@ class LeaderElector:
         return f"failed election to renew leadership on lease {self.config.name}"
 
     def run(self, stop: threading.Event) -> None:
-        """Competes and leads; returns when leading is over or `stop` is set."""
+        """Waits for the lease, then leads until the lease is lost or `stop` is set.
+
+        Calls `on_stopped_leading` at the end, also if it never led.
+        """
         try:
             if self._acquire(stop):
                 self._lead(stop)

@@ -40,9 +40,9 @@ def _cpu() -> MetricSpec:
 
 
 def behavior(given: HorizontalPodAutoscalerBehavior) -> HorizontalPodAutoscalerBehavior:
-    """Fills in all the rest where anything is given.
+    """Returns the behavior with defaults for all fields of its scaling rules but one.
 
-    Only how long to wait before scaling down is left to the controller's flag.
+    The stabilization window for scaling down stays unset: the controller's flag is its default.
     """
     up, down = given.scale_up or HPAScalingRules(), given.scale_down or HPAScalingRules()
     up = fill_defaults(up, stabilization_window_seconds=0, select_policy="Max", policies=list(_UP))

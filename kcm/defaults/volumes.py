@@ -30,7 +30,7 @@ HolderT = TypeVar("HolderT", Volume, PersistentVolumeSpec)
 
 
 def volume(volume: Volume) -> Volume:
-    """Fills in emptyDir for a volume without a source."""
+    """Returns the volume with its source's defaults; one without a source becomes an emptyDir."""
     if not volume.sources():
         return volume.replace(empty_dir=EmptyDirVolumeSource())
     return _with_sources(volume)

@@ -73,7 +73,10 @@ def ready_status(node: Node) -> str:
 def pressure_conditions(
     pressures: Container[str], before: NodeStatus, now: datetime
 ) -> list[NodeCondition]:
-    """Returns the conditions of the three pressures, of which those in `pressures` hold."""
+    """Returns the conditions MemoryPressure, DiskPressure and PIDPressure.
+
+    Those that `pressures` contains are True, the others False.
+    """
     conditions = []
     for kind, (while_pressed, while_relaxed) in _PRESSURE_REASONS.items():
         holds = kind in pressures

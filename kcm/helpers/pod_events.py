@@ -11,7 +11,7 @@ from kcm.reconcile.plan import Create, Delete, Event, Outcome
 
 
 def pod_write_events(owner: KubeObject, outcome: Outcome) -> list[Event]:
-    """Returns Events about `owner`, one for each pod that was or could not be created or deleted.
+    """Returns one Event about `owner` for each pod whose creation or deletion succeeded or failed.
 
     A pod that was gone already gets no Event.
     """

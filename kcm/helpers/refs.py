@@ -102,7 +102,7 @@ def release(owner: KubeObject, obj: KubeObject) -> Patch:
 
 
 def without_owners(*uids: str) -> Callable[[KubeObject], KubeObject]:
-    """Returns a change that removes the references to these owners."""
+    """Returns a function that removes the owner references with these uids from an object."""
     return partial(_without_owners, frozenset(uids))
 
 

@@ -147,7 +147,7 @@ class SharedInformerFactory:
         self._multiplexer.on_turn(after_turn)
 
     def start(self) -> None:
-        """Starts the informers that have not started, and the thread.
+        """Starts the informers that have not started, and the thread of the watch multiplexer.
 
         Raises: RuntimeError after a shutdown.
         """

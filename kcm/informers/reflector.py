@@ -201,8 +201,9 @@ class Reflector(Generic[T]):
         self._has_listed = True
 
     def _known(self, obj: KubeObject) -> T | None:
-        """Returns the cached object if it has not changed since, so that it is not
-        converted again.
+        """Returns the cached object if it is of the same version as `obj`, else None.
+
+        It spares converting `obj` again.
         """
         current = self._sink.current(obj.key)
         if current is None or current.uid != obj.uid:

@@ -28,9 +28,10 @@ class PartialObjectMetadata(KubeObject):
 
 @dataclass(frozen=True, slots=True)
 class ObjectView(Generic[T]):
-    """How entries and listed objects become cached ones.
+    """How an informer turns what it reads into the objects that it caches.
 
-    `name` tells informers of one kind apart.
+    `decode` takes the JSON of a watch log entry, `convert` a listed object. `name` tells informers
+    of one kind apart.
     """
 
     name: str

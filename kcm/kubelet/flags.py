@@ -113,7 +113,10 @@ def _parse_taints(text: str) -> list[Taint]:
 
 
 def _parse_ids(flag: str) -> Callable[[str], tuple[tuple[int, int], ...]]:
-    """Returns a parser of ids and ranges of ids, like `1000,2000-2999`."""
+    """Returns a parser of ids and ranges of ids, like `1000,2000-2999`.
+
+    The parser returns pairs of first and last id, and raises ConfigurationError.
+    """
 
     def parse(text: str) -> tuple[tuple[int, int], ...]:
         ranges = []

@@ -23,7 +23,11 @@ async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
 
 @dataclass
 class PageAccess:
-    """The access rules in front of `app`."""
+    """An ASGI app that lets requests pass to `app` or responds with 401, 403 or 405.
+
+    Only GET and HEAD pass. With `loopback` the Host header must name this machine; with a `token`
+    the request must carry it, except on the paths in ALWAYS_ALLOWED.
+    """
 
     token: str = field(default="", repr=False)
     loopback: bool = True

@@ -45,7 +45,10 @@ Sample = tuple[Sequence[str], float]
 def build_registry(
     manager: Manager, leading: Callable[[], bool] | None = None
 ) -> CollectorRegistry:
-    """Returns everything that one manager exposes. `leading` is None without an election."""
+    """Returns the registry of all metrics that one manager exposes.
+
+    `leading` reports whether it leads, and is None without leader election.
+    """
     registry = CollectorRegistry(auto_describe=False)
     io = manager.context.clients.client("metrics").io
     registry.register(
@@ -67,9 +70,10 @@ def build_registry(
 
 
 class _Page(Collector):
-    """Collects what this process knows, then what the store does, as far as it answers.
+    """Collects the metrics of this process, then those that are read from the store.
 
-    The first call that fails ends the page, since the others would wait as long for nothing.
+    The first read that fails ends the page and sets `kcm_store_up` to 0, since the other reads
+    would each wait for the same timeout.
     """
 
     def __init__(

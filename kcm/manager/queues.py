@@ -48,7 +48,7 @@ class QueueKeeper:
         self._queues.append((queue, config))
 
     def run(self, stop: threading.Event) -> None:
-        """Looks after the queues until `stop` is set. A store that is away is waited out."""
+        """Calls `once` every LOOK_EVERY seconds until `stop` is set. Errors are logged."""
         while not self._clock.wait(stop, LOOK_EVERY):
             try:
                 self.once()

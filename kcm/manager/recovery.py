@@ -45,7 +45,11 @@ def recover(context: ControllerContext, kind: KindDispatcher) -> None:
 
 
 def note_persisted_keys(context: ControllerContext, kind: KindDispatcher, version: int) -> None:
-    """Notes every key of the kind's controllers that has state in the queue or in expectations."""
+    """Makes the dispatcher enqueue every key that has persisted state in the kind's controllers.
+
+    That is a failure count, a delay, a running sync or expectations. `version` is the
+    resourceVersion of the last watch event that these keys stand for.
+    """
     for controller in kind.controllers():
         keys = _read_persisted_keys(context, controller.short_name)
         log.info(

@@ -38,5 +38,5 @@ def print_amounts(amounts: Amounts) -> str:
 
 
 def print_names(names: Iterable[str]) -> str:
-    """Returns names as errors print them."""
+    """Returns names sorted and joined by commas, as upstream's errors print them."""
     return ",".join(sorted(names))

@@ -76,7 +76,7 @@ class Consistency(Protocol):
 
 
 class NoNotes:
-    """A record of writes that keeps none, for controllers whose caches are always read afresh."""
+    """Keeps no expectations, for controllers whose caches are always fresh when a sync begins."""
 
     def note_writes(self, items: Sequence[WriteItem]) -> None:
         """Does nothing."""

@@ -60,7 +60,7 @@ class Lister(Protocol[Cached_co]):
         ...
 
     def tally(self, tally: Tally[Any], value: str) -> Mapping[Hashable, int]:
-        """Returns how many objects under `value` of the tally's index have which state.
+        """Returns the number of objects in each state, of those under `value` in the tally's index.
 
         Raises KeyError for a tally that no controller of the process names in `tallies`.
         """

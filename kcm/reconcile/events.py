@@ -179,10 +179,9 @@ class EventRecorder:
 
 
 def _name(about: str, suffix: str) -> str:
-    """Returns a name for an Event about the object called `about`.
+    """Returns a name for an Event about the object called `about`: `<about>.<suffix>`.
 
-    Names of some kinds hold characters, and some names are of a length, that no Event name may
-    have.
+    Returns a random UUID instead if that is too long for an Event's name or has other characters.
     """
     name = f"{about}.{suffix}"
     return str(uuid.uuid4()) if subdomain_faults(name) else name

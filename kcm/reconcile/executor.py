@@ -242,7 +242,11 @@ def _settle(write: Write, result: WriteResult, progress: _Progress) -> None:
 def _settle_gone(
     write: Write, old: KubeObject, progress: _Progress, error: errors.KcmError | None = None
 ) -> None:
-    """The object is gone, or another took its name: there is nothing left to do to it."""
+    """Records a write whose object is gone, or whose name another object has taken.
+
+    An UpdateStatus, Patch or Delete counts as done. Any other write fails with `error`, or with
+    NotFound if that is None. Raises `error` if it is Temporary.
+    """
     if isinstance(write, UpdateStatus | Patch | Delete):
         progress.done.append((write, old))
     else:

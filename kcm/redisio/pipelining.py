@@ -48,7 +48,7 @@ class _Exchange:
 
 
 class _Link(asyncio.Protocol):
-    """One connection. A reply that is late by `timeout` seconds ends it."""
+    """One connection to Redis. It closes itself if a reply takes longer than `timeout` seconds."""
 
     def __init__(self, timeout: float) -> None:
         self._loop = asyncio.get_running_loop()
@@ -79,7 +79,7 @@ class _Link(asyncio.Protocol):
         return future
 
     def close(self) -> None:
-        """Ends the connection; what waits gets LinkError."""
+        """Closes the connection. Calls that wait for replies raise LinkError."""
         if self._transport is not None and not self._loop.is_closed():
             self._transport.abort()
 

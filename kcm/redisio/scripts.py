@@ -46,9 +46,9 @@ return reply
 
 @dataclass(frozen=True)
 class Fence:
-    """What a write is made under: it is allowed only while `field` of the hash `key` holds `token`.
+    """The proof that a write needs: `field` of the hash `key` must hold `token`, or it is refused.
 
-    Tokens come from one counter, so no two terms share one. Whoever removes or replaces the record
+    Tokens come from one counter, so no two leases share one. Whoever removes or replaces the record
     locks out its former holder (design 0001).
     """
 

@@ -64,7 +64,7 @@ class _Process:
         self._presence = Presence(lease, Member(holder, KIND, name=label), clock=clock)
 
     def run(self, stop: threading.Event) -> None:
-        """Simulates while the lease is held."""
+        """Simulates nodes and pods whenever this process holds the lease, until `stop` is set."""
         threads = [
             self._thread(work, stop)
             for work in (self._recorder.run, self._keeper.run, self._presence.run)

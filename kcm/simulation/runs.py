@@ -49,7 +49,7 @@ class PodRun:
     over: bool = False  # no container runs or will run
 
     def newest(self, name: str) -> Attempt | None:
-        """Returns the last container with that name."""
+        """Returns the newest attempt of the container with that name, None if there is none."""
         return next((attempt for attempt in self.attempts if attempt.name == name), None)
 
     def before(self, name: str) -> Attempt | None:

@@ -175,12 +175,15 @@ def _split(items: Sequence[Numbered]) -> Iterator[dict[int, Prepared]]:
 
 
 def _met_other_quotas(result: WriteResult) -> bool:
-    """Reports whether the quotas were not what they had been when they were charged."""
+    """Reports whether the write failed because a quota had changed since it was charged."""
     if result.item.resource is quota_resource() and result.item.op == "update":
         return not result.ok and result.status is not WriteStatus.WITHHELD
     return isinstance(result.failed_guard, QuotasUnchanged)
 
 
 def _is_final(result: WriteResult) -> bool:
-    """Reports whether an object's own state decided, not that of the quotas or of other objects."""
+    """Reports whether the write needs no other attempt.
+
+    It needs one if a quota had changed, or if another item of the same charge was not written.
+    """
     return result.status is not WriteStatus.WITHHELD and not _met_other_quotas(result)

@@ -110,7 +110,7 @@ class Store(StoreReader, ItemBuilder):
         return _as(obj, result.get_stored())
 
     def update(self, obj: T, when: Conditions = NO_CONDITIONS) -> T:
-        """Replaces an object, its status excepted, and returns it as stored.
+        """Replaces an object except its status, and returns it as stored.
 
         If `obj` has a resourceVersion, only that version is replaced. Raises: NotFound, Conflict,
         Invalid, Forbidden, GuardFailed, Fenced, RequestTooLarge, StoreUnavailable.
@@ -305,7 +305,12 @@ class Store(StoreReader, ItemBuilder):
         pinned: bool = False,
         keep_status: bool = False,
     ) -> KubeObject:
-        """Reads, changes and writes until no other write comes between."""
+        """Reads an object, writes what `change` makes of it, and returns it as stored.
+
+        If another write comes between, all of that is repeated. With `pinned`, the changed object's
+        resourceVersion must be the stored one. Raises Conflict if it is not, or after _ATTEMPTS
+        attempts, and what reading and writing raise.
+        """
         for _ in range(_ATTEMPTS):
             old = self.get(resource, key)
             new = change(old)

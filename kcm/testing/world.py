@@ -175,7 +175,10 @@ class World:
                 raise errors.GuardFailed(f"guard failed: {guard}")
 
     def _holds(self, guard: Guard) -> bool:
-        """Reports whether a guard holds; see `kcm.store.writes.guards` for what each asks."""
+        """Reports whether a guard holds; see `kcm.store.writes.guards` for what each asks.
+
+        Takes a token if the guard is a TokenAvailable that holds.
+        """
         match guard:
             case Exists() | Absent() | Indexed():
                 return guard.holds_for(self.objects.get((guard.resource, guard.key)))

@@ -82,7 +82,7 @@ class PodAffinity(Model):
 
 
 class PodAntiAffinity(Model):
-    """Which pods a pod wants to be far from."""
+    """The pods with which a pod must not, or would rather not, share a topology domain."""
 
     required_during_scheduling_ignored_during_execution: list[PodAffinityTerm] | None = None
     preferred_during_scheduling_ignored_during_execution: list[WeightedPodAffinityTerm] | None = (

@@ -39,7 +39,7 @@ class ContainerStateTerminated(Model):
 
 
 class ContainerState(Model):
-    """Exactly one of waiting, running and terminated; none means waiting."""
+    """The state of a container. At most one field is set; without any the container is waiting."""
 
     waiting: ContainerStateWaiting | None = None
     running: ContainerStateRunning | None = None

@@ -23,7 +23,7 @@ class ScopedResourceSelectorRequirement(Model):
 
 
 class ScopeSelector(Model):
-    """Conditions that must all hold."""
+    """Conditions on the objects that a quota tracks. All of them must hold."""
 
     kubernetes_atomic: ClassVar[bool] = True
 

@@ -29,7 +29,7 @@ _Request = tuple[str, Mapping[str, Any], bool, float]
 
 
 class RuleEvaluator:
-    """The process, started by the first rule that needs it."""
+    """Evaluates CEL rules in a child process, which the first evaluation starts. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -128,7 +128,10 @@ def main() -> None:
 
 
 def _count_mapped_bytes(otherwise: int) -> int:
-    """Returns the bytes of address space that are in use."""
+    """Returns the size of this process's address space in bytes.
+
+    Returns `otherwise` where /proc does not tell it, as on macOS.
+    """
     try:
         with open("/proc/self/statm", "rb") as file:
             return int(file.read().split()[0]) * resource.getpagesize()

@@ -30,10 +30,10 @@ class TooManyRulesError(Exception):
 
 
 def find_uncovered(wanted: Iterable[PolicyRule], held: Iterable[PreparedRule]) -> list[PolicyRule]:
-    """Returns the first parts of `wanted` that no rule of `held` covers, broken into smallest
-    parts.
+    """Returns up to MOST_TOLD parts of `wanted` that no rule of `held` covers.
 
-    Raises TooManyRulesError.
+    A part has one verb and either one group, resource and name, or one URL. Raises
+    TooManyRulesError.
     """
     check = _Check(list(held))
     parts = itertools.chain.from_iterable(check.missing(rule) for rule in wanted)

@@ -192,7 +192,7 @@ class WatchCache:
             self._changed.notify_all()
 
     def retire(self) -> None:
-        """Ends all watches: the kind is gone, or served in another way."""
+        """Ends all watches, because the kind is no longer served or its definition has changed."""
         with self._changed:
             self._retired = True
             for watcher in self._watchers:

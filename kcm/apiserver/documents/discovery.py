@@ -51,7 +51,10 @@ def list_served_resources() -> tuple[Resource, ...]:
 
 
 def groups() -> dict[str, list[str]]:
-    """Returns the served groups but the core, each with its versions, the preferred one first."""
+    """Returns the versions of each served API group by the group's name, the preferred one first.
+
+    The core group is left out.
+    """
     by_group: dict[str, list[str]] = {}
     for resource in list_served_resources():
         versions = by_group.setdefault(resource.group, [])

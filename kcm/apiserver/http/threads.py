@@ -57,10 +57,10 @@ def _settle(future: asyncio.Future[Any], result: Any, error: BaseException | Non
 
 
 class Threads:
-    """A number of threads that share their time between users. `start` comes first.
+    """A fixed number of threads that users share by taking turns. Call `start` first.
 
-    Users take turns. The last `RESERVED` free threads start only work of users for whom nothing
-    runs, and of system:masters: whatever one user sends, others find a thread.
+    The last `RESERVED` free threads take only calls of users who have none running, and of
+    system:masters. So one user's calls cannot occupy every thread.
     """
 
     RESERVED = 2

@@ -35,7 +35,7 @@ _CLOCK: Clock = RealClock()
 
 
 def evict(store: Store, request: ApiRequest) -> Response:
-    """Answers a POST of an Eviction.
+    """Handles a POST of an Eviction: deletes the pod if its disruption budgets allow that.
 
     Raises NotFound, Conflict, Forbidden, BadRequest and DisruptionRefused.
     """

@@ -150,7 +150,7 @@ def _token(value: Any) -> str:
 
 
 def _reader(key: str) -> Callable[[Any], str]:
-    """Returns a function for the token of an item's key."""
+    """Returns a function that maps a list item to the token of its value under `key`."""
     return lambda item: _token(item.get(key) if isinstance(item, Mapping) else None)
 
 

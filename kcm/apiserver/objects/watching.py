@@ -124,7 +124,10 @@ class HttpWatch:
             self._cache.unsubscribe(self._watcher)
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """Yields the stream in pieces of whole lines."""
+        """Yields the watch events as pieces of whole lines, until the watch times out or is ended.
+
+        The last line is an error if the resourceVersion of the watch has expired.
+        """
         assert self._watcher is not None
         for piece in self._initial_pieces():
             yield piece

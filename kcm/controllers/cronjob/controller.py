@@ -181,9 +181,9 @@ class _CronJobSync:
         self._plan.requeue_after = next_in(after, schedule, self._now)
 
     def _schedule(self) -> cron.Schedule | None:
-        """Returns the schedule, or None after recording that it cannot be read.
+        """Returns the parsed schedule, or None after recording an Event that it is not valid.
 
-        Only a change of the schedule mends that.
+        No retry follows: the next sync comes when the CronJob changes.
         """
         spec = self._cron_job.spec
         if spec.time_zone is not None:
@@ -279,7 +279,7 @@ def _has_ended_as(job: Job, type_: str) -> bool:
 
 
 def _by_start(job: Job) -> tuple[bool, float, str]:
-    """Returns a sort key: the oldest first, and those that never started last."""
+    """Returns a sort key by start time, then name. Jobs that have not started come last."""
     start = job.status.start_time
     return start is None, start.timestamp() if start is not None else 0.0, job.name
 

@@ -154,7 +154,7 @@ class Daemons:
     # --- status
 
     def status(self, collisions: int) -> DaemonSetStatus:
-        """Returns the counts, from before what this sync does."""
+        """Returns the new status. Its counts are those before the writes of this sync."""
         running = [n for n in self.wanted if self.by_node.get(n)]
         first = [min(self.by_node[node], key=oldest_first) for node in running]
         available = sum(self.is_available(pod) for pod in first)

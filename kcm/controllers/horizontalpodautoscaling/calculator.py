@@ -25,7 +25,7 @@ class MetricError(Exception):
 
 @dataclass(frozen=True)
 class PodMetric:
-    """The value of a metric of one pod."""
+    """One pod's value of a metric in thousandths, measured at `moment` over the time `window`."""
 
     milli: int
     moment: datetime

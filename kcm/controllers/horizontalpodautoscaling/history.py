@@ -64,8 +64,9 @@ class History:
     def with_rescale(
         self, before: int, after: int, now: datetime, up: timedelta, down: timedelta
     ) -> History:
-        """Returns the history with one more change, and none older than the policies' longest
-        periods.
+        """Returns the history with the change from `before` to `after` replicas.
+
+        Added replicas are kept for the time `up`, removed ones for the time `down`.
         """
         mark = (ReplicaMark(abs(after - before), now.timestamp()),)
         added, taken = (mark, ()) if after > before else ((), mark)

@@ -28,7 +28,10 @@ EVICTIONS = Counter(
 
 
 def taint_nodes(view: PassView, state: Mapping[str, str]) -> Plan:
-    """Puts NoExecute taints on the nodes that wait longest."""
+    """Returns a plan that adds a NoExecute taint to the nodes that have waited longest.
+
+    Each taint takes a token from its zone's bucket. An empty bucket ends the zone's turn.
+    """
     plan = Plan()
     for zone, nodes in _list_waiting_nodes(view, state, _lacks_taint):
         paid = (TokenAvailable(bucket_of(zone)),)

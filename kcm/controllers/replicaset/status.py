@@ -61,10 +61,9 @@ def _with_counts(
 def _conditions(
     seen: ReplicaSetObservation, outcome: Outcome
 ) -> Sequence[ReplicaSetCondition | ReplicationControllerCondition] | None:
-    """Returns the conditions.
+    """Returns the conditions for the new status, None if there are none.
 
-    ReplicaFailure comes with the first failure, keeps its first reason, and goes with the first
-    sync that succeeds.
+    A sync that fails adds ReplicaFailure, unless it is there already; one that succeeds removes it.
     """
     present: Conditions = seen.rs.status.conditions or []
     error = _manage_error(outcome)

@@ -39,7 +39,7 @@ def is_member(stateful_set: StatefulSet, pod: Pod) -> bool:
 
 
 def ordinal_of(pod: Pod) -> int:
-    """Returns the ordinal in the pod's name, -1 for a name that does not fit."""
+    """Returns the ordinal at the end of the pod's name, -1 if there is none that is valid."""
     match = _NUMBERED.fullmatch(pod.name)
     number = int(match[2][:11]) if match else -1
     return number if number <= _INT32_MAX else -1

@@ -32,10 +32,10 @@ RETRY_INTERVAL = 0.5  # seconds
 
 
 class PodReader(Protocol):
-    """What the source needs of a store; `kcm.store.Store` and the remote one have it.
+    """The methods of a store that the API source uses; `Store` and `RemoteStore` have them.
 
-    Raises errors.StoreUnavailable when it cannot be reached, and errors.EpochChanged when
-    positions from before are void.
+    Raises errors.StoreUnavailable when it cannot be reached, and errors.EpochChanged when a restart
+    or failover of Redis has made earlier positions void.
     """
 
     def list_indexed(self, resource: Resource, entry: str) -> FullList:

@@ -28,7 +28,10 @@ class Lookups(Protocol):
     def service_account_token(
         self, namespace: str, name: str, audience: str, seconds: int
     ) -> str | None:
-        """Returns a token for the pod's account, or None where none are issued."""
+        """Returns a token of the service account for `audience`, valid for `seconds` seconds.
+
+        Returns None where no tokens are issued.
+        """
         ...
 
 

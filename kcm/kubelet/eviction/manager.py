@@ -89,7 +89,10 @@ class EvictionManager:
         return self._state.conditions
 
     def run(self, stop: threading.Event) -> None:
-        """Watches the node until `stop`."""
+        """Evicts pods while eviction signals are past their thresholds, until `stop` is set.
+
+        After a check that evicts nothing, the next one comes in MONITORING_INTERVAL seconds.
+        """
         while not stop.is_set():
             try:
                 evicted = self.synchronize()
@@ -169,11 +172,11 @@ class EvictionManager:
         return True
 
     def admit(self, pod: Pod, _: Sequence[Pod]) -> Rejection | None:
-        """Rejects pods that would make a pressure worse.
+        """Rejects pods that would make a pressure of the node worse.
 
-        Admitted are critical pods and, if memory alone is short, pods that request memory or
-        tolerate the shortage. Departure: pods that ran before a restart of the kubelet are
-        admitted again, so that a restart evicts none.
+        Critical pods are admitted. If memory alone is short, so are pods that are not BestEffort or
+        that tolerate the memory pressure taint. Departure: pods that ran before a restart of the
+        kubelet are admitted again, so that a restart evicts none.
         """
         pressures = self.pressures
         if not pressures or is_critical_pod(pod) or pod.status.phase == "Running":

@@ -76,7 +76,7 @@ class ContainerTermination:
 
 
 class ContainerKiller:
-    """Ends containers within their grace periods. Thread-safe."""
+    """Kills containers within their grace periods. Thread-safe."""
 
     def __init__(self, runtime: cri.Runtime, recorder: KubeletEventRecorder, clock: Clock) -> None:
         self._runtime = runtime

@@ -58,7 +58,7 @@ class Cleanup:
         clock: Clock,
         run_in_background: Callable[[Callable[[], None]], None],
     ) -> None:
-        """`run_in_background` runs what waits for the store, so that the loop does not."""
+        """`run_in_background` runs what waits for the store outside the sync loop."""
         self._pods = pods
         self._states = states
         self._workers = workers

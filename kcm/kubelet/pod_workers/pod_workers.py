@@ -316,7 +316,10 @@ class PodWorkers:
         terminal: bool,
         failure: Exception | None,
     ) -> None:
-        """Moves the pod on to its next phase, or plans its next sync."""
+        """Moves the pod on to its next phase if its work succeeded, and plans its next sync.
+
+        A pod that is terminated has no next sync. `terminal` says that the pod has ended by itself.
+        """
         with self._lock:
             status = self._states.statuses.get(uid)
             if status is None:

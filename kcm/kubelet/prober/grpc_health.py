@@ -29,9 +29,9 @@ _GO_NAMES = {"CANCELLED": "Canceled"}  # Go spells only this one differently
 
 
 def check(host: str, port: int, service: str, timeout: float) -> ProbeResult:
-    """Asks the server at `host` for the health of a service; "" is the server as a whole.
+    """Returns the result of a gRPC health check of `service`; "" is the server as a whole.
 
-    `timeout` is the seconds that connecting and calling may take together.
+    Connecting and calling may take `timeout` seconds together. A failed call is a failed check.
     """
     deadline = time.monotonic() + timeout
     limit = print_seconds(timeout)

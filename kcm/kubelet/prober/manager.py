@@ -197,7 +197,10 @@ class ProbeManager:
         return self._results[ProbeKind.STARTUP].passes(container_id)
 
     def _set_init(self, pod: Pod, status: ContainerStatus) -> ContainerStatus:
-        """Sets a sidecar's fields as a main container's; others are ready once they succeeded."""
+        """Returns the status with `started` and `ready` set, for an init container.
+
+        A sidecar's are set as a main container's. Others are ready once they have exited with 0.
+        """
         inits = pod.spec.init_containers or ()
         if any(c.name == status.name and is_sidecar(c) for c in inits):
             return self._set_main(pod, status)
@@ -356,7 +359,10 @@ class ProbeManager:
         return self._record_result(probed, result)
 
     def _record_result(self, probed: ProbedContainer, result: ProbeResult) -> ProbeVerdict:
-        """Records an Event about a failure or a warning; a warning counts as success."""
+        """Returns the verdict of a probe's result. A warning counts as success.
+
+        Records an Event about a failure or a warning.
+        """
         if result.outcome is ProbeOutcome.FAILURE:
             text = f"{probed.kind} probe failed: {result.output}"
             self._record_warning(probed, "Unhealthy", text)

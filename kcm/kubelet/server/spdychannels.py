@@ -71,7 +71,7 @@ class RawConnection:
 
 
 class SpdyChannels:
-    """Streams of SPDY, named by the channels that they stand for."""
+    """One exec or attach over SPDY. Each message begins with the number of its channel."""
 
     def __init__(self, taken: Taken, wanted: StreamOptions) -> None:
         self._bytes = RawConnection(taken)

@@ -106,7 +106,7 @@ class _Domains:
 
 
 class HardSpread:
-    """The constraints that must hold for one pod, or any pod of its template."""
+    """The topology spread constraints that must hold for one pod, or any pod of its template."""
 
     def __init__(
         self,

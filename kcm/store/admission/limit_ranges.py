@@ -124,7 +124,7 @@ def _fill_container(
 
 
 def faults_of_pod(pod: Pod, item: LimitRangeItem) -> Iterator[str]:
-    """Yields what is too much or too little, in upstream's words."""
+    """Yields a message, in upstream's words, for each amount of the pod that breaks the limits."""
     if item.type == "Container":
         for container in [*pod.spec.containers, *(pod.spec.init_containers or ())]:
             resources = container.resources

@@ -78,7 +78,11 @@ class QuotaMemory:
 
 @dataclass(frozen=True)
 class Charge:
-    """What quotas have room for: the quotas with it, and the numbers of what fits and what not."""
+    """The result of charging numbered items to quotas.
+
+    `quotas` have the new amounts; `fitting` and `refused` hold the numbers of the items that there
+    was room for, and of the others.
+    """
 
     quotas: Quotas
     fitting: Sequence[int]

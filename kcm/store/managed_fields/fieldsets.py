@@ -206,7 +206,7 @@ def _merge_items(
 
 
 def remove_paths(body: Any, gone: Paths, model: Struct) -> Any:
-    """Returns the object without the fields at these paths, and without what is empty then."""
+    """Returns the object without these fields, and without maps and lists that become empty."""
     below: dict[str, set[Path]] = {}
     for path in gone:
         below.setdefault(path[0], set()).add(path[1:])

@@ -124,7 +124,10 @@ class RemoteStore:
         return list(self.list_all(resource, namespace).objects)
 
     def list_all(self, resource: Resource, namespace: str = "") -> FullList:
-        """Returns every object of the kind, of which one page at a time is in memory."""
+        """Returns every object of the kind in a namespace, or in all namespaces for "".
+
+        The pages are requested one by one while the objects are iterated.
+        """
         first = self._page(resource, namespace, "")
         version = int(first["metadata"]["resourceVersion"])
         return FullList(self._objects(resource, namespace, first), version)
@@ -167,7 +170,11 @@ class RemoteStore:
     def build_create(
         self, obj: KubeObject, guards: tuple[Guard, ...] = (), *, like: Pattern | None = None
     ) -> WriteItem:
-        """Returns the request that creates `obj`, under a name that is drawn here."""
+        """Returns the item that creates `obj`.
+
+        A generated name is drawn here, and a missing namespace becomes `default`. `like` is not
+        used.
+        """
         resource = scheme.resource_of(obj)
         meta = obj.metadata
         if not meta.name and meta.generate_name:

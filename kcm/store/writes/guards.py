@@ -93,7 +93,7 @@ class Indexed(_Guard):
 class TokenAvailable(_Guard):
     """The token bucket has a token, and the write takes it.
 
-    Stands behind the write's other guards: a token is spent even when a later guard fails.
+    It has to be the last guard of the write: a token is spent even when a later guard fails.
     """
 
     bucket: str

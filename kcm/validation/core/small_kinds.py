@@ -119,7 +119,7 @@ def _event(event: Event) -> Faults:
 
 
 def _new_style(event: Event) -> Faults:
-    """Events with an eventTime must say who reports what."""
+    """Returns the faults of an Event with an eventTime, which must name its reporter and action."""
     values = {
         "reportingInstance": event.reporting_instance,
         "action": event.action or "",

@@ -26,7 +26,11 @@ class SupervisorConnection:
         self._data = b""
 
     def ask(self, fields: list[tuple[str, str]], fds: Sequence[int] = ()) -> None:
-        """Sends a request and waits for its `ok`. The caller keeps the descriptors `fds`."""
+        """Sends a request, with the descriptors `fds`, and waits for its `ok`.
+
+        The caller still has to close its own `fds`. Raises ContainerRuntimeError if the request
+        cannot be sent, fails, or is not answered in time.
+        """
         data = frame(encode(fields))
         try:
             sent = socket.send_fds(self._socket, [data], list(fds)) if fds else 0

@@ -93,8 +93,10 @@ def members(cgroups: list[str]) -> list[int]:
 
 
 def forbid_forks(cgroups: list[str]) -> None:
-    """Stops processes in these control groups from forking, so that no fork bomb outruns its
-    killing.
+    """Stops the processes in these control groups from forking.
+
+    Otherwise a fork bomb could start processes faster than they are killed. `cgroups` are paths of
+    folders; those without `pids.max` are left alone.
     """
     for group in cgroups:
         if os.path.exists(f"{group}/pids.max"):

@@ -63,7 +63,10 @@ class ProcessRuntime:
         self._adopt_existing()
 
     def _adopt_existing(self) -> None:
-        """Takes over what an earlier kubelet has left, and removes what it never completed."""
+        """Adopts the containers that an earlier kubelet started.
+
+        Removes the folders of those without a readable record or a sandbox.
+        """
         for folder in sorted(self._folder.iterdir()):
             record = records.read_container(folder)
             sandbox = self._sandboxes.find(record.sandbox_id) if record else None

@@ -41,9 +41,9 @@ def of_groups(groups: Iterable[Path]) -> ProcessUsage | None:
 
 
 def of_descendants(supervisor: int, seen: dict[int, processes.Stat]) -> ProcessUsage:
-    """Returns the use of everything below a supervisor; memory is the sum of resident sets.
+    """Returns the usage of all processes below a supervisor; memory is the sum of resident sets.
 
-    A reaped process is counted by the one that reaped it, in the end the supervisor.
+    The CPU time of a reaped process counts for the process that reaped it. `seen` is by process id.
     """
     members = processes.descendants(supervisor, seen)
     ticks = sum(own + reaped for _, _, own, reaped in (seen[pid] for pid in members))
