@@ -364,23 +364,20 @@ class TestBrokenLink:
         created: list[str] = []
         kills = 0
 
+        def kill() -> None:
+            nonlocal kills
+            for client in io.execute("CLIENT LIST"):
+                if client["name"] == "piped":
+                    kills += io.execute("CLIENT KILL", "ID", client["id"])
+
         async def create(some: list[str]) -> None:
             for name in some:
                 created.append((await work(lambda name=name: store.create(pod(name)))).name)  # type: ignore[misc]
-
-        async def kill() -> None:
-            nonlocal kills
-            while True:
-                reached = len(created) + 5
-                await until_on_loop(lambda n=reached: len(created) >= n, "five more pods")  # type: ignore[misc]
-                for client in io.execute("CLIENT LIST"):
-                    if client["name"] == "piped":
-                        kills += io.execute("CLIENT KILL", "ID", client["id"])
+                if len(created) % 15 == 0:
+                    kill()
 
         async def main() -> None:
-            killing = asyncio.create_task(kill())
             await asyncio.gather(*(create(names[n::15]) for n in range(15)))
-            killing.cancel()
 
         run_loop(main())
         assert kills >= 5
