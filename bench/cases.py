@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from bench import (
+    at_rest,
     definitions,
     kubelet,
     nodes,
     queue,
-    rest,
     silence,
     simulated_nodes,
     size,
@@ -71,14 +71,16 @@ CASES = (
     Case("nodes.running", "applied until Running on simulated nodes", nodes.running),
     Case("nodes.monitor", "CPU of one look at thousands of nodes", simulated_nodes.monitor),
     Case("nodes.detection", "silent nodes, until their pods go", silence.detection, quick=False),
-    Case("nodes.steady", "thousands of nodes with pods at rest", rest.many_nodes, quick=False),
-    Case("nodes.idle", "CPU of an idle system with five nodes", rest.idle_with_nodes, quick=False),
+    Case("nodes.steady", "thousands of nodes with pods at rest", at_rest.many_nodes, quick=False),
+    Case(
+        "nodes.idle", "CPU of an idle system with five nodes", at_rest.idle_with_nodes, quick=False
+    ),
     Case("kubelet.start", "pods of a real node until all are Ready", kubelet.start),
     Case("kubelet.idle", "CPU of a real node with pods at rest", kubelet.idle),
     Case("kubelet.up", "CPU of `kcm up`, its real node's pods at rest", kubelet.everything),
     Case("size.memory", "memory of a caching process", size.memory),
     Case("size.ready", "start of a worker to its first sync", size.ready),
-    Case("size.idle", "CPU of an idle system", rest.idle),
+    Case("size.idle", "CPU of an idle system", at_rest.idle),
 )
 
 

@@ -10,6 +10,7 @@ import contextlib
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -126,6 +127,13 @@ def wait_for(
         if time.monotonic() > deadline:
             raise TooSlowError(f"{what} did not happen within {timeout:g} s")
         time.sleep(every)
+
+
+def free_port() -> int:
+    """Returns a TCP port of the loopback address that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 class Bench:

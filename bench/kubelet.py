@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from bench.harness import Bench, progress, wait_for
+from bench.harness import Bench, free_port, progress, wait_for
 from bench.nodes import KCM, NODES, PODS, WITH_SCHEDULER
 from bench.objects import web_pod
 from bench.store import create_in_batches
@@ -101,19 +101,13 @@ def _kubelet(bench: Bench) -> Iterator[Process]:
 @contextmanager
 def _up(bench: Bench) -> Iterator[Process]:
     """Runs `kcm up` with five simulated nodes and a real one, on this measurement's server."""
-    flags = [f"--{name}-port={_free_port()}" for name in ("flower", "health", "api")]
+    flags = [f"--{name}-port={free_port()}" for name in ("flower", "health", "api")]
     process = bench.spawn("up", [*KCM, "up", *flags], extra=WITH_SCHEDULER)
     with _ended(bench, process):
         output = bench.folder / "up.log"
         wait_for(lambda: "Ctrl-C stops it all" in output.read_text(), "the start of everything")
         wait_for(lambda: bench.store.count(NODES) == 6, "the registration of the nodes")
         yield process
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextmanager
