@@ -22,6 +22,9 @@ from bench import (
 )
 from bench.api import requests, watchers
 from bench.harness import POOLS, Bench
+from bench.rest import growth
+from bench.rest import workloads as rest_workloads
+from bench.rest import writes as rest_writes
 from bench.table import Row
 
 QUICK_POOL = "threads"
@@ -66,6 +69,9 @@ CASES = (
     Case("api.watch", "write to the last of many watchers", watchers.late),
     Case("api.watcher", "memory of an idle watcher", watchers.idle),
     Case("api.definitions", "definitions that come and go", definitions.rows),
+    Case("rest.writes", "writes a second of `kcm up`, with all controllers", rest_writes.rows),
+    Case("rest.workloads", "ReplicaSets, Deployment, Job over HTTP", rest_workloads.rows),
+    Case("rest.growth", "time for a pod with ten times the pods", growth.rows),
     Case("nodes.scheduling", "pods placed a second", nodes.scheduling),
     Case("nodes.growth", "time for a pod with ten times the nodes", nodes.growth),
     Case("nodes.running", "applied until Running on simulated nodes", nodes.running),

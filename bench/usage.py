@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 from collections.abc import Sequence
@@ -79,6 +80,16 @@ def cpu_seconds(process: psutil.Process) -> float:
     """Returns the CPU time since the process began."""
     times = process.cpu_times()
     return float(times.user + times.system)
+
+
+def cpu_by_title(pids: Sequence[int]) -> dict[str, float]:
+    """Returns the CPU seconds of these processes and their descendants, summed by title."""
+    found: dict[str, float] = {}
+    for process in (member for pid in pids for member in tree(pid)):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            name, used = title(process), cpu_seconds(process)
+            found[name] = found.get(name, 0.0) + used
+    return found
 
 
 def title(process: psutil.Process) -> str:

@@ -25,14 +25,16 @@ class Server:
         """The context that checks the server's certificate."""
         return ssl.create_default_context(cafile=self.certificate)
 
-    def request(self, method: str, path: str, body: bytes = b"") -> bytes:
+    def request(
+        self, method: str, path: str, body: bytes = b"", content_type: str = "application/json"
+    ) -> bytes:
         """Returns the bytes of a request."""
         lines = [
             f"{method} {path} HTTP/1.1",
             f"Host: {self.host}:{self.port}",
             f"Authorization: Bearer {self.token}",
             "Accept: application/json",
-            "Content-Type: application/json",
+            f"Content-Type: {content_type}",
             f"Content-Length: {len(body)}",
         ]
         return "\r\n".join([*lines, "", ""]).encode() + body

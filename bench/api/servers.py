@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+from collections.abc import Callable
 
 import yaml
 
@@ -14,16 +16,27 @@ from kcm.api import codec
 NAMESPACE = "/api/v1/namespaces/default/pods"
 
 
-class Servers:
-    """Both servers as processes, ready once this is constructed."""
+Process = subprocess.Popen[bytes]
 
-    def __init__(self, bench: Bench) -> None:
+
+def start_api_server(bench: Bench) -> Process:
+    """Starts an API server alone."""
+    return bench.spawn("apiserver", ["-m", "kcm.apiserver", "--port", "0"])
+
+
+class Servers:
+    """Both servers as processes, ready once this is constructed.
+
+    `start` starts the API server, or a system that has one.
+    """
+
+    def __init__(self, bench: Bench, start: Callable[[Bench], Process] = start_api_server) -> None:
         self.bench = bench
         self._kubeconfig = bench.folder / "kubeconfig"
         self._kubeconfig.unlink(missing_ok=True)
         self._constants = bench.folder / "constants"
         self._constants.mkdir(exist_ok=True)
-        self.process = bench.spawn("apiserver", ["-m", "kcm.apiserver", "--port", "0"])
+        self.process = start(bench)
         wait_for(self._kubeconfig.exists, "the start of the API server")
         self.api = self._server(self._written("clusters", "cluster", "server"))
         self._wait_until_ready()
@@ -55,7 +68,9 @@ class Servers:
         log = self.bench.folder / "constant.log"
         log.unlink(missing_ok=True)
         folders = [str(self._constants), str(self.bench.folder)]
-        self.bench.spawn("constant", ["-m", "bench.api.constant_app", *folders])
+        self.constant_process = self.bench.spawn(
+            "constant", ["-m", "bench.api.constant_app", *folders]
+        )
         wait_for(lambda: log.exists() and log.read_text().endswith("\n"), "the constant's start")
         return self._server(log.read_text().split()[0])
 
