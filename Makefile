@@ -8,6 +8,8 @@ JOBS ?= 4
 ON_REDIS := redisio store workqueue coordination manager reconcile nodes scheduler
 SHARED := -n $(JOBS) --dist loadscope --no-loadscope-reorder
 UP_FLAGS ?=
+BASE ?=
+COMPARE_FLAGS ?=
 
 .DEFAULT_GOAL := help
 
@@ -61,6 +63,10 @@ bench: install ## Measure, as ratios to raw Redis and Celery of the same run
 .PHONY: bench-smoke
 bench-smoke: install ## Run every measurement at smoke size, to see that it works (a minute)
 	$(BIN)/python -m bench --quick
+
+.PHONY: bench-compare
+bench-compare: install ## Measure BASE=commit and this tree in turns (COMPARE_FLAGS=--help says more)
+	$(BIN)/python -m bench.compare $(COMPARE_FLAGS) $(BASE)
 
 .PHONY: docs
 docs: install ## Build the site of the documents into site/; every warning is an error

@@ -97,6 +97,7 @@ class Row:
             "baseline_max": max(self.baseline.values),
             "baseline_what": self.baseline_what,
             "ratio": self.ratio,
+            "higher_is_better": self.higher_is_better,
             "bound": self.bound,
             "target": self.target,
             "passed": self.passed,
