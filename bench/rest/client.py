@@ -11,6 +11,7 @@ from types import TracebackType
 from bench.api.client import Connection, Server
 
 CONNECTIONS = 16
+IDLE = 30.0  # seconds after which a connection is opened anew; servers close it after 75
 
 
 class Client:
@@ -18,10 +19,9 @@ class Client:
 
     def __init__(self, server: Server) -> None:
         self.server = server
-        self._connections = [Connection(server) for _ in range(CONNECTIONS)]
-        self._free: SimpleQueue[Connection] = SimpleQueue()
-        for connection in self._connections:
-            self._free.put(connection)
+        self._free: SimpleQueue[_Kept] = SimpleQueue()
+        for _ in range(CONNECTIONS):
+            self._free.put(_Kept(server))
         self._pool = ThreadPoolExecutor(CONNECTIONS)
 
     def __enter__(self) -> Client:
@@ -34,28 +34,62 @@ class Client:
         trace: TracebackType | None,
     ) -> None:
         self._pool.shutdown(cancel_futures=True)
-        for connection in self._connections:
-            connection.close()
+        while not self._free.empty():
+            self._free.get().close()
+
+    def freshen(self) -> None:
+        """Opens anew what has been idle, so that the next requests do not wait for it."""
+        for _ in range(CONNECTIONS):
+            kept = self._free.get()
+            kept.freshen()
+            self._free.put(kept)
 
     def ask(self, request: bytes) -> bytes:
         """Returns the body of the answer, once a connection is free. Raises RuntimeError."""
-        connection = self._free.get()
+        kept = self._free.get()
         try:
-            return connection.ask(request)
+            kept.freshen()
+            return kept.ask(request)
         finally:
-            self._free.put(connection)
+            self._free.put(kept)
 
     def ask_all(self, requests: Sequence[bytes]) -> float:
         """Returns the seconds until all requests are answered. Raises RuntimeError."""
+        self.freshen()
         started = time.perf_counter()
         shares = [requests[first::CONNECTIONS] for first in range(CONNECTIONS)]
         list(self._pool.map(self._ask_share, shares))
         return time.perf_counter() - started
 
     def _ask_share(self, requests: Sequence[bytes]) -> None:
-        connection = self._free.get()
+        kept = self._free.get()
         try:
             for request in requests:
-                connection.ask(request)
+                kept.ask(request)
         finally:
-            self._free.put(connection)
+            self._free.put(kept)
+
+
+class _Kept:
+    """A connection, and when it was used last."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._connection = Connection(server)
+        self._used = time.monotonic()
+
+    def ask(self, request: bytes) -> bytes:
+        try:
+            return self._connection.ask(request)
+        finally:
+            self._used = time.monotonic()
+
+    def freshen(self) -> None:
+        """Opens the connection anew when it has been idle for long."""
+        if time.monotonic() - self._used > IDLE:
+            self._connection.close()
+            self._connection = Connection(self._server)
+            self._used = time.monotonic()
+
+    def close(self) -> None:
+        self._connection.close()

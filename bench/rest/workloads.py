@@ -54,6 +54,7 @@ def warm_up(system: RestSystem, sets: Watch, pods: Watch) -> None:
 
 def fill(system: RestSystem, sets: Watch, name: str, count: int) -> float:
     """Creates a ReplicaSet; returns the seconds until its status says that it has its pods."""
+    system.client.freshen()
     started = time.monotonic()
     system.client.ask(system.create(REPLICA_SETS, replica_set(name, count)))
 
@@ -65,6 +66,7 @@ def fill(system: RestSystem, sets: Watch, name: str, count: int) -> float:
 
 def cascade(system: RestSystem, pods: Watch, path: str, name: str) -> float:
     """Deletes an owner; returns the seconds until its pods, which are all there are, are gone."""
+    system.client.freshen()
     started = time.monotonic()
     system.client.ask(system.delete(path, name))
     return pods.wait(lambda watch: not watch.objects, f"the end of the pods of {name}") - started
@@ -142,6 +144,7 @@ def _replacement_row(system: RestSystem, sets: Watch, pods: Watch) -> Row:
 def _replace(system: RestSystem, pods: Watch, name: str) -> float:
     """Deletes a pod; returns the seconds from the answer until the watch shows another one."""
     wanted = pods.added + 1
+    system.client.freshen()
     system.client.ask(system.delete_pod(name))
     answered = time.monotonic()
     return pods.wait(lambda watch: watch.added >= wanted, f"a replacement of {name}") - answered
@@ -196,6 +199,7 @@ def _many_set_rows(system: RestSystem, sets: Watch, pods: Watch) -> Iterator[Row
 def _settle_sets(system: RestSystem, sets: Watch, names: list[str]) -> float:
     """Creates ReplicaSets of one pod; returns the seconds until each says that it has it."""
     requests = [system.create(REPLICA_SETS, replica_set(name, 1)) for name in names]
+    system.client.freshen()
     started = time.monotonic()
     system.client.ask_all(requests)
 
@@ -257,6 +261,7 @@ def _rolled_row(system: RestSystem) -> Row:
         system.settle()
         containers = [{"name": "web", "image": "nginx:1.26"}]
         template = {"spec": {"template": {"spec": {"containers": containers}}}}
+        system.client.freshen()
         started = time.monotonic()
         system.client.ask(system.patch(f"{DEPLOYMENTS}/{name}", template))
         return deployments.wait(lambda w: _is_rolled(w, name, count, 2), "a roll-out") - started
@@ -283,6 +288,7 @@ def _job_row(system: RestSystem) -> Row:
 
     def complete(jobs: Watch, number: int) -> float:
         name = f"sum-{number}"
+        system.client.freshen()
         started = time.monotonic()
         system.client.ask(system.create(JOBS, job(name, completions, parallelism)))
         return jobs.wait(lambda watch: _is_complete(watch, name), "the Job's end") - started
