@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import sys
 from asyncio.sslproto import SSLProtocol
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +16,6 @@ from kcm.apiserver.http.connection import LimitedConnection
 from kcm.http import listening
 from kcm.http.serving import TLSFiles, build_config
 from kcm.interpreter import tune
-
-if sys.platform != "win32":
-    import uvloop
 
 log = structlog.get_logger("kcm.apiserver")
 
@@ -50,8 +46,8 @@ def url_of(listener: socket.socket, certificate: Certificate | None) -> str:
     return f"{'https' if certificate else 'http'}://{shown}:{port}"
 
 
-# Where there is no uvloop, asyncio keeps a buffer of 256 KiB per TLS connection, most of an idle
-# watcher's memory. Clients send little, and larger messages come in several reads.
+# asyncio keeps a buffer of 256 KiB per TLS connection, most of an idle watcher's memory. Clients
+# send little, and larger messages come in several reads.
 SSLProtocol.max_size = 16 * 1024
 
 
@@ -92,14 +88,7 @@ def serve(server: ApiHttpServer, app: ApiServer, listener: socket.socket) -> Non
     tune()
     app.start()
     try:
-        with asyncio.Runner(loop_factory=_new_event_loop) as runner:
-            runner.run(server.serve(sockets=[listener]))
+        asyncio.run(server.serve(sockets=[listener]))
     finally:
         app.stop()
         listener.close()
-
-
-def _new_event_loop() -> asyncio.AbstractEventLoop:
-    if sys.platform == "win32":
-        return asyncio.new_event_loop()
-    return uvloop.new_event_loop()

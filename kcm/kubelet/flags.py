@@ -121,12 +121,13 @@ def _parse_ids(flag: str) -> Callable[[str], tuple[tuple[int, int], ...]]:
     def parse(text: str) -> tuple[tuple[int, int], ...]:
         ranges = []
         for part in _split(text):
-            low, _, high = part.partition("-")
+            low, dash, high = part.partition("-")
+            high = high if dash else low
             require(
-                low.isdigit() and (not high or high.isdigit()),
+                low.isdigit() and high.isdigit() and int(low) <= int(high),
                 f"{flag}: {part!r} is not of the form 1000 or 2000-2999",
             )
-            ranges.append((int(low), int(high or low)))
+            ranges.append((int(low), int(high)))
         return tuple(ranges)
 
     return parse

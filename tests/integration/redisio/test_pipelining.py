@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-import uvloop
 
 from kcm import errors
 from kcm.api import scheme
@@ -35,15 +34,10 @@ RunLoop = Callable[[Coroutine[Any, Any, Any]], Any]
 PODS = scheme.lookup("pods")
 
 
-@pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
-def run_loop(request: pytest.FixtureRequest) -> RunLoop:
+@pytest.fixture
+def run_loop() -> RunLoop:
     """Gives a function that runs a coroutine in an event loop of its own."""
-
-    def run(main: Coroutine[Any, Any, Any]) -> Any:
-        with asyncio.Runner(loop_factory=request.param) as runner:
-            return runner.run(within_patience(main))
-
-    return run
+    return lambda main: asyncio.run(within_patience(main))
 
 
 async def within_patience(main: Coroutine[Any, Any, T]) -> T:

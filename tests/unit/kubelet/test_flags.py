@@ -87,6 +87,8 @@ def test_a_port_that_was_asked_for_is_required() -> None:
         ({"node_labels": "a"}, "--node-labels"),
         ({"register_with_taints": "a:Sometimes"}, "--register-with-taints"),
         ({"allowed_users": "root"}, "--allowed-users"),
+        ({"allowed_users": "1000-"}, "--allowed-users"),
+        ({"allowed_groups": "3000-2000"}, "--allowed-groups"),
         ({"allowed_groups": "100-many"}, "--allowed-groups"),
         ({"pod_max_pids": 0}, "--pod-max-pids"),
         ({"container_log_max_size": "much"}, "--container-log-max-size"),

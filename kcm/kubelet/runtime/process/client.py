@@ -38,7 +38,7 @@ class SupervisorConnection:
         except OSError as error:
             raise ContainerRuntimeError(f"the container has ended: {error.strerror}") from error
         answer = self.line(_PATIENCE)
-        if answer is None or answer.startswith("exit"):
+        if not answer or answer.startswith("exit"):  # not in time, or the connection has ended
             raise ContainerRuntimeError("the container has ended")
         kind, _, words = answer.partition(" ")
         if kind == "error":
