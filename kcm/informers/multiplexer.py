@@ -135,15 +135,21 @@ class WatchMultiplexer:
                     reflector.list_if_due()
                     reflector.resync_if_due()
                 pause = self._read(reflectors)
-            self._after_turn()
         except EpochChanged as error:
             self._expire_all(error)
         except Exception as error:  # noqa: BLE001 - the thread must outlive whatever a source raises
             self._back_off(error)
         else:
             self._backoff.reset()
+            self._call_after_turn()
             if pause and not self._stop.is_set():
                 self._clock.wait(self._wake, pause)
+
+    def _call_after_turn(self) -> None:
+        try:
+            self._after_turn()
+        except Exception:  # the thread must outlive a bug in what follows its turns
+            log.exception("What follows a read of the informers failed")
 
     def catch_up(self, resources: Sequence[Resource]) -> Mapping[Resource, int]:
         """Reads the changes of these kinds in the caller's thread, and returns their newest
@@ -152,8 +158,9 @@ class WatchMultiplexer:
         Kinds that had to be listed, or that nobody has informers for, may be left out. Raises:
         StoreUnavailable.
         """
+        wanted = set(resources)
         with self._reading:
-            reflectors = [r for r in self._reflectors if r.resource in resources]
+            reflectors = [r for r in self._reflectors if r.resource in wanted]
             try:
                 for reflector in reflectors:
                     reflector.list_if_due()

@@ -57,6 +57,12 @@ class InformerOptions:
         self._require(self.block_ms > 0, "block_ms must be above 0 ms")
         self._require(self.merge_seconds >= 0, "merge_seconds must not be negative")
         self._require(self.default_resync >= 0, "default_resync must not be negative")
+        self._require(self.read_interval > 0, "read_interval must be above 0")
+        self._require(self.read_burst > 0, "read_burst must be above 0")
+        self._require(
+            0 < self.follow_busy <= self.follow_idle,
+            "follow_busy must be above 0 and at most follow_idle",
+        )
         self._require(self.handler_queue_size > 0, "handler_queue_size must be above 0")
         self._require(
             0 < self.list_backoff_initial <= self.list_backoff_max,

@@ -105,7 +105,7 @@ def note_write() -> None:
         work.has_written = True
 
 
-def yield_if_long(size: int, most: int) -> None:
+def raise_if_long(size: int, most: int) -> None:
     """Raises TooLong for more than `most` bytes to work on, unless something was written."""
     worker = getcurrent()
     if size > most and isinstance(worker, _Work) and not worker.has_written:

@@ -212,7 +212,7 @@ class PipelinedIO(RedisIO):
             if isinstance(reply, redis.ConnectionError):
                 # "LOADING" is one: the driver tries again, and after some others connects anew.
                 raise LinkError(str(reply))
-        greenlets.yield_if_long(sum(map(_size, replies)), LONG_REPLY)
+        greenlets.raise_if_long(sum(map(_size, replies)), LONG_REPLY)
         return replies
 
     def _parse(self, command: Command, reply: Reply) -> Reply:

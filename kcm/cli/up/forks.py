@@ -55,7 +55,10 @@ class ForkedProgram:
     """A running program, with the part of `subprocess.Popen` that a supervisor needs."""
 
     def __init__(self, command: Sequence[str], env: Mapping[str, str], output: int) -> None:
-        """Starts `[python, "-m", module, *arguments]`, which writes into the file `output`."""
+        """Starts `[python, "-m", module, *arguments]`, which writes into the file `output`.
+
+        Its environment is that of `kcm up` with the variables `env` added.
+        """
         sys.stdout.flush()  # or the child would have the same text to write
         # A signal must not find the handlers of `kcm up` in the child.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)

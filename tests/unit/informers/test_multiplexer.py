@@ -176,6 +176,21 @@ def test_what_follows_a_turn_is_called_after_the_entries_were_handed_out() -> No
     assert states == [{"a/one": "1"}]
 
 
+def test_a_bug_in_what_follows_a_turn_is_no_failure_of_the_store() -> None:
+    world = World()
+    informer = world.start_informer()
+
+    def fail() -> None:
+        raise ValueError("a bug")
+
+    world.multiplexer.on_turn(fail)
+    world.source.put("a/one")
+    world.turn()
+    assert read_cache(informer) == {"a/one": "1"}
+    assert world.clock.monotonic() == 0.0
+    assert not [line for line in world.observer.seen if line.startswith("failed")]
+
+
 def test_two_informers_of_one_kind_read_from_the_one_further_back() -> None:
     world = World()
     full = world.start_informer()

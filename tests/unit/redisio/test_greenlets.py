@@ -260,25 +260,25 @@ def test_what_runs_in_a_thread_is_no_work_and_may_block_in_place() -> None:
 class TestTooLong:
     def test_is_raised_for_more_than_the_limit(self) -> None:
         with pytest.raises(TooLong):
-            run(lambda: greenlets.yield_if_long(11, 10))
-        run(lambda: greenlets.yield_if_long(10, 10))
+            run(lambda: greenlets.raise_if_long(11, 10))
+        run(lambda: greenlets.raise_if_long(10, 10))
 
     def test_is_not_raised_once_something_was_written(self) -> None:
         def work() -> str:
             greenlets.note_write()
-            greenlets.yield_if_long(11, 10)
+            greenlets.raise_if_long(11, 10)
             return "ended where it was"
 
         assert run(work) == "ended where it was"
 
     def test_is_not_raised_outside_of_work(self) -> None:
         greenlets.note_write()
-        greenlets.yield_if_long(11, 10)
+        greenlets.raise_if_long(11, 10)
 
     def test_is_not_raised_once_something_was_written_in_a_thread(self) -> None:
         def work() -> str:
             greenlets.block(greenlets.note_write)
-            greenlets.yield_if_long(11, 10)
+            greenlets.raise_if_long(11, 10)
             return "ended where it was"
 
         assert run(work) == "ended where it was"
@@ -286,7 +286,7 @@ class TestTooLong:
     def test_passes_handlers_of_failures(self) -> None:
         def work() -> None:
             try:
-                greenlets.yield_if_long(11, 10)
+                greenlets.raise_if_long(11, 10)
             except Exception:  # noqa: BLE001 - as code between the store and the loop has them
                 raise AssertionError from None
 
@@ -302,7 +302,7 @@ class TestTooLong:
             first = asyncio.create_task(greenlets.run(write, in_thread))
             await asyncio.sleep(0)
             with pytest.raises(TooLong):
-                await greenlets.run(lambda: greenlets.yield_if_long(11, 10), in_thread)
+                await greenlets.run(lambda: greenlets.raise_if_long(11, 10), in_thread)
             await first
 
         asyncio.run(main())
