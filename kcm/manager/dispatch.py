@@ -46,8 +46,12 @@ class WatchRoute:
     watch: Watch
     view: Callable[[], View]
 
-    def marks(self, change: Change, crashed: Callable[[str, Exception], None]) -> list[Addition]:
-        """The keys that a change touches; a crash in the mapping is contained and reported."""
+    def list_additions(
+        self, change: Change, crashed: Callable[[str, Exception], None]
+    ) -> list[Addition]:
+        """Returns the keys that a change touches. A crash of the key function is contained and
+        reported.
+        """
         try:
             keys = tuple(dict.fromkeys(self.watch.keys(change, self.view())))
         except Exception as error:  # noqa: BLE001 - one controller's bug must not stop the others
@@ -59,7 +63,7 @@ class WatchRoute:
 @dataclass(frozen=True)
 class _Pending:
     resource_version: int
-    marks: list[Addition]
+    additions: list[Addition]
     confirms: bool = True  # whether events up to the resourceVersion go out with it
 
 
@@ -103,16 +107,20 @@ class KindDispatcher:
     def _note(self, change: Change) -> None:
         # The informer's thread sends when it has handed out all that it read.
         version = int(change.object.metadata.resource_version or 0)
-        pending = _Pending(version, self._marks(change))
+        pending = _Pending(version, self._list_additions(change))
         with self._lock:
             self._pending.append(pending)
 
-    def _marks(self, change: Change) -> list[Addition]:
-        return [mark for route in self._routes for mark in route.marks(change, self._crashed)]
+    def _list_additions(self, change: Change) -> list[Addition]:
+        return [
+            addition
+            for route in self._routes
+            for addition in route.list_additions(change, self._crashed)
+        ]
 
     def note(self, change: Change, version: int) -> None:
-        """Notes the keys that a change touches, which was the one to `version`."""
-        self.add_marks(self._marks(change), version)
+        """Notes the keys that a change touches. `version` is the resourceVersion of the change."""
+        self.note_additions(self._list_additions(change), version)
 
     # --- flusher's side
 
@@ -134,12 +142,16 @@ class KindDispatcher:
         with self._lock:
             self._pending.extendleft(reversed(taken))
 
-    def add_marks(self, marks: list[Addition], version: int, *, confirms: bool = True) -> None:
-        """Notes keys that belong to events up to `version`, which other notes bring if not
-        `confirms`.
+    def note_additions(
+        self, additions: list[Addition], version: int, *, confirms: bool = True
+    ) -> None:
+        """Notes keys that the events up to `version` touch.
+
+        Sending them confirms these events, unless `confirms` is false: then the keys come besides,
+        and the events have notes of their own.
         """
         with self._lock:
-            self._pending.append(_Pending(version, marks, confirms))
+            self._pending.append(_Pending(version, additions, confirms))
         self._wake()
 
     def controllers(self) -> list[Controller]:
@@ -150,14 +162,14 @@ class KindDispatcher:
         """Returns the names of the controllers that watch this kind by its name."""
         return list({r.controller.name: None for r in self._routes if r.watch.model is not None})
 
-    def mark_cached_objects(self, controller: str) -> list[Addition]:
+    def list_cached_additions(self, controller: str) -> list[Addition]:
         """Returns the keys of a controller that the cached objects of the kind touch."""
-        marks = []
+        additions = []
         for route in self._routes:
             if route.controller.name == controller and route.watch.model is not None:
                 for obj in route.view().lister(route.watch.model).list():
-                    marks += route.marks(Change(None, obj), self._crashed)
-        return merge_additions(marks)
+                    additions += route.list_additions(Change(None, obj), self._crashed)
+        return merge_additions(additions)
 
 
 class Dispatcher:
@@ -198,7 +210,7 @@ class Dispatcher:
             self._clock.wait(self._wake, follow_every)
             self._wake.clear()
             try:
-                self.mark_relisted()
+                self.enqueue_relisted()
                 self.flush()
                 if self._clock.monotonic() - followed >= follow_every:
                     self.follow()
@@ -214,18 +226,18 @@ class Dispatcher:
             self._relisted[kind] = resource_version
         self.wake()
 
-    def mark_relisted(self) -> None:
+    def enqueue_relisted(self) -> None:
         """Adds all keys of the controllers that watch the kinds which were listed again."""
         with self._lock:
             relisted, self._relisted = self._relisted, {}
-        marks: dict[str, list[Addition]] = {}
+        additions: dict[str, list[Addition]] = {}
         for kind, resource_version in relisted.items():
             for name in kind.list_own_controllers():
-                if name not in marks:
-                    marks[name] = [
-                        m for each in self._kinds for m in each.mark_cached_objects(name)
+                if name not in additions:
+                    additions[name] = [
+                        m for each in self._kinds for m in each.list_cached_additions(name)
                     ]
-                kind.add_marks(marks[name], resource_version, confirms=False)
+                kind.note_additions(additions[name], resource_version, confirms=False)
 
     def flush(self) -> int:
         """Sends everything noted for the kinds that this manager leads, and returns the number of
@@ -242,8 +254,10 @@ class Dispatcher:
             confirmed = (pending.resource_version for pending in taken if pending.confirms)
             position = max(confirmed, default=0)
             positions = {kind.resource.name: position} if position else {}
-            marks = merge_additions(mark for pending in taken for mark in pending.marks)
-            return dispatch(self._io, kind.lease.fence, positions, marks)
+            additions = merge_additions(
+                addition for pending in taken for addition in pending.additions
+            )
+            return dispatch(self._io, kind.lease.fence, positions, additions)
         except errors.KcmError as error:
             kind.restore(taken)
             if isinstance(error, errors.Fenced):
@@ -262,9 +276,9 @@ class Dispatcher:
             kind.prune(int(position or 0))
 
 
-def merge_additions(marks: Iterable[Addition]) -> list[Addition]:
-    """The same keys with one mark per queue."""
+def merge_additions(additions: Iterable[Addition]) -> list[Addition]:
+    """Returns the same keys as one addition for each queue."""
     keys: dict[str, dict[str, None]] = {}
-    for mark in marks:
-        keys.setdefault(mark.queue, {}).update(dict.fromkeys(mark.keys))
+    for addition in additions:
+        keys.setdefault(addition.queue, {}).update(dict.fromkeys(addition.keys))
     return [Addition(queue, tuple(marked)) for queue, marked in keys.items()]

@@ -56,7 +56,7 @@ def note_persisted_keys(context: ControllerContext, kind: KindDispatcher, versio
             "every key with persisted state is queued", queue=controller.short_name, keys=len(keys)
         )
         if keys:
-            kind.add_marks([Addition(controller.short_name, tuple(sorted(keys)))], version)
+            kind.note_additions([Addition(controller.short_name, tuple(sorted(keys)))], version)
 
 
 def _read_persisted_keys(context: ControllerContext, queue: str) -> set[str]:

@@ -175,13 +175,13 @@ def test_after_a_second_list_all_keys_of_the_kinds_controllers_are_marked(
     io.execute("HSET", io.keys.last_rv(), "pods", 1_000)
     keys: set[str] = set()
 
-    def mark() -> bool:
-        bench.dispatcher.mark_relisted()
+    def enqueue() -> bool:
+        bench.dispatcher.enqueue_relisted()
         bench.dispatcher.flush()
         keys.update(take_waiting_keys(io))
         return bool(keys)
 
-    until(mark)
+    until(enqueue)
     assert keys == {"default/web"}
     assert io.execute("HGET", io.keys.dispatch_position(), "pods") == confirmed
 
@@ -218,5 +218,5 @@ def test_a_crash_in_a_handler_is_contained_and_counted(bench: Bench, io: RedisIO
 def test_marks_of_many_events_are_merged() -> None:
     from kcm.manager.dispatch import merge_additions
 
-    marks = [Addition("a", ("x", "y")), Addition("b", ("x",)), Addition("a", ("y", "z"))]
-    assert merge_additions(marks) == [Addition("a", ("x", "y", "z")), Addition("b", ("x",))]
+    additions = [Addition("a", ("x", "y")), Addition("b", ("x",)), Addition("a", ("y", "z"))]
+    assert merge_additions(additions) == [Addition("a", ("x", "y", "z")), Addition("b", ("x",))]
