@@ -6,22 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from bench import (
-    at_rest,
-    definitions,
-    kubelet,
-    nodes,
-    queue,
-    silence,
-    simulated_nodes,
-    size,
-    store,
-    system,
-    watch,
-    workloads,
-)
+from bench import definitions, queue, size, store, system, watch, workloads
 from bench.api import requests, watchers
 from bench.harness import POOLS, Bench
+from bench.nodes import at_rest, kubelet, scheduling, silence, simulated
 from bench.rest import growth
 from bench.rest import workloads as rest_workloads
 from bench.rest import writes as rest_writes
@@ -71,11 +59,12 @@ CASES = (
     Case("api.definitions", "definitions that come and go", definitions.rows),
     Case("rest.writes", "writes a second of `kcm up`, with all controllers", rest_writes.rows),
     Case("rest.workloads", "ReplicaSets, Deployment, Job over HTTP", rest_workloads.rows),
-    Case("rest.growth", "time for a pod with ten times the pods", growth.rows),
-    Case("nodes.scheduling", "pods placed a second", nodes.scheduling),
-    Case("nodes.growth", "time for a pod with ten times the nodes", nodes.growth),
-    Case("nodes.running", "applied until Running on simulated nodes", nodes.running),
-    Case("nodes.monitor", "CPU of one look at thousands of nodes", simulated_nodes.monitor),
+    Case("rest.growth", "time for a pod with ten and a hundred times the pods", growth.by_pods),
+    Case("rest.children", "ReplicaSets a second with more worker children", growth.by_children),
+    Case("nodes.scheduling", "pods placed a second", scheduling.scheduling),
+    Case("nodes.growth", "time for a pod with ten times the nodes", scheduling.growth),
+    Case("nodes.running", "applied until Running on simulated nodes", scheduling.running),
+    Case("nodes.monitor", "CPU of one look at thousands of nodes", simulated.monitor),
     Case("nodes.detection", "silent nodes, until their pods go", silence.detection, quick=False),
     Case("nodes.steady", "thousands of nodes with pods at rest", at_rest.many_nodes, quick=False),
     Case(

@@ -29,7 +29,7 @@ from kcm.store import Store
 ROOT = Path(__file__).resolve().parent.parent
 POOLS = ("prefork", "threads", "solo")
 
-_ENTRY_POINTS = "[kcm.controllers]\nbenchnoop = bench.noop_controller:NoopController\n"
+_ENTRY_POINTS = "[kcm.controllers]\nbenchnoop = bench.programs.noop_controller:NoopController\n"
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,9 @@ class Sizes:
     api_watch_rate: int = 50  # writes a second
     rest_rounds: int = 3
     rest_writes: int = 1_000  # of each verb
-    growth_pods: tuple[int, int] = (1_000, 10_000)
+    growth_pods: tuple[int, ...] = (1_000, 10_000, 100_000)
+    growth_rounds: tuple[int, ...] = (3, 3, 1)
+    pool_children: tuple[int, ...] = (1, 2, 4)
     starts: int = 3
     idle_seconds: float = 20.0
     settle_seconds: float = 3.0  # until what was started or changed has come to rest
@@ -108,7 +110,9 @@ QUICK = Sizes(
     definition_rounds=2,
     rest_rounds=1,
     rest_writes=100,
-    growth_pods=(10, 40),
+    growth_pods=(10, 40, 100),
+    growth_rounds=(1, 1, 1),
+    pool_children=(1, 2),
     starts=1,
     idle_seconds=1.0,
     settle_seconds=0.3,
@@ -235,7 +239,7 @@ class Bench:
 
     def raw_worker(self, pool: str, stamps: Path) -> subprocess.Popen[bytes]:
         """Starts a worker of an app that has a no-op task only."""
-        return self.spawn(f"raw-{pool}", celery_worker("bench.raw_app", pool), stamps)
+        return self.spawn(f"raw-{pool}", celery_worker("bench.programs.raw_app", pool), stamps)
 
     def beat(self, extra: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
         arguments = ["-m", "celery", "-A", "workers", "beat", "-l", "WARNING"]

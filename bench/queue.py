@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bench.harness import Bench, progress, wait_for
-from bench.noop_controller import NoopController
+from bench.programs.noop_controller import NoopController
+from bench.programs.raw_app import create_app
 from bench.raw import RawTasks
-from bench.raw_app import create_app
 from bench.stamps import StampReader
 from bench.table import Row, Sample
 from kcm.manager.queues import queue_config

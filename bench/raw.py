@@ -51,7 +51,7 @@ class RawStore:
 
 
 class RawTasks:
-    """No-op tasks, published through Celery's API and run by the workers of `bench.raw_app`."""
+    """No-op tasks of `bench.programs.raw_app`, published through Celery's API."""
 
     def __init__(self, app: Celery, stamps: StampReader) -> None:
         self._app = app

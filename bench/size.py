@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from bench.harness import Bench, progress, wait_for
 from bench.objects import pod_of_a_set
+from bench.programs.raw_app import create_app
 from bench.queue import noop_syncs
 from bench.raw import RawTasks
-from bench.raw_app import create_app
 from bench.store import clear_store, create_in_batches
 from bench.table import Row, Sample
 from bench.usage import MB, caching, own_memory

@@ -49,7 +49,7 @@ def latency(bench: Bench) -> Iterator[Row]:
     trips = Sample.of([raw_store.round_trip(data) * 1e3 for _ in range(500)])
     raw_store.clear(1)
     items = distinct_pods(bench, count)
-    handler = Listener(bench, "bench.handler_process")
+    handler = Listener(bench, "bench.programs.handler_process")
     sent = send(bench, items, sizes.watch_rate)
     time.sleep(0.2)
     seen: dict[str, float] = handler.finish()

@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 from bench.harness import Bench, progress, wait_for
-from bench.instant_kubelet import InstantKubelet
 from bench.objects import deployment, job, replica_set, web_pod
+from bench.programs.instant_kubelet import InstantKubelet
 from bench.store import PODS, create_in_batches, watch_entries, watch_until
 from bench.system import REPLICA_SETS, remove, scale_up, start_system
 from bench.table import Row, Sample

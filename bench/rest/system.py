@@ -6,13 +6,14 @@ import contextlib
 import json
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from bench.api.servers import Servers
 from bench.harness import Bench, free_port, progress, wait_for
-from bench.nodes import KCM
+from bench.nodes.scheduling import KCM
 from bench.rest.client import Client
 from bench.usage import cpu_by_title
 from kcm.api import codec
@@ -83,27 +84,30 @@ class RestSystem:
 
 
 @contextmanager
-def rest_system(bench: Bench) -> Iterator[RestSystem]:
-    """Starts the system on this measurement's server, and ends it."""
-    progress("rest: starting kcm up and a server of constants")
-    servers = Servers(bench, _start_up)
+def rest_system(bench: Bench, *flags: str) -> Iterator[RestSystem]:
+    """Starts the system on this measurement's server, and stops it.
+
+    `flags` are further flags of `kcm up`.
+    """
+    progress(f"rest: starting {' '.join(('kcm up', *flags))} and a server of constants")
+    servers = Servers(bench, partial(_start_up, flags=flags))
     try:
         with Client(servers.api) as client, Client(servers.constant) as constants:
             yield RestSystem(bench, servers, client, constants)
     finally:
-        _end(bench, servers.process)
+        _stop(bench, servers.process)
 
 
-def _start_up(bench: Bench) -> subprocess.Popen[bytes]:
-    flags = [f"--{name}-port={free_port()}" for name in ("flower", "health", "api")]
-    process = bench.spawn("up", [*KCM, "up", "--nodes=0", "--no-kubelet", *flags])
+def _start_up(bench: Bench, flags: Sequence[str]) -> subprocess.Popen[bytes]:
+    ports = [f"--{name}-port={free_port()}" for name in ("flower", "health", "api")]
+    process = bench.spawn("up", [*KCM, "up", "--nodes=0", "--no-kubelet", *ports, *flags])
     output = bench.folder / "up.log"
     wait_for(lambda: "Ctrl-C stops it all" in output.read_text(), "the start of everything")
     return process
 
 
-def _end(bench: Bench, process: subprocess.Popen[bytes]) -> None:
-    """Lets `kcm up` end its processes, which have sessions of their own; kills what stays."""
+def _stop(bench: Bench, process: subprocess.Popen[bytes]) -> None:
+    """Lets `kcm up` stop its processes, which have sessions of their own; kills what stays."""
     process.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(PATIENCE)

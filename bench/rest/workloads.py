@@ -124,7 +124,7 @@ def _replacement_row(system: RestSystem, sets: Watch, pods: Watch) -> Row:
     raw_store, data = RawStore(system.bench.io), stored_pods(system.bench.store)[0]
     ours, raw = [], []
     for name in list(pods.objects)[:deletions]:
-        ours.append(_replace(system, pods, name) * 1e3)
+        ours.append(replace(system, pods, name) * 1e3)
         raw.append(raw_store.round_trip(data) * 1e3)
         time.sleep(SPACING)
     raw_store.clear(1)
@@ -141,7 +141,7 @@ def _replacement_row(system: RestSystem, sets: Watch, pods: Watch) -> Row:
     )
 
 
-def _replace(system: RestSystem, pods: Watch, name: str) -> float:
+def replace(system: RestSystem, pods: Watch, name: str) -> float:
     """Deletes a pod; returns the seconds from the answer until the watch shows another one."""
     wanted = pods.added + 1
     system.client.freshen()
@@ -158,7 +158,7 @@ def _many_set_rows(system: RestSystem, sets: Watch, pods: Watch) -> Iterator[Row
     for number in range(rounds):
         system.settle()
         before, synced = system.cpu(), system.syncs()
-        ours.append(count / _settle_sets(system, sets, [f"r{number}-{n}" for n in range(count)]))
+        ours.append(count / settle_sets(system, sets, [f"r{number}-{n}" for n in range(count)]))
         system.settle()
         parts = difference(before, system.cpu())
         syncs.append(system.syncs() - synced)
@@ -196,7 +196,7 @@ def _many_set_rows(system: RestSystem, sets: Watch, pods: Watch) -> Iterator[Row
     )
 
 
-def _settle_sets(system: RestSystem, sets: Watch, names: list[str]) -> float:
+def settle_sets(system: RestSystem, sets: Watch, names: list[str]) -> float:
     """Creates ReplicaSets of one pod; returns the seconds until each says that it has it."""
     requests = [system.create(REPLICA_SETS, replica_set(name, 1)) for name in names]
     system.client.freshen()

@@ -5,14 +5,14 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import psutil
 
 from bench.harness import Bench, progress, wait_for
-from bench.nodes import KCM, NODES, make_nodes
+from bench.nodes.scheduling import KCM, NODES, make_nodes
 from bench.objects import web_pod
 from bench.store import clear_store, stored_pods
 from bench.table import Row, Sample
@@ -34,15 +34,51 @@ MONITOR = "nodelifecycle.monitorNodeStatus"
 # --- one look
 
 
+@dataclass
+class _Looks:
+    """CPU seconds of each look at all nodes, and of a list of their leases."""
+
+    ours: list[float] = field(default_factory=list)
+    servers: list[float] = field(default_factory=list)  # of those, in the server
+    raw: list[float] = field(default_factory=list)
+
+
 def monitor(bench: Bench) -> Iterator[Row]:
     """Measures the CPU of one pass over all nodes and leases, here and in the server."""
-    count = bench.sizes.many_nodes
+    few, many = bench.sizes.growth_nodes
+    small, large = _look(bench, few), _look(bench, many)
+    yield Row(
+        name="nodes.monitor.look",
+        what=f"CPU of one look at {many:,} nodes whose leases were renewed",
+        unit="s",
+        measured=Sample.of(large.ours),
+        baseline=Sample.of(large.raw),
+        baseline_what="s, a list of the same leases",
+        bound=2,
+        target="2 s",
+        note=f"of that in the server {Sample.of(large.servers)} s",
+    )
+    each = Sample.of([seconds * 1e6 / few for seconds in small.ours])
+    yield Row(
+        name="nodes.monitor.growth",
+        what=f"CPU of a look for a node of {many:,}",
+        unit="us",
+        measured=Sample.of([seconds * 1e6 / many for seconds in large.ours]),
+        baseline=each,
+        baseline_what=f"us, of {few:,}",
+        bound=2 * each.median,
+        target=f"twice that of {few:,}; linear is 1",
+    )
+
+
+def _look(bench: Bench, count: int) -> _Looks:
+    """Measures looks at so many nodes, in a store that is emptied again."""
     progress(f"nodes.monitor: looks at {count} nodes, {bench.sizes.rounds} rounds")
     make_nodes(bench.store, count)
     renewals = _Renewals(bench.store, count)
     context = build_context(bench.settings)
     context.selection = replace(context.selection, started=(NodeLifecycleController(),))
-    ours, raw, servers = [], [], []
+    looks = _Looks()
     try:
         context.start()
         ticks = TickRunner(context)
@@ -50,23 +86,13 @@ def monitor(bench: Bench) -> Iterator[Row]:
         for number in range(1, bench.sizes.rounds + 1):
             renewals.renew()
             own, server = _cpu_of(bench, partial(ticks.run, MONITOR, 5.0 * number))
-            ours.append(own + server)
-            servers.append(server)
-            raw.append(sum(_cpu_of(bench, lambda: bench.store.list(LEASES, LEASE_NAMESPACE))))
+            looks.ours.append(own + server)
+            looks.servers.append(server)
+            looks.raw.append(sum(_cpu_of(bench, lambda: bench.store.list(LEASES, LEASE_NAMESPACE))))
     finally:
         context.shutdown()
     clear_store(bench)
-    yield Row(
-        name="nodes.monitor",
-        what=f"CPU of one look at {count:,} nodes whose leases were renewed",
-        unit="s",
-        measured=Sample.of(ours),
-        baseline=Sample.of(raw),
-        baseline_what="s, a list of the same leases",
-        bound=2,
-        target="2 s",
-        note=f"of that in the server {Sample.of(servers)} s",
-    )
+    return looks
 
 
 class _Renewals:

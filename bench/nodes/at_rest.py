@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from bench.harness import Bench, progress, wait_for
-from bench.nodes import PODS, POOL, WITH_SCHEDULER
-from bench.simulated_nodes import MONITOR, make_bound_pods, start_nodes, wait_running
+from bench.nodes.scheduling import PODS, POOL, WITH_SCHEDULER
+from bench.nodes.simulated import MONITOR, make_bound_pods, start_nodes, wait_running
 from bench.store import clear_store
 from bench.table import Row, Sample
 from bench.usage import MB, Part, caching, measure, shares
@@ -48,7 +48,10 @@ def _idle_row(
 ) -> Row:
     seconds = bench.sizes.idle_seconds
     progress(f"{name}: CPU of an idle raw Celery, then of an idle kcm, {seconds:g} s each")
-    raws = [bench.raw_worker(POOL, bench.stamps("raw-idle").path), _flower(bench, "bench.raw_app")]
+    raws = [
+        bench.raw_worker(POOL, bench.stamps("raw-idle").path),
+        _flower(bench, "bench.programs.raw_app"),
+    ]
     raw = measure(bench, raws, seconds)
     bench.stop(*raws)
     clear_store(bench)

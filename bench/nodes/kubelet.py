@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from bench.harness import Bench, free_port, progress, wait_for
-from bench.nodes import KCM, NODES, PODS, WITH_SCHEDULER
+from bench.nodes.scheduling import KCM, NODES, PODS, WITH_SCHEDULER
 from bench.objects import web_pod
 from bench.store import create_in_batches
 from bench.table import Row, Sample

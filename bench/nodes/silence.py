@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from bench.harness import Bench, TooSlowError, progress
-from bench.nodes import NODES, PODS, POOL
-from bench.simulated_nodes import LEASES, make_bound_pods, start_nodes, wait_running
+from bench.nodes.scheduling import NODES, PODS, POOL
+from bench.nodes.simulated import LEASES, make_bound_pods, start_nodes, wait_running
 from bench.table import Row, Sample
 from kcm.api import codec
 from kcm.api.core_v1 import Node, Pod

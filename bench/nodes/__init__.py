@@ -1,0 +1,1 @@
+"""Measures nodes: scheduling, simulated nodes, real ones, and systems at rest."""
