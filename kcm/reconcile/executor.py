@@ -116,7 +116,7 @@ class PlanExecutor:
                 progress.skipped += sum(len(b.writes) for b in plan.batches[number + 1 :])
                 return progress.outcome()
         progress.optional = False
-        update = plan.status_after(progress.outcome())
+        update = plan.status_update(progress.outcome())
         if update is not None:
             self._write([update], fence, progress)
         return progress.outcome()

@@ -145,6 +145,16 @@ class Outcome:
         """The first failure that fails the key, or None."""
         return next((f.error for f in self.failures if not f.optional), None)
 
+    @property
+    def causes_sync(self) -> bool:
+        """Reports whether all went well and some object was created or deleted.
+
+        A controller that watches such objects is going to sync the key again.
+        """
+        if self.failures or self.skipped:
+            return False
+        return any(isinstance(write, Create | Delete) for write, _ in self.done)
+
 
 @dataclass(frozen=True)
 class Event:
@@ -196,6 +206,9 @@ class Plan:
     collections: Sequence[DeleteCollection] = ()
     batches: list[Batch] = field(default_factory=list)
     status_after: Callable[[Outcome], UpdateStatus | None] = _no_status
+    # Whether the status is left to the next sync when the writes cause one (design 0036). Only for
+    # plans whose controller watches everything that they create and delete.
+    status_can_wait: bool = False
     events: list[Event] = field(default_factory=list)
     events_after: Callable[[Outcome], Sequence[Event]] = _no_events
     plan_after: Callable[[Outcome], Plan] | None = None  # for syncs only, not for ticks
@@ -228,6 +241,14 @@ class Plan:
         """Adds an Event, and returns the plan."""
         self.events.append(Event(about, "Warning" if warning else "Normal", reason, message))
         return self
+
+    def status_update(self, outcome: Outcome) -> UpdateStatus | None:
+        """Returns the status to write after the batches. Returns None if there is none to write,
+        or if the next sync writes it.
+        """
+        if self.status_can_wait and outcome.causes_sync:
+            return None
+        return self.status_after(outcome)
 
     @property
     def writes(self) -> list[Write]:

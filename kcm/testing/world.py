@@ -101,7 +101,7 @@ class World:
                     if batch.slow_start:
                         break
         outcome = Outcome(tuple(done), deletions=deletions)
-        status = plan.status_after(outcome)
+        status = plan.status_update(outcome)
         if status is not None:
             self.write(status)
         return self.carry_out(plan.plan_after(outcome)) if plan.plan_after else outcome

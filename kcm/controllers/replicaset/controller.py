@@ -145,6 +145,7 @@ def _manage_replicas(rs: ReplicaOwner, pods: Sequence[Pod], view: View, plan: Pl
         count = min(surplus, BURST_REPLICAS)
         to_delete = first_to_delete(pods, count, related, view.now)
         plan.then(*(Delete(pod) for pod in to_delete))
+        plan.status_can_wait = surplus <= BURST_REPLICAS
         plan.counts = age_ratios(pods, to_delete, view.now)
         plan.events_after = partial(pod_write_events, rs)
 
@@ -152,6 +153,8 @@ def _manage_replicas(rs: ReplicaOwner, pods: Sequence[Pod], view: View, plan: Pl
 def _create_missing(rs: ReplicaOwner, present: int, plan: Plan) -> None:
     """Plans the creations that `present` pods lack."""
     missing = _read_replicas(rs) - present
+    # A set that takes several syncs reports how far it is.
+    plan.status_can_wait = missing <= BURST_REPLICAS
     if missing > 0:
         # One object stands for all: the store names and copies it for each.
         create = Create(pod_from_template(template_of(rs), rs))

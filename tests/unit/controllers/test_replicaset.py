@@ -90,6 +90,24 @@ def test_terminal_and_dying_pods_do_not_count() -> None:
     assert counts(reconcile(rs, *pods)) == (2, 0, 0)
 
 
+@pytest.mark.parametrize(
+    ("wanted", "present", "waits"),
+    [
+        (1, 0, True),
+        (0, 1, True),
+        (BURST_REPLICAS, 0, True),
+        (BURST_REPLICAS + 1, 0, False),
+        (0, BURST_REPLICAS + 1, False),
+    ],
+)
+def test_the_status_waits_for_the_next_sync_unless_more_syncs_write_pods(
+    wanted: int, present: int, *, waits: bool
+) -> None:
+    rs = replica_set(replicas=wanted)
+    plan = reconcile(rs, *(pod(f"p{number}", owner=rs) for number in range(present)))
+    assert plan.status_can_wait is waits
+
+
 def test_pods_of_others_and_of_other_namespaces_do_not_count() -> None:
     rs, other = replica_set(replicas=1), replica_set("other", labels={"app": "web"})
     pods = [pod("a", owner=other), pod("b", namespace="elsewhere", labels={"app": "web"})]
