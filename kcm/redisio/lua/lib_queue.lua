@@ -35,6 +35,18 @@ local function every_queue()
   return redis.call('SMEMBERS', P .. ':queues')
 end
 
+-- The names of the queues that have keys in one of these parts. Most have none most of the
+-- time, and are passed over without a look at their records.
+local function queues_with(...)
+  local names = {}
+  for _, name in ipairs(every_queue()) do
+    local keys = {}
+    for i, part in ipairs({...}) do keys[i] = P .. ':queue:' .. name .. ':' .. part end
+    if redis.call('EXISTS', unpack(keys)) > 0 then names[#names + 1] = name end
+  end
+  return names
+end
+
 local function count(q, field, by)
   if by ~= 0 then q.counts[field] = (q.counts[field] or 0) + (by or 1) end
 end

@@ -15,7 +15,7 @@ end
 
 local function run()
   local left, earliest = tonumber(arg(1)), nil
-  for _, name in ipairs(every_queue()) do
+  for _, name in ipairs(queues_with('delayed')) do
     local moved, next_due = pump(queue(name), left)
     left = left - moved
     if next_due and (not earliest or tonumber(next_due) < earliest) then

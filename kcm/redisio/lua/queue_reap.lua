@@ -48,7 +48,7 @@ end
 
 local function run()
   local reply = {'OK'}
-  for _, name in ipairs(every_queue()) do
+  for _, name in ipairs(queues_with('leases', 'waiting')) do
     local q = queue(name)
     local reaped, lost = reap(q, tonumber(arg(1))), forget_lost_messages(q)
     if reaped + lost > 0 then
