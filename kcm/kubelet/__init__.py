@@ -3,5 +3,5 @@
 Source: pkg/kubelet, Kubernetes 1.33.
 """
 
-# It stands here because beat needs it without the kubelet's imports.
+# It is defined here because beat needs it, and must not import the whole kubelet.
 HOUSEKEEPING_PERIOD = 2.0  # seconds between beat's messages to clean up

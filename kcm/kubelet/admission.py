@@ -1,4 +1,4 @@
-"""Admission: whether the node can run a pod that was bound to it. Pure functions.
+"""Pod admission: the node's decision whether it can run a pod that is bound to it. Pure functions.
 
 Source: pkg/kubelet/lifecycle/predicate.go, Kubernetes 1.33.
 """
@@ -29,7 +29,7 @@ class Rejection:
 
 
 AdmitHandler = Callable[[Pod, Sequence[Pod]], Rejection | None]
-"""Decides on a pod, given the node's other active pods; returns None to admit it."""
+"""Admits or rejects a pod, given the node's other active pods. Returns None to admit it."""
 
 
 @dataclass(slots=True, weakref_slot=True)
@@ -41,7 +41,7 @@ class NodeUsage:
 
     @classmethod
     def of(cls, pods: Iterable[Pod]) -> NodeUsage:
-        """Returns what the pods occupy together."""
+        """Returns the sum of what the pods occupy."""
         usage = cls()
         for pod in pods:
             usage.requests.update(requests_of(pod))
@@ -49,12 +49,12 @@ class NodeUsage:
         return usage
 
     def add(self, other: NodeUsage) -> None:
-        """Counts the other usage in."""
+        """Adds the resources and ports of another usage."""
         self.requests.update(other.requests)
         self.ports += other.ports
 
     def subtract(self, other: NodeUsage) -> None:
-        """Counts out a usage that was added before."""
+        """Subtracts a usage that was added before."""
         self.requests.subtract(other.requests)
         for port in other.ports:
             self.ports.remove(port)
@@ -65,8 +65,8 @@ def check_predicates(
 ) -> Rejection | None:
     """Returns why the node cannot run the pod, or None if it can.
 
-    `requested` is what the pod asks for, `used` is what the node's other pods occupy. Resources,
-    node affinity, host ports and taints are checked in this order, and the first that fails is
+    `requested` is what the pod requests, `used` is what the node's other pods occupy. Resources,
+    node affinity, host ports and taints are checked in this order, and the first failure is
     returned.
     """
     return (
@@ -78,7 +78,7 @@ def check_predicates(
 
 
 def build_rejected_status(pod: Pod, rejection: Rejection) -> PodStatus:
-    """Returns the status of a pod that the node has rejected: it has failed."""
+    """Returns the status of a pod that the node has rejected: its phase is Failed."""
     return pod.status.replace(
         phase=FAILED,
         reason=rejection.reason,
@@ -93,7 +93,7 @@ def _fail(predicate: str, message: str) -> Rejection:
 
 def _check_resources(requested: NodeUsage, used: NodeUsage, node: Node) -> Rejection | None:
     if not node.status.allocatable:
-        return None  # the node has not reported what it has yet
+        return None  # the node has not reported its allocatable resources yet
     missing = find_shortage(requested.requests, used.requests, node)
     return Rejection(missing.reason, missing.message) if missing else None
 
@@ -112,7 +112,10 @@ def _check_host_ports(requested: NodeUsage, used: NodeUsage) -> Rejection | None
 
 
 def _check_taints(pod: Pod, node: Node) -> Rejection | None:
-    """Checks NoExecute taints, which static pods need not tolerate."""
+    """Returns a rejection if the pod does not tolerate a NoExecute taint of the node.
+
+    Static pods are admitted in spite of such taints.
+    """
     if is_static_pod(pod):
         return None
     for taint in node.spec.taints or ():

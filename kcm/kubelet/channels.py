@@ -1,7 +1,7 @@
-"""Channels: several queues with one reader, who takes from them fairly.
+"""Channels: several queues with one reader, which takes from them fairly.
 
-Guarantees: items of one channel are taken in order; of the channels that have items each is equally
-likely to be next, so that none starves, as with Go's select.
+Guarantees: items of one channel are taken in order. Each channel that has items is equally likely
+to be next, as with Go's select, so none starves.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kcm.clock import Clock
 
 
 class Channel:
-    """One queue. Any thread may write to it."""
+    """One queue of a `Channels`. Any thread may write to it. A capacity of 0 means no limit."""
 
     def __init__(self, name: str, capacity: int, ready: threading.Condition) -> None:
         self.name = name
@@ -34,7 +34,7 @@ class Channel:
 
 
 class Channels:
-    """The channels of one reader."""
+    """The channels of one reader, which takes items with `select`."""
 
     def __init__(self, clock: Clock, rng: random.Random | None = None) -> None:
         self._clock = clock
@@ -44,8 +44,9 @@ class Channels:
         self._closed = False
 
     def channel(self, name: str, capacity: int = 0) -> Channel:
-        """Returns the channel with that name, creating it first if needed; a capacity of 0 is no
-        limit.
+        """Returns the channel with that name. Creates it, with that capacity, if there is none.
+
+        A capacity of 0 means no limit.
         """
         with self._ready:
             if name not in self._channels:
@@ -53,7 +54,7 @@ class Channels:
             return self._channels[name]
 
     def close(self) -> None:
-        """Wakes the reader for good: `select` returns None at once from now on."""
+        """Closes the channels: from now on `select` returns None at once."""
         with self._ready:
             self._closed = True
             self._ready.notify_all()
@@ -63,9 +64,10 @@ class Channels:
         return self._closed
 
     def select(self, timeout: float) -> tuple[str, Any] | None:
-        """Takes the oldest item of a channel; returns it with the channel's name.
+        """Takes the oldest item of one of the channels; returns the channel's name and the item.
 
-        Returns None if there was none for `timeout` seconds.
+        Waits up to `timeout` seconds for an item. Returns None if none came, or if the channels are
+        closed.
         """
         with self._ready:
             if not self._closed and not self._non_empty():

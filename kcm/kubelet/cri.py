@@ -1,11 +1,10 @@
 """The interface between the kubelet and a container runtime, in the shape of CRI.
 
-Guarantees: every call may come from any thread and, where CRI says so, twice: stopping or removing
-what is stopped or gone succeeds. Data is frozen; a list is cheap enough to be asked for each
-second. An implementation keeps what it runs over a restart of the kubelet, so that everything is
-found again by listing.
+Guarantees: any thread may make any call. Stopping what is stopped and removing what is gone
+succeeds, as in CRI. All data is frozen. Lists are cheap enough to be requested every second. What
+an implementation runs survives a restart of the kubelet, and lists show it afterwards.
 
-Does not guarantee an order of lists, nor that a container which is listed as running still runs.
+Does not guarantee an order of lists, nor that a container that is listed as running still runs.
 Errors are `errors.ContainerRuntimeError` and its subclasses.
 
 Source: staging/src/k8s.io/cri-api/pkg/apis/runtime/v1/api.proto, Kubernetes 1.33.
@@ -29,7 +28,7 @@ class SandboxState(StrEnum):
 
 
 class RuntimeContainerState(StrEnum):
-    """The phase of a container's one life; it never goes back."""
+    """The state of one attempt of a container. It never goes back to an earlier state."""
 
     CREATED = "CREATED"
     RUNNING = "RUNNING"
@@ -47,9 +46,9 @@ class RuntimeVersion:
 
 @dataclass(frozen=True)
 class RuntimeStatus:
-    """Whether the runtime can run pods; `message` is why not.
+    """Whether the runtime can run pods; `message` says why it cannot.
 
-    `limits` tells how limits are enforced: "cgroup-v2", "cgroup-v1", "rlimits" or "none".
+    `limits` names how resource limits are enforced: "cgroup-v2", "cgroup-v1", "rlimits" or "none".
     """
 
     ready: bool
@@ -59,7 +58,7 @@ class RuntimeStatus:
 
 @dataclass(frozen=True)
 class Resources:
-    """What a container may use; None is no limit of its own."""
+    """The resources that a container or a sandbox may use. None means no limit of its own."""
 
     memory_bytes: int | None = None
     cpu_shares: int | None = None  # weight among siblings, 1024 for one core requested
@@ -71,7 +70,7 @@ class Resources:
 
 @dataclass(frozen=True)
 class PortMapping:
-    """A host port that a pod asks for; 0 as host port is none."""
+    """A container port, and the host port that the pod requests for it, 0 if it requests none."""
 
     container_port: int
     host_port: int = 0
@@ -81,7 +80,7 @@ class PortMapping:
 
 @dataclass(frozen=True)
 class SandboxConfig:
-    """What the containers of one pod share."""
+    """The configuration of a sandbox: what the containers of one pod share."""
 
     name: str
     namespace: str
@@ -99,7 +98,7 @@ class SandboxConfig:
 
 @dataclass(frozen=True)
 class Sandbox:
-    """A sandbox and its state. `ip` is "" once it is not ready."""
+    """A sandbox and its state. `ip` is "" once the sandbox is not ready."""
 
     id: str
     config: SandboxConfig
@@ -112,8 +111,8 @@ class Sandbox:
 class Mount:
     """A file or folder of the host, and the path at which a container sees it.
 
-    `root` is a folder of the host above which the path cannot be changed by users of pods; "" is
-    the path itself.
+    `root` is a folder of the host that contains `host_path`, and whose own path users of pods
+    cannot change; "" stands for `host_path` itself.
     """
 
     host_path: str
@@ -124,11 +123,11 @@ class Mount:
 
 @dataclass(frozen=True)
 class ContainerConfig:
-    """What a container runs and with what.
+    """The command of a container, and everything that it runs with.
 
     `log_path` is relative to the sandbox's log directory. `termination_message_path` is a path as
-    the container sees it, `termination_message_policy` is "File" or "FallbackToLogsOnError"; the
-    message itself becomes `ContainerStatus.message`.
+    the container sees it, `termination_message_policy` is "File" or "FallbackToLogsOnError". The
+    termination message itself is `RuntimeContainerStatus.message`.
     """
 
     name: str
@@ -155,7 +154,7 @@ class ContainerConfig:
 
 @dataclass(frozen=True)
 class RuntimeContainer:
-    """A container as the list shows it."""
+    """A container as `Runtime.list_containers` returns it."""
 
     id: str
     sandbox_id: str
@@ -170,11 +169,11 @@ class RuntimeContainer:
 
 @dataclass(frozen=True)
 class RuntimeContainerStatus:
-    """Everything about one container.
+    """The status of one container.
 
-    An exit code of 128+n is the end by signal n. `reason` is "Completed", "Error" or "OOMKilled"
-    once the container has exited, and "StartError" if it could not be started; `message` is the
-    termination message or the error.
+    The exit code is 128+n if signal n killed the container. `reason` is "Completed", "Error" or
+    "OOMKilled" once the container has exited, and "StartError" if it could not be started;
+    `message` is the termination message or the error.
     """
 
     id: str
@@ -193,7 +192,7 @@ class RuntimeContainerStatus:
 
 @dataclass(frozen=True)
 class ContainerStats:
-    """What a container uses. CPU is the sum since the container's start."""
+    """The resources that a container uses. CPU time is the sum since the container's start."""
 
     id: str
     at: datetime
@@ -205,7 +204,7 @@ class ContainerStats:
 
 @dataclass(frozen=True)
 class ExecResult:
-    """What a command wrote and how it ended."""
+    """The output and the exit code of a command that has exited."""
 
     stdout: bytes
     stderr: bytes
@@ -215,8 +214,8 @@ class ExecResult:
 class Stream(Protocol):
     """A running exec or attach, as file descriptors that the caller reads and writes.
 
-    `stdin`, `stdout` and `stderr` are None if they were not asked for; with a terminal there is no
-    stderr. Closing the stream ends an exec that still runs; an attached container runs on.
+    `stdin`, `stdout` and `stderr` are None if they were not requested; with a terminal there is no
+    stderr. Closing the stream kills the command of an exec; an attached container runs on.
     """
 
     stdin: int | None
@@ -224,11 +223,11 @@ class Stream(Protocol):
     stderr: int | None
 
     def close_stdin(self) -> None:
-        """Ends the input."""
+        """Closes the input, so that the command reads end of file."""
         ...
 
     def resize(self, columns: int, rows: int) -> None:
-        """Sets the terminal's size; does nothing without one."""
+        """Sets the terminal's size; does nothing without a terminal."""
         ...
 
     def wait(self, timeout: float | None = None) -> int | None:
@@ -236,7 +235,7 @@ class Stream(Protocol):
         ...
 
     def close(self) -> None:
-        """Closes everything. May be called twice."""
+        """Closes all descriptors. May be called twice."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -250,21 +249,21 @@ class Stream(Protocol):
 
 
 class Runtime(Protocol):
-    """Runs the containers of pods."""
+    """A container runtime: runs the sandboxes and containers of pods on this node."""
 
     def version(self) -> RuntimeVersion: ...
 
     def status(self) -> RuntimeStatus: ...
 
     def run_pod_sandbox(self, config: SandboxConfig) -> str:
-        """Creates what the pod's containers share; returns its id.
+        """Creates a sandbox and returns its id.
 
         Raises HostPortTaken if another pod has one of the host ports.
         """
         ...
 
     def stop_pod_sandbox(self, sandbox_id: str) -> None:
-        """Kills what still runs in the sandbox, and frees its address and ports."""
+        """Kills the sandbox's running containers, and frees its address and host ports."""
         ...
 
     def remove_pod_sandbox(self, sandbox_id: str) -> None:
@@ -274,7 +273,7 @@ class Runtime(Protocol):
     def list_pod_sandboxes(self) -> list[Sandbox]: ...
 
     def create_container(self, sandbox_id: str, config: ContainerConfig) -> str:
-        """Prepares a container; returns its id.
+        """Creates a container without starting it, and returns its id.
 
         Raises SandboxNotFound, and ContainerConfigError for a user or group that this node does not
         allow.
@@ -290,7 +289,7 @@ class Runtime(Protocol):
         ...
 
     def stop_container(self, container_id: str, grace_seconds: float) -> None:
-        """Sends SIGTERM, and SIGKILL after the grace period; returns when the container has ended.
+        """Sends SIGTERM, and SIGKILL after the grace period. Returns when the container has exited.
 
         A second call with a shorter grace period shortens that of the first.
         """
@@ -307,10 +306,10 @@ class Runtime(Protocol):
         ...
 
     def exec_sync(self, container_id: str, command: Sequence[str], timeout: float) -> ExecResult:
-        """Runs a command in a running container, for at most `timeout` seconds unless that is 0.
+        """Runs a command in a running container, for at most `timeout` seconds; 0 means no limit.
 
-        Keeps 16 MiB of each output. Raises ExecTimeout after killing the command, and
-        ContainerRuntimeError if the container does not run or the command cannot be started.
+        Keeps up to 16 MiB each of stdout and stderr. Raises ExecTimeout after killing the command,
+        and ContainerRuntimeError if the container does not run or the command cannot be started.
         """
         ...
 
@@ -335,13 +334,13 @@ class Runtime(Protocol):
         stdout: bool = True,
         stderr: bool = True,
     ) -> Stream:
-        """Connects to the container's main process: to its output from now on, and to its input."""
+        """Connects to a container's main process: to its input, and to its output from now on."""
         ...
 
     def port_forward(self, sandbox_id: str, port: int) -> int:
-        """Connects to a TCP port of the pod; returns the descriptor of the stream socket.
+        """Connects to a TCP port of the pod. Returns the file descriptor of the connected socket.
 
-        Raises ContainerRuntimeError if nothing listens there.
+        Raises ContainerRuntimeError if nothing listens on the port.
         """
         ...
 

@@ -18,18 +18,18 @@ from kcm.kubelet.options import KubeletOptions, require
 from kcm.kubelet.shutdown.grace_periods import split_grace_period
 
 FLAGS_VARIABLE = "KCM_KUBELET_FLAGS"
-"""The environment variable in which `kcm kubelet` hands its flags to the Celery worker, as JSON."""
+"""The environment variable with the flags of `kcm kubelet`, as JSON, for its Celery worker."""
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 Flags = Mapping[str, Any]
-"""Values by flag name, with underscores; None is as good as absent."""
+"""Flag values by name, with underscores instead of dashes. None means that a flag is not set."""
 
 
 def parse_flags(flags: Flags) -> KubeletOptions:
-    """Returns the options that the flags ask for. Raises ConfigurationError.
+    """Returns the options that the flags set. Raises ConfigurationError.
 
-    Flags that the kubelet does not know are ignored: they are the Celery worker's.
+    Flags that the kubelet does not know are ignored, because they are the Celery worker's.
     """
     given = {name: value for name, value in flags.items() if value is not None}
     values = {
@@ -89,7 +89,7 @@ def _split(text: str) -> list[str]:
 
 
 def _parse_labels(text: str) -> dict[str, str]:
-    """Parses `a=b,c=d`."""
+    """Parses labels like `a=b,c=d`."""
     labels: dict[str, str] = {}
     for part in _split(text):
         name, equals, value = part.partition("=")
@@ -99,7 +99,7 @@ def _parse_labels(text: str) -> dict[str, str]:
 
 
 def _parse_taints(text: str) -> list[Taint]:
-    """Parses `key=value:Effect,key:Effect`."""
+    """Parses taints like `key=value:Effect,key:Effect`."""
     taints = []
     for part in _split(text):
         name, colon, effect = part.rpartition(":")
@@ -134,7 +134,7 @@ def _parse_ids(flag: str) -> Callable[[str], tuple[tuple[int, int], ...]]:
 
 
 def _parse_headers(text: str) -> dict[str, str]:
-    """Parses `Name: value,Name: value`."""
+    """Parses headers like `Name: value,Name: value`."""
     pairs = (part.partition(":") for part in _split(text))
     return {name.strip(): value.strip() for name, _, value in pairs}
 

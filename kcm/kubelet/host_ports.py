@@ -15,9 +15,9 @@ _ANY_ADDRESS = ("", "0.0.0.0")
 def find_conflict(
     requested: Iterable[PortMapping], used: Sequence[PortMapping]
 ) -> PortMapping | None:
-    """Returns the first requested port that is in use already, or None.
+    """Returns the first of the requested ports that is in use already, or None.
 
-    A port of all addresses conflicts with the same port of each address.
+    A port on all addresses conflicts with the same port on each address.
     """
     for mapping in requested:
         if mapping.host_port and any(_conflicts(mapping, other) for other in used):

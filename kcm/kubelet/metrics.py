@@ -12,7 +12,7 @@ _POWERS_OF_TWO = (1.0, 2.0, 4.0, 8.0, 16.0)
 
 
 class KubeletMetrics:
-    """Counts and times what the kubelet does. Thread-safe."""
+    """Counts what the kubelet does and measures how long it takes. Thread-safe."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._pod_worker_duration = Histogram(
@@ -50,9 +50,9 @@ class KubeletMetrics:
         self._containers_per_pod.observe(count)
 
     def observe_relist(self, seconds: float) -> None:
-        """Records how long PLEG took to look at all pods."""
+        """Records how long PLEG took to list all pods."""
         self._relist_duration.observe(seconds)
 
     def count_eviction(self, signal: str) -> None:
-        """Counts a pod that was evicted because of a signal."""
+        """Counts a pod that was evicted because of an eviction signal."""
         self._evictions.labels(signal).inc()

@@ -28,10 +28,10 @@ def _default_eviction() -> EvictionConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class KubeletOptions:
-    """Times are seconds. Raises ConfigurationError for values that are not possible."""
+    """The kubelet's options. Times are in seconds. Raises ConfigurationError for invalid values."""
 
     node_name: str
-    root_dir: Path  # of everything on disk: pods' volumes, logs, the runtime's state
+    root_dir: Path  # holds pods' volumes, logs and the runtime's state
 
     # --- the Node object
     node_ip: str = "127.0.0.1"
@@ -52,14 +52,14 @@ class KubeletOptions:
     manifest_url_headers: Mapping[str, str] = field(default_factory=dict)
     http_check_frequency: float = 20.0
 
-    # --- how pods run and end
+    # --- how pods run and are stopped
     sync_frequency: float = 60.0
     back_off_period: float = 10.0
     crash_loop_initial: float = 10.0  # back-off after a container's first crash
     crash_loop_longest: float = 300.0
     eviction: EvictionConfig = field(default_factory=_default_eviction)
-    shutdown_grace_periods: tuple[ShutdownGracePeriod, ...] = ()  # none: pods are left running
-    end_containers: bool = False  # when the kubelet stops; otherwise they run on
+    shutdown_grace_periods: tuple[ShutdownGracePeriod, ...] = ()  # (): pods are left running
+    kill_containers: bool = False  # whether the kubelet kills them when it stops
 
     # --- the container runtime
     container_runtime: str = PROCESS
@@ -67,7 +67,7 @@ class KubeletOptions:
     allowed_host_paths: tuple[Path, ...] = ()
     allowed_users: tuple[tuple[int, int], ...] = ()  # inclusive ranges of ids
     allowed_groups: tuple[tuple[int, int], ...] = ()  # inclusive ranges of ids
-    own_pod_addresses: bool = True
+    own_pod_addresses: bool = True  # whether each pod has a loopback address of its own
     pod_max_pids: int = 1024  # -1 is no limit
     adopts_orphans: bool = False  # see runtime/process/orphans.py
     container_log_max_size: int = 10 * 1024 * 1024  # bytes
@@ -77,7 +77,7 @@ class KubeletOptions:
     port: int = 10250
     port_required: bool = False  # otherwise a free port is used if `port` is taken
     bind_address: str = ""  # "" is `node_ip`
-    certificate: tuple[Path, Path] | None = None  # with its key; without it, plain HTTP
+    certificate: tuple[Path, Path] | None = None  # certificate and key; None is plain HTTP
 
     def __post_init__(self) -> None:
         require(

@@ -1,4 +1,4 @@
-"""What follows from a pod's quality-of-service class for its processes.
+"""The OOM score adjustment of containers, which depends on their pod's quality-of-service class.
 
 Source: pkg/kubelet/qos/policy.go, Kubernetes 1.33.
 """
@@ -14,7 +14,7 @@ _BEST_EFFORT_SCORE = 1000
 
 
 def oom_score_adjustment(pod: Pod, container: Container, capacity: int) -> int:
-    """Returns how likely the kernel is to kill the process when memory runs out; -1000 is never.
+    """Returns the container's oom_score_adj: the higher it is, the sooner the kernel kills it.
 
     `capacity` is the node's memory in bytes.
     """
@@ -25,5 +25,5 @@ def oom_score_adjustment(pod: Pod, container: Container, capacity: int) -> int:
         return _BEST_EFFORT_SCORE
     asked = (container.resources.requests or {}).get("memory")
     share = 1000 * (asked.value() if asked else 0) // max(capacity, 1)
-    # Below a guaranteed pod's, and never a best-effort one's.
+    # At least one more than that of Guaranteed pods, and less than that of BestEffort pods.
     return min(max(1000 - share, 1000 + _GUARANTEED_SCORE), _BEST_EFFORT_SCORE - 1)

@@ -1,4 +1,4 @@
-"""Events about this node and its pods."""
+"""Records Events about this node and its pods."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class EventSink(Protocol):
 
 
 class KubeletEventRecorder:
-    """Records Events in the kubelet's name. Without a sink, none are recorded."""
+    """Records Events with the kubelet as their source. Without a sink, none are recorded."""
 
     def __init__(self, sink: EventSink | None, node_name: str) -> None:
         self._sink = sink
@@ -29,9 +29,9 @@ class KubeletEventRecorder:
     def record_pod_event(
         self, pod: Pod | None, event_type: EventType, reason: str, message: str, container: str = ""
     ) -> None:
-        """Records an Event about a pod, or about one of its containers.
+        """Records an Event about a pod, or about its container called `container`.
 
-        Does nothing without a pod: containers of unknown pods have no object to refer to.
+        Does nothing if `pod` is None, since an Event must refer to an object.
         """
         if self._sink is None or pod is None:
             return

@@ -1,4 +1,4 @@
-"""The context of one sync of a pod: whether it is still wanted, and how long it may take."""
+"""The context of one sync of a pod: whether it was cancelled or its grace period shortened."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class SyncCancelled(errors.KcmError):
 
 
 class SyncContext:
-    """Tells a sync that its pod is to end, or that it has to end sooner. Thread-safe."""
+    """Tells a sync that it is cancelled, or that its grace period is shorter. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -24,7 +24,7 @@ class SyncContext:
         self._waiting: list[threading.Event] = []
 
     def cancel(self) -> None:
-        """Cancels the sync, and ends its waits."""
+        """Cancels the sync, and wakes what waits in `wait`."""
         with self._lock:
             self.cancelled.set()
             waiting = list(self._waiting)
@@ -34,7 +34,7 @@ class SyncContext:
     def wait(self, event: threading.Event) -> None:
         """Waits until the event is set. Raises SyncCancelled if the sync is cancelled first.
 
-        A cancellation sets the event as well.
+        Cancelling the sync sets the event as well.
         """
         with self._lock:
             self._waiting.append(event)
@@ -51,7 +51,7 @@ class SyncContext:
             raise SyncCancelled()
 
     def shorten_grace(self, seconds: int) -> None:
-        """Shortens the grace period of a pod that is ending, and tells the listeners."""
+        """Shortens the grace period of a terminating pod. Calls each listener in its own thread."""
         with self._lock:
             self._grace = seconds
             listeners = list(self._grace_listeners)
@@ -65,7 +65,7 @@ class SyncContext:
 
     @contextmanager
     def on_shorter_grace(self, listener: Callable[[int], None]) -> Iterator[None]:
-        """Calls the listener, in another thread, if the grace period gets shorter meanwhile."""
+        """Calls the listener, in another thread, if the grace period is shortened meanwhile."""
         with self._lock:
             self._grace_listeners.append(listener)
         try:

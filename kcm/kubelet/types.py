@@ -19,13 +19,13 @@ LOCAL_ANNOTATIONS = (SOURCE_ANNOTATION, MIRROR_ANNOTATION, FIRST_SEEN_ANNOTATION
 
 FILE, HTTP, API = "file", "http", "api"  # sources of pods
 
-DEFAULT_GRACE = 30  # seconds, for pods that do not say how long they may take to end
-MINIMUM_GRACE = 2  # seconds that every container gets to end
+DEFAULT_GRACE = 30  # seconds, for pods that do not set a grace period
+MINIMUM_GRACE = 2  # seconds; no container gets less
 SYSTEM_CRITICAL_PRIORITY = 2_000_000_000
 
 
 class Operation(StrEnum):
-    """What happened to pods at their source."""
+    """What happened to pods at their source, as upstream's PodOperation."""
 
     SET = "SET"
     ADD = "ADD"
@@ -47,7 +47,7 @@ class SyncPodType(StrEnum):
 
 @dataclass(frozen=True)
 class PodUpdate:
-    """Pods of one source, and what happened to them; with SET, all pods of the source."""
+    """Pods of one source, and what happened to them. With SET, they are all pods of the source."""
 
     op: Operation
     source: str
@@ -55,12 +55,12 @@ class PodUpdate:
 
 
 def source_of(pod: Pod) -> str:
-    """Returns the source that the pod came from, or "" if the pod does not say."""
+    """Returns the source of the pod from its annotation, or "" if it has none."""
     return pod.annotations.get(SOURCE_ANNOTATION, "")
 
 
 def is_mirror_pod(pod: Pod) -> bool:
-    """Reports whether the pod shows a static pod in the API."""
+    """Reports whether the pod is a mirror pod: the copy of a static pod in the API."""
     return MIRROR_ANNOTATION in pod.annotations
 
 
@@ -70,7 +70,7 @@ def is_static_pod(pod: Pod) -> bool:
 
 
 def is_critical_pod(pod: Pod) -> bool:
-    """Reports whether the node must not evict the pod: static, mirror and system pods."""
+    """Reports whether the pod is static, a mirror or of system priority, and so never evicted."""
     priority = pod.spec.priority
     return (
         is_static_pod(pod)
@@ -85,14 +85,14 @@ def full_name(pod: Pod) -> str:
 
 
 def format_pod(pod: Pod) -> str:
-    """Returns `name_namespace(uid)`, as logs and messages name a pod."""
+    """Returns `name_namespace(uid)`, which identifies a pod in logs and messages."""
     return f"{full_name(pod)}({pod.uid})"
 
 
 def termination_grace_period(pod: Pod) -> int:
-    """Returns the seconds that the pod's containers have to end.
+    """Returns the grace period of the pod's containers in seconds.
 
-    The pod's deletion decides, then its spec.
+    That of the pod's deletion overrides that of its spec.
     """
     requested = pod.metadata.deletion_grace_period_seconds
     if pod.deleting and requested is not None:
@@ -102,5 +102,5 @@ def termination_grace_period(pod: Pod) -> int:
 
 
 def strip_runtime_name(container_id: str) -> str:
-    """Returns a status' container id as the runtime knows it: without `process://`."""
+    """Returns a container id of a status without the runtime's name: without `process://`."""
     return container_id.rpartition("://")[2]

@@ -1,4 +1,4 @@
-"""What a kubelet is given from outside.
+"""What a kubelet is given at its construction: stores, the clock and optional collaborators.
 
 Source: Dependencies in pkg/kubelet/kubelet.go, Kubernetes 1.33.
 """
@@ -21,14 +21,14 @@ Run = Callable[[threading.Event], None]
 
 
 class KubeletStore(ObjectStore, ListerWatcher, Protocol):
-    """What the kubelet needs of a store; the local and the remote store both provide it."""
+    """The methods of a store that the kubelet uses; the local and the remote store have them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class KubeletStores:
     """One store per kind of caller, so that callers do not wait for each other's requests."""
 
-    objects: KubeletStore  # ConfigMaps, Secrets and services of pods, and mirror pods
+    objects: KubeletStore  # for ConfigMaps, Secrets, Services and mirror pods
     watch: KubeletStore
     status: KubeletStore
     node: KubeletStore
@@ -37,10 +37,11 @@ class KubeletStores:
 
 @dataclass(frozen=True, kw_only=True)
 class Dependencies:
-    """The stores of a kubelet, and what it may do without.
+    """The stores of a kubelet, and its optional collaborators.
 
-    `notify_work` tells another process that a pod, by its uid, waits to be synced; without it
-    the kubelet's own threads sync all pods. Without `write_usage` no usage is reported.
+    `notify_work` is called with the uid of a pod that waits to be synced, and must make another
+    process call `Kubelet.sync_waiting_pod`. Without it, the kubelet's own threads sync all pods.
+    Without `write_usage`, no usage is reported.
     """
 
     stores: KubeletStores

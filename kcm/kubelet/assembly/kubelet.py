@@ -1,13 +1,14 @@
-"""A kubelet: the components that `new_main_kubelet` has put together, and their life.
+"""A kubelet: the components that `new_main_kubelet` has built, their start and their stop.
 
     config sources ─┐
     PLEG ───────────┤                      ┌─ pod workers ── syncer ── runtime
     probes ─────────┼─ sync loop ─ handlers┤
     tickers ────────┘                      └─ clean-up
-    status manager, node manager, Events: each in a thread of its own, towards the store
 
-Guarantees: nothing but those last three waits for the store; stopping the kubelet stops no
-container, unless the options say otherwise; the node's API listens before the node says where.
+    status manager, node manager, Events: each writes to the store in a thread of its own
+
+Guarantees: the sync loop never waits for the store. Stopping the kubelet kills no container, unless
+the options say so. The node's HTTP API listens before the node status names its port.
 
 Source: Kubelet and Run in pkg/kubelet/kubelet.go, Kubernetes 1.33.
 """
@@ -32,12 +33,12 @@ from kcm.kubelet.assembly.runtime import RuntimeComponents
 from kcm.kubelet.cri import Runtime
 from kcm.kubelet.kuberuntime.manager import RuntimeManager
 from kcm.kubelet.options import KubeletOptions
-from kcm.kubelet.runtime.ending import end_containers
+from kcm.kubelet.runtime.ending import kill_containers
 from kcm.kubelet.server.serving import NodeServer
 
 log = structlog.get_logger("kcm.kubelet")
 
-STOP_TIMEOUT = 5.0  # seconds for all threads to end
+STOP_TIMEOUT = 5.0  # seconds to wait for all threads
 FINAL_REPORT_TIMEOUT = 2.0  # seconds to write the last statuses of a node that shuts down
 
 
@@ -53,7 +54,7 @@ class Kubelet:
     node: NodeComponents
     loop: LoopComponents
     server: NodeServer
-    runs: Sequence[tuple[str, Run]]  # by thread name, in the order of their start
+    runs: Sequence[tuple[str, Run]]  # thread names and functions, in the order of their start
     _stop: threading.Event = field(default_factory=threading.Event)
     _threads: list[threading.Thread] = field(default_factory=list)
 
@@ -66,7 +67,7 @@ class Kubelet:
         return self.runtime_components.manager
 
     def start(self) -> None:
-        """Starts all threads."""
+        """Starts all threads and the node's HTTP API."""
         self.runtime_components.probes.start()
         self.server.start()
         self.runtime_components.state.update()
@@ -78,7 +79,7 @@ class Kubelet:
             self._threads.append(thread)
 
     def stop(self) -> None:
-        """Stops all threads; before that, shuts the node down if a grace period is configured."""
+        """Stops all threads. With shutdown grace periods, shuts the node down before that."""
         if self.node.shutdown.shut_down():
             self._wait_for_final_reports()
         self._stop.set()
@@ -91,15 +92,18 @@ class Kubelet:
         for thread in self._threads:
             thread.join(max(deadline - time.monotonic(), 0.0))
         self.loop.background.stop()
-        if self.options.end_containers:
-            end_containers(self.runtime)
+        if self.options.kill_containers:
+            kill_containers(self.runtime)
         self.server.stop()
         self.runtime_components.probes.stop()
         self.runtime_components.services.close()
         self.root_lock.close()
 
     def _wait_for_final_reports(self) -> None:
-        """Waits until the store knows what became of the pods and that the node is not ready."""
+        """Waits until the final statuses of the pods and of the node are in the store.
+
+        Gives up after FINAL_REPORT_TIMEOUT seconds.
+        """
         deadline = time.monotonic() + FINAL_REPORT_TIMEOUT
         written = self.records.statuses.wait_until_written(FINAL_REPORT_TIMEOUT)
         left = max(deadline - time.monotonic(), 0.0)
@@ -108,13 +112,13 @@ class Kubelet:
             log.warning("the node stops before the store has its last statuses")
 
     def sync_waiting_pod(self, uid: str) -> bool:
-        """Does a waiting pod's work in this thread; see WorkThreads.run."""
+        """Does a waiting pod's work in this thread; see `WorkThreads.run`."""
         return self.work.workers.threads.run(uid)
 
     def request_housekeeping(self) -> None:
-        """Makes the sync loop clean up."""
+        """Makes the sync loop do its housekeeping."""
         self.loop.ticker.request_housekeeping()
 
     def get_pod(self, uid: str) -> Pod | None:
-        """Returns the pod that the node shall run with this uid."""
+        """Returns the pod with this uid if it is desired on this node, else None."""
         return self.records.pods.by_uid(uid)

@@ -1,4 +1,4 @@
-"""The sync loop of a kubelet, and the sources of its pods."""
+"""Builds the sync loop of a kubelet, and the sources of its pods."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def build_loop(
     work: PodWorkComponents,
     node: NodeComponents,
 ) -> LoopComponents:
-    """Builds the sync loop with its handlers."""
+    """Builds the sync loop, its handlers, and the configuration that the sources feed."""
     background = BackgroundWork()
     cleanup = Cleanup(
         pods=records.pods,
@@ -97,7 +97,7 @@ def _build_handlers(
 
 
 def _source_names(options: KubeletOptions) -> set[str]:
-    """Returns the names of the sources that the options name."""
+    """Returns the names of the enabled sources."""
     names = {API}
     if options.pod_manifest_path is not None:
         names.add(FILE)
@@ -109,7 +109,7 @@ def _source_names(options: KubeletOptions) -> set[str]:
 def build_sources(
     options: KubeletOptions, dependencies: Dependencies, records: KubeletRecords, config: PodConfig
 ) -> list[tuple[str, Run]]:
-    """Builds the sources of pods that the options name; the API always is one."""
+    """Builds the enabled sources of pods, as thread names and functions. The API always is one."""
     clock, node_name = records.clock, options.node_name
     runs: list[tuple[str, Run]] = []
 

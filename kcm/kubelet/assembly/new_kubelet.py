@@ -33,7 +33,7 @@ from kcm.kubelet.stats.summary import build_summary
 
 
 def new_main_kubelet(options: KubeletOptions, dependencies: Dependencies) -> Kubelet:
-    """Builds a kubelet; it does nothing until it is started.
+    """Builds a kubelet, which does nothing until it is started.
 
     Raises ConfigurationError if another kubelet uses the root folder, and PortTaken.
     """
@@ -75,7 +75,7 @@ def _list_runs(
     node: NodeComponents,
     loop: LoopComponents,
 ) -> list[tuple[str, Run]]:
-    """Returns what runs in a thread of its own, in the order of their start."""
+    """Returns the components that run in threads of their own, in the order of their start."""
     return [
         ("runtime", runtime.state.run),
         ("pleg", runtime.pleg.run),

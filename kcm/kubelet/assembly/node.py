@@ -1,4 +1,4 @@
-"""What protects a kubelet's node, ends it and reports it."""
+"""Builds the components of a kubelet that protect, shut down and report its node."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kcm.kubelet.stats.reporting import UsageReporter
 
 @dataclass(frozen=True, kw_only=True)
 class NodeComponents:
-    """The node's stats, and the managers of evictions, of the shutdown and of the Node object."""
+    """The provider of stats, and the managers of evictions, shutdown and the Node object."""
 
     stats: StatsProvider
     eviction: EvictionManager
@@ -36,7 +36,7 @@ def build_node_components(
     runtime: RuntimeComponents,
     work: PodWorkComponents,
 ) -> NodeComponents:
-    """Builds what protects, ends and reports the node."""
+    """Builds the components that protect, shut down and report the node."""
     stats = StatsProvider(
         runtime.services.runtime,
         records.pods.pods,
@@ -100,7 +100,7 @@ def _build_node_manager(
 def build_usage_reports(
     options: KubeletOptions, dependencies: Dependencies, node: NodeComponents
 ) -> list[tuple[str, Run]]:
-    """Builds the reports of usage for the metrics API, if usage is to be reported."""
+    """Builds the reporter of usage for the metrics API. Returns [] if no usage is reported."""
     if dependencies.write_usage is None:
         return []
     reporter = UsageReporter(

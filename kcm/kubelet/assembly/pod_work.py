@@ -1,4 +1,4 @@
-"""The pod workers of a kubelet, and what they do."""
+"""Builds the pod workers of a kubelet, and what they use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kcm.kubelet.pods.mirror_client import MirrorClient
 
 @dataclass(frozen=True, kw_only=True)
 class PodWorkComponents:
-    """The pod workers, and what they and others end and mirror pods with."""
+    """The pod workers, the client for mirror pods, and the terminator of pods."""
 
     mirrors: MirrorClient
     workers: PodWorkers
@@ -29,7 +29,7 @@ def build_pod_work(
     records: KubeletRecords,
     runtime: RuntimeComponents,
 ) -> PodWorkComponents:
-    """Builds the pod workers."""
+    """Builds the pod workers, the client for mirror pods, and the terminator."""
     mirrors = MirrorClient(dependencies.stores.objects, records.node.get_registered)
     syncer = Syncer(
         runtime_manager=runtime.manager,

@@ -1,7 +1,7 @@
-"""A kubelet as a process: with its connections, its Events and its presence among kcm's processes.
+"""A kubelet as a process: with its connections, its recorder of Events and its heartbeats.
 
-Guarantees: starts also while the store is away; static pods run then, and the rest follows when
-the store is back.
+Guarantees: it starts also while the store is unavailable. Static pods run then; everything else
+follows once the store is available.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from kcm.store.resource_metrics.usage import UsageBoard
 
 log = structlog.get_logger("kcm.kubelet")
 
-KIND = "kubelet"  # of the process, in `kcm status`
+KIND = "kubelet"  # the kind of process that `kcm status` shows
 _STOP_TIMEOUT = 2.0  # seconds for each thread
 
 OpenStore = Callable[[str], KubeletStore]
-"""Returns a store with connections of its own; the argument names them."""
+"""Returns a store with connections of its own. The argument becomes part of their name."""
 
 
 class KubeletProcess:
-    """A kubelet that works on Redis, or on an API server if there is a kubeconfig."""
+    """Runs a kubelet that uses Redis, or an API server if there is a kubeconfig."""
 
     def __init__(
         self,
@@ -45,7 +45,10 @@ class KubeletProcess:
         kubeconfig: Path | None = None,
         notify_work: Callable[[str], None] | None = None,
     ) -> None:
-        """Opens no connection; `notify_work` is as in Dependencies. Raises ConfigurationError."""
+        """Builds the kubelet without opening a connection. Raises ConfigurationError.
+
+        `notify_work` is as in `Dependencies`.
+        """
         self._settings = settings
         self._clock: Clock = RealClock()
         self._stop = threading.Event()
@@ -77,11 +80,11 @@ class KubeletProcess:
         return io
 
     def _open_local_store(self, name: str) -> KubeletStore:
-        # Pods are started from what "main" says, or said: a silent link must not hold them up.
+        # Pod workers read through "main", and can use what they read before: they must not wait.
         return Store(self._open_redis(name, patient=name != "main"), self._clock)
 
     def _open_remote_stores(self, kubeconfig: Path) -> OpenStore:
-        # Their HTTP client takes 0.1 s to import, which nobody else shall wait for.
+        # Their HTTP client takes 0.1 s to import, so it is only imported where it is used.
         from kcm.store.remote.kubeconfig import load as load_kubeconfig  # noqa: PLC0415
         from kcm.store.remote.rest import RestClient  # noqa: PLC0415
         from kcm.store.remote.store import RemoteStore  # noqa: PLC0415
@@ -101,7 +104,7 @@ class KubeletProcess:
         return Presence(self._open_redis("presence"), member, clock=self._clock)
 
     def start(self) -> None:
-        """Starts everything."""
+        """Starts the recorder of Events, the heartbeats and the kubelet."""
         for run in self._runs:
             thread = threading.Thread(target=run, args=(self._stop,), daemon=True)
             thread.start()
@@ -109,7 +112,7 @@ class KubeletProcess:
         self.kubelet.start()
 
     def stop(self) -> None:
-        """Stops everything; pods end only if a grace period for that is configured."""
+        """Stops everything. Pods run on unless the options say otherwise."""
         self.kubelet.stop()
         self._stop.set()
         for thread in self._threads:

@@ -1,4 +1,4 @@
-"""What the components of a kubelet share: records, caches and small objects below all of them."""
+"""Builds what the components of a kubelet share: records, caches and other small objects."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from kcm.kubelet.volumes.volumes import Volumes
 
 @dataclass(frozen=True, kw_only=True)
 class KubeletRecords:
-    """The components below all others; most of them only remember something."""
+    """The components that other components depend on. Most of them only keep data."""
 
     clock: Clock
     channels: Channels
@@ -48,7 +48,7 @@ class KubeletRecords:
 
 
 def build_records(options: KubeletOptions, dependencies: Dependencies) -> KubeletRecords:
-    """Builds the records."""
+    """Builds the components that others depend on."""
     clock, stores = dependencies.clock, dependencies.stores
     registry = CollectorRegistry(auto_describe=False)
     ProcessCollector(registry=registry)
@@ -82,5 +82,5 @@ def build_records(options: KubeletOptions, dependencies: Dependencies) -> Kubele
 def build_locator(
     options: KubeletOptions, records: KubeletRecords
 ) -> Callable[[tuple[str, ...]], PodLocation]:
-    """Returns a function from a pod's IPs to the pod's location on this node."""
+    """Returns a function that maps a pod's IPs to the pod's location on this node."""
     return lambda pod_ips: PodLocation(pod_ips, (options.node_ip,), records.node.allocatable)

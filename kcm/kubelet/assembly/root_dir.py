@@ -1,4 +1,4 @@
-"""The kubelet's root folder, which one kubelet at a time uses."""
+"""The kubelet's root folder, which only one kubelet at a time may use."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import IO
 
 from kcm import errors
 
-_MODE = 0o711  # pods' processes pass through to their own folders, and cannot list it
+_MODE = 0o711  # pods' processes can reach their own folders in it, but cannot list it
 
 
 def lock_root_dir(root_dir: Path) -> IO[str]:
-    """Creates the folder if needed and locks it; closing the returned file unlocks it.
+    """Creates the folder if needed and locks it. Closing the returned file unlocks it.
 
     Raises ConfigurationError if another kubelet has locked it.
     """

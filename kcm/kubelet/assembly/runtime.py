@@ -1,4 +1,4 @@
-"""The container runtime of a kubelet, and what probes and watches it."""
+"""Builds the container runtime of a kubelet, its probes, its manager and its PLEG."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kcm.kubelet.prober.state import ProbeKind
 
 @dataclass(frozen=True, kw_only=True)
 class RuntimeComponents:
-    """The runtime, its probes, its manager, and what watches it."""
+    """The container runtime, its probes, its manager, its PLEG and its health."""
 
     services: RuntimeServices
     probes: ProbeManager
@@ -32,7 +32,7 @@ class RuntimeComponents:
 
 
 def build_runtime(options: KubeletOptions, records: KubeletRecords) -> RuntimeComponents:
-    """Builds what runs, probes and watches containers. Raises ConfigurationError."""
+    """Builds the container runtime and its probes, manager and PLEG. Raises ConfigurationError."""
     services = new_runtime_services(
         options,
         records.clock,
@@ -55,7 +55,7 @@ def build_runtime(options: KubeletOptions, records: KubeletRecords) -> RuntimeCo
 
 
 def _build_probes(records: KubeletRecords, services: RuntimeServices) -> ProbeManager:
-    """Each kind of probe sends its changes to the sync loop's channel with the kind's name."""
+    """Builds the probe manager. Each kind of probe sends its results to the channel of its name."""
     channels = {kind: records.channels.channel(kind.value.lower()) for kind in ProbeKind}
     return ProbeManager(
         services.probe_runner,

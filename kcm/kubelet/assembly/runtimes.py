@@ -1,4 +1,4 @@
-"""The container runtimes, and what they bring along."""
+"""Builds the container runtime that the options select, with its prober and image service."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from kcm.kubelet.runtime.process.runtime import ProcessRuntime
 
 @dataclass(frozen=True)
 class RuntimeServices:
-    """A container runtime, and how its containers are probed.
+    """A container runtime, and what runs the probes of its containers.
 
-    `image_service` is None for a runtime without images; `close` ends the runtime's waits.
+    `image_service` is None for a runtime without images. `close` wakes the threads that wait in the
+    runtime.
     """
 
     runtime: Runtime
@@ -36,15 +37,15 @@ def new_runtime_services(
     get_pod: Callable[[str], Pod | None],
     get_pod_cidrs: Callable[[], Sequence[str]],
 ) -> RuntimeServices:
-    """Returns the runtime that the options name.
+    """Returns the container runtime that the options select, with its services.
 
     `get_pod` returns a pod by its uid, `get_pod_cidrs` the address ranges of the node's pods.
-    Raises ConfigurationError if the stages file of the simulated runtime is wrong.
+    Raises ConfigurationError if the stages file of the simulated runtime is not valid.
     """
     if options.container_runtime != SIMULATED:
         process_runtime = new_process_runtime(options)
         return RuntimeServices(process_runtime, Prober(process_runtime))
-    # Kubelets with processes need none of this.
+    # Only kubelets with the simulated runtime need these imports.
     from kcm.kubelet.runtime.simulated.prober import SimulatedProber  # noqa: PLC0415
     from kcm.kubelet.runtime.simulated.runtime import SimulatedRuntime  # noqa: PLC0415
     from kcm.simulated import stages  # noqa: PLC0415

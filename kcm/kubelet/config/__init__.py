@@ -1,4 +1,4 @@
-"""Sources of pods, and what becomes of their updates.
+"""The sources of pods, and the merging of their updates.
 
 Source: pkg/kubelet/config, Kubernetes 1.33.
 """

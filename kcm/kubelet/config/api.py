@@ -1,7 +1,7 @@
 """The API as a source of pods: those that are bound to this node.
 
-Guarantees: while the store is away the last known pods stay; when it is back, all that has happened
-meanwhile is seen.
+Guarantees: while the store is unavailable the last known pods stay; once it is available again,
+every change made meanwhile is seen.
 
 Source: pkg/kubelet/config/apiserver.go, Kubernetes 1.33.
 """
@@ -27,7 +27,7 @@ from kcm.store.reader import FullList
 log = structlog.get_logger("kcm.kubelet")
 
 PODS = scheme.by_name("pods")
-BLOCK_MS = 1000  # of one read; also how long a stop may go unnoticed
+BLOCK_MS = 1000  # how long one read waits for changes, and so how long stopping may take
 RETRY_INTERVAL = 0.5  # seconds
 
 
@@ -39,16 +39,16 @@ class PodReader(Protocol):
     """
 
     def list_indexed(self, resource: Resource, entry: str) -> FullList:
-        """Returns the objects of a kind that carry an index entry."""
+        """Returns the objects of a kind that have this index entry."""
         ...
 
     def read_changes(self, positions: Mapping[Resource, int], block_ms: int) -> Changes:
-        """Returns the changes after these positions, of which it awaits the first."""
+        """Returns the changes after these positions. Waits up to `block_ms` ms for the first."""
         ...
 
 
 class ApiSource:
-    """Watches all pods and sends those of one node."""
+    """Watches all pods and sends all pods of one node whenever one of them has changed."""
 
     def __init__(self, store: PodReader, node_name: str, send: SendUpdate, clock: Clock) -> None:
         self._store = store
@@ -61,7 +61,7 @@ class ApiSource:
         self._position: int | None = None
 
     def run(self, stop: threading.Event) -> None:
-        """Lists and watches until `stop`."""
+        """Lists and watches until `stop` is set. Errors of the store are logged and retried."""
         away = False
         while not stop.is_set():
             try:
@@ -76,7 +76,7 @@ class ApiSource:
                 self._clock.wait(stop, RETRY_INTERVAL)
 
     def sync(self, block_ms: int) -> None:
-        """Lists all pods, or reads changes once and waits `block_ms` for them. Raises Temporary."""
+        """Lists all pods, or reads changes once, waiting up to `block_ms` ms. Raises Temporary."""
         if self._position is None:
             self._list()
             return
@@ -99,7 +99,7 @@ class ApiSource:
         self._send_all()
 
     def _apply(self, change: WatchEntry) -> bool:
-        """Applies a change; returns whether it concerns this node."""
+        """Applies a change; returns whether it changed the pods of this node."""
         if change.type == "BOOKMARK":
             return False
         if change.type == "DELETED":

@@ -1,11 +1,11 @@
 """A manifest folder, or one file, as a source of static pods.
 
 Guarantees: a file that cannot be read or is not a pod is reported once, and does not affect other
-files; the pod that it contained before stays until the file is right again or gone.
+files. The pod that it contained before stays until the file is valid again or removed.
 
 Source: pkg/kubelet/config/file.go, Kubernetes 1.33. Departures: upstream is woken by inotify and
-ends the pod of a broken file; here the folder is listed at least every second, and files are read
-when they have changed.
+removes the pod of an invalid file; here the folder is listed at least every second, and files are
+read when they have changed.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ SCAN_INTERVAL = 1.0  # seconds
 MAX_MANIFEST = 10 * 1024 * 1024  # bytes of a manifest
 
 ReportInvalid = Callable[[str, str], None]
-"""Reports a manifest by its file's name and what is wrong with it."""
+"""Reports an invalid manifest. The arguments are its path and what is wrong with it."""
 
 _Stamp = tuple[int, int, int]
 
 
 class FileSource:
-    """Sends the pods of a folder's files; names that begin with a dot are ignored."""
+    """Sends the pods in the files of a folder. Files whose names begin with a dot are ignored."""
 
     def __init__(
         self,
@@ -57,8 +57,9 @@ class FileSource:
         self._pods: dict[Path, list[Pod]] = {}
 
     def run(self, stop: threading.Event) -> None:
-        """Scans until `stop`; sends all pods when one has changed, and every `frequency`
-        seconds.
+        """Scans the folder until `stop` is set.
+
+        Sends all pods when a file has changed, and every `frequency` seconds.
         """
         next_send = 0.0
         while not stop.is_set():
@@ -70,7 +71,7 @@ class FileSource:
             self._clock.wait(stop, min(SCAN_INTERVAL, self._frequency))
 
     def scan(self) -> bool:
-        """Reads the files that have changed; returns whether any file changed or is gone."""
+        """Reads the files that have changed. Returns whether any file has changed or is gone."""
         stamps = self._list_stamps()
         changed = [path for path, stamp in stamps.items() if self._stamps.get(path) != stamp]
         gone = [path for path in self._stamps if path not in stamps]
@@ -107,6 +108,6 @@ class FileSource:
             self._report_invalid(str(path), str(error))
 
     def send_all(self) -> None:
-        """Sends the pods of all files as last read."""
+        """Sends the pods of all files as they were last read."""
         pods = [pod for pods in self._pods.values() for pod in pods]
         self._send(PodUpdate(Operation.SET, FILE, pods))

@@ -20,11 +20,14 @@ from kcm.kubelet.types import HTTP, Operation, PodUpdate
 log = structlog.get_logger("kcm.kubelet")
 
 TIMEOUT = 10.0  # seconds
-MAX_ANSWER = 10 * 1024 * 1024  # bytes of an answer
+MAX_RESPONSE = 10 * 1024 * 1024  # bytes of a response that are read
 
 
 class HttpSource:
-    """Fetches a URL every `frequency` seconds; an answer that cannot be read changes nothing."""
+    """Requests a URL every `frequency` seconds and sends the pods of a response that has changed.
+
+    An empty response removes all pods of the source; one that cannot be parsed changes nothing.
+    """
 
     def __init__(
         self,
@@ -45,7 +48,7 @@ class HttpSource:
         self._data: bytes | None = None
 
     def run(self, stop: threading.Event) -> None:
-        """Fetches until `stop`."""
+        """Calls `fetch` every `frequency` seconds until `stop` is set. Errors are logged."""
         while not stop.is_set():
             try:
                 self.fetch()
@@ -54,13 +57,13 @@ class HttpSource:
             self._clock.wait(stop, self._frequency)
 
     def fetch(self) -> None:
-        """Fetches once, and sends the pods if the answer has changed.
+        """Requests the URL once, and sends the pods if the response has changed.
 
-        Raises OSError, ValueError, TypeError and KcmError.
+        Raises OSError, ValueError, TypeError, and KcmError, the last also for an empty response.
         """
         request = urllib.request.Request(self._url, headers=self._headers)
-        with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
-            data: bytes = answer.read(MAX_ANSWER)
+        with urllib.request.urlopen(request, timeout=TIMEOUT) as response:
+            data: bytes = response.read(MAX_RESPONSE)
         if not data:
             self._send(PodUpdate(Operation.SET, HTTP, ()))
             raise errors.BadRequest(f"zero-length data received from {self._url}")

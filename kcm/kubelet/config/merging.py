@@ -1,4 +1,4 @@
-"""Merges the updates of sources into changes of pods: pure but for the pods it remembers.
+"""Merges the updates of sources into changes of pods. Does no I/O, but remembers the pods.
 
 Source: podStorage.merge and checkAndUpdatePod in pkg/kubelet/config/config.go, Kubernetes 1.33.
 """
@@ -23,7 +23,7 @@ from kcm.kubelet.types import (
 
 log = structlog.get_logger("kcm.kubelet")
 
-# In the order in which they are sent: what goes makes room for what comes.
+# The order in which updates are sent: pods that are removed make room for those that are added.
 ORDER = (
     Operation.REMOVE,
     Operation.ADD,
@@ -34,14 +34,18 @@ ORDER = (
 
 
 class PodStorage:
-    """The pods of every source, by uid. The caller holds a lock."""
+    """The pods of every source, by uid. Not thread-safe: the caller holds a lock."""
 
     def __init__(self) -> None:
         self._pods: dict[str, dict[str, Pod]] = {}
         self.complete: set[str] = set()  # sources that have sent all of their pods once
 
     def merge(self, update: PodUpdate, now: datetime) -> list[PodUpdate]:
-        """Returns what has changed, as at most one update per operation."""
+        """Merges an update, and returns what has changed, as at most one update per operation.
+
+        The first SET of a source returns at least one update, even if it has no pods. With RESTORE,
+        the pods are returned as they are.
+        """
         source = update.source
         known = self._pods.setdefault(source, {})
         changed: dict[Operation, list[Pod]] = {op: [] for op in ORDER}
@@ -63,7 +67,7 @@ class PodStorage:
                 self._merge(known, _drop_duplicates(source, update.pods), source, changed, now)
         updates = [PodUpdate(op, source, changed[op]) for op in ORDER if changed[op]]
         if first and not changed[Operation.ADD]:
-            # An update without pods says that the source is ready.
+            # An update without pods makes the sync loop mark the source as ready.
             updates.append(PodUpdate(Operation.ADD, source, ()))
         return updates
 
@@ -103,14 +107,14 @@ class PodStorage:
 
 
 def compute_operation(old: Pod, new: Pod) -> Operation | None:
-    """Returns what happened to a pod: UPDATE, DELETE, RECONCILE (only its status), or None."""
+    """Returns what has changed: UPDATE, DELETE, RECONCILE (only the status), or None (nothing)."""
     if _relevant_parts(old) != _relevant_parts(new):
         return Operation.DELETE if new.deleting else Operation.UPDATE
     return Operation.RECONCILE if old.status != new.status else None
 
 
 def _relevant_parts(pod: Pod) -> tuple[object, ...]:
-    """Returns what the kubelet acts upon."""
+    """Returns the parts of a pod that the kubelet acts upon."""
     meta = pod.metadata
     return (
         pod.spec,
@@ -122,14 +126,17 @@ def _relevant_parts(pod: Pod) -> tuple[object, ...]:
 
 
 def _annotate(pod: Pod, source: str, now: datetime, old: Pod | None = None) -> Pod:
-    """Returns the pod with annotations of its source and of when it was first seen."""
+    """Returns the pod with annotations for its source and the time when it was first seen.
+
+    That time is taken from `old`, the pod as it was known before, if there is one.
+    """
     seen = old.annotations.get(FIRST_SEEN_ANNOTATION) if old else None
-    noted = {SOURCE_ANNOTATION: source, FIRST_SEEN_ANNOTATION: seen or format_time(now)}
-    return pod.with_metadata(annotations={**pod.annotations, **noted})
+    added = {SOURCE_ANNOTATION: source, FIRST_SEEN_ANNOTATION: seen or format_time(now)}
+    return pod.with_metadata(annotations={**pod.annotations, **added})
 
 
 def _drop_duplicates(source: str, pods: Iterable[Pod]) -> list[Pod]:
-    """Returns the first pod of each name; two of one name would fight."""
+    """Returns the first pod of each name and namespace, and logs a warning about the others."""
     names: dict[str, Pod] = {}
     for pod in pods:
         first = names.setdefault(full_name(pod), pod)

@@ -14,14 +14,14 @@ from kcm.kubelet.config.merging import PodStorage
 from kcm.kubelet.types import PodUpdate
 
 SendUpdate = Callable[[PodUpdate], None]
-"""Takes all pods of a source, or those that have changed."""
+"""Receives an update from a source."""
 
 
 class PodConfig:
     """Merges the updates of sources and puts what has changed into a channel. Thread-safe."""
 
     def __init__(self, channel: Channel, clock: Clock, sources: Collection[str]) -> None:
-        """`sources` are the names of all sources that there are."""
+        """`sources` are the names of all enabled sources."""
         self._channel = channel
         self._clock = clock
         self._sources = frozenset(sources)
@@ -29,19 +29,19 @@ class PodConfig:
         self._storage = PodStorage()
 
     def update(self, update: PodUpdate) -> None:
-        """Takes an update from a source."""
+        """Merges an update of a source, and puts the changes into the channel."""
         with self._lock:
             for change in self._storage.merge(update, self._clock.now()):
                 self._channel.offer(change)
 
     def has_seen_all_sources(self, seen: Collection[str]) -> bool:
-        """Reports whether every source is among `seen` and has sent all of its pods once."""
+        """Reports whether every source is in `seen` and has sent all of its pods once."""
         with self._lock:
             return self._sources <= frozenset(seen) and self._sources <= self._storage.complete
 
 
 class SourcesReady:
-    """Tells when all sources have sent their pods, so that pods they lack are really gone."""
+    """Reports whether all sources have sent their pods. Until then, none must be removed."""
 
     def __init__(self, config: PodConfig) -> None:
         self._config = config

@@ -1,4 +1,4 @@
-"""Static pods: turns the text of a file or a URL into pods of this node.
+"""Parses the text of a file or a URL into static pods of this node.
 
 Source: applyDefaults and generatePodName in pkg/kubelet/config/common.go, Kubernetes 1.33.
 """
@@ -19,7 +19,8 @@ PODS = scheme.by_name("pods")
 def parse_pods(text: bytes, origin: str, source: str, node_name: str) -> list[Pod]:
     """Returns the pods of a text in YAML or JSON, which may contain several documents.
 
-    `origin` is the file or the URL: it is named in errors and makes uids differ. Raises ApiError.
+    `origin` is the path of the file or the URL: errors name it, and uids depend on it. `source` is
+    the kind of source. Raises ApiError.
     """
     pods: list[Pod] = []
     for document in load_yaml_documents(text.decode("utf-8", "replace"), origin):
@@ -32,10 +33,10 @@ def parse_pods(text: bytes, origin: str, source: str, node_name: str) -> list[Po
 
 
 def build_static_pod(document: dict[str, object], origin: str, node_name: str) -> Pod:
-    """Returns the pod as this node runs it.
+    """Returns a static pod of this node, with defaults.
 
-    Its name ends with the node's, and its uid stays the same while the document does. Raises
-    ApiError if the document is not a valid pod.
+    The node's name is appended to its name, and its uid stays the same while the document does.
+    Raises ApiError if the document is not a valid pod.
     """
     pod = codec.decode(document, PODS)
     if not isinstance(pod, Pod):

@@ -1,1 +1,1 @@
-"""The environment of containers: pure functions of the pod and the objects it refers to."""
+"""The environment variables of containers: functions of the pod and the objects it refers to."""

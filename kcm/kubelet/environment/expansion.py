@@ -13,7 +13,7 @@ from kcm.errors import ContainerConfigError
 
 
 def expand(text: str, lookup: Callable[[str], str | None]) -> str:
-    """Returns the text with its references replaced; `lookup` returns None for an unknown name."""
+    """Returns the text with its references replaced. `lookup` returns None for an unknown name."""
     out: list[str] = []
     at = 0
     while at < len(text):
@@ -35,12 +35,12 @@ def expand(text: str, lookup: Callable[[str], str | None]) -> str:
 
 
 def expand_all(texts: Iterable[str], environment: Mapping[str, str]) -> list[str]:
-    """Returns the texts with the container's variables."""
+    """Returns the texts with references to the container's environment variables replaced."""
     return [expand(text, environment.get) for text in texts]
 
 
 def expand_strictly(text: str, environment: Mapping[str, str]) -> str:
-    """Returns the text with its references replaced, as subPathExpr wants it.
+    """Returns the text with its references replaced, for subPathExpr.
 
     Raises ContainerConfigError for an unknown name.
     """

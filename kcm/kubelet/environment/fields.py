@@ -1,4 +1,4 @@
-"""Fields of a pod and resources of its containers as text: fieldRef and resourceFieldRef.
+"""Values for fieldRef and resourceFieldRef: fields of a pod, resources of its containers.
 
 Source: pkg/fieldpath/fieldpath.go, pkg/api/v1/resource/helpers.go and podFieldSelectorRuntimeValue
 in pkg/kubelet/kubelet_pods.go, Kubernetes 1.33.
@@ -43,7 +43,7 @@ _HUGE = "hugepages-"
 
 
 def field_value(path: str, pod: Pod, location: PodLocation) -> str:
-    """Returns the text of a field. Raises ContainerConfigError for a path that is not supported."""
+    """Returns the value of a field as text. Raises ContainerConfigError for an unsupported path."""
     if match := _SUBSCRIPT.fullmatch(path):
         get_values = _SUBSCRIPTED.get(match["path"])
         if get_values is None:
@@ -55,9 +55,7 @@ def field_value(path: str, pod: Pod, location: PodLocation) -> str:
 
 
 def format_map(values: Mapping[str, str] | None) -> str:
-    """Returns lines of `key="value"` sorted by key, quoted as in JSON, which is nearly as Go
-    does.
-    """
+    """Returns lines of `key="value"`, sorted by key. Values are quoted as in JSON, not as in Go."""
     lines = [
         f"{key}={json.dumps(value, ensure_ascii=False)}"
         for key, value in sorted((values or {}).items())
@@ -68,10 +66,11 @@ def format_map(values: Mapping[str, str] | None) -> str:
 def resource_value(
     ref: ResourceFieldSelector, pod: Pod, container: Container | None, location: PodLocation
 ) -> str:
-    """Returns a resource in units of the divisor, rounded up.
+    """Returns an amount of a resource in units of the divisor, rounded up.
 
-    A limit that is not set is the node's allocatable. Raises ContainerConfigError for a container
-    or a resource that does not exist.
+    A limit that is not set counts as the node's allocatable amount. `container` is the container
+    that has the reference; the reference may name another one. Raises ContainerConfigError for an
+    unknown container or an unsupported resource.
     """
     name = ref.container_name
     chosen = _container(pod, name) if name else container
@@ -94,7 +93,7 @@ def _amount(container: Container, kind: str, resource: str, location: PodLocatio
 
 
 def _unit(divisor: Quantity, resource: str) -> int:
-    """Returns the divisor in billionths; the default is one core or one byte."""
+    """Returns the divisor in billionths. Without a divisor, it is one core or one byte."""
     if not divisor:
         return 10**9
     return divisor.milli_value() * 10**6 if resource == "cpu" else divisor.value() * 10**9

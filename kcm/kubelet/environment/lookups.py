@@ -1,4 +1,4 @@
-"""What environments and volumes are made from, beside the pod itself."""
+"""The interface through which environments and volumes get objects other than the pod itself."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kcm.apimachinery.quantity import ResourceList
 
 
 class Lookups(Protocol):
-    """The objects that a pod's spec can refer to."""
+    """Reads the objects that a pod's spec refers to."""
 
     def config_map(self, namespace: str, name: str) -> ConfigMap | None:
         """Returns the ConfigMap, or None if there is none. May raise Temporary."""
@@ -37,7 +37,7 @@ class Lookups(Protocol):
 
 @dataclass(frozen=True)
 class PodLocation:
-    """Where a pod runs, as fieldRef and resourceFieldRef tell it."""
+    """The addresses of a pod and its node, and the node's resources, for the downward API."""
 
     pod_ips: tuple[str, ...] = ()
     host_ips: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""The variables that tell a container where services are: `WEB_SERVICE_HOST`, `WEB_PORT`, ...
+"""The environment variables with the addresses of services: `WEB_SERVICE_HOST`, `WEB_PORT`, ...
 
 Source: pkg/kubelet/envvars/envvars.go and getServiceEnvVarMap in pkg/kubelet/kubelet_pods.go,
 Kubernetes 1.33.
@@ -10,15 +10,16 @@ from collections.abc import Iterable
 
 from kcm.api.core_v1 import Service
 
-_ALWAYS = ("default", "kubernetes")  # namespace and name of the API server's own
+_ALWAYS = ("default", "kubernetes")  # namespace and name of the API server's Service
 
 
 def service_variables(
     services: Iterable[Service], namespace: str, links: bool | None
 ) -> dict[str, str]:
-    """Returns the variables of the API server's service and of the namespace's services.
+    """Returns the variables of the API server's Service and of the Services in the pod's namespace.
 
-    `links` is the pod's enableServiceLinks; False leaves the namespace's services out.
+    `links` is the pod's enableServiceLinks; False leaves out the Services of the namespace.
+    Services without a cluster IP have no variables.
     """
     chosen: dict[str, Service] = {}
     for service in services:
@@ -55,5 +56,5 @@ def _of(service: Service) -> Iterable[tuple[str, str]]:
 
 
 def variable_name(name: str) -> str:
-    """Returns a service's name in capitals, with underscores."""
+    """Returns a Service's name in capitals, with underscores for dashes and dots."""
     return name.replace("-", "_").replace(".", "_").upper()

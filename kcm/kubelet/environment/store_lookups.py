@@ -1,7 +1,7 @@
-"""The objects that pods refer to, as the store has them, or had them while it is away.
+"""Reads the objects that pods refer to from the store, and caches them.
 
-Guarantees: a pod that has just come gets what was stored before it came; while the store is away,
-what was read before is used. Does not guarantee that a change is seen sooner than after `TTL`.
+Guarantees: a new pod gets what was stored before it was bound. While the store is unavailable, what
+was read before is used. Does not guarantee that a change is seen sooner than after `TTL`.
 
 Source: pkg/kubelet/util/manager/cache_based_manager.go, Kubernetes 1.33.
 """
@@ -26,7 +26,7 @@ SERVICES = scheme.by_name("services")
 
 TTL = 5.0  # seconds that an object is cached
 _STALE = -math.inf
-AWAY = 2.0  # seconds after a failed read in which no other is tried
+AWAY = 2.0  # seconds after a failed read in which cached objects are not read again
 
 
 class StoreLookups:
@@ -40,22 +40,31 @@ class StoreLookups:
         self._away_until = 0.0
 
     def invalidate(self) -> None:
-        """Makes the next look-ups read the store, unless the store is away."""
+        """Makes the next look-ups read the store, unless the store is unavailable."""
         with self._lock:
             self._known = {of: (_STALE, value) for of, (_, value) in self._known.items()}
 
     def config_map(self, namespace: str, name: str) -> ConfigMap | None:
-        """Returns the ConfigMap, or None. Raises StoreUnavailable if it was never read."""
+        """Returns the ConfigMap, or None if there is none.
+
+        Raises StoreUnavailable if the store is unavailable and the ConfigMap was never read.
+        """
         config_map = self._get(CONFIG_MAPS, f"{namespace}/{name}")
         return config_map if isinstance(config_map, ConfigMap) else None
 
     def secret(self, namespace: str, name: str) -> Secret | None:
-        """Returns the Secret, or None. Raises StoreUnavailable if it was never read."""
+        """Returns the Secret, or None if there is none.
+
+        Raises StoreUnavailable if the store is unavailable and the Secret was never read.
+        """
         secret = self._get(SECRETS, f"{namespace}/{name}")
         return secret if isinstance(secret, Secret) else None
 
     def services(self) -> Sequence[Service]:
-        """Returns all services. Raises StoreUnavailable if they were never read."""
+        """Returns the Services of all namespaces.
+
+        Raises StoreUnavailable if the store is unavailable and they were never read.
+        """
         services = self._read((SERVICES.name, ""), lambda: self._store.in_namespace(SERVICES, ""))
         return [service for service in services or () if isinstance(service, Service)]
 
@@ -69,9 +78,10 @@ class StoreLookups:
         return self._read((resource.name, key), lambda: self._store.get_all([(resource, key)])[0])
 
     def _read(self, of: tuple[str, str], read: Callable[[], Any]) -> Any:
-        """Returns what is cached and fresh, else reads it.
+        """Returns the cached value if it is younger than TTL, else what `read` returns.
 
-        Raises StoreUnavailable for what was never read while the store is away.
+        While the store is unavailable, an older value is returned as well. Without one, raises what
+        `read` raises.
         """
         now = self._clock.monotonic()
         with self._lock:
@@ -95,7 +105,7 @@ class StoreLookups:
 class StaticPodLookups:
     """The look-ups of static pods, which have to start without a control plane.
 
-    They see no services while the store is away.
+    There are no Services if the store is unavailable and they were never read.
     """
 
     def __init__(self, lookups: Lookups) -> None:

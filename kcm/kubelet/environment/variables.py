@@ -1,10 +1,10 @@
 """A container's environment variables.
 
-In order of precedence: those of services, those of envFrom, those of env; a later one replaces an
-earlier one, and a value may refer to variables that are declared before it.
+They come from Services, then from envFrom, then from env; a later variable replaces an earlier one
+of its name. A value may refer to variables that are declared before it.
 
 Source: makeEnvironmentVariables in pkg/kubelet/kubelet_pods.go, Kubernetes 1.33. Departure: the
-order is that of declaration; upstream's is that of a Go map.
+variables are in the order of their declaration; upstream's are in that of a Go map.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ from kcm.kubelet.environment.services import service_variables
 def make_environment(
     pod: Pod, container: Container, lookups: Lookups, location: PodLocation
 ) -> dict[str, str]:
-    """Returns all variables. Raises ContainerConfigError if a reference leads nowhere."""
+    """Returns the container's environment variables.
+
+    Raises ContainerConfigError if a reference that is not optional refers to nothing.
+    """
     services = service_variables(
         lookups.services(), pod.metadata.namespace or "", pod.spec.enable_service_links
     )
@@ -61,7 +64,7 @@ class _Sources:
     location: PodLocation
 
     def value(self, name: str, source: EnvVarSource) -> str | None:
-        """Returns the variable's value; None for an optional reference that leads nowhere."""
+        """Returns the variable's value, or None if an optional reference refers to nothing."""
         if source.field_ref is not None:
             return field_value(source.field_ref.field_path, self.pod, self.location)
         if source.resource_field_ref is not None:
@@ -96,14 +99,17 @@ def _all_of(source: EnvFromSource, pod: Pod, lookups: Lookups) -> Mapping[str, s
 
 
 class _Reference(Protocol):
-    """Names a ConfigMap or Secret, which may be missing if it is optional."""
+    """A reference to a ConfigMap or Secret, which may be missing if `optional` is set."""
 
     name: str | None
     optional: bool | None
 
 
 def _read(kind: str, ref: _Reference, pod: Pod, lookups: Lookups) -> Mapping[str, str] | None:
-    """Returns the object's text values; None if it is missing and optional."""
+    """Returns the object's values as text, or None if the object is missing and optional.
+
+    Raises ContainerConfigError if it is missing and not optional.
+    """
     namespace, name = pod.metadata.namespace or "", ref.name or ""
     values: Mapping[str, str] | None = None
     if kind == "ConfigMap":
@@ -117,5 +123,5 @@ def _read(kind: str, ref: _Reference, pod: Pod, lookups: Lookups) -> Mapping[str
 
 
 def _decode(value: str) -> str:
-    """Decodes a Secret's value; bytes that are not UTF-8 are kept."""
+    """Decodes a Secret's value from base64. Bytes that are not UTF-8 become surrogate escapes."""
     return base64.b64decode(value).decode("utf-8", "surrogateescape")

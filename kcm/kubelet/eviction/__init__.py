@@ -1,1 +1,1 @@
-"""Eviction: pods go before the machine runs out of what all of them need."""
+"""Eviction by node pressure: evicts pods before the node runs out of memory, disk or PIDs."""

@@ -1,10 +1,10 @@
 """The eviction manager: evicts pods when the node runs short of a resource, and reports pressure.
 
-Guarantees: critical and static pods stay; one pod is evicted at a time, and the next one only
-when it has ended or 30 s have passed.
+Guarantees: critical and static pods are not evicted. One pod is evicted at a time, and the next one
+only when it has ended or 30 s have passed.
 
-Source: pkg/kubelet/eviction/eviction_manager.go, Kubernetes 1.33.
-Departure: dead containers and images are not removed first.
+Source: pkg/kubelet/eviction/eviction_manager.go, Kubernetes 1.33. Departure: dead containers and
+images are not removed first.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ from kcm.kubelet.types import is_critical_pod
 log = structlog.get_logger("kcm.kubelet")
 
 MONITORING_INTERVAL = 10.0  # seconds
-POD_CLEANUP_TIMEOUT = 30.0  # seconds to wait for an evicted pod's end
+POD_CLEANUP_TIMEOUT = 30.0  # seconds to wait until an evicted pod has ended
 REASON = "Evicted"
-_IMMEDIATE_GRACE = 1  # seconds, where a hard threshold is met
+_IMMEDIATE_GRACE = 1  # seconds, for evictions by a hard threshold
 _MEMORY_TAINT = Taint(key="node.kubernetes.io/memory-pressure", effect="NoSchedule")
 
 
 class EvictionManager:
-    """`run` evicts in one thread; any thread may call the other methods."""
+    """Evicts pods under node pressure. `run` takes a thread; other methods are thread-safe."""
 
     def __init__(
         self,
@@ -67,8 +67,10 @@ class EvictionManager:
         request_node_report: Callable[[], None] = lambda: None,
         count_eviction: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """`request_node_report` is called when a pressure begins or ends, `count_eviction` with
-        the signal of each eviction."""
+        """`request_node_report` is called when a pressure begins or ends.
+
+        `count_eviction` is called with the signal of each eviction.
+        """
         self._config = config
         self._thresholds = drop_containerfs(config.thresholds)
         for ignored in set(config.thresholds).difference(self._thresholds):
@@ -85,7 +87,7 @@ class EvictionManager:
 
     @property
     def pressures(self) -> frozenset[str]:
-        """The types of the node conditions that hold."""
+        """The types of the node's pressure conditions that are True."""
         return self._state.conditions
 
     def run(self, stop: threading.Event) -> None:
@@ -103,9 +105,9 @@ class EvictionManager:
                 self._clock.wait(stop, MONITORING_INTERVAL)
 
     def synchronize(self) -> bool:
-        """Evicts a pod if one has to go; returns whether it did.
+        """Checks the node once, and evicts at most one pod. Returns whether it evicted one.
 
-        Raises ContainerRuntimeError if the runtime does not tell its stats.
+        Raises ContainerRuntimeError if the runtime does not return its stats.
         """
         summary = self._stats.summary(max_age=0.0)  # must show what the last eviction has freed
         observed = observe(summary.machine)
@@ -127,7 +129,7 @@ class EvictionManager:
         return bool(acting) and self._reclaim(acting[0], pods, stats, observed)
 
     def _evict_over_limit(self, pods: Sequence[Pod], stats: StatsByUid) -> bool:
-        """Evicts a pod that uses more local storage than its limits allow."""
+        """Evicts the first pod that exceeds a limit of local storage; returns whether it did."""
         for pod in pods:
             pod_stats = stats.get(pod.uid or "")
             excess = find_storage_excess(pod, pod_stats) if pod_stats is not None else None
@@ -161,7 +163,7 @@ class EvictionManager:
         return max(longest if own is None else min(own, longest), _IMMEDIATE_GRACE)
 
     def _evict(self, pod: Pod, message: str, grace: int) -> bool:
-        """Evicts the pod and waits for its end; returns False if the pod is critical."""
+        """Evicts the pod and waits until it has ended. Returns False if the pod is critical."""
         if is_critical_pod(pod):
             log.info("Eviction manager: cannot evict a critical pod", pod=pod.key)
             return False
@@ -188,5 +190,5 @@ class EvictionManager:
         return Rejection(REASON, f"The node had condition: [{' '.join(sorted(pressures))}]. ")
 
     def build_conditions(self, previous: NodeStatus, now: datetime) -> list[NodeCondition]:
-        """Returns the node's pressure conditions; `previous` is the status last reported."""
+        """Returns the node's pressure conditions. `previous` is the status last reported."""
         return pressure_conditions(self.pressures, previous, now)

@@ -1,8 +1,8 @@
-"""Which pods are evicted first, and what they are told: pure functions.
+"""The order in which pods are evicted, and the messages of evictions: pure functions.
 
 Source: rankMemoryPressure, rankDiskPressureFunc, rankPIDPressure and evictionMessage in
-pkg/kubelet/eviction/helpers.go, Kubernetes 1.33. Departure: what containers write into
-their own folders is not measured; volumes and logs are.
+pkg/kubelet/eviction/helpers.go, Kubernetes 1.33. Departure: what containers write into their own
+folders is not measured; volumes and logs are.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _RankKey = tuple[bool, bool, int, int]
 def rank_pods(signal: Signal, pods: Iterable[Pod], stats: StatsByUid) -> list[Pod]:
     """Returns the pods in the order in which they are evicted.
 
-    Pods without stats come first, then those that use more than they requested, each by priority
-    and by how much more they use. So best-effort pods go before burstable ones, and pods that
-    keep to their requests go last. For PIDs, only priority and the number of processes count.
+    Pods without stats come first, then pods that use more than they requested, then the others.
+    Within these groups, pods of lower priority come first, and those that exceed their requests
+    most. For PIDs, only the priority and the number of processes count.
     """
     if signal is Signal.PIDS:
         return sorted(pods, key=lambda pod: _pid_key(pod, stats.get(pod.uid or "")))
@@ -76,14 +76,17 @@ def _request(pod: Pod, resource: str) -> int:
 
 
 def sort_by_urgency(thresholds: Iterable[Threshold]) -> list[Threshold]:
-    """Puts memory first: without memory left, the kernel kills processes of its own choice."""
+    """Returns the thresholds with those of memory first.
+
+    Without memory left, the kernel would choose which processes to kill.
+    """
     return sorted(thresholds, key=lambda threshold: threshold.signal is not Signal.MEMORY)
 
 
 def build_eviction_message(
     threshold: Threshold, pod: Pod, stats: PodStats | None, observed: Observations
 ) -> str:
-    """Returns why a pod was evicted, for its status and an Event."""
+    """Returns the message of an eviction, for the pod's status and an Event."""
     signal, resource = threshold.signal, RESOURCES[threshold.signal]
     text = f"The node was low on resource: {resource}. "
     observation = observed.get(signal)
@@ -97,7 +100,7 @@ def build_eviction_message(
 def _describe_excesses(
     signal: Signal, resource: str, pod: Pod, stats: PodStats | None
 ) -> Iterable[str]:
-    """Yields a sentence for each container that uses more than it requested."""
+    """Yields a sentence for each container that uses more of the resource than it requested."""
     specs = {c.name: c for c in (*pod.spec.containers, *(pod.spec.init_containers or ()))}
     amounts: Sequence[tuple[str, int]] = ()
     if stats is not None and resource == MEMORY:
@@ -116,14 +119,17 @@ def _describe_excesses(
 
 @dataclass(frozen=True)
 class StorageExcess:
-    """Why a pod is evicted that exceeds a limit of local storage; `signal` is for the metrics."""
+    """The reason to evict a pod that exceeds a limit of local storage.
+
+    `signal` is the label of the eviction in the metrics.
+    """
 
     signal: str
     message: str
 
 
 def find_storage_excess(pod: Pod, stats: PodStats) -> StorageExcess | None:
-    """Returns how the pod exceeds its limits of local storage; None if it does not."""
+    """Returns how the pod exceeds its limits of local storage, or None if it does not."""
     for volume in pod.spec.volumes or ():
         limit = volume.empty_dir and volume.empty_dir.size_limit
         used = stats.disk.volumes.get(volume.name)

@@ -1,4 +1,4 @@
-"""How the node's pressures and the thresholds that act develop over time: a pure function.
+"""The change of the node's pressures over time, from one observation to the next: a pure function.
 
 Source: synchronize in pkg/kubelet/eviction/eviction_manager.go, Kubernetes 1.33.
 """
@@ -13,12 +13,12 @@ from kcm.kubelet.eviction.thresholds import Observations, Threshold, find_met
 
 @dataclass(frozen=True)
 class PressureState:
-    """What is remembered from one round to the next. Times are seconds of a monotonic clock."""
+    """What the manager remembers between two checks. Times are seconds of a monotonic clock."""
 
     first_met: Mapping[Threshold, float] = field(default_factory=dict)
     last_seen: Mapping[str, float] = field(default_factory=dict)  # by condition
-    acting: Sequence[Threshold] = ()  # met for as long as their grace periods
-    conditions: frozenset[str] = frozenset()  # that the node reports
+    acting: Sequence[Threshold] = ()  # those met for their whole grace periods
+    conditions: frozenset[str] = frozenset()  # the types that the node reports
 
 
 def advance_pressure(
@@ -29,9 +29,10 @@ def advance_pressure(
     now: float,
     transition_period: float,
 ) -> PressureState:
-    """Returns the state after one more round of observations.
+    """Returns the state after one more observation.
 
-    A condition is reported for `transition_period` seconds after it was last seen.
+    A condition is reported for `transition_period` seconds after one of its thresholds was last
+    met.
     """
     met = find_met(thresholds, observed)
     unresolved = find_met(state.acting, observed, enforce_min_reclaim=True)

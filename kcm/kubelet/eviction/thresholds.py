@@ -1,12 +1,12 @@
-"""Signals and thresholds: pure functions.
+"""Eviction signals and thresholds: pure functions.
 
 There is one disk, which is nodefs, imagefs and containerfs at once, as on a node of upstream
 without a dedicated image file system.
 
 Source: pkg/kubelet/eviction/helpers.go (ParseThresholdConfig, UpdateContainerFsThresholds,
 thresholdsMet), pkg/kubelet/eviction/api/types.go and DefaultEvictionHard in
-pkg/kubelet/eviction/defaults_linux.go, Kubernetes 1.33. Departure: allocatableMemory is not
-watched.
+pkg/kubelet/eviction/defaults_linux.go, Kubernetes 1.33. Departure: there is no signal
+allocatableMemory.available.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NANOS = 10**9
 
 
 class Signal(StrEnum):
-    """A measure of how much of a resource is left."""
+    """An eviction signal: a measure of how much of a resource is left."""
 
     MEMORY = "memory.available"
     DISK = "nodefs.available"
@@ -36,7 +36,7 @@ class Signal(StrEnum):
 
     @property
     def condition(self) -> str:
-        """The node's condition that tells that too little is left."""
+        """The type of the node condition that is True when too little is left."""
         return _CONDITIONS[RESOURCES[self]]
 
 
@@ -68,26 +68,26 @@ DEFAULT_HARD = (
 
 @dataclass(frozen=True)
 class ThresholdValue:
-    """A quantity, or a fraction of the capacity (0.1 for 10%)."""
+    """The amount of a threshold: a quantity, or a fraction of the capacity (0.1 for 10%)."""
 
     quantity: Quantity | None = None
     fraction: float = 0.0
 
     def of(self, capacity: int) -> int:
-        """Returns the amount, in the capacity's unit."""
+        """Returns the amount in the unit of `capacity`: bytes, inodes or PIDs."""
         return int(capacity * self.fraction) if self.quantity is None else self.quantity.value()
 
     def format(self, signal: Signal, capacity: int) -> Quantity:
-        """Returns the amount as messages show it."""
+        """Returns the amount as a quantity, for messages."""
         return self.quantity or format_amount(signal, self.of(capacity))
 
 
 @dataclass(frozen=True)
 class Threshold:
-    """Is met while less than `value` is left.
+    """An eviction threshold, which is met while less than `value` of its signal's resource is left.
 
-    A hard threshold acts at once, a soft one after `grace_period` seconds. A threshold that
-    acts is resolved when `min_reclaim` more than its value is left.
+    A hard threshold acts at once, a soft one after it was met for `grace_period` seconds. It then
+    acts until `min_reclaim` more than `value` is left.
     """
 
     signal: Signal
@@ -102,16 +102,16 @@ class Threshold:
 
 @dataclass(frozen=True)
 class EvictionConfig:
-    """When pods are evicted, and how long they have to end. Times are seconds."""
+    """When pods are evicted, and with which grace periods. Times are in seconds."""
 
     thresholds: Sequence[Threshold] = ()
-    pressure_transition_period: float = 300.0  # a pressure is reported for so long after its end
-    max_pod_grace_period: int = 0  # for evictions by soft thresholds
+    pressure_transition_period: float = 300.0  # how long a condition stays True at least
+    max_pod_grace_period: int = 0  # the longest of soft evictions
 
 
 @dataclass(frozen=True)
 class Observation:
-    """How much of a signal's resource is left, and how much there is in all."""
+    """How much of a signal's resource is left, and its capacity: in bytes, inodes or PIDs."""
 
     available: int
     capacity: int
@@ -136,7 +136,7 @@ def observe(machine: MachineUsage) -> dict[Signal, Observation]:
 
 
 def format_amount(signal: Signal, amount: int) -> Quantity:
-    """Returns an amount of the signal's resource in the form that people read."""
+    """Returns an amount of the signal's resource as a quantity, in binary units for bytes."""
     binary = RESOURCES[signal] in (MEMORY, DISK)
     quantity_format = Format.BINARY_SI if binary else Format.DECIMAL_SI
     return Quantity.of_nanos(amount * _NANOS, quantity_format)
@@ -145,8 +145,8 @@ def format_amount(signal: Signal, amount: int) -> Quantity:
 def drop_containerfs(thresholds: Iterable[Threshold]) -> list[Threshold]:
     """Returns the thresholds without those of containerfs.
 
-    Upstream replaces them by the thresholds of nodefs: the same amounts of the same disk, which
-    change nothing.
+    Upstream replaces them by the thresholds of nodefs. Those are of the same disk, so nothing
+    changes without them.
     """
     ignored = (Signal.CONTAINER_DISK, Signal.CONTAINER_INODES)
     return [threshold for threshold in thresholds if threshold.signal not in ignored]
@@ -155,7 +155,7 @@ def drop_containerfs(thresholds: Iterable[Threshold]) -> list[Threshold]:
 def find_met(
     thresholds: Iterable[Threshold], observed: Observations, *, enforce_min_reclaim: bool = False
 ) -> list[Threshold]:
-    """Returns the thresholds of whose resource too little is left.
+    """Returns the thresholds for which too little of the resource is left.
 
     With `enforce_min_reclaim`, a threshold is met until its minimum reclaim is left as well.
     """
@@ -178,10 +178,10 @@ def find_met(
 def parse_thresholds(
     hard: str, soft: str, grace_periods: Mapping[str, float], min_reclaims: str
 ) -> list[Threshold]:
-    """Returns the thresholds that the flags ask for. Raises ConfigurationError.
+    """Returns the enabled thresholds of the flags. Raises ConfigurationError.
 
-    `hard` and `soft` are like `memory.available<100Mi,nodefs.available<10%`, grace periods are
-    seconds by signal, `min_reclaims` is like `nodefs.available=1Gi`.
+    `hard` and `soft` are like `memory.available<100Mi,nodefs.available<10%`. `grace_periods` are
+    seconds by signal. `min_reclaims` is like `nodefs.available=1Gi`.
     """
     reclaims = dict(_parse_pairs("--eviction-minimum-reclaim", min_reclaims, "="))
     for name in grace_periods:
@@ -205,7 +205,7 @@ def parse_thresholds(
 
 
 def _is_enabled(value: ThresholdValue) -> bool:
-    """Reports whether a threshold counts: 0% and 100% switch one off."""
+    """Reports whether a threshold is enabled: percentages of 0% and 100% disable it."""
     return value.quantity is not None or 0 < value.fraction < 1
 
 

@@ -1,1 +1,1 @@
-"""Files and folders that containers could have changed, handled without being led elsewhere."""
+"""Safe access to files and folders that containers may change, whatever links they put there."""

@@ -1,9 +1,9 @@
-"""Reaches files below a folder whose content others may change, without being led elsewhere.
+"""Opens and creates files below a folder whose content others may change, and never outside of it.
 
-Guarantees: nothing is opened, created or changed outside of the root folder, whatever is replaced
-by links meanwhile. Each step starts from the descriptor of the one before, and a link in the way is
-an error. Where something is created, links that stay below the root are followed, once, before
-that. Nobody but us may be able to change the root's own path.
+Guarantees: nothing is opened, created or changed outside of the root folder, even if others replace
+parts of the path by links meanwhile. Each step starts from the descriptor of the folder before it,
+and a link on the way is an error. Where a file or folder is created, links that stay below the root
+are resolved once, before that. Only the kubelet's user may be able to change the root's own path.
 
 Source: doSafeOpen and doSafeMakeDir in pkg/volume/util/subpath/subpath_linux.go, Kubernetes 1.33.
 """
@@ -24,13 +24,13 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class LedOut(ContainerConfigError):  # noqa: N818 - as its siblings in kcm.errors
-    """The path leads out of its root, or was changed while it was followed."""
+    """The path leads out of its root, or was changed by others during the access."""
 
 
 def open_file(root: Path, path: str) -> int:
-    """Opens the regular file at `path` below `root` for reading; returns its descriptor.
+    """Opens the regular file at `path` below `root` for reading; returns its file descriptor.
 
-    Follows no link. Raises LedOut and OSError, FileNotFoundError for anything but a regular file.
+    Follows no link. Raises LedOut and OSError; FileNotFoundError for anything but a regular file.
     """
     top, names = os.path.realpath(root), os.path.normpath(path).split("/")
     if ".." in names or path.startswith("/"):
@@ -46,8 +46,8 @@ def open_file(root: Path, path: str) -> int:
 def make_folder(root: Path, path: str, mode: int | None = None) -> None:
     """Creates the missing folders of `path` below `root`; existing ones are not changed.
 
-    New folders have the owner of the folder that they are in, and `mode`, or else its mode. Raises
-    LedOut and OSError.
+    New folders have the owner of the folder that they are in, and `mode`; if that is None, they
+    have that folder's mode. Raises LedOut and OSError.
     """
     with _parent(*_real(root, path), mode, makes=True) as (folder, name):
         if name and not _exists(folder, name):
@@ -67,13 +67,19 @@ def make_file(root: Path, path: str, mode: int) -> None:
 
 
 def hand_over(root: Path, uid: int, gid: int) -> None:
-    """Gives a folder that nobody else could have changed yet to a user, with the folders in it."""
+    """Makes a user the owner of a folder and of its subfolders, but not of the files in them.
+
+    Only safe before others can change the folder. Raises OSError.
+    """
     for _, _, _, folder in os.fwalk(root, topdown=False):
         os.fchown(folder, uid, gid)
 
 
 def hand_over_file(root: Path, name: str, uid: int, gid: int) -> None:
-    """Gives a file of ours, in a folder that only we can change, to a user."""
+    """Makes a user the owner of a file of ours, in a folder that only we can change.
+
+    Raises LedOut if the file belongs to another user, and OSError.
+    """
     file = open_file(root, name)
     try:
         if os.fstat(file).st_uid not in (os.geteuid(), uid):
@@ -87,7 +93,10 @@ def hand_over_file(root: Path, name: str, uid: int, gid: int) -> None:
 def _parent(
     top: str, names: Sequence[str], mode: int | None = None, *, makes: bool = False
 ) -> Iterator[tuple[int, str]]:
-    """Opens the folder of the path's last name; yields it with the name, "" for the root itself."""
+    """Opens the folder of the path's last name; yields its descriptor and that name.
+
+    Without names, these are the root and "". With `makes`, missing folders are created with `mode`.
+    """
     folder = os.open(top, _STEP)
     try:
         for name in names[:-1]:
@@ -100,7 +109,10 @@ def _parent(
 
 
 def _real(root: Path, path: str) -> tuple[str, list[str]]:
-    """Returns the root, and the names of the path below it with links followed."""
+    """Returns the root, and the names of the path below it, with all links resolved.
+
+    Raises LedOut if the path leads out of the root.
+    """
     top = os.path.realpath(root)
     real = os.path.realpath(os.path.join(top, path.lstrip("/")))
     if real != top and not real.startswith(top.rstrip("/") + "/"):
@@ -115,7 +127,7 @@ def _step(folder: int, name: str, mode: int | None, *, makes: bool) -> int:
 
 
 def _exists(folder: int, name: str) -> bool:
-    """Reports whether the name exists. Raises LedOut for a link, which must be new."""
+    """Reports whether the name exists. Raises LedOut for a link: all links were resolved before."""
     try:
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
@@ -130,13 +142,13 @@ def _make(folder: int, name: str, mode: int | None) -> int:
     made = os.open(name, _STEP, dir_fd=folder)
     try:
         own, above = os.fstat(made), os.fstat(folder)
-        # It may be another one by now. An empty folder of ours is as good as the new one.
+        # Another folder may have its name by now. Any empty folder of ours will do.
         if own.st_uid != os.geteuid() or os.listdir(made):
             raise LedOut(f"{name} was replaced by another folder meanwhile")
         if (own.st_uid, own.st_gid) != (above.st_uid, above.st_gid) and os.geteuid() == 0:
             os.fchown(made, above.st_uid, above.st_gid)
         os.fchmod(made, above.st_mode & 0o777 if mode is None else mode)
-    except BaseException:  # whatever it is, it goes on; the descriptor is nobody else's yet
+    except BaseException:  # it is raised again; the descriptor has no other owner yet
         os.close(made)
         raise
     return made

@@ -14,16 +14,16 @@ from typing import Any
 
 
 def remove_tree(folder: Path) -> None:
-    """Removes a folder and everything below it; links are removed and not followed.
+    """Removes a folder and everything below it. Links are removed and not followed.
 
-    Folders that their owner has closed (mode 000) are opened first, and what somebody else removes
-    meanwhile does not matter. Raises OSError for what cannot be removed.
+    Folders that their owner has made unreadable (mode 000) get all rights first. What others remove
+    meanwhile is no error. Raises OSError if something cannot be removed.
     """
     if folder.is_symlink():
         folder.unlink(missing_ok=True)
     elif folder.exists():
-        # Root is kept out by no mode, and must not change one by its path: others may have
-        # put a link there. Anybody else's links lead to nothing but files of his own.
+        # Root needs no rights, and must not change the mode of a path in which others may have put
+        # a link. Any other user can only change the modes of their own files, also by a link.
         handle_failure = _raise_unless_gone if os.geteuid() == 0 else _retry_opened
         try:
             shutil.rmtree(folder, onerror=handle_failure)
@@ -36,7 +36,7 @@ def remove_tree(folder: Path) -> None:
 
 
 def _remove_deep(folder: Path) -> None:
-    """Removes folders that are nested deeper than this process can recurse or open files."""
+    """Removes folders that are nested too deep for Python's recursion or open files, with `rm`."""
     ran = subprocess.run(
         ["rm", "-rf", "--", str(folder)], capture_output=True, text=True, check=False
     )
@@ -50,7 +50,7 @@ def _raise_unless_gone(function: Callable[..., object], path: str, error: Any) -
 
 
 def _retry_opened(function: Callable[..., object], path: str, _: object) -> None:
-    """Tries again, after giving the owner all rights to the folder and its parent."""
+    """Tries the function again, after giving the owner all rights to the folder and its parent."""
     with suppress(FileNotFoundError):
         for folder in (os.path.dirname(path), path):
             status = os.lstat(folder)
@@ -85,7 +85,7 @@ def remove_logs(path: str) -> None:
 
 
 def remove_empty(folder: Path) -> None:
-    """Removes a folder if it is empty."""
+    """Removes a folder if it is empty, and does nothing otherwise."""
     try:
         folder.rmdir()
     except OSError:

@@ -10,11 +10,11 @@ NOBODY_GROUP = 65534  # for a user who has no group of their own
 
 
 def primary_group(uid: int) -> int:
-    """Returns the id of a user's own group.
+    """Returns the group id of a user.
 
-    The kubelet's user has the kubelet's group, and a user with an account the account's. Most
-    users of pods have no account: they have the group with their own number, or NOBODY_GROUP
-    if a group of the machine has that number already.
+    The kubelet's own user has the kubelet's group, and a user with an account has the account's.
+    Most users of pods have no account: their group has their own number, or is NOBODY_GROUP if that
+    number is taken by a group of the machine.
     """
     if uid == os.geteuid():
         return os.getegid()

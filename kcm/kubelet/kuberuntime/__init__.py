@@ -1,4 +1,4 @@
-"""Turns pods' specs into calls of the runtime, and what the runtime runs into views of pods.
+"""Turns pod specs into calls of the container runtime, and the runtime's lists into views of pods.
 
 Source: pkg/kubelet/kuberuntime, Kubernetes 1.33.
 """

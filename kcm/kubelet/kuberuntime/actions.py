@@ -1,4 +1,4 @@
-"""Computes what has to be done so that a pod's containers are as its spec says: pure functions.
+"""Computes the containers to start and to kill so that a pod matches its spec: pure functions.
 
 Source: computePodActions and computeInitContainerActions in
 pkg/kubelet/kuberuntime/kuberuntime_manager.go and kuberuntime_container.go, PodSandboxChanged in
@@ -23,17 +23,17 @@ _NOT_RUNNING_ANY_MORE = (_EXITED, RuntimeContainerState.UNKNOWN)
 
 @dataclass(frozen=True)
 class ContainerKill:
-    """A container to end, and why."""
+    """A container to kill, and why."""
 
     container: Container
     id: str
     message: str
-    reason: str = ""  # "LivenessProbe", "StartupProbe" or "Unknown", where it is one of these
+    reason: str = ""  # "LivenessProbe", "StartupProbe", "Unknown" or ""
 
 
 @dataclass
 class PodActions:
-    """What a sync has to do. Numbers are containers' positions in the spec."""
+    """What a sync of a pod has to do. Containers are given by their indexes in the spec."""
 
     kill_pod: bool = False
     create_sandbox: bool = False
@@ -46,14 +46,18 @@ class PodActions:
 
 @dataclass(frozen=True)
 class ContainerHealth:
-    """What probes say of a container, by its id: True, False, or None if that is unknown."""
+    """Returns a container's probe results by its id: True, False, or None if they are unknown."""
 
     liveness: Callable[[str], bool | None] = lambda _: None
     startup: Callable[[str], bool | None] = lambda _: None
 
 
 def sandbox_changed(pod: Pod, view: PodView) -> tuple[bool, int, str]:
-    """Returns whether the pod needs a new sandbox, that one's attempt, and the present one's id."""
+    """Returns whether the pod needs a new sandbox, its attempt, and the id of the present sandbox.
+
+    If no new one is needed, the attempt is that of the present sandbox. The id is "" if there is
+    none.
+    """
     if not view.sandboxes:
         return True, 0, ""
     newest = view.sandboxes[0]
@@ -68,7 +72,7 @@ def sandbox_changed(pod: Pod, view: PodView) -> tuple[bool, int, str]:
 
 
 def should_restart(container: Container, pod: Pod, view: PodView) -> bool:
-    """Reports whether the pod's policy wants a container started that does not run."""
+    """Reports whether a container has to be started, by its state and the pod's restart policy."""
     if pod.deleting:
         return False
     newest = view.find(container.name)
@@ -87,14 +91,17 @@ def should_restart(container: Container, pod: Pod, view: PodView) -> bool:
 
 
 def has_initialized(pod: Pod, view: PodView) -> bool:
-    """Reports whether any main container was ever created, which is after all init containers."""
+    """Reports whether any main container was ever created.
+
+    They are created after init containers.
+    """
     return any(view.find(container.name) is not None for container in pod.spec.containers)
 
 
 def compute_pod_actions(
     pod: Pod, view: PodView, health: ContainerHealth | None = None
 ) -> PodActions:
-    """Returns what a sync has to do."""
+    """Returns what a sync has to do. Without `health`, no probe results are known."""
     changed, attempt, sandbox_id = sandbox_changed(pod, view)
     actions = PodActions(changed, changed, sandbox_id, attempt)
     if changed:
@@ -105,7 +112,7 @@ def compute_pod_actions(
         return actions
     keep = sum(_decide_main(pod, view, checks, actions, index) for index in _main_indices(pod))
     if not keep and not actions.to_start:
-        # Nothing is left to run: sidecars must not keep the pod alive.
+        # No main container runs or will run: sidecars must not keep the pod alive.
         actions.kill_pod = True
         actions.init_to_start = []
     return actions
@@ -116,7 +123,7 @@ def _main_indices(pod: Pod) -> range:
 
 
 def _restart_in_new_sandbox(pod: Pod, view: PodView, actions: PodActions) -> None:
-    """Decides which containers start in a new sandbox."""
+    """Sets the containers to start in a new sandbox, or that none is created."""
     policy = pod.spec.restart_policy
     if policy == "Never" and actions.attempt and view.containers:
         actions.create_sandbox = False
@@ -143,7 +150,7 @@ def _has_succeeded(container: ContainerView | None) -> bool:
 def _decide_main(
     pod: Pod, view: PodView, health: ContainerHealth, actions: PodActions, index: int
 ) -> bool:
-    """Decides on a main container; returns whether it runs and is kept."""
+    """Adds a main container to those to start or to kill; returns whether it keeps running."""
     container = pod.spec.containers[index]
     newest = view.find(container.name)
     if newest is None or newest.state is not _RUNNING:
@@ -167,7 +174,7 @@ def _decide_main(
 def _find_fault(
     container: Container, running: ContainerView, health: ContainerHealth
 ) -> tuple[str, str] | None:
-    """Returns why a running container must end, as message and reason; None if it need not."""
+    """Returns the message and reason to kill a running container, or None if it can run on."""
     if running.hash != hash_of(container):
         return f"Container {container.name} definition changed", ""
     if health.liveness(running.id) is False:
@@ -178,7 +185,7 @@ def _find_fault(
 
 
 class _InitContainers:
-    """Decides on init containers: they run one after the other, and sidecars are kept running."""
+    """Computes the actions for init containers: they run in turn, and sidecars are kept running."""
 
     def __init__(
         self, pod: Pod, view: PodView, health: ContainerHealth, actions: PodActions
@@ -190,18 +197,18 @@ class _InitContainers:
         self._containers = pod.spec.init_containers or []
 
     def compute(self) -> bool:
-        """Returns whether main containers may run."""
+        """Adds the actions for all init containers; returns whether main containers may run."""
         if not self._containers:
             return True
         done = has_initialized(self._pod, self._view)
-        passed = done  # whether the containers before the one looked at have been started
+        passed = done  # whether the containers up to this index have been started
         for index in reversed(range(len(self._containers))):
             if passed:
                 self._keep_sidecar(index)
                 continue
             newest = self._view.find(self._containers[index].name)
             if newest is not None:
-                # The last that was ever made; all before it are done or run on.
+                # The last one that was created: all before it have ended or are sidecars.
                 done, passed = self._continue_after(index, newest), True
             if self._actions.kill_pod:
                 self._actions.init_to_start = []
@@ -212,7 +219,7 @@ class _InitContainers:
         return done
 
     def _continue_after(self, index: int, newest: ContainerView) -> bool:
-        """Goes on from the last init container that was created; returns whether all are done."""
+        """Continues after the last created init container; returns whether all are done."""
         container = self._containers[index]
         if is_sidecar(container):
             goes_on = self._run_sidecar(index, newest)
@@ -232,7 +239,7 @@ class _InitContainers:
         return goes_on
 
     def _keep_sidecar(self, index: int) -> None:
-        """Keeps a container running whose turn is over, if it is a sidecar."""
+        """Starts or restarts an earlier init container if it is a sidecar that should run."""
         container = self._containers[index]
         if not is_sidecar(container):
             return
@@ -243,7 +250,7 @@ class _InitContainers:
             self._run_sidecar(index, newest)
 
     def _run_sidecar(self, index: int, newest: ContainerView) -> bool:
-        """Keeps a sidecar running; returns whether it has started, as far as its probe knows."""
+        """Keeps a sidecar running; returns whether it has started, and passes its startup probe."""
         container = self._containers[index]
         if newest.state is not _RUNNING:
             self._restart(index, newest)

@@ -1,5 +1,4 @@
-"""Builds the runtime's configurations of sandboxes and containers from a pod's spec: pure
-functions.
+"""Builds the runtime's configurations of sandboxes and containers from pods: pure functions.
 
 Source: pkg/kubelet/kuberuntime/kuberuntime_{sandbox,container,container_linux}.go, and shares and
 quota in pkg/kubelet/cm/helpers_linux.go, Kubernetes 1.33.
@@ -31,12 +30,12 @@ _MIN_QUOTA = 1000
 
 
 def log_directory(logs: Path, pod: Pod) -> Path:
-    """Returns the folder of the logs of a pod's containers."""
+    """Returns the folder of the logs of a pod's containers, within `logs`."""
     return logs / f"{pod.namespace}_{pod.name}_{pod.uid}"
 
 
 def build_sandbox_config(pod: Pod, attempt: int, logs: Path) -> SandboxConfig:
-    """Returns the configuration of a pod's sandbox; `logs` is the folder of all pods' logs."""
+    """Returns the configuration of a pod's sandbox. `logs` is the folder of all pods' logs."""
     return SandboxConfig(
         name=pod.name or "",
         namespace=pod.namespace or "",
@@ -52,7 +51,7 @@ def build_sandbox_config(pod: Pod, attempt: int, logs: Path) -> SandboxConfig:
 
 
 def host_port_mappings(pod: Pod) -> list[PortMapping]:
-    """Returns the host ports that the pod asks for."""
+    """Returns the host ports that the pod requests."""
     containers = [*pod.spec.containers, *(pod.spec.init_containers or ())]
     return [
         PortMapping(port.container_port, port.host_port, port.protocol or "TCP", port.host_ip or "")
@@ -73,8 +72,8 @@ def build_container_config(
 ) -> ContainerConfig:
     """Returns the configuration of a container.
 
-    `memory_capacity` is the node's, in bytes. Raises ContainerConfigError for a user that the spec
-    itself forbids.
+    `memory_capacity` is the node's memory in bytes. Raises ContainerConfigError if the user is root
+    and runAsNonRoot forbids that.
     """
     user, group = _user(pod, container)
     return ContainerConfig(
@@ -102,7 +101,10 @@ def build_container_config(
 
 
 def build_resources(pod: Pod, container: Container, memory_capacity: int) -> Resources:
-    """Returns a container's limits and weights; a CPU request that is missing is the limit."""
+    """Returns a container's limits and CPU shares.
+
+    A missing CPU request is taken from the limit.
+    """
     limits = container.resources.limits or {}
     cpu = limits.get("cpu")
     asked = (container.resources.requests or {}).get("cpu", cpu)
@@ -126,7 +128,10 @@ def _groups(pod: Pod) -> list[int]:
 
 
 def _user(pod: Pod, container: Container) -> tuple[int | None, int | None]:
-    """Returns the user and group; the pod's security context is the container's default."""
+    """Returns the user and group ids. The container's security context overrides the pod's.
+
+    None stands for an id that neither sets. Raises ContainerConfigError for root with runAsNonRoot.
+    """
     of_pod = pod.spec.security_context or PodSecurityContext()
     own = container.security_context or SecurityContext()
     user = of_pod.run_as_user if own.run_as_user is None else own.run_as_user

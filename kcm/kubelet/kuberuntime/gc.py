@@ -1,8 +1,8 @@
-"""Removes what has ended: dead containers, sandboxes and logs that nobody needs.
+"""Garbage collection: removes dead containers, and sandboxes that are no longer needed.
 
 Source: pkg/kubelet/kuberuntime/kuberuntime_gc.go and pkg/kubelet/pod_container_deletor.go,
-Kubernetes 1.33, with the defaults of its flags: the newest dead container of each name is
-kept while its pod is known.
+Kubernetes 1.33, with the defaults of its flags: the newest dead container of each name is kept
+while its pod is known.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from kcm.kubelet.kuberuntime.view import ContainerView, PodView
 
 log = structlog.get_logger("kcm.kubelet")
 
-KEPT_PER_NAME = 1  # dead containers
+KEPT_PER_NAME = 1  # dead containers that are kept for each pod and container name
 
 
 class PodStateProvider(Protocol):
-    """Tells what may be removed of a pod, by its uid."""
+    """Reports what can be removed of a pod, by its uid."""
 
     def should_content_be_removed(self, uid: str) -> bool:
-        """Reports whether the pod was deleted or evicted, and has ended."""
+        """Reports whether the pod was deleted or evicted, and has terminated."""
         ...
 
     def should_runtime_be_removed(self, uid: str) -> bool:
-        """Reports whether the pod is no longer known, or has ended for good."""
+        """Reports whether the pod is unknown, or has terminated."""
         ...
 
 
 def find_deletable_containers(
     view: PodView, exited_id: str, remove_all: bool
 ) -> list[ContainerView]:
-    """Returns the dead containers of a pod to remove after the container `exited_id` has ended.
+    """Returns the dead containers of a pod to remove after the container `exited_id` has exited.
 
-    With `remove_all` these are all of them, else all but the newest of the container's name.
+    With `remove_all` these are all of the pod, else all but the newest of the same container name.
     """
     dead = [c for c in view.containers if c.state is cri.RuntimeContainerState.EXITED]
     if remove_all:
@@ -53,7 +53,7 @@ def find_deletable_containers(
 def find_evictable_containers(
     containers: Iterable[cri.RuntimeContainer], pods: PodStateProvider
 ) -> list[cri.RuntimeContainer]:
-    """Returns the dead containers to remove, among all containers of the node."""
+    """Returns the dead containers to remove, of all containers of the node."""
     groups: dict[tuple[str, str], list[cri.RuntimeContainer]] = defaultdict(list)
     for container in containers:
         if container.state is not cri.RuntimeContainerState.RUNNING:
@@ -73,7 +73,7 @@ def find_evictable_sandboxes(
 ) -> list[cri.Sandbox]:
     """Returns the sandboxes to remove: those that are not ready and have no containers.
 
-    The newest sandbox of a pod is kept until the pod's runtime may be removed.
+    The newest sandbox of a pod is kept until `should_runtime_be_removed`.
     """
     used = {container.sandbox_id for container in containers}
     by_pod: dict[str, list[cri.Sandbox]] = defaultdict(list)
@@ -92,7 +92,7 @@ def find_evictable_sandboxes(
 
 
 def collect_garbage(runtime: cri.Runtime, pods: PodStateProvider) -> None:
-    """Removes all dead containers and sandboxes; failures are logged, and tried again next time."""
+    """Removes dead containers and sandboxes. Failures are logged, and retried by the next call."""
     for container in find_evictable_containers(runtime.list_containers(), pods):
         remove_container(runtime, container.id)
     sandboxes, containers = runtime.list_pod_sandboxes(), runtime.list_containers()
@@ -104,7 +104,7 @@ def collect_garbage(runtime: cri.Runtime, pods: PodStateProvider) -> None:
 
 
 def remove_container(runtime: cri.Runtime, container_id: str) -> None:
-    """Removes a dead container and its log; a failure is logged."""
+    """Removes a dead container and its log. A failure is logged."""
     try:
         runtime.remove_container(container_id)
     except errors.ContainerRuntimeError as error:

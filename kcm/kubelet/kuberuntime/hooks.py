@@ -1,4 +1,4 @@
-"""Lifecycle hooks: postStart and preStop.
+"""Runs lifecycle hooks: postStart and preStop.
 
 Source: pkg/kubelet/lifecycle/handlers.go, Kubernetes 1.33. Departure: an HTTP hook fails if the
 server sends nothing for ten minutes, so that no thread waits for it forever.
@@ -16,7 +16,7 @@ from kcm.api.core_v1.handlers import HTTPGetAction, LifecycleHandler
 from kcm.errors import ContainerRuntimeError
 from kcm.kubelet.cri import Runtime
 
-_MAX_OUTPUT = 10 * 1024  # bytes of an answer or output that are kept
+_MAX_OUTPUT = 10 * 1024  # bytes of a response or output that are kept
 _NO_TIMEOUT = 0.0
 _HTTP_TIMEOUT = 600.0  # seconds
 
@@ -27,10 +27,10 @@ class HookFailed(ContainerRuntimeError):  # noqa: N818 - as its siblings in kcm.
 
 @dataclass(frozen=True)
 class HookTarget:
-    """The container that a hook is for, and its pod's address."""
+    """The container whose hook is run, and its pod's IP."""
 
     container_id: str
-    container: Container | None
+    container: Container | None  # its spec, for the names of its ports
     address: str
 
 
@@ -40,8 +40,10 @@ def run_hook(
     target: HookTarget,
     timeout: float = _NO_TIMEOUT,
 ) -> None:
-    """Runs a hook to its end, or for at most `timeout` seconds unless that is 0. Raises
-    HookFailed.
+    """Runs a hook and waits for it. Raises HookFailed and ContainerRuntimeError.
+
+    `timeout` is in seconds and applies to commands and HTTP requests. With 0, a command has no
+    limit, and a request has _HTTP_TIMEOUT.
     """
     if hook.exec is not None:
         _exec(runtime, hook.exec.command or [], target.container_id, timeout)
@@ -70,16 +72,16 @@ def _get(action: HTTPGetAction, container: Container | None, address: str, timeo
         request.add_header(header.name, header.value)
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with opener.open(request, timeout=timeout or _HTTP_TIMEOUT) as answer:
-            answer.read(_MAX_OUTPUT)
+        with opener.open(request, timeout=timeout or _HTTP_TIMEOUT) as response:
+            response.read(_MAX_OUTPUT)
     except urllib.error.HTTPError as error:
-        error.close()  # any answer will do, as upstream
+        error.close()  # a response with any status code counts as success, as upstream
     except (OSError, ValueError) as error:
         raise HookFailed(f"HTTP hook failed: {error}") from error
 
 
 def resolve_port(port: int | str, container: Container | None) -> int:
-    """Returns the number of a port that is given by number or by its name in the container.
+    """Returns the number of a port, which may be given by its name in the container.
 
     Raises HookFailed.
     """

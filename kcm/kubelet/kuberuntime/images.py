@@ -1,4 +1,4 @@
-"""The image manager: pulls images of containers, for runtimes that have images.
+"""The image manager: pulls the images of containers, for runtimes that have images.
 
 Source: EnsureImageExists in pkg/kubelet/images/image_manager.go, Kubernetes 1.33.
 """
@@ -23,10 +23,10 @@ from kcm.kubelet.recorder import EventType, KubeletEventRecorder
 
 
 class ImageService(Protocol):
-    """Where a runtime's images come from."""
+    """Pulls images for a container runtime, and reports which of them are present."""
 
     def has_image(self, pod: Pod, container: Container) -> bool:
-        """Reports whether the container's image is on this machine."""
+        """Reports whether the container's image is on this node."""
         ...
 
     def pull_image(self, pod: Pod, container: Container) -> int:
@@ -35,7 +35,7 @@ class ImageService(Protocol):
 
 
 class ImageManager:
-    """Pulls images according to pull policies, with a back-off after failures. Thread-safe."""
+    """Pulls images according to the pull policy, with back-off after failures. Thread-safe."""
 
     def __init__(self, service: ImageService, recorder: KubeletEventRecorder, clock: Clock) -> None:
         self._service = service
@@ -45,7 +45,7 @@ class ImageManager:
         self._failures: dict[str, str] = {}
 
     def ensure_image(self, pod: Pod, container: Container) -> StartResult | None:
-        """Returns None once the container's image is on this machine, else why it is not."""
+        """Makes the image available. Returns None once it is on this node, else why it is not."""
         image = container.image or ""
         present = self._service.has_image(pod, container)
         if present and container.image_pull_policy != "Always":

@@ -1,4 +1,4 @@
-"""Ends containers: preStop, SIGTERM, the grace period, SIGKILL.
+"""Kills containers: preStop hook, SIGTERM, grace period, SIGKILL.
 
 Source: killContainer and executePreStopHook in pkg/kubelet/kuberuntime/kuberuntime_container.go,
 and kuberuntime_termination_order.go, Kubernetes 1.33.
@@ -29,7 +29,10 @@ log = structlog.get_logger("kcm.kubelet")
 
 @dataclass(frozen=True)
 class ContainerTermination:
-    """A container to end. Without its pod, the container's annotations tell how."""
+    """A container to kill, with the pod's IP, and a message and reason for it.
+
+    If the pod is unknown, grace period and preStop hook come from the container's annotations.
+    """
 
     container: cri.RuntimeContainer
     pod: Pod | None = None
@@ -39,7 +42,7 @@ class ContainerTermination:
 
     @property
     def spec(self) -> Container | None:
-        """The container's spec, None if it is unknown."""
+        """The container's spec, or None if it is unknown."""
         spec = self.pod.spec if self.pod else None
         containers = [*spec.containers, *(spec.init_containers or ())] if spec else []
         return next(
@@ -48,16 +51,16 @@ class ContainerTermination:
 
     @property
     def sidecar_place(self) -> int | None:
-        """The sidecar's position among the init containers, None for other containers."""
+        """The sidecar's position among the init containers, or None for other containers."""
         return sidecar_place(self.pod, self.container.name)
 
     @property
     def grace(self) -> int:
-        """The grace period in seconds; the probe that failed may have one of its own."""
+        """The grace period in seconds. A probe that failed (`reason`) may have one of its own."""
         spec = self.spec
         if self.pod is None or spec is None:
-            noted = labels.number(self.container.annotations, labels.POD_GRACE)
-            return DEFAULT_GRACE if noted is None else noted
+            annotated = labels.number(self.container.annotations, labels.POD_GRACE)
+            return DEFAULT_GRACE if annotated is None else annotated
         probes: dict[str, Probe | None] = {
             "LivenessProbe": spec.liveness_probe,
             "StartupProbe": spec.startup_probe,
@@ -68,11 +71,11 @@ class ContainerTermination:
 
     @property
     def pre_stop(self) -> LifecycleHandler | None:
-        """The container's preStop hook."""
+        """The container's preStop hook, or None."""
         if self.spec is not None:
             return self.spec.lifecycle.pre_stop if self.spec.lifecycle else None
-        noted = self.container.annotations.get(labels.PRE_STOP)
-        return LifecycleHandler.model_validate_json(noted) if noted else None
+        annotation = self.container.annotations.get(labels.PRE_STOP)
+        return LifecycleHandler.model_validate_json(annotation) if annotation else None
 
 
 class ContainerKiller:
@@ -86,9 +89,10 @@ class ContainerKiller:
     def kill_all(
         self, terminations: Sequence[ContainerTermination], grace: int | None, context: SyncContext
     ) -> None:
-        """Ends containers in parallel, then sidecars one by one, the last one first.
+        """Kills other containers in parallel, then sidecars one by one, the last one first.
 
-        Raises ContainerRuntimeError if one did not end.
+        `grace` overrides the grace periods, in seconds. Raises ContainerRuntimeError if one did not
+        exit.
         """
         deadline = self._clock.monotonic() + max((e.grace for e in terminations), default=0)
         if grace is not None:
@@ -109,7 +113,7 @@ class ContainerKiller:
     def kill(
         self, termination: ContainerTermination, grace: int | None, context: SyncContext
     ) -> None:
-        """Ends one container, in at most `grace` seconds if that is given.
+        """Kills one container. `grace` overrides its grace period, in seconds.
 
         Raises ContainerRuntimeError.
         """
@@ -128,7 +132,7 @@ class ContainerKiller:
             try:
                 self._runtime.stop_container(container.id, new)
             except errors.ContainerRuntimeError as error:
-                log.warning("container did not end", container=container.id, error=str(error))
+                log.warning("container was not killed", container=container.id, error=str(error))
 
         with context.on_shorter_grace(shorten):
             self._runtime.stop_container(container.id, max(seconds, MINIMUM_GRACE))
@@ -140,7 +144,10 @@ class ContainerKiller:
         seconds: float,
         context: SyncContext,
     ) -> float:
-        """Runs the hook for at most that many seconds; returns the seconds it took."""
+        """Runs the hook for at most that many seconds; returns the seconds that it took.
+
+        A failure is recorded as an Event. A shorter grace period ends the wait for the hook.
+        """
         started = self._clock.monotonic()
         done = threading.Event()
 
@@ -166,7 +173,7 @@ class ContainerKiller:
 
 
 def _run_in_parallel(tasks: Sequence[Callable[[], None]]) -> None:
-    """Runs all tasks to their end; raises the first failure afterwards."""
+    """Runs all tasks, one thread each, and waits for them. Then raises the first failure."""
     failures: list[Exception] = []
 
     def run(task: Callable[[], None]) -> None:

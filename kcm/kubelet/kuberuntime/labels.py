@@ -1,4 +1,4 @@
-"""Labels and annotations with which the kubelet recognises its sandboxes and containers.
+"""The labels and annotations by which the kubelet recognizes its sandboxes and containers.
 
 Source: pkg/kubelet/kuberuntime/labels.go and pkg/kubelet/container/helpers.go, Kubernetes 1.33.
 """
@@ -44,7 +44,7 @@ def container_labels(pod: Pod, container: Container) -> dict[str, str]:
 
 
 def container_annotations(pod: Pod, container: Container, restarts: int) -> dict[str, str]:
-    """Returns what is needed to end the container when its pod is no longer known."""
+    """Returns what is needed to kill the container when its pod is unknown, and its hash."""
     annotations = {CONTAINER_HASH: hash_of(container), RESTART_COUNT: str(restarts)}
     grace = pod.spec.termination_grace_period_seconds
     if grace is not None:
@@ -65,12 +65,12 @@ def hash_of(container: Container) -> str:
 
 @lru_cache(maxsize=4096)
 def hash_of_image(name: str, image: str) -> str:
-    """Returns what `hash_of` returns for a container with that name and image."""
+    """Returns `hash_of` for a container with that name and image."""
     text = json.dumps([name, image])
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
 def number(annotations: Mapping[str, str], name: str) -> int | None:
-    """Returns an annotation's number, or None if it has none."""
+    """Returns the number in an annotation, or None if there is none."""
     text = annotations.get(name, "")
     return int(text) if text.lstrip("-").isdigit() else None

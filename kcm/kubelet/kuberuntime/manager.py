@@ -44,7 +44,10 @@ _RUNNING = cri.RuntimeContainerState.RUNNING
 
 
 class RuntimeManager:
-    """Thread-safe for different pods; syncs of one pod must not overlap."""
+    """Starts and kills the containers of pods, and reads them from the runtime.
+
+    Thread-safe for different pods; syncs of one pod must not overlap.
+    """
 
     def __init__(
         self,
@@ -72,10 +75,10 @@ class RuntimeManager:
             volumes=volumes, lookups=lookups, logs_dir=logs_dir, images=images,
         )  # fmt: skip
 
-    # --- pods as they are
+    # --- the actual state of pods
 
     def pods(self) -> dict[str, RuntimePod]:
-        """Returns all pods of which the runtime has anything, by uid."""
+        """Returns all pods that have a container or a sandbox in the runtime, by uid."""
         containers: dict[str, list[cri.RuntimeContainer]] = {}
         for container in self.runtime.list_containers():
             containers.setdefault(container.labels.get(labels.POD_UID, ""), []).append(container)
@@ -88,7 +91,7 @@ class RuntimeManager:
         }
 
     def view(self, pod: RuntimePod) -> PodView:
-        """Returns a pod with the statuses of its containers.
+        """Returns the view of a pod: its sandboxes, and the statuses of its containers.
 
         Containers that were removed meanwhile are left out.
         """
@@ -105,18 +108,19 @@ class RuntimeManager:
         return PodView(pod.uid, pod.name, pod.namespace, ips, containers, sandboxes)
 
     def look_at(self, uid: str) -> PodView:
-        """Returns the pod as it is at this moment; an empty view if the runtime has nothing of
-        it.
-        """
+        """Returns the present view of a pod; an empty one if the runtime has nothing of the pod."""
         pod = self.pods().get(uid)
         return self.view(pod) if pod is not None else PodView(uid)
 
-    # --- pods as they shall be
+    # --- syncing pods
 
     def sync_pod(
         self, pod: Pod, view: PodView, volumes: PodVolumes, context: SyncContext
     ) -> PodSyncResult:
-        """Starts and ends containers so that they are as the pod's spec says."""
+        """Starts and kills containers so that the pod matches its spec.
+
+        Raises SyncCancelled. Other failures are in the result.
+        """
         result = PodSyncResult()
         actions = compute_pod_actions(pod, view, self._health)
         try:
@@ -135,7 +139,7 @@ class RuntimeManager:
     def _kill_unwanted(
         self, pod: Pod, view: PodView, actions: PodActions, context: SyncContext
     ) -> None:
-        """Ends containers that must not run on, and removes dead ones that are in the way."""
+        """Kills the containers to kill, and removes dead init containers."""
         if actions.kill_pod:
             self.kill_pod(pod, view, None, context)
             if actions.create_sandbox:
@@ -152,7 +156,7 @@ class RuntimeManager:
         self._remove_dead_inits(pod, view, keep=1)
 
     def _remove_dead_inits(self, pod: Pod, view: PodView, keep: int) -> None:
-        """Removes all dead init containers but the newest `keep` of each name."""
+        """Removes the dead init containers of the pod except the newest `keep` of each name."""
         for container in pod.spec.init_containers or ():
             dead = [
                 candidate
@@ -165,7 +169,7 @@ class RuntimeManager:
     def _ensure_sandbox(
         self, pod: Pod, view: PodView, actions: PodActions
     ) -> tuple[str, tuple[str, ...]]:
-        """Returns the id and IPs of the pod's sandbox, creating it if needed."""
+        """Returns the id and IPs of the pod's sandbox. Creates it if needed."""
         if not actions.create_sandbox:
             return actions.sandbox_id, view.ips
         try:
@@ -209,7 +213,7 @@ class RuntimeManager:
         return self._starter.start(setup, container, view, context)
 
     def _do_backoff(self, pod: Pod, container: Container, view: PodView) -> StartResult | None:
-        """Returns a result if the container has to wait after its crash, else counts the crash."""
+        """Returns a result if the container has to wait after its exit, else counts its exit."""
         dead = next(
             (
                 candidate
@@ -229,15 +233,14 @@ class RuntimeManager:
         self._recorder.record_pod_event(pod, "Warning", "BackOff", text, container.name)
         return build_crash_loop_result(pod, container.name, self.backoff.delay(key))
 
-    # --- pods that end
+    # --- killing pods
 
     def kill_pod(
         self, pod: Pod | None, view: PodView, grace: int | None, context: SyncContext
     ) -> None:
-        """Ends all containers of a pod, in at most `grace` seconds if that is given, then its
-        sandboxes.
+        """Kills all containers of a pod, then stops its sandboxes.
 
-        Raises ContainerRuntimeError.
+        `grace` overrides the grace periods, in seconds. Raises ContainerRuntimeError.
         """
         ids = {container.id for container in view.containers}
         address = view.ips[0] if view.ips else ""
@@ -253,12 +256,12 @@ class RuntimeManager:
                 self.runtime.stop_pod_sandbox(sandbox.id)
 
     def remove_dead_containers(self, view: PodView, exited_id: str, *, remove_all: bool) -> None:
-        """Removes dead containers of a pod; see gc.find_deletable_containers."""
+        """Removes dead containers of a pod; see `gc.find_deletable_containers`."""
         for container in gc.find_deletable_containers(view, exited_id, remove_all):
             gc.remove_container(self.runtime, container.id)
 
     def collect_garbage(self, pods: gc.PodStateProvider) -> None:
-        """Removes dead containers and sandboxes of all pods; see gc.collect_garbage."""
+        """Removes dead containers and sandboxes of all pods; see `gc.collect_garbage`."""
         gc.collect_garbage(self.runtime, pods)
 
 
@@ -268,9 +271,9 @@ def _runtime_pod(
     if sandboxes:
         config = sandboxes[0].config
         return RuntimePod(uid, config.name, config.namespace, containers, sandboxes)
-    noted = containers[0].labels
+    known = containers[0].labels
     return RuntimePod(
-        uid, noted.get(labels.POD_NAME, ""), noted.get(labels.POD_NAMESPACE, ""), containers
+        uid, known.get(labels.POD_NAME, ""), known.get(labels.POD_NAMESPACE, ""), containers
     )
 
 

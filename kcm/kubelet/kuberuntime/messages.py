@@ -1,4 +1,4 @@
-"""The messages of Events about containers and images.
+"""Builds the messages of Events about containers and images.
 
 Source: pkg/kubelet/kuberuntime/kuberuntime_container.go and pkg/kubelet/images/image_manager.go,
 Kubernetes 1.33.

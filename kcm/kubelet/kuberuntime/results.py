@@ -1,4 +1,4 @@
-"""The results of syncs, and the reasons why containers wait.
+"""The results of syncs of pods, and the reasons why containers wait.
 
 Source: pkg/kubelet/container/sync_result.go and pkg/kubelet/reason_cache.go, Kubernetes 1.33.
 """
@@ -25,7 +25,7 @@ IMAGE_PULL_BACKOFF = "ImagePullBackOff"
 
 @dataclass(frozen=True)
 class StartResult:
-    """The result of an attempt to start a container; with a reason, it was not started."""
+    """The result of starting a container. If it has a reason, the container was not started."""
 
     container: str
     reason: str = ""
@@ -34,14 +34,17 @@ class StartResult:
 
 @dataclass
 class PodSyncResult:
-    """The result of a sync; `error` tells what failed for the pod as a whole."""
+    """The result of a sync of a pod.
+
+    `error` is a failure that concerns the pod as a whole, or "".
+    """
 
     starts: list[StartResult] = field(default_factory=list)
     error: str = ""
 
     @property
     def failure(self) -> str:
-        """What failed, for people to read; "" if nothing did."""
+        """The message of all failures, or "" if there are none."""
         failed = [
             f'failed to "StartContainer" for "{start.container}" '
             f'with {start.reason}: "{start.message}"'
@@ -52,32 +55,35 @@ class PodSyncResult:
 
     @property
     def only_waits(self) -> bool:
-        """Whether nothing failed but that crashed containers still wait."""
+        """Whether nothing failed except that containers wait in crash-loop back-off."""
         return not self.error and all(start.reason in ("", CRASH_LOOP) for start in self.starts)
 
 
 def build_crash_loop_result(pod: Pod, container: str, delay: float) -> StartResult:
-    """Returns the result of a crashed container that waits `delay` seconds from its end on."""
+    """Returns the result of a container that waits `delay` seconds after its exit."""
     wait = print_seconds(delay)
     text = f"back-off {wait} restarting failed container={container} pod={format_pod(pod)}"
     return StartResult(container, CRASH_LOOP, text)
 
 
 def build_pull_backoff_result(container: str, image: str, why: str) -> StartResult:
-    """Returns the result of a container whose image is not pulled yet after a failed pull."""
+    """Returns the result of a container whose image pull waits after a failure.
+
+    `why` is that failure.
+    """
     text = f'Back-off pulling image "{image}": {IMAGE_PULL_ERROR}: {why}'
     return StartResult(container, IMAGE_PULL_BACKOFF, text)
 
 
 class ReasonCache:
-    """The reasons why containers could not be started. Thread-safe."""
+    """The reasons why containers were not started. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._reasons: dict[tuple[str, str], tuple[str, str]] = {}
 
     def update(self, uid: str, result: PodSyncResult) -> None:
-        """Takes the reasons from the result of a pod's sync."""
+        """Replaces the reasons of the containers that the result of a sync contains."""
         with self._lock:
             for start in result.starts:
                 if start.reason:
@@ -86,12 +92,12 @@ class ReasonCache:
                     self._reasons.pop((uid, start.container), None)
 
     def get(self, uid: str, container: str) -> tuple[str, str] | None:
-        """Returns why the container was not started, as reason and message; None if it was."""
+        """Returns the reason and message why the container was not started, or None if it was."""
         with self._lock:
             return self._reasons.get((uid, container))
 
     def keep_only(self, uids: Iterable[str]) -> None:
-        """Forgets all pods but those with the given uids."""
+        """Forgets all pods except those with the given uids."""
         kept = set(uids)
         with self._lock:
             self._reasons = {of: why for of, why in self._reasons.items() if of[0] in kept}

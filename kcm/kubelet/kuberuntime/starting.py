@@ -1,7 +1,7 @@
-"""Starts a container: prepares its environment and mounts, creates it and runs its postStart hook.
+"""Starts a container: prepares its environment and mounts, creates it, runs its postStart hook.
 
 Source: startContainer in pkg/kubelet/kuberuntime/kuberuntime_container.go, Kubernetes 1.33.
-Departure: the process runtime has no images: image names are only reported, nothing is pulled, and
+Departure: the process runtime has no images. Image names are only reported, nothing is pulled, and
 imagePullPolicy has no effect.
 """
 
@@ -39,7 +39,7 @@ from kcm.kubelet.volumes.volumes import PodVolumes, Volumes
 
 @dataclass(frozen=True)
 class PodSetup:
-    """A pod whose containers can start: its sandbox, its location and its volumes."""
+    """A pod whose containers can be started: its sandbox, its location and its volumes."""
 
     pod: Pod
     sandbox_id: str
@@ -48,12 +48,12 @@ class PodSetup:
 
     @property
     def address(self) -> str:
-        """The pod's IP, "" if it has none."""
+        """The pod's first IP, or "" if it has none."""
         return self.location.pod_ips[0] if self.location.pod_ips else ""
 
 
 class ContainerStarter:
-    """Starts single containers of pods that are set up. Thread-safe."""
+    """Starts containers of pods whose sandbox and volumes exist. Thread-safe."""
 
     def __init__(
         self,
@@ -78,7 +78,10 @@ class ContainerStarter:
     def start(
         self, setup: PodSetup, container: Container, view: PodView, context: SyncContext
     ) -> StartResult:
-        """Tries to start a container; the result tells why it was not started."""
+        """Starts a container. If that fails, the result has the reason.
+
+        Raises SyncCancelled while it waits for the postStart hook.
+        """
         pod, name = setup.pod, container.name
         if self._images is not None and (missing := self._images.ensure_image(pod, container)):
             return missing
@@ -119,9 +122,9 @@ class ContainerStarter:
         )  # fmt: skip
 
     def _count_restarts(self, pod: Pod, container: Container, view: PodView) -> int:
-        """Returns how often the container was started before.
+        """Returns how many times the container was started before.
 
-        If the runtime has removed all of them, the logs tell.
+        If the runtime has removed all of its attempts, the number comes from the names of its logs.
         """
         newest = view.find(container.name)
         if newest is not None:
@@ -180,9 +183,9 @@ class ContainerStarter:
 def _run_in_thread(
     hook: Callable[[], None], context: SyncContext
 ) -> errors.ContainerRuntimeError | None:
-    """Runs a hook to its end; returns why it failed, or None.
+    """Runs a hook in a thread and waits for it. Returns why it failed, or None.
 
-    Raises SyncCancelled if the pod is to end first: the hook then ends with its container.
+    Raises SyncCancelled if the sync is cancelled first. The hook then goes on in its thread.
     """
     failures: list[errors.ContainerRuntimeError] = []
     over = threading.Event()

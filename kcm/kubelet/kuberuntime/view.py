@@ -1,4 +1,4 @@
-"""Pods as the runtime has them: in the list that PLEG makes each second, and one by one in full.
+"""Views of pods in the runtime: RuntimePod is what lists show, PodView has all details.
 
 Source: Pod, PodStatus and Status in pkg/kubelet/container/runtime.go, Kubernetes 1.33.
 """
@@ -14,7 +14,7 @@ from kcm.kubelet.cri import RuntimeContainer, RuntimeContainerState, Sandbox, Sa
 
 @dataclass(frozen=True)
 class RuntimePod:
-    """A pod in the list."""
+    """A pod as the runtime's lists show it."""
 
     uid: str
     name: str
@@ -25,7 +25,7 @@ class RuntimePod:
 
 @dataclass(frozen=True)
 class ContainerView:
-    """One container of a pod, present or former."""
+    """One attempt of a container of a pod, running or not."""
 
     id: str
     name: str
@@ -44,7 +44,10 @@ class ContainerView:
 
 @dataclass(frozen=True)
 class PodView:
-    """A pod in full. Containers and sandboxes are sorted, the newest first."""
+    """A pod with the statuses of its containers.
+
+    Containers and sandboxes are sorted, the newest first.
+    """
 
     uid: str
     name: str = ""
@@ -54,11 +57,11 @@ class PodView:
     sandboxes: Sequence[Sandbox] = ()
 
     def find(self, name: str) -> ContainerView | None:
-        """Returns the newest container with that name, or None."""
+        """Returns the newest attempt of the container with that name, or None."""
         return next((container for container in self.containers if container.name == name), None)
 
     def list_running(self) -> list[ContainerView]:
-        """Returns the containers that run."""
+        """Returns the running containers."""
         return [
             container
             for container in self.containers

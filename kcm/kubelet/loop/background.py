@@ -1,4 +1,4 @@
-"""Work of the sync loop that waits for the store or the runtime, done in other threads."""
+"""Runs the sync loop's work that waits for the store or the runtime in other threads."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _THREADS = 2
 
 
 class BackgroundWork:
-    """Runs functions in a few threads. A function that fails is logged and not run again."""
+    """Runs functions in a few threads. A failure is logged, and the function is not run again."""
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="kcm-background")
         self._stopped = threading.Event()
 
     def submit(self, work: Callable[[], None]) -> None:
-        """Runs the function soon, unless the work was stopped."""
+        """Runs the function in another thread, unless the background work was stopped."""
         if not self._stopped.is_set():
             self._pool.submit(_run_and_log, work)
 
     def stop(self) -> None:
-        """Drops what has not begun; does not wait for the rest."""
+        """Drops the functions that have not started, and does not wait for the others."""
         self._stopped.set()
         self._pool.shutdown(wait=False, cancel_futures=True)
 

@@ -1,8 +1,8 @@
-"""HandlePodCleanups: finds and ends what is left over, in upstream's order.
+"""HandlePodCleanups: finds and removes what pods have left over, in upstream's order.
 
 Source: HandlePodCleanups and cleanupOrphanedPodDirs in pkg/kubelet/kubelet_pods.go and
-kubelet_volumes.go, Kubernetes 1.33. Control groups are the runtime's: they go with a pod's
-last sandbox.
+kubelet_volumes.go, Kubernetes 1.33. Control groups belong to the runtime, which removes them with a
+pod's last sandbox.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from kcm.kubelet.volumes.volumes import Volumes
 log = structlog.get_logger("kcm.kubelet")
 
 GC_PERIOD = 60.0  # seconds between garbage collections while no pod goes away
-_ORPHAN_GRACE = 1  # seconds for pods that only the runtime knows
+_ORPHAN_GRACE = 1  # the grace period in seconds of pods that only the runtime knows
 
 
 class Cleanup:
-    """Cleans up in the sync loop's thread."""
+    """Removes what pods have left over. It is used by the sync loop's thread only."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Cleanup:
         self._statuses.remove_orphans(kept)
         self._reasons.keep_only(kept)
         for uid in self._states.take_restarting():
-            self._statuses.forget(uid)  # it tells the end of the run before
+            self._statuses.forget(uid)  # it is that of the pod's earlier run
         self._remove_orphaned_folders(desired, runtime_pods)
         self._run_in_background(self._delete_orphaned_mirrors)
         self._start_unknown_pods(desired, known)
@@ -95,7 +95,7 @@ class Cleanup:
     def _remove_orphaned_folders(
         self, desired: Iterable[Pod], runtime_pods: Mapping[str, RuntimePod]
     ) -> None:
-        """Removes the volumes of pods of which nothing else is left."""
+        """Removes the volumes of pods that are not desired and have nothing running."""
         desired_uids = uids_of(desired)
         for uid in self._volumes.pods():
             if uid in desired_uids or self._states.could_have_running_containers(uid):
@@ -117,10 +117,10 @@ class Cleanup:
                 log.info("orphaned mirror pod stays for now", pod=mirror.key, error=str(error))
 
     def _start_unknown_pods(self, desired: Iterable[Pod], known: dict[str, PodWorkerState]) -> None:
-        """Starts pods whose uid was used before and has just been forgotten."""
+        """Starts desired pods without a worker, which housekeeping has forgotten for that."""
         for pod in desired:
             uid = pod.uid or ""
-            # Pods that were rejected at their admission are not started here, either.
+            # This leaves out pods that were rejected.
             if uid in known or self._statuses.last(pod).phase in TERMINAL:
                 continue
             self._workers.update_pod(
@@ -150,7 +150,7 @@ class Cleanup:
             )
 
     def _kill_orphaned_workers(self, known: Mapping[str, PodWorkerState]) -> None:
-        """Kills pods that are gone from their source without their workers knowing."""
+        """Kills pods that their source no longer has and whose workers still sync them."""
         for uid, worker in known.items():
             if worker.orphan and worker.state is WorkType.SYNC:
                 pod = self._states.pod_of(uid)
@@ -158,7 +158,7 @@ class Cleanup:
                     self._workers.update_pod(UpdatePodOptions(SyncPodType.KILL, pod=pod))
 
     def _collect_garbage(self, *, pods_gone: bool) -> None:
-        """Removes dead containers and sandboxes each minute, and when pods have gone."""
+        """Removes dead containers and sandboxes every GC_PERIOD seconds, and when pods are gone."""
         now = self._clock.monotonic()
         if now < self._next_gc and not pods_gone:
             return

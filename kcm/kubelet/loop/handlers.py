@@ -1,8 +1,8 @@
-"""The SyncHandler: turns what happened to pods into work for their workers.
+"""The SyncHandler: turns changes of pods into updates for the pod workers.
 
 Source: HandlePodAdditions to HandlePodSyncs in pkg/kubelet/kubelet.go and HandlePodCleanups in
-pkg/kubelet/kubelet_pods.go, Kubernetes 1.33. `dispatch_work` is 1.12's dispatchWork; deletePod
-sends a kill to the worker, which is what 1.12's podKiller was for.
+pkg/kubelet/kubelet_pods.go, Kubernetes 1.33. `dispatch_work` is dispatchWork of Kubernetes 1.12;
+`delete_pod` sends a kill to the worker, which replaces 1.12's podKiller.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _EVICTED = "Evicted"  # the reason in the status of a pod that was evicted
 
 
 class PodHandlers:
-    """Implements syncloop.SyncHandler; used by the sync loop's thread only. Nothing here waits."""
+    """Implements syncloop.SyncHandler for the sync loop's thread, which it never blocks."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class PodHandlers:
         lookups: StoreLookups | None = None,
         admit_handlers: Sequence[AdmitHandler] = (),
     ) -> None:
-        """`admit_handlers` are asked in their order, before what the node itself allows."""
+        """`admit_handlers` are called in their order, before the node's own admission."""
         self._pods = pods
         self._states = states
         self._active_pods = active_pods
@@ -86,12 +86,12 @@ class PodHandlers:
     # --- configCh
 
     def handle_pod_additions(self, pods: Sequence[Pod]) -> None:
-        """Starts new pods, the oldest first; pods that the node rejects fail at once."""
+        """Starts new pods, the oldest first. Pods that the node rejects get the phase Failed."""
         start = self._clock.monotonic()
         if pods and self._lookups is not None:
             self._lookups.invalidate()
         for pod in sorted(pods, key=lambda pod: pod.metadata.creation_timestamp or _OLDEST):
-            # Before all else: the pod manager says what is desired; what is not in it is deleted.
+            # This comes first: housekeeping removes pods that the pod manager does not have.
             self._pods.add(pod)
             if is_mirror_pod(pod):
                 self._handle_mirror(pod, start)
@@ -115,7 +115,7 @@ class PodHandlers:
             self.dispatch_work(pod, SyncPodType.UPDATE, self._pods.mirror_of(pod), start)
 
     def handle_pod_removes(self, pods: Sequence[Pod]) -> None:
-        """Ends pods that are gone from their source."""
+        """Kills pods that are gone from their source."""
         start = self._clock.monotonic()
         for pod in pods:
             self._pods.remove(pod)
@@ -125,7 +125,11 @@ class PodHandlers:
             self.delete_pod(pod)
 
     def handle_pod_reconcile(self, pods: Sequence[Pod]) -> None:
-        """Takes note of pods of which only the status has changed, by us or by others."""
+        """Handles pods of which only the status has changed, whoever has written it.
+
+        Syncs pods whose readiness gates may have changed, and removes the containers of evicted
+        pods.
+        """
         start = self._clock.monotonic()
         for pod in pods:
             self._pods.update(pod)
@@ -139,13 +143,13 @@ class PodHandlers:
     # --- syncCh, plegCh, probes
 
     def handle_pod_syncs(self, pods: Sequence[Pod]) -> None:
-        """Syncs pods that have to be looked at."""
+        """Syncs the pods."""
         start = self._clock.monotonic()
         for pod in pods:
             self.dispatch_work(pod, SyncPodType.SYNC, self._pods.mirror_of(pod), start)
 
     def get_pods_to_sync(self) -> Sequence[Pod]:
-        """Returns the pods that are due, and those that have passed their active deadline."""
+        """Returns the pods that are due to be synced, and those past their active deadline."""
         due = set(self._workers.queue.get_work())
         return [pod for pod in self._pods.pods() if pod.uid in due or self._is_past_deadline(pod)]
 
@@ -157,7 +161,7 @@ class PodHandlers:
     def clean_up_containers_in_pod(
         self, uid: str, container_id: str, *, remove_all: bool = False
     ) -> None:
-        """Removes older containers after one has ended; of a pod that is over, all."""
+        """Removes older dead containers after one has exited, or all if the pod is over."""
         try:
             view = self._cache.get(uid)
         except errors.KcmError:
@@ -170,7 +174,7 @@ class PodHandlers:
     def handle_pod_cleanups(self) -> None:
         """Cleans up, and syncs static pods without a mirror.
 
-        Such pods were started while the API could not be reached.
+        Such pods were started while the node was not registered.
         """
         self._cleanup.run()
         if self._node.get_registered() is not None:
@@ -181,7 +185,7 @@ class PodHandlers:
             is_static_pod(pod)
             and self._pods.mirror_of(pod) is None
             and not self._states.is_termination_requested(pod.uid or "")
-            and not self._active_pods.is_terminal(pod)  # as pods are that were rejected
+            and not self._active_pods.is_terminal(pod)  # as rejected pods are
         )
 
     # --- work for the pod workers
@@ -189,7 +193,7 @@ class PodHandlers:
     def dispatch_work(
         self, pod: Pod, update_type: SyncPodType, mirror: Pod | None, start: float
     ) -> None:
-        """Gives a pod to its worker; `start` is when the cause was observed."""
+        """Sends an update of a pod to its worker. `start` is when the cause of it was observed."""
         self._workers.update_pod(
             UpdatePodOptions(update_type, pod=pod, mirror_pod=mirror, start_time=start)
         )
@@ -197,11 +201,11 @@ class PodHandlers:
             self._metrics.observe_containers(len(pod.spec.containers))
 
     def delete_pod(self, pod: Pod) -> None:
-        """Ends a pod that is no longer desired; housekeeping removes its volumes and folders."""
+        """Kills a pod that is no longer desired. Housekeeping removes its volumes and folders."""
         self._workers.update_pod(UpdatePodOptions(SyncPodType.KILL, pod=pod))
 
     def _handle_mirror(self, mirror: Pod, start: float) -> None:
-        """Updates the static pod of a mirror that came, changed or went."""
+        """Updates the static pod of a mirror that was added, changed or removed."""
         pod, _, _ = self._pods.pod_and_mirror(mirror)
         if pod is not None:
             self._statuses.wake()  # a new mirror has no status yet

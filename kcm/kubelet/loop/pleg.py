@@ -1,7 +1,7 @@
-"""PLEG, the pod lifecycle event generator: compares what the runtime runs with a second ago.
+"""PLEG, the pod lifecycle event generator: compares the runtime's pods with those of a second ago.
 
-Guarantees: the cache holds a pod's new state before its events come; a pod that could not be looked
-at is looked at again in the next round.
+Guarantees: the cache has a pod's new state before its events are sent. A pod whose inspection
+failed is inspected again in the next relist.
 
 Source: pkg/kubelet/pleg/{pleg,generic}.go, Kubernetes 1.33.
 """
@@ -42,7 +42,7 @@ class EventType(StrEnum):
 
 @dataclass(frozen=True)
 class PodLifecycleEvent:
-    """Something happened to a pod; `data` is the container's id."""
+    """An event of a pod; `data` is the id of the container or sandbox."""
 
     uid: str
     type: EventType
@@ -52,7 +52,7 @@ class PodLifecycleEvent:
 def is_sync_pod_worthy(event: PodLifecycleEvent) -> bool:
     """Reports whether the event's pod should be synced.
 
-    Removals are not worth it: the kubelet has made them itself.
+    Removals need no sync, since the kubelet itself has removed the containers.
     """
     return event.type is not EventType.CONTAINER_REMOVED
 
@@ -77,7 +77,7 @@ def _container_state(pod: RuntimePod | None, container_id: str) -> str:
 def compute_events(
     uid: str, old: RuntimePod | None, new: RuntimePod | None
 ) -> list[PodLifecycleEvent]:
-    """Returns what happened to a pod between two looks at the runtime."""
+    """Returns the events of a pod between two relists. None is a pod that does not exist."""
     ids: dict[str, None] = {}
     for pod in (old, new):
         if pod is not None:
@@ -109,13 +109,13 @@ def _compute_container_events(
             return [event(EventType.CONTAINER_DIED)]
         case "CREATED" | "UNKNOWN":
             return [event(EventType.CONTAINER_CHANGED)]
-    # Gone: its death comes first, unless there was an event of that before.
+    # The container is gone: it died before, unless that was reported already.
     removed = event(EventType.CONTAINER_REMOVED)
     return [removed] if old == "EXITED" else [event(EventType.CONTAINER_DIED), removed]
 
 
 class GenericPLEG:
-    """Relists the runtime's pods once a second and sends what has changed to a channel."""
+    """Lists the runtime's pods once a second, and sends events about changes to a channel."""
 
     def __init__(
         self,
@@ -132,24 +132,24 @@ class GenericPLEG:
         self._clock = clock
         self._metrics = metrics
         self._records: dict[str, RuntimePod] = {}
-        self._failed: set[str] = set()  # uids of pods that could not be looked at
+        self._failed: set[str] = set()  # uids of pods whose inspection failed
         self._wake = threading.Event()
         self.relisted_at = clock.monotonic()  # the last relist that succeeded
         self.discarded = 0  # events that did not fit into the channel
 
     def run(self, stop: threading.Event) -> None:
-        """Relists until `stop`."""
+        """Relists each RELIST_PERIOD seconds, and when that is requested, until `stop` is set."""
         while not stop.is_set():
             self.relist()
             self._clock.wait(self._wake, RELIST_PERIOD)
             self._wake.clear()
 
     def request_relist(self) -> None:
-        """Makes the next relist happen now."""
+        """Makes PLEG relist at once."""
         self._wake.set()
 
     def check_health(self) -> str:
-        """Returns "", or for how long the runtime was not relisted."""
+        """Returns "" if PLEG is healthy, else a message with the time since the last relist."""
         elapsed = self._clock.monotonic() - self.relisted_at
         if elapsed > RELIST_THRESHOLD:
             return (
@@ -158,7 +158,7 @@ class GenericPLEG:
         return ""
 
     def relist(self) -> None:
-        """Looks at all of the runtime's pods once."""
+        """Lists all of the runtime's pods once, and sends events about changes."""
         at = self._clock.monotonic()
         try:
             pods: Mapping[str, RuntimePod] = self._runtime_manager.pods()
@@ -175,7 +175,7 @@ class GenericPLEG:
         self._metrics.observe_relist(self._clock.monotonic() - at)
 
     def _update_pod(self, uid: str, pod: RuntimePod | None, at: float) -> bool:
-        """Sends the events of one pod; returns False if the pod could not be looked at."""
+        """Sends the events of one pod. Returns False if its inspection failed."""
         events = compute_events(uid, self._records.get(uid), pod)
         if (events or uid in self._failed) and not self._update_cache(uid, pod, at):
             return False

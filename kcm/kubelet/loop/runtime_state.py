@@ -1,4 +1,4 @@
-"""Whether the container runtime, and what watches it, is well.
+"""The health of the container runtime, and of PLEG, which watches it.
 
 Source: pkg/kubelet/runtime.go and updateRuntimeUp in pkg/kubelet/kubelet.go, Kubernetes 1.33.
 """
@@ -17,7 +17,7 @@ from kcm.kubelet.cri import Runtime, RuntimeStatus
 log = structlog.get_logger("kcm.kubelet")
 
 UPDATE_INTERVAL = 5.0  # seconds
-UNHEALTHY_THRESHOLD = 30.0  # seconds without a good answer until the runtime counts as down
+UNHEALTHY_THRESHOLD = 30.0  # seconds without being ready until the runtime counts as down
 
 
 class RuntimeState:
@@ -30,7 +30,7 @@ class RuntimeState:
         *,
         health_checks: Mapping[str, Callable[[], str]] | None = None,
     ) -> None:
-        """`health_checks` are further checks by name; each returns "" or what is wrong."""
+        """`health_checks` are further checks by name. Each returns "", or what is wrong."""
         self._runtime = runtime
         self._clock = clock
         self._health_checks = dict(health_checks or {})
@@ -38,7 +38,7 @@ class RuntimeState:
         self._problem = ""
 
     def update(self) -> None:
-        """Asks the runtime for its status."""
+        """Requests the runtime's status and remembers it."""
         try:
             status = self._runtime.status()
         except errors.KcmError as error:
@@ -48,13 +48,13 @@ class RuntimeState:
             self._last_ready = self._clock.monotonic()
 
     def run(self, stop: threading.Event) -> None:
-        """Asks every 5 s until `stop`."""
+        """Updates the status every UPDATE_INTERVAL seconds until `stop` is set."""
         while not stop.is_set():
             self.update()
             self._clock.wait(stop, UPDATE_INTERVAL)
 
     def errors(self) -> list[str]:
-        """Returns what is wrong; nothing if all is well."""
+        """Returns what is wrong with the runtime, as messages; [] if it is healthy."""
         problems = []
         if self._last_ready is None:
             problems.append("container runtime status check may not have completed yet")

@@ -1,13 +1,13 @@
-"""The sync loop: handles what is desired, what was seen and what time it is, one at a time.
+"""The sync loop: handles updates of pods, container events, probe results and ticks, one at a time.
 
-    config        pods came, changed or went at a source
-    pleg          something happened to a container
+    config        pods were added, changed or removed at a source
+    pleg          a container or sandbox has changed
     sync          a second has passed: pods may be due
-    liveness, readiness, startup   a probe's verdict has changed
+    liveness, readiness, startup   the result of a probe has changed
     housekeeping  it is time to clean up
 
-Guarantees: one iteration at a time, fair to all channels; while the runtime is not well nothing is
-taken from any channel. Handlers never block: the work is the pod workers'.
+Guarantees: it handles one item at a time and is fair to all channels. While the runtime is not
+healthy, it takes nothing from any channel. Handlers never block, because pod workers do the work.
 
 Source: syncLoop and syncLoopIteration in pkg/kubelet/kubelet.go, Kubernetes 1.33.
 """
@@ -38,9 +38,9 @@ CONFIG, PLEG, SYNC, HOUSEKEEPING = "config", "pleg", "sync", "housekeeping"
 LIVENESS, READINESS, STARTUP = "liveness", "readiness", "startup"
 
 SYNC_PERIOD = 1.0  # seconds
-HOUSEKEEPING_WARNING = 1.0  # seconds that a clean-up may take without a warning
-FIRST_WAIT, LONGEST_WAIT = 0.1, 5.0  # seconds, while the runtime is not well
-ITERATION_TIMEOUT = 0.5  # seconds; also how long a stop may go unnoticed
+HOUSEKEEPING_WARNING = 1.0  # seconds after which a slow clean-up is logged
+FIRST_WAIT, LONGEST_WAIT = 0.1, 5.0  # seconds, while the runtime is not healthy
+ITERATION_TIMEOUT = 0.5  # seconds, and so how long stopping may take
 MONITOR_THRESHOLD = 120.0  # seconds without an iteration until the loop is unhealthy
 
 
@@ -65,7 +65,7 @@ class SyncHandler(Protocol):
 
 
 class SyncLoop:
-    """Takes from the channels until it is stopped."""
+    """Takes items from the channels and handles them, until it is stopped."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class SyncLoop:
         }
 
     def run(self, stop: threading.Event) -> None:
-        """Loops until `stop`, or until the channels are closed."""
+        """Runs the loop until `stop` is set or the channels are closed."""
         log.info("Starting kubelet main sync loop")
         while not stop.is_set() and not self._channels.closed:
             problems = self._runtime_state.errors()
@@ -115,15 +115,15 @@ class SyncLoop:
             self._last_iteration = self._clock.monotonic()
 
     def check_health(self) -> str:
-        """Returns "", or for how long the loop has stood still."""
+        """Returns "" if the loop is healthy, else a message with the time since it last ran."""
         elapsed = self._clock.monotonic() - self._last_iteration
         return f"sync loop has not run for {elapsed:.0f}s" if elapsed > MONITOR_THRESHOLD else ""
 
     def iterate(self, timeout: float) -> bool:
         """Takes one item from one channel and handles it.
 
-        Returns False if there was none for `timeout` seconds. What a handler raises is logged: the
-        loop keeps everything else alive.
+        Returns False if there was none for `timeout` seconds. If a handler raises, that is logged,
+        and the loop goes on.
         """
         taken = self._channels.select(timeout)
         if taken is None:
@@ -131,7 +131,7 @@ class SyncLoop:
         name, item = taken
         try:
             self._handlers[name](item)
-        except Exception:  # one bad item must not end the loop: no other pod would be looked after
+        except Exception:  # one item must not stop the loop, which all other pods need
             log.exception("sync loop iteration failed", channel=name)
         return True
 
@@ -143,10 +143,10 @@ class SyncLoop:
         self._sources.add_source(update.source)
         match update.op:
             case Operation.ADD | Operation.RESTORE:
-                # After a restart all pods come as if they were new.
+                # After a restart of the kubelet, all pods are added again.
                 handler.handle_pod_additions(update.pods)
             case Operation.UPDATE | Operation.DELETE:
-                # Deletion is graceful: at first the pod only has a deadline.
+                # Deletion is graceful: DELETE means that the pod has a deletion timestamp.
                 handler.handle_pod_updates(update.pods)
             case Operation.REMOVE:
                 handler.handle_pod_removes(update.pods)
@@ -189,7 +189,7 @@ class SyncLoop:
         self._sync_probed_pod(update, STARTUP, "started" if started else "unhealthy")
 
     def _sync_probed_pod(self, update: ProbeUpdate, probe: str, status: str) -> None:
-        # The pod as it is now: the probe's own may be old.
+        # The probe's own copy of the pod may be old.
         pod = self._pods.by_uid(update.pod_uid)
         if pod is None:
             return
@@ -207,7 +207,7 @@ class SyncLoop:
 
 
 class Ticker:
-    """Fills the `sync` channel each second, and `housekeeping` if beat does not."""
+    """Puts an item into the `sync` channel each second, and `housekeeping` if beat does not."""
 
     def __init__(self, channels: Channels, clock: Clock) -> None:
         self._sync = channels.channel(SYNC, 1)
@@ -216,18 +216,18 @@ class Ticker:
         self._last_housekeeping = -HOUSEKEEPING_PERIOD
 
     def request_housekeeping(self) -> None:
-        """Makes the loop clean up; called when beat's message to every node arrives."""
+        """Makes the loop clean up. It is called for each of beat's messages."""
         self._last_housekeeping = self._clock.monotonic()
         self._housekeeping.offer(self._last_housekeeping)
 
     def run(self, stop: threading.Event) -> None:
-        """Ticks until `stop`.
+        """Runs until `stop` is set.
 
-        Housekeeping is left to beat's messages while one comes at least every other time.
+        It requests housekeeping only if no message from beat has come for 1.5 HOUSEKEEPING_PERIOD.
         """
         while not self._clock.wait(stop, SYNC_PERIOD):
             self._sync.offer(self._clock.monotonic())
             if self._clock.monotonic() - self._last_housekeeping >= 1.5 * HOUSEKEEPING_PERIOD:
-                # From now on until a message comes, the ticker sets the rhythm.
+                # The next request is due in one HOUSEKEEPING_PERIOD, unless a message comes.
                 self._housekeeping.offer(self._clock.monotonic())
                 self._last_housekeeping = self._clock.monotonic() - 0.5 * HOUSEKEEPING_PERIOD

@@ -1,1 +1,1 @@
-"""The Node object: registered, kept alive by a lease, and reported on."""
+"""The node of the kubelet: its registration, its lease and its node status."""

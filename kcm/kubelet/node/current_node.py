@@ -1,4 +1,4 @@
-"""The Node object as the kubelet knows it, and requests to report it, for all who need either."""
+"""The Node object as the kubelet knows it, and requests to report the node status."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kcm.apimachinery.quantity import ResourceList
 
 
 class CurrentNode:
-    """Holds the node as last seen in the store; before its registration, as it will be.
+    """Holds the node as last seen in the store; before its registration, the node to register.
 
     The node manager sets it, any thread may read it.
     """
@@ -37,13 +37,13 @@ class CurrentNode:
 
     @property
     def pod_cidrs(self) -> Sequence[str]:
-        """The address ranges of the node's pods; none if the node was not given any."""
+        """The address ranges of the node's pods; () if the node has none."""
         spec = self._node.spec
         return spec.pod_cidrs or ([spec.pod_cidr] if spec.pod_cidr else ())
 
 
 class ReportRequests:
-    """Requests for a report of the node's status, and whether they were fulfilled. Thread-safe."""
+    """Requests to report the node status, and whether they were fulfilled. Thread-safe."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -52,13 +52,13 @@ class ReportRequests:
         self.event = threading.Event()  # set while a request waits for the node manager
 
     def request(self) -> None:
-        """Asks the node manager for a report at once."""
+        """Requests a report from the node manager as soon as possible."""
         with self._changed:
             self._requested += 1
             self.event.set()
 
     def begin(self) -> int:
-        """Returns how many requests the report that begins now fulfils."""
+        """Marks the start of a report. Returns the number of requests that it will fulfil."""
         with self._changed:
             self.event.clear()
             return self._requested

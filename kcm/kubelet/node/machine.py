@@ -1,4 +1,4 @@
-"""What the machine is and has, as the node reports it.
+"""Reads the machine's capacity and identity for the node status.
 
 Source: pkg/kubelet/nodestatus/setters.go (MachineInfo, VersionInfo, GoRuntime), Kubernetes 1.33.
 """
@@ -25,7 +25,7 @@ _GO_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm"}
 
 @dataclass(frozen=True)
 class MachineInfo:
-    """The machine's capacity and identity. Memory and disk are bytes."""
+    """The machine's capacity and identity. Memory and disk are in bytes."""
 
     cpus: int
     memory: int
@@ -53,7 +53,7 @@ class MachineReader:
         self._last: tuple[float, MachineInfo] | None = None
 
     def read(self) -> MachineInfo:
-        """Returns the machine's info."""
+        """Returns the machine's info, which is at most MAX_AGE seconds old."""
         with self._lock:
             now = self._clock.monotonic()
             if self._last is None or now - self._last[0] > MAX_AGE:
@@ -62,7 +62,7 @@ class MachineReader:
 
 
 def read_machine(root_dir: Path, runtime_version: str) -> MachineInfo:
-    """Returns this machine's info; its disk is the one that `root_dir` is on.
+    """Returns this machine's info. Its disk is the file system of `root_dir`.
 
     `runtime_version` is the container runtime's name and version, like `process://0.1.0`.
     """
@@ -90,7 +90,7 @@ def read_machine(root_dir: Path, runtime_version: str) -> MachineInfo:
 
 
 def go_architecture() -> str:
-    """Returns the machine's architecture as Go names it."""
+    """Returns the machine's architecture under Go's name, like `amd64`."""
     name = platform.machine()
     return _GO_ARCHITECTURES.get(name, name)
 

@@ -1,8 +1,8 @@
 """The node manager: registers the Node object, renews its lease and reports its status.
 
-Guarantees: while the store is away nothing but this thread waits for it, and everything is
-written when the store is back; a Node object that was deleted comes back only with the
-kubelet's next start, as upstream, or in a store that was emptied.
+Guarantees: while the store is unavailable only this thread waits for it, and everything is written
+once it is available. A Node object that was deleted is created again only when the kubelet is
+started again, as upstream, or when the store was emptied.
 
 Source: registerWithAPIServer and syncNodeStatus in pkg/kubelet/kubelet_node_status.go, and
 component-helpers/apimachinery/lease/controller.go, Kubernetes 1.33.
@@ -42,11 +42,14 @@ _SHORTEST_WAIT = 0.05  # seconds
 _RENEWALS_PER_LEASE = 4
 
 BuildConditions = Callable[[NodeStatus, datetime], Sequence[NodeCondition]]
-"""Returns the node's pressure conditions, given the status last reported and the time."""
+"""Returns the node's conditions but Ready, given the status last reported and the time."""
 
 
 class NodeManager:
-    """`run` does everything in one thread; what it knows of the node is in `current`."""
+    """Registers the node, renews its lease and reports its status, all in the thread of `run`.
+
+    `current` holds what it knows of the node.
+    """
 
     def __init__(
         self,
@@ -62,8 +65,11 @@ class NodeManager:
         recorder: KubeletEventRecorder,
         clock: Clock,
     ) -> None:
-        """`readiness_errors` returns why the node is not ready, `build_conditions` all of the
-        node's conditions but Ready; `reserved` is what pods do not get of each resource."""
+        """`readiness_errors` returns why the node is not ready.
+
+        `build_conditions` returns all of the node's conditions but Ready. `reserved` is the amount
+        of each resource that pods cannot use.
+        """
         self._store = store
         self._options = options
         self._current = current
@@ -82,7 +88,7 @@ class NodeManager:
         current.set(node.with_status(self._build_status(node, clock.now())))
 
     def run(self, stop: threading.Event) -> None:
-        """Registers the node, then renews its lease and reports its status until `stop`."""
+        """Registers the node, then renews its lease and reports its status until `stop` is set."""
         next_lease = next_status = 0.0
         while not stop.is_set():
             now = self._clock.monotonic()
@@ -112,9 +118,10 @@ class NodeManager:
         self._data_id = data_id
 
     def register(self) -> None:
-        """Creates the Node object, or updates the labels of the one that is there.
+        """Creates the Node object, or updates the labels of the existing one.
 
-        Raises Temporary, and StoreUnavailable if there is none and --register-node is off.
+        Raises KcmError; StoreUnavailable also if there is no Node object and --register-node is
+        off.
         """
         node = self._get_node()
         if node is None:
@@ -169,15 +176,15 @@ class NodeManager:
             modification = self._store.build_update(renewed, lease)
             assert modification is not None
             item = modification
-        self._lease = None  # until it is known to be written
+        self._lease = None  # unknown until the write has succeeded
         stored = self._store.write([item])[0].get_stored()
         self._lease = stored if isinstance(stored, Lease) else None
 
     def report_status(self) -> None:
-        """Writes the status if it has changed, or was not written for long. Raises Temporary."""
+        """Writes the node status if it has changed, or if a report is due. Raises KcmError."""
         node, now = self._get_node(), self._clock.now()
         if node is None:
-            log.warning("the node object is gone; it comes back when the kubelet is started again")
+            log.warning("the node object is gone; restart the kubelet to create it again")
             return
         status = self._build_status(node, now)
         self._current.set(node.with_status(status))

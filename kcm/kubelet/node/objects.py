@@ -1,7 +1,6 @@
-"""The Node object that this kubelet writes: pure functions.
+"""Builds the Node object of this kubelet: pure functions.
 
-Source: pkg/kubelet/kubelet_node_status.go and pkg/kubelet/nodestatus/setters.go,
-Kubernetes 1.33.
+Source: pkg/kubelet/kubelet_node_status.go and pkg/kubelet/nodestatus/setters.go, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _ATTACH_ANNOTATION = "volumes.kubernetes.io/controller-managed-attach-detach"
 
 
 def build_labels(name: str, labels: Mapping[str, str]) -> dict[str, str]:
-    """Returns the labels of the node: upstream's, and those of --node-labels."""
+    """Returns the labels of the node: those that upstream sets, and those of --node-labels."""
     system, architecture = platform.system().lower(), go_architecture()
     return {
         "beta.kubernetes.io/arch": architecture,
@@ -49,7 +48,7 @@ def build_node(name: str, labels: Mapping[str, str], taints: Sequence[Taint]) ->
 
 
 def update_labels(node: Node, labels: Mapping[str, str]) -> Node:
-    """Returns a registered node with the labels that it shall have; `node` if it has them."""
+    """Returns a registered node with the labels of `build_labels`; `node` itself if it has them."""
     wanted = build_labels(node.name or "", labels)
     if all(node.labels.get(label) == value for label, value in wanted.items()):
         return node
@@ -66,7 +65,7 @@ def build_status(
     conditions: Sequence[NodeCondition],
     port: int,
 ) -> NodeStatus:
-    """Returns the status to report. Resources and conditions that others own are kept."""
+    """Returns the node status to report. Other resources and conditions of the node are kept."""
     types = {condition.type for condition in conditions}
     others = [c for c in node.status.conditions or () if c.type not in types]
     whole, allocatable = resources_of(node.status, capacity, reserved)

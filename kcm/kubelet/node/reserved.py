@@ -1,4 +1,4 @@
-"""The resources of the machine that pods do not get: pure functions.
+"""Computes the resources that are reserved on the node, and that pods cannot use: pure functions.
 
 Source: getNodeAllocatableAbsolute in pkg/kubelet/cm/node_container_manager_linux.go and
 parseResourceList in cmd/kubelet/app/server.go, Kubernetes 1.33.
@@ -17,7 +17,7 @@ _RESERVED_BY_EVICTION = (Signal.MEMORY, Signal.DISK)
 
 
 def parse_reserved(flag: str, text: str) -> ResourceList:
-    """Parses a flag like `cpu=100m,memory=500Mi`. Raises ConfigurationError."""
+    """Parses the value of a flag, like `cpu=100m,memory=500Mi`. Raises ConfigurationError."""
     resources: ResourceList = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, equals, amount = part.partition("=")
@@ -39,9 +39,9 @@ def sum_reserved(
     reserved: Iterable[ResourceList],
     thresholds: Iterable[Threshold],
 ) -> ResourceList:
-    """Returns what pods do not get of each resource, at most its capacity.
+    """Returns the reserved amount of each resource, at most its capacity.
 
-    That is what the flags reserve, and what the hard eviction thresholds require to be left.
+    It is the sum of what the flags reserve and of the hard eviction thresholds of memory and disk.
     """
     total: ResourceList = {}
     for amounts in reserved:

@@ -1,1 +1,1 @@
-"""Pod workers: they take each pod through its life, one update at a time."""
+"""Pod workers, which sync, terminate and clean up each pod, one update at a time."""

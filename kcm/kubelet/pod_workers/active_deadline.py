@@ -15,7 +15,7 @@ MESSAGE = "Pod was active on the node longer than the specified deadline"
 
 
 def deadline_of(pod: Pod, start_time: datetime | None) -> datetime | None:
-    """Returns when a pod that started at `start_time` has to end; None if it never has to."""
+    """Returns when a pod that started at `start_time` fails, or None if it has no deadline."""
     seconds = pod.spec.active_deadline_seconds
     if seconds is None or start_time is None:
         return None

@@ -16,7 +16,7 @@ from kcm.kubelet.status.phase import TERMINAL
 
 
 class ActivePods:
-    """Tells active pods from those that have ended. Thread-safe."""
+    """Finds the active pods: those that have not ended. Thread-safe."""
 
     def __init__(self, pods: PodManager, states: PodStates, statuses: StatusManager) -> None:
         self._pods = pods
@@ -24,20 +24,20 @@ class ActivePods:
         self._statuses = statuses
 
     def get_all(self) -> list[Pod]:
-        """Returns the active ones among all pods of the node."""
+        """Returns the active pods of the node."""
         return self.filter(self._pods.pods())
 
     def filter(self, pods: Iterable[Pod]) -> list[Pod]:
-        """Returns the active ones among the given pods."""
+        """Returns those of the given pods that are active."""
         return [pod for pod in pods if self._is_active(pod)]
 
     def is_terminal(self, pod: Pod) -> bool:
-        """Reports whether the pod's phase is final, for the API or for the kubelet."""
+        """Reports whether the pod's phase is Succeeded or Failed, in the API or for the kubelet."""
         return pod.status.phase in TERMINAL or self._statuses.last(pod).phase in TERMINAL
 
     def _is_active(self, pod: Pod) -> bool:
         uid = pod.uid or ""
         if self._states.is_known_terminated(uid):
             return False
-        # A pod whose phase is final may still have containers on their way to the end.
+        # A terminating pod may still have running containers, whatever its phase.
         return not self.is_terminal(pod) or self._states.is_termination_requested(uid)

@@ -1,4 +1,4 @@
-"""What PLEG last saw of each pod, for pod workers that wait for something newer.
+"""The pod cache: what PLEG last saw of each pod. Pod workers wait in it for newer views.
 
 Source: pkg/kubelet/container/cache.go, Kubernetes 1.33.
 """
@@ -20,27 +20,27 @@ class _Entry:
 
 
 class PodCache:
-    """The newest view of each pod. Thread-safe. Times are of the clock's `monotonic`."""
+    """The newest view of each pod. Thread-safe. Times are those of the clock's `monotonic`."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._entries: dict[str, _Entry] = {}
-        self._all_newer_than = 0.0  # every pod was looked at after this time
+        self._all_newer_than = 0.0  # all views are at least as new as this time
         self._stopped = False
 
     def get(self, uid: str) -> PodView:
-        """Returns the pod as last seen, or an empty view of a pod that was never seen.
+        """Returns the pod's last view, or an empty view of a pod that was never seen.
 
-        Raises the error with which the last look at the pod failed.
+        Raises the error with which the last inspection of the pod failed.
         """
         with self._changed:
             return _view_of(self._entries.get(uid), uid)
 
     def get_newer_than(self, uid: str, at: float, timeout: float = 300.0) -> PodView:
-        """Waits until the pod was looked at after `at`, and returns it as then seen.
+        """Waits until the pod was inspected after `at`, and returns its view.
 
-        Raises the error with which that look failed, and ContainerRuntimeError after `timeout`
-        seconds or when the kubelet stops.
+        Raises the error with which that inspection failed, and ContainerRuntimeError after
+        `timeout` seconds or when the kubelet stops.
         """
         with self._changed:
             if not self._changed.wait_for(
@@ -58,24 +58,24 @@ class PodCache:
         return self._all_newer_than > at or (entry is not None and entry.modified > at)
 
     def set(self, uid: str, view: PodView, error: Exception | None, at: float) -> None:
-        """Records what a look at the pod has seen, or how it failed."""
+        """Records the pod's view, or the error with which its inspection at that time failed."""
         with self._changed:
             self._entries[uid] = _Entry(view, error, at)
             self._changed.notify_all()
 
     def delete(self, uid: str) -> None:
-        """Forgets the pod."""
+        """Removes the pod's view."""
         with self._changed:
             self._entries.pop(uid, None)
 
     def update_time(self, at: float) -> None:
-        """Records that pods which were not set since `at` have not changed since then."""
+        """Records that a relist has seen all pods at that time: their views are as new as it is."""
         with self._changed:
             self._all_newer_than = at
             self._changed.notify_all()
 
     def stop(self) -> None:
-        """Ends all waits with an error."""
+        """Makes all waiting calls raise an error."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()

@@ -1,6 +1,6 @@
-"""How far each pod's worker has come, for components that must not get ahead of it.
+"""The phases of all pods in their workers, for components that depend on them.
 
-Source: the questions that podWorkers answers in pkg/kubelet/pod_workers.go, Kubernetes 1.33.
+Source: the queries of podWorkers in pkg/kubelet/pod_workers.go, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -18,49 +18,57 @@ log = structlog.get_logger("kcm.kubelet")
 
 
 class PodStates:
-    """The pod workers' memory. Thread-safe.
+    """The state of the pod workers. Thread-safe.
 
-    The public attributes belong to PodWorkers, which holds `lock` while it uses them; everybody
-    else asks the methods.
+    The public attributes belong to PodWorkers, which holds `lock` while it uses them. All others
+    call the methods.
     """
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.statuses: dict[str, PodSyncStatus] = {}  # by uid
-        self.started_static: dict[str, str] = {}  # full name to the uid that may run under it
-        self.waiting_static: dict[str, list[str]] = {}  # full name to uids, first come first
+        self.started_static: dict[str, str] = {}  # the uid that has started, by full name
+        self.waiting_static: dict[str, list[str]] = {}  # waiting uids by full name, oldest first
         self._synced_once = False
         self._restarting: set[str] = set()
 
     def _ask(self, uid: str, question: Callable[[PodSyncStatus], bool], unknown: bool) -> bool:
-        """Answers a question about a pod; the answer for an unknown pod is `unknown`."""
+        """Returns what `question` returns for the pod's status, or `unknown` for an unknown pod."""
         with self.lock:
             status = self.statuses.get(uid)
             return unknown if status is None else question(status)
 
     def is_known_terminated(self, uid: str) -> bool:
-        """Reports whether a worker has seen all of the pod's containers end."""
+        """Reports whether the pod's worker has seen that all of its containers have ended."""
         return self._ask(uid, lambda status: status.is_terminated, unknown=False)
 
     def could_have_running_containers(self, uid: str) -> bool:
         """Reports whether containers of the pod may run.
 
-        Before the first housekeeping any pod may have been left running by an earlier kubelet.
+        Before the first housekeeping, this is so for any unknown pod, since an earlier kubelet may
+        have left it running.
         """
         return self._ask(
             uid, lambda status: not status.is_terminated, unknown=not self._synced_once
         )
 
     def is_termination_requested(self, uid: str) -> bool:
-        """Reports whether the pod is to end, or has ended."""
+        """Reports whether the pod is terminating or terminated."""
         return self._ask(uid, lambda status: status.is_termination_requested, unknown=False)
 
     def should_runtime_be_removed(self, uid: str) -> bool:
-        """Reports whether the pod's sandboxes can be removed."""
+        """Reports whether the pod's sandboxes can be removed.
+
+        They can if the pod has terminated, or is unknown after the first housekeeping.
+        """
         return self._ask(uid, lambda status: status.is_terminated, unknown=self._synced_once)
 
     def should_content_be_removed(self, uid: str) -> bool:
-        """Reports whether all dead containers of the pod can be removed."""
+        """Reports whether all dead containers of the pod can be removed.
+
+        They can if the pod was evicted or deleted and has terminated, or is unknown after the first
+        housekeeping.
+        """
         return self._ask(
             uid,
             lambda status: (status.evicted or status.deleted) and status.is_terminated,
@@ -68,19 +76,19 @@ class PodStates:
         )
 
     def is_static_pod_terminating(self, name: str) -> bool:
-        """Reports whether the static pod with that full name is to end."""
+        """Reports whether the static pod with that full name is terminating or terminated."""
         with self.lock:
             uid = self.started_static.get(name)
             return uid is not None and self.is_termination_requested(uid)
 
     def pod_of(self, uid: str) -> Pod | None:
-        """Returns the pod as its worker last saw it."""
+        """Returns the pod of the last update that its worker took, or None."""
         with self.lock:
             status = self.statuses.get(uid)
             return status.active.pod if status and status.active else None
 
     def take_restarting(self) -> set[str]:
-        """Returns the uids that were forgotten to be started anew, each of them once."""
+        """Returns the uids that were forgotten so that they start anew, and clears that list."""
         with self.lock:
             restarting, self._restarting = self._restarting, set()
             return restarting
@@ -88,8 +96,8 @@ class PodStates:
     def sync_known_pods(self, desired: Iterable[Pod]) -> dict[str, PodWorkerState]:
         """Forgets pods that have ended and are no longer desired; returns the others by uid.
 
-        A pod that was added again under the same uid while it ended is forgotten as well, so
-        that it can start anew.
+        A pod that was added again under the same uid while it was terminating is forgotten as well,
+        so that it can start anew.
         """
         desired_uids = {pod.uid or "" for pod in desired}
         with self.lock:
@@ -118,7 +126,7 @@ class PodStates:
         self.release_static_name(status.full_name, uid)
 
     def stop_waiting(self, name: str, uid: str) -> None:
-        """Takes a static pod out of the queue for its full name. The caller holds the lock."""
+        """Removes a static pod from the queue for its full name. The caller holds the lock."""
         waiting = [other for other in self.waiting_static.pop(name, []) if other != uid]
         if waiting:
             self.waiting_static[name] = waiting

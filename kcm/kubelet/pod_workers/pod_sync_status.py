@@ -1,7 +1,7 @@
-"""What the pod workers remember of each pod, and the updates that they take.
+"""The pod workers' state of each pod, and the updates that they take.
 
-Source: podSyncStatus, UpdatePodOptions and KillPodOptions in pkg/kubelet/pod_workers.go,
-Kubernetes 1.33.
+Source: podSyncStatus, UpdatePodOptions and KillPodOptions in pkg/kubelet/pod_workers.go, Kubernetes
+1.33.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kcm.kubelet.types import DEFAULT_GRACE, SyncPodType, full_name
 
 
 class WorkType(StrEnum):
-    """The phase that a pod is in for its worker."""
+    """The phase of a pod in its worker."""
 
     SYNC = "sync"
     TERMINATING = "terminating"
@@ -27,9 +27,9 @@ class WorkType(StrEnum):
 
 @dataclass(frozen=True)
 class KillPodOptions:
-    """How to end a pod."""
+    """How to kill a pod."""
 
-    on_completed: Callable[[], None] | None = None  # called in any thread, once the pod has ended
+    on_completed: Callable[[], None] | None = None  # called in any thread after the pod's end
     evict: bool = False
     update_status: Callable[[PodStatus], PodStatus] | None = None  # applied before reporting
     grace_seconds: int | None = None
@@ -44,7 +44,7 @@ class UpdatePodOptions:
     mirror_pod: Pod | None = None
     running_pod: RuntimePod | None = None
     kill: KillPodOptions | None = None
-    start_time: float = 0.0  # when the cause was observed, by the clock's `monotonic`
+    start_time: float = 0.0  # when the cause was observed, by `Clock.monotonic`
     on_complete: Callable[[Exception | None], None] | None = None
 
     @property
@@ -63,9 +63,9 @@ class UpdatePodOptions:
 
 @dataclass
 class PodSyncStatus:
-    """One pod's progress through its life. The pod states' lock guards every field.
+    """The state of one pod in its worker. The lock of PodStates guards every field.
 
-    Each of the moments (`..._at`) is set once and never taken back.
+    Each of the times `..._at` is set once and never unset.
     """
 
     synced_at: datetime
@@ -74,15 +74,15 @@ class PodSyncStatus:
     pending: UpdatePodOptions | None = None  # the newest update that no worker has taken yet
     active: UpdatePodOptions | None = None  # the last update taken, with the newest pod
     context: SyncContext | None = None
-    last_sync: float = 0.0  # by the clock's `monotonic`
+    last_sync: float = 0.0  # by `Clock.monotonic`
     started_at: datetime | None = None
     terminating_at: datetime | None = None
     terminated_at: datetime | None = None
-    grace: int | None = None  # seconds; only ever gets shorter
+    grace: int | None = None  # seconds; it is never extended
     deleted: bool = False
     evicted: bool = False
     finished: bool = False
-    restart_requested: bool = False  # the same uid was added again while it ended
+    restart_requested: bool = False  # the same uid was added again during termination
     observed_runtime: bool = False
     on_terminated: list[Callable[[], None]] = field(default_factory=list)
     status_updates: list[Callable[[PodStatus], PodStatus]] = field(default_factory=list)
@@ -102,7 +102,7 @@ class PodSyncStatus:
         return WorkType.TERMINATING if self.is_termination_requested else WorkType.SYNC
 
     def merge_last_update(self, update: UpdatePodOptions) -> None:
-        """Remembers an update as active; what it does not mention stays as it was."""
+        """Makes an update the active one. Fields that it leaves unset keep their values."""
         previous = self.active
         if previous is None:
             self.active = update
@@ -115,7 +115,7 @@ class PodSyncStatus:
         )
 
     def notify_terminated(self) -> None:
-        """Tells everybody who waits for the pod's end that it has come."""
+        """Calls the functions that wait for the pod's end, once each."""
         waiting, self.on_terminated = self.on_terminated, []
         for notify in waiting:
             notify()
@@ -123,7 +123,7 @@ class PodSyncStatus:
 
 @dataclass(frozen=True)
 class PodWorkerState:
-    """What housekeeping needs to know of one pod's worker."""
+    """The state of one pod's worker, for housekeeping."""
 
     state: WorkType
     orphan: bool = False  # no longer desired
@@ -132,9 +132,9 @@ class PodWorkerState:
 
 
 def drop_kill(update: UpdatePodOptions) -> UpdatePodOptions:
-    """Returns the update without its kill, after telling the kill's sender that it is done.
+    """Returns the update without its kill, after calling the kill's `on_completed`.
 
-    For pods that have ended already, and for kills that do not end a pod.
+    It is used for pods that have terminated already, and for kills that do not terminate a pod.
     """
     if update.kill is not None and update.kill.on_completed is not None:
         update.kill.on_completed()
@@ -144,7 +144,7 @@ def drop_kill(update: UpdatePodOptions) -> UpdatePodOptions:
 def effective_grace(
     status: PodSyncStatus, pod: Pod | None, kill: KillPodOptions
 ) -> tuple[int, bool]:
-    """Returns the grace period in seconds, at least 1, and whether it has become shorter."""
+    """Returns the grace period in seconds, at least 1, and whether it is shorter than before."""
     before = status.grace
     grace = before
     requested = [kill.grace_seconds]

@@ -1,4 +1,4 @@
-"""What pod workers ask to be done to a pod; `syncer.Syncer` does it.
+"""The interface of what pod workers do to a pod in each phase; `syncer.Syncer` implements it.
 
 Source: podSyncer in pkg/kubelet/pod_workers.go, Kubernetes 1.33.
 """
@@ -15,7 +15,7 @@ from kcm.kubelet.types import SyncPodType
 
 
 class PodSyncer(Protocol):
-    """Does the work of each phase of a pod. Whatever a method raises is tried again later."""
+    """Does the work of each phase of a pod. If a method raises, it is called again later."""
 
     def sync_pod(
         self,
@@ -25,7 +25,7 @@ class PodSyncer(Protocol):
         mirror: Pod | None,
         view: PodView,
     ) -> bool:
-        """Makes the pod run; returns True if it has come to its end by itself."""
+        """Makes the pod run. Returns True if the pod has ended by itself."""
         ...
 
     def sync_terminating_pod(
@@ -36,16 +36,16 @@ class PodSyncer(Protocol):
         grace: int | None,
         update_status: Callable[[PodStatus], PodStatus] | None,
     ) -> None:
-        """Ends all containers of the pod, in `grace` seconds if that is given.
+        """Kills all containers of the pod, with a grace period of `grace` seconds if that is given.
 
-        `update_status` changes the status that is reported of the pod.
+        `update_status` is applied to the pod status before it is reported.
         """
         ...
 
     def sync_terminating_runtime_pod(self, context: SyncContext, pod: RuntimePod) -> None:
-        """Ends all containers of a pod that only the runtime knows."""
+        """Kills all containers of a pod that only the runtime knows."""
         ...
 
     def sync_terminated_pod(self, context: SyncContext, pod: Pod, view: PodView) -> None:
-        """Removes what is left of a pod whose containers have ended."""
+        """Cleans up a pod whose containers have ended."""
         ...

@@ -1,13 +1,12 @@
-"""Pod workers: they take one update of a pod at a time, through three phases and never back.
+"""Pod workers: take one update of a pod at a time through three phases, in this order.
 
-    sync         the pod shall run
-    terminating  the pod shall end: nothing starts any more, the grace period only gets shorter
-    terminated   the pod's containers have ended; what is left of the pod is removed
+    sync         the pod should run
+    terminating  the pod should stop: no container starts, and the grace period can only shrink
+    terminated   the pod's containers have ended, and its volumes are removed
 
-Guarantees: a pod (by uid) is worked on by one thread at a time; of the updates that come
-meanwhile the last is kept; an update that ends the pod is never overwritten by one that does
-not; a pod that has ended does not start again under the same uid until housekeeping has
-forgotten it.
+Guarantees: one thread at a time works on a pod (by uid). Of the updates that arrive meanwhile the
+last is kept. An update that terminates the pod is never replaced by one that does not. A pod that
+has ended does not start again under the same uid until housekeeping has forgotten it.
 
 Source: pkg/kubelet/pod_workers.go, Kubernetes 1.33. `work` has the role of managePodLoop in
 Kubernetes 1.12, `_plan_next_sync` that of wrapUp.
@@ -82,9 +81,9 @@ class PodWorkers:
     # --- updates come in
 
     def update_pod(self, update: UpdatePodOptions) -> None:
-        """Takes an update; a thread works on it soon.
+        """Takes an update, which a thread works on soon.
 
-        Ignores updates of pods that have finished, and of pods without a spec unless they kill.
+        Ignores updates of pods that have finished, and updates without a pod that do not kill.
         """
         runtime_only = update.pod is None
         if runtime_only and update.update_type is not SyncPodType.KILL:
@@ -100,7 +99,7 @@ class PodWorkers:
                 return
             update = self._with_known_pod(status, update)
             if status.is_termination_requested and update.update_type is SyncPodType.CREATE:
-                # The same uid once more, as static pods have it: it starts anew after its end.
+                # A static pod was added again under its uid: it starts anew after its end.
                 status.restart_requested = True
             elif not status.finished:
                 self._accept(status, update)
@@ -112,12 +111,12 @@ class PodWorkers:
         if pod is None:
             status.observed_runtime = True
         elif pod.status.phase in TERMINAL and not self._runs(update.uid):
-            # The pod came to its end before the kubelet started: it must not count as active.
+            # The pod ended before the kubelet started: it must not count as active.
             status.terminating_at = status.terminated_at = now
         return status
 
     def _runs(self, uid: str) -> bool:
-        """Reports whether the runtime has, or may have, anything running for the pod."""
+        """Reports whether the pod has a running container or a ready sandbox, or may have one."""
         try:
             view = self._cache.get(uid)
         except errors.KcmError:
@@ -127,7 +126,7 @@ class PodWorkers:
         )
 
     def _with_known_pod(self, status: PodSyncStatus, update: UpdatePodOptions) -> UpdatePodOptions:
-        """Adds the known pod to an update that comes from the runtime alone."""
+        """Returns the update with the pod that the worker knows under its uid, if it has none."""
         if update.pod is not None:
             return update
         status.observed_runtime = True
@@ -137,7 +136,10 @@ class PodWorkers:
         return update
 
     def _accept(self, status: PodSyncStatus, update: UpdatePodOptions) -> None:
-        """Makes the update the pending one, and interrupts a sync that it overtakes."""
+        """Makes the update the pending one.
+
+        Cancels the running sync if the pod begins to terminate, or shortens its grace period.
+        """
         begins_to_end = self._begin_termination(status, update)
         shortened = False
         if status.is_terminated:
@@ -161,7 +163,7 @@ class PodWorkers:
             status.context.shorten_grace(status.grace)
 
     def _begin_termination(self, status: PodSyncStatus, update: UpdatePodOptions) -> bool:
-        """Notes that the pod is to end, if the update says so; returns whether that is new."""
+        """Sets the pod to terminating if the update asks for it; returns whether that is new."""
         if status.is_termination_requested:
             return False
         pod, kill = update.pod, update.kill
@@ -179,7 +181,7 @@ class PodWorkers:
     def _merge_kill(
         self, status: PodSyncStatus, update: UpdatePodOptions
     ) -> tuple[UpdatePodOptions, bool]:
-        """Returns the update with the shortest grace period so far, and whether it is new."""
+        """Returns the update with the shortest grace period so far, and whether that is new."""
         kill = update.kill or KillPodOptions()
         if kill.on_completed is not None:
             status.on_terminated.append(kill.on_completed)
@@ -191,10 +193,10 @@ class PodWorkers:
             status.deleted = True
         return replace(update, kill=replace(kill, grace_seconds=grace)), shortened
 
-    # --- and are worked on
+    # --- work on updates
 
     def work(self, uid: str) -> None:
-        """Works on the pending update of a pod, in this thread; does nothing if there is none."""
+        """Works on the pending update of a pod, in this thread. Does nothing if there is none."""
         started = self._start_work(uid)
         if started is None:
             return
@@ -217,7 +219,7 @@ class PodWorkers:
     def _sync(
         self, uid: str, work_type: WorkType, update: UpdatePodOptions, context: SyncContext
     ) -> bool:
-        """Does one phase's work; returns whether the pod has come to its end by itself."""
+        """Does the work of one phase; returns whether the pod has ended by itself."""
         pod, running = update.pod, update.running_pod
         if running is not None:
             self._syncer.sync_terminating_runtime_pod(context, running)
@@ -245,7 +247,10 @@ class PodWorkers:
             self._set_last_sync(uid)
 
     def _start_work(self, uid: str) -> tuple[WorkType, UpdatePodOptions, SyncContext] | None:
-        """Takes the pending update; returns None if there is none, or the pod has to wait."""
+        """Takes the pending update of a pod, with its phase and the context of its sync.
+
+        Returns None if there is none, or if the pod cannot start yet.
+        """
         with self._lock:
             status = self._states.statuses.get(uid)
             if status is None:
@@ -264,10 +269,10 @@ class PodWorkers:
             return status.work_type, update, context
 
     def _claim_start(self, uid: str, status: PodSyncStatus) -> bool:
-        """Claims a static pod's full name, which one pod at a time may run under.
+        """Takes a static pod's full name, under which one pod at a time may run.
 
-        Returns False if another pod has the name: this one waits its turn and is tried again
-        later. A pod that is to end before it has started is finished without starting. Pods
+        Returns False if another pod has the name: the pod waits for its turn, and is tried again
+        later. A pod that should terminate before it has started is finished without starting. Pods
         that are not static start at once.
         """
         pod = status.pending.pod if status.pending else None
@@ -275,7 +280,7 @@ class PodWorkers:
             return True
         name, states = full_name(pod), self._states
         if status.is_termination_requested and not status.observed_runtime:
-            # The pod never ran, so there is nothing to end.
+            # The pod never ran, so there is nothing to kill.
             status.finished = True
             status.working = False
             status.terminated_at = self._clock.now()
@@ -337,7 +342,7 @@ class PodWorkers:
         self._plan_next_sync(uid, failed=failure is not None)
 
     def _repeat_last_update(self, status: PodSyncStatus) -> UpdatePodOptions | None:
-        """Returns the last update once more, for the pod's next phase."""
+        """Returns the last update again, for the pod's next phase."""
         active = status.active
         if active is None:
             return None

@@ -1,7 +1,7 @@
-"""What the kubelet does to a pod in each phase of its life.
+"""Syncs, terminates and cleans up a pod: the work of each phase of a pod worker.
 
-Source: SyncPod, SyncTerminatingPod, SyncTerminatingRuntimePod, SyncTerminatedPod and killPod
-in pkg/kubelet/kubelet.go, Kubernetes 1.33.
+Source: SyncPod, SyncTerminatingPod, SyncTerminatingRuntimePod, SyncTerminatedPod and killPod in
+pkg/kubelet/kubelet.go, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from kcm.kubelet.volumes.volumes import PodVolumes, Volumes
 
 log = structlog.get_logger("kcm.kubelet")
 
-_ORPHAN_GRACE = 1  # seconds that pods get to end which only the runtime knows
+_ORPHAN_GRACE = 1  # the grace period in seconds of pods that only the runtime knows
 
 
 class PodSyncFailed(errors.KcmError):
@@ -57,8 +57,10 @@ class Syncer:
         host_ips: Sequence[str],
         request_relist: Callable[[], None],
     ) -> None:
-        """`locate` returns the location of a pod with the given IPs; `request_relist` makes PLEG
-        look at the runtime at once."""
+        """`locate` returns the location of a pod with the given IPs.
+
+        `request_relist` makes PLEG list the runtime's pods at once.
+        """
         self._runtime_manager = runtime_manager
         self._runtime_name = runtime_manager.runtime.version().name
         self._statuses = statuses
@@ -83,7 +85,7 @@ class Syncer:
         mirror: Pod | None,
         view: PodView,
     ) -> bool:
-        """Makes the pod run; returns True if it has come to its end by itself.
+        """Makes the pod run. Returns True if the pod has ended by itself.
 
         Raises PodSyncFailed, SyncCancelled and Temporary.
         """
@@ -109,10 +111,10 @@ class Syncer:
         return False
 
     def _generate_status(self, pod: Pod, view: PodView, *, over: bool) -> PodStatus:
-        """Returns the status to report; `over` means that no container will be started again."""
+        """Returns the pod status to report. `over` says that no container will be started again."""
         uid = pod.uid or ""
         old = self._statuses.last(pod)
-        # What has ended keeps its reason, also past the deadline.
+        # A pod that has ended before its deadline keeps its reason.
         too_long = old.phase not in TERMINAL and active_deadline.is_past(
             pod, old.start_time, self._clock.now()
         )
@@ -130,9 +132,9 @@ class Syncer:
         return generate_status(pod, old, view, context, over=over)
 
     def _sync_mirror(self, pod: Pod, mirror: Pod | None) -> None:
-        """Creates the mirror pod, and replaces one that shows another version of the pod.
+        """Creates the mirror pod, and replaces one of another version of the static pod.
 
-        The static pod runs with or without its mirror, so that a failure is only logged.
+        The static pod runs with or without its mirror, so a failure is only logged.
         """
         try:
             if mirror is not None and (mirror.deleting or not is_mirror_of(mirror, pod)):
@@ -151,8 +153,8 @@ class Syncer:
         except (errors.Temporary, OSError) as error:
             self._recorder.record_pod_event(pod, "Warning", "FailedMount", str(error))
             raise PodSyncFailed(f"Unable to attach or mount volumes: {error}") from error
-        for note in volumes.notes:
-            log.info(note, pod=pod.key)
+        for message in volumes.messages:
+            log.info(message, pod=pod.key)
         return volumes
 
     # --- terminating
@@ -165,7 +167,7 @@ class Syncer:
         grace: int | None,
         update_status: Callable[[PodStatus], PodStatus] | None,
     ) -> None:
-        """Ends all containers. Raises ContainerRuntimeError if some have not ended."""
+        """Kills all containers. Raises ContainerRuntimeError if some still run."""
         status = self._generate_status(pod, view, over=False)
         self._statuses.set(pod, update_status(status) if update_status else status)
         self._prober.stop_liveness_and_startup(pod)
@@ -184,7 +186,7 @@ class Syncer:
         self._request_relist()
 
     def sync_terminating_runtime_pod(self, context: SyncContext, pod: RuntimePod) -> None:
-        """Ends all containers of a pod that only the runtime knows."""
+        """Kills all containers of a pod that only the runtime knows."""
         manager = self._runtime_manager
         manager.kill_pod(None, manager.view(pod), _ORPHAN_GRACE, context)
         self._request_relist()
@@ -192,7 +194,7 @@ class Syncer:
     # --- terminated
 
     def sync_terminated_pod(self, context: SyncContext, pod: Pod, view: PodView) -> None:
-        """Removes the pod's volumes and reports that the pod is over. Raises PodSyncFailed."""
+        """Removes the pod's volumes and reports the final pod status. Raises PodSyncFailed."""
         self._statuses.set(pod, self._generate_status(pod, view, over=True))
         try:
             self._volumes.tear_down(pod.uid or "")

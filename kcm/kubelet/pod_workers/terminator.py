@@ -1,4 +1,4 @@
-"""Terminates pods on the node's own account, for evictions and shutdowns: the pods fail.
+"""Terminates pods at the node's own decision, for evictions and shutdowns. Their phase is Failed.
 
 Source: killPodNow in pkg/kubelet/pod_workers.go, Kubernetes 1.33.
 """
@@ -18,7 +18,7 @@ from kcm.kubelet.types import SyncPodType
 
 @dataclass(frozen=True)
 class PodTermination:
-    """Why the node terminates a pod, and the seconds that the pod's containers have to end."""
+    """Why the node terminates a pod, and with which grace period in seconds."""
 
     reason: str
     message: str
@@ -27,7 +27,7 @@ class PodTermination:
 
 
 class Terminator:
-    """Sends kills to the pod workers. Thread-safe."""
+    """Makes the pod workers kill pods. Thread-safe."""
 
     def __init__(
         self,
@@ -35,13 +35,13 @@ class Terminator:
         recorder: KubeletEventRecorder,
         clock: Clock,
     ) -> None:
-        """`update_pod` is that of PodWorkers."""
+        """`update_pod` is `PodWorkers.update_pod`."""
         self._update_pod = update_pod
         self._recorder = recorder
         self._clock = clock
 
     def terminate(self, pod: Pod, termination: PodTermination) -> threading.Event:
-        """Begins to terminate the pod; the event is set when its containers have ended."""
+        """Begins to terminate the pod. The returned event is set when its containers have ended."""
         ended = threading.Event()
         kill = KillPodOptions(
             on_completed=ended.set,
@@ -53,7 +53,7 @@ class Terminator:
         return ended
 
     def terminate_and_wait(self, pod: Pod, termination: PodTermination, timeout: float) -> bool:
-        """Terminates the pod; returns False if it has not ended after `timeout` seconds."""
+        """Terminates the pod. Returns False if it has not ended after `timeout` seconds."""
         if self._clock.wait(self.terminate(pod, termination), timeout):
             return True
         text = "Container runtime did not kill the pod within specified grace period."
@@ -62,7 +62,7 @@ class Terminator:
 
 
 def build_failed_status(status: PodStatus, termination: PodTermination, clock: Clock) -> PodStatus:
-    """Returns the status with which a terminated pod fails."""
+    """Returns the pod status with the phase Failed and the reason of the termination."""
     target = PodCondition(
         type="DisruptionTarget",
         status="True",

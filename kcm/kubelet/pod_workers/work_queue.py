@@ -1,8 +1,8 @@
-"""Which pods have to be synced when: the record of pod work, in the kubelet's memory.
+"""The queue of pod work: which pods have to be synced, and when. It is kept in memory.
 
-Work goes on while Redis is away, so the record is here; a message on the node's Celery queue
-only says that a pod waits. Guarantees: one thread at a time works on a pod, whoever asks first;
-a pod that nobody took within 0.2 s is worked on by a thread of the kubelet's own.
+Pods are synced also while Redis is unavailable, so the queue is not in Redis; a message on the
+node's Celery queue only wakes up a process. Guarantees: one thread at a time works on a pod. A pod
+that no other process takes within 0.2 s is worked on by one of the kubelet's own threads.
 
 Source of the delays: pkg/kubelet/util/queue/work_queue.go, Kubernetes 1.33.
 """
@@ -20,17 +20,17 @@ from kcm.clock import Clock
 log = structlog.get_logger("kcm.kubelet")
 
 NotifyWork = Callable[[str], None]
-"""Tells another process that a pod, by its uid, waits for a thread. Must not block."""
+"""Notifies another process that the pod with this uid waits for a thread. Must not block."""
 
 _PATIENCE = 0.2  # seconds for another process to take a pod
-_MOST_THREADS = 256  # of the kubelet's own
-_HANDED_OVER = 3600.0  # seconds; a pod that was given to the pool is not overdue meanwhile
-_LONGEST_WAIT = 0.5  # seconds; also how long a stop may go unnoticed
+_MOST_THREADS = 256  # in the kubelet's own pool
+_HANDED_OVER = 3600.0  # seconds in which a pod that was given to the pool is not overdue
+_LONGEST_WAIT = 0.5  # seconds, and so how long stopping may take
 _SHORTEST_WAIT = 0.01  # seconds
 
 
 class DelayQueue:
-    """The uids of pods that are to be synced again at some time. Thread-safe."""
+    """The uids of pods that are due to be synced again at some time. Thread-safe."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -38,12 +38,12 @@ class DelayQueue:
         self._due: dict[str, float] = {}
 
     def enqueue(self, uid: str, delay: float) -> None:
-        """Makes the pod due in `delay` seconds; replaces an earlier time."""
+        """Makes the pod due in `delay` seconds, replacing an earlier time."""
         with self._lock:
             self._due[uid] = self._clock.monotonic() + delay
 
     def get_work(self) -> list[str]:
-        """Takes all pods out of the queue that are due, and returns their uids."""
+        """Removes all pods that are due, and returns their uids."""
         now = self._clock.monotonic()
         with self._lock:
             uids = [uid for uid, due in self._due.items() if due <= now]
@@ -62,20 +62,23 @@ class WorkThreads:
         *,
         notify_work: NotifyWork | None = None,
     ) -> None:
-        """`work` does a pod's work. Without `notify_work` nobody else takes pods, so that the
-        kubelet's own threads take them at once."""
+        """`work` does the work of the pod with the given uid.
+
+        Without `notify_work`, no other process takes pods, so the kubelet's own threads take them
+        at once.
+        """
         self._work = work
         self._clock = clock
         self._notify_work = notify_work
         self._patience = _PATIENCE if notify_work is not None else 0.0
         self._changed = threading.Condition()
-        self._waiting: dict[str, float] = {}  # uid to the time since when
+        self._waiting: dict[str, float] = {}  # since when each uid has waited
         self._running: set[str] = set()
         self._threads = ThreadPoolExecutor(_MOST_THREADS, thread_name_prefix="kcm-pod")
         self._stopped = False
 
     def add(self, uid: str) -> None:
-        """Records that a pod has work to do, also if it is being worked on."""
+        """Records that a pod has work to do, even if a thread is working on it now."""
         with self._changed:
             if uid in self._waiting:
                 return
@@ -88,7 +91,7 @@ class WorkThreads:
     def run(self, uid: str) -> bool:
         """Does the pod's work in this thread.
 
-        Returns False if there is none, or if another thread is at it.
+        Returns False if there is none, or if another thread works on the pod.
         """
         with self._changed:
             if self._stopped or uid not in self._waiting or uid in self._running:
@@ -104,7 +107,7 @@ class WorkThreads:
         return True
 
     def run_overdue(self, stop: threading.Event) -> None:
-        """Gives pods that have waited too long to the kubelet's own threads, until `stop`."""
+        """Gives pods that have waited too long to the kubelet's own threads until `stop` is set."""
         while not stop.is_set():
             for uid in self._take_overdue():
                 self._threads.submit(self._run_and_log, uid)
@@ -113,7 +116,10 @@ class WorkThreads:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _take_overdue(self) -> list[str]:
-        """Returns the overdue pods; if there are none, waits a moment for one."""
+        """Returns the uids of the overdue pods.
+
+        Waits up to _LONGEST_WAIT seconds if there are none.
+        """
         with self._changed:
             now = self._clock.monotonic()
             idle = {uid: since for uid, since in self._waiting.items() if uid not in self._running}
@@ -129,5 +135,5 @@ class WorkThreads:
     def _run_and_log(self, uid: str) -> None:
         try:
             self.run(uid)
-        except Exception:  # its future is looked at by nobody, so that it would go unheard
+        except Exception:  # nobody reads the future's result, so the error would be lost
             log.exception("pod work failed", uid=uid)

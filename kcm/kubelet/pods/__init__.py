@@ -1,1 +1,1 @@
-"""The pods that the node shall run, and the mirror pods that show static ones in the API."""
+"""The desired pods of the node, and the mirror pods of its static pods."""

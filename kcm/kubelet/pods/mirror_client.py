@@ -1,4 +1,4 @@
-"""Mirror pods: they show static pods in the API.
+"""Creates and deletes mirror pods, which show static pods in the API.
 
 Source: pkg/kubelet/pod/mirror_client.go, Kubernetes 1.33.
 """
@@ -23,14 +23,14 @@ PODS = scheme.by_name("pods")
 
 
 class MirrorClient:
-    """Creates and deletes mirror pods."""
+    """Creates and deletes the mirror pods of one node."""
 
     def __init__(self, store: ObjectStore, get_node: Callable[[], Node | None]) -> None:
         self._store = store
         self._get_node = get_node
 
     def create(self, pod: Pod) -> bool:
-        """Creates the mirror of a static pod; returns whether there is one. Raises Temporary."""
+        """Creates the mirror of a static pod; returns whether it exists now. Raises Temporary."""
         node = self._get_node()
         if node is None or not node.uid:
             log.info("No mirror pod yet: the node is not registered", pod=pod.key)
@@ -54,7 +54,7 @@ class MirrorClient:
         return True
 
     def delete(self, mirror: Pod) -> bool:
-        """Deletes a mirror at once; returns whether it is gone. Raises Temporary."""
+        """Deletes a mirror without a grace period; returns whether it is gone. Raises Temporary."""
         options = DeleteOptions(grace_period_seconds=0, uid=mirror.uid or "")
         stored = self._store.get_all([(PODS, mirror.key)])[0]
         if stored is None or stored.uid != mirror.uid:

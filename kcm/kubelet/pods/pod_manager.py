@@ -1,4 +1,4 @@
-"""The pod manager: the pods that this node shall run, and their mirrors.
+"""The pod manager: keeps the desired pods of this node, and their mirrors.
 
 Source: pkg/kubelet/pod/pod_manager.go, Kubernetes 1.33.
 """
@@ -19,7 +19,7 @@ from kcm.kubelet.types import (
 
 
 class PodManager:
-    """What is desired, not what runs. Thread-safe."""
+    """The pods that this node should run, whether or not they run. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -40,7 +40,7 @@ class PodManager:
     add = update = set
 
     def remove(self, pod: Pod) -> None:
-        """Forgets a pod or a mirror."""
+        """Removes a pod or a mirror."""
         with self._lock:
             mirror = is_mirror_pod(pod)
             by_uid = self._mirrors if mirror else self._pods
@@ -50,7 +50,7 @@ class PodManager:
                 del by_name[full_name(pod)]
 
     def pods(self) -> list[Pod]:
-        """Returns all pods but the mirrors."""
+        """Returns all pods except the mirrors."""
         with self._lock:
             return list(self._pods.values())
 
@@ -82,16 +82,14 @@ class PodManager:
             return [m for name, m in self._mirrors_by_name.items() if name not in self._by_name]
 
     def translate(self, uid: str) -> str:
-        """Returns the static pod's uid for the uid of its mirror; every other uid is returned as it
-        is.
-        """
+        """Returns the uid of the static pod if `uid` is that of its mirror, else `uid`."""
         with self._lock:
             mirror = self._mirrors.get(uid)
             static = self._by_name.get(full_name(mirror)) if mirror else None
             return (static.uid or uid) if static else uid
 
     def api_uid(self, uid: str) -> str | None:
-        """Returns the uid that a pod has in the API; None for a static pod without a mirror."""
+        """Returns the uid of a pod in the API, or None for a static pod without a mirror."""
         with self._lock:
             pod = self._pods.get(uid)
             if pod is None or not is_static_pod(pod):
@@ -101,7 +99,7 @@ class PodManager:
 
 
 def is_mirror_of(mirror: Pod, pod: Pod) -> bool:
-    """Reports whether the mirror shows this version of the static pod."""
+    """Reports whether the mirror was made from this version of the static pod."""
     same = (mirror.name, mirror.namespace) == (pod.name, pod.namespace)
     return same and mirror.annotations.get(MIRROR_ANNOTATION) == pod.annotations.get(
         HASH_ANNOTATION

@@ -1,1 +1,1 @@
-"""Probes: they tell whether containers have started, are ready, and live."""
+"""Probes: checks whether containers have started, are ready and are alive."""

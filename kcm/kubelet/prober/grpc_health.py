@@ -1,8 +1,8 @@
-"""gRPC probes: they call `Check` of the standard health service, without TLS.
+"""gRPC probes, which call `Check` of the standard health service without TLS.
 
-Imported by the first such probe, because grpcio is the optional extra `kcm[grpc]`.
+The first such probe imports this module, because grpcio is the optional extra `kcm[grpc]`.
 
-Source: pkg/probe/grpc/grpc.go, Kubernetes 1.33. Departure: a proxy that the environment names is
+Source: pkg/probe/grpc/grpc.go, Kubernetes 1.33. Departure: the proxy of environment variables is
 not used.
 """
 
@@ -22,7 +22,7 @@ _SERVING = 1
 _OPTIONS = (
     ("grpc.primary_user_agent", USER_AGENT),
     ("grpc.enable_http_proxy", 0),
-    # Otherwise a probe waits as long as earlier probes of the same address have failed.
+    # Without it, a probe waits for the back-off of earlier probes of the same address.
     ("grpc.use_local_subchannel_pool", 1),
 )
 _GO_NAMES = {"CANCELLED": "Canceled"}  # Go spells only this one differently
@@ -42,13 +42,13 @@ def check(host: str, port: int, service: str, timeout: float) -> ProbeResult:
         except grpc.FutureTimeoutError:
             text = f'timeout: failed to connect service "{address}" within {limit}'
             return ProbeResult(ProbeOutcome.FAILURE, f"{text}: context deadline exceeded")
-        # Both messages have one field with number 1, as the wrappers of a string and an int do.
+        # Request and response have one field, number 1, so the wrappers of string and int fit.
         call = channel.unary_unary(_METHOD, StringValue.SerializeToString, Int32Value.FromString)
         try:
-            answer = call(StringValue(value=service), timeout=max(deadline - time.monotonic(), 0.0))
+            reply = call(StringValue(value=service), timeout=max(deadline - time.monotonic(), 0.0))
         except grpc.RpcError as error:
             return ProbeResult(ProbeOutcome.FAILURE, _describe_error(error, limit))
-    status = answer.value
+    status = reply.value
     if status == _SERVING:
         return ProbeResult(ProbeOutcome.SUCCESS, "service healthy")
     name = _STATUSES[status] if 0 <= status < len(_STATUSES) else str(status)

@@ -1,11 +1,11 @@
-"""The workers of all probes of this node: one per container and kind, on a few threads.
+"""The probe manager: runs one worker per container and kind of probe, on a few threads.
 
-Guarantees: a worker never makes two probes at a time; a slow probe delays only others of its
-pod and, if half of all threads are busy with its namespace, of its namespace. Verdicts stay in
-`ProbeResults` until the worker ends.
+Guarantees: a worker runs one probe at a time. A slow probe only delays other probes of its pod; if
+half of all threads are busy with its namespace, also those of its namespace. Verdicts stay in
+`ProbeResults` until the worker stops.
 
-Source: pkg/kubelet/prober/prober_manager.go and the loop of worker.go, Kubernetes 1.33.
-Departure: one scheduler and a thread pool instead of a goroutine per worker.
+Source: pkg/kubelet/prober/prober_manager.go and the loop of worker.go, Kubernetes 1.33. Departure:
+one scheduler and a thread pool instead of a goroutine per worker.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ class _Worker:
     probed: ProbedContainer
     state: ProbeWorkerState = field(default_factory=ProbeWorkerState)
     due: float = 0.0
-    ticket: int = 0  # of the worker's one valid entry in the heap
+    ticket: int = 0  # identifies the worker's valid entry in the heap
     busy: bool = False
-    again: bool = False  # triggered while busy
-    held: bool = False  # due, and waiting for others of its pod or namespace
+    again: bool = False  # it was triggered while busy, and is due again at once
+    held: bool = False  # it is due, and waits for other probes of its pod or namespace
     stopped: bool = False
 
     @property
@@ -68,7 +68,7 @@ class _Worker:
 
     @property
     def limits(self) -> dict[str, int]:
-        """How many probes the worker's namespace and its pod may have at a time."""
+        """The limits of probes at a time for the worker's namespace and its pod, by their keys."""
         namespace = self.probed.pod.namespace or ""
         pod = f"{namespace}/{self.key[0]}"
         return {namespace: MAX_PROBES_OF_NAMESPACE, pod: MAX_PROBES_OF_POD}
@@ -93,7 +93,10 @@ class ProbeManager:
         executor: Executor | None = None,
         rng: random.Random | None = None,
     ) -> None:
-        """`status_of` returns the status of the pod with a uid; `executor` replaces the pool."""
+        """`status_of` returns the status of the pod with a uid.
+
+        `executor` replaces the thread pool.
+        """
         self._runner = runner
         self._status_of = status_of
         self._results = results
@@ -112,10 +115,10 @@ class ProbeManager:
         self._thread: threading.Thread | None = None
         self._stopping = False
 
-    # --- which pods are probed
+    # --- adding and removing pods
 
     def add_pod(self, pod: Pod) -> None:
-        """Begins to probe the pod's containers; does nothing for those that are probed already."""
+        """Starts probing the pod's containers, except those that are probed already."""
         sidecars = [c for c in pod.spec.init_containers or () if is_sidecar(c)]
         with self._lock:
             for container in (*pod.spec.containers, *sidecars):
@@ -130,13 +133,13 @@ class ProbeManager:
             self._lock.notify_all()
 
     def _first_due(self, worker: _Worker) -> float:
-        """Returns when to probe first: at once, or within a period of the kubelet's start."""
+        """Returns when to probe first: now, or at a random time if the kubelet has just started."""
         now = self._clock.monotonic()
         just_started = worker.period > now - self._began
         return now + (self._rng.random() * worker.period if just_started else 0.0)
 
     def stop_liveness_and_startup(self, pod: Pod) -> None:
-        """Stops the probes that restart containers, because the pod is ending."""
+        """Stops the pod's liveness and startup probes, because the pod is terminating."""
         self._stop(key for key in self._keys_of(pod.uid or "") if key[2] is not ProbeKind.READINESS)
 
     def remove_pod(self, pod: Pod) -> None:
@@ -144,7 +147,7 @@ class ProbeManager:
         self._stop(self._keys_of(pod.uid or ""))
 
     def cleanup(self, running: Iterable[str]) -> None:
-        """Stops the probes of all pods but those with the given uids."""
+        """Stops the probes of all pods except those with the given uids."""
         kept = set(running)
         with self._lock:
             keys = [key for key in self._workers if key[0] not in kept]
@@ -162,7 +165,7 @@ class ProbeManager:
                     continue
                 worker.stopped = True
                 if worker.busy:
-                    continue  # the thread that makes its probe removes it
+                    continue  # the thread that runs its probe removes it
             self._remove(worker)
 
     def _remove(self, worker: _Worker) -> None:
@@ -175,10 +178,10 @@ class ProbeManager:
     def __len__(self) -> int:
         return len(self._workers)
 
-    # --- what the results mean for pods
+    # --- using the results
 
     def update_pod_status(self, pod: Pod, status: PodStatus) -> PodStatus:
-        """Returns the status with `started` and `ready` set for every container."""
+        """Returns the pod status with `started` and `ready` set for every container."""
         mains = [self._set_main(pod, container) for container in status.container_statuses or ()]
         inits = [
             self._set_init(pod, container) for container in status.init_container_statuses or ()
@@ -189,11 +192,11 @@ class ProbeManager:
         )
 
     def liveness(self, container_id: str) -> bool | None:
-        """Returns whether the container passes its liveness probe; None if that is unknown."""
+        """Returns whether the container passes its liveness probe, or None if that is unknown."""
         return self._results[ProbeKind.LIVENESS].passes(container_id)
 
     def startup(self, container_id: str) -> bool | None:
-        """Returns whether the container passes its startup probe; None if that is unknown."""
+        """Returns whether the container passes its startup probe, or None if that is unknown."""
         return self._results[ProbeKind.STARTUP].passes(container_id)
 
     def _set_init(self, pod: Pod, status: ContainerStatus) -> ContainerStatus:
@@ -216,7 +219,7 @@ class ProbeManager:
         return status.replace(started=started, ready=ready)
 
     def _passes(self, pod: Pod, status: ContainerStatus, kind: ProbeKind) -> bool:
-        """Reports whether a running container passes; one without such a probe does."""
+        """Reports whether a running container passes. A container without such a probe passes."""
         verdict = self._results[kind].get(strip_runtime_name(status.container_id or ""))
         if verdict is ProbeVerdict.SUCCESS:
             return True
@@ -225,7 +228,7 @@ class ProbeManager:
         return (pod.uid or "", status.name, kind) not in self._workers
 
     def _trigger(self, key: WorkerKey) -> None:
-        """Makes a worker's next probe due now."""
+        """Makes a worker's next probe due at once."""
         with self._lock:
             worker = self._workers.get(key)
             if worker is None or worker.stopped:
@@ -236,15 +239,15 @@ class ProbeManager:
                 self._schedule(worker, self._clock.monotonic())
                 self._lock.notify_all()
 
-    # --- when probes are made
+    # --- running probes
 
     def start(self) -> None:
-        """Begins to probe, in threads."""
+        """Starts the thread that runs probes."""
         self._thread = threading.Thread(target=self._run, name="kcm-prober", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """Stops probing, without waiting for probes that are being made."""
+        """Stops probing. Does not wait for probes that are running."""
         with self._lock:
             self._stopping = True
             self._lock.notify_all()
@@ -264,7 +267,7 @@ class ProbeManager:
         return bool(self._heap) and self._heap[0][0] <= self._clock.monotonic()
 
     def run_due(self) -> float:
-        """Hands all probes that are due to the threads; returns the seconds until the next is."""
+        """Submits all due probes to the thread pool; returns the seconds until the next is due."""
         while True:
             with self._lock:
                 if not self._heap:
@@ -289,9 +292,9 @@ class ProbeManager:
         return all(self._probing[key] < limit for key, limit in worker.limits.items())
 
     def _release(self, worker: _Worker) -> None:
-        """Makes the held workers due for which there is room now, in their order."""
+        """Makes held workers due for which there is room now that this worker is done."""
         self._probing.subtract(worker.limits.keys())
-        self._probing += Counter()  # drops the keys that are 0
+        self._probing += Counter()  # removes counts of 0
         now = self._clock.monotonic()
         for held in [held for held in self._held if self._is_within_limits(held)]:
             self._held.remove(held)
@@ -308,7 +311,7 @@ class ProbeManager:
         go_on = True
         try:
             go_on = self._step(worker)
-        except Exception:  # else the worker stays busy, and its container is never probed again
+        except Exception:  # otherwise the worker would stay busy, and never probe again
             log.exception("A probe failed unexpectedly", pod=worker.probed.pod.key)
         with self._lock:
             worker.busy = False
@@ -324,7 +327,7 @@ class ProbeManager:
             self._remove(worker)
 
     def _step(self, worker: _Worker) -> bool:
-        """Makes a probe if it is time for one; returns whether the worker goes on."""
+        """Runs a probe if it is time for one. Returns False if the worker should stop."""
         probed = worker.probed
         status = self._status_of(probed.pod.uid or "")
         step = plan_probe(probed, worker.state, status, self._clock.now())
@@ -348,7 +351,7 @@ class ProbeManager:
             results.set(step.state.container_id, step.verdict, worker.probed.pod)
 
     def _probe(self, worker: _Worker, status: PodStatus) -> ProbeVerdict | None:
-        """Returns the probe's result; None if it could not be made, which changes nothing."""
+        """Returns the verdict of one probe, or None if the probe could not be run."""
         probed = worker.probed
         try:
             result = self._runner.probe(probed, status, worker.state.container_id)

@@ -1,4 +1,4 @@
-"""Metrics of probes, under upstream's names.
+"""The metrics of probes, under upstream's names.
 
 Source: pkg/kubelet/prober/prober_manager.go, Kubernetes 1.33.
 """
@@ -16,7 +16,7 @@ _LABELS = ("probe_type", "container", "pod", "namespace")
 
 
 class ProbeMetrics:
-    """Counts and times probes. Thread-safe."""
+    """Counts probes and measures how long they take. Thread-safe."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._total = Counter(
@@ -33,7 +33,7 @@ class ProbeMetrics:
         )
 
     def observe(self, probed: ProbedContainer, result: ProbeVerdict, seconds: float) -> None:
-        """Counts a probe that took that long."""
+        """Counts a probe, and records its seconds unless it failed."""
         labels = _label_values(probed)
         self._total.labels(*labels, probed.pod.uid or "", result.value).inc()
         if result is not ProbeVerdict.FAILURE:

@@ -1,4 +1,4 @@
-"""What makes a probe, and its result: the outcome and the output."""
+"""The interface of what runs a probe, and the result of a probe."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ USER_AGENT = "kube-probe/1.33"
 
 
 class ProbeOutcome(StrEnum):
-    """How a probe ended. A warning counts as success and is recorded as an Event."""
+    """The outcome of one probe. A warning counts as success and is recorded as an Event."""
 
     SUCCESS = "success"
     WARNING = "warning"
@@ -22,27 +22,27 @@ class ProbeOutcome(StrEnum):
 
 
 class ProbeError(errors.KcmError):
-    """the probe could not be made"""
+    """the probe could not be run"""
 
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """The outcome of one probe, and what the container answered."""
+    """The outcome of one probe, and its output or the response."""
 
     outcome: ProbeOutcome
     output: str = ""
 
 
 class ProbeRunner(Protocol):
-    """Makes single probes. Thread-safe."""
+    """Runs single probes. Thread-safe."""
 
     def probe(self, probed: ProbedContainer, status: PodStatus, container_id: str) -> ProbeResult:
-        """Returns a probe's result. Raises ProbeError if it cannot be made.
+        """Runs a probe and returns its result. Raises ProbeError if it cannot be run.
 
         `container_id` is the runtime's own id of the container.
         """
         ...
 
     def close(self) -> None:
-        """Frees what probes share."""
+        """Frees the connections and other resources that probes share."""
         ...

@@ -1,7 +1,7 @@
-"""One probe: a command, an HTTP request, a connection, a gRPC call.
+"""Runs single probes: a command, an HTTP request, a TCP connection or a gRPC call.
 
-Source: pkg/kubelet/prober/prober.go and pkg/probe/{exec,http,tcp,grpc}, Kubernetes 1.33.
-Departure: an answer's headers are not limited in size.
+Source: pkg/kubelet/prober/prober.go and pkg/probe/{exec,http,tcp,grpc}, Kubernetes 1.33. Departure:
+the size of a response's headers is not limited.
 """
 
 from __future__ import annotations
@@ -21,21 +21,20 @@ from kcm.kubelet.environment.expansion import expand_all
 from kcm.kubelet.prober.outcomes import USER_AGENT, ProbeError, ProbeOutcome, ProbeResult
 from kcm.kubelet.prober.state import DEFAULT_TIMEOUT, ProbedContainer
 
-ATTEMPTS = 3  # to make a probe that cannot be made
+ATTEMPTS = 3  # attempts to run a probe that raises ProbeError
 MAX_OUTPUT = 10 * 1024  # bytes of a probe's output that are kept
 _MAX_REDIRECTS = 10
 _DEFAULT_HEADERS = {"user-agent": USER_AGENT, "accept": "*/*", "host": ""}
 
 
 class Prober:
-    """Makes single probes. Thread-safe."""
+    """Runs single probes of containers that are processes. Thread-safe."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        # httpx logs each request, and every probe is one.
+        # httpx would log every probe.
         logging.getLogger("httpx").setLevel(logging.WARNING)
-        # Probes are about the pod and not about who signed its certificate; upstream neither
-        # checks it nor keeps connections.
+        # As upstream, certificates are not verified, and connections are not kept.
         self._http = httpx.Client(
             verify=False,
             trust_env=False,
@@ -47,7 +46,7 @@ class Prober:
         self._http.close()
 
     def probe(self, probed: ProbedContainer, status: PodStatus, container_id: str) -> ProbeResult:
-        """Makes a probe, trying up to ATTEMPTS times if it cannot be made. Raises ProbeError.
+        """Runs a probe, up to ATTEMPTS times while it cannot be run. Raises ProbeError.
 
         `container_id` is the runtime's own id of the container.
         """
@@ -65,7 +64,7 @@ class Prober:
         spec = probed.spec
         timeout = float(spec.timeout_seconds or DEFAULT_TIMEOUT)
         if spec.exec is not None:
-            # Only values that the spec contains; references to other values stay as they are.
+            # Only values in the spec are known here; other references stay as they are.
             known = {variable.name: variable.value or "" for variable in probed.container.env or ()}
             command = list(expand_all(spec.exec.command or (), known))
             return self._exec(container_id, command, timeout)
@@ -104,14 +103,14 @@ class Prober:
             for _ in range(_MAX_REDIRECTS):
                 with self._http.stream(
                     "GET", target, headers=headers, timeout=max(deadline - time.monotonic(), 0.001)
-                ) as answer:
-                    body = _read_body(answer, deadline)
-                    if answer.next_request is None:
-                        return _judge_response(answer.status_code, url, body)
-                    if answer.next_request.url.host != target.host:
+                ) as response:
+                    body = _read_body(response, deadline)
+                    if response.next_request is None:
+                        return _judge_response(response.status_code, url, body)
+                    if response.next_request.url.host != target.host:
                         text = f"Probe terminated redirects, Response body: {body}"
                         return ProbeResult(ProbeOutcome.WARNING, text)
-                    target = answer.next_request.url
+                    target = response.next_request.url
         except httpx.TimeoutException:
             text = f'Get "{url}": context deadline exceeded (Client.Timeout exceeded)'
             return ProbeResult(ProbeOutcome.FAILURE, text)
@@ -128,7 +127,7 @@ Headers = list[tuple[str, str]]
 
 
 def http_request(probed: ProbedContainer, address: str) -> tuple[str, Headers]:
-    """Returns the URL and headers of an HTTP probe of a pod's address. Raises ProbeError."""
+    """Returns the URL and headers of an HTTP probe of a pod with that IP. Raises ProbeError."""
     action = probed.spec.http_get
     assert action is not None
     host = action.host or address
@@ -143,7 +142,7 @@ def http_request(probed: ProbedContainer, address: str) -> tuple[str, Headers]:
 def _with_defaults(given: Headers) -> Headers:
     """Returns the headers in their order, followed by the default ones.
 
-    Of several Host headers the first counts; an empty value removes a default header.
+    Only the first of several Host headers counts. An empty value removes a default header.
     """
     named: dict[str, list[str]] = {}
     for name, value in given:
@@ -156,19 +155,22 @@ def _with_defaults(given: Headers) -> Headers:
     return headers
 
 
-def _read_body(answer: httpx.Response, deadline: float) -> str:
+def _read_body(response: httpx.Response, deadline: float) -> str:
     body = b""
-    for piece in answer.iter_raw():
+    for piece in response.iter_raw():
         body += piece
         if len(body) >= MAX_OUTPUT:
             break
         if time.monotonic() > deadline:
-            raise httpx.ReadTimeout("the answer did not end in time")
+            raise httpx.ReadTimeout("the response was not complete in time")
     return body[:MAX_OUTPUT].decode(errors="replace")
 
 
 def _describe_error(error: BaseException, target: httpx.URL) -> str:
-    """Returns a failed connection's cause in upstream's words; it is below httpx' own errors."""
+    """Returns the message of a failed request in upstream's words.
+
+    httpx wraps the operating system's error, which is the cause that upstream shows.
+    """
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, OSError) and cause.errno and cause.errno > 0:
@@ -197,7 +199,7 @@ def _connect(host: str, port: int, timeout: float) -> ProbeResult:
 
 def _check_grpc(host: str, port: int, service: str, timeout: float) -> ProbeResult:
     try:
-        # Only nodes with such probes need its library, which takes 50 ms to import.
+        # Importing grpcio takes 50 ms, and only nodes with such probes need it.
         from kcm.kubelet.prober import grpc_health  # noqa: PLC0415
     except ModuleNotFoundError:
         raise ProbeError(
@@ -207,7 +209,7 @@ def _check_grpc(host: str, port: int, service: str, timeout: float) -> ProbeResu
 
 
 def port_of(port: int | str, probed: ProbedContainer) -> int:
-    """Returns the number of a port that is given by number or by its name in the container.
+    """Returns the number of a port, which may be given by its name in the container.
 
     Raises ProbeError.
     """

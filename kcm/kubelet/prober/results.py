@@ -1,4 +1,4 @@
-"""What probes have found out about containers, and how others learn of changes.
+"""Keeps the verdicts of probes on containers, and notifies the sync loop of changes.
 
 Source: pkg/kubelet/prober/results/results_manager.go, Kubernetes 1.33.
 """
@@ -14,7 +14,7 @@ from kcm.api.core_v1 import Pod
 
 
 class ProbeVerdict(StrEnum):
-    """What one kind of probe says of a container, thresholds included."""
+    """The result of one kind of probe for a container, after success and failure thresholds."""
 
     UNKNOWN = "unknown"
     SUCCESS = "successful"
@@ -23,7 +23,7 @@ class ProbeVerdict(StrEnum):
 
 @dataclass(frozen=True)
 class ProbeUpdate:
-    """A container's verdict has changed. The id is the runtime's own."""
+    """A change of a container's verdict. The id is the runtime's own."""
 
     container_id: str
     verdict: ProbeVerdict
@@ -45,14 +45,14 @@ class ProbeResults:
             return self._verdicts.get(container_id)
 
     def passes(self, container_id: str) -> bool | None:
-        """Returns whether the container passes; None while that is unknown."""
+        """Returns whether the container passes, or None while that is unknown."""
         verdict = self.get(container_id)
         if verdict in (None, ProbeVerdict.UNKNOWN):
             return None
         return verdict is ProbeVerdict.SUCCESS
 
     def set(self, container_id: str, verdict: ProbeVerdict, pod: Pod) -> None:
-        """Sets the container's verdict."""
+        """Sets the container's verdict, and calls `on_change` if it is another one."""
         with self._lock:
             previous = self._verdicts.get(container_id)
             self._verdicts[container_id] = verdict

@@ -1,4 +1,4 @@
-"""When a container is probed, and what follows from a probe's result: pure functions.
+"""Decides when a container is probed, and turns results into verdicts: pure functions.
 
 Source: doProbe in pkg/kubelet/prober/worker.go, Kubernetes 1.33.
 """
@@ -21,7 +21,7 @@ _FAILURE_THRESHOLD, _SUCCESS_THRESHOLD = 3, 1  # defaults
 
 
 class ProbeKind(StrEnum):
-    """What a probe is for, as Events name it."""
+    """The kinds of probes, under the names that Events have for them."""
 
     STARTUP = "Startup"
     READINESS = "Readiness"
@@ -33,7 +33,7 @@ INITIAL_VERDICTS = {
     ProbeKind.READINESS: ProbeVerdict.FAILURE,
     ProbeKind.LIVENESS: ProbeVerdict.SUCCESS,
 }
-"""The verdicts on a container that was never probed."""
+"""The verdict on a container that was never probed, by kind of probe."""
 
 
 def probe_of(container: Container, kind: ProbeKind) -> Probe | None:
@@ -48,17 +48,17 @@ def probe_of(container: Container, kind: ProbeKind) -> Probe | None:
 
 @dataclass(frozen=True)
 class ProbeWorkerState:
-    """What a probe's worker remembers from probe to probe."""
+    """What a worker remembers between two probes."""
 
     container_id: str = ""
-    last: ProbeVerdict | None = None  # the last probe's result
-    run: int = 0  # how often `last` came in a row
-    on_hold: bool = False  # until there is a new container
+    last: ProbeVerdict | None = None  # the result of the last probe
+    run: int = 0  # how many probes in a row had the result `last`
+    on_hold: bool = False  # no probes until there is a new attempt of the container
 
 
 @dataclass(frozen=True)
 class ProbedContainer:
-    """A container of a pod, and the probe of it that a worker makes."""
+    """A container of a pod, and its probe that a worker runs."""
 
     kind: ProbeKind
     pod: Pod
@@ -67,7 +67,7 @@ class ProbedContainer:
 
     @property
     def is_restarted(self) -> bool:
-        """Whether the container is started again after its end."""
+        """Whether the container is started again after its exit."""
         inits = self.pod.spec.init_containers or ()
         is_sidecar = any(container.name == self.container.name for container in inits)
         return is_sidecar or self.pod.spec.restart_policy != "Never"
@@ -78,16 +78,16 @@ class ProbeStep:
     """What a worker has to do next."""
 
     state: ProbeWorkerState
-    forget: str = ""  # the id of a container whose verdict is forgotten
+    forget: str = ""  # the id of a container whose verdict is removed
     verdict: ProbeVerdict | None = None  # the new verdict on the container in `state`
     probe: bool = False  # whether to probe now
-    go_on: bool = True  # False ends the worker
+    go_on: bool = True  # False stops the worker
 
 
 def plan_probe(
     probed: ProbedContainer, state: ProbeWorkerState, status: PodStatus | None, now: datetime
 ) -> ProbeStep:
-    """Decides by the pod's status whether to probe now."""
+    """Decides by the pod status whether to probe now. `status` is None if there is none yet."""
     if status is None:
         return ProbeStep(state)
     if status.phase in TERMINAL:
@@ -112,7 +112,7 @@ def plan_probe(
     delay = probed.spec.initial_delay_seconds or 0
     since = running.started_at
     too_early = since is not None and int((now - since).total_seconds()) < delay
-    # Startup probes are made until the container has started, the others only then.
+    # Startup probes run until the container has started, the others only after that.
     wanted = bool(container.started) is (probed.kind is not ProbeKind.STARTUP)
     return ProbeStep(state, forget, verdict, probe=wanted and not too_early)
 
@@ -120,7 +120,7 @@ def plan_probe(
 def apply_result(
     probed: ProbedContainer, state: ProbeWorkerState, result: ProbeVerdict
 ) -> ProbeStep:
-    """Decides what a probe's result means; the verdict is unchanged below the threshold."""
+    """Applies a probe's result. The verdict changes only once the threshold is reached."""
     run = state.run + 1 if state.last is result else 1
     state = replace(state, last=result, run=run)
     thresholds = {
@@ -130,13 +130,13 @@ def apply_result(
     if run < thresholds.get(result, 0):
         return ProbeStep(state)
     if result is ProbeVerdict.FAILURE and probed.kind is not ProbeKind.READINESS:
-        # The container is about to be restarted: no probe shall meet it on its way out.
+        # The container is about to be killed: further probes would be misleading.
         state = replace(state, on_hold=True, run=0)
     return ProbeStep(state, verdict=result)
 
 
 def container_status(status: PodStatus, name: str) -> ContainerStatus | None:
-    """Returns the status of an ordinary container or of a sidecar, or None if there is none."""
+    """Returns the status of a main container or a sidecar, or None if there is none."""
     main = _find_status(status.container_statuses, name)
     if main is not None and main.container_id:
         return main

@@ -1,1 +1,1 @@
-"""The container runtimes: both implement kcm.kubelet.cri.Runtime."""
+"""The container runtimes, which implement `kcm.kubelet.cri.Runtime`."""

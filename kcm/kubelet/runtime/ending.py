@@ -1,6 +1,7 @@
-"""Ends everything that runs on a node, as the machine's own end would; the pods themselves stay.
+"""Kills everything that runs on a node, as if the machine were switched off.
 
-Departure from Kubernetes, where containers always outlive their kubelet.
+The pods and the records of containers stay. Departure from Kubernetes, where containers always
+outlive their kubelet.
 """
 
 from __future__ import annotations
@@ -18,16 +19,15 @@ from kcm.kubelet.runtime.process.runtime import ProcessRuntime
 
 log = structlog.get_logger("kcm.kubelet")
 
-GRACE = 1.5  # seconds: `kcm up` promises that all has ended within 5
-AT_ONCE = 64  # containers
+GRACE = 1.5  # seconds; `kcm up` promises to stop everything within 5
+AT_ONCE = 64  # containers that are killed at a time
 
 
-def end_containers(runtime: Runtime, grace: float = GRACE) -> int:
-    """Ends all running containers in parallel, then the sandboxes; returns the number of
-    containers.
+def kill_containers(runtime: Runtime, grace: float = GRACE) -> int:
+    """Kills all running containers in parallel, then stops the sandboxes.
 
-    `grace` is in seconds. The containers' records are kept, so that the next kubelet starts them
-    anew as their restart policies say.
+    Returns the number of containers. `grace` is in seconds. The containers' records are kept, so
+    that the next kubelet restarts them according to their restart policies.
     """
     running = [c.id for c in runtime.list_containers() if c.state is RuntimeContainerState.RUNNING]
     ready = [s.id for s in runtime.list_pod_sandboxes() if s.state is SandboxState.READY]
@@ -38,18 +38,21 @@ def end_containers(runtime: Runtime, grace: float = GRACE) -> int:
 
 
 def end_node(root_dir: Path) -> int:
-    """Ends everything of a node whose kubelet is gone, at once. Raises OSError."""
+    """Kills all containers of a node whose kubelet is gone, without a grace period.
+
+    Returns their number. Raises OSError.
+    """
     root = root_dir / "runtime"
     if not root.is_dir():
         return 0
-    return end_containers(ProcessRuntime(ProcessOptions(root=root)), grace=0)
+    return kill_containers(ProcessRuntime(ProcessOptions(root=root)), grace=0)
 
 
-def _log_failure(end: Callable[[str], None]) -> Callable[[str], None]:
-    def end_and_log(container_id: str) -> None:
+def _log_failure(kill: Callable[[str], None]) -> Callable[[str], None]:
+    def kill_and_log(container_id: str) -> None:
         try:
-            end(container_id)
+            kill(container_id)
         except ContainerRuntimeError as error:
-            log.warning("a container was not ended", id=container_id, error=str(error))
+            log.warning("a container was not killed", id=container_id, error=str(error))
 
-    return end_and_log
+    return kill_and_log

@@ -1,9 +1,9 @@
-"""The node's HTTP API: authenticates requests and answers them.
+"""The node's HTTP API: authenticates requests and responds to them.
 
-Guarantees: without the token a client learns only whether the node is healthy; nothing here blocks
-the event loop; a client that leaves ends its exec and its connections, never a container; streams
-wait in threads of their own and are limited (`stream_limits`), so that they delay neither each
-other nor the node's own pages.
+Guarantees: without the token a client learns only whether the node is healthy. Nothing here blocks
+the event loop. A client that disconnects stops its exec and its forwarded connections, but never a
+container. Streams wait in threads of their own and their number is limited (`stream_limits`), so
+that they delay neither each other nor the node's own pages.
 
 Source: pkg/kubelet/server/server.go, Kubernetes 1.33.
 """
@@ -39,16 +39,16 @@ from kcm.kubelet.server.upgrading import accept_channels, accept_tunnel, has_por
 log = structlog.get_logger("kcm.kubelet")
 
 T = TypeVar("T")
-PAGE_THREADS = 4  # for the node's own pages
-LOG_THREADS = 16  # each reads a piece of a log at a time; none waits for a client
-STREAM_THREADS = 3  # of one exec, attach or port-forward: its start, its end, its input's end
-_FOLLOW_INTERVAL = 0.2  # seconds between two reads of a log that is followed
+PAGE_THREADS = 4  # for /pods, /metrics and /stats
+LOG_THREADS = 16  # they read pieces of logs, and never wait for a client
+STREAM_THREADS = 3  # of one exec, attach or port-forward: to start it, to wait, to close stdin
+_FOLLOW_INTERVAL = 0.2  # seconds between two reads of a followed log
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 @dataclass(frozen=True)
 class ServerSources:
-    """Where the server's answers come from. All but `check_health` may block."""
+    """What the server reads its responses from. All functions except `check_health` may block."""
 
     pods: NodePods
     check_health: Callable[[], str]  # returns what is wrong, "" if nothing is
@@ -58,17 +58,17 @@ class ServerSources:
 
 
 class KubeletServer:
-    """The ASGI app. `end_streams` and `close` end it."""
+    """The ASGI app. To stop it, call `stop_streams` in the event loop, and then `close`."""
 
     def __init__(self, sources: ServerSources, token: Callable[[], str], clock: Clock) -> None:
-        """`token` returns the bearer token that clients need; while it is "", nobody has access."""
+        """`token` returns the bearer token that clients need. While it is "", nobody has access."""
         self._sources = sources
         self._token = token
         self._clock = clock
         self._pages = ThreadPoolExecutor(PAGE_THREADS, thread_name_prefix="kcm-node-pages")
         self._pool = ThreadPoolExecutor(LOG_THREADS, thread_name_prefix="kcm-node-logs")
         self._limits = StreamLimits()
-        self._ended = False
+        self._stopped = False
         self._streams: set[asyncio.Task[Any]] = set()
         pod = "/{namespace}/{pod}"
         methods = ["GET", "POST"]
@@ -95,9 +95,9 @@ class KubeletServer:
         given = websocket.header(scope, b"authorization")
         try:
             if scope["path"] != "/healthz" and not bears(given, self._token()):
-                refused = {"WWW-Authenticate": "Bearer"}
-                answer: Response = PlainTextResponse("Unauthorized", 401, refused)
-                await answer(scope, receive, send)
+                headers = {"WWW-Authenticate": "Bearer"}
+                response: Response = PlainTextResponse("Unauthorized", 401, headers)
+                await response(scope, receive, send)
             else:
                 await self._track(self._router(scope, receive, send))
         except errors.ApiError as error:
@@ -111,25 +111,25 @@ class KubeletServer:
         try:
             await task
         except asyncio.CancelledError:
-            if not self._ended:
-                raise  # somebody else cancelled it, and waits for that
+            if not self._stopped:
+                raise  # the caller cancelled it, and waits for that
         finally:
             self._streams.discard(task)
             task.cancel()
 
     @property
     def under_way(self) -> int:
-        """How many requests are being answered."""
+        """The number of requests that are being handled."""
         return len(self._streams)
 
-    def end_streams(self) -> None:
-        """Breaks off all requests that are being answered; called in the event loop."""
-        self._ended = True
+    def stop_streams(self) -> None:
+        """Aborts all requests that are being handled. Must be called in the event loop."""
+        self._stopped = True
         for task in list(self._streams):
             task.cancel()
 
     def close(self) -> None:
-        """Ends the threads."""
+        """Stops the threads."""
         for pool in (self._pages, self._pool):
             pool.shutdown(wait=False, cancel_futures=True)
 
@@ -193,7 +193,10 @@ class KubeletServer:
     async def _lines(
         self, container: str, reader: LogReader, options: LogOptions, held: ExitStack
     ) -> AsyncIterator[bytes]:
-        """Yields the log; a followed one until the container has ended and all of it was read."""
+        """Yields the lines of the log.
+
+        A followed log goes on until the container has exited and all of its log was read.
+        """
         try:
             while not reader.full:
                 runs = options.follow and await self._in_log_thread(
@@ -275,7 +278,7 @@ class KubeletServer:
 
 @contextmanager
 def _threads() -> Iterator[ThreadPoolExecutor]:
-    """Yields the threads of one stream, which are started as they are needed."""
+    """Yields a thread pool for one stream, and shuts it down afterwards."""
     pool = ThreadPoolExecutor(STREAM_THREADS, thread_name_prefix="kcm-node-stream")
     try:
         yield pool
@@ -284,7 +287,7 @@ def _threads() -> Iterator[ThreadPoolExecutor]:
 
 
 class _UpgradingEndpoint:
-    """Turns an endpoint that takes its connection over into an ASGI app."""
+    """Turns an endpoint that takes over its connection into an ASGI app."""
 
     def __init__(self, endpoint: Callable[[Request], Awaitable[None]]) -> None:
         self._endpoint = endpoint

@@ -1,7 +1,7 @@
-"""exec and attach over WebSocket: a message's first byte is the channel of its stream.
+"""exec and attach over WebSocket. A message's first byte is the number of its channel.
 
-Version 5 adds to version 4 that a stream can be closed, so that a command sees the end of its
-input.
+Version 5 of the protocol adds to version 4 that a stream can be closed, so that a command sees the
+end of its input.
 
 Source: staging/src/k8s.io/client-go/tools/remotecommand/v5.go and
 staging/src/k8s.io/kubelet/pkg/cri/streaming/remotecommand/websocket.go, Kubernetes 1.33.
@@ -27,13 +27,13 @@ from kcm.kubelet.server.queries import is_true
 SUBPROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 STDIN, STDOUT, STDERR, ERROR, RESIZE, CLOSE = 0, 1, 2, 3, 4, 255
 _CHUNK = 32 * 1024  # bytes of a message
-_LATE = 1.0  # seconds for what a command's children still write after its end
-_LOOK = 0.2  # seconds that a client's leave may go unnoticed
+_LATE = 1.0  # seconds in which children of a command may still write after its exit
+_LOOK = 0.2  # seconds until it is noticed that a client has left
 
 
 @dataclass(frozen=True)
 class StreamOptions:
-    """The streams that the client asks for."""
+    """The streams that the client requests."""
 
     stdin: bool = False
     stdout: bool = False
@@ -42,7 +42,7 @@ class StreamOptions:
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> StreamOptions:
-        """Parses a request's parameters; with a terminal there is no stderr. Raises BadRequest."""
+        """Parses the query of a request. With a terminal there is no stderr. Raises BadRequest."""
 
         def is_asked(*names: str) -> bool:
             return any(is_true(query, name) for name in names)
@@ -60,7 +60,7 @@ class StreamOptions:
 
 
 def _close(opening: Future[Stream]) -> None:
-    """Closes a stream that nobody waits for any longer."""
+    """Closes a stream that was opened after its session had been cancelled."""
     if not opening.cancelled() and opening.exception() is None:
         opening.result().close()
 
@@ -70,7 +70,7 @@ def build_success() -> dict[str, Any]:
 
 
 def build_exit_status(code: int | None) -> dict[str, Any]:
-    """Returns the Status of a command that has ended with that code."""
+    """Returns the Status of a command that has exited with that code."""
     if not code:
         return build_success()
     return {
@@ -83,7 +83,7 @@ def build_exit_status(code: int | None) -> dict[str, Any]:
 
 
 def build_internal_error(why: str) -> dict[str, Any]:
-    """Returns the Status of a request that could not be done."""
+    """Returns the Status of a request that failed."""
     return {
         "metadata": {},
         "status": "Failure",
@@ -95,7 +95,7 @@ def build_internal_error(why: str) -> dict[str, Any]:
 
 
 class ChannelSession:
-    """One exec or attach on one WebSocket."""
+    """One exec or attach over one connection with channels."""
 
     def __init__(self, socket: MessageConnection, wanted: StreamOptions, pool: Executor) -> None:
         self._socket = socket
@@ -104,7 +104,7 @@ class ChannelSession:
         self._loop = asyncio.get_running_loop()
 
     async def run(self, open_: Callable[[], Stream], *, is_exec: bool) -> None:
-        """Opens the stream in a thread, passes everything on, and reports how it ended."""
+        """Opens the stream in a thread, copies data both ways, and sends the Status at the end."""
         try:
             with suppress(OSError):
                 await self._announce()
@@ -131,7 +131,7 @@ class ChannelSession:
             raise
 
     async def _announce(self) -> None:
-        """Sends an empty message on the first output stream: the client may begin."""
+        """Sends an empty message on the first output channel: the client waits for it to start."""
         channel = STDOUT if self._wanted.stdout else STDERR if self._wanted.stderr else ERROR
         await self._socket.send(bytes([channel]))
 
@@ -139,8 +139,9 @@ class ChannelSession:
         await self._socket.send(bytes([ERROR]) + json.dumps(status).encode())
 
     async def _pass_on(self, stream: Stream) -> int | None:
-        """Passes everything on until the process ends; returns its code, or None if the client left
-        first.
+        """Copies data both ways until the process exits.
+
+        Returns its exit code, or None if the client left first.
         """
         outputs: list[asyncio.Future[None]] = [
             asyncio.ensure_future(self._out(channel, fd))
@@ -149,23 +150,24 @@ class ChannelSession:
         ]
         left = threading.Event()
         inputs = asyncio.ensure_future(self._in(stream))
-        ending = asyncio.ensure_future(self._loop.run_in_executor(self._pool, _end, stream, left))
+        waiting = self._loop.run_in_executor(self._pool, _wait_for_exit, stream, left)
+        exiting = asyncio.ensure_future(waiting)
         try:
-            first: set[asyncio.Future[Any]] = {ending, inputs}
+            first: set[asyncio.Future[Any]] = {exiting, inputs}
             await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
-            if ending.done() and outputs:
+            if exiting.done() and outputs:
                 await asyncio.wait(outputs, timeout=_LATE)
         finally:
             left.set()
             for task in (*outputs, inputs):
                 task.cancel()
-            # The stream is closed only when nobody waits for it any longer.
-            await asyncio.gather(*outputs, inputs, ending, return_exceptions=True)
-        return ending.result()
+            # The stream must not be closed while any of these uses it.
+            await asyncio.gather(*outputs, inputs, exiting, return_exceptions=True)
+        return exiting.result()
 
     async def _out(self, channel: int, fd: int) -> None:
         reader = asyncio.StreamReader(limit=_CHUNK)
-        # A copy: the stream closes its own.
+        # The descriptor is duplicated, because the stream closes its own.
         pipe = os.fdopen(os.dup(fd), "rb", 0)
         transport, _ = await self._loop.connect_read_pipe(
             lambda: asyncio.StreamReaderProtocol(reader), pipe
@@ -178,14 +180,14 @@ class ChannelSession:
             transport.close()
 
     async def _in(self, stream: Stream) -> None:
-        """Passes on what the client sends, until it leaves."""
+        """Handles messages of the client until it leaves: input, end of input, terminal sizes."""
         writer = await self._writer(stream)
         try:
             while (message := await self._socket.receive()) is not None:
                 channel, data = message[:1], message[1:]
                 if channel == bytes([STDIN]) and writer is not None:
                     writer.write(data)
-                    with suppress(OSError):  # the command reads no more, and the rest is lost
+                    with suppress(OSError):  # the command has closed its input
                         await writer.drain()
                 elif channel == bytes([CLOSE]) and data[:1] == bytes([STDIN]) and writer:
                     writer.close()
@@ -205,7 +207,7 @@ class ChannelSession:
         transport, protocol = await self._loop.connect_write_pipe(
             lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), pipe
         )
-        # So that `drain` returns when all is written, and the end of input comes after it.
+        # So `drain` returns only when all is written, and the end of input follows it.
         transport.set_write_buffer_limits(0)
         return asyncio.StreamWriter(transport, protocol, None, self._loop)
 
@@ -216,8 +218,8 @@ class ChannelSession:
             await self._loop.run_in_executor(self._pool, stream.resize, width, height)
 
 
-def _end(stream: Stream, left: threading.Event) -> int | None:
-    """Waits for the exit code; returns None once `left` says that it no longer matters."""
+def _wait_for_exit(stream: Stream, left: threading.Event) -> int | None:
+    """Waits for the exit code and returns it. Returns None once `left` is set."""
     while not left.is_set():
         code = stream.wait(_LOOK)
         if code is not None:

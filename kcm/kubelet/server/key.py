@@ -1,5 +1,6 @@
-"""The token of this node's HTTP API: its key is read from the store, and kept for when that is
-away.
+"""The token of this node's HTTP API, which is derived from a key in the store.
+
+The key is also kept in a file, for times when the store is unavailable.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ RETRY = 1.0  # seconds, while there is no key yet
 
 
 class NodeKey:
-    """Derives the token of this node's API from the cluster's key."""
+    """Derives the token of this node's HTTP API from the cluster's key."""
 
     def __init__(self, store: ObjectStore, options: KubeletOptions, clock: Clock) -> None:
         self._store = store
@@ -32,7 +33,7 @@ class NodeKey:
         self.token = ""
 
     def run(self, stop: threading.Event) -> None:
-        """Keeps the key up to date until `stop`; begins with the one that is on disk."""
+        """Keeps the token up to date until `stop` is set. Starts with the key in the file."""
         self._take(_read(self._file))
         while not stop.is_set():
             try:

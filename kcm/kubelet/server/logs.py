@@ -1,10 +1,10 @@
-"""Reads what a container has printed, from files in CRI's format.
+"""Reads the output of a container from log files in CRI's format.
 
-Guarantees: rotated files are read, the oldest first; a file that is rotated while it is being
-followed is read to its end. Does not guarantee lines that rotation deleted before they were read.
+Guarantees: rotated files are read, the oldest first. A file that is rotated while it is followed is
+read to its end. Does not guarantee lines that rotation deleted before they were read.
 
-Source: pkg/kubelet/kuberuntime/logs/logs.go, Kubernetes 1.33. Departure: the tail may reach into
-rotated files.
+Source: pkg/kubelet/kuberuntime/logs/logs.go, Kubernetes 1.33. Departure: the tail may include lines
+of rotated files.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from kcm.kubelet.server.queries import is_true
 
 _CHUNK = 256 * 1024  # bytes read at once
 _BLOCK = 64 * 1024  # bytes read at once backwards
-_LONGEST = 128 * 1024  # bytes of a line; those of a supervisor are 16 KiB, and their head
-_CHUNKS = 16  # that one call of `read` looks through
+_LONGEST = 128 * 1024  # bytes of a line; supervisors write lines of about 16 KiB at most
+_CHUNKS = 16  # how many chunks one call of `read` searches
 _WORDS = 4  # time, stream, tag, text
 
 
 @dataclass(frozen=True)
 class LogOptions:
-    """The part of a log that is asked for."""
+    """The part of a log that the client requests."""
 
     follow: bool = False
     previous: bool = False
@@ -39,7 +39,7 @@ class LogOptions:
 
     @classmethod
     def of(cls, query: Mapping[str, str], now: datetime) -> LogOptions:
-        """Parses a request's parameters. Raises BadRequest."""
+        """Parses the query of a request. Raises BadRequest."""
         try:
             seconds, moment = query.get("sinceSeconds"), query.get("sinceTime")
             since = parse_time(moment) if moment else None
@@ -58,13 +58,16 @@ class LogOptions:
 
 
 def _number(text: str | None) -> int | None:
-    """Returns None for no bound, which a negative number is as well."""
+    """Returns the number in the text.
+
+    Returns None, for no bound, without one or if it is negative.
+    """
     number = int(text) if text else None
     return number if number is None or number >= 0 else None
 
 
 def files_of(path: str) -> list[Path]:
-    """Returns the log's existing files, the oldest first."""
+    """Returns the existing files of the log at `path`, the oldest first."""
     log = Path(path)
     try:
         names = os.listdir(log.parent)
@@ -75,21 +78,21 @@ def files_of(path: str) -> list[Path]:
 
 
 def tail_start(fd: int, lines: int) -> tuple[int, int]:
-    """Returns where the last lines of a file begin, and how many of them are missing in it.
+    """Returns where the last lines of a file begin, and how many of the lines the file lacks.
 
-    Reads backwards, at most these lines and _LONGEST: as many bytes without a line's end are no
-    line of a log, and nothing is searched before them.
+    Reads backwards, at most these lines and _LONGEST bytes. If that many bytes contain no line's
+    end, they are no log, and what is before them is not searched.
     """
     at = end = os.fstat(fd).st_size
     if lines <= 0 or not end:
         return end, lines
-    begins = end  # where the earliest line that is wanted begins
+    begins = end  # where the earliest of the wanted lines begins
     while at > 0 and begins - at < _LONGEST:
         start = max(at - _BLOCK, 0)
         data = os.pread(fd, at - start, start)
         for offset in _line_ends(data):
             if start + offset == end - 1:
-                continue  # the end of the last line begins none
+                continue  # no line begins after the end of the last one
             begins = start + offset + 1
             lines -= 1
             if not lines:
@@ -99,7 +102,7 @@ def tail_start(fd: int, lines: int) -> tuple[int, int]:
 
 
 def _line_ends(data: bytes) -> Iterator[int]:
-    """Yields where lines end, the last one first."""
+    """Yields the positions of the line ends, the last one first."""
     at = data.rfind(b"\n")
     while at >= 0:
         yield at
@@ -115,15 +118,15 @@ class _OpenLog:
 
 
 class LogReader:
-    """Reads one log, piece by piece. It has to be closed."""
+    """Reads one log, piece by piece. Call `close` in the end."""
 
     def __init__(self, path: str, options: LogOptions) -> None:
         self._path = path
         self._options = options
-        self._rest = b""  # of a line that is not complete
-        self._drops = False  # whether a line is being dropped that is too long for one
-        self.behind = False  # whether there may be more, though `read` said nothing
-        self._inside = False  # whether the last text had no line's end
+        self._rest = b""  # the beginning of a line that is not complete
+        self._drops = False  # whether the rest of an overlong line is being dropped
+        self.behind = False  # whether `read` returned nothing although there may be more
+        self._inside = False  # whether the last text was a part of a line
         self._left = options.limit_bytes
         since = options.since
         self._since = _stamp(since) if since is not None else b""
@@ -153,7 +156,7 @@ class LogReader:
             try:
                 fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
             except OSError:
-                continue  # rotation deleted it
+                continue  # rotation has deleted it
             self.close()
             self._file = _OpenLog(fd, os.fstat(fd).st_ino)
             return True
@@ -161,14 +164,14 @@ class LogReader:
 
     @property
     def full(self) -> bool:
-        """Whether as much was read as was asked for."""
+        """Whether `limit_bytes` bytes were read."""
         return self._left is not None and self._left <= 0
 
     def read(self) -> bytes:
-        """Returns the next piece.
+        """Returns the next piece of the log, in the form that the client requested.
 
-        It is empty if there is nothing more at the moment, and if nothing matches in as much as one
-        call searches: then the reader is `behind`.
+        It is empty if there is nothing more at the moment. It is also empty if nothing matches in
+        as much as one call searches; then `behind` is set.
         """
         self.behind = False
         for _ in range(_CHUNKS):
@@ -185,7 +188,7 @@ class LogReader:
         return b""
 
     def _piece(self) -> bytes:
-        """Returns the next bytes of the file; holes, which contain nothing, are skipped."""
+        """Returns the next bytes of the file. Skips holes of sparse files."""
         if self._file is None:
             return b""
         fd = self._file.fd
@@ -193,12 +196,15 @@ class LogReader:
         if at < size:
             try:
                 os.lseek(fd, at, os.SEEK_DATA)
-            except OSError:  # a hole up to that end; what has come since is behind it
+            except OSError:  # there is a hole up to `size`; newer data is behind it
                 os.lseek(fd, size, os.SEEK_SET)
         return os.read(fd, _CHUNK)
 
     def _has_newer(self) -> bool:
-        """Reports whether there are newer files than the one that is read."""
+        """Opens the file that follows the present one, if there is one.
+
+        Reports whether there is more to read, in that file or in the present one.
+        """
         files = files_of(self._path)
         if self._file is None:
             self._waiting = files
@@ -210,7 +216,7 @@ class LogReader:
             newer = files[inodes.index(self._file.inode) + 1 :]
         if not newer:
             return False
-        # It may have grown between the last read and its rotation.
+        # The present file may have grown between the last read and its rotation.
         data = os.read(self._file.fd, _CHUNK)
         if data:
             os.lseek(self._file.fd, -len(data), os.SEEK_CUR)
@@ -248,7 +254,7 @@ class LogReader:
         return prefix + text + (b"" if self._inside else b"\n")
 
     def close(self) -> None:
-        """Closes the file; may be called twice."""
+        """Closes the file. May be called twice."""
         if self._file is not None:
             os.close(self._file.fd)
         self._file = None
@@ -270,5 +276,5 @@ def _inode(file: Path) -> int:
 
 
 def _stamp(moment: datetime) -> bytes:
-    """Returns a time as the log has it: in one zone and with one length, it sorts as text."""
+    """Returns a time in the format of the log, which has a fixed length and sorts as text."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f000Z").encode()

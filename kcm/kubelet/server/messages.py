@@ -1,22 +1,23 @@
-"""What sessions need: the client's connection, and connections to a pod's ports."""
+"""The interfaces that sessions use: the client's connection, and connections to a pod's ports."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Protocol
 
-Connect = Callable[[int], int]  # a port -> a connected socket's descriptor; blocks
+Connect = Callable[[int], int]
+"""Connects to a port, and returns the descriptor of the connected socket. May block."""
 
 
 class MessageConnection(Protocol):
-    """A connection that carries whole messages."""
+    """A connection that transports whole messages."""
 
     async def send(self, data: bytes) -> None:
-        """Raises OSError once the client has gone."""
+        """Sends a message. Raises OSError once the client has left."""
         ...
 
     async def receive(self) -> bytes | None:
-        """Returns the next message; None once the client has left."""
+        """Returns the next message, or None once the client has left."""
         ...
 
     async def close(self) -> None: ...

@@ -1,4 +1,4 @@
-"""Finds what a request is about: a pod of this node, one of its containers, a container's log.
+"""Finds the pod, container or log that a request is about.
 
 Source: pkg/kubelet/kubelet_pods.go (GetKubeletContainerLogs, validateContainerLogStatus,
 findContainer), Kubernetes 1.33.
@@ -17,7 +17,7 @@ from kcm.kubelet.kuberuntime.labels import POD_UID
 
 @dataclass(frozen=True)
 class NodePods:
-    """The pods of this node, from its pod manager, its statuses and its runtime."""
+    """The pods of this node: from the pod manager, with statuses by uid, and their containers."""
 
     pods: Callable[[], Iterable[Pod]]
     status: Callable[[str], PodStatus | None]
@@ -65,7 +65,7 @@ class NodePods:
         return max(sandboxes, key=lambda sandbox: sandbox.created_at).id
 
     def find_logged(self, pod: Pod, container: str, *, previous: bool) -> str:
-        """Returns the id of the container whose log is asked for. Raises BadRequest."""
+        """Returns the id of the container whose log is requested. Raises BadRequest."""
         statuses = [*(pod.status.container_statuses or ()),
                     *(pod.status.init_container_statuses or ())]  # fmt: skip
         status = next((candidate for candidate in statuses if candidate.name == container), None)
@@ -74,11 +74,11 @@ class NodePods:
         return choose_logged(pod.name or "", status, previous=previous)
 
     def log_path(self, container_id: str) -> str:
-        """Returns the log's file, "" if the container keeps no log. Raises ContainerNotFound."""
+        """Returns the path of the log, "" if there is none. Raises ContainerNotFound."""
         return self.runtime.container_status(container_id).log_path
 
     def runs(self, container_id: str) -> bool:
-        """Reports whether a container may still write to its log."""
+        """Reports whether a container still runs, and so may write to its log."""
         try:
             state = self.runtime.container_status(container_id).state
         except errors.ContainerNotFound:
@@ -87,8 +87,9 @@ class NodePods:
 
 
 def choose_logged(pod: str, status: ContainerStatus, *, previous: bool) -> str:
-    """Returns the id of the container whose log is asked for: a pure function. Raises
-    BadRequest.
+    """Returns the id of the container attempt whose log is requested. Raises BadRequest.
+
+    With `previous`, it is the attempt before the present one.
     """
     state, last = status.state, status.last_state
     before = last.terminated if last else None
@@ -105,7 +106,7 @@ def choose_logged(pod: str, status: ContainerStatus, *, previous: bool) -> str:
     elif ended is not None and ended.container_id:
         container_id = ended.container_id
     elif before is not None and before.container_id:
-        container_id = before.container_id  # it waits to be started again: the log of its last run
+        container_id = before.container_id  # the container waits to be restarted
     elif ended is not None:
         raise errors.BadRequest(f"{about} is terminated")
     elif waits is not None and waits.reason:

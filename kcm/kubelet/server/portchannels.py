@@ -1,12 +1,12 @@
 """Port-forwarding in channels of a WebSocket, as client libraries other than Go's do it.
 
-The request names the ports. Port number n has channel 2n for its data and 2n+1 for errors; a
-message is the channel's number and bytes. The first message of each channel is the port in two
-bytes, the lower one first. There is one connection to each port, and the session ends with the last
-of them, or with the client.
+The request names the ports. The port at index n has channel 2n for its data and 2n+1 for errors. A
+message is the channel's number, then bytes. The first message of each channel is the port in two
+bytes, the lower one first. There is one connection to each port. The session ends when all of them
+are closed, or when the client leaves.
 
 Source: staging/src/k8s.io/kubelet/pkg/cri/streaming/portforward/websocket.go, Kubernetes 1.33.
-Departure: the protocol in base64 is not supported.
+Departure: the base64 variant of the protocol is not supported.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ _CHUNK = 32 * 1024  # bytes
 
 
 def parse_ports(values: Sequence[str]) -> list[int]:
-    """Returns the ports in a query's parameters, which may be lists by comma. Raises BadRequest."""
+    """Returns the ports in the query's values, each of which may be a comma-separated list.
+
+    Raises BadRequest.
+    """
     ports: list[int] = []
     for text in (part for value in values for part in value.split(",")):
         if not (text.isascii() and text.isdigit() and len(text) < 6 and 0 < int(text) < 65536):
@@ -40,7 +43,7 @@ def parse_ports(values: Sequence[str]) -> list[int]:
 
 
 class PortChannels:
-    """One client's session on one WebSocket."""
+    """The session of one client, on one WebSocket."""
 
     def __init__(
         self, channel: MessageConnection, ports: Sequence[int], connect: Connect, pool: Executor
@@ -50,13 +53,13 @@ class PortChannels:
         self._connect = connect
         self._pool = pool
         loop = asyncio.get_running_loop()
-        # None: there is no connection (any more).
+        # The results are None for ports that could not be connected to.
         self._writers: list[asyncio.Future[asyncio.StreamWriter | None]] = [
             loop.create_future() for _ in ports
         ]
 
     async def run(self) -> None:
-        """Serves until the client leaves, or every connection has ended."""
+        """Forwards until the client leaves or all connections are closed."""
         listening = asyncio.ensure_future(self._listen())
         forwarding = asyncio.gather(*(self._forward(number) for number in range(len(self._ports))))
         try:
@@ -71,15 +74,15 @@ class PortChannels:
         while (message := await self._channel.receive()) is not None:
             number, is_error = divmod(message[0], 2) if message else (len(self._ports), 0)
             if is_error or number >= len(self._ports):
-                continue  # nothing is expected there
+                continue  # clients have nothing to send there
             writer = await self._writers[number]
             if writer is not None:
-                with suppress(OSError):  # told by who reads from the connection
+                with suppress(OSError):  # `_forward` reports it
                     writer.write(message[1:])
                     await writer.drain()
 
     async def _forward(self, number: int) -> None:
-        """Connects to a port, and passes on what the pod sends."""
+        """Connects to a port, and sends what the pod writes to the client."""
         port, data, error = self._ports[number], 2 * number, 2 * number + 1
         with suppress(OSError):  # the client has gone
             for channel in (data, error):

@@ -1,10 +1,9 @@
-"""Port-forwarding over SPDY inside of WebSocket messages, with a pair of streams per connection.
+"""Port-forwarding over SPDY inside WebSocket messages, with a pair of streams per connection.
 
-A client opens two streams with the same `requestid`, one for data and one for errors.
-
-Guarantees: a connection that fails is reported on its error stream and does not affect the others.
-Does not guarantee fairness: a program that does not read makes the client's other connections
-through the same session wait.
+A client opens two streams with the same `requestid`, one for data and one for errors. Guarantees: a
+connection that fails is reported on its error stream and does not affect the others. Does not
+guarantee fairness: if a program in the pod does not read, the other connections of the session
+wait.
 
 Source: staging/src/k8s.io/kubelet/pkg/cri/streaming/portforward/httpstream.go and
 staging/src/k8s.io/client-go/tools/portforward, Kubernetes 1.33.
@@ -25,27 +24,27 @@ from kcm.kubelet.server.messages import Connect, MessageConnection
 SUBPROTOCOLS = ("SPDY/3.1+portforward.k8s.io",)
 _CHUNK = 32 * 1024  # bytes
 _MOST_STREAMS = 1024
-_MOST_EARLY = 1024 * 1024  # bytes of a session that wait for their connection
-_FRAMES = 256  # that are handled at a time
+_MOST_EARLY = 1024 * 1024  # bytes of a session that are kept until their sockets are connected
+_FRAMES = 256  # frames that are handled before other tasks get a turn
 _PAIRING = 30.0  # seconds for the second stream of a pair
 
 
 @dataclass
 class _Forward:
-    """One connection: its two streams, and the socket once there is one."""
+    """One forwarded connection: its two streams, and the socket once it is connected."""
 
     request: str
     port: int = 0
     data: int | None = None
     error: int | None = None
     writer: asyncio.StreamWriter | None = None
-    early: bytearray = field(default_factory=bytearray)  # that came before the socket was connected
-    ended: bool = False  # the client sends no more
+    early: bytearray = field(default_factory=bytearray)  # kept until the socket is connected
+    ended: bool = False  # whether the client has closed its data stream
     task: asyncio.Task[None] | None = None
 
 
 class PortForwarding:
-    """One client's session on one WebSocket."""
+    """The session of one client, on one WebSocket."""
 
     def __init__(self, channel: MessageConnection, connect: Connect, pool: Executor) -> None:
         self._channel = channel
@@ -55,17 +54,17 @@ class PortForwarding:
         self._forwards: dict[str, _Forward] = {}
         self._streams: dict[int, _Forward] = {}
         self._last = 0
-        self._early = 0  # bytes that are kept in all
+        self._early = 0  # bytes that all connections keep
 
     async def run(self) -> None:
-        """Serves until the client leaves."""
+        """Forwards until the client leaves."""
         try:
             with suppress(OSError, spdy.SpdyError):
                 while (message := await self._channel.receive()) is not None:
                     for number, event in enumerate(self._session.receive(message), 1):
                         await self._handle(event)
                         if number % _FRAMES == 0:
-                            await asyncio.sleep(0)  # others get their turn
+                            await asyncio.sleep(0)  # other tasks get a turn
         finally:
             tasks = [
                 forward.task for forward in self._forwards.values() if forward.task is not None
@@ -94,7 +93,7 @@ class PortForwarding:
             await self._channel.send(self._session.reset(event.stream, spdy.REFUSED_STREAM))
             return
         self._last = event.stream
-        # Clients of before 1.4 send no id: there the data stream follows its error stream.
+        # Clients before 1.4 send no id: their data stream follows its error stream.
         number = event.stream if kind == "error" else event.stream - 2
         request = headers.get("requestid") or str(number)
         forward = self._forwards.setdefault(request, _Forward(request))
@@ -117,7 +116,7 @@ class PortForwarding:
     async def _handle_data(self, event: spdy.Data) -> None:
         forward = self._streams.get(event.stream)
         if forward is None or event.stream != forward.data:
-            return  # nothing is expected on an error stream but its end
+            return  # clients send nothing on error streams
         forward.ended = forward.ended or event.ended
         if forward.writer is None:
             await self._keep(forward, event.data)
@@ -129,7 +128,7 @@ class PortForwarding:
                 forward.writer.write_eof()
 
     async def _keep(self, forward: _Forward, data: bytes) -> None:
-        """Keeps what comes before there is a connection; the session has little room for that."""
+        """Keeps data until the socket is connected, or resets the streams if there is too much."""
         if self._early + len(data) <= _MOST_EARLY:
             self._early += len(data)
             forward.early += data
@@ -147,7 +146,7 @@ class PortForwarding:
             forward.task.cancel()
 
     async def _forward(self, forward: _Forward) -> None:
-        """Connects to a port, and passes on what the pod sends."""
+        """Connects to a port, and sends what the pod writes to the client."""
         assert forward.data is not None
         assert forward.error is not None
         fault = b""

@@ -1,4 +1,4 @@
-"""Parameters of a request to the kubelet's server."""
+"""Parses query parameters of requests to the kubelet's server."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ _TRUE = ("1", "true", "True", "TRUE", "t", "T")
 
 
 def is_true(query: Mapping[str, str], name: str) -> bool:
-    """Reports whether a switch is on; any text that is not one of Go's words for it means off."""
+    """Reports whether a parameter is one of the words that Go parses as true."""
     return query.get(name) in _TRUE

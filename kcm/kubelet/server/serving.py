@@ -1,4 +1,4 @@
-"""The HTTP server around the node's API, in a thread of its own."""
+"""The HTTP server of the node's API, in a thread of its own."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from kcm.kubelet.server.app import KubeletServer
 
 log = structlog.get_logger("kcm.kubelet")
 
-_SHUTDOWN_GRACE = 2  # seconds for requests under way when the server stops
-_STOP_TIMEOUT = 5.0  # seconds beyond that
+_SHUTDOWN_GRACE = 2  # seconds for requests that are being handled when the server stops
+_STOP_TIMEOUT = 5.0  # more seconds for the server's thread
 
 
 def listen_for_node(options: KubeletOptions) -> socket.socket:
-    """Returns the listening socket of the node's API.
+    """Returns the listening socket of the node's HTTP API.
 
-    If the port is taken and was not asked for, any free one is used. Raises PortTaken, and
-    ConfigurationError for an address that is not this machine's.
+    If the port is taken and `port_required` is not set, any free port is used. Raises PortTaken,
+    and ConfigurationError for an address that this machine does not have.
     """
     host = options.bind_address or options.node_ip
     try:
@@ -39,7 +39,7 @@ def listen_for_node(options: KubeletOptions) -> socket.socket:
 
 
 class NodeServer:
-    """Serves on a listening socket from `start` until `stop`."""
+    """Serves the node's HTTP API on a listening socket from `start` until `stop`."""
 
     def __init__(
         self,
@@ -47,7 +47,10 @@ class NodeServer:
         listener: socket.socket,
         certificate: tuple[Path, Path] | None = None,
     ) -> None:
-        """`certificate` is a file and that of its key; without it the server speaks plain HTTP."""
+        """`certificate` is the files of the certificate and its key.
+
+        Without it, plain HTTP is served.
+        """
         self._app = app
         self._listener = listener
         self._server = Server(
@@ -62,14 +65,14 @@ class NodeServer:
         self._thread = threading.Thread(target=self._run, name="kcm-node-api", daemon=True)
 
     def start(self) -> None:
-        """Begins to serve."""
+        """Starts the server's thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Stops serving and closes the socket; streams are broken off."""
+        """Stops serving and closes the socket. Aborts streams."""
         self._server.should_exit = True
         if self._loop is not None and self._loop.is_running():
-            self._loop.call_soon_threadsafe(self._app.end_streams)
+            self._loop.call_soon_threadsafe(self._app.stop_streams)
         if self._thread.is_alive():
             self._thread.join(_SHUTDOWN_GRACE + _STOP_TIMEOUT)
         self._app.close()

@@ -1,9 +1,9 @@
-"""SPDY/3.1 frames, the server's side, as far as kubectl uses them.
+"""SPDY/3.1 frames for the server's side, as far as kubectl uses them.
 
-Pure: bytes go in and events come out; what is to be sent is returned. No Python library for SPDY is
-maintained, and the protocol is at its end, so that this is no more than streams with headers, their
-data, pings and resets. Flow-control windows are neither kept nor enforced, as in Kubernetes' own
-implementation (moby/spdystream).
+It does no I/O: it turns received bytes into events, and returns the bytes to send. No Python
+library for SPDY is maintained, and the protocol is obsolete, so this is no more than streams with
+headers and data, pings and resets. Flow-control windows are neither kept nor enforced, as in
+Kubernetes' own implementation (moby/spdystream).
 
 Source: the SPDY Protocol, draft 3.1 (frames and the dictionary of 2.6.10.1).
 """
@@ -21,7 +21,7 @@ _VERSION = 3
 _SYN_STREAM, _SYN_REPLY, _RST_STREAM, _SETTINGS = 1, 2, 3, 4
 _PING, _HEADERS, _WINDOW_UPDATE = 6, 8, 9
 _FIN = 0x01
-_MOST = 1 << 20  # bytes of a frame that are taken
+_MOST = 1 << 20  # the most bytes of a frame
 _MOST_HEADERS = 64 * 1024  # bytes of headers, unpacked
 REFUSED_STREAM, CANCEL = 3, 5  # why a stream is reset
 
@@ -48,7 +48,7 @@ _TAIL = (
     "gzip,deflate,sdchcharset=utf-8charset=iso-8859-1,utf-,*,enq=0."
 )
 DICTIONARY = b"".join(struct.pack(">I", len(w)) + w.encode() for w in _WORDS) + _TAIL.encode()
-"""What both sides know before the first header; made of the words of the specification."""
+"""The compression dictionary for headers, built from the words of the specification."""
 
 
 class SpdyError(errors.KcmError):
@@ -57,16 +57,16 @@ class SpdyError(errors.KcmError):
 
 @dataclass(frozen=True)
 class StreamOpened:
-    """The client has opened a stream. Names of headers are in lower case."""
+    """The client has opened a stream. The names of headers are in lower case."""
 
     stream: int
     headers: Mapping[str, str]
-    ended: bool = False  # it will send nothing
+    ended: bool = False  # the client will send no data
 
 
 @dataclass(frozen=True)
 class Data:
-    """Bytes of a stream; `ended` is set with the last of them."""
+    """Data of a stream. `ended` is set with the last of it."""
 
     stream: int
     data: bytes
@@ -75,28 +75,28 @@ class Data:
 
 @dataclass(frozen=True)
 class StreamReset:
-    """The client wants no more of a stream."""
+    """The client has reset a stream."""
 
     stream: int
 
 
 @dataclass(frozen=True)
 class SpdyPing:
-    """A ping, which has to be answered with `SpdySession.pong`."""
+    """A ping, which has to be answered with the frame of `SpdySession.pong`."""
 
     number: int
 
 
 @dataclass(frozen=True)
 class SpdyGoneAway:
-    """The client opens no more streams."""
+    """The client will open no more streams."""
 
 
 Event = StreamOpened | Data | StreamReset | SpdyPing | SpdyGoneAway
 
 
 class SpdySession:
-    """One connection. Raises SpdyError for anything that is not SPDY, and cannot go on then."""
+    """One connection. Raises SpdyError for anything that is not SPDY; it is unusable after that."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
@@ -104,7 +104,7 @@ class SpdySession:
         self._pack = zlib.compressobj(zdict=DICTIONARY)
 
     def receive(self, data: bytes) -> Iterator[Event]:
-        """Returns the events of the frames that these bytes complete."""
+        """Yields the events of the frames that these bytes complete."""
         self._buffer += data
         while len(self._buffer) >= 8:
             size = int.from_bytes(self._buffer[5:8], "big")
@@ -144,7 +144,7 @@ class SpdySession:
             case 7:
                 return SpdyGoneAway()
             case 8:
-                self._headers(payload[4:])  # packed with what the later ones need
+                self._headers(payload[4:])  # later headers need the state of the decompression
         return None
 
     def _headers(self, packed: bytes) -> Mapping[str, str]:
@@ -159,7 +159,7 @@ class SpdySession:
             at += 4 + size
         return dict(zip(words[::2], words[1::2], strict=True))
 
-    # --- what is sent
+    # --- frames to send
 
     def reply(self, stream: int) -> bytes:
         """Returns a frame that accepts a stream."""
@@ -167,11 +167,11 @@ class SpdySession:
         return _control(_SYN_REPLY, struct.pack(">I", stream) + packed)
 
     def data(self, stream: int, data: bytes, *, end: bool = False) -> bytes:
-        """Returns a frame with bytes of a stream, at most 16 MiB."""
+        """Returns a frame with data of a stream, at most 16 MiB."""
         return struct.pack(">II", stream, (_FIN if end else 0) << 24 | len(data)) + data
 
     def reset(self, stream: int, status: int = CANCEL) -> bytes:
-        """Returns a frame that refuses a stream, or breaks it off."""
+        """Returns a frame that rejects or resets a stream."""
         return _control(_RST_STREAM, struct.pack(">II", stream, status))
 
     def pong(self, number: int) -> bytes:

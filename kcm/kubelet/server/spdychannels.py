@@ -1,7 +1,7 @@
 """exec, attach and port-forward over SPDY alone, as kubectl up to 1.30 does it.
 
-A connection here looks like a `WebSocket` whose messages begin with a channel's number, so that
-sessions need not know which of the two it is.
+These connections have the interface of a `WebSocket` whose messages begin with a channel's number,
+so sessions work with both.
 
 Source: staging/src/k8s.io/kubelet/pkg/cri/streaming/remotecommand/httpstream.go,
 staging/src/k8s.io/apimachinery/pkg/util/httpstream/spdy, Kubernetes 1.33.
@@ -23,9 +23,9 @@ from kcm.kubelet.server.websocket import header
 PROTOCOL = "SPDY/3.1"
 VERSIONS = b"x-stream-protocol-version"
 _READ = 64 * 1024  # bytes
-FRAMES = 256  # that are handled at a time
-_OPENING = 30.0  # seconds for a client to open the streams that it asked for
-_PATIENCE = 2.0  # seconds for it to leave at the end
+FRAMES = 256  # frames that are handled before other tasks get a turn
+_OPENING = 30.0  # seconds for a client to open the streams that it has requested
+_PATIENCE = 2.0  # seconds for it to close the connection at the end
 _CHANNELS = {
     "stdin": STDIN,
     "stdout": STDOUT,
@@ -36,12 +36,12 @@ _CHANNELS = {
 
 
 def is_asked(scope: Scope) -> bool:
-    """Reports whether a request asks for an upgrade to SPDY."""
+    """Reports whether a request is for an upgrade to SPDY."""
     return header(scope, b"upgrade").lower() == PROTOCOL.lower()
 
 
 def build_acceptance(version: str) -> bytes:
-    """Returns the head of the answer that accepts."""
+    """Returns the head of the response that accepts the upgrade."""
     return (
         f"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: {PROTOCOL}\r\n"
         f"X-Stream-Protocol-Version: {version}\r\n\r\n"
@@ -49,19 +49,19 @@ def build_acceptance(version: str) -> bytes:
 
 
 class RawConnection:
-    """A connection without a protocol of its own: each message is what could be read."""
+    """A connection without messages of its own: each message is the bytes of one read."""
 
     def __init__(self, taken: Taken) -> None:
         self._reader, self._writer = taken
 
     async def send(self, data: bytes) -> None:
-        """Raises OSError."""
+        """Sends bytes. Raises OSError."""
         self._writer.write(data)
         await self._writer.drain()
 
     async def receive(self) -> bytes | None:
         try:
-            await asyncio.sleep(0)  # a reader that has data does not let others in
+            await asyncio.sleep(0)  # a reader that has data gives other tasks no turn
             return await self._reader.read(_READ) or None
         except OSError:
             return None
@@ -76,7 +76,7 @@ class SpdyChannels:
     def __init__(self, taken: Taken, wanted: StreamOptions) -> None:
         self._bytes = RawConnection(taken)
         self._session = spdy.SpdySession()
-        self._streams: dict[int, int] = {}  # channel -> stream
+        self._streams: dict[int, int] = {}  # by channel
         self._messages: deque[bytes] = deque()
         self._expected = {ERROR}
         self._expected |= {STDIN} if wanted.stdin else set()
@@ -85,7 +85,7 @@ class SpdyChannels:
         self._expected |= {RESIZE} if wanted.tty else set()
 
     async def ready(self) -> bool:
-        """Waits for the client to open its streams; returns whether it did."""
+        """Waits until the client has opened its streams. Returns False if it has not."""
         with suppress(OSError, TimeoutError, spdy.SpdyError):
             async with asyncio.timeout(_OPENING):
                 while not self._expected <= self._streams.keys():
@@ -95,13 +95,13 @@ class SpdyChannels:
         return False
 
     async def send(self, message: bytes) -> None:
-        """Raises OSError."""
+        """Sends a message to the stream of its channel, if that is open. Raises OSError."""
         stream = self._streams.get(message[0])
         if stream is not None and len(message) > 1:
             await self._bytes.send(self._session.data(stream, message[1:]))
 
     async def receive(self) -> bytes | None:
-        """Returns the next message; None once the client has left."""
+        """Returns the next message, or None once the client has left."""
         with suppress(OSError, spdy.SpdyError):
             while not self._messages:
                 if not await self._read():
@@ -146,7 +146,7 @@ class SpdyChannels:
             self._messages.append(bytes([CLOSE, STDIN]))
 
     async def close(self) -> None:
-        """Ends all streams, and waits a little for the client to leave."""
+        """Closes all streams, and waits up to _PATIENCE seconds for the client to leave."""
         try:
             with suppress(OSError, TimeoutError, spdy.SpdyError):
                 async with asyncio.timeout(_PATIENCE):

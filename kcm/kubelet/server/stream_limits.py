@@ -1,6 +1,6 @@
 """Limits the streams (exec, attach, port-forward, followed logs) that a node serves at a time.
 
-Guarantees: the streams of one pod, or of one namespace's pods, never take all of them.
+Guarantees: the streams of one pod, or of one namespace, never use up the limit of the node.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ MOST, MOST_OF_NAMESPACE, MOST_OF_POD = 256, 128, 32
 
 
 class TooManyStreams(ApiError):  # noqa: N818 - as its siblings in kcm.errors
-    """The node, the namespace or the pod has as many streams open as it may."""
+    """the node, the namespace or the pod has as many open streams as it may"""
 
     code = 429
     reason = "TooManyRequests"
 
 
 class StreamLimits:
-    """Counts the open streams; used in the event loop's thread only."""
+    """Counts the open streams. It is used in the event loop's thread only."""
 
     def __init__(self) -> None:
         self._open: Counter[str] = Counter()
 
     @contextmanager
     def acquire(self, namespace: str, pod: str) -> Iterator[None]:
-        """Counts a stream while it is open. Raises TooManyStreams."""
+        """Counts a stream as open within this context. Raises TooManyStreams."""
         bounds = {
             "this node": MOST,
             f"namespace {namespace}": MOST_OF_NAMESPACE,
@@ -46,4 +46,4 @@ class StreamLimits:
             yield
         finally:
             self._open.subtract(bounds.keys())
-            self._open += Counter()  # forgets whom nobody asks for any longer
+            self._open += Counter()  # removes counts of 0

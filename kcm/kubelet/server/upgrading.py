@@ -1,4 +1,4 @@
-"""Accepts upgrades: to WebSocket, or to SPDY for older clients."""
+"""Accepts upgrades of requests to WebSocket, or to SPDY for older clients."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ _EXEC = ("v4.channel.k8s.io",)
 
 
 async def accept_channels(scope: Scope, wanted: StreamOptions) -> MessageConnection | None:
-    """Returns the connection of an exec or attach; None if the client gave up. Raises
-    BadRequest.
+    """Returns the connection of an exec or attach, or None if the client left.
+
+    Raises BadRequest.
     """
     if not spdychannels.is_asked(scope):
         return websocket.WebSocket(_accept_websocket(scope, channels.SUBPROTOCOLS))
@@ -36,9 +37,7 @@ async def accept_channels(scope: Scope, wanted: StreamOptions) -> MessageConnect
 
 
 def has_port_channels(scope: Scope) -> bool:
-    """Reports whether a port-forward asks for channels of its WebSocket, not for SPDY inside of
-    it.
-    """
+    """Reports whether a port-forward uses channels of its WebSocket instead of SPDY inside it."""
     return not spdychannels.is_asked(scope) and (
         portchannels.SUBPROTOCOL in websocket.list_offered(scope)
     )

@@ -1,6 +1,6 @@
-"""WebSocket over a connection that was taken over: the server's side.
+"""WebSocket over a connection that was taken over from the HTTP server: the server's side.
 
-Guarantees: receivers get whole messages; pings are answered; one message at a time is sent.
+Guarantees: `receive` returns whole messages, pings are answered, and one message at a time is sent.
 
 Source: RFC 6455; staging/src/k8s.io/apimachinery/pkg/util/httpstream/wsstream, Kubernetes 1.33.
 """
@@ -23,23 +23,23 @@ PROTOCOLS = b"sec-websocket-protocol"
 _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _MOST = 4 * 1024 * 1024  # bytes of a message
 _MOST_FRAGMENTS = 4096  # of a message
-_READ = 16 * 1024  # bytes between two turns of others
-_PATIENCE = 2.0  # seconds for the client's farewell
+_READ = 16 * 1024  # bytes that are read before other tasks get a turn
+_PATIENCE = 2.0  # seconds for the client to close the connection
 
 
 def header(scope: Scope, name: bytes) -> str:
-    """Returns a header's value, '' without it."""
+    """Returns the value of a request's header, '' if it has none."""
     return next((value.decode("latin-1") for key, value in scope["headers"] if key == name), "")
 
 
 def list_offered(scope: Scope, name: bytes = PROTOCOLS) -> list[str]:
-    """Returns the subprotocols that the client offers in a header, the best first."""
+    """Returns the subprotocols that the client offers in a header, the preferred one first."""
     lines = [value.decode("latin-1") for key, value in scope["headers"] if key == name]
     return [part.strip() for line in lines for part in line.split(",") if part.strip()]
 
 
 def find_fault(scope: Scope) -> str:
-    """Returns why a request is not a WebSocket handshake; '' if it is one."""
+    """Returns why a request is not a WebSocket handshake, or '' if it is one."""
     if header(scope, b"upgrade").lower() != "websocket":
         return "Upgrade request required"
     if header(scope, b"sec-websocket-version") != "13" or not header(scope, b"sec-websocket-key"):
@@ -48,7 +48,7 @@ def find_fault(scope: Scope) -> str:
 
 
 def build_handshake(scope: Scope, subprotocol: str) -> bytes:
-    """Returns the head of the answer that accepts."""
+    """Returns the head of the response that accepts the handshake."""
     key = header(scope, b"sec-websocket-key").encode("latin-1")
     accept = base64.b64encode(hashlib.sha1(key + _GUID).digest())
     return (
@@ -67,7 +67,7 @@ class WebSocket:
         self._lock = asyncio.Lock()
 
     async def send(self, data: bytes) -> None:
-        """Sends a binary message; waits while the client does not read. Raises OSError."""
+        """Sends a binary message. Waits while the client does not read. Raises OSError."""
         async with self._lock:
             if self._frames.state is not ConnectionState.OPEN:
                 raise ConnectionResetError("the connection is closed")
@@ -75,7 +75,7 @@ class WebSocket:
             await self._writer.drain()
 
     async def receive(self) -> bytes | None:
-        """Returns the next message; None once the client has left."""
+        """Returns the next message, or None once the client has left."""
         message, fragments = bytearray(), 0
         while True:
             for event in self._frames.events():
@@ -98,7 +98,7 @@ class WebSocket:
 
     async def _read(self) -> bool:
         try:
-            await asyncio.sleep(0)  # a reader that has data does not let others in
+            await asyncio.sleep(0)  # a reader that has data gives other tasks no turn
             data = await self._reader.read(_READ)
             if data:
                 self._frames.receive_data(data)
@@ -114,11 +114,11 @@ class WebSocket:
                     await self._writer.drain()
 
     def _drop_until_close(self) -> bool:
-        """Drops what the client has sent; returns whether it has closed the connection."""
+        """Drops the client's messages; returns whether it has closed the connection."""
         return any(isinstance(event, CloseConnection) for event in list(self._frames.events()))
 
     async def close(self, code: int = 1000, reason: str = "") -> None:
-        """Closes the connection, and waits a little for the client to close it as well."""
+        """Closes the connection; waits up to _PATIENCE seconds for the client to close it too."""
         try:
             with suppress(OSError, TimeoutError):
                 async with asyncio.timeout(_PATIENCE):

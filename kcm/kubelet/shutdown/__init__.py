@@ -1,1 +1,1 @@
-"""Graceful shutdown of a node: its pods end in order, and say why."""
+"""Graceful shutdown of a node, which terminates its pods by priority."""

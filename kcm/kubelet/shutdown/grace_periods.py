@@ -1,7 +1,7 @@
-"""How a node's shutdown shares its time out among pods, by their priority: pure functions.
+"""Divides the time of a node's shutdown among its pods by their priority: pure functions.
 
-Source: ShutdownGracePeriodByPodPriority in pkg/kubelet/apis/config/types.go, and migrateConfig
-and groupByPriority in pkg/kubelet/nodeshutdown/nodeshutdown_manager.go, Kubernetes 1.33.
+Source: ShutdownGracePeriodByPodPriority in pkg/kubelet/apis/config/types.go, and migrateConfig and
+groupByPriority in pkg/kubelet/nodeshutdown/nodeshutdown_manager.go, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kcm.kubelet.types import SYSTEM_CRITICAL_PRIORITY
 
 @dataclass(frozen=True)
 class ShutdownGracePeriod:
-    """The seconds that pods of at least this priority have to end when the node shuts down."""
+    """The grace period, in seconds, of pods of at least this priority when the node shuts down."""
 
     priority: int
     seconds: int
@@ -24,17 +24,17 @@ class ShutdownGracePeriod:
 
 @dataclass(frozen=True)
 class PodShutdownGroup:
-    """The pods that share one grace period."""
+    """The pods that share one grace period of a shutdown."""
 
     period: ShutdownGracePeriod
     pods: tuple[Pod, ...] = ()
 
 
 def split_grace_period(total: float, critical: float) -> tuple[ShutdownGracePeriod, ...]:
-    """Returns the grace periods of ordinary and of critical pods, from the two flags (seconds).
+    """Returns the grace periods of ordinary and of critical pods, from the two flags in seconds.
 
-    Without a total there are none: pods are left running. Raises ConfigurationError if critical
-    pods are to have more than the total.
+    With a total of 0 there are none, and pods are left running. Raises ConfigurationError if
+    critical pods have more than the total.
     """
     if critical > total:
         raise ConfigurationError(
@@ -52,9 +52,9 @@ def split_grace_period(total: float, critical: float) -> tuple[ShutdownGracePeri
 def group_by_priority(
     periods: Sequence[ShutdownGracePeriod], pods: Iterable[Pod]
 ) -> list[PodShutdownGroup]:
-    """Returns one group for each period, in the order in which the groups end.
+    """Returns one group for each period, in the order in which the groups are terminated.
 
-    A pod belongs to the last period whose priority it reaches, or to the first one.
+    A pod belongs to the last period whose priority is not above its own, or else to the first one.
     """
     members: list[list[Pod]] = [[] for _ in periods]
     for pod in pods:

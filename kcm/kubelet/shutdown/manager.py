@@ -1,10 +1,10 @@
-"""The shutdown manager: ends all pods of the node by priority before the kubelet stops.
+"""The shutdown manager: terminates all pods of the node by priority before the kubelet stops.
 
-Guarantees: from the beginning of the shutdown on, no pod is admitted and the node reports that
-it is not ready; critical pods end last, in a grace period of their own.
+Guarantees: once the shutdown has begun, no pod is admitted and the node reports that it is not
+ready. Critical pods are terminated last, with a grace period of their own.
 
-Source: pkg/kubelet/nodeshutdown/nodeshutdown_manager_linux.go, Kubernetes 1.33.
-Departure: the kubelet's SIGTERM begins the shutdown, not a message of systemd's.
+Source: pkg/kubelet/nodeshutdown/nodeshutdown_manager_linux.go, Kubernetes 1.33. Departure: the
+kubelet's SIGTERM begins the shutdown, not a message of systemd.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NOT_READY = "node is shutting down"
 
 
 class ShutdownManager:
-    """Ends the node's pods once, when `shut_down` is called. Thread-safe."""
+    """Terminates the node's pods when `shut_down` is called. Thread-safe."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class ShutdownManager:
         clock: Clock,
         request_node_report: Callable[[], None] = lambda: None,
     ) -> None:
-        """`request_node_report` makes the node manager report the node's status at once."""
+        """`request_node_report` makes the node manager report the node status at once."""
         self._periods = periods
         self._active_pods = active_pods
         self._terminator = terminator
@@ -56,7 +56,7 @@ class ShutdownManager:
         self._shutting_down = False
 
     def readiness_errors(self) -> list[str]:
-        """Returns why the node is not ready, as far as its shutdown is concerned."""
+        """Returns [NOT_READY] if the shutdown has begun, else []."""
         return [NOT_READY] if self._shutting_down else []
 
     def admit(self, _: Pod, __: Sequence[Pod]) -> Rejection | None:
@@ -64,9 +64,9 @@ class ShutdownManager:
         return REJECTION if self._shutting_down else None
 
     def shut_down(self) -> bool:
-        """Ends all pods; returns when they have ended, or when their time is over.
+        """Terminates all pods; returns when they have ended or their grace periods are over.
 
-        Returns False, and ends none, if no grace period is configured.
+        Returns False, and terminates none, if no grace period is configured.
         """
         if not self._periods:
             return False
@@ -77,15 +77,15 @@ class ShutdownManager:
         self._request_node_report()
         for group in group_by_priority(self._periods, self._active_pods()):
             if group.pods:
-                self._end_group(group)
+                self._terminate_group(group)
         return True
 
-    def _end_group(self, group: PodShutdownGroup) -> None:
+    def _terminate_group(self, group: PodShutdownGroup) -> None:
         seconds = group.period.seconds
         deadline = self._clock.monotonic() + seconds
-        log.info("Shutdown manager: ending pods", pods=len(group.pods), seconds=seconds)
-        endings = [(pod, self._begin_termination(pod, seconds)) for pod in group.pods]
-        for pod, ended in endings:
+        log.info("Shutdown manager: killing pods", pods=len(group.pods), seconds=seconds)
+        terminating = [(pod, self._begin_termination(pod, seconds)) for pod in group.pods]
+        for pod, ended in terminating:
             if not self._clock.wait(ended, max(deadline - self._clock.monotonic(), 0.0)):
                 log.warning("Shutdown manager pod killing time out", pod=pod.key)
 

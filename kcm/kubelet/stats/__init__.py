@@ -1,1 +1,1 @@
-"""What the node, its pods and their containers use."""
+"""Stats: the resources that the node, its pods and their containers use."""

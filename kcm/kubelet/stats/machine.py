@@ -1,4 +1,4 @@
-"""What the machine as a whole uses.
+"""Measures what the whole machine uses.
 
 Source: the node's part of pkg/kubelet/server/stats/summary.go, and rlimit stats of
 pkg/kubelet/stats/pidlimit, Kubernetes 1.33.
@@ -20,8 +20,8 @@ _BILLION = 10**9
 class MachineUsage:
     """One measurement of the machine.
 
-    CPU is the sum since the machine's start, in nanoseconds; sizes are bytes. `pids` and `max_pids`
-    are 0 where the system does not tell them.
+    `cpu` is the CPU time since the machine's start, in nanoseconds; sizes are in bytes. `pids` and
+    `max_pids` are 0 where the system does not report them.
     """
 
     at: datetime
@@ -38,12 +38,12 @@ class MachineUsage:
 
     @property
     def working_set(self) -> int:
-        """Memory in use that the kernel could not free at once."""
+        """The bytes of memory in use that the kernel could not free at once."""
         return max(self.memory - self.memory_available, 0)
 
 
 def measure_machine(root: Path, now: datetime) -> MachineUsage:
-    """Measures this machine; its disk is the one that `root` is on."""
+    """Measures this machine. Its disk is the file system of `root`."""
     times = psutil.cpu_times()
     memory = psutil.virtual_memory()
     disk = os.statvfs(root)
@@ -64,17 +64,13 @@ def measure_machine(root: Path, now: datetime) -> MachineUsage:
 
 
 def _idle(times: object) -> int:
-    """Returns the idle time in nanoseconds, and guests' time, which users' time contains
-    already.
-    """
+    """Returns the nanoseconds of idle time, and of guests' time, which user time includes."""
     names = ("idle", "iowait", "guest", "guest_nice")
     return int(sum(getattr(times, name, 0.0) for name in names) * _BILLION)
 
 
 def _pids() -> tuple[int, int]:
-    """Returns how many processes and threads there are and may be; 0 and 0 where that is
-    unknown.
-    """
+    """Returns the number of processes and threads, and the limit of it; 0 and 0 if unknown."""
     try:
         most = min(
             int(Path("/proc/sys/kernel/pid_max").read_text("ascii")),
@@ -87,9 +83,9 @@ def _pids() -> tuple[int, int]:
 
 
 def measure_tree(*folders: Path) -> tuple[int, int]:
-    """Returns the bytes on disk and the number of files of folders, without following links.
+    """Returns the bytes on disk and the number of files below the folders. Follows no links.
 
-    Files that vanish meanwhile do not count.
+    Files that are removed meanwhile do not count.
     """
     size = files = 0
     waiting = list(folders)

@@ -1,8 +1,8 @@
-"""The stats provider: measures what pods and the node use.
+"""The stats provider: measures what the node and its pods use.
 
-Guarantees: everything is measured at most once in `MAX_AGE` seconds, however many ask. Disks are
-measured every `DISK_MAX_AGE` seconds only, because that reads every folder. CPU in cores follows
-from two measurements.
+Guarantees: unless a caller asks for a newer one, a measurement is used for `MAX_AGE` seconds, by
+all callers. Disks are only measured every `DISK_MAX_AGE` seconds, because that reads every folder.
+The CPU use in cores is computed from two measurements.
 
 Source: pkg/kubelet/stats/cri_stats_provider.go, Kubernetes 1.33.
 """
@@ -29,12 +29,12 @@ _BILLION = 10**9
 
 @dataclass(frozen=True)
 class ContainerUsage:
-    """What one container uses. `cores` is None until it was measured twice."""
+    """The resources that one container uses. `cores` is None until it was measured twice."""
 
     name: str
     id: str
     at: datetime
-    cpu: int  # nanoseconds since its start
+    cpu: int  # CPU time since its start, in nanoseconds
     cores: float | None
     memory: int  # working set, in bytes
     memory_usage: int
@@ -45,7 +45,7 @@ class ContainerUsage:
 
 @dataclass(frozen=True)
 class DiskUsage:
-    """The bytes and files of a pod's volumes, in all, and the bytes of each volume by name."""
+    """The bytes and files of all volumes of a pod, and the bytes of each volume by name."""
 
     size: int = 0
     files: int = 0
@@ -54,7 +54,7 @@ class DiskUsage:
 
 @dataclass(frozen=True)
 class PodStats:
-    """What one pod uses: the sum of its running containers."""
+    """The resources that one pod uses: the sum of its running containers, and its volumes."""
 
     uid: str
     name: str
@@ -82,9 +82,9 @@ class PodStats:
 
 @dataclass(frozen=True)
 class StatsSummary:
-    """What the node and its pods use.
+    """The resources that the node and its pods use.
 
-    `window` is the seconds between this measurement and the one before, 0 for the first.
+    `window` is the number of seconds since the measurement before, 0 for the first one.
     """
 
     machine: MachineUsage
@@ -97,7 +97,7 @@ class StatsSummary:
 
 
 class StatsProvider:
-    """Measures when asked. Thread-safe."""
+    """Measures the node and its pods on request. Thread-safe."""
 
     def __init__(
         self,
@@ -156,7 +156,7 @@ class StatsProvider:
             stats = self._runtime.container_stats(container.id)
             status = self._runtime.container_status(container.id)
         except errors.ContainerRuntimeError:
-            return None  # it has just ended
+            return None  # it has just exited
         return ContainerUsage(
             name=container.name,
             id=container.id,
@@ -180,7 +180,7 @@ class StatsProvider:
         return PodStats(uid, pod.name or "", pod.namespace or "", ordered, disk)
 
     def _disk(self, uid: str) -> DiskUsage:
-        """Measures a pod's own volumes; a hostPath is not below the pod's folder."""
+        """Measures the volumes in a pod's folder; hostPath volumes are not in it."""
         volumes: dict[str, int] = {}
         size = files = 0
         for folder in (self._pods_dir / uid / "volumes").glob("*/*"):
@@ -197,9 +197,9 @@ def _container_cores(stats: ContainerStats, old: ContainerUsage | None) -> float
 
 
 def _cores(now: int, before: int, seconds: float) -> float | None:
-    """Returns the CPU used between two measurements, in cores.
+    """Returns the CPU used between two measurements, in cores; None if no time has passed.
 
-    A sum may have become smaller if a process has ended.
+    Returns 0 if the CPU time has become less because a process has ended.
     """
     return max(now - before, 0) / seconds / _BILLION if seconds > 0 else None
 

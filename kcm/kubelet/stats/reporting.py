@@ -1,5 +1,4 @@
-"""Reports what pods and the node use to where the metrics API reads it, for `kubectl top` and
-autoscalers.
+"""Reports usage to the metrics API, for `kubectl top` and autoscalers.
 
 Source: what metrics-server 0.7 keeps of a kubelet's /metrics/resource.
 """
@@ -19,15 +18,15 @@ from kcm.store.resource_metrics.usage import NodeReport, PodUsage
 
 log = structlog.get_logger("kcm.kubelet")
 
-INTERVAL = 10.0  # seconds between reports; metrics-server asks every 15
-FIRST_INTERVAL = 1.0  # seconds from the first measurement to the second, which makes rates
-EXPIRES_AFTER = 45.0  # seconds after which a report no longer counts
+INTERVAL = 10.0  # seconds between reports; metrics-server requests them every 15
+FIRST_INTERVAL = 1.0  # seconds between the first two measurements, which rates need
+EXPIRES_AFTER = 45.0  # seconds after which a report is void
 
 WriteUsage = Callable[[Sequence[NodeReport], float], None]
 
 
 def build_node_report(node_name: str, summary: StatsSummary) -> NodeReport | None:
-    """Returns the report of a summary, or None if there are no CPU rates yet: a pure function."""
+    """Returns the report of a summary, or None if there are no CPU rates yet."""
     if summary.cores is None:
         return None
     return NodeReport(
@@ -44,9 +43,9 @@ def build_node_report(node_name: str, summary: StatsSummary) -> NodeReport | Non
 
 
 def _containers(pod: PodStats) -> dict[str, ResourceList]:
-    """Returns each container's usage.
+    """Returns each container's usage by name.
 
-    Returns nothing for a pod with a container that was measured once: the pod would seem idle.
+    Returns {} if a container was measured only once, since the pod would seem idle.
     """
     if any(container.cores is None for container in pod.containers):
         return {}
@@ -64,7 +63,7 @@ def _amounts(cores: float, memory: int) -> ResourceList:
 
 
 class UsageReporter:
-    """Reports the node's usage at intervals."""
+    """Reports the usage of the node and its pods every INTERVAL seconds."""
 
     def __init__(
         self, node_name: str, stats: StatsProvider, write: WriteUsage, clock: Clock
@@ -75,7 +74,7 @@ class UsageReporter:
         self._clock = clock
 
     def run(self, stop: threading.Event) -> None:
-        """Reports until `stop`."""
+        """Reports until `stop` is set."""
         wait = FIRST_INTERVAL
         self.report()
         while not self._clock.wait(stop, wait):
@@ -83,7 +82,7 @@ class UsageReporter:
             wait = INTERVAL
 
     def report(self) -> None:
-        """Measures and reports once; a failure is logged, and the next report tries again."""
+        """Measures and reports once. A failure is logged, and the next report tries again."""
         try:
             report = build_node_report(
                 self._node_name, self._stats.summary(max_age=FIRST_INTERVAL / 2)

@@ -1,4 +1,4 @@
-"""The metrics of /metrics/resource: what the node, its pods and its containers use.
+"""The metrics of /metrics/resource: CPU and memory of the node, its pods and its containers.
 
 Source: pkg/kubelet/metrics/collectors/resource_metrics.go, Kubernetes 1.33.
 """
@@ -19,10 +19,10 @@ _CONTAINER_LABELS = ("container", *_POD_LABELS)
 
 
 class ResourceMetrics(Collector):
-    """Collects the metrics from a summary of the stats."""
+    """Collects the metrics of /metrics/resource from a summary of the stats."""
 
     def __init__(self, summary: Callable[[], StatsSummary]) -> None:
-        """`summary` is asked for each page."""
+        """`summary` is called for each page."""
         self._summary = summary
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(self)

@@ -1,4 +1,4 @@
-"""The answer of /stats/summary: a pure function.
+"""Builds the response of /stats/summary: a pure function.
 
 Source: staging/src/k8s.io/kubelet/pkg/apis/stats/v1alpha1/types.go, Kubernetes 1.33.
 """

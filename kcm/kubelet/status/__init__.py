@@ -1,1 +1,1 @@
-"""Statuses of pods: how the kubelet generates them and writes them to the API."""
+"""Pod statuses: generates them from the runtime's views, and writes them to the API."""

@@ -1,4 +1,4 @@
-"""The conditions of a pod that the kubelet owns: pure functions.
+"""Builds the pod conditions that the kubelet owns: pure functions.
 
 Source: pkg/kubelet/status/generate.go, Kubernetes 1.33.
 """
@@ -33,7 +33,7 @@ def build_conditions(
 ) -> list[PodCondition]:
     """Returns all conditions that the kubelet owns.
 
-    The container statuses in `status` must be complete; `others` are the conditions of other
+    The container statuses in `status` must be complete. `others` are the conditions of other
     owners.
     """
     mains, inits = status.container_statuses, status.init_container_statuses or []
@@ -53,7 +53,10 @@ def build_containers_ready(
     inits: Sequence[ContainerStatus],
     phase: str,
 ) -> PodCondition:
-    """Returns whether all main containers and sidecars are ready, as a condition."""
+    """Returns ContainersReady: whether all main containers and sidecars are ready.
+
+    `mains` is None if their statuses are unknown.
+    """
     if mains is None:
         return _condition(CONTAINERS_READY, False, "UnknownContainerStatuses")
     known = {status.name: status for status in (*inits, *mains)}
@@ -71,7 +74,7 @@ def build_containers_ready(
 def build_ready(
     spec: PodSpec, conditions: Sequence[PodCondition], containers: PodCondition
 ) -> PodCondition:
-    """Returns whether containers are ready and readiness gates are open, as a condition."""
+    """Returns Ready: whether the containers are ready and all readiness gates are True."""
     if containers.status != "True":
         return containers.replace(type=READY)
     known = {condition.type: condition for condition in conditions}
@@ -86,7 +89,7 @@ def build_ready(
 
 
 def update_readiness(pod: Pod, status: PodStatus) -> PodStatus:
-    """Returns the status with Ready and ContainersReady according to its container statuses."""
+    """Returns the status with Ready and ContainersReady computed from its container statuses."""
     inits, conditions = status.init_container_statuses or [], list(status.conditions or ())
     containers = build_containers_ready(
         pod.spec, status.container_statuses, inits, status.phase or ""
@@ -113,7 +116,10 @@ def build_initialized(
     mains: Sequence[ContainerStatus] | None,
     phase: str,
 ) -> PodCondition:
-    """Returns whether all init containers are done and sidecars have started, as a condition."""
+    """Returns Initialized: whether all init containers have succeeded and all sidecars started.
+
+    `mains` is None if the statuses of main containers are unknown.
+    """
     if mains is None and spec.init_containers:
         return _condition(INITIALIZED, False, "UnknownContainerStatuses")
     known = {status.name: status for status in inits}
@@ -153,7 +159,7 @@ def _has_started(status: ContainerStatus) -> bool:
 
 
 def needs_readiness_reconciled(pod: Pod) -> bool:
-    """Reports whether the reported Ready condition contradicts the pod's readiness gates."""
+    """Reports whether the pod has readiness gates, and its Ready condition differs from them."""
     if not pod.spec.readiness_gates:
         return False
     status = pod.status

@@ -1,4 +1,4 @@
-"""The statuses of a pod's containers: pure functions.
+"""Builds the statuses of a pod's containers: pure functions.
 
 Source: convertToAPIContainerStatuses in pkg/kubelet/kubelet_pods.go, Kubernetes 1.33.
 """
@@ -26,7 +26,7 @@ from kcm.kubelet.kuberuntime.view import ContainerView, PodView
 from kcm.kubelet.status.phase import TERMINAL
 
 WaitingReason = Callable[[str], tuple[str, str] | None]
-"""Returns the reason and message why the container with a name waits, or None."""
+"""Returns the reason and message why a container waits, by its name; None if it does not wait."""
 
 UNKNOWN_REASON = "ContainerStatusUnknown"
 NOT_LOCATED = "The container could not be located when the pod was terminated"
@@ -38,7 +38,7 @@ _LOST_CODE = 137
 
 @dataclass(frozen=True)
 class ContainerStatusConverter:
-    """Converts what the runtime knows of one pod's containers."""
+    """Converts the runtime's view of one pod into container statuses."""
 
     pod: Pod
     view: PodView
@@ -48,8 +48,9 @@ class ContainerStatusConverter:
     def convert(
         self, containers: Sequence[Container], previous: Sequence[ContainerStatus], *, init: bool
     ) -> list[ContainerStatus]:
-        """Returns a status for each of the containers; `previous` are the statuses last
-        reported.
+        """Returns a status for each container. `previous` are the statuses last reported.
+
+        `init` says that these are the pod's init containers.
         """
         old = {status.name: status for status in previous}
         return [
@@ -74,7 +75,7 @@ class ContainerStatusConverter:
     def _status_without_container(
         self, container: Container, old: ContainerStatus | None, *, init: bool
     ) -> ContainerStatus:
-        """Returns the status of a container that the runtime does not know."""
+        """Returns the status of a container that the runtime does not have."""
         first = "PodInitializing" if self.pod.spec.init_containers else "ContainerCreating"
         state = ContainerState(waiting=ContainerStateWaiting(reason=first))
         status = ContainerStatus(
@@ -94,7 +95,7 @@ class ContainerStatusConverter:
     def _carry_over(
         self, container: Container, status: ContainerStatus, old: ContainerStatus, *, init: bool
     ) -> ContainerStatus:
-        """Keeps what was reported before of a container that the runtime no longer knows."""
+        """Returns the status with what the old one says of a container that the runtime lost."""
         status = status.replace(
             restart_count=old.restart_count,
             last_state=old.last_state or ContainerState(),
@@ -109,7 +110,7 @@ class ContainerStatusConverter:
             ended = ContainerStateTerminated(
                 reason=UNKNOWN_REASON, message=DELETED, exit_code=_LOST_CODE
             )
-            # One of a pod that ends is not started again.
+            # A container of a terminating pod is not started again.
             again = not self.pod.deleting
             return status.replace(
                 last_state=ContainerState(terminated=ended),
@@ -167,7 +168,10 @@ class ContainerStatusConverter:
         *,
         init: bool,
     ) -> ContainerStatus:
-        """Returns a waiting status for a container that is to be started again and cannot yet."""
+        """Returns a waiting status for a container that should start again and has to wait.
+
+        Returns other statuses unchanged.
+        """
         if init and not is_sidecar(container) and _has_succeeded(container_view):
             return status
         if not should_restart(container, self.pod, self.view):
@@ -187,7 +191,7 @@ def _has_succeeded(container_view: ContainerView) -> bool:
 
 
 def _image_id(image: str) -> str:
-    """Returns the same id for equal image names, since there is no registry to ask."""
+    """Returns an id that depends on the image's name only, since there is no registry to ask."""
     digest = hashlib.sha256(image.encode()).hexdigest()
     return f"{image.partition('@')[0]}@sha256:{digest}" if image else ""
 
@@ -195,9 +199,9 @@ def _image_id(image: str) -> str:
 def terminate_statuses(
     pod: Pod, mains: Sequence[ContainerStatus], inits: Sequence[ContainerStatus]
 ) -> tuple[list[ContainerStatus] | None, list[ContainerStatus] | None]:
-    """Returns the statuses of main and init containers with an end for each that should have one.
+    """Returns the statuses of main and init containers, terminated where that is due.
 
-    Nobody knows how these containers ended, which counts as a failure.
+    Nobody knows how these containers ended, so that counts as a failure.
     """
     initialized, tried = _has_initialized(pod), _count_tried(inits)
     return (
@@ -232,7 +236,7 @@ def _has_initialized(pod: Pod) -> bool:
 
 
 def _count_tried(inits: Sequence[ContainerStatus]) -> int:
-    """Returns how many init containers were ever tried, counted from the first; at least one."""
+    """Returns how many init containers were started, counted from the first; at least one."""
     for n in range(len(inits), 0, -1):
         state, last = inits[n - 1].state, inits[n - 1].last_state
         if not (state and state.waiting) or (last is not None and last.terminated):

@@ -1,4 +1,4 @@
-"""A pod's whole status, from its spec, its last status and its containers: pure functions.
+"""Generates a pod status from the spec, the last status and the runtime's view: pure functions.
 
 Source: generateAPIPodStatus and convertStatusToAPIStatus in pkg/kubelet/kubelet_pods.go, Kubernetes
 1.33.
@@ -28,21 +28,21 @@ ApplyProbes = Callable[[Pod, PodStatus], PodStatus]
 
 @dataclass(frozen=True)
 class StatusContext:
-    """What a pod's status depends on, beside its spec and its containers."""
+    """What a pod status depends on, apart from the pod and the runtime's view."""
 
     host_ips: Sequence[str]
     runtime_name: str
     waiting_reason: WaitingReason
     apply_probes: ApplyProbes
-    eviction: tuple[str, str] | None = None  # reason and message, if the pod has to end
+    eviction: tuple[str, str] | None = None  # reason and message, if the pod is to fail
 
 
 def generate_status(
     pod: Pod, old: PodStatus, view: PodView, context: StatusContext, *, over: bool
 ) -> PodStatus:
-    """Returns the status to report.
+    """Returns the pod status to report.
 
-    `old` is the status last reported; `over` means that no container will be started again.
+    `old` is the status last reported. `over` says that no container will be started again.
     """
     converter = ContainerStatusConverter(pod, view, context.runtime_name, context.waiting_reason)
     inits = converter.convert(
@@ -54,7 +54,7 @@ def generate_status(
         container_statuses=mains or None,
         qos_class=qos_class(pod),
     )
-    # Sidecars count as started only once their startup probes say so, and the phase needs that.
+    # The phase depends on which sidecars have started, and that on their startup probes.
     status = context.apply_probes(pod, status)
     phase, reason, message = _phase(pod, old, status, over=over)
     if context.eviction is not None:
@@ -72,7 +72,8 @@ def generate_status(
 def conclude_status(pod: Pod, status: PodStatus) -> PodStatus:
     """Returns the final status of a pod of which nothing is left on the node.
 
-    Each of its containers has an end, and its phase is final unless the pod is static.
+    All containers that were started are terminated. The phase is Failed, unless it is final already
+    or the pod is static.
     """
     mains, inits = terminate_statuses(
         pod, status.container_statuses or (), status.init_container_statuses or ()
@@ -88,12 +89,12 @@ def conclude_status(pod: Pod, status: PodStatus) -> PodStatus:
 def _phase(
     pod: Pod, old: PodStatus, status: PodStatus, *, over: bool
 ) -> tuple[str, str | None, str | None]:
-    """Returns the phase, its reason and its message."""
+    """Returns the phase, and its reason and message."""
     statuses = (*(status.init_container_statuses or ()), *(status.container_statuses or ()))
     phase = compute_phase(pod.spec, statuses, over=over)
     for before in (old.phase, pod.status.phase):
         if before in TERMINAL:
-            # The end of a pod is for good, also when the containers of an evicted one end well.
+            # A final phase stays, even if the containers of an evicted pod exit with 0.
             phase = before or phase
             break
     if phase != old.phase:
@@ -104,7 +105,7 @@ def _phase(
 def _addresses(
     pod: Pod, old: PodStatus, view: PodView, host_ips: Sequence[str]
 ) -> dict[str, object]:
-    """Returns the fields of addresses; a pod keeps its address after its sandbox has ended."""
+    """Returns the fields with addresses. A pod keeps its address after its sandbox has stopped."""
     ips = list(view.ips)
     if pod.spec.host_network:
         ips = list(host_ips)

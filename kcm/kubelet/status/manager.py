@@ -1,12 +1,12 @@
 """The status manager: keeps the newest status of each pod and writes it to the API.
 
-Guarantees: statuses are accepted at once, also while the store is away, and the last one of
-each pod is written when the store is back; a status is written only to the pod with the same
-uid, over what others wrote to it; a pod is deleted from the API only when its containers have
-really ended. Does not guarantee that every status in between is written.
+Guarantees: it accepts statuses at once, also while the store is unavailable; the last one of each
+pod is written once the store is available. A status is written only to the pod with the same uid,
+and merged with what others wrote to it. A pod is deleted from the API only after its containers
+have ended. Does not guarantee that every status in between is written.
 
-Source: pkg/kubelet/status/status_manager.go, Kubernetes 1.33.
-Departure: all statuses that are due are written in one batch, upstream writes pod by pod.
+Source: pkg/kubelet/status/status_manager.go, Kubernetes 1.33. Departure: all statuses that are due
+are written in one batch; upstream writes pod by pod.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ RETRY_INTERVAL = 1.0  # seconds, after a write that failed
 
 @dataclass(frozen=True)
 class VersionedStatus:
-    """A status and its version; a pod's versions only grow."""
+    """A pod status and its version, which rises with each status of the pod."""
 
     status: PodStatus
     version: int
-    key: str  # the pod's in the API
+    key: str  # of the pod in the API
     finished: bool = False  # nothing of the pod is left on the node
 
 
 class StatusManager:
-    """Thread-safe; `run` writes to the API in the caller's thread."""
+    """Keeps the pod statuses, and writes them in the thread of `run`. Thread-safe."""
 
     def __init__(
         self,
@@ -66,18 +66,18 @@ class StatusManager:
         *,
         could_have_running_containers: Callable[[str], bool],
     ) -> None:
-        """`could_have_running_containers` answers for the uid of a pod, as PodStates does."""
+        """`could_have_running_containers` is that of PodStates; it takes the uid of a pod."""
         self._store = store
         self._pods = pods
         self._clock = clock
         self._could_have_running_containers = could_have_running_containers
         self._lock = threading.RLock()
         self._written_changed = threading.Condition(self._lock)
-        self._statuses: dict[str, VersionedStatus] = {}  # by the uid that the kubelet uses
+        self._statuses: dict[str, VersionedStatus] = {}  # by uid, not by that of a mirror
         self._written: dict[str, int] = {}  # versions by the uid in the API
         self._wake = threading.Event()
 
-    # --- statuses come in
+    # --- setting statuses
 
     def get(self, uid: str) -> PodStatus | None:
         """Returns the newest status of the pod, or None if none was set."""
@@ -86,24 +86,24 @@ class StatusManager:
             return versioned.status if versioned else None
 
     def last(self, pod: Pod) -> PodStatus:
-        """Returns the newest status of the pod, or what the API says if none was set."""
+        """Returns the newest status of the pod, or that of the API if none was set."""
         return self.get(pod.uid or "") or pod.status
 
     def set(self, pod: Pod, status: PodStatus) -> None:
         """Sets the pod's status.
 
-        Drops a status in which a container that had ended for good runs again.
+        Drops a status in which a container runs again that had ended and must not be restarted.
         """
         with self._lock:
-            # A deleted pod's status is always new: it may be the last before the deletion.
+            # A deleted pod's status is always written: it may be the last before the deletion.
             self._update(pod, status, force=pod.deleting, finished=False)
 
     def set_container_ready(self, uid: str, container_id: str, ready: bool) -> None:
-        """Sets whether a container is ready, by the runtime's id, after a probe's result."""
+        """Sets whether a container is ready, after a probe's result. The id is the runtime's."""
         self._set_container(uid, container_id, ready=ready)
 
     def set_container_started(self, uid: str, container_id: str, started: bool) -> None:
-        """Sets whether a container has started, by the runtime's id, after a probe's result."""
+        """Sets whether a container has started, after a probe's result. The id is the runtime's."""
         self._set_container(uid, container_id, started=started)
 
     def _set_container(self, uid: str, container_id: str, **changes: bool) -> None:
@@ -130,7 +130,7 @@ class StatusManager:
             self._update(pod, status, force=False, finished=False)
 
     def terminate(self, pod: Pod) -> None:
-        """Gives the pod its final status, because nothing of it is left on the node."""
+        """Sets the pod's final status, because nothing of the pod is left on the node."""
         with self._lock:
             versioned = self._statuses.get(pod.uid or "")
             status = conclude_status(pod, versioned.status if versioned else pod.status)
@@ -142,7 +142,7 @@ class StatusManager:
             self._statuses.pop(uid, None)
 
     def remove_orphans(self, uids: Iterable[str]) -> None:
-        """Forgets the statuses of all pods but those with the given uids."""
+        """Forgets the statuses of all pods except those with the given uids."""
         kept = set(uids)
         with self._lock:
             for uid in [uid for uid in self._statuses if uid not in kept]:
@@ -166,10 +166,10 @@ class StatusManager:
         self._statuses[uid] = VersionedStatus(status, version, pod.key, finished)
         self._wake.set()
 
-    # --- and go out to the API
+    # --- writing statuses to the API
 
     def run(self, stop: threading.Event) -> None:
-        """Writes new statuses at once, and compares all pods with the API every 10 s."""
+        """Writes new statuses at once, and compares all with the API every SYNC_PERIOD seconds."""
         next_comparison = 0.0
         while not stop.is_set():
             self._clock.wait(self._wake, SYNC_PERIOD)
@@ -182,7 +182,7 @@ class StatusManager:
                 self._wake.set()
 
     def wake(self) -> None:
-        """Makes `run` look for statuses to write now."""
+        """Makes `run` check for statuses to write at once."""
         self._wake.set()
 
     def wait_until_written(self, timeout: float) -> bool:
@@ -203,9 +203,9 @@ class StatusManager:
         return False
 
     def sync_batch(self, *, compare: bool = False) -> bool:
-        """Writes the statuses that are new; with `compare`, also those that the API lacks.
+        """Writes the new statuses in one batch; with `compare`, also those that differ in the API.
 
-        Returns False if some have to be tried again. Raises Temporary.
+        Returns False if some have to be tried again. Raises KcmError.
         """
         due = self._due(compare=compare)
         if not due:
@@ -239,7 +239,7 @@ class StatusManager:
         self._written = {uid: version for uid, version in self._written.items() if uid in kept}
 
     def _needs_write(self, uid: str, versioned: VersionedStatus) -> bool:
-        """Reports whether the API has another status, or the pod can be deleted."""
+        """Reports whether the pod in the API has another status, or can be deleted."""
         pod = self._pods.by_uid(uid)
         if pod is None:
             return False
@@ -252,7 +252,10 @@ class StatusManager:
         return normalize_status(pod, pod.status) != self._merge(uid, pod, versioned)
 
     def _belongs_or_forget(self, uid: str, versioned: VersionedStatus, pod: Pod) -> bool:
-        """Forgets a status whose pod was deleted and created again; returns whether it was not."""
+        """Reports whether the pod still is the one that the status is of.
+
+        If it was deleted and created again, forgets the status.
+        """
         if self._pods.translate(pod.uid or "") == uid:
             return True
         with self._lock:
@@ -273,7 +276,7 @@ class StatusManager:
             try:
                 item = self._store.build_update(new, pod, subresource=Subresource.STATUS)
             except errors.ApiError as error:
-                log.warning("a status was refused", pod=pod.key, error=str(error))
+                log.warning("a status was rejected", pod=pod.key, error=str(error))
                 self._set_written(pod, versioned)
                 continue
             items.append((uid, versioned, new, item))

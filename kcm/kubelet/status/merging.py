@@ -1,4 +1,4 @@
-"""Merges the kubelet's status of a pod with the one that the API has: pure functions.
+"""Merges the kubelet's status of a pod with that in the API: pure functions.
 
 Source: mergePodStatus, normalizeStatus, checkContainerStateTransition and updateLastTransitionTime
 in pkg/kubelet/status/status_manager.go, Kubernetes 1.33.
@@ -30,7 +30,7 @@ MAX_MESSAGE_BYTES = 12 * 1024  # bytes of termination messages in one pod
 
 
 def set_transition_times(status: PodStatus, old: PodStatus, now: datetime) -> PodStatus:
-    """Returns the status with the time at which each condition last changed its status."""
+    """Returns the status with the time at which each of the kubelet's conditions last changed."""
     before = {condition.type: condition for condition in old.conditions or ()}
     return status.replace(
         conditions=[
@@ -53,7 +53,10 @@ def _set_transition_time(
 
 
 def normalize_status(pod: Pod, status: PodStatus) -> PodStatus:
-    """Returns the status with times to the second, as the API stores them, and bounded messages."""
+    """Returns the status with times in whole seconds, as the API stores them.
+
+    Termination messages are cut so that those of one pod have at most MAX_MESSAGE_BYTES together.
+    """
     containers = len(pod.spec.containers) + len(pod.spec.init_containers or ())
     most = MAX_MESSAGE_BYTES // max(containers, 1)
     return status.replace(
@@ -104,7 +107,10 @@ def _normalize_state(state: ContainerState | None, most: int) -> ContainerState 
 
 
 def restarts_ended_container(spec: PodSpec, old: PodStatus, new: PodStatus) -> bool:
-    """Reports whether a container that had ended for good would run again; sidecars may."""
+    """Reports whether a container runs again that had ended and must not be restarted.
+
+    Sidecars may always be restarted.
+    """
     policy = spec.restart_policy
     if policy in (None, "Always"):
         return False
@@ -131,7 +137,7 @@ def restarts_ended_container(spec: PodSpec, old: PodStatus, new: PodStatus) -> b
 def merge_status(
     api: PodStatus, own: PodStatus, *, could_have_running_containers: bool
 ) -> PodStatus:
-    """Returns the kubelet's status with the conditions and fields of other owners.
+    """Returns the kubelet's status with the conditions and fields of other owners in `api`.
 
     The phase does not become final while containers may still run.
     """
@@ -153,7 +159,7 @@ def merge_status(
 
 
 def _mark_unready(status: PodStatus) -> PodStatus:
-    """Returns the status of a pod that has ended, with its readiness conditions false."""
+    """Returns the status of a pod that has ended, with its readiness conditions False."""
     reason = "PodCompleted" if status.phase == SUCCEEDED else "PodFailed"
     return status.replace(
         conditions=[

@@ -1,4 +1,4 @@
-"""A pod's phase: pure functions.
+"""Computes a pod's phase: pure functions.
 
 Source: getPhase in pkg/kubelet/kubelet_pods.go, Kubernetes 1.33.
 """
@@ -18,9 +18,9 @@ Statuses = Mapping[str, ContainerStatus]
 
 
 def compute_phase(spec: PodSpec, statuses: Iterable[ContainerStatus], *, over: bool) -> str:
-    """Returns the phase that follows from the containers' statuses.
+    """Returns the phase that follows from the container statuses.
 
-    `over` means that no container will be started again.
+    `over` says that no container will be started again.
     """
     known = {status.name: status for status in statuses}
     init, sidecars = _count_inits(spec, known), _count_sidecars(spec, known)
@@ -53,7 +53,7 @@ def _without_running(spec: PodSpec, counts: Counter[str], over: bool) -> str:
 
 
 def _count_as(status: ContainerStatus | None) -> str:
-    """Returns what a main container counts as."""
+    """Returns the state that a main container counts as."""
     state = status.state if status else None
     if status is None or state is None:
         return "unknown"
@@ -64,17 +64,17 @@ def _count_as(status: ContainerStatus | None) -> str:
     last = status.last_state.terminated if status.last_state else None
     if last is None:
         return "waiting"
-    return "stopped"  # on its way to the next start, however the last run ended
+    return "stopped"  # it waits to be started again, however the last attempt ended
 
 
 def _count_inits(spec: PodSpec, known: Statuses) -> Counter[str]:
-    """Counts the init containers that are not done (`pending`) and that have failed (`failed`)."""
+    """Counts the init containers that are not done (`pending`) and those that failed (`failed`)."""
     inits = [c for c in spec.init_containers or () if not is_sidecar(c)]
     return Counter(_count_init_as(known.get(container.name)) for container in inits)
 
 
 def _count_sidecars(spec: PodSpec, known: Statuses) -> Counter[str]:
-    """Counts the sidecars that run, wait or are unknown, and that have not started (`pending`)."""
+    """Counts the sidecars that run, wait or are unknown, and those not started (`pending`)."""
     sidecars = [c for c in spec.init_containers or () if is_sidecar(c)]
     counts: Counter[str] = Counter()
     for container in sidecars:
@@ -83,7 +83,10 @@ def _count_sidecars(spec: PodSpec, known: Statuses) -> Counter[str]:
 
 
 def _count_sidecar_as(status: ContainerStatus | None) -> tuple[str, ...]:
-    """Returns what a sidecar counts as: nothing once it has ended, because it is started again."""
+    """Returns the states that a sidecar counts as.
+
+    These are none once it has ended, because it is started again.
+    """
     if status is None:
         return ("unknown",)
     state = status.state
@@ -98,7 +101,7 @@ def _count_sidecar_as(status: ContainerStatus | None) -> tuple[str, ...]:
 
 
 def _count_init_as(status: ContainerStatus | None) -> str:
-    """Returns the state as which the pod's phase counts an init container."""
+    """Returns the state that an init container counts as: pending, failed or done."""
     if status is None or status.state is None or status.state.running:
         return "pending"
     ended = status.state.terminated

@@ -1,1 +1,1 @@
-"""Volumes of pods on the node's disk: set up, kept up to date and removed."""
+"""The volumes of pods on the node's disk: sets them up, updates and removes them."""

@@ -1,8 +1,8 @@
-"""Access to a pod's folder: for the kubelet and the users of the pod's containers.
+"""Permissions of a pod's folder, for the kubelet and the users of the pod's containers.
 
-Guarantees: the folder stays the kubelet's own, so that nobody else can change its entries. Where
-the file system has no access lists, users of different groups in one pod cannot be told from
-others, and everybody has access.
+Guarantees: the kubelet stays the owner of the folder, so that nobody else can change its entries.
+Where the file system has no access control lists, and the users of a pod have different primary
+groups, all users of the machine can reach the pod's volumes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _UNKNOWN = (errno.ENOTSUP, errno.EOPNOTSUPP)
 
 
 def users_of(pod: Pod) -> set[int]:
-    """Returns the users that the pod's containers name."""
+    """Returns the ids of the users that the pod's containers run as, where the spec sets them."""
     of_pod = (pod.spec.security_context or PodSecurityContext()).run_as_user
     users: set[int | None] = set()
     for container in (*pod.spec.containers, *(pod.spec.init_containers or ())):
@@ -34,14 +34,17 @@ def users_of(pod: Pod) -> set[int]:
 
 
 def let_through(folder: Path, users: Collection[int]) -> None:
-    """Lets these users, and nobody else, pass through a folder of ours; they cannot list it."""
+    """Lets these users, and no others, access paths below a folder of ours. They cannot list it.
+
+    If the file system has no access control lists, a group or all users may get access.
+    """
     others = sorted(set(users) - {os.geteuid()})
     if not others or os.geteuid() != 0:
         folder.chmod(0o700)
         return
     try:
         os.setxattr(folder, _NAME, _pack_acl(others))
-    except (OSError, AttributeError) as error:  # there are none of these on macOS
+    except (OSError, AttributeError) as error:  # macOS has no setxattr
         if isinstance(error, OSError) and error.errno not in _UNKNOWN:
             raise
         groups = {primary_group(user) for user in others}

@@ -1,10 +1,8 @@
 """Writes the files of a volume so that all of them change at once.
 
-A volume's files are links through `..data`, which is itself a link to a folder with one version;
-replacing that one link replaces all files.
-
-Guarantees: a reader that has opened the folder sees one version; nothing is written if nothing has
-changed. Calls for one volume must not overlap.
+A volume's files are links through `..data`, which is itself a link to a folder with one version.
+Replacing that one link replaces all files. Guarantees: a reader that has opened the folder sees one
+version; nothing is written if nothing has changed. Calls for one volume must not overlap.
 
 Source: pkg/volume/util/atomic_writer.go, Kubernetes 1.33.
 """
@@ -35,13 +33,13 @@ class File:
 
 
 Payload = Mapping[str, File]
-"""Path relative to the volume, to what shall be there."""
+"""The files of a volume, by their paths in it."""
 
 
 def write(volume: Path, payload: Payload) -> bool:
     """Makes the volume contain exactly these files; returns whether that changed anything.
 
-    Raises ContainerConfigError for a path that leads out of the volume.
+    Raises ContainerConfigError for an invalid path, such as one that leads out of the volume.
     """
     files = {os.path.normpath(_check_path(path)): file for path, file in payload.items()}
     old = _current(volume)
@@ -94,7 +92,7 @@ def _write_file(path: Path, file: File) -> None:
 
 
 def _show(volume: Path, files: Payload) -> None:
-    """Makes links to files that exist, and removes those to files that do not."""
+    """Creates the links to the files, and removes links to files that no longer exist."""
     wanted = {path.split("/")[0] for path in files}
     for name in wanted:
         if not (volume / name).is_symlink():

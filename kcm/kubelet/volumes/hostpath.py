@@ -1,4 +1,4 @@
-"""hostPath volumes, which are allowed only below the folders that the node's owner lists.
+"""hostPath volumes, which are allowed only below the folders of --allowed-host-paths.
 
 Source: pkg/volume/hostpath/host_path.go (the types and their checks), Kubernetes 1.33. Departure:
 upstream allows every path; here none is allowed by default.
@@ -25,11 +25,10 @@ _CHECKS: dict[str, tuple[Callable[[int], bool], str]] = {
 
 
 def host_path(path: str, kind: str, allowed: Sequence[Path]) -> tuple[Path, Path]:
-    """Checks a path, creates it if its type says so, and returns it with the listed folder above
-    it.
+    """Returns a host path with its links resolved, and the allowed folder that contains it.
 
-    Links are followed before the paths are compared, so that none leads out of the listed folders.
-    Raises ContainerConfigError.
+    Checks the path against the volume's type, after creating it if the type demands that. Raises
+    ContainerConfigError if no allowed folder contains it, or if it is not of the type.
     """
     real = Path(path).resolve()
     roots = (prefix.resolve() for prefix in allowed)

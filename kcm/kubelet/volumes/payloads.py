@@ -1,4 +1,4 @@
-"""The files of configMap, secret, downwardAPI and projected volumes.
+"""Builds the files of configMap, secret, downwardAPI and projected volumes.
 
 Source: MakePayload in pkg/volume/{configmap,secret}/, CollectData in pkg/volume/downwardapi/ and
 collectData in pkg/volume/projected/, Kubernetes 1.33. Departure: clusterTrustBundle is not
@@ -42,7 +42,11 @@ DownwardFiles = DownwardAPIVolumeSource | DownwardAPIProjection
 
 
 class Payloads:
-    """Builds the files of one pod's volumes."""
+    """Builds the files of one pod's volumes, by their paths.
+
+    `mode` is the default mode of the projected volume that a source is part of, if it is. Methods
+    raise ContainerConfigError for a missing object or key that is not optional.
+    """
 
     def __init__(self, pod: Pod, lookups: Lookups, location: PodLocation) -> None:
         self._pod = pod
@@ -88,7 +92,7 @@ class Payloads:
         raise ContainerConfigError("an item of a downwardAPI volume names no field")
 
     def projected(self, source: ProjectedVolumeSource) -> Files:
-        """Returns the files of all sources; of two with the same path, the later one wins."""
+        """Returns the files of all sources. A later source replaces files of an earlier one."""
         mode = _mode(source, None)
         files: Files = {}
         for part in source.sources:
@@ -119,7 +123,7 @@ class Payloads:
 
 
 def _mode(source: Model, given: int | None) -> int:
-    """Returns the source's own default mode, or that of the projected volume that it is in."""
+    """Returns `given`, which is a projected volume's mode, or else the source's default mode."""
     own: int | None = getattr(source, "default_mode", None)
     if given is not None:
         return given
@@ -129,7 +133,11 @@ def _mode(source: Model, given: int | None) -> int:
 def _select_keys(
     values: Mapping[str, bytes], source: ConfigMapKeys | SecretKeys, mode: int, what: str
 ) -> Files:
-    """Returns the files of all keys, or of those that `items` names."""
+    """Returns the files of all keys, or of those that `items` selects.
+
+    Raises ContainerConfigError if one of these keys is missing and not optional. `what` is the kind
+    of object in that message.
+    """
     if not source.items:
         return {key: File(data, mode) for key, data in values.items()}
     files: Files = {}

@@ -1,7 +1,7 @@
 """The volumes of a node's pods, in `<pods>/<uid>/volumes/kubernetes.io~<kind>/<name>` as upstream.
 
-Guarantees: setting up twice changes nothing; removing a pod's folder touches nothing outside of it,
-whatever the pod's containers put there.
+Guarantees: setting up a volume twice changes nothing. Removing a pod's folder touches nothing
+outside of it, whatever links the pod's containers put there.
 
 Source: pkg/volume, pkg/kubelet/volumemanager and pkg/volume/util/subpath, Kubernetes 1.33.
 Departures: emptyDir's medium is ignored; a subPath of a configMap, secret, projected or downwardAPI
@@ -41,32 +41,35 @@ _FOLDERS = {
 
 @dataclass(frozen=True)
 class PodVolumes:
-    """The folders of a pod's volumes by name, and notes about them for people."""
+    """The folders of a pod's volumes by name, and messages about ignored settings."""
 
     paths: Mapping[str, Path]
-    notes: tuple[str, ...] = ()
-    # Below which users of pods may change what a path leads to; of others, the path itself.
+    messages: tuple[str, ...] = ()
+    # The folder of each volume whose own path users of pods cannot change, by volume name.
     roots: Mapping[str, Path] = field(default_factory=dict)
 
 
 class Volumes:
-    """Thread-safe for different pods; calls for one pod must not overlap."""
+    """Sets up and removes the volumes of pods.
+
+    Thread-safe for different pods; calls for one pod must not overlap.
+    """
 
     def __init__(self, pods: Path, allowed_host_paths: Sequence[Path] = ()) -> None:
         self._pods = pods
         self._allowed = tuple(allowed_host_paths)
 
     def set_up(self, pod: Pod, lookups: Lookups, location: PodLocation) -> PodVolumes:
-        """Creates volumes that are missing and updates those whose content has changed.
+        """Creates volumes that are missing, and updates those whose content has changed.
 
-        Raises ContainerConfigError for a reference to nothing and for what this node does not
+        Raises ContainerConfigError for missing objects, and for volumes that this node does not
         allow.
         """
         payloads = Payloads(pod, lookups, location)
         self._open_to(pod)
         paths: dict[str, Path] = {}
         roots: dict[str, Path] = {}
-        notes: list[str] = []
+        messages: list[str] = []
         for volume in pod.spec.volumes or []:
             kind = _kind(volume)
             try:
@@ -77,13 +80,11 @@ class Volumes:
                     f'MountVolume.SetUp failed for volume "{volume.name}" : {error}'
                 ) from error
             if volume.empty_dir is not None and volume.empty_dir.medium:
-                notes.append(f'volume "{volume.name}": medium is ignored, it is on disk')
-        return PodVolumes(paths, tuple(notes), roots)
+                messages.append(f'volume "{volume.name}": medium is ignored, it is on disk')
+        return PodVolumes(paths, tuple(messages), roots)
 
     def _open_to(self, pod: Pod) -> None:
-        """Lets the users of the pod's containers, and nobody else, pass through the pod's
-        folder.
-        """
+        """Lets only the users of the pod's containers access paths in the pod's folder."""
         folder = self.folder(pod.metadata.uid or "")
         if pod.spec.volumes:
             self._pods.mkdir(mode=0o711, parents=True, exist_ok=True)
@@ -98,7 +99,7 @@ class Volumes:
         folder = self.folder(pod.metadata.uid or "") / "volumes" / _FOLDERS[kind] / volume.name
         if not folder.is_dir():
             folder.mkdir(parents=True)
-            # Everybody may write, as upstream; only the pod's users get through to it.
+            # Everybody may write, as upstream, but only the pod's users can reach the folder.
             folder.chmod(0o777 if kind == EMPTY_DIR else 0o755)
         return folder, folder
 
@@ -127,7 +128,7 @@ class Volumes:
         return Mount(str(path), mount.mount_path, bool(mount.read_only), str(root))
 
     def folder(self, uid: str) -> Path:
-        """Returns a pod's own folder. Raises ContainerConfigError for a uid that is not valid."""
+        """Returns a pod's own folder. Raises ContainerConfigError for an invalid uid."""
         if not uid or "/" in uid or uid.startswith("."):
             raise ContainerConfigError(f"not a uid: {uid!r}")
         return self._pods / uid
@@ -137,12 +138,12 @@ class Volumes:
         return [entry.name for entry in self._pods.iterdir()] if self._pods.is_dir() else []
 
     def tear_down(self, uid: str) -> None:
-        """Removes a pod's folder with everything in it."""
+        """Removes a pod's folder with everything in it. Raises OSError."""
         remove_tree(self.folder(uid))
 
 
 def _kind(volume: Volume) -> str:
-    """Returns the name of the volume's source; a volume without one is an emptyDir."""
+    """Returns the name of the volume's source. A volume without one is an emptyDir."""
     return next(iter(volume.sources()), EMPTY_DIR)
 
 
@@ -158,8 +159,9 @@ def _fill(folder: Path, volume: Volume, payloads: Payloads) -> None:
 
 
 def _below(root: Path, volume: Path, sub_path: str, name: str) -> Path:
-    """Returns a path in a volume, which is created as a folder if needed; links must stay
-    inside.
+    """Returns a path in a volume, creating a folder there if it does not exist.
+
+    Raises ContainerConfigError if the path leads out of the volume, also by links.
     """
     clean = posixpath.normpath(sub_path)
     path = volume / clean

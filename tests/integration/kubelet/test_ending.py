@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kcm.kubelet.cri import RuntimeContainerState, SandboxState
-from kcm.kubelet.runtime.ending import end_containers, end_node
+from kcm.kubelet.runtime.ending import end_node, kill_containers
 from tests.integration.kubelet.node import RealNode, is_ready, shell, status
 from tests.integration.kubelet.runtimes import RealRuntime, is_alive
 
@@ -17,7 +17,7 @@ STUBBORN = "trap '' TERM; echo ready; while :; do sleep 0.1; done"
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealNode]:
-    node = RealNode(tmp_path_factory.mktemp("ending"), end_containers=True)
+    node = RealNode(tmp_path_factory.mktemp("ending"), kill_containers=True)
     yield node
     node.close()
 
@@ -25,11 +25,11 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealNode]:
 def test_all_containers_end_at_once_and_are_still_known(real: RealRuntime) -> None:
     mild, stubborn = real.shell("exec sleep 1000"), real.shell(STUBBORN, log_path="main/1.log")
     pids = [real.status(container).pid for container in (mild, stubborn)]
-    assert end_containers(real.runtime, grace=0.3) == 2
+    assert kill_containers(real.runtime, grace=0.3) == 2
     assert not any(map(is_alive, pids))
     assert [real.status(c).exit_code for c in (mild, stubborn)] == [143, 137]
     assert [s.state for s in real.runtime.list_pod_sandboxes()] == [SandboxState.NOT_READY]
-    assert end_containers(real.runtime) == 0
+    assert kill_containers(real.runtime) == 0
 
 
 def test_a_node_without_a_kubelet_is_ended_from_its_files(

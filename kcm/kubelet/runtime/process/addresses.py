@@ -1,9 +1,9 @@
-"""Pods' own addresses out of 127.64.0.0/10, which Linux answers without any set-up.
+"""Gives pods addresses of their own from 127.64.0.0/10, which Linux answers without any set-up.
 
-Guarantees: no two pods of one user of the machine have the same address, whichever kubelets run
-them, restarted or not. An address is a symbolic link in a folder that these kubelets share, named
-after the address and leading to the sandbox's folder; once that folder is gone the address is free,
-even if nobody released it.
+Guarantees: no two pods of one user of the machine have the same address, even if several kubelets
+run them or are restarted. An address is a symbolic link in a folder that these kubelets share: its
+name is the address, and it leads to the sandbox's folder. Once that folder is gone the address is
+free, even if nobody released it.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from pathlib import Path
 from kcm.apimachinery.loopback import POD_NETWORK
 from kcm.errors import ContainerRuntimeError
 
-# Users cannot see each other's folders: they begin at different places.
+# Users cannot see each other's folders, so they begin at different addresses.
 _SPREAD = 2_654_435_761
 
 
 def shared_folder() -> Path:
-    """Returns the folder in which the kubelets of this user keep their pods' addresses."""
+    """Returns the folder in which the kubelets of this user record their pods' addresses."""
     return Path(tempfile.gettempdir()) / f"kcm-pod-addresses-{os.geteuid()}"
 
 
 def available() -> bool:
-    """Reports whether this machine answers on every loopback address."""
+    """Reports whether this machine answers on all loopback addresses."""
     with socket.socket() as probe:
         try:
             probe.bind((str(POD_NETWORK[1]), 0))
@@ -41,7 +41,7 @@ def available() -> bool:
 
 
 class Addresses:
-    """The addresses that sandboxes have. Safe for threads and processes."""
+    """The addresses that sandboxes have. Thread-safe, and safe for several processes."""
 
     def __init__(self, folder: Path, network: IPv4Network = POD_NETWORK) -> None:
         self._folder = folder
@@ -50,9 +50,9 @@ class Addresses:
         self._next = (os.geteuid() * _SPREAD) % self._size
 
     def take(self, sandbox: Path) -> str:
-        """Returns the next free address, recorded for the sandbox's folder, which must exist.
+        """Takes the next free address for the sandbox's folder, which must exist, and returns it.
 
-        Raises ContainerRuntimeError if all are taken or the shared folder is another user's.
+        Raises ContainerRuntimeError if all are taken or the shared folder belongs to another user.
         """
         with self._lock_folder():
             for _ in range(self._size):
@@ -63,7 +63,7 @@ class Addresses:
         raise ContainerRuntimeError(f"all addresses of {self._network} are taken")
 
     def release(self, address: str, sandbox: Path) -> None:
-        """Frees an address if it is still this sandbox's."""
+        """Frees the address if it still belongs to this sandbox."""
         link = self._folder / address
         with self._lock_folder():
             if link.is_symlink() and os.readlink(link) == str(sandbox):
@@ -81,7 +81,7 @@ class Addresses:
     @contextmanager
     def _lock_folder(self) -> Iterator[None]:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        seen = self._folder.lstat()  # anybody may put a link there before us
+        seen = self._folder.lstat()  # others could have put a link there before
         if seen.st_uid != os.geteuid() or not stat.S_ISDIR(seen.st_mode):
             raise ContainerRuntimeError(f"{self._folder} belongs to another user")
         with open(self._folder / "lock", "w", encoding="ascii") as lock:

@@ -1,9 +1,9 @@
-"""Limits by control groups, where this process may create some.
+"""Limits resources by control groups, where this process may create some.
 
-Guarantees: groups are created only below one with a name of our own; `kind` tells what is enforced,
-nothing is guessed. There is one group per pod, and in it one per container, in each hierarchy.
-Version 2 needs the three controllers at a group that can delegate them; version 1 needs at least
-its memory hierarchy.
+Guarantees: groups are created only below a group with a name of our own. `kind` is what really is
+enforced. There is one group per pod, and in it one per container, in each hierarchy. Version 2
+needs the three controllers in a group that can delegate them; version 1 needs at least its memory
+hierarchy.
 
 Source: pkg/kubelet/cm (cgroup_manager_linux.go, helpers_linux.go), Kubernetes 1.33.
 """
@@ -23,23 +23,27 @@ from kcm.kubelet.runtime.process import processes
 NONE, V1, V2 = "rlimits", "cgroup-v1", "cgroup-v2"
 
 _CONTROLLERS = ("memory", "pids", "cpu")
-_REMOVAL = 2.0  # seconds: the kernel lets a group go a moment after its last process
+_REMOVAL = 2.0  # seconds; a group can be removed only a moment after its last process is gone
 
 
 @dataclass(frozen=True)
 class Cgroups:
-    """The groups of one kubelet.
+    """The control groups of one kubelet.
 
-    `bases` are the top groups by controller, which are one and the same in version 2.
+    `kind` is NONE, V1 or V2. `bases` are the top groups by controller; in version 2 they are all
+    the same folder.
     """
 
     kind: str
     bases: dict[str, Path]
-    # Making a group below one that is removed at the same moment would fail.
+    # Creating a group fails if the one above it is removed at the same moment.
     _lock: threading.Lock = field(default_factory=threading.Lock, compare=False, repr=False)
 
     def make(self, path: str, resources: Resources) -> list[Path]:
-        """Creates the group with that relative path and these limits, in every hierarchy."""
+        """Creates the group with that relative path and these limits, in every hierarchy.
+
+        Returns the group's folders. Raises OSError.
+        """
         groups = [base / path for base in self._distinct_bases()]
         with self._lock:
             for base, group in zip(self._distinct_bases(), groups, strict=True):
@@ -51,9 +55,9 @@ class Cgroups:
         return groups
 
     def remove(self, path: str) -> None:
-        """Removes a group and those below it, and our own top group once it is empty.
+        """Removes a group and those below it, and then our own top group if it is empty.
 
-        The groups' processes must have ended, or be ending.
+        Kills the processes that are left in them. Gives up after _REMOVAL seconds.
         """
         for base in self._distinct_bases():
             _remove_tree(base / path)
@@ -63,12 +67,12 @@ class Cgroups:
                         break
 
     def paths(self, path: str) -> list[Path]:
-        """Returns where the group with that relative path is, whether or not it exists."""
+        """Returns the folders of the group with that relative path, whether or not they exist."""
         return [base / path for base in self._distinct_bases()]
 
     @property
     def counts_processes(self) -> bool:
-        """Reports whether the number of processes can be limited."""
+        """Whether the number of processes can be limited."""
         return "pids" in self.bases
 
     def _distinct_bases(self) -> list[Path]:
@@ -83,7 +87,11 @@ class Cgroups:
 
 
 def detect(name: str, mounts: str | None = None, own: str | None = None) -> Cgroups:
-    """Returns what this process may use: groups below one with this name, or none at all."""
+    """Returns the control groups that this process can use, below one with this name.
+
+    Without any, their kind is NONE. `mounts` and `own` replace /proc/self/mounts and
+    /proc/self/cgroup in tests.
+    """
     mounts = processes.read("/proc/self/mounts") if mounts is None else mounts
     own = processes.read("/proc/self/cgroup") if own is None else own
     places = dict(_read_own_places(own))
@@ -116,8 +124,9 @@ def _read_own_places(own: str) -> Iterable[tuple[str, str]]:
 
 
 def _base(point: Path, place: str, name: str, kind: str) -> Path | None:
-    """Returns a group with that name at our own place or the nearest above where it can be
-    created.
+    """Returns the path for a group with that name where this process can create one.
+
+    That is in its own group, or in the nearest one above it; None if there is none.
     """
     below = point / place.lstrip("/")
     for parent in (below, *below.parents):
@@ -130,7 +139,7 @@ def _base(point: Path, place: str, name: str, kind: str) -> Path | None:
             group.mkdir(exist_ok=True)
             files = () if kind == V1 else ("memory.max", "pids.max")
             usable = all((group / file).exists() for file in files)
-            _remove_empty(group)  # made again with the first pod
+            _remove_empty(group)  # the first pod creates it again
             if usable:
                 return group
         except OSError:
@@ -170,7 +179,7 @@ def _v1(resources: Resources) -> Iterable[tuple[str, str, str]]:
 
 
 def weight(shares: int) -> int:
-    """Returns version 2's weight (1 to 10000) for version 1's shares (2 to 262144)."""
+    """Returns the weight of version 2 (1 to 10000) for the shares of version 1 (2 to 262144)."""
     return 1 + (min(max(shares, 2), 262_144) - 2) * 9999 // 262_142
 
 

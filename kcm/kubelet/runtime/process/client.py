@@ -1,4 +1,4 @@
-"""A kubelet's connection to a supervisor."""
+"""The connection of a kubelet to a supervisor."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ from typing import Self
 from kcm.errors import ContainerRuntimeError
 from kcm.kubelet.runtime.process.wire import encode, frame
 
-_PATIENCE = 10.0  # seconds for a supervisor to answer at all
-_LONGEST = 100  # bytes of a socket's path; the system takes 107 (Linux) or 103
+_PATIENCE = 10.0  # seconds for a supervisor to reply
+_LONGEST = 100  # bytes of a socket's path; the system's limit is 107 (Linux) or 103
 
 
 class SupervisorConnection:
-    """Sends one request and reads its answers. Raises ContainerRuntimeError if nobody answers."""
+    """A connection for one request and its replies.
+
+    Raises ContainerRuntimeError if the supervisor does not reply.
+    """
 
     def __init__(self, path: Path) -> None:
         self._socket = _connect(path)
@@ -29,7 +32,7 @@ class SupervisorConnection:
         """Sends a request, with the descriptors `fds`, and waits for its `ok`.
 
         The caller still has to close its own `fds`. Raises ContainerRuntimeError if the request
-        cannot be sent, fails, or is not answered in time.
+        cannot be sent, fails, or gets no reply in time.
         """
         data = frame(encode(fields))
         try:
@@ -37,27 +40,26 @@ class SupervisorConnection:
             self._socket.sendall(data[sent:])
         except OSError as error:
             raise ContainerRuntimeError(f"the container has ended: {error.strerror}") from error
-        answer = self.line(_PATIENCE)
-        if not answer or answer.startswith("exit"):  # not in time, or the connection has ended
+        reply = self.line(_PATIENCE)
+        if not reply or reply.startswith("exit"):  # not in time, or the connection is closed
             raise ContainerRuntimeError("the container has ended")
-        kind, _, words = answer.partition(" ")
+        kind, _, message = reply.partition(" ")
         if kind == "error":
-            raise ContainerRuntimeError(words)
+            raise ContainerRuntimeError(message)
 
     def exit_code(self, timeout: float | None) -> int | None:
-        """Waits for the exit code that the supervisor announces; returns None after `timeout`
-        seconds.
+        """Waits for the exit code from the supervisor; returns None after `timeout` seconds.
 
-        Returns 137 if the supervisor dies without an answer: everything it supervised is then
-        killed.
+        Returns 137 if the supervisor dies without sending one, because everything it supervised is
+        then killed.
         """
         while True:
-            answer = self.line(timeout)
-            if answer is None:
+            reply = self.line(timeout)
+            if reply is None:
                 return None
-            if answer.startswith("exit "):
-                return int(answer.removeprefix("exit "))
-            if not answer:
+            if reply.startswith("exit "):
+                return int(reply.removeprefix("exit "))
+            if not reply:
                 return 137
 
     def line(self, timeout: float | None) -> str | None:
@@ -113,9 +115,10 @@ def _connect(path: Path) -> socket.socket:
 
 
 def readable(descriptors: Iterable[int], timeout: float | None) -> list[int]:
-    """Returns the descriptors that can be read, or have ended, within `timeout` seconds.
+    """Returns the descriptors that become readable, or closed, within `timeout` seconds.
 
-    Unlike `select` it takes descriptors above 1023: a kubelet may have many files open.
+    Unlike `select.select` it takes descriptors above 1023, which a kubelet with many open files
+    has.
     """
     poll = select.poll()
     for descriptor in descriptors:

@@ -1,9 +1,9 @@
-"""What a container sees: its folder, the mounts in it, and its environment.
+"""The root folder of a container, its mounts, its command and its environment.
 
 A container is a plain process without a file system of its own. Its folder (KCM_ROOT) takes the
 place of a root file system: a volume that is mounted at /data is the symbolic link $KCM_ROOT/data.
-`$(KCM_ROOT)` and `$(POD_IP)` in command, arguments, variables and working folder are replaced here,
-because only here they are known.
+References `$(KCM_ROOT)` and `$(POD_IP)` in command, arguments, variables and working folder are
+replaced here, where their values are known.
 """
 
 from __future__ import annotations
@@ -20,14 +20,12 @@ from kcm.kubelet.cri import ContainerConfig, Mount
 from kcm.kubelet.files import beneath
 
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-MARK = "KCM_CONTAINER_ID"  # by which a container's processes are known
+MARK = "KCM_CONTAINER_ID"  # the variable that identifies a container's processes
 TERMINATION_LOG = "termination-log"  # in the container's folder, beside its root
 
 
 def without_nul(words: Iterable[str]) -> list[str]:
-    """Returns the words. Raises ContainerRuntimeError if one contains a NUL, which no program can
-    get.
-    """
+    """Returns the words as a list. Raises ContainerRuntimeError if one contains a NUL byte."""
     checked = list(words)
     if any("\0" in word for word in checked):
         raise ContainerRuntimeError("a command or variable contains a NUL byte")
@@ -35,22 +33,18 @@ def without_nul(words: Iterable[str]) -> list[str]:
 
 
 def inside(root: Path, path: str) -> Path:
-    """Returns where a path of the container is on the host, which is never outside of the root
-    folder.
-    """
+    """Returns the host's path for a path of the container, which is always in the root folder."""
     return root / _clean(path).lstrip("/")
 
 
 def _clean(path: str) -> str:
-    """Returns an absolute path without `..` and without the second slash that POSIX keeps in
-    front.
-    """
+    """Returns an absolute path without `..` and with only one slash at its beginning."""
     return "/" + posixpath.normpath(f"/{path}").lstrip("/")
 
 
 @dataclass(frozen=True)
 class ContainerRoot:
-    """What one container sees, in its root folder."""
+    """The root folder of one container, and what is computed from it."""
 
     root: Path
     config: ContainerConfig
@@ -61,7 +55,8 @@ class ContainerRoot:
     def lay_out(self) -> None:
         """Creates the folder, its mounts, the termination message's file and the working folder.
 
-        Raises ContainerRuntimeError for mounts that cannot be shown this way.
+        Raises ContainerRuntimeError for mounts that are not possible without a file system of its
+        own.
         """
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         mounts = [*self.config.mounts, *self._own_mounts()]
@@ -71,9 +66,7 @@ class ContainerRoot:
         self._make_working_dir()
 
     def _make_working_dir(self) -> None:
-        """Creates the working folder in the container's folder or in a volume that it may write
-        to.
-        """
+        """Creates the working folder if it is in the root folder or in a writable volume."""
         path = Path(self.working_dir)
         if not path.is_relative_to(self.root):
             return
@@ -96,9 +89,9 @@ class ContainerRoot:
         link.symlink_to(mount.host_path)
 
     def _own_mounts(self) -> list[Mount]:
-        """Returns the mount of the termination message's file, beside the root folder.
+        """Creates the file of the termination message, and returns its mount.
 
-        There no other user can replace it by a link.
+        The file is beside the root folder, where no other user can replace it by a link.
         """
         if not self.has_own_message:
             return []
@@ -107,9 +100,7 @@ class ContainerRoot:
 
     @property
     def has_own_message(self) -> bool:
-        """Reports whether the termination message has a file of its own, as no mount is at its
-        path.
-        """
+        """Whether the termination message has a file of its own, since no mount is at its path."""
         return bool(self.config.termination_message_path) and self._message_mount() is None
 
     def _message_mount(self) -> Mount | None:
@@ -119,14 +110,15 @@ class ContainerRoot:
 
     @property
     def termination_file(self) -> Path:
-        """Returns the file of the termination message; a mount at its path leads to the host's
-        file.
-        """
+        """The file of the termination message: its own, or that of the mount at its path."""
         mount = self._message_mount()
         return Path(mount.host_path) if mount else self.root.parent / TERMINATION_LOG
 
     def termination_place(self) -> tuple[Path, str] | None:
-        """Returns the folder below which the termination message is read, and its path there."""
+        """Returns the folder below which the termination message is read, and its path there.
+
+        Returns None if the container has no path for it.
+        """
         if not self.config.termination_message_path:
             return None
         mount, file = self._message_mount(), self.termination_file
@@ -135,7 +127,10 @@ class ContainerRoot:
 
     @property
     def working_dir(self) -> str:
-        """Returns the container's folder, or the folder that the container names."""
+        """The container's working folder: that of its config, or the root folder.
+
+        A folder that exists on the host, and not in the root folder, is used as it is.
+        """
         named = self.fill_references(self.config.working_dir)
         if not named:
             return str(self.root)
@@ -146,10 +141,10 @@ class ContainerRoot:
         return named if not own.exists() and Path(named).is_dir() else str(own)
 
     def read_only(self) -> list[str]:
-        """Returns the paths of the host that the container may only read.
+        """Returns the paths of the host that must be read-only for the container.
 
-        A path is left out if something that the container may write to is inside or around it: both
-        are the same files of the host.
+        A read-only mount is left out if a writable path contains it or is in it, because both are
+        the same files of the host.
         """
         writable = [mount.host_path for mount in self.config.mounts if not mount.read_only]
         taken = [os.path.realpath(path) for path in (*writable, str(self.root.parent))]
@@ -159,7 +154,10 @@ class ContainerRoot:
         return [path for path in wanted if not any(_overlap(path, other) for other in taken)]
 
     def argv(self) -> list[str]:
-        """Returns what to execute. Raises ContainerRuntimeError if the pod names no command."""
+        """Returns the command and its arguments.
+
+        Raises ContainerRuntimeError if there is no command.
+        """
         argv = [self.fill_references(word) for word in (*self.config.command, *self.config.args)]
         if not argv:
             raise ContainerRuntimeError(
@@ -169,7 +167,10 @@ class ContainerRoot:
         return without_nul(argv)
 
     def environment(self) -> dict[str, str]:
-        """Returns the variables: a few of the system's, then the container's own."""
+        """Returns the environment variables: a few of the system's, then the container's own.
+
+        Raises ContainerRuntimeError if one contains a NUL byte.
+        """
         variables = {
             "PATH": os.environ.get("PATH", DEFAULT_PATH),
             "HOME": str(self.root),
@@ -186,7 +187,7 @@ class ContainerRoot:
         return variables
 
     def fill_references(self, text: str) -> str:
-        """Returns the text with the references that only the runtime can resolve."""
+        """Returns the text with the references to KCM_ROOT and POD_IP replaced."""
         return text.replace("$(KCM_ROOT)", str(self.root)).replace("$(POD_IP)", self.pod_ip)
 
 
@@ -195,9 +196,9 @@ def _overlap(path: str, other: str) -> bool:
 
 
 def check_mounts(mounts: Sequence[Mount]) -> None:
-    """Raises ContainerRuntimeError for two mounts of one path, and for a mount inside another one.
+    """Raises ContainerRuntimeError for two mounts at one path, or for a mount inside another one.
 
-    A mount inside another one would create a link in a volume.
+    A mount inside another one would need a link within a volume.
     """
     paths = sorted(_clean(mount.container_path) for mount in mounts)
     for outer, inner in itertools.pairwise(paths):

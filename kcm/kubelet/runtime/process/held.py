@@ -1,4 +1,4 @@
-"""One container of the runtime: its folder, its supervisor and its end."""
+"""One container of the process runtime: its folder, its supervisor and its status."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ log = structlog.get_logger("kcm.kubelet")
 
 SUPERVISOR = Path(supervisor.__file__).with_name("__main__.py")
 
-# Where the interpreter itself finds its libraries; nothing else is passed on.
+# The interpreter may need it to find its libraries; no other variables are passed on.
 _NEEDED = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
 
 LOST = "the container's supervisor was killed, and with it the container"
 _LOST_CODE = 137  # as upstream's ContainerStatusUnknown
-_SWEEP = 10.0  # seconds until what cannot be killed (it hangs in the kernel) is left
-_LATE = 30.0  # seconds beyond the grace until stopping is given up
+_SWEEP = 10.0  # seconds after which processes that cannot be killed are left behind
+_LATE = 30.0  # seconds after the grace period until `stop` gives up
 
 
 class HeldContainer:
-    """What it knows is on disk, or comes from the supervisor. Thread-safe."""
+    """A container whose state is on disk or known to its supervisor. Thread-safe."""
 
     def __init__(
         self,
@@ -46,32 +46,35 @@ class HeldContainer:
         children: Children,
         groups: Sequence[Path] = (),
     ) -> None:
-        """`groups` are the container's control groups, if it has any."""
+        """`groups` are the folders of the container's control groups, if it has any."""
         self.id = folder.name
         self.folder = folder
         self.record = record
         self.view = view
         self._children = children
         self._groups = [str(group) for group in groups]
-        self._supervisor = 0  # its pid, while it is a child of this process
-        self._seen: tuple[int, StatusRecord] | None = None  # by the file's time
+        self._supervisor = 0  # the supervisor's pid, while it is a child of this process
+        self._seen: tuple[int, StatusRecord] | None = None  # the file's mtime and its content
         self._lock = threading.Lock()
         self._starting = False
 
     def start(self, launch: list[tuple[str, str]]) -> None:
-        """Starts the container under a supervisor of its own. Raises ContainerRuntimeError."""
+        """Starts the container under a supervisor of its own. `launch` is the launch record.
+
+        Raises ContainerRuntimeError.
+        """
         with self._lock:
             if self._starting or self._status() is not None:
                 raise ContainerRuntimeError(f"container {self.id} was started before")
             self._starting = True
-        answer = self._supervise(launch)
-        if answer != "ok":
+        reply = self._supervise(launch)
+        if reply != "ok":
             if self.status_record() is None:
-                self.record_end(128, answer or "its supervisor could not be started")
-            raise ContainerRuntimeError(f"failed to start container {self.id}: {answer}")
+                self.record_exit(128, reply or "its supervisor could not be started")
+            raise ContainerRuntimeError(f"failed to start container {self.id}: {reply}")
 
     def _supervise(self, launch: list[tuple[str, str]]) -> str:
-        """Starts the supervisor, sends it the launch record and returns its answer."""
+        """Starts the supervisor, sends it the launch record and returns its reply."""
         theirs_in, ours_in = os.pipe()
         ours_out, theirs_out = os.pipe()
         log = os.open(self.folder / records.LOG, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
@@ -93,18 +96,19 @@ class HeldContainer:
                 stdin.write(encode(launch))
                 stdin.close()
             except BrokenPipeError:
-                return "its supervisor ended at once"
+                return "its supervisor exited at once"
             return stdout.read().decode("utf-8", "replace")
 
     def _reap(self) -> None:
-        """Takes the exit code of a supervisor that was started here, so that it is not left a
-        zombie.
-        """
+        """Reaps the supervisor if it was started here and has exited, so that no zombie is left."""
         if self._supervisor and self._children.has_ended(self._supervisor):
             self._supervisor = 0
 
     def wait_for_supervisor(self) -> None:
-        """Waits for the supervisor's own end, which comes a moment after the container's."""
+        """Waits until the supervisor has exited, which it does a moment after its container.
+
+        Gives up after _LATE seconds.
+        """
         deadline = time.monotonic() + _LATE
         record = self.status_record()
         while record and self._is_supervised(record) and time.monotonic() < deadline:
@@ -113,15 +117,17 @@ class HeldContainer:
                 self._reap()
 
     def ask(self, fields: list[tuple[str, str]]) -> None:
-        """Sends the supervisor a request. Raises ContainerRuntimeError if there is no
-        supervisor.
+        """Sends the supervisor a request.
+
+        Raises ContainerRuntimeError if there is no supervisor.
         """
         with SupervisorConnection(self.folder / records.SOCKET) as connection:
             connection.ask(fields)
 
     def stop(self, grace: float) -> None:
-        """Ends the container and waits for that. Raises ContainerRuntimeError if it does not
-        end.
+        """Stops the container and waits until it has exited. `grace` is in seconds.
+
+        Raises ContainerRuntimeError if it has not exited _LATE seconds after that.
         """
         deadline = time.monotonic() + grace + _LATE
         while self.state() is RuntimeContainerState.RUNNING:
@@ -130,14 +136,14 @@ class HeldContainer:
                     connection.ask([("op", "stop"), ("grace_ms", str(int(grace * 1000)))])
                     connection.exit_code(deadline - time.monotonic())
             except ContainerRuntimeError:
-                time.sleep(0.01)  # it is ending, or its supervisor has died
+                time.sleep(0.01)  # it is exiting, or its supervisor has died
             if time.monotonic() > deadline:
                 raise ContainerRuntimeError(f"container {self.id} has not ended in time")
 
     def state(self) -> RuntimeContainerState:
         """Returns the container's state.
 
-        If its supervisor was killed, what is left of the container is killed first.
+        If its supervisor was killed, first kills what is left of the container.
         """
         record = self.status_record()
         if record is None:
@@ -145,17 +151,20 @@ class HeldContainer:
         return RuntimeContainerState.EXITED if record.exited else RuntimeContainerState.RUNNING
 
     def status_record(self) -> StatusRecord | None:
-        """Returns the status as it is now; None before the start."""
+        """Returns the present status, or None before the start.
+
+        If the supervisor was killed, kills what is left of the container and records its exit.
+        """
         with self._lock:
             self._reap()
             record = self._status()
             if record is None or record.exited or self._is_supervised(record):
                 return record
-            record = self._status(fresh=True)  # it may have ended since it was read
+            record = self._status(fresh=True)  # it may have exited since it was read
             if record is None or record.exited:
                 return record
             self._kill_left_over()
-            self._end(_LOST_CODE, LOST, started=record.started)
+            self._write_exit(_LOST_CODE, LOST, started=record.started)
             return self._status(fresh=True)
 
     def _is_supervised(self, record: StatusRecord) -> bool:
@@ -172,8 +181,10 @@ class HeldContainer:
         return self._seen[1] if self._seen else None
 
     def _kill_left_over(self) -> None:
-        """Kills what a dead supervisor has left: processes in the container's control groups,
-        orphans of ours, and processes with the container's mark.
+        """Kills the processes that a dead supervisor has left.
+
+        They are the processes in the container's control groups, orphans of the kubelet, and
+        processes that have the container's id in their environment.
         """
         processes.forbid_forks(self._groups)
         deadline = time.monotonic() + _SWEEP
@@ -181,7 +192,7 @@ class HeldContainer:
             for pid in left_over:
                 processes.kill(pid)
             if time.monotonic() > deadline:
-                log.warning("processes of a lost container do not end", container=self.id)
+                log.warning("processes of a lost container cannot be killed", container=self.id)
                 return
             time.sleep(0.01)
 
@@ -189,17 +200,19 @@ class HeldContainer:
         known = (*processes.members(self._groups), *self._children.orphans())
         return {*known, *processes.with_variable(MARK, self.id)}
 
-    def record_end(self, code: int, message: str) -> None:
-        """Records an end that no supervisor could record."""
+    def record_exit(self, code: int, message: str) -> None:
+        """Records the exit of a container whose supervisor could not record it."""
         with self._lock:
-            self._end(code, message, started=time.time_ns())
+            self._write_exit(code, message, started=time.time_ns())
 
-    def _end(self, code: int, message: str, *, started: int) -> None:
+    def _write_exit(self, code: int, message: str, *, started: int) -> None:
         now = time.time_ns()
-        records.write_end(self.folder, started=started, finished=now, exit_code=code, error=message)
+        records.write_exit(
+            self.folder, started=started, finished=now, exit_code=code, error=message
+        )
 
     def to_container(self) -> RuntimeContainer:
-        """Returns the container as the list shows it."""
+        """Returns the container as `Runtime.list_containers` shows it."""
         config = self.record.config
         return RuntimeContainer(
             id=self.id,
@@ -214,7 +227,7 @@ class HeldContainer:
         )
 
     def status(self) -> RuntimeContainerStatus:
-        """Returns everything about the container."""
+        """Returns the container's full status."""
         record = self.status_record()
         status = RuntimeContainerStatus(
             id=self.id,

@@ -1,4 +1,4 @@
-"""The launch record: what a supervisor is told of its container."""
+"""The launch record: what a supervisor needs to start its container."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ Launch = list[tuple[str, str]]
 def launch_of(container: HeldContainer, groups: Cgroups, options: ProcessOptions) -> Launch:
     """Returns the launch record, and creates the container's control group.
 
-    Raises ContainerConfigError for a user or group that is not allowed.
+    Raises ContainerConfigError for a user or group that is not allowed, ContainerRuntimeError and
+    OSError.
     """
     view, config = container.view, container.record.config
-    check(config, options)  # again: the node's owner may have changed his mind since it was made
+    check(config, options)  # again: the options may have changed since the container's creation
     environment = [("env", f"{name}={value}") for name, value in view.environment().items()]
     return [
         *(("argv", word) for word in view.argv()),
@@ -44,8 +45,9 @@ def _flag(value: bool) -> str:
 
 
 def _user(container: HeldContainer) -> Launch:
-    """Returns the fields of the container's user, who becomes the owner of its folder and
-    message.
+    """Returns the user's fields, and makes the user the owner of the container's folder.
+
+    The file of the termination message gets the same owner.
     """
     wanted = identity_of(container.record.config)
     if wanted.own:

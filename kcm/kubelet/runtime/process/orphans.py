@@ -1,11 +1,10 @@
-"""Processes that outlive their killed supervisors: they become the kubelet's own children.
+"""Finds the processes that outlive their killed supervisors, as children of the kubelet.
 
-A living supervisor adopts all orphans among its descendants. When it dies, they come to the next
-process above that adopts, which is the kubelet that started it.
-
-Guarantees: a process cannot escape this, as it can a variable or a session. Does not guarantee
-anything for supervisors that an earlier kubelet started: their orphans go to init, and only their
-control group or their mark tells whose they are.
+A living supervisor adopts all orphans among its descendants. When it dies, they go to the next
+process above it that adopts orphans, which is the kubelet that started it. Guarantees: a process
+cannot escape this, as it can change its variables or its session. Does not guarantee anything for
+supervisors that an earlier kubelet started: their orphans go to init, and only their control group
+or their environment identifies them.
 """
 
 from __future__ import annotations
@@ -21,11 +20,12 @@ _PARENT, _SESSION = 1, 3  # fields of /proc/<pid>/stat after the name
 
 
 class Children:
-    """Tells the supervisors that this process started from orphans. Thread-safe."""
+    """Distinguishes the supervisors that this process started from orphans. Thread-safe."""
 
     def __init__(self, *, adopts: bool) -> None:
-        """`adopts` says that this process adopts orphans, and that all of its children in sessions
-        of their own are supervisors.
+        """`adopts` says whether this process adopts orphans.
+
+        If so, all of its children in sessions of their own must be supervisors.
         """
         self._adopts = adopts
         self._supervisors: set[int] = set()
@@ -34,14 +34,14 @@ class Children:
             system.become_subreaper()
 
     def start(self, spawn: Callable[[], int]) -> int:
-        """Starts a supervisor; returns its pid."""
+        """Starts a supervisor by calling `spawn`; returns its pid."""
         with self._lock:
             pid = spawn()
             self._supervisors.add(pid)
         return pid
 
     def has_ended(self, pid: int) -> bool:
-        """Reports whether a supervisor has ended, and takes its exit code if so."""
+        """Reports whether a supervisor has exited, and reaps it if so."""
         with self._lock:
             try:
                 ended, _ = os.waitpid(pid, os.WNOHANG)
@@ -52,9 +52,7 @@ class Children:
         return bool(ended)
 
     def orphans(self) -> list[int]:
-        """Returns the living orphans with all their descendants, and reaps those that have
-        ended.
-        """
+        """Returns the pids of living orphans and all their descendants. Reaps dead orphans."""
         if not self._adopts:
             return []
         own, session = os.getpid(), os.getsid(0)
@@ -70,7 +68,7 @@ class Children:
 
 
 def _list_children(parent: int, session: int) -> list[int]:
-    """Returns the children of a process that are not in its session, zombies included."""
+    """Returns the children of a process that are not in that session, zombies included."""
     pids = []
     for name in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
         if not name.isdigit():

@@ -1,27 +1,28 @@
-"""Processes as Linux' /proc shows them: their identity, descent and use.
+"""Reads processes from Linux' /proc: their identity, descent and use of resources.
 
-A pid alone identifies nothing: the kernel reuses it later. A pid with its start time (clock ticks
-since boot) and the boot does. Without /proc only a process itself is known, not its descendants.
-Imports as little as a supervisor can afford.
+A pid alone does not identify a process, because the kernel reuses it later. A pid with its start
+time (clock ticks since boot) and the boot id does. Without /proc, descendants are not known.
+Supervisors use this module, so it imports little.
 """
 
 from __future__ import annotations
 
 import os
 
-Stat = tuple[int, int, int, int]  # parent, start, own ticks of CPU, ticks of reaped children
+Stat = tuple[int, int, int, int]
+"""A process's parent, start time, CPU time, and CPU time of reaped children, in clock ticks."""
 
 KILL = 9
 _PPID, _UTIME, _STIME, _CUTIME, _CSTIME, _START = 1, 11, 12, 13, 14, 19  # fields after the name
 
 
 def boot_id() -> str:
-    """Returns an id of this boot of the machine; "" where the system has none."""
+    """Returns an id of this boot of the machine, or "" if the system has none."""
     return read("/proc/sys/kernel/random/boot_id").strip()
 
 
 def read(path: str) -> str:
-    """Returns a small file's text; "" if it cannot be read."""
+    """Returns the text of a small file, or "" if it cannot be read."""
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             return file.read()
@@ -30,7 +31,7 @@ def read(path: str) -> str:
 
 
 def stat(pid: int) -> Stat | None:
-    """Returns what the kernel knows of a process; None for one that is gone or a zombie."""
+    """Returns the process's parent and times, or None if it is gone or a zombie."""
     _, separator, rest = read(f"/proc/{pid}/stat").rpartition(") ")
     fields = rest.split()
     if not separator or len(fields) <= _START or fields[0] in "ZX":
@@ -44,13 +45,13 @@ def stat(pid: int) -> Stat | None:
 
 
 def start_of(pid: int) -> int:
-    """Returns when a process started, in ticks; 0 if that is unknown."""
+    """Returns when a process started, in clock ticks since boot; 0 if that is unknown."""
     process = stat(pid)
     return process[1] if process else 0
 
 
 def is_same(pid: int, start: int, boot: str) -> bool:
-    """Reports whether the process with that pid is the one that was seen then."""
+    """Reports whether the process with that pid still is the one with that start time and boot."""
     if pid <= 0 or boot != boot_id():
         return False
     if start:
@@ -63,7 +64,7 @@ def is_same(pid: int, start: int, boot: str) -> bool:
 
 
 def snapshot() -> dict[int, Stat]:
-    """Returns all living processes."""
+    """Returns all living processes by pid."""
     try:
         names = os.listdir("/proc")
     except OSError:
@@ -73,7 +74,7 @@ def snapshot() -> dict[int, Stat]:
 
 
 def descendants(root: int, seen: dict[int, Stat]) -> list[int]:
-    """Returns the children of a process, their children and so on, the nearest first."""
+    """Returns the pids of a process's children, their children and so on, the nearest first."""
     children: dict[int, list[int]] = {}
     for pid, (parent, *_) in seen.items():
         children.setdefault(parent, []).append(pid)
@@ -87,7 +88,7 @@ def descendants(root: int, seen: dict[int, Stat]) -> list[int]:
 
 
 def members(cgroups: list[str]) -> list[int]:
-    """Returns the processes in these control groups."""
+    """Returns the pids of the processes in these control groups, which are paths of folders."""
     lines = [line for path in cgroups for line in read(f"{path}/cgroup.procs").split()]
     return [int(line) for line in lines if line.isdigit()]
 
@@ -105,7 +106,7 @@ def forbid_forks(cgroups: list[str]) -> None:
 
 
 def kill(pid: int, signal: int = KILL) -> bool:
-    """Sends a signal; returns False if there is no such process."""
+    """Sends a signal, SIGKILL by default. Returns False if that fails."""
     try:
         os.kill(pid, signal)
     except OSError:
@@ -114,6 +115,6 @@ def kill(pid: int, signal: int = KILL) -> bool:
 
 
 def with_variable(name: str, value: str) -> list[int]:
-    """Returns the processes that were started with this variable; only our own can be read."""
+    """Returns the pids of processes that were started with this variable, of those we can read."""
     wanted = f"{name}={value}"
     return [pid for pid in snapshot() if wanted in read(f"/proc/{pid}/environ").split("\0")]

@@ -1,7 +1,7 @@
-"""What the runtime keeps on disk, so that another kubelet finds it.
+"""Reads and writes the runtime's records on disk, which a later kubelet finds there.
 
-`config.json` is written once, before anything else happens; `status` is written by the supervisor
-(`wire.py`), and by the runtime only once the supervisor is gone.
+`config.json` is written once, when a sandbox or container is created. `status` is written by the
+supervisor (`wire.py`), and by the runtime only if the supervisor is gone.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ CONFIG, STATUS, SOCKET, ROOT, LOG = "config.json", "status", "socket", "root", "
 
 @dataclass(frozen=True)
 class SandboxRecord:
-    """A sandbox on disk."""
+    """The record of a sandbox."""
 
     config: SandboxConfig
     created_at: datetime
     ip: str
-    cgroup: str = ""  # relative to the kubelet's own
+    cgroup: str = ""  # relative to the kubelet's own control group
 
 
 @dataclass(frozen=True)
 class ContainerRecord:
-    """A container on disk."""
+    """The record of a container."""
 
     sandbox_id: str
     config: ContainerConfig
@@ -42,7 +42,10 @@ class ContainerRecord:
 
 @dataclass(frozen=True)
 class StatusRecord:
-    """The status file. `exit_code` and `finished` count once `exited` is set."""
+    """The content of a status file. `exit_code` and `finished` are valid once `exited` is set.
+
+    Pids and start times of the supervisor are as in `processes`.
+    """
 
     exited: bool
     supervisor: int
@@ -65,7 +68,7 @@ def write_sandbox(folder: Path, record: SandboxRecord) -> None:
 
 
 def read_sandbox(folder: Path) -> SandboxRecord | None:
-    """Returns None for a folder whose sandbox was never completed."""
+    """Returns the record, or None if the creation of the sandbox was not completed."""
     try:
         return _SANDBOX.validate_json((folder / CONFIG).read_bytes())
     except (OSError, ValidationError):
@@ -77,7 +80,7 @@ def write_container(folder: Path, record: ContainerRecord) -> None:
 
 
 def read_container(folder: Path) -> ContainerRecord | None:
-    """Returns None for a folder whose container was never completed."""
+    """Returns the record, or None if the creation of the container was not completed."""
     try:
         return _CONTAINER.validate_json((folder / CONFIG).read_bytes())
     except (OSError, ValidationError):
@@ -85,7 +88,7 @@ def read_container(folder: Path) -> ContainerRecord | None:
 
 
 def read_status(folder: Path) -> StatusRecord | None:
-    """Returns the status; None before the start."""
+    """Returns the content of the status file, or None before the start."""
     try:
         fields = wire.decode((folder / STATUS).read_bytes())
     except OSError:
@@ -104,8 +107,11 @@ def read_status(folder: Path) -> StatusRecord | None:
     )
 
 
-def write_end(folder: Path, *, started: int, finished: int, exit_code: int, error: str) -> None:
-    """Writes the status of a container whose supervisor could not write it."""
+def write_exit(folder: Path, *, started: int, finished: int, exit_code: int, error: str) -> None:
+    """Writes the status of a container whose supervisor could not write it.
+
+    Times are nanoseconds since 1970.
+    """
     fields = [
         ("state", "exited"),
         ("started", str(started)),
@@ -117,7 +123,7 @@ def write_end(folder: Path, *, started: int, finished: int, exit_code: int, erro
 
 
 def moment(nanoseconds: int) -> datetime | None:
-    """Returns a time of the status file; None for one that has not come."""
+    """Returns a time of the status file, in nanoseconds, as a datetime; None for 0."""
     if not nanoseconds:
         return None
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=nanoseconds // 1000)

@@ -1,8 +1,8 @@
 """The process runtime: implements cri.Runtime with plain processes of this machine.
 
-Guarantees: another instance on the same root folder finds everything that runs by what is on disk
-there; what was removed has left no file, process, control group or address. One instance at a time
-uses a folder.
+Guarantees: another instance on the same root folder finds everything that runs, by the records on
+disk there. What was removed leaves no file, process, control group or address. Only one instance at
+a time may use a folder.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from kcm.kubelet.runtime.process.streams import ProcessStream, run_to_end
 from kcm.kubelet.runtime.process.users import check
 
 _RUNNING = cri.RuntimeContainerState.RUNNING
-_SNAPSHOT = 0.5  # seconds for which one look at all processes is good enough for stats
+_SNAPSHOT = 0.5  # seconds for which one list of all processes is used for stats
 
 
 class ProcessRuntime:
-    """Runs pods' containers as groups of processes with supervisors."""
+    """Runs the containers of pods as groups of processes with supervisors. Thread-safe."""
 
     def __init__(self, options: ProcessOptions) -> None:
         self._options = options
@@ -136,7 +136,7 @@ class ProcessRuntime:
         try:
             launch = launch_of(container, self._cgroups, self._options)
         except (OSError, ContainerRuntimeError, ContainerConfigError) as error:
-            container.record_end(128, str(error))
+            container.record_exit(128, str(error))
             raise ContainerRuntimeError(f"failed to start {container_id}: {error}") from error
         container.start(launch)
 

@@ -1,4 +1,4 @@
-"""Pod sandboxes: an address, host ports and a control group, without a process of their own."""
+"""Pod sandboxes: each has an address, host ports and a control group, but no process of its own."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from kcm.kubelet.runtime.process.cgroups import Cgroups
 from kcm.kubelet.runtime.process.options import ProcessOptions
 from kcm.kubelet.runtime.process.records import SandboxRecord
 
-_STOPPED = "stopped"  # an empty file
+_STOPPED = "stopped"  # the name of an empty file in the folders of stopped sandboxes
 
 
 @dataclass(frozen=True)
 class HeldSandbox:
-    """A sandbox and its folder."""
+    """A sandbox of the process runtime and its folder."""
 
     folder: Path
     record: SandboxRecord
@@ -34,7 +34,7 @@ class HeldSandbox:
         return (self.folder / _STOPPED).exists()
 
     def to_sandbox(self) -> Sandbox:
-        """Returns the sandbox as the list shows it."""
+        """Returns the sandbox as `Runtime.list_pod_sandboxes` shows it."""
         stopped = self.stopped
         return Sandbox(
             id=self.folder.name,
@@ -77,7 +77,7 @@ class Sandboxes:
             try:
                 record = self._record(config, folder)
                 records.write_sandbox(folder, record)
-            except BaseException:  # whatever it is, it goes on; half a sandbox must not stay
+            except BaseException:  # it is raised again; an incomplete sandbox must not stay
                 remove_tree(folder)
                 raise
             self._held[folder.name] = HeldSandbox(folder, record)
@@ -112,7 +112,7 @@ class Sandboxes:
         return [sandbox.to_sandbox() for sandbox in held]
 
     def stop(self, sandbox_id: str) -> None:
-        """Frees the sandbox's address; its containers have ended."""
+        """Stops a sandbox whose containers have exited: frees its address and host ports."""
         sandbox = self.find(sandbox_id)
         if sandbox is not None and not sandbox.stopped:
             (sandbox.folder / _STOPPED).touch()

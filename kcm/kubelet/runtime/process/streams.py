@@ -18,17 +18,17 @@ from kcm.kubelet.cri import ExecResult
 from kcm.kubelet.runtime.process.client import SupervisorConnection, readable
 
 MOST_OUTPUT = 16 * 1024 * 1024  # bytes that exec_sync keeps of each stream
-_LATE = 0.5  # seconds for what a command's children still write after its end
+_LATE = 0.5  # seconds in which children of a command may still write after its exit
 
 
 class ProcessStream:
-    """Implements cri.Stream through a supervisor's connection."""
+    """Implements cri.Stream by a connection to a supervisor."""
 
     def __init__(self, path: Path) -> None:
         self.stdin: int | None = None
         self.stdout: int | None = None
         self.stderr: int | None = None
-        self._terminal = -1  # of an exec, whose other end is ours
+        self._terminal = -1  # the master of an exec's terminal
         self._ours: list[int] = []
         self._theirs: list[int] = []
         self._exit_code: int | None = None
@@ -66,7 +66,7 @@ class ProcessStream:
     def _ask(self, fields: list[tuple[str, str]]) -> None:
         try:
             self._connection.ask(fields, self._theirs)
-        except BaseException:  # whatever it is, it goes on; nobody else knows our descriptors yet
+        except BaseException:  # it is raised again; our descriptors have no other owner yet
             self.close()
             raise
         finally:
@@ -99,7 +99,7 @@ class ProcessStream:
         return os.open(os.devnull, os.O_RDWR)
 
     def close_stdin(self) -> None:
-        """Ends the input; a terminal gets its end-of-file character."""
+        """Closes the input. With a terminal, sends its end-of-file character before."""
         with self._lock:
             if self.stdin is None:
                 return
@@ -125,7 +125,7 @@ class ProcessStream:
         return self._exit_code
 
     def close(self) -> None:
-        """Closes everything; an exec that still runs is killed."""
+        """Closes everything. An exec that still runs is killed."""
         with self._lock:
             self._connection.close()
             for fd in self._ours:
@@ -147,7 +147,10 @@ class ProcessStream:
 
 
 def run_to_end(stream: ProcessStream, timeout: float) -> ExecResult:
-    """Collects what a command writes until it ends. Raises ExecTimeout."""
+    """Collects the output of a command until it exits. A timeout of 0 is no limit.
+
+    Raises ExecTimeout after `timeout` seconds; closing the stream then kills the command.
+    """
     until = time.monotonic() + timeout if timeout > 0 else None
     assert stream.stdout is not None
     assert stream.stderr is not None

@@ -1,4 +1,4 @@
-"""The termination message that a container leaves.
+"""Reads the termination message of a container.
 
 Source: getTerminationMessage in pkg/kubelet/kuberuntime/kuberuntime_container.go, Kubernetes 1.33.
 """
@@ -12,8 +12,8 @@ from kcm.errors import ContainerConfigError
 from kcm.kubelet.files import beneath
 from kcm.kubelet.runtime.process.users import Identity
 
-MOST = 4096  # bytes of a message from the file
-LOG_MOST = 2048  # bytes of one from the log
+MOST = 4096  # bytes of a message from the message file
+LOG_MOST = 2048  # bytes of a message from the log
 LOG_LINES = 80
 
 FALLBACK = "FallbackToLogsOnError"
@@ -22,10 +22,11 @@ FALLBACK = "FallbackToLogsOnError"
 def message(
     message_file: tuple[Path, str] | None, reader: Identity, log: Path, policy: str, *, failed: bool
 ) -> str:
-    """Returns what the message file says; else, if the policy asks for it, the end of the log.
+    """Returns the content of the message file; if there is none, the log's end or "".
 
-    `message_file` is a folder and the file's path below it. What the container itself could not
-    read is not read for it.
+    The log is used if the container has failed and the policy demands it. `message_file` is a
+    folder and the file's path in it. It is read only if `reader`, the container's user, may read
+    it.
     """
     text = _head(*message_file, reader) if message_file is not None else ""
     if text or not failed or policy != FALLBACK:
@@ -34,11 +35,14 @@ def message(
 
 
 def _head(root: Path, path: str, reader: Identity) -> str:
-    """Returns the beginning of a regular file; any other file could keep the reader forever."""
+    """Returns the beginning of a regular file that the reader may read, else "".
+
+    Other kinds of files could block the reader forever.
+    """
     try:
         fd = beneath.open_file(root, path)
     except (OSError, ContainerConfigError):
-        return ""  # no file, or a trap: as good as no words
+        return ""  # there is no file, or the container has put something else there
     with os.fdopen(fd, "rb") as file:
         if not reader.reads(os.fstat(fd)):
             return ""
@@ -46,11 +50,11 @@ def _head(root: Path, path: str, reader: Identity) -> str:
 
 
 def tail(log: Path) -> str:
-    """Returns the last lines of a CRI log without what CRI adds, at most LOG_MOST bytes."""
+    """Returns the text of the log's last lines, without CRI's prefixes: at most LOG_MOST bytes."""
     try:
         with log.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
-            # 64 KiB hold 2 KiB of text even when every line is empty but for its 40 byte head.
+            # 64 KiB contain 2 KiB of text even if each line has one byte and a prefix of 40.
             file.seek(max(size - 65536, 0))
             ends = file.read().split(b"\n")
     except OSError:
@@ -62,7 +66,7 @@ def tail(log: Path) -> str:
 
 
 def text(line: bytes) -> bytes:
-    """Returns what the container wrote, of one line of a log."""
+    """Returns the container's output in one line of a log."""
     parts = line.split(b" ", 3)
     if len(parts) < 4:
         return b""

@@ -1,4 +1,4 @@
-"""What containers use: by control group where there is one, else by /proc.
+"""Measures what containers use: by control group where there is one, else by /proc.
 
 Source: cAdvisor's working set (usage without inactive file pages), which the kubelet reports and
 evicts by, pkg/kubelet/stats, Kubernetes 1.33.
@@ -19,7 +19,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")  # bytes
 
 @dataclass(frozen=True)
 class ProcessUsage:
-    """Nanoseconds of CPU since the start, bytes of memory, and the number of processes."""
+    """CPU time in nanoseconds since the start, memory in bytes, and the number of processes."""
 
     cpu: int = 0
     usage: int = 0
@@ -28,7 +28,7 @@ class ProcessUsage:
 
 
 def of_groups(groups: Iterable[Path]) -> ProcessUsage | None:
-    """Returns the use of a container's control groups; None if they count no memory."""
+    """Returns the usage of a container's control groups; None if they do not count memory."""
     existing = [group for group in groups if group.exists()]
     usage = _first(existing, ("memory.current", "memory.usage_in_bytes"))
     if usage is None:

@@ -1,4 +1,4 @@
-"""The user and groups that a container runs with, and whether the node allows them.
+"""The user and groups that a container runs as, and whether the node allows them.
 
 Source: pkg/kubelet/kuberuntime/security_context.go, Kubernetes 1.33. Departure: the node decides
 which users and groups pods may have, because they are the machine's own.
@@ -17,7 +17,7 @@ from kcm.kubelet.runtime.process.options import ProcessOptions
 
 @dataclass(frozen=True)
 class Identity:
-    """The ids of a container's processes; `groups` are the supplementary ones."""
+    """The user and group ids of a container's processes. `groups` are the supplementary ones."""
 
     uid: int
     gid: int
@@ -29,7 +29,7 @@ class Identity:
         return (self.uid, self.gid, self.groups) == (os.geteuid(), os.getegid(), ())
 
     def reads(self, status: os.stat_result) -> bool:
-        """Reports whether a file's mode lets this user read the file."""
+        """Reports whether a file's permission bits let this user read the file."""
         if self.uid in (0, status.st_uid):
             return self.uid == 0 or bool(status.st_mode & 0o400)
         if status.st_gid in (self.gid, *self.groups):
@@ -38,15 +38,20 @@ class Identity:
 
 
 def identity_of(config: ContainerConfig) -> Identity:
-    """Returns what the container asks for, or the kubelet's own ids where it asks for nothing."""
+    """Returns the container's user and groups; ids that it does not set are the kubelet's.
+
+    A user without runAsGroup has the user's primary group.
+    """
     uid = os.geteuid() if config.run_as_user is None else config.run_as_user
     gid = primary_group(uid) if config.run_as_group is None else config.run_as_group
     return Identity(uid, gid, tuple(config.supplemental_groups))
 
 
 def check(config: ContainerConfig, options: ProcessOptions) -> None:
-    """Checks the container's user and groups; raises ContainerConfigError for one that is not
-    allowed.
+    """Checks the container's user and groups.
+
+    Raises ContainerConfigError for one that the options do not allow, and if the kubelet would have
+    to be root to use it.
     """
     wanted, own = identity_of(config), os.geteuid()
     if not options.allows_user(wanted.uid, own):

@@ -1,11 +1,11 @@
-"""A runtime whose containers are timers: annotations and stages script what they do.
+"""A container runtime whose containers are timers, scripted by annotations and stages.
 
-Guarantees: what a container does follows from its script, its pod's uid and how often it was
-started, so that it does the same again when replayed. Does not guarantee that anything runs: there
-are no processes, no network, and no files but a line in each log.
+Guarantees: what a container does depends only on its script, its pod's uid and its number of
+restarts, so a replay does the same. Does not guarantee that anything runs: there are no processes,
+no network, and no files except logs of one line.
 
-Used in two ways: as the kubelet's runtime (`runtime.SimulatedRuntime`), and by kcm.simulation,
-which simulates many nodes with the containers (`containers.Attempt`) alone.
+It is used by the kubelet (`runtime.SimulatedRuntime`), and by kcm.simulation, which simulates many
+nodes with `containers.Attempt` alone.
 
 Source of what can be scripted: kwok.
 """

@@ -1,4 +1,4 @@
-"""One simulated container: plain values, from which the time alone makes a state.
+"""One simulated container: a plain value whose state depends on the time alone.
 
 Times are seconds since 1970. Nothing here waits or reads a clock.
 """
@@ -17,21 +17,22 @@ from kcm.kubelet.kuberuntime.labels import hash_of_image
 from kcm.kubelet.kuberuntime.view import ContainerView
 from kcm.simulated.behaviour import Behaviour
 
-NAME = "simulated"  # the runtime's, in front of ids
+NAME = "simulated"  # the runtime's name, which precedes container ids
 KILLED = 137  # 128 + SIGKILL
 
 
 @dataclass(slots=True)
 class Attempt:
-    """One run of a container, from its creation to its end.
+    """One attempt of a container, from its creation to its exit.
 
-    `ends` is when it ends if nobody stops it before; `code`, `reason` and `message` tell how. From
-    `ready` on its probes succeed, from `sick` on its liveness probe fails.
+    It exits at `ends` unless it is stopped before that, with `code`, `reason` and `message`. Its
+    startup and readiness probes succeed from `ready` on, and its liveness probe fails from `sick`
+    on.
     """
 
     name: str
     image: str
-    number: int  # how often it was started before
+    number: int  # how many attempts there were before
     created: float
     started: float = FOREVER
     ready: float = FOREVER
@@ -41,17 +42,17 @@ class Attempt:
     reason: str = "Completed"
     message: str = ""
     stopping: bool = False  # SIGTERM was sent
-    again: bool = False  # stopped to be started anew
+    again: bool = False  # it was stopped in order to restart it
 
     @classmethod
     def of(cls, spec: Container, number: int, now: float) -> Attempt:
-        """Returns a container that was just created."""
+        """Returns an attempt that was just created."""
         return cls(intern(spec.name), intern(spec.image or ""), number, now)
 
     def start(self, now: float, does: Behaviour) -> None:
-        """Starts the container; it does as scripted."""
+        """Starts the container, which then follows its script."""
         self.started = now
-        # What never comes is one and the same object, and costs a container nothing.
+        # FOREVER is one shared object, so that it takes no memory for each container.
         self.ready = now if not does.ready_after else _after(now, does.ready_after)
         self.code, self.reason, self.message = does.exit_code, does.reason, does.message
         ends = _after(now, does.run_for)
@@ -60,7 +61,10 @@ class Attempt:
         self.ends = ends
 
     def stop(self, now: float, does: Behaviour, grace: float) -> None:
-        """Sends SIGTERM, and SIGKILL after `grace` seconds. A second call can only shorten that."""
+        """Sends SIGTERM, and SIGKILL after `grace` seconds.
+
+        A second call can make it exit earlier, but not later.
+        """
         self.stopping = True
         ends = now + min(does.stop_after, grace)
         if ends >= self.ends:
@@ -72,22 +76,22 @@ class Attempt:
             self.code, self.reason = KILLED, "Error"
 
     def kill(self, now: float) -> None:
-        """Sends SIGKILL."""
+        """Sends SIGKILL, if the container runs."""
         if self.runs(now):
             self.ends, self.code, self.reason, self.message = now, KILLED, "Error", ""
 
     def state(self, now: float) -> RuntimeContainerState:
-        """Returns the container's state."""
+        """Returns the container's state at that time."""
         if self.started > now:
             return RuntimeContainerState.CREATED
         return RuntimeContainerState.RUNNING if self.ends > now else RuntimeContainerState.EXITED
 
     def runs(self, now: float) -> bool:
-        """Reports whether the container has started and not ended."""
+        """Reports whether the container runs at that time."""
         return self.started <= now < self.ends
 
     def is_ready(self, now: float) -> bool:
-        """Reports whether the container runs and its readiness probe, if any, succeeds."""
+        """Reports whether the container runs and is ready at that time."""
         return self.started <= now < self.ends and self.ready <= now
 
 
@@ -96,12 +100,12 @@ def _after(now: float, wait: float) -> float:
 
 
 def container_id(pod: Pod, name: str, number: int) -> str:
-    """Returns the container's id, which is another one after each restart."""
+    """Returns the container's id, which changes with each restart."""
     return hashlib.sha256(f"{pod.uid}/{name}/{number}".encode()).hexdigest()
 
 
 def build_view(pod: Pod, attempt: Attempt, now: float) -> ContainerView:
-    """Returns the container as the kubelet sees it, with times to the second as in statuses."""
+    """Returns the kubelet's view of the container, with times in whole seconds as in statuses."""
     state = attempt.state(now)
     ended = state is RuntimeContainerState.EXITED
     return ContainerView(
@@ -121,5 +125,5 @@ def build_view(pod: Pod, attempt: Attempt, now: float) -> ContainerView:
 
 
 def moment(timestamp: float) -> datetime:
-    """Returns the time to the second."""
+    """Returns the time in whole seconds."""
     return datetime.fromtimestamp(int(timestamp), UTC)

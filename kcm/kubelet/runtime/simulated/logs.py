@@ -1,4 +1,4 @@
-"""The log of a simulated container: one line, which says that the container is simulated."""
+"""The log of a simulated container: one line that says that the container is simulated."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LINE = "container {} is simulated: it writes nothing but this line"
 
 
 def begin(path: str, name: str, now: datetime) -> None:
-    """Writes the log. Raises ContainerRuntimeError."""
+    """Writes the log with its one line. Raises ContainerRuntimeError."""
     line = f"{now.strftime('%Y-%m-%dT%H:%M:%S.%fZ')} stdout F {LINE.format(name)}\n"
     try:
         Path(path).parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Probes of simulated containers: the script decides their results, whatever the probes ask."""
+"""Runs the probes of simulated containers: their scripts decide the results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kcm.kubelet.runtime.simulated.containers import Attempt
 
 
 class SimulatedProber:
-    """Answers probes from the containers' scripts instead of making them."""
+    """Computes the results of probes from the containers' scripts."""
 
     def __init__(self, find: Callable[[str], Attempt | None], clock: Clock) -> None:
         self._find = find
@@ -23,7 +23,7 @@ class SimulatedProber:
         """Does nothing."""
 
     def probe(self, probed: ProbedContainer, status: PodStatus, container_id: str) -> ProbeResult:
-        """Returns what the script says. Raises ProbeError if the container does not run."""
+        """Returns the result by the container's script. Raises ProbeError if it does not run."""
         now = self._clock.now().timestamp()
         attempt = self._find(container_id)
         if attempt is None or not attempt.runs(now):

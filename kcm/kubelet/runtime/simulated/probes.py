@@ -1,4 +1,4 @@
-"""Results of probes of simulated containers. Times are seconds since 1970."""
+"""Computes the results of probes of simulated containers. Times are seconds since 1970."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def has_started(attempt: Attempt, now: float) -> bool:
 
 
 def health(attempts: Mapping[str, Attempt], now: float) -> ContainerHealth:
-    """Returns what probes say of containers, by their ids, if all are probed at this moment."""
+    """Returns the results of all probes at that time, by container ids."""
 
     def liveness(container_id: str) -> bool | None:
         attempt = attempts.get(container_id)
@@ -30,16 +30,16 @@ def health(attempts: Mapping[str, Attempt], now: float) -> ContainerHealth:
 
     def startup(container_id: str) -> bool | None:
         attempt = attempts.get(container_id)
-        # Startup probes go on until they succeed.
+        # Startup probes never fail: they are repeated until they succeed.
         return True if attempt is not None and has_started(attempt, now) else None
 
     return ContainerHealth(liveness, startup)
 
 
 def build_apply_probes(newest: Callable[[str], Attempt | None], now: float) -> ApplyProbes:
-    """Returns a function that sets `started` and `ready` of each container, by its newest attempt.
+    """Returns a function that sets `started` and `ready` of each container in a pod status.
 
-    The script decides, with or without probes in the spec.
+    They follow from its newest attempt, with or without probes in the spec.
     """
 
     def set_running(pod: Pod, status: ContainerStatus) -> ContainerStatus:
@@ -82,7 +82,7 @@ def build_failure_message(kind: str, probe: Probe | None) -> str:
 
 
 def describe_failure(probe: Probe | None) -> str:
-    """Returns the output of a failed probe."""
+    """Returns the output of a failed probe, which depends on its kind."""
     if probe is not None and probe.http_get is not None:
         return "HTTP probe failed with statuscode: 503"
     if probe is not None and probe.tcp_socket is not None:

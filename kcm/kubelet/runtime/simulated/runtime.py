@@ -1,9 +1,8 @@
 """The simulated runtime: implements cri.Runtime, and the image service of its images.
 
-Guarantees: what takes time takes it by the clock, in the caller's thread, as with any runtime:
-creating a container (`start-after`; it is given up when the pod is deleted) and stopping one. Does
-not guarantee that anything outlasts it: its containers end with the process, as with a machine that
-starts anew.
+Guarantees: creating a container (`start-after`) and stopping one take their time by the clock, in
+the caller's thread, as with any runtime. Creation fails if the pod is deleted meanwhile. Does not
+guarantee that containers outlive this process: they end with it, as when a machine is rebooted.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ from kcm.simulated.stages import NO_STAGES, Stages
 from kcm.simulated.usage import compute_cpu_time, compute_usage
 
 POD_CIDR = "10.64.0.0/10"  # for pods of a node without a podCIDR
-STEP = 0.1  # seconds between checks whether a wait is still wanted
+STEP = 0.1  # seconds between checks whether the wait is over or cancelled
 _NOTHING_RUNS = "nothing runs in a simulated container"
 
 
@@ -75,8 +74,9 @@ class SimulatedRuntime:
         host_ip: str = "127.0.0.1",
         get_pod_cidrs: Callable[[], Sequence[str]] = tuple,
     ) -> None:
-        """`get_pod` returns a pod by its uid, for its script; `get_pod_cidrs` returns the address
-        ranges of the node's pods, if there are any.
+        """`get_pod` returns a pod by its uid, for its script.
+
+        `get_pod_cidrs` returns the address ranges of the node's pods, () if it has none.
         """
         self._get_pod = get_pod
         self._clock = clock
@@ -91,7 +91,7 @@ class SimulatedRuntime:
         self._closed = threading.Event()
 
     def close(self) -> None:
-        """Ends all waits."""
+        """Makes all calls that wait raise ContainerRuntimeError."""
         self._closed.set()
 
     def version(self) -> RuntimeVersion:
@@ -101,7 +101,7 @@ class SimulatedRuntime:
         return RuntimeStatus(ready=True, limits="none")
 
     def attempt(self, container_id: str) -> Attempt | None:
-        """Returns the container with the runtime's id, for probes; None if there is none."""
+        """Returns the container's attempt by the runtime's id, or None if there is none."""
         held = self._held.get(container_id)
         return held.attempt if held else None
 
@@ -176,7 +176,10 @@ class SimulatedRuntime:
         return held.id
 
     def _pass(self, box: Sandbox, until: float) -> None:
-        """Waits until a moment, as long as the pod is wanted."""
+        """Waits until that time.
+
+        Raises ContainerRuntimeError if the pod is deleted or the runtime closed.
+        """
         while (left := until - self._time()) > 0:
             pod = self._get_pod(box.config.uid)
             if pod is None or pod.deleting or self._clock.wait(self._closed, min(left, STEP)):
@@ -246,7 +249,10 @@ class SimulatedRuntime:
     # --- inside of containers
 
     def exec_sync(self, container_id: str, command: Sequence[str], timeout: float) -> ExecResult:
-        """Runs a hook, which succeeds at once."""
+        """Runs a command of a hook, which succeeds at once.
+
+        Raises ContainerRuntimeError if the container does not run.
+        """
         if not self._find(container_id).attempt.runs(self._time()):
             raise errors.ContainerRuntimeError("the container does not run")
         return ExecResult(b"", b"", 0)

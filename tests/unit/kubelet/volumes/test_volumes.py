@@ -45,12 +45,12 @@ def test_volumes_are_made_kept_and_brought_up_to_date(tmp_path: Path) -> None:
     volumes.set_up(web, build_lookups("2"), PodLocation())
     assert (pod_volumes.paths["config"] / "file").read_text() == "2"
     assert (pod_volumes.paths["scratch"] / "mine").read_text() == "kept"
-    assert pod_volumes.notes == ()
+    assert pod_volumes.messages == ()
 
 
 def test_a_medium_is_ignored_with_a_word(tmp_path: Path) -> None:
     web = pod([{"name": "fast", "emptyDir": {"medium": "Memory"}}])
-    assert Volumes(tmp_path).set_up(web, build_lookups(""), PodLocation()).notes == (
+    assert Volumes(tmp_path).set_up(web, build_lookups(""), PodLocation()).messages == (
         'volume "fast": medium is ignored, it is on disk',
     )
 

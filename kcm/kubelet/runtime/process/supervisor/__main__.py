@@ -1,6 +1,6 @@
 """Run as `python -I -S -E <this file> <folder>` with a launch record on standard input.
 
-The folder is the container's. One answer is written to standard output: "ok", or why the container
+The folder is the container's. It writes one reply to standard output: "ok", or why the container
 could not be started.
 """
 

@@ -1,6 +1,4 @@
-"""The container as its supervisor sees it: its main process, its streams and its other
-processes.
-"""
+"""The container in its supervisor: its main process, its streams and its other processes."""
 
 from __future__ import annotations
 
@@ -21,15 +19,16 @@ _STDIN = 0
 
 
 class SupervisedContainer:
-    """Starts once, is killed by a deadline, and counts as running until no process of it is
-    left.
+    """A container, which starts once and runs until none of its processes is left.
+
+    It is killed at `kill_at`.
     """
 
     def __init__(self, record: Fields) -> None:
         self.record = record
         self.pid = 0
         self.exit_code: int | None = None
-        self.kill_at: float | None = None  # monotonic; None while nobody stops it
+        self.kill_at: float | None = None  # monotonic; None while it is not stopped
         self.outputs: list[Output] = []
         self.input: Input | None = None
         self.terminal = -1
@@ -72,39 +71,40 @@ class SupervisedContainer:
         return [stdin[1], out[0], err[0]], [stdin[0], out[1], err[1]]
 
     def resize(self, columns: int, rows: int) -> None:
-        """Sets the terminal's size; the kernel signals the processes."""
+        """Sets the terminal's size; the kernel then signals the processes.
+
+        Does nothing without one.
+        """
         if self.terminal >= 0:
             sizes = [rows, columns, 0, 0]
             packed = b"".join(size.to_bytes(2, sys.byteorder) for size in sizes)
             fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, packed)
 
     def stop(self, grace: float) -> None:
-        """Sends SIGTERM now, and SIGKILL after `grace` seconds; an earlier deadline is kept."""
+        """Sends SIGTERM now, and SIGKILL after `grace` seconds. An earlier deadline is kept."""
         if grace > 0 and self.kill_at is None:
             processes.kill(self.pid, _TERM)
         at = time.monotonic() + grace
         self.kill_at = at if self.kill_at is None else min(self.kill_at, at)
 
     def kill_if_due(self) -> None:
-        """Kills all processes if the grace period is over."""
+        """Kills all processes if the grace period is over, and again each second after that."""
         if self.kill_at is not None and time.monotonic() >= self.kill_at:
             self.kill_all()
             self.kill_at = time.monotonic() + 1.0
 
     def kill_all(self) -> None:
-        """Sends SIGKILL to all processes that are in the container now."""
+        """Sends SIGKILL to all processes of the container."""
         pids = processes.descendants(os.getpid(), processes.snapshot())
         for pid in {*pids, *processes.members(self.cgroups)} or {self.pid}:
             processes.kill(pid)
 
     def forbid_forks(self) -> None:
-        """Stops the processes from forking, so that no fork bomb outruns its killing."""
+        """Stops the processes from forking, because they might fork faster than they are killed."""
         processes.forbid_forks(self.cgroups)
 
     def oom_kills(self) -> int:
-        """Returns how many of its processes the kernel killed because the memory limit was
-        reached.
-        """
+        """Returns how many of its processes the kernel killed because of the memory limit."""
         for group in self.cgroups:
             for name in ("memory.events", "memory.oom_control"):
                 for line in processes.read(f"{group}/{name}").splitlines():
@@ -114,7 +114,7 @@ class SupervisedContainer:
         return 0
 
     def finish(self) -> None:
-        """Writes the last output to the log; no process that could write more is left."""
+        """Writes the last output to the log. All processes that could write must be gone."""
         for output in self.outputs:
             output.finish()
         self.log.close()

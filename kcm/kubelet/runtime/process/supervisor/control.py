@@ -1,7 +1,7 @@
-"""The supervisor's socket: one connection per request, with descriptors passed along.
+"""The supervisor's socket: one connection per request, with file descriptors passed along.
 
-A request is a message (`wire.py`) whose field `op` is one of exec, attach, stop and resize. Answers
-are lines: `ok`, `error <message>`, `exit <code>`.
+A request is a message (`wire.py`) whose field `op` is exec, attach, stop or resize. Replies are
+lines: `ok`, `error <message>`, `exit <code>`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _INT = 4  # bytes of a descriptor in a control message
 
 
 def listen(path: str) -> _socket.socket:
-    """Returns a socket at the path, to which only the user can connect."""
+    """Returns a listening socket at the path, to which only this user can connect."""
     listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     mask = os.umask(0o177)
     try:
@@ -32,21 +32,24 @@ def listen(path: str) -> _socket.socket:
 
 
 class ClientConnection:
-    """One client: its request, and what it started."""
+    """The connection of one client: its request, and what that started."""
 
     def __init__(self, listener: _socket.socket) -> None:
         fd, _ = listener._accept()  # type: ignore[attr-defined]  # what socket.accept() calls
         self.socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, fileno=fd)
         self.socket.setblocking(False)
-        self.fd: int = fd  # -1 once closed
+        self.fd: int = fd  # the socket's; -1 once it is closed
         self.fds: list[int] = []
-        self.pid = 0  # of the exec that belongs to it
-        self.stdin = -1  # of the attached, which is read here
-        self.readers: list[Reader] = []  # those of an attach
+        self.pid = 0  # of its exec's main process
+        self.stdin = -1  # the input of an attach, which the supervisor reads
+        self.readers: list[Reader] = []  # the outputs of an attach
         self._data = b""
 
     def receive(self) -> tuple[bool, list[Fields]]:
-        """Returns whether the client is still connected, and the complete messages it has sent."""
+        """Receives data.
+
+        Returns whether the client is still connected, and its complete messages.
+        """
         space = _socket.CMSG_SPACE(_MOST_FDS * _INT)
         try:
             data, control, _, _ = self.socket.recvmsg(65536, space)
@@ -70,21 +73,21 @@ class ClientConnection:
             self._data = self._data[end:]
         return messages
 
-    def answer(self, line: str) -> None:
-        """Sends a line; it does not matter whether the client still reads."""
+    def reply(self, line: str) -> None:
+        """Sends a line to the client. Does nothing if the client has left."""
         try:
             self.socket.send(f"{line}\n".encode("utf-8", "replace"))
         except OSError:
             return
 
     def drop_fds(self) -> None:
-        """Closes descriptors that were passed along and are not ours to keep."""
+        """Closes the descriptors that were passed along and have no other owner."""
         for fd in self.fds:
             os.close(fd)
         self.fds = []
 
     def close(self) -> None:
-        """Closes everything but the input, which may not have come to its end."""
+        """Closes everything except the input of an attach, which is still read to its end."""
         self.drop_fds()
         for reader in self.readers:
             reader.close()

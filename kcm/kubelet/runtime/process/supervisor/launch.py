@@ -1,6 +1,4 @@
-"""Starts a process inside a container: in its group, with its limits, user, terminal and
-streams.
-"""
+"""Starts a process inside a container: in its control group, with its limits, user and streams."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ from kcm.kubelet.runtime.process.supervisor.mounts import make_read_only
 from kcm.kubelet.runtime.process.supervisor.system import die_with_parent
 from kcm.kubelet.runtime.process.wire import Fields, get_number, get_text
 
-TYPE_CHECKING = False  # typing's own costs a megabyte
+TYPE_CHECKING = False  # importing typing would take a megabyte
 if TYPE_CHECKING:
     import resource
     import signal as signals
@@ -26,16 +24,16 @@ _NOT_FOUND = "executable file not found in $PATH"
 
 
 class StartError(Exception):
-    """The process could not be started; the message is for people."""
+    """The process could not be started. The message is for people."""
 
 
 def start(launch: Fields, argv: list[str], streams: list[int], *, tty: bool) -> int:
-    """Forks and executes a program; returns the pid, which leads a session of its own.
+    """Forks and executes a program; returns its pid. It leads a session of its own.
 
-    `streams` become standard input, output and error; with `tty`, the first is the session's
-    terminal. Raises StartError.
+    `launch` is the container's launch record. `streams` become standard input, output and error;
+    with `tty`, the first is the session's terminal. Raises StartError.
     """
-    reader, writer = os.pipe()  # closed by an exec: so its end means success
+    reader, writer = os.pipe()  # an exec closes it, so end of file without data means success
     pid = os.fork()
     if pid == 0:
         _become(launch, argv, streams, tty, writer)
@@ -51,22 +49,21 @@ def start(launch: Fields, argv: list[str], streams: list[int], *, tty: bool) -> 
 
 
 def _become(launch: Fields, argv: list[str], streams: list[int], tty: bool, writer: int) -> None:
-    """Runs in the child and never returns."""
+    """Becomes the program, in the child process. Never returns."""
     try:
         _prepare(launch, streams, tty)
         environment = dict(pair.split("=", 1) for pair in launch.get("env", []))
         failure = _execute(argv, environment)
-    except BaseException as error:  # noqa: BLE001 - nothing may go back into the parent's code
+    except BaseException as error:  # noqa: BLE001 - the child must not return to the parent's code
         failure = f"{type(error).__name__}: {error}"
     os.write(writer, failure.encode("utf-8", "replace"))
     os._exit(_CANNOT_START)
 
 
 def _execute(argv: list[str], environment: dict[str, str]) -> str:
-    """Replaces the process by the program; returns only why that failed, in the words of other
-    runtimes.
+    """Replaces the process by the program. If that fails, returns why, in runc's words.
 
-    It is not `os.execvpe`, which imports a module that another user may not be able to read.
+    It does not use `os.execvpe`, which imports a module that another user may not be able to read.
     """
     program, why = argv[0], ""
     folders = [""] if "/" in program else environment.get("PATH", "").split(":")
@@ -88,7 +85,7 @@ def _prepare(launch: Fields, streams: list[int], tty: bool) -> None:
         _write(f"{group}/cgroup.procs", "0")
     if launch.get("oom_score_adj"):
         _try_write("/proc/self/oom_score_adj", get_text(launch, "oom_score_adj"))
-    # Moved out of the way first: one may sit on the number of another.
+    # First they get numbers above 9: one of them may have the target number of another.
     moved = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 10) for fd in streams]
     for target, fd in enumerate(moved):
         os.dup2(fd, target)
@@ -120,7 +117,7 @@ def _change_user(launch: Fields) -> None:
 
 
 def _reset_signals() -> None:
-    """Resets the two signals that Python ignores, because ignored signals stay so over an exec."""
+    """Resets the two signals that Python ignores; otherwise the program would ignore them too."""
     for number_ in (signals.SIGPIPE, signals.SIGXFSZ):
         signals.signal(number_, signals.SIG_DFL)
     signals.pthread_sigmask(signals.SIG_SETMASK, set())
@@ -135,4 +132,4 @@ def _try_write(path: str, text: str) -> None:
     try:
         _write(path, text)
     except OSError:
-        return  # lowering it takes a privilege; the container runs with its parent's
+        return  # lowering the score takes a privilege; the container keeps its parent's

@@ -1,7 +1,7 @@
-"""Writes a container's output as CRI does: `<RFC3339Nano> stdout F text`.
+"""Writes a container's output in CRI's format: `<RFC3339Nano> stdout F text`.
 
-Guarantees: lines keep the order of their stream; a line of more than 16 KiB is split (P for a part,
-F for the last one); memory is bounded by that. A file is rotated between lines, and at most
+Guarantees: lines keep the order of their stream. A line of more than 16 KiB is split (P for a part,
+F for the last one), which bounds the memory. A file is rotated between lines, and at most
 `max_files` are kept, the current one included.
 
 Source: containerd internal/cri/io/logger.go and pkg/kubelet/logs/container_log_manager.go (names of
@@ -13,17 +13,17 @@ from __future__ import annotations
 import os
 import time
 
-LINE = 16 * 1024  # bytes of a part, and no read is larger: so only its first line can be longer
+LINE = 16 * 1024  # bytes of a part; reads are smaller, so only their first line can be longer
 
 
 def timestamp(nanoseconds: int) -> bytes:
-    """Returns RFC 3339 in UTC with nine digits after the second."""
+    """Returns a time in RFC 3339, in UTC and with nine digits for the fraction of the second."""
     seconds, fraction = divmod(nanoseconds, 10**9)
     return time.strftime(f"%Y-%m-%dT%H:%M:%S.{fraction:09d}Z", time.gmtime(seconds)).encode()
 
 
 class LogFile:
-    """A log file and its rotation."""
+    """A log file with rotation. Without a path, nothing is written."""
 
     def __init__(self, path: str, max_size: int, max_files: int) -> None:
         self._path = path
@@ -34,7 +34,7 @@ class LogFile:
         self.reopen()
 
     def reopen(self) -> None:
-        """Opens the file at the path, or a new one."""
+        """Opens the file at the path, creating it if there is none."""
         self.close()
         if self._path:
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
@@ -47,8 +47,9 @@ class LogFile:
         self._fd = -1
 
     def write(self, lines: bytes) -> bytes:
-        """Appends lines; returns those that were not written because the disk is full or
-        failing.
+        """Appends lines.
+
+        Returns those that were not written because of an error, as on a full disk.
         """
         if not self._path:
             return b""
@@ -68,7 +69,7 @@ class LogFile:
         return b""
 
     def _take_fitting(self, lines: bytes) -> bytes:
-        """Returns the lines for which the file has room, at least one if it is empty."""
+        """Returns the lines that still fit into the file, at least one if the file is empty."""
         room = self._max_size - self._size
         if self._max_size <= 0 or len(lines) <= room:
             return lines
@@ -82,7 +83,7 @@ class LogFile:
             name = f"{name}.{time.time_ns() % 10**9:09d}"
         for old in rotated[: max(len(rotated) - self._max_files + 2, 0)]:
             os.unlink(old)
-        # Whoever took the file away has rotated it already.
+        # If somebody has moved the file away, it is rotated already.
         if os.path.exists(self._path):
             if self._max_files > 1:
                 os.rename(self._path, name)
@@ -102,10 +103,13 @@ class Lines:
 
     def __init__(self, stream: bytes) -> None:
         self._stream = stream
-        self._rest = b""  # of a line that has not ended; shorter than LINE
+        self._rest = b""  # an incomplete line, shorter than LINE
 
     def feed(self, data: bytes, now: int) -> bytes:
-        """Returns the log lines that these bytes complete, with at most LINE bytes each."""
+        """Returns the log lines that these bytes complete, each with at most LINE bytes of text.
+
+        `now` is in nanoseconds since 1970.
+        """
         stamp = timestamp(now)
         full, part = (b"%s %s %s " % (stamp, self._stream, tag) for tag in (b"F", b"P"))
         data = self._rest + data
@@ -124,5 +128,5 @@ class Lines:
         return b"".join(out)
 
     def finish(self, now: int) -> bytes:
-        """Returns the last line, if the stream has ended without a line feed."""
+        """Returns the last line if the stream has ended without a line feed, else b""."""
         return self.feed(b"\n", now) if self._rest else b""

@@ -1,4 +1,4 @@
-"""A supervisor's life: starts the container, looks after it and leaves nothing of it behind.
+"""The main loop of a supervisor: starts the container, supervises it and kills what it leaves.
 
 Guarantees: the status file is replaced atomically and says "exited" only when all of the
 container's processes are gone and its output is in the log. Nothing here waits for the kubelet.
@@ -16,7 +16,7 @@ from kcm.kubelet.runtime.process.supervisor.container import SupervisedContainer
 from kcm.kubelet.runtime.process.supervisor.requests import Requests
 from kcm.kubelet.runtime.process.wire import Fields, decode, encode
 
-TYPE_CHECKING = False  # typing's own costs a megabyte
+TYPE_CHECKING = False  # importing typing would take a megabyte
 if TYPE_CHECKING:
     import signal as signals
 else:
@@ -25,13 +25,13 @@ else:
 SOCKET = "socket"  # in the container's folder, as the status file is
 STATUS = "status"
 
-_RETRY = 1.0  # seconds until a full disk is tried again
-_SWEEP = 10.0  # seconds until what cannot be killed (it hangs in the kernel) is left
+_RETRY = 1.0  # seconds until writing to a full disk is tried again
+_SWEEP = 10.0  # seconds after which processes that cannot be killed are left behind
 _FORWARDED = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 
 
 def main(folder: str) -> None:
-    """Reads the launch record, starts the container and stays until it has ended."""
+    """Reads the launch record, starts the container and supervises it until it has exited."""
     os.chdir(folder)
     record = b""
     while chunk := os.read(0, 65536):
@@ -39,22 +39,22 @@ def main(folder: str) -> None:
     supervisor = Supervisor(decode(record))
     try:
         supervisor.start()
-        answer = "ok"
+        reply = "ok"
     except (launch.StartError, OSError) as error:
         supervisor.record_failure(str(error))
-        answer = str(error)
-    _answer_kubelet(answer)
-    if answer == "ok":
+        reply = str(error)
+    _reply_to_kubelet(reply)
+    if reply == "ok":
         system.give_back_pages()
         supervisor.run()
 
 
-def _answer_kubelet(answer: str) -> None:
-    """Answers the kubelet, if it still lives, and closes the pipes to it."""
+def _reply_to_kubelet(reply: str) -> None:
+    """Replies to the kubelet, if it still lives, and closes the pipes to it."""
     try:
-        os.write(1, answer.encode("utf-8", "replace"))
+        os.write(1, reply.encode("utf-8", "replace"))
     except OSError:
-        answer = ""
+        reply = ""
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     os.dup2(null, 1)
@@ -62,7 +62,7 @@ def _answer_kubelet(answer: str) -> None:
 
 
 class Supervisor:
-    """Supervises one container from its start to its end."""
+    """Supervises one container from its start to its exit."""
 
     def __init__(self, record: Fields) -> None:
         self._container = SupervisedContainer(record)
@@ -85,21 +85,24 @@ class Supervisor:
     def record_failure(self, words: str) -> None:
         """Records that the container could not be started."""
         self._started = time.time_ns()
-        self._write_end([("exit_code", "128"), ("error", words)])
+        self._write_exit([("exit_code", "128"), ("error", words)])
 
     def run(self) -> None:
-        """Serves requests until the main process has ended, then kills what is left."""
+        """Serves requests until the main process has exited, then kills what is left.
+
+        Records the exit at the end.
+        """
         while self._container.exit_code is None:
             self._turn()
         self._sweep()
         self._container.finish()
         code = self._container.exit_code
         oom = self._container.oom_kills()
-        self._write_end([("exit_code", str(code)), ("oom_kills", str(oom))])
+        self._write_exit([("exit_code", str(code)), ("oom_kills", str(oom))])
         self._requests.finish(code)
 
     def _turn(self) -> None:
-        """Waits until there is something to do, and does it once."""
+        """Waits until a descriptor is ready or something is due, and handles that."""
         readers = {self._wake: self._handle_signal, **self._requests.readers()}
         writers = self._requests.writers()
         poll = select.poll()
@@ -117,7 +120,7 @@ class Supervisor:
                 output.retry()
 
     def _next_timeout(self) -> int | None:
-        """Returns the milliseconds until something is due by itself."""
+        """Returns the milliseconds until something is due by itself, None if nothing is."""
         due = self._container.kill_at
         waits = [] if due is None else [max(due - time.monotonic(), 0.0)]
         if any(output.unwritten for output in self._container.outputs):
@@ -132,7 +135,7 @@ class Supervisor:
                 processes.kill(self._container.pid, number)
 
     def _reap(self) -> bool:
-        """Takes the exit codes of ended children; returns False if no child is left."""
+        """Reaps the children that have exited. Returns False if no child is left."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -148,8 +151,9 @@ class Supervisor:
                 self._requests.handle_exit(pid, code)
 
     def _sweep(self) -> None:
-        """Kills everything that is left, as the end of a pid namespace does; orphans are children
-        here.
+        """Kills all processes that are left, as the end of a pid namespace would.
+
+        Orphans are children of the supervisor. Gives up after _SWEEP seconds.
         """
         until, pause = time.monotonic() + _SWEEP, 0.002
         self._container.forbid_forks()
@@ -158,7 +162,7 @@ class Supervisor:
             time.sleep(pause)
             pause = min(pause * 2, 0.1)
 
-    def _write_end(self, fields: list[tuple[str, str]]) -> None:
+    def _write_exit(self, fields: list[tuple[str, str]]) -> None:
         self._write([("state", "exited"), ("finished", str(time.time_ns())), *fields])
         if os.path.exists(SOCKET):
             os.unlink(SOCKET)

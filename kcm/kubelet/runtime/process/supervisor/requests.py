@@ -1,4 +1,4 @@
-"""The requests to a supervisor, and the descriptors that it waits for because of them."""
+"""Handles the requests to a supervisor, and provides the descriptors that it has to poll."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kcm.kubelet.runtime.process.supervisor.control import ClientConnection
 from kcm.kubelet.runtime.process.supervisor.streams import Reader
 from kcm.kubelet.runtime.process.wire import Fields, get_number, get_text
 
-TYPE_CHECKING = False  # typing's own costs a megabyte
+TYPE_CHECKING = False  # importing typing would take a megabyte
 if TYPE_CHECKING:
     import _socket
     from collections.abc import Callable
@@ -26,7 +26,7 @@ _READ = 16 * 1024  # bytes of input at a time
 
 
 class Requests:
-    """The connections to a supervisor."""
+    """The connections of clients to a supervisor."""
 
     def __init__(self, container: SupervisedContainer) -> None:
         self.listener: _socket.socket | None = None
@@ -34,7 +34,7 @@ class Requests:
         self._connections: list[ClientConnection] = []
 
     def readers(self) -> Actions:
-        """Returns what to do when there is something to read, by descriptor."""
+        """Returns the functions to call when a descriptor is readable, by descriptor."""
         actions: Actions = {}
         if self.listener is not None:
             actions[self.listener.fileno()] = self._accept
@@ -50,7 +50,7 @@ class Requests:
         return actions
 
     def writers(self) -> Actions:
-        """Returns what to do when something can be written, by descriptor."""
+        """Returns the functions to call when a descriptor is writable, by descriptor."""
         stdin = self._container.input
         actions: Actions = {stdin.fd: stdin.flush} if stdin and stdin.waiting else {}
         for output in self._container.outputs:
@@ -58,17 +58,17 @@ class Requests:
         return actions
 
     def handle_exit(self, pid: int, code: int) -> None:
-        """Handles the end of an exec or of an orphan."""
+        """Handles the exit of an exec's main process or of an orphan."""
         for connection in self._connections:
             if connection.pid == pid:
                 connection.pid = 0
-                connection.answer(f"exit {code}")
+                connection.reply(f"exit {code}")
 
     def finish(self, code: int) -> None:
-        """Tells all clients that the container has ended."""
+        """Sends all clients the exit code of the container, and closes their connections."""
         for connection in self._connections:
             if connection.fd >= 0:
-                connection.answer(f"exit {code}")
+                connection.reply(f"exit {code}")
                 connection.close()
 
     def _accept(self) -> None:
@@ -76,7 +76,7 @@ class Requests:
         try:
             self._connections.append(ClientConnection(self.listener))
         except OSError:
-            return  # gone before it was taken
+            return  # the client has left already
 
     def _serve(self, connection: ClientConnection) -> None:
         there, requests = connection.receive()
@@ -84,7 +84,7 @@ class Requests:
             try:
                 self._do(get_text(request, "op"), request, connection)
             except (launch.StartError, OSError, ValueError) as error:
-                connection.answer(f"error {error}")
+                connection.reply(f"error {error}")
         if not there:
             self._close(connection)
 
@@ -97,7 +97,7 @@ class Requests:
             self._exec(request, connection)
         elif op == "attach":
             self._attach(request, connection)
-        connection.answer("ok")
+        connection.reply("ok")
 
     def _exec(self, request: Fields, connection: ClientConnection) -> None:
         record = {**self._container.record}
@@ -134,9 +134,9 @@ class Requests:
         if data and self._container.input is not None:
             self._container.input.give(data)
         else:
-            self._end_input(connection)
+            self._close_input(connection)
 
-    def _end_input(self, connection: ClientConnection) -> None:
+    def _close_input(self, connection: ClientConnection) -> None:
         if connection.stdin >= 0:
             os.close(connection.stdin)
             connection.stdin = -1
@@ -152,8 +152,9 @@ class Requests:
             self._container.outputs.remove(output)
 
     def _close(self, connection: ClientConnection) -> None:
-        """Closes the connection of a client that has left, and kills its exec; pending output is
-        passed on.
+        """Closes the connection of a client that has left, and kills its exec.
+
+        The input of an attach is still read to its end.
         """
         if connection.pid:
             try:

@@ -1,8 +1,8 @@
-"""Passes a container's output to its log and to attached readers, and their input to it.
+"""Copies a container's output to its log and to attached clients, and their input to it.
 
-Guarantees bounded memory: output is read only when what was read before is in the log (a full disk
-stops the container, as a full pipe does); an attached reader that is BACKLOG behind is dropped;
-input is read only when the container has taken what came before.
+Guarantees bounded memory. Output is read only when earlier output is in the log, so a full disk
+blocks the container as a full pipe does. An attached client that is BACKLOG bytes behind is
+dropped. Input is read only when the container has taken earlier input.
 """
 
 from __future__ import annotations
@@ -13,23 +13,26 @@ import time
 from kcm.kubelet.runtime.process.supervisor.logs import Lines, LogFile
 
 BACKLOG = 256 * 1024  # bytes
-_READ = 4096  # bytes of output at a time: with its times, a flood of short lines is 20 times that
+_READ = 4096  # bytes of output at a time; with prefixes, short lines take 20 times that
 
 
 class Output:
-    """One output of the container: standard output, error, or the terminal."""
+    """One output of the container: standard output, standard error, or the terminal."""
 
     def __init__(self, fd: int, name: str, log: LogFile) -> None:
         self.fd = fd
         self.name = name
-        self.unwritten = b""  # log lines that the disk did not take
+        self.unwritten = b""  # log lines that could not be written yet
         self.readers: list[Reader] = []
         self._lines = Lines(name.encode())
         self._log = log
         os.set_blocking(fd, False)
 
     def read(self) -> bool:
-        """Reads once; returns False at the end of the stream."""
+        """Reads once, and copies the data to log and clients.
+
+        Returns False at the end of the stream.
+        """
         try:
             data = os.read(self.fd, _READ)
         except BlockingIOError:
@@ -45,11 +48,14 @@ class Output:
         return bool(data)
 
     def retry(self) -> None:
-        """Writes what the disk did not take before."""
+        """Tries again to write the log lines that could not be written."""
         self.unwritten = self._log.write(self.unwritten)
 
     def finish(self) -> None:
-        """Reads what is left without waiting; what the disk does not take is lost."""
+        """Reads what is left without waiting, and closes the descriptors.
+
+        Log lines that cannot be written are lost.
+        """
         self.retry()
         ended = False
         while not ended:
@@ -68,7 +74,7 @@ class Output:
 
 
 class Reader:
-    """A client that is attached to an output."""
+    """The output of a client that is attached to the container."""
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
@@ -77,14 +83,14 @@ class Reader:
         os.set_blocking(fd, False)
 
     def give(self, data: bytes) -> None:
-        """Passes data on, as far as the client takes it."""
+        """Writes data to the client. Drops the client if it is too far behind."""
         self._waiting += data
         self.flush()
         if len(self._waiting) > BACKLOG:
             self.close()
 
     def flush(self) -> None:
-        """Passes on more of what waits."""
+        """Writes as much of the waiting data as the client takes."""
         try:
             while self._waiting and not self.done:
                 self._waiting = self._waiting[os.write(self.fd, self._waiting) :]
@@ -114,12 +120,12 @@ class Input:
         os.set_blocking(fd, False)
 
     def give(self, data: bytes) -> None:
-        """Passes data on."""
+        """Writes data to the container."""
         self.waiting += data
         self.flush()
 
     def flush(self) -> None:
-        """Passes on more of what waits."""
+        """Writes as much of the waiting data as the container takes."""
         try:
             while self.waiting and self.fd >= 0:
                 self.waiting = self.waiting[os.write(self.fd, self.waiting) :]
@@ -132,6 +138,6 @@ class Input:
             self.fd = -1
 
     def close(self) -> None:
-        """Ends the input once everything was passed on."""
+        """Closes the input once the waiting data is written."""
         self._closing = True
         self.flush()

@@ -1,4 +1,4 @@
-"""Functions of the C library. Each does nothing where the library lacks it.
+"""Calls functions of the C library. Each does nothing on systems that lack it.
 
 They are called without `ctypes`, whose import takes as much memory as all of the supervisor's
 modules.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import _ctypes
 import sys
 
-TYPE_CHECKING = False  # typing's own costs a megabyte
+TYPE_CHECKING = False  # importing typing would take a megabyte
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -20,37 +20,35 @@ _SIGKILL = 9
 
 
 class Word(_ctypes._SimpleCData):  # type: ignore[type-arg] # generic for checkers only
-    """A pointer or a size; bare numbers are passed as a C int."""
+    """A pointer or a size. Plain numbers would be passed as a C int."""
 
     _type_ = "P"
 
 
 def function(name: str) -> Callable[..., object]:
     """Returns a function of the C library."""
-    program = _ctypes.dlopen(None)  # type: ignore[arg-type] # itself, with all that it has loaded
+    program = _ctypes.dlopen(None)  # type: ignore[arg-type] # this program and its libraries
     address = _ctypes.dlsym(program, name)
     return lambda *arguments: _ctypes.call_cdeclfunction(address, arguments)
 
 
 def become_subreaper() -> None:
-    """Makes this process adopt orphans among its descendants, so that no double fork hides a
-    daemon.
-    """
+    """Makes this process adopt the orphans among its descendants, also those of double forks."""
     if sys.platform == "linux":
         function("prctl")(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def die_with_parent() -> None:
-    """Makes the kernel kill this process when its parent, the supervisor, ends."""
+    """Makes the kernel kill this process when its parent, the supervisor, dies."""
     if sys.platform == "linux":
         function("prctl")(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
 
 
 def give_back_pages() -> None:
-    """Unmaps the pages of programs and libraries that starting up has touched.
+    """Unmaps the pages of programs and libraries that only starting up has needed.
 
-    They are clean copies of files, shared with every other Python, and come back when touched: of
-    the 6 MB that starting touches, running needs 2.
+    They are clean copies of files, shared with every other Python, and are mapped again on access.
+    Starting touches 6 MB of them, running needs 2.
     """
     if sys.platform != "linux":
         return
