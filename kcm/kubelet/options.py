@@ -59,7 +59,7 @@ class KubeletOptions:
     crash_loop_longest: float = 300.0
     eviction: EvictionConfig = field(default_factory=_default_eviction)
     shutdown_grace_periods: tuple[ShutdownGracePeriod, ...] = ()  # (): pods are left running
-    kill_containers: bool = False  # whether the kubelet kills them when it stops
+    end_containers: bool = False  # whether the kubelet kills them when it stops
 
     # --- the container runtime
     container_runtime: str = PROCESS

@@ -92,7 +92,7 @@ class Kubelet:
         for thread in self._threads:
             thread.join(max(deadline - time.monotonic(), 0.0))
         self.loop.background.stop()
-        if self.options.kill_containers:
+        if self.options.end_containers:
             kill_containers(self.runtime)
         self.server.stop()
         self.runtime_components.probes.stop()

@@ -17,7 +17,7 @@ STUBBORN = "trap '' TERM; echo ready; while :; do sleep 0.1; done"
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealNode]:
-    node = RealNode(tmp_path_factory.mktemp("ending"), kill_containers=True)
+    node = RealNode(tmp_path_factory.mktemp("ending"), end_containers=True)
     yield node
     node.close()
 

@@ -37,6 +37,7 @@ def test_texts_become_what_they_mean() -> None:
         allowed_host_paths="/srv,/data",
         container_log_max_size="1Mi",
         system_reserved="cpu=1",
+        end_containers=True,
         concurrency=3,
     )
     assert options.node_labels == {"a": "b", "disk": "fast"}
@@ -49,6 +50,7 @@ def test_texts_become_what_they_mean() -> None:
     assert options.allowed_host_paths == (Path("/srv"), Path("/data"))
     assert options.container_log_max_size == 1024 * 1024
     assert options.system_reserved == {"cpu": Quantity(1)}
+    assert options.end_containers
     assert options.pods_dir == Path("/var/lib/kcm/pods")
 
 
