@@ -1,7 +1,7 @@
-"""The scheduler: `controller` is its entry, `passes` one pass, and the rest are its pure parts.
+"""The scheduler: `controller` is its controller, `passes` runs one pass, the rest are pure parts.
 
-`snapshot` follows nodes and pods, `queue` says which pods are tried, `placer` finds their nodes
-with the filters and scores of `template`, `preemption` makes room, and `decisions` turns the
+`snapshot` follows nodes and pods, `queue` chooses the pods to try, `placer` finds nodes for them
+with the filters and scores of `template`, `preemption` chooses victims, and `decisions` turns the
 results into writes.
 """
 

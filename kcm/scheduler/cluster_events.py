@@ -1,4 +1,4 @@
-"""Changes in the cluster that may help a pod which found no node.
+"""Cluster events: changes that may help a pod that found no node.
 
 Source: pkg/scheduler/framework/types.go (ClusterEvent), the EventsToRegister of the plugins, and
 pkg/scheduler/eventhandlers.go, Kubernetes 1.33.
@@ -24,14 +24,14 @@ class ClusterEventKind(Enum):
     NODE_ALLOCATABLE = auto()
     NODE_LABELS = auto()
     NODE_TAINTS = auto()  # and spec.unschedulable
-    NAMESPACE_LABELS = auto()  # terms may select namespaces by them; upstream waits for the flush
-    POD_ADDED = auto()  # a pod came to a node
-    POD_REMOVED = auto()  # the pod ended, was deleted, or lost its nomination
+    NAMESPACE_LABELS = auto()  # affinity terms may use them; upstream has no event for that
+    POD_ADDED = auto()  # a pod was bound to a node
+    POD_REMOVED = auto()  # a pod ended, was deleted, or lost its nomination
     POD_CHANGED = auto()  # labels or requests of a pod on a node changed, or its deletion began
 
 
 class ClusterEvent(NamedTuple):
-    """One event, seen by an update of the snapshot at `position`."""
+    """One cluster event, found by the update of the snapshot that has this `position`."""
 
     position: int
     kind: ClusterEventKind
@@ -63,11 +63,11 @@ EVENTS_TO_REGISTER: Mapping[str, frozenset[ClusterEventKind]] = {
     "PodTopologySpread": _NODES | _PODS | {ClusterEventKind.NODE_REMOVED},
     "InterPodAffinity": _NODES | _PODS | {ClusterEventKind.NAMESPACE_LABELS},
 }
-"""The events, by plugin, after which a node that it rejected may be fine."""
+"""The events, by plugin, after which a node that the plugin rejected may be feasible."""
 
 
 def node_events(old: Node | None, new: Node) -> list[ClusterEventKind]:
-    """Returns the events in a change of a node, none for a heartbeat."""
+    """Returns the events in a change of a node; [] for a heartbeat."""
     if old is None or old.uid != new.uid:
         return [ClusterEventKind.NODE_ADDED]
     kinds = []

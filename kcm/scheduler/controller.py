@@ -1,8 +1,8 @@
 """Scheduler: binds pods to nodes.
 
-A key is a scheduler's name, so that one pass of it runs at a time, wherever it runs, and a pass
-binds many pods. Several schedulers, and people who bind by hand, may work at once: a binding fails
-when the pods of the node are no longer those that the pass saw.
+A key is a scheduler's name, so that only one of its passes runs at a time; a pass binds many pods.
+Several schedulers, and people who bind by hand, may work at once: a binding fails if the pods of
+the node are no longer those that the pass saw.
 
 Source: pkg/scheduler/scheduler.go and pkg/scheduler/eventhandlers.go, Kubernetes 1.33.
 """
@@ -26,7 +26,7 @@ from kcm.scheduler.passes import Scheduler
 
 
 class SchedulerController(Controller):
-    """Binds the pods of the schedulers that `--scheduler-names` lists."""
+    """Binds the pods whose scheduler is one of those in `--scheduler-names`."""
 
     name = "default-scheduler"
     short_name = "scheduler"
@@ -40,7 +40,7 @@ class SchedulerController(Controller):
     def __init__(
         self, options: SchedulerOptions | None = None, rng: random.Random | None = None
     ) -> None:
-        """Ties between nodes are broken by `rng`."""
+        """`rng` breaks ties between nodes."""
         super().__init__(options)
         self._schedulers = _Schedulers(self.options, rng or random.Random())
 
@@ -59,7 +59,7 @@ class SchedulerController(Controller):
             return Plan()
         return self._schedulers.of(key).run(view)
 
-    # --- which changes are worth a pass
+    # --- changes that need a pass
 
     def _pod_keys(self, change: Change, view: View) -> Iterable[str]:
         old, new = change.old, change.new
@@ -86,9 +86,9 @@ class SchedulerController(Controller):
 
 
 class _Schedulers:
-    """The prepared copies of the caches that a process keeps from pass to pass, by scheduler name.
+    """The Scheduler of each scheduler name, which a process keeps from pass to pass.
 
-    They may be lost: decisions do not depend on them.
+    They only cache what the informers have, so decisions do not depend on them.
     """
 
     def __init__(self, options: SchedulerOptions, rng: random.Random) -> None:
@@ -109,7 +109,7 @@ def _waits(pod: Pod) -> bool:
 
 
 def _asks_anew(old: Pod, new: Pod) -> bool:
-    """Reports whether a waiting pod changed in what decides where it can go."""
+    """Reports whether a waiting pod has changed in a way that may affect where it can run."""
     return (
         old.metadata.labels != new.metadata.labels
         or old.deleting != new.deleting
@@ -119,7 +119,7 @@ def _asks_anew(old: Pod, new: Pod) -> bool:
 
 
 def _makes_room(old: Pod | None, new: Pod | None) -> bool:
-    """Reports whether a pod on a node came, went, or changed in what others see of it."""
+    """Reports whether a pod came to a node, left it, or changed there in a way that matters."""
     if old is None:
         return new is not None and not is_terminal(new)
     if new is None:

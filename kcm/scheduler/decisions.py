@@ -1,4 +1,4 @@
-"""The decisions of a pass as writes and Events.
+"""Turns the decisions of a pass into writes and Events.
 
 Source: pkg/scheduler/schedule_one.go (handleSchedulingFailure, bindingCycle) and
 pkg/scheduler/framework/preemption/preemption.go (prepareCandidate), Kubernetes 1.33.
@@ -27,7 +27,8 @@ UNSCHEDULABLE, SCHEDULER_ERROR = "Unschedulable", "SchedulerError"
 def bind_to(info: PodInfo, node: NodeInfo, position: int, stamp: str, now: datetime) -> Bind:
     """Returns the write that binds the pod to the node.
 
-    It fails when the node is gone or a pod came or went unseen.
+    It fails if the node is gone, or if the node's pods have changed after the snapshot's
+    `position`, except by writes with the same `stamp`, which identifies the pass.
     """
     guards = (
         Exists(scheme.resource_of(Node).name, node.name, node.uid),
@@ -39,9 +40,9 @@ def bind_to(info: PodInfo, node: NodeInfo, position: int, stamp: str, now: datet
 def mark_unscheduled(
     info: PodInfo, reason: str, message: str, nominated: str | None, now: datetime
 ) -> Patch | None:
-    """Returns the write of the pod's condition, None when the pod has it already.
+    """Returns the write of the pod's condition PodScheduled=False; None if the pod has it already.
 
-    `nominated` None keeps the nominated node.
+    `nominated` is the new nominated node, "" for none; None keeps the present one.
     """
     change = partial(_not_scheduled, reason, message, nominated, now)
     return None if change(info.source) is info.source else Patch(info.source, change, status=True)
@@ -66,17 +67,16 @@ def _not_scheduled(
 
 
 def failure_event(info: PodInfo, message: str) -> Event:
-    """Returns the Event of an attempt that failed."""
+    """Returns the Event of a scheduling attempt that failed."""
     return Event(info.source, "Warning", "FailedScheduling", message)
 
 
 def evict_victims(
     info: PodInfo, victims: Sequence[Pod], losers: Sequence[PodInfo], now: datetime
 ) -> list[Write]:
-    """Returns the writes that mark and delete the victims, and end nominations of less important
-    pods.
+    """Returns the writes that evict the victims and remove the nominations of the losers.
 
-    Victims keep their own grace period.
+    Each victim gets the condition DisruptionTarget and is deleted with its own grace period.
     """
     scheduler = info.source.spec.scheduler_name
     condition = PodCondition(
@@ -107,13 +107,13 @@ def _without_nomination(obj: KubeObject) -> KubeObject:
 
 
 def preemption_events(info: PodInfo, victims: Sequence[Pod], node: NodeInfo) -> list[Event]:
-    """Returns the Events of the victims."""
+    """Returns an Event about each victim."""
     text = f"Preempted by pod {info.uid} on node {node.name}"
     return [Event(victim, "Normal", "Preempted", text) for victim in victims]
 
 
 def scheduled_events(outcome: Outcome) -> Sequence[tuple[Pod, Event]]:
-    """Returns the pods whose binding was written, with their Events."""
+    """Returns the pods whose binding was written, each with its Event."""
     bound = []
     for write, obj in outcome.done:
         if isinstance(write, Bind) and isinstance(obj, Pod):

@@ -1,4 +1,4 @@
-"""The scheduler's counters, under upstream's names.
+"""The scheduler's metrics, under upstream's names.
 
 Source: pkg/scheduler/metrics/metrics.go, Kubernetes 1.33.
 """
@@ -22,18 +22,18 @@ SLI = Histogram(
     ("attempts",),
 )
 METRICS = (ATTEMPTS, PREEMPTIONS, SLI)
-PENDING = ".pending"  # the field of a key's memory with the number of pods by queue
+PENDING = ".pending"  # the field of the controller memory with the number of pods by queue
 
 
 class SchedulerCounts:
-    """What one pass adds to the counters."""
+    """The amounts that one pass adds to the metrics."""
 
     def __init__(self, scheduler: str) -> None:
         self._scheduler = scheduler
         self.by_series: dict[str, int] = {}
 
     def attempt(self, result: str) -> None:
-        """Counts the attempt at one pod: `scheduled`, `unschedulable` or `error`."""
+        """Counts an attempt to schedule a pod: `scheduled`, `unschedulable` or `error`."""
         self._add(ATTEMPTS.count(result, self._scheduler))
 
     def preemption(self) -> None:
@@ -41,7 +41,7 @@ class SchedulerCounts:
         self._add(PREEMPTIONS.count())
 
     def scheduled(self, attempts: int, seconds: float) -> None:
-        """Counts a pod that got a node `seconds` after it came."""
+        """Counts a pod that was bound `seconds` seconds after its creation."""
         self._add(SLI.observe(seconds, str(attempts) if attempts < 16 else "16+"))
 
     def _add(self, counts: dict[str, int]) -> None:

@@ -1,4 +1,4 @@
-"""A node as the scheduler sees it: what it offers, and what its pods take.
+"""A node as the scheduler uses it: what it offers, and what its pods request.
 
 Source: pkg/scheduler/framework/types.go (NodeInfo, HostPortInfo), Kubernetes 1.33.
 """
@@ -18,7 +18,7 @@ ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 
 
 class NodeInfo:
-    """One node and the pods on it. `node` is None while only its pods are known."""
+    """One node and the pods on it. `node` is None if only its pods are known."""
 
     __slots__ = (
         "cpu", "images", "index", "labels", "memory", "name", "node", "others", "pods", "pods_max",
@@ -37,7 +37,7 @@ class NodeInfo:
         self.forget()
 
     def forget(self) -> None:
-        """Forgets the node itself, which is gone. Its pods may still be there."""
+        """Forgets the Node object, which is gone. The pods stay."""
         self.node: Node | None = None
         self.uid = ""
         self.labels = _NO_LABELS
@@ -48,7 +48,7 @@ class NodeInfo:
         self.images: dict[str, int] = {}
 
     def set_node(self, node: Node) -> None:
-        """Takes over what the node reports."""
+        """Sets what depends on the Node object: labels, taints, resources and images."""
         self.node = node
         self.uid = node.uid
         self.labels = node.metadata.labels or _NO_LABELS
@@ -64,16 +64,16 @@ class NodeInfo:
 
     @property
     def zone(self) -> str:
-        """Region and zone in one text. Nodes are tried zone by zone in turn."""
+        """The node's region and zone as one text. Zones take turns in the search for nodes."""
         return f"{self.labels.get(REGION, '')}:{self.labels.get(ZONE, '')}"
 
     def add(self, pod: PodInfo) -> None:
-        """Adds a pod with what it takes of the node."""
+        """Adds a pod, with its requests and host ports."""
         self.pods[pod.uid] = pod
         self._count(pod, 1)
 
     def remove(self, pod: PodInfo) -> None:
-        """Removes a pod with what it took."""
+        """Removes a pod, with its requests and host ports."""
         del self.pods[pod.uid]
         self._count(pod, -1)
 
@@ -92,9 +92,7 @@ class NodeInfo:
                 del self.ports[port]
 
     def conflicts(self, ports: Iterable[Port]) -> bool:
-        """Reports whether one of the ports is taken. An address conflicts with itself and the
-        wildcard.
-        """
+        """Reports whether one of the host ports is taken, on the same or on all addresses."""
         if not self.ports:
             return False
         for ip, protocol, number in ports:
@@ -107,7 +105,7 @@ class NodeInfo:
 
 
 def images_of(node: Node) -> dict[str, int]:
-    """Returns the images on a node under all their names, with their sizes in bytes."""
+    """Returns the images on a node: their sizes in bytes, by each of their names."""
     return {
         name: image.size_bytes or 0 for image in node.status.images or () for name in image.names
     }

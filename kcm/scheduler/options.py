@@ -1,4 +1,4 @@
-"""The scheduler's tunables.
+"""The scheduler's options.
 
 Source: pkg/scheduler/apis/config/types.go and v1/defaults.go, Kubernetes 1.33.
 """
@@ -11,12 +11,12 @@ from kcm.reconcile.contract import Options
 
 
 class SchedulerOptions(Options):
-    """Tunables of the scheduler."""
+    """The options of the scheduler."""
 
     scheduler_names: str = Field(
         default="default-scheduler",
         description="The values of spec.schedulerName, separated by commas, whose pods kcm "
-        "places: upstream's profiles. Pods of other schedulers are left to them",
+        "binds: upstream's profiles. Pods of other schedulers are left to them",
     )
     percentage_of_nodes_to_score: int = Field(
         default=0,
@@ -34,15 +34,15 @@ class SchedulerOptions(Options):
     pod_max_in_unschedulable_pods_duration: float = Field(
         default=300.0,
         gt=0,
-        description="Seconds after which a pod that found no node is tried again although "
-        "nothing happened that could help it",
+        description="Seconds after which a pod that found no node is tried again even without "
+        "a cluster event that could help it",
     )
     hard_pod_affinity_weight: int = Field(
         default=1,
         ge=0,
         le=100,
         description="The weight, in scores, of the required affinity of pods on a node to the "
-        "pod that is placed",
+        "pod that is being scheduled",
     )
     min_candidate_nodes_percentage: int = Field(
         default=10,
@@ -56,5 +56,5 @@ class SchedulerOptions(Options):
 
     @property
     def names(self) -> frozenset[str]:
-        """The scheduler names that kcm serves."""
+        """The scheduler names whose pods kcm binds."""
         return frozenset(name.strip() for name in self.scheduler_names.split(",") if name.strip())

@@ -1,4 +1,4 @@
-"""Which pods spread together when a pod has no constraints of its own.
+"""Finds the pods that a pod without topology spread constraints is spread among by default.
 
 Source: DefaultSelector in pkg/scheduler/framework/plugins/helper/spread.go, Kubernetes 1.33.
 """
@@ -18,14 +18,14 @@ ReplicaSets = Lister[ReplicaSet] | Lister[ReplicationController]
 
 
 class OwnerSelectors:
-    """The selectors of Services and of the pods' owners."""
+    """The selectors of Services and of the controllers that own pods."""
 
     def __init__(self) -> None:
         self._services: dict[str, list[dict[str, str]]] = {}
-        self._owners: dict[str, ReplicaSets | Lister[StatefulSet]] = {}  # keyed by kind
+        self._owners: dict[str, ReplicaSets | Lister[StatefulSet]] = {}  # by kind
 
     def update(self, view: View) -> bool:
-        """Reads the caches, and returns whether Services select other pods than before."""
+        """Reads the caches; returns whether the selectors of Services have changed."""
         self._owners = {
             "ReplicaSet": view.lister(ReplicaSet),
             "ReplicationController": view.lister(ReplicationController),
@@ -37,7 +37,10 @@ class OwnerSelectors:
         return changed
 
     def selector_of(self, info: PodInfo) -> Selector | None:
-        """Returns the selector of all Services and the owner of this pod together, or None."""
+        """Returns one selector with all requirements of the pod's Services and its owner.
+
+        Returns None if it has neither.
+        """
         wanted: dict[str, str] = {}
         for selector in self._services.get(info.namespace, ()):
             if selector.items() <= info.labels.items():

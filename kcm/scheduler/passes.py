@@ -1,7 +1,7 @@
-"""One pass of a scheduler: from what the caches show to a plan.
+"""One pass of a scheduler: turns what the caches have into a plan.
 
-Guarantees: at most `PASS_PODS` pods a pass, so that a pass is short and bindings go out soon. A pod
-that cannot be judged, because of a rule without meaning, costs no other pod its turn.
+Guarantees: a pass tries at most `PASS_PODS` pods, so that it is short and bindings are written
+soon. A pod whose scheduling raises an error does not keep others from being tried.
 
 Source: pkg/scheduler/schedule_one.go, Kubernetes 1.33.
 """
@@ -39,17 +39,16 @@ PASS_PODS = 500  # pods tried in one pass; the next pass follows at once
 
 
 class Scheduler:
-    """What one process keeps from pass to pass for one scheduler name: a prepared copy of the
-    caches.
+    """Runs the passes for one scheduler name, and keeps a snapshot between them.
 
-    It may be lost, and is not shared.
+    It only caches what the informers have. Passes do not overlap.
     """
 
     def __init__(self, name: str, options: SchedulerOptions, rng: random.Random) -> None:
         self.name = name
         self.options = options
         self.rng = rng
-        self.lock = threading.Lock()  # a pass whose key was taken away may still run
+        self.lock = threading.Lock()  # a pass whose lease has expired may still run
         self.snapshot = Snapshot()
         self.selectors = OwnerSelectors()
         context = TemplateContext(self.snapshot, options, self.selectors.selector_of)
@@ -57,7 +56,7 @@ class Scheduler:
         self.placer = Placer(self.snapshot, self.templates, options, rng)
 
     def run(self, view: View) -> Plan:
-        """Runs one pass."""
+        """Runs one pass and returns its plan."""
         with self.lock:
             self._update(view)
             return _Pass(self, view).run()
@@ -75,7 +74,7 @@ class Scheduler:
 
 
 class _Pass:
-    """One pass, which builds its plan."""
+    """One pass, which collects its plan."""
 
     def __init__(self, scheduler: Scheduler, view: View) -> None:
         self._scheduler = scheduler
@@ -83,7 +82,7 @@ class _Pass:
         self._placer = scheduler.placer
         self._view = view
         self._now: datetime = view.now
-        self._stamp = secrets.token_hex(8)  # never the number of another pass, whatever the seed
+        self._stamp = secrets.token_hex(8)  # no other pass has it, whatever its rng is
         self._counts = SchedulerCounts(scheduler.name)
         self._waiting = Waiting()
         self._bindings: list[Write] = []
@@ -111,7 +110,7 @@ class _Pass:
         try:
             fit_error = self._place(info)
         except Exception as error:  # one pod must not stop the others
-            log.warning("a pod cannot be judged", pod=info.key, exc_info=error)
+            log.warning("a pod could not be scheduled", pod=info.key, exc_info=error)
             self._fail(info, decisions.SCHEDULER_ERROR, f"{type(error).__name__}: {error}", ())
             self._counts.attempt("error")
             return
@@ -119,7 +118,7 @@ class _Pass:
             self._handle_fit_error(info, fit_error)
 
     def _place(self, info: PodInfo) -> FitError | None:
-        """Binds the pod, or returns why it cannot be bound."""
+        """Binds the pod, or returns the fit error if no node is feasible."""
         placement = self._placer.place(info)
         if isinstance(placement, FitError):
             return placement
@@ -167,7 +166,7 @@ class _Pass:
             self._snapshot.nominate(loser, "")
 
     def _alive(self, victim: PodInfo) -> Pod | None:
-        """Returns the victim as the caches have it, None for one that is gone or being deleted."""
+        """Returns the victim from the cache, or None if it is gone or being deleted."""
         victim_now = self._view.lister(Pod).find(victim.key)
         return (
             None
@@ -183,7 +182,10 @@ class _Pass:
         plugins: Sequence[str],
         nominated: str | None = None,
     ) -> None:
-        """Remembers that the pod failed, with a status and an Event that say why."""
+        """Records the failed attempt of a pod: a condition, an Event, and data for the next pass.
+
+        `nominated` is as in `decisions.mark_unscheduled`.
+        """
         write = decisions.mark_unscheduled(info, reason, message, nominated, self._now)
         if write is not None:
             self._conditions.append(write)
@@ -211,8 +213,9 @@ class _Pass:
         return plan
 
     def _memory(self) -> dict[str, str]:
-        """Returns what the next pass must know: one line for each pod that was tried and still
-        waits.
+        """Returns the new controller memory: the last attempt of each pod that was not bound.
+
+        PENDING has the number of pods by queue.
         """
         waiting = self._waiting
         kept = {uid: str(last) for uid, last in waiting.last_attempts.items()}
@@ -224,18 +227,21 @@ class _Pass:
         return {name: text for name, text in kept.items() if name not in self._bound}
 
     def _next(self) -> float | None:
-        """Returns the seconds until there is more to do, if nothing happens before."""
+        """Returns the seconds until the next pass, None if it only depends on changes."""
         if len(self._waiting.ready) > PASS_PODS:
             return 0.0
         dues = [] if self._waiting.next_due is None else [self._waiting.next_due]
         if self._bindings:
-            dues.append(1.0)  # some bindings may fail
+            dues.append(1.0)  # bindings that fail have to be tried again
         if self._failed:
             dues.append(self._scheduler.options.pod_max_in_unschedulable_pods_duration)
         return max(min(dues), 0.01) if dues else None
 
     def _report(self, outcome: Outcome) -> list[Event]:
-        """Counts the pods that were bound, and returns their Events. The others are tried again."""
+        """Counts the pods that were bound, and returns their Events.
+
+        Pods whose binding failed are tried again by the next pass.
+        """
         events = []
         for pod, event in decisions.scheduled_events(outcome):
             events.append(event)

@@ -1,7 +1,7 @@
-"""Finds nodes for one pod after the other.
+"""Finds a node for a pod, one pod after the other.
 
-Guarantees: each decision takes all earlier ones of the pass into account, and the room
-of nominated pods of the same or a higher priority.
+Guarantees: each decision takes the earlier ones of the pass into account, and the room of nominated
+pods of the same or a higher priority.
 
 Source: pkg/scheduler/schedule_one.go (schedulePod, findNodesThatFitPod, numFeasibleNodesToFind,
 selectHost), Kubernetes 1.33.
@@ -20,13 +20,14 @@ from kcm.scheduler.snapshot import Snapshot
 from kcm.scheduler.status import NODE_ABSENT, FitError, Status
 from kcm.scheduler.template import UNKNOWN, Template, Templates
 
-MIN_FEASIBLE = 100  # nodes that are looked for whatever the percentage
+MIN_FEASIBLE = 100  # the least number of feasible nodes to find, whatever the percentage
 MIN_PERCENTAGE = 5
 
 
 def feasible_nodes_to_find(nodes: int, percentage: int) -> int:
-    """Returns how many feasible nodes end the search. `percentage` 0 stands for the
-    adaptive one.
+    """Returns how many feasible nodes end the search, of that many nodes.
+
+    With a percentage of 0, the share depends on the number of nodes.
     """
     if nodes < MIN_FEASIBLE:
         return nodes
@@ -36,7 +37,7 @@ def feasible_nodes_to_find(nodes: int, percentage: int) -> int:
 
 
 class Placer:
-    """Decides where pods go. `rng` breaks ties."""
+    """Chooses nodes for pods. `rng` breaks ties."""
 
     def __init__(
         self,
@@ -49,10 +50,10 @@ class Placer:
         self.templates = templates
         self._options = options
         self._rng = rng
-        self._next = 0  # where the next search begins, so that all nodes have their turn
+        self._next = 0  # the index where the next search begins
 
     def place(self, info: PodInfo) -> NodeInfo | FitError:
-        """Returns the node for the pod, or why there is none. It changes nothing."""
+        """Returns the node for the pod, or a fit error if there is none. Changes nothing."""
         template = self.templates.of(info)
         if info.nominated:
             node = self.snapshot.by_name.get(info.nominated)
@@ -69,13 +70,15 @@ class Placer:
         return self.snapshot.nodes[self._best(template, indexes)]
 
     def fits(self, template: Template, info: PodInfo, node: NodeInfo) -> bool:
-        """Reports whether the pod fits on the node, with the pods nominated to it and
-        without them.
-        """
+        """Reports whether the pod fits on the node, also with the pods nominated to it."""
         return self.check(template, info, node) is None
 
     def check(self, template: Template, info: PodInfo, node: NodeInfo) -> Status | None:
-        """Returns the reason against the node, None where the pod fits."""
+        """Returns why the pod does not fit on the node, or None if it does.
+
+        It has to fit both with the more important pods that are nominated to the node, and without
+        them.
+        """
         rivals = rivals_on(self.snapshot, info, node.name)
         if rivals:
             with with_pods(template, node, rivals):
@@ -85,7 +88,7 @@ class Placer:
         return template.try_out(node)
 
     def _search(self, template: Template, info: PodInfo) -> tuple[list[int], Mapping[int, Status]]:
-        """Returns as many feasible nodes as are wanted, and why the others do not fit."""
+        """Returns the indexes of enough feasible nodes, and why other nodes are not feasible."""
         size = len(self.snapshot.nodes)
         wanted = feasible_nodes_to_find(size, self._options.percentage_of_nodes_to_score)
         names = template.filters.names
@@ -119,9 +122,7 @@ class Placer:
     def _search_named(
         self, template: Template, info: PodInfo, names: frozenset[str]
     ) -> tuple[list[int], Mapping[int, Status]]:
-        """Searches as `_search` does where the pod names its nodes, so that the others are not
-        looked at.
-        """
+        """Searches as `_search` does, but only among the nodes that the pod names."""
         nodes = [self.snapshot.by_name.get(name) for name in sorted(names)]
         feasible: list[int] = []
         rejections: dict[int, Status] = {}
@@ -152,14 +153,14 @@ class Placer:
 
 
 class _Absent(dict[int, Status]):
-    """Rejections in which every node that the pod did not name is rejected for that."""
+    """Rejections by node index, where nodes that the pod does not name are rejected for that."""
 
     def __missing__(self, index: int) -> Status:
         return NODE_ABSENT
 
 
 def rivals_on(snapshot: Snapshot, info: PodInfo, node: str) -> list[PodInfo]:
-    """Returns pods nominated to the node that are as important as `info` or more."""
+    """Returns the pods nominated to the node that are at least as important as `info`."""
     kept = snapshot.nominated.get(node)
     if not kept:
         return []
@@ -168,7 +169,7 @@ def rivals_on(snapshot: Snapshot, info: PodInfo, node: str) -> list[PodInfo]:
 
 @contextmanager
 def with_pods(template: Template, node: NodeInfo, pods: Sequence[PodInfo]) -> Iterator[None]:
-    """Adds these pods to the node for as long as the block lasts."""
+    """Adds these pods to the node within this context."""
     for pod in pods:
         node.add(pod)
         template.change(pod, node, 1)

@@ -1,4 +1,4 @@
-"""A pod as the scheduler sees it: what counts for placing it, computed once.
+"""A pod as the scheduler uses it: what its scheduling depends on, computed once.
 
 Source: pkg/scheduler/framework/types.go (PodInfo), Kubernetes 1.33.
 """
@@ -22,10 +22,10 @@ Port = tuple[str, str, int]  # host IP, protocol, port
 
 
 class PodInfo:
-    """One pod.
+    """What the scheduler needs of one pod.
 
-    It keeps the cached object only while the pod waits for a node. Between passes the caches move
-    on, and old objects kept here would waste memory.
+    It keeps the cached object only while the pod waits for a node: between passes the caches
+    replace their objects, and old ones that are kept here would take memory.
     """
 
     __slots__ = (
@@ -39,7 +39,7 @@ class PodInfo:
         self.uid = meta.uid or ""
         self.namespace = meta.namespace or ""
         self.name = meta.name or ""
-        # The creation time; pods that do not say it came first.
+        # Pods without a creation time count as the oldest.
         self.created: datetime = meta.creation_timestamp or _LONG_AGO
         self.labels = meta.labels or _NO_LABELS
         self.generation = meta.generation
@@ -55,15 +55,15 @@ class PodInfo:
         self.follow(pod)
 
     def follow(self, pod: Pod) -> None:
-        """Takes over a newer state in which nothing else counts, see `is_current`."""
+        """Sets the fields that can change without a new PodInfo; see `is_current`."""
         self.version = pod.metadata.resource_version
-        self.started = pod.status.start_time  # when its node accepted it
+        self.started = pod.status.start_time  # when the kubelet first saw it
         self.is_preempted = self.deleting and _is_preempted(pod)
         self._source = None if self.node else pod
 
     @property
     def source(self) -> Pod:
-        """The cached object of a pod that waits or was given its node in this pass."""
+        """The cached object of a pod that waits or was bound in this pass."""
         assert self._source is not None
         return self._source
 
@@ -72,11 +72,11 @@ class PodInfo:
         return f"{self.namespace}/{self.name}"
 
     def is_made_from(self, pod: Pod) -> bool:
-        """Reports whether it was made from this very state of the pod."""
+        """Reports whether it was made from this version of the pod."""
         return self.version is not None and self.version == pod.metadata.resource_version
 
     def is_current(self, pod: Pod) -> bool:
-        """Reports whether nothing that counts differs in a newer state of the same pod."""
+        """Reports whether it holds for a newer version of the pod, but for what `follow` sets."""
         meta = pod.metadata
         return (
             meta.generation == self.generation
@@ -99,12 +99,12 @@ def _is_preempted(pod: Pod) -> bool:
 
 @lru_cache(maxsize=1024)
 def _share(requests: PodRequests) -> PodRequests:
-    """Returns one copy of equal requests, since most pods are like others."""
+    """Returns one object for equal requests, since many pods have the same."""
     return requests
 
 
 def owner_of(pod: Pod) -> tuple[str, str, str]:
-    """Returns kind, name and uid of the controlling owner, empty for none."""
+    """Returns kind, name and uid of the pod's controller, "" for each if it has none."""
     owner = controller_of(pod)
     return ("", "", "") if owner is None else (owner.kind, owner.name, owner.uid or "")
 

@@ -1,4 +1,4 @@
-"""What pods want of other pods: affinity terms, compiled.
+"""The affinity terms of pods, compiled.
 
 Source: pkg/scheduler/framework/types.go (AffinityTerm, GetPodAffinityTerms), and for matchLabelKeys
 pkg/registry/core/pod/strategy.go, Kubernetes 1.33.
@@ -25,10 +25,10 @@ NamespaceLabels = Callable[[str], Labels]
 
 
 def selector_of(wanted: LabelSelector | None, more: Iterable[Requirement] = ()) -> Selector:
-    """Returns the selector with further requirements.
+    """Returns the compiled selector, with further requirements.
 
-    An absent selector matches nothing, and so does an invalid one, which only an object stored past
-    validation can have.
+    An absent selector matches nothing. Neither does an invalid one, which only objects stored
+    without validation can have.
     """
     if wanted is None:
         return Selector.nothing()
@@ -42,7 +42,7 @@ def selector_of(wanted: LabelSelector | None, more: Iterable[Requirement] = ()) 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class AffinityTerm:
-    """The pods that a term selects, and the label whose values are its domains."""
+    """The pods that a term selects, and the label whose values are the topology domains."""
 
     namespaces: frozenset[str]
     namespace_selector: Selector | None
@@ -60,17 +60,17 @@ class AffinityTerm:
 
     @property
     def anywhere(self) -> bool:
-        """Whether namespaces are selected by their labels."""
+        """Whether the term selects namespaces by their labels."""
         return self.namespace_selector is not None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class PodTerms:
-    """All terms of one pod."""
+    """All affinity and anti-affinity terms of one pod."""
 
     affinity: tuple[AffinityTerm, ...] = ()
     anti_affinity: tuple[AffinityTerm, ...] = ()
-    preferred: tuple[AffinityTerm, ...] = ()  # weights below 0 stand for anti-affinity
+    preferred: tuple[AffinityTerm, ...] = ()  # negative weights are those of anti-affinity
 
     def __bool__(self) -> bool:
         return bool(self.affinity or self.anti_affinity or self.preferred)
@@ -80,7 +80,7 @@ NO_TERMS = PodTerms()
 
 
 def terms_of(affinity: Affinity, namespace: str, labels: Labels) -> PodTerms:
-    """Returns the terms of a pod's spec.affinity."""
+    """Returns the terms of a pod's spec.affinity. `namespace` and `labels` are those of the pod."""
     near, far = affinity.pod_affinity, affinity.pod_anti_affinity
     if near is None and far is None:
         return NO_TERMS
@@ -114,7 +114,7 @@ def _term(term: PodAffinityTerm, namespace: str, labels: Labels, weight: int = 0
 
 
 def _key_requirements(term: PodAffinityTerm, labels: Labels) -> Iterable[Requirement]:
-    """Yields matchLabelKeys and mismatchLabelKeys with the values of the pod's own labels."""
+    """Yields requirements for matchLabelKeys and mismatchLabelKeys, by the pod's own labels."""
     for keys, operator in ((term.match_label_keys, "in"), (term.mismatch_label_keys, "notin")):
         for key in keys or ():
             if key in labels:

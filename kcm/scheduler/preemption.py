@@ -1,4 +1,4 @@
-"""Preemption: which less important pods are deleted so that a pod finds room.
+"""Preemption: chooses pods of lower priority to evict, so that a pod finds room.
 
 Source: pkg/scheduler/framework/preemption/preemption.go and
 pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go, Kubernetes 1.33.
@@ -29,16 +29,16 @@ _NOT_STARTED = datetime.max.replace(tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Preemption:
-    """A decision: the node, the victims on it, and the nominations that end."""
+    """The decision to preempt: the node, the victims on it, and pods that lose a nomination."""
 
     node: NodeInfo
     victims: Sequence[PodInfo]
-    losers: Sequence[PodInfo]  # less important pods that were nominated to this node
+    losers: Sequence[PodInfo]  # pods of lower priority nominated to this node
 
 
 @dataclass(frozen=True)
 class NotHelpful:
-    """Why nobody is preempted, and whether an earlier nomination ends."""
+    """Why no pod is preempted. `gives_up` says that an earlier nomination of the pod is removed."""
 
     text: str
     gives_up: bool = False
@@ -52,13 +52,16 @@ class _PreemptionCandidate:
 
 
 class Budgets:
-    """PodDisruptionBudgets with compiled selectors."""
+    """The PodDisruptionBudgets, with compiled selectors."""
 
     def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
         self._budgets = [(budget, _selector(budget)) for budget in budgets]
 
     def split(self, pods: Sequence[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
-        """Returns the pods that cannot go without breaking a budget, and the others."""
+        """Returns the pods whose eviction violates a budget, and the other pods.
+
+        The pods are counted against the budgets in the order given.
+        """
         allowed = [budget.status.disruptions_allowed for budget, _ in self._budgets]
         broken: list[PodInfo] = []
         fine: list[PodInfo] = []
@@ -90,14 +93,15 @@ def _selector(budget: PodDisruptionBudget) -> Selector:
 
 
 def importance(pod: PodInfo) -> tuple[int, datetime]:
-    """Returns a sort key: the most important first, by priority, then by how long the pod
-    has run.
+    """Returns a sort key by which the most important pod comes first.
+
+    Pods of higher priority are more important; of the same priority, those that started earlier.
     """
     return -pod.priority, pod.started or _NOT_STARTED
 
 
 class Preemptor:
-    """Decides about preemption. `rng` says where the search among nodes begins."""
+    """Chooses victims of preemption. `rng` chooses where the search among nodes begins."""
 
     def __init__(
         self, placer: Placer, budgets: Budgets, options: SchedulerOptions, rng: random.Random
@@ -109,7 +113,10 @@ class Preemptor:
         self._rng = rng
 
     def preempt(self, info: PodInfo, fit_error: FitError) -> Preemption | NotHelpful:
-        """Returns whom to preempt for a pod that fits on no node. It changes nothing."""
+        """Returns whom to preempt for a pod that fits on no node, or why that does not help.
+
+        Changes nothing.
+        """
         why = self._not_eligible(info, fit_error)
         if why:
             return NotHelpful(why)
@@ -136,9 +143,7 @@ class Preemptor:
     def _candidates(
         self, template: Template, info: PodInfo, fit_error: FitError
     ) -> tuple[list[_PreemptionCandidate], list[Status]]:
-        """Returns as many nodes with their victims as are wanted, and why the others do
-        not help.
-        """
+        """Returns enough nodes with their victims, and why the other nodes do not help."""
         codes = [candidates.code for candidates in fit_error.statuses]
         nodes = [n for n, code in enumerate(codes) if code == status.UNSCHEDULABLE]
         rejections = [status.NOT_HELPFUL] * (len(codes) - len(nodes))
@@ -164,7 +169,10 @@ class Preemptor:
     def _select_victims(
         self, template: Template, info: PodInfo, node: NodeInfo
     ) -> _PreemptionCandidate | Status:
-        """Returns the fewest and least important victims on one node."""
+        """Returns the victims on one node, or why evicting pods there does not help.
+
+        They are as few and as unimportant as possible.
+        """
         potential = [pod for pod in node.pods.values() if pod.priority < info.priority]
         if not potential:
             return status.NO_VICTIMS
@@ -182,8 +190,9 @@ class Preemptor:
     def _reprieve(
         self, trial: _Trial, info: PodInfo, potential: Sequence[PodInfo]
     ) -> _PreemptionCandidate:
-        """Keeps pods beside which the pod still fits, first those whose deletion breaks a
-        budget.
+        """Returns the candidate without the pods that can stay, of the `potential` victims.
+
+        Pods whose eviction violates a budget are tried first, then the most important ones.
         """
         breaking, fine = self._budgets.split(potential)
         victims: list[PodInfo] = []
@@ -198,7 +207,7 @@ class Preemptor:
 
 
 class _Trial:
-    """A node with pods removed, until it is undone."""
+    """A node from which pods are removed for a trial, until `undo`."""
 
     def __init__(self, template: Template, node: NodeInfo) -> None:
         self.template = template
@@ -221,10 +230,10 @@ class _Trial:
 
 
 def _rank(candidate: _PreemptionCandidate) -> tuple[int, int, int, int, float]:
-    """Returns a sort key, the smallest being best.
+    """Returns a sort key by which the best candidate comes first.
 
-    It has the budgets that are broken, the highest priority, the sum of priorities, the number of
-    victims, and how long the most important victims have run.
+    It has the number of budget violations, the highest priority, the sum of priorities, the number
+    of victims, and when the most important victims have started, the latest first.
     """
     victims = candidate.victims
     if not victims:

@@ -1,12 +1,10 @@
-"""Which pods are tried now, in which order, and when the next ones are due.
+"""The scheduling queue: which pods are tried, in which order, and when the next ones are due.
 
-Which pods wait, their objects say. What is remembered of their attempts (how many, when the last
-was, which plugins rejected nodes) is a short text per pod in the key's memory, so that any worker's
-next pass goes on from there.
-Upstream's four queues are computed anew at each pass: active, backoff, unschedulable and gated.
-
-Departure: a pod in back-off is not tried early when nothing else waits (SchedulerPopFromBackoffQ),
-unless it is nominated.
+The pods' objects say which pods wait. The last attempt of each (how many there were, when it was,
+which plugins rejected nodes) is a short text in the controller memory, so that the next pass can
+run on any worker. Upstream's queues are computed in each pass: active, backoff, unschedulable and
+gated. Departure: a pod in back-off is not tried early when nothing else waits
+(SchedulerPopFromBackoffQ), unless it is nominated.
 
 Source: pkg/scheduler/backend/queue/scheduling_queue.go, Kubernetes 1.33.
 """
@@ -30,13 +28,13 @@ QUEUES = ("active", "backoff", "unschedulable", "gated")
 
 @dataclass(frozen=True)
 class LastAttempt:
-    """What is remembered of a pod's last attempt, which failed."""
+    """The last attempt to schedule a pod, which failed."""
 
     attempts: int
     since: float  # Unix time of the last attempt
-    position: int  # the position of the snapshot that the attempt saw
-    checksum: int  # the checksum of what the pod asked for
-    plugins: tuple[str, ...]  # the plugins that rejected nodes; none stand for an error
+    position: int  # of the snapshot that the attempt used
+    checksum: int  # of the pod's requirements
+    plugins: tuple[str, ...]  # the plugins that rejected nodes; () after an error
 
     def __str__(self) -> str:
         plugins = ",".join(self.plugins)
@@ -44,7 +42,7 @@ class LastAttempt:
 
     @classmethod
     def parse(cls, text: str) -> LastAttempt | None:
-        """Reads what `str` wrote, None for anything else."""
+        """Parses a text of `str`; returns None for any other text."""
         parts = text.split(" ")
         try:
             attempts, since, position, checksum, plugins = parts
@@ -55,23 +53,23 @@ class LastAttempt:
 
 
 def checksum(info: PodInfo) -> int:
-    """Returns a number that changes when the pod asks for something else."""
+    """Returns a number that changes when the pod's requirements change."""
     return zlib.crc32(repr(signature(info)).encode())
 
 
 @dataclass
 class Waiting:
-    """The waiting pods at one moment."""
+    """The pods that wait for a scheduler, at one moment."""
 
     ready: list[PodInfo] = field(default_factory=list)  # in the order in which they are tried
-    # keyed by uid, for pods that still wait
-    last_attempts: dict[str, LastAttempt] = field(default_factory=dict)
+    last_attempts: dict[str, LastAttempt] = field(default_factory=dict)  # by uid
+    # the number of pods by queue
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(QUEUES, 0))
     next_due: float | None = None  # seconds until another pod is ready
 
 
 class SchedulingQueue:
-    """Sorts the pods that wait for one scheduler."""
+    """Sorts the pods that wait for one scheduler into upstream's queues."""
 
     def __init__(self, snapshot: Snapshot, options: SchedulerOptions, now: datetime) -> None:
         self._snapshot = snapshot
@@ -80,7 +78,7 @@ class SchedulingQueue:
         self._hints: dict[tuple[int, int, tuple[str, ...]], bool] = {}
 
     def sort(self, pods: Iterable[PodInfo], memory: Mapping[str, str]) -> Waiting:
-        """Decides what is done with these pods."""
+        """Returns which of these pods are tried now. `memory` is the controller memory."""
         waiting = Waiting()
         for info in pods:
             last = LastAttempt.parse(memory.get(info.uid, ""))
@@ -91,9 +89,7 @@ class SchedulingQueue:
         return waiting
 
     def _order(self, info: PodInfo, last: LastAttempt | None) -> tuple[int, float]:
-        """Returns a sort key: by priority, then by the time since when the pod has been in the
-        queue.
-        """
+        """Returns a sort key: by priority, then by the time of creation or of the last attempt."""
         queued = info.created.timestamp() if last is None else last.since
         return -info.priority, queued
 
@@ -111,7 +107,7 @@ class SchedulingQueue:
         waiting.next_due = due if waiting.next_due is None else min(waiting.next_due, due)
 
     def _due_in(self, info: PodInfo, last: LastAttempt) -> float:
-        """Returns the seconds until the pod is tried again, if nothing happens before."""
+        """Returns the seconds until the pod is tried again; 0 or less if it is due."""
         waited = self._now - last.since
         backoff = 0.0 if info.nominated else self._backoff(last)
         if self._is_woken(info, last):
@@ -124,13 +120,17 @@ class SchedulingQueue:
         return float(min(first * 2 ** min(last.attempts - 1, 30), most))
 
     def _is_woken(self, info: PodInfo, last: LastAttempt) -> bool:
-        """Reports whether something happened that may help. An error is worth another try."""
+        """Reports whether the pod should leave the unschedulable queue, subject to its back-off.
+
+        It should after a cluster event that may help, a change of the pod, or an attempt that ended
+        with an error.
+        """
         if not last.plugins or last.position < self._snapshot.known_since:
             return True
         now = checksum(info)
         if now != last.checksum:
             return True
-        group = (last.position, now, last.plugins)  # the pods of a template wait alike
+        group = (last.position, now, last.plugins)  # the same for all pods of a template
         if group not in self._hints:
             self._hints[group] = self._has_helpful_event(info, last)
         return self._hints[group]
@@ -153,9 +153,7 @@ class SchedulingQueue:
     def _helps(
         self, info: PodInfo, filters: LocalFilters, event: ClusterEvent, plugins: tuple[str, ...]
     ) -> bool:
-        """Reports whether just this event may have changed the answer (upstream's queueing
-        hints).
-        """
+        """Reports whether this event may make the pod schedulable, by upstream's queueing hints."""
         return any(
             event.kind in EVENTS_TO_REGISTER.get(plugin, ())
             and self._hint(plugin, info, filters, event)
@@ -170,7 +168,7 @@ class SchedulingQueue:
             return pod is None or pod.namespace == info.namespace
         if plugin == "InterPodAffinity" and pod is not None:
             return self._terms_touch(info, pod)
-        # Where the node itself is unfit, no event there helps.
+        # No event helps on a node that the pod cannot use at all.
         return node is not None and node.node is not None and filters.filter_node(node) is None
 
     def _terms_touch(self, info: PodInfo, other: PodInfo) -> bool:

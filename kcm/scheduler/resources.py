@@ -1,4 +1,4 @@
-"""The requests of a pod as whole numbers: cpu in thousandths, everything else in units.
+"""Computes the requests of a pod as whole numbers: millicores of CPU, and other units.
 
 Source: staging/src/k8s.io/component-helpers/resource/helpers.go (PodRequests) and
 pkg/scheduler/util/pod_resources.go, Kubernetes 1.33.
@@ -14,7 +14,7 @@ from kcm.apimachinery.quantity import ResourceList
 from kcm.helpers.pods import is_sidecar
 
 CPU, MEMORY, STORAGE, PODS = "cpu", "memory", "ephemeral-storage", "pods"
-# What a container without requests counts as when nodes are scored.
+# The requests that scores assume for a container without requests: millicores and bytes.
 DEFAULT_MILLI_CPU = 100
 DEFAULT_MEMORY = 200 * 1024 * 1024
 _DEFAULTS = {CPU: DEFAULT_MILLI_CPU, MEMORY: DEFAULT_MEMORY}
@@ -22,7 +22,10 @@ _NONE: Mapping[str, int] = {}
 
 
 class PodRequests(NamedTuple):
-    """A pod's requests. `scoring_*` count containers without a request as a small one."""
+    """A pod's requests: millicores, bytes, and counts of other resources.
+
+    `scoring_cpu` and `scoring_memory` assume a default for containers without a request.
+    """
 
     cpu: int
     memory: int
@@ -33,7 +36,7 @@ class PodRequests(NamedTuple):
 
 
 def amounts(quantities: ResourceList | None) -> dict[str, int]:
-    """Returns quantities as whole numbers."""
+    """Returns quantities as whole numbers: CPU in millicores, others in bytes or units."""
     return {
         name: quantity.milli_value() if name == CPU else quantity.value()
         for name, quantity in (quantities or {}).items()
@@ -41,7 +44,7 @@ def amounts(quantities: ResourceList | None) -> dict[str, int]:
 
 
 def requests_of(spec: PodSpec) -> PodRequests:
-    """Returns the requests by which the scheduler places a pod."""
+    """Returns a pod's requests as the scheduler counts them."""
     plain = _total(spec, _NONE)
     scoring = _total(spec, _DEFAULTS)
     others = {n: a for n, a in plain.items() if n not in (CPU, MEMORY, STORAGE, PODS) and a}
@@ -56,10 +59,10 @@ def requests_of(spec: PodSpec) -> PodRequests:
 
 
 def _total(spec: PodSpec, missing: Mapping[str, int]) -> dict[str, int]:
-    """Returns the larger of two sums, plus the overhead.
+    """Returns a pod's requests; `missing` are those of containers that request nothing.
 
-    Containers and sidecars run together. An init container runs beside the sidecars that started
-    before it.
+    All containers and sidecars run together, and each init container runs with the sidecars before
+    it. The larger sum counts, plus the overhead.
     """
     running: dict[str, int] = {}
     for container in spec.containers:

@@ -1,8 +1,8 @@
-"""Nodes and pods as one pass sees them, kept from pass to pass.
+"""The snapshot: nodes and pods as one pass uses them, kept from pass to pass.
 
-Guarantees: after `Snapshot.update` it agrees with the caches. Only what changed is computed anew.
-Every change stands in `log`, in order, so that what is derived from a snapshot (see `template`)
-catches up with the changes alone. It is a copy: losing it costs time and nothing else.
+Guarantees: after `Snapshot.update` it agrees with the caches, and only what changed was computed
+again. Every change is in `log`, in order, so that what is derived from a snapshot (see `template`)
+can be updated by the changes alone. It can be built again from the caches.
 
 Source: pkg/scheduler/backend/cache/{cache,snapshot,node_tree}.go, Kubernetes 1.33.
 """
@@ -18,15 +18,16 @@ from kcm.scheduler.cluster_events import ClusterEvent, ClusterEventKind, node_ev
 from kcm.scheduler.nodeinfo import NodeInfo
 from kcm.scheduler.podinfo import PodInfo
 
-MAX_LOG = 100_000  # changes kept for templates to catch up; those further behind begin anew
-MAX_CLUSTER_EVENTS = (
-    10_000  # events kept for unschedulable pods; those further behind are all woken
-)
+MAX_LOG = 100_000  # changes that are kept for templates; older templates start again
+MAX_CLUSTER_EVENTS = 10_000  # events that are kept; pods with older attempts are all woken
 _NO_LABELS: Mapping[str, str] = {}
 
 
 class SnapshotChange(NamedTuple):
-    """A pod came to a node (sign 1) or left it (-1). Without a pod, the node itself changed."""
+    """A pod came to a node (sign 1) or left it (sign -1).
+
+    Without a pod, the node itself changed.
+    """
 
     node: NodeInfo
     pod: PodInfo | None
@@ -34,27 +35,27 @@ class SnapshotChange(NamedTuple):
 
 
 class Snapshot:
-    """Nodes, pods and namespaces as one pass sees them. It is not safe for two threads."""
+    """The nodes, pods and namespaces as one pass uses them. Not thread-safe."""
 
     def __init__(self) -> None:
-        # the nodes that exist, in the order in which they are tried
+        # the nodes with a Node object, in the order in which they are tried
         self.nodes: list[NodeInfo] = []
         self.by_name: dict[str, NodeInfo] = {}
         self.pods: dict[str, PodInfo] = {}  # all pods that have not ended, by uid
         self.pending: dict[str, PodInfo] = {}  # pods without a node
         self.nominated: dict[str, dict[str, PodInfo]] = {}  # nominated pods by node, by uid
-        self.nominations = 0  # raised when a nomination comes or goes
+        self.nominations = 0  # raised with each change of nominations
         self.in_namespace: dict[str, dict[str, PodInfo]] = {}  # pods with a node
         self.with_terms: dict[str, PodInfo] = {}  # pods with a node and affinity terms
-        self.images: dict[str, int] = {}  # on how many nodes each image is
+        self.images: dict[str, int] = {}  # the number of nodes by image
         self.namespaces: dict[str, Mapping[str, str]] = {}
-        self.layout = 0  # raised when nodes come, go or change labels: nothing derived holds then
+        self.layout = 0  # raised when nodes or labels change, which makes derived data void
         self.log: list[SnapshotChange] = []
-        self.log_start = 0  # how many changes were dropped from the front of the log
+        self.log_start = 0  # the number of changes dropped from the log
         self.cluster_events: list[ClusterEvent] = []
-        self.known_since = 0  # the position after which the events are complete
+        self.known_since = 0  # all later events are in `cluster_events`
         self.position = 0  # the caches' position at the last update
-        self._assumed: set[str] = set()  # uids of what this pass did and the caches may not show
+        self._assumed: set[str] = set()  # uids of pods changed by this pass, not the caches
 
     @property
     def log_end(self) -> int:
@@ -64,7 +65,7 @@ class Snapshot:
         return self.namespaces.get(name, _NO_LABELS)
 
     def pods_in(self, namespaces: Iterable[str] | None) -> Iterator[PodInfo]:
-        """Yields the pods on nodes of some namespaces, or of all."""
+        """Yields the pods with a node in these namespaces, or in all for None."""
         for name in self.in_namespace if namespaces is None else namespaces:
             yield from self.in_namespace.get(name, {}).values()
 
@@ -80,7 +81,7 @@ class Snapshot:
         pods: Sequence[Pod],
         namespaces: Sequence[Namespace] = (),
     ) -> None:
-        """Takes over what changed. `position` was read before the rest."""
+        """Updates the snapshot from the caches. `position` was read before the rest."""
         first = not self.position
         self.position = position
         self._trim(first)
@@ -156,7 +157,7 @@ class Snapshot:
             self.images[name] = self.images.get(name, 0) + sign
 
     def _order(self) -> None:
-        """Sorts the nodes, one of each zone in turn, as upstream's node tree does."""
+        """Sorts the nodes so that the zones take turns, as upstream's node tree does."""
         zones: dict[str, list[NodeInfo]] = {}
         for info in self.by_name.values():
             if info.node is not None:
@@ -187,7 +188,7 @@ class Snapshot:
                 self._remove(info)
 
     def _replace(self, old: PodInfo | None, pod: Pod) -> bool:
-        """Takes over a pod that changed, and returns whether it still has to be counted."""
+        """Replaces a pod that has changed; returns False if the pod has ended."""
         if is_terminal(pod):
             if old is not None:
                 self._remove(old)
@@ -201,9 +202,8 @@ class Snapshot:
         elif new.node and old is not None:
             self._log_event(ClusterEventKind.POD_CHANGED, new)
         elif old is not None and old.node:
-            self._log_event(
-                ClusterEventKind.POD_REMOVED, old
-            )  # it was assumed there and did not get there
+            # It was assumed to be on that node, but its binding failed.
+            self._log_event(ClusterEventKind.POD_REMOVED, old)
         return True
 
     def _remove(self, info: PodInfo) -> None:
@@ -221,21 +221,21 @@ class Snapshot:
     def assume(self, pod: PodInfo, node: NodeInfo) -> None:
         """Counts the pod on the node for the rest of the pass.
 
-        Until the caches show it there, they show a pod without a node. That difference removes it
-        again when the binding failed.
+        If the binding fails, the caches go on to have the pod without a node, and the next update
+        takes it off the node.
         """
         self._take_out(pod)
         self._assumed.add(pod.uid)
         pod.node = node.name
         pod.nominated = ""
         self._put_in(pod)
-        # Pods that found no node before in this pass may be waiting for just this one.
+        # It may help pods that found no node earlier in this pass.
         self.cluster_events.append(
             ClusterEvent(self.position + 1, ClusterEventKind.POD_ADDED, node.name, pod)
         )
 
     def nominate(self, pod: PodInfo, node: str) -> None:
-        """Keeps room for the pod on a node, or on none."""
+        """Sets the pod's nominated node, "" for none, for the rest of the pass."""
         self._take_out(pod)
         self._assumed.add(pod.uid)
         pod.nominated = node

@@ -1,4 +1,4 @@
-"""Why a node does not fit a pod, in upstream's words.
+"""The reasons why nodes do not fit a pod, in upstream's words.
 
 Source: pkg/scheduler/framework/types.go (FitError) and the plugins under
 pkg/scheduler/framework/plugins, Kubernetes 1.33.
@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-UNSCHEDULABLE = 2  # other pods are in the way, so preemption may help
-UNRESOLVABLE = 3  # nothing that happens to other pods helps
+UNSCHEDULABLE = 2  # because of other pods, so preemption may help
+UNRESOLVABLE = 3  # preemption cannot help
 
 NO_NODES = "no nodes available to schedule pods"
 
@@ -63,7 +63,7 @@ def summary(nodes: int, statuses: Iterable[Status]) -> str:
 
 @dataclass(frozen=True)
 class FitError:
-    """Why no node fits a pod. Statuses are keyed by the index of the node."""
+    """Why no node fits a pod: the status of each node, by its index."""
 
     statuses: Sequence[Status]
 

@@ -1,9 +1,8 @@
-"""Templates: pods that are alike, so that the filters and scores of one hold for the next.
+"""Templates: the filters and scores of pods with the same requirements, computed once for all.
 
-Guarantees: a template never answers for a pod that differs in anything that filters or scores look
-at (`signature`). After `catch_up` its answers are those of the snapshot.
-
-Upstream filters and scores each pod by itself (and caches equal pods from 1.35 on).
+Guarantees: a template is only used for pods that have the same value of everything that filters and
+scores use (`signature`). After `catch_up` it agrees with the snapshot. Upstream filters and scores
+each pod by itself (and caches the results for equal pods from 1.35 on).
 """
 
 from __future__ import annotations
@@ -38,21 +37,21 @@ from kcm.scheduler.snapshot import Snapshot, SnapshotChange
 from kcm.scheduler.status import FitError, Status
 
 TAINT_WEIGHT, AFFINITY_WEIGHT, INTERPOD_WEIGHT, SPREAD_WEIGHT = 3, 2, 2, 2
-UNKNOWN = Status(0, "", ())  # not looked at since it changed
-_MOST_TEMPLATES = 64  # that are kept; the one used the longest ago is dropped first
+UNKNOWN = Status(0, "", ())  # the filters have to run again, because the node changed
+_MOST_TEMPLATES = 64  # templates that are kept; the least recently used is dropped first
 
 Rule = HardSpread | InterPod
 DefaultSelector = Callable[[PodInfo], Selector | None]
 
 
 def no_selector(info: PodInfo) -> Selector | None:
-    """Returns None: for pods that neither an owner nor a Service selects."""
+    """Returns None, as for pods that neither an owner nor a Service selects."""
     return None
 
 
 @dataclass(frozen=True)
 class TemplateContext:
-    """What templates are made from."""
+    """What templates are built from."""
 
     snapshot: Snapshot
     options: SchedulerOptions
@@ -60,12 +59,12 @@ class TemplateContext:
 
 
 class Template:
-    """One kind of pods."""
+    """The filters and scores for all pods with the same requirements."""
 
     def __init__(self, info: PodInfo, context: TemplateContext) -> None:
         self.snapshot = context.snapshot
         self._context = context
-        self._model = PodInfo(info.source)  # any pod of the kind, as one that waits
+        self._model = PodInfo(info.source)  # stands for all pods of the template
         self.filters = LocalFilters(info)
         self._images = list_images(info.source)
         self._begin()
@@ -75,9 +74,9 @@ class Template:
         self._layout = snapshot.layout
         self._position = snapshot.log_end
         self.local: list[Status | None] = [UNKNOWN] * len(snapshot.nodes)
-        self._resources = [-1] * len(snapshot.nodes)  # scores of weight 1; -1 stands for unknown
+        self._resources = [-1] * len(snapshot.nodes)  # scores of weight 1; -1 if unknown
         self._begin_rules()
-        # the result when nothing fitted, and when that was
+        # The last fit error, and the snapshot's `log_end` and `nominations` at that time.
         self.failed: tuple[tuple[int, int], FitError] | None = None
 
     def _begin_rules(self) -> None:
@@ -101,7 +100,7 @@ class Template:
     # --- following the snapshot
 
     def catch_up(self) -> None:
-        """Takes in what changed since the last time."""
+        """Applies the changes of the snapshot since the last call."""
         snapshot = self.snapshot
         if self._layout != snapshot.layout or self._position < snapshot.log_start:
             self._begin()
@@ -120,12 +119,12 @@ class Template:
             self._resources[node.index] = -1
         if pod is None:
             if self.hard_spread or self.soft_spread:
-                self._begin_rules()  # its taints decide whether the node takes part
+                self._begin_rules()  # nodes count or not by their taints
         else:
             self.change(pod, node, sign)
 
     def change(self, pod: PodInfo, node: NodeInfo, sign: int) -> None:
-        """Counts a pod that came to a node or left it, for good or as a trial."""
+        """Counts a pod that came to a node (sign 1) or left it (-1), in reality or for a trial."""
         if self.hard_spread is not None:
             self.hard_spread.change(pod, node, sign)
         if self.soft_spread is not None:
@@ -139,7 +138,7 @@ class Template:
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """The filters that look beyond one node, in upstream's order."""
+        """The filters that depend on other nodes, in upstream's order."""
         rules: list[Rule] = []
         if self.hard_spread is not None:
             rules.append(self.hard_spread)
@@ -148,7 +147,7 @@ class Template:
         return tuple(rules)
 
     def filter(self, index: int, rules: Sequence[Rule]) -> Status | None:
-        """Returns why the pod cannot go to the node of this index, None when it can."""
+        """Returns why the pods cannot go to the node with this index, or None if they can."""
         rejection = self.local[index]
         node = self.snapshot.nodes[index]
         if rejection is UNKNOWN:
@@ -162,9 +161,7 @@ class Template:
         return None
 
     def try_out(self, node: NodeInfo) -> Status | None:
-        """Returns what `filter` would for a node as it stands at this moment, without remembering
-        it.
-        """
+        """Returns what `filter` would return for the node's present state, without caching it."""
         rejection = self.filters.filter(node)
         for rule in self.rules:
             rejection = rejection or rule.filter(node)
@@ -173,7 +170,7 @@ class Template:
     # --- scores
 
     def scores(self, indexes: Sequence[int]) -> list[int]:
-        """Returns the weighted sums of all scores of nodes that can take the pod."""
+        """Returns the weighted sums of all scores, of feasible nodes given by their indexes."""
         nodes = [self.snapshot.nodes[index] for index in indexes]
         totals = [self._local_score(index) for index in indexes]
         if self.soft_spread is not None:
@@ -209,13 +206,13 @@ def _add(totals: list[int], scores: Sequence[int], weight: int) -> None:
 
 
 def _scale(counts: Sequence[int]) -> list[int]:
-    """Returns scores with 100 for the most."""
+    """Returns scores from 0 for a count of 0 to 100 for the highest count."""
     most = max(counts)
     return [MAX_SCORE * count // most for count in counts] if most else [0] * len(counts)
 
 
 def _reverse(counts: Sequence[int]) -> list[int]:
-    """Returns scores with 100 for none."""
+    """Returns scores from 100 for a count of 0 to 0 for the highest count."""
     most = max(counts)
     if not most:
         return [MAX_SCORE] * len(counts)
@@ -223,18 +220,21 @@ def _reverse(counts: Sequence[int]) -> list[int]:
 
 
 def _stretch(sums: Sequence[int]) -> list[int]:
-    """Returns scores from 0 for the least to 100 for the most."""
+    """Returns scores from 0 for the lowest sum to 100 for the highest one."""
     least, most = min(sums), max(sums)
     if least == most:
         return [0] * len(sums)
     return [int(MAX_SCORE * ((value - least) / (most - least))) for value in sums]
 
 
-# --- which pods are alike
+# --- which pods have the same requirements
 
 
 def signature(info: PodInfo) -> tuple[Any, ...]:
-    """Returns a value that is equal for pods which filters and scores cannot tell apart."""
+    """Returns a value that is equal for pods with the same requirements.
+
+    It contains everything of a pod that filters and scores use.
+    """
     pod: Pod = info.source
     spec = pod.spec
     return (
@@ -258,14 +258,14 @@ def _image(container: Container) -> str:
 
 
 class Templates:
-    """The templates in use. It is not safe for two threads."""
+    """The templates in use. Not thread-safe."""
 
     def __init__(self, context: TemplateContext) -> None:
         self._context = context
         self._by_signature: dict[tuple[Any, ...], Template] = {}
 
     def of(self, info: PodInfo) -> Template:
-        """Returns the pod's template, caught up with the snapshot."""
+        """Returns the template for the pod, after updating it from the snapshot."""
         key = signature(info)
         template = self._by_signature.pop(key, None)
         if template is None:
@@ -274,9 +274,9 @@ class Templates:
                 self._by_signature.pop(next(iter(self._by_signature)))
         else:
             template.catch_up()
-        self._by_signature[key] = template  # the last used comes last
+        self._by_signature[key] = template  # the most recently used is the last
         return template
 
     def clear(self) -> None:
-        """Drops all templates, since what they were made from changed."""
+        """Drops all templates, because the selectors they were built from have changed."""
         self._by_signature.clear()

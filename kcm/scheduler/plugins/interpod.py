@@ -1,7 +1,7 @@
-"""Inter-pod affinity: what pods require and prefer of the pods beside them.
+"""Inter-pod affinity: filters and scores for what pods require and prefer of other pods.
 
-Guarantees: counts follow the snapshot change by change. `change` with the opposite sign undoes
-itself, so that a node can be tried with pods added or removed.
+Guarantees: counts follow the snapshot change by change. `change` with the opposite sign undoes a
+change, so that a node can be tried with pods added or removed.
 
 Source: pkg/scheduler/framework/plugins/interpodaffinity/{filtering,scoring}.go, Kubernetes 1.33.
 """
@@ -17,7 +17,8 @@ from kcm.scheduler.podterms import AffinityTerm, NamespaceLabels
 from kcm.scheduler.snapshot import Snapshot
 from kcm.scheduler.status import Status
 
-Domain = tuple[str, str]  # a label and its value: the nodes that have it
+Domain = tuple[str, str]
+"""A topology domain: the label and the value that its nodes have."""
 Counts = dict[Domain, int]
 
 
@@ -30,7 +31,7 @@ def _add(counts: Counts, domain: Domain, amount: int) -> None:
 
 
 class InterPod:
-    """The affinity rules between one pod, or any pod of its template, and the pods on nodes."""
+    """The affinity rules between the pods of one template and the pods on nodes."""
 
     def __init__(self, info: PodInfo, snapshot: Snapshot, hard_weight: int) -> None:
         self._namespace, self._labels = info.namespace, info.labels
@@ -43,7 +44,7 @@ class InterPod:
         self.scores: Counts = {}
 
     def count_all(self, snapshot: Snapshot) -> InterPod:
-        """Counts every pod that is on a node, and returns itself."""
+        """Counts all pods on nodes that matter, and returns self."""
         for pod in self._relevant(snapshot):
             self.change(pod, snapshot.node_of(pod), 1)
         return self
@@ -60,11 +61,11 @@ class InterPod:
 
     @property
     def filters(self) -> bool:
-        """Whether any node may be rejected."""
+        """Whether the rules may reject any node."""
         return bool(self._terms.affinity or self._terms.anti_affinity or self._existing)
 
     def change(self, pod: PodInfo, node: NodeInfo, sign: int) -> None:
-        """Counts a pod that came to a node or left it."""
+        """Counts a pod that came to a node (sign 1) or left it (-1)."""
         if node.node is None:
             return
         terms = self._terms
@@ -81,7 +82,7 @@ class InterPod:
             self._change_existing(pod, node, sign)
 
     def _change_existing(self, pod: PodInfo, node: NodeInfo, sign: int) -> None:
-        """Counts what the other pod wants of this one."""
+        """Counts the terms of a pod on a node that select the template's pods."""
         for term in pod.terms.anti_affinity:
             if self._matches_me(term):
                 self._count(self._existing, term, node, sign)
@@ -108,7 +109,7 @@ class InterPod:
         return all(self._matches(term, pod) for term in terms)
 
     def filter(self, node: NodeInfo) -> Status | None:
-        """Returns why the pod cannot go to the node, None when it can."""
+        """Returns why the pods cannot go to the node, or None if they can."""
         if self._terms.affinity and not self._is_near(node):
             return status.AFFINITY
         for term in self._terms.anti_affinity:
@@ -127,13 +128,13 @@ class InterPod:
             if value is None:
                 return False
             near = near and self._affinity.get((term.topology_key, value), 0) > 0
-        # The first of pods that want to be together has nobody to be with yet.
+        # The first pod of a group that requires affinity to itself may go to any domain.
         return near or (
             not self._affinity and all(self._matches_me(term) for term in self._terms.affinity)
         )
 
     def score(self, node: NodeInfo) -> int:
-        """Returns the sum of the weights of the terms that hold on the node."""
+        """Returns the sum of the weights of the preferred terms that hold on the node."""
         labels = node.labels
         keys = {key for key, _ in self.scores}
         return sum(self.scores.get((key, labels[key]), 0) for key in keys if key in labels)

@@ -1,4 +1,4 @@
-"""Filters and scores that look at one node and the pods on it alone.
+"""Filters and scores that depend on one node and the pods on it.
 
 Source: the plugins nodeunschedulable, nodename, tainttoleration, nodeaffinity, nodeports,
 noderesources and imagelocality under pkg/scheduler/framework/plugins, Kubernetes 1.33.
@@ -20,11 +20,11 @@ from kcm.scheduler.status import Status, unresolvable
 
 MAX_SCORE = 100
 _MEGABYTE = 1024 * 1024
-_IMAGE_MIN, _IMAGE_MAX = 23 * _MEGABYTE, 1000 * _MEGABYTE  # per container, the upper one
+_IMAGE_MIN, _IMAGE_MAX = 23 * _MEGABYTE, 1000 * _MEGABYTE  # the maximum is per container
 
 
 class LocalFilters:
-    """The filters of one pod, or of any pod of its template, for single nodes."""
+    """The filters for single nodes of one pod, or of all pods of a template."""
 
     def __init__(self, info: PodInfo) -> None:
         pod: Pod = info.source
@@ -33,16 +33,15 @@ class LocalFilters:
         self.tolerations = pod.spec.tolerations or []
         self.rule = NodeRule.of(pod.spec.node_selector, pod.spec.affinity)
         self.names = self.rule.names
-        self._asks = bool(
-            any(self.requests[:3]) or self.requests.others
-        )  # one that asks for nothing fits wherever there is room for one more pod
+        # A pod without requests fits wherever there is room for one more pod.
+        self._has_requests = bool(any(self.requests[:3]) or self.requests.others)
 
     def filter(self, node: NodeInfo) -> Status | None:
-        """Returns why the pod cannot go to the node, None when it can."""
+        """Returns why the pod cannot go to the node, or None if it can."""
         return self.filter_node(node) or self.filter_room(node)
 
     def filter_node(self, node: NodeInfo) -> Status | None:
-        """Returns why the node itself is unfit, whatever runs on it; None when it is not."""
+        """Returns why the node itself does not fit, whatever runs on it; None if it fits."""
         if self.names is not None and node.name not in self.names:
             return status.NODE_ABSENT
         if node.unschedulable and not is_tolerated(taints.UNSCHEDULABLE, self.tolerations):
@@ -57,13 +56,13 @@ class LocalFilters:
         return None
 
     def filter_room(self, node: NodeInfo) -> Status | None:
-        """Returns why the pods on the node leave too little of it; None when they do not."""
+        """Returns why the node has no room beside its pods, or None if it has."""
         if self.ports and node.conflicts(self.ports):
             return status.NODE_PORTS
         needs = self.requests
         if len(node.pods) + 1 > node.pods_max:
             return self._insufficient(node)
-        if not self._asks:
+        if not self._has_requests:
             return None
         if (
             (not needs.cpu or needs.cpu <= node.cpu - node.used_cpu)
@@ -75,17 +74,20 @@ class LocalFilters:
         return self._insufficient(node)
 
     def _insufficient(self, node: NodeInfo) -> Status | None:
-        reasons, hopeless = find_insufficient(self.requests, node)
+        reasons, too_small = find_insufficient(self.requests, node)
         if not reasons:
             return None
-        code = status.UNRESOLVABLE if hopeless else status.UNSCHEDULABLE
+        code = status.UNRESOLVABLE if too_small else status.UNSCHEDULABLE
         return Status(code, "NodeResourcesFit", tuple(reasons))
 
 
 def find_insufficient(needs: PodRequests, node: NodeInfo) -> tuple[list[str], bool]:
-    """Returns what the node lacks, and whether it would lack it without any pod on it."""
+    """Returns a reason for each resource that the node lacks.
+
+    Also returns whether it would lack one of them even without any pods.
+    """
     reasons = ["Too many pods"] if len(node.pods) + 1 > node.pods_max else []
-    hopeless = False
+    too_small = False
     wanted = [
         ("cpu", needs.cpu, node.cpu, node.used_cpu),
         ("memory", needs.memory, node.memory, node.used_memory),
@@ -96,20 +98,20 @@ def find_insufficient(needs: PodRequests, node: NodeInfo) -> tuple[list[str], bo
     for name, amount, offered, used in wanted:
         if amount and amount > offered - used:
             reasons.append(f"Insufficient {name}")
-            hopeless = hopeless or amount > offered
-    return reasons, hopeless
+            too_small = too_small or amount > offered
+    return reasons, too_small
 
 
 def score_resources(needs: PodRequests, node: NodeInfo) -> int:
-    """Returns the sum of the scores for least and for balanced allocation."""
+    """Returns the sum of the scores for least and for balanced allocation, each from 0 to 100."""
     score = score_least_allocated(needs, node)
-    if needs.cpu or needs.memory:  # upstream leaves out pods that ask for nothing (issue 129138)
+    if needs.cpu or needs.memory:  # upstream leaves out pods without requests (issue 129138)
         score += score_balanced_allocation(needs, node)
     return score
 
 
 def score_least_allocated(needs: PodRequests, node: NodeInfo) -> int:
-    """Returns the mean of the free parts of cpu and memory, in hundredths."""
+    """Returns the mean of the free shares of CPU and memory, from 0 to 100."""
     total = weights = 0
     for offered, used in (
         (node.cpu, node.scoring_cpu + needs.scoring_cpu),
@@ -123,7 +125,7 @@ def score_least_allocated(needs: PodRequests, node: NodeInfo) -> int:
 
 
 def score_balanced_allocation(needs: PodRequests, node: NodeInfo) -> int:
-    """Returns 100 where cpu and memory are used to the same part, 50 for one full and one empty."""
+    """Returns 100 if CPU and memory are used to the same share, 50 if one is full and one empty."""
     if not node.cpu or not node.memory:
         return MAX_SCORE if node.cpu or node.memory else 0
     cpu = min((node.used_cpu + needs.cpu) / node.cpu, 1.0)
@@ -132,7 +134,7 @@ def score_balanced_allocation(needs: PodRequests, node: NodeInfo) -> int:
 
 
 def list_images(pod: Pod) -> tuple[str, ...]:
-    """Returns the images of the containers, under the names that nodes give them."""
+    """Returns the images of the pod's containers, under the names that nodes give them."""
     containers = (*(pod.spec.init_containers or ()), *pod.spec.containers)
     return tuple(normalize_image(container.image or "") for container in containers)
 
@@ -145,7 +147,11 @@ def normalize_image(name: str) -> str:
 def score_images(
     wanted: tuple[str, ...], node: NodeInfo, spread: Mapping[str, int], nodes: int
 ) -> int:
-    """Returns more for images that are on the node, large, and on many nodes already."""
+    """Returns a score from 0 to 100 for images of the pod that are on the node already.
+
+    It is the higher, the larger they are and the more nodes have them. `spread` is the number of
+    nodes by image, `nodes` the number of all nodes.
+    """
     present = node.images
     total = sum(int(present[n] * (spread.get(n, 0) / nodes)) for n in wanted if n in present)
     upper = _IMAGE_MAX * len(wanted)

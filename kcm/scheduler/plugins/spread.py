@@ -1,6 +1,6 @@
-"""Topology spread: the same number of pods in each domain, as far as constraints say.
+"""Topology spread: filters and scores that distribute pods evenly over topology domains.
 
-Guarantees: as in `interpod`, counts follow the snapshot, and a change undoes itself.
+Guarantees: as in `interpod`, counts follow the snapshot, and the opposite change undoes a change.
 
 Source: pkg/scheduler/framework/plugins/podtopologyspread/{common,filtering,scoring}.go, Kubernetes
 1.33.
@@ -31,7 +31,7 @@ SYSTEM_DEFAULTS = ((HOSTNAME, 3), (ZONE, 5))
 
 @dataclass(frozen=True, eq=False)
 class Constraint:
-    """One topologySpreadConstraint of the pod, with its selector ready to match."""
+    """One topologySpreadConstraint of the pod, with a compiled selector."""
 
     key: str
     max_skew: int
@@ -41,7 +41,7 @@ class Constraint:
     honor_taints: bool = False
 
     def counts(self, node: NodeInfo, filters: LocalFilters) -> bool:
-        """Reports whether the node takes part."""
+        """Reports whether the node's pods count, by the constraint's node inclusion policies."""
         if self.honor_affinity and not filters.rule.matches(node.labels, node.name):
             return False
         return not self.honor_taints or not taints.find_untolerated(
@@ -50,7 +50,7 @@ class Constraint:
 
 
 def constraints_of(info: PodInfo, action: str) -> list[Constraint]:
-    """Returns the pod's own constraints of one kind (`HARD` or `SOFT`)."""
+    """Returns the pod's own constraints with that action: `HARD` or `SOFT`."""
     return [
         _compile(constraint, info.labels)
         for constraint in info.source.spec.topology_spread_constraints or ()
@@ -75,16 +75,16 @@ def _compile(wanted: TopologySpreadConstraint, labels: Mapping[str, str]) -> Con
 
 
 def has_keys(node: NodeInfo, constraints: Iterable[Constraint]) -> bool:
-    """Reports whether the node has all topology labels."""
+    """Reports whether the node has the topology labels of all constraints."""
     return all(constraint.key in node.labels for constraint in constraints)
 
 
 class _Domains:
-    """How many pods each domain has, and the least of them."""
+    """The number of pods in each topology domain, and the lowest of these numbers."""
 
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
-        # from a number of pods to the number of domains with so many
+        # the number of domains by their number of pods
         self._levels: dict[int, int] = {}
 
     def add(self, domain: str) -> None:
@@ -134,7 +134,7 @@ class HardSpread:
                 yield pair
 
     def change(self, pod: PodInfo, node: NodeInfo, sign: int) -> None:
-        """Counts a pod that came to a node or left it."""
+        """Counts a pod that came to a node (sign 1) or left it (-1)."""
         if pod.namespace != self._namespace or pod.deleting:
             return
         for constraint, domains in self._list_taking_part(node):
@@ -142,7 +142,7 @@ class HardSpread:
                 domains.change(node.labels[constraint.key], sign)
 
     def filter(self, node: NodeInfo) -> Status | None:
-        """Returns why the pod cannot go to the node, None when it can."""
+        """Returns why the pod cannot go to the node, or None if it can."""
         for constraint, domains, mine in zip(
             self._constraints, self._domains, self._mine, strict=True
         ):
@@ -156,7 +156,7 @@ class HardSpread:
 
 
 class SoftSpread:
-    """The constraints that only count in scores: the pod's own, or the system's."""
+    """The constraints that only affect scores: the pod's own, or the system's defaults."""
 
     def __init__(
         self,
@@ -170,18 +170,18 @@ class SoftSpread:
         self._namespace = info.namespace
         self._constraints = constraints
         self._filters = filters
-        # by the system's defaults, nodes without zones take part as well
+        # With the system's defaults, nodes without the labels take part as well.
         self._all_keys = not system
-        # keyed by domain; hosts by name
+        # The number of pods by domain; with HOSTNAME, by node name.
         self._counts: list[dict[str, int]] = [{} for _ in constraints]
-        # Keyed by the index of the node, since scores are asked for again and again.
+        # These are computed once for all nodes, by index, since scores are computed often.
         self._part = [not self._all_keys or has_keys(n, constraints) for n in snapshot.nodes]
         self._domains = [[_domain_of(n, c.key) for n in snapshot.nodes] for c in constraints]
         for pod in snapshot.pods_in([info.namespace]):
             self.change(pod, snapshot.node_of(pod), 1)
 
     def change(self, pod: PodInfo, node: NodeInfo, sign: int) -> None:
-        """Counts a pod that came to a node or left it."""
+        """Counts a pod that came to a node (sign 1) or left it (-1)."""
         if pod.namespace != self._namespace or pod.deleting or node.node is None:
             return
         if self._all_keys and not has_keys(node, self._constraints):
@@ -196,7 +196,7 @@ class SoftSpread:
                 counts[domain] = counts.get(domain, 0) + sign
 
     def scores(self, indexes: Sequence[int]) -> list[int]:
-        """Returns scores up to 100 for these nodes, the highest where the fewest pods are."""
+        """Returns scores from 0 to 100 for these nodes, the higher the fewer pods there are."""
         part = [self._part[index] for index in indexes]
         totals = [0.0] * len(indexes)
         for number in range(len(self._constraints)):
@@ -230,14 +230,14 @@ class SoftSpread:
 
 
 def _domain_of(node: NodeInfo, key: str) -> str | None:
-    """Returns the domain of a node's pods, None without the label."""
+    """Returns the topology domain of a node, or None if it has no such label."""
     if key not in node.labels:
         return None
     return node.name if key == HOSTNAME else node.labels[key]
 
 
 def system_constraints(selector: Selector | None) -> list[Constraint]:
-    """Returns the system's default constraints for pods that the selector matches."""
+    """Returns the system's default constraints, which count the pods that the selector matches."""
     if selector is None or selector.empty:
         return []
     return [Constraint(key, skew, selector) for key, skew in SYSTEM_DEFAULTS]

@@ -1,4 +1,4 @@
-"""The filter and the score of taints and tolerations.
+"""The filter and the score for taints and tolerations.
 
 Source: staging/src/k8s.io/component-helpers/scheduling/corev1/helpers.go and
 pkg/scheduler/framework/plugins/tainttoleration/taint_toleration.go, Kubernetes 1.33.
@@ -17,7 +17,7 @@ UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule
 
 
 def find_untolerated(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> Taint | None:
-    """Returns the node's first taint that keeps the pod off, or None."""
+    """Returns the node's first NoSchedule or NoExecute taint that is not tolerated, or None."""
     for taint in taints:
         if taint.effect in HARD and not is_tolerated(taint, tolerations):
             return taint
