@@ -1,1 +1,4 @@
-"""How simulated pods and nodes behave: scripts, stages, amounts and addresses, all of it pure."""
+"""The behavior of simulated pods and nodes: scripts, stages, usage and addresses.
+
+It does no I/O.
+"""

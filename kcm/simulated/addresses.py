@@ -1,4 +1,4 @@
-"""Addresses of simulated pods, each of which one pod has at a time."""
+"""Allocates addresses to simulated pods."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ _Network = IPv4Network | IPv6Network
 
 
 class AddressRange:
-    """The addresses of one network, without the first and (IPv4) the last."""
+    """The addresses of one network, except the first and, in IPv4, the last."""
 
     def __init__(self, cidr: str) -> None:
-        """Raises ValueError for text that is not a network."""
+        """Raises ValueError if the text is not a network."""
         self.network: _Network = ip_network(cidr, strict=False)
         self._next = 1
         last = 1 if self.network.version == 4 else 0
         self._end = max(self.network.num_addresses - last, 2)
-        self._free: deque[int] = deque()  # given back; the longest ago is used first
+        self._free: deque[int] = deque()  # released offsets, the oldest first
         self._used: set[int] = set()
 
     def take(self) -> str | None:
@@ -38,8 +38,9 @@ class AddressRange:
         return str(self.network[offset])
 
     def occupy(self, address: str) -> bool:
-        """Marks an address as used; returns False if it is outside of the network or used
-        already.
+        """Marks an address as used.
+
+        Returns False if it is outside of the network or used already.
         """
         offset = self._offset(address)
         if offset is None or offset in self._used:
@@ -48,7 +49,7 @@ class AddressRange:
         return True
 
     def release(self, address: str) -> None:
-        """Frees an address."""
+        """Frees an address. Does nothing if it is not used."""
         offset = self._offset(address)
         if offset is not None and offset in self._used:
             self._used.remove(offset)
@@ -62,14 +63,17 @@ class AddressRange:
 
 
 class PodAddresses:
-    """All ranges of a simulator: those of nodes with podCIDRs, and one for all other nodes."""
+    """All address ranges of a simulator: those of nodes with podCIDRs, and one for other nodes."""
 
     def __init__(self, common: str) -> None:
         self._common = AddressRange(common)
         self._ranges: dict[str, AddressRange] = {}
 
     def take(self, cidrs: Iterable[str]) -> tuple[str, ...]:
-        """Returns an address of each of a node's ranges; () if one has no free address."""
+        """Takes an address from each of a node's ranges. Returns () if one has no free address.
+
+        Without ranges, takes one from the common range.
+        """
         ranges = [self._range(cidr) for cidr in cidrs] or [self._common]
         taken = [cidr_range.take() for cidr_range in ranges]
         if None not in taken:
@@ -78,7 +82,7 @@ class PodAddresses:
         return ()
 
     def occupy(self, cidrs: Iterable[str], addresses: Iterable[str]) -> None:
-        """Marks the addresses that a pod has already."""
+        """Marks the addresses of a pod that runs already as used."""
         ranges = [*(self._range(cidr) for cidr in cidrs), self._common]
         for address in addresses:
             any(cidr_range.occupy(address) for cidr_range in ranges)

@@ -1,4 +1,4 @@
-"""What one container does in one run: its script, completed with defaults."""
+"""The behavior of one attempt of a container: its script, completed with defaults."""
 
 from __future__ import annotations
 
@@ -16,22 +16,27 @@ from kcm.simulated.scripts import (
     PodScript,
 )
 
-_SHORT = 0.5  # seconds that init containers run, and those that crash
+_SHORT = 0.5  # seconds that init containers run, and containers that crash
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How long things take if no script says so, in seconds."""
+    """How long each step of a container takes by default, in seconds."""
 
     start_after: float = 0.3  # creating a container
-    start_jitter: float = 0.2  # at most, added to it
-    run_for: float = 1.0  # containers that are to end
-    stop_after: float = 0.5  # between SIGTERM and the end
+    start_jitter: float = 0.2  # the most that is added to it
+    run_for: float = 1.0  # until the exit of containers that exit
+    stop_after: float = 0.5  # from SIGTERM to the exit
 
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """What one container does in one run; each field is seconds after the step before."""
+    """The behavior of one attempt of a container.
+
+    `start_after` is the seconds that its creation takes, `ready_after` those from its start until
+    it is ready, `run_for` those from its start until its outcome, and `stop_after` those from
+    SIGTERM to its exit.
+    """
 
     outcome: str
     start_after: float
@@ -46,7 +51,7 @@ class Behaviour:
 def behaviour_of(
     pod: Pod, spec: Container, number: int, script: PodScript, pace: Pace
 ) -> Behaviour:
-    """Returns what a container does that was started `number` times before."""
+    """Returns the behavior of a container's attempt, after `number` earlier attempts."""
     ordinary = any(container.name == spec.name for container in pod.spec.containers)
     own = script.of(spec.name, ordinary=ordinary)
     outcome = own.outcome or _default_outcome(pod, spec, own, ordinary=ordinary)

@@ -1,4 +1,4 @@
-"""Amounts over time: `100m`, `100m for 1m, 900m`, `shared 2 for 5m, 200m for 5m`."""
+"""Profiles: amounts over time, like `100m`, `100m for 1m, 900m` or `shared 2 for 5m, 1 for 5m`."""
 
 from __future__ import annotations
 
@@ -12,14 +12,18 @@ _SHARED = "shared "
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Amounts, each with its seconds; if the last one ends, the first follows."""
+    """An amount over time: steps of an amount and its seconds, of which the last may be FOREVER.
+
+    If it is not, the steps repeat.
+    """
 
     steps: tuple[tuple[Quantity, float], ...]
-    shared: bool = False  # whether it is what all pods of one controller have together
+    shared: bool = False  # whether all pods of one controller have the amount together
 
     def at(self, since: float, sharers: int = 1) -> Quantity:
-        """Returns the amount `since` seconds after the beginning, for one of `sharers` that share
-        it.
+        """Returns the amount at `since` seconds after the start.
+
+        A shared profile is divided by the number of sharers.
         """
         length = sum(duration for _, duration in self.steps)
         left = since % length if length < FOREVER else since
@@ -34,8 +38,9 @@ class Profile:
         return Quantity.of_nanos(amount.nanos // max(1, sharers), amount.format)
 
     def sum(self, since: float) -> float:
-        """Returns the sum over the first `since` seconds, in billionths of the unit times
-        seconds.
+        """Returns the sum over the first `since` seconds, in billionths of the unit times seconds.
+
+        It does not divide a shared profile.
         """
         length = sum(duration for _, duration in self.steps)
         rounds, left = divmod(since, length) if length < FOREVER else (0.0, since)
@@ -49,7 +54,7 @@ class Profile:
 
 
 def profile(text: str) -> Profile:
-    """Parses a profile. Raises ValueError, which tells the correct form."""
+    """Parses a profile. Raises ValueError with the correct form."""
     shared = text.strip().startswith(_SHARED)
     parts = text.strip().removeprefix(_SHARED).split(",")
     steps = tuple(_step(part.strip()) for part in parts)
@@ -73,9 +78,7 @@ def _step(text: str) -> tuple[Quantity, float]:
 
 
 def profiles(text: str) -> dict[str, Profile]:
-    """Parses profiles by names of metrics, like `hits=20; errors=1 for 1m, 0`. Raises
-    ValueError.
-    """
+    """Parses profiles by metric names, like `hits=20; errors=1 for 1m, 0`. Raises ValueError."""
     by_metric = {}
     for part in text.split(";"):
         name, equals, rest = part.partition("=")

@@ -1,8 +1,7 @@
-"""What a simulated pod or node does, from defaults, a stages file and annotations.
+"""Scripts: what a simulated pod or node does, from defaults, a stages file and annotations.
 
-An annotation takes precedence over the stages file. Annotations of pods are for the main
-containers, or for the container whose name follows a dot: `simulation.kcm.dev/outcome.migrate:
-fail`.
+Annotations override the stages file. An annotation of a pod is for its main containers, or for the
+container whose name follows a dot: `simulation.kcm.dev/outcome.migrate: fail`.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ PREFIX = "simulation.kcm.dev/"
 INDEX_ANNOTATION = "batch.kubernetes.io/job-completion-index"
 FAILURES_ANNOTATION = "batch.kubernetes.io/job-index-failure-count"
 
-# Outcome -> what it means, for --help and the documents.
+# What each outcome means, for --help and the documents.
 OUTCOMES: Mapping[str, str] = {
     "run": "runs until the pod is deleted (the default with restartPolicy Always)",
     "succeed": "exits with 0 after runFor (the default with other restart policies)",
@@ -42,23 +41,26 @@ NODE_STATES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class ContainerScript:
-    """What one container does. None is the default of the container's kind; times are seconds."""
+    """The script of one container.
+
+    None is the default for its kind of container. Times are seconds.
+    """
 
     outcome: str | None = None
     start_after: float | None = None  # pulling and creating
-    ready_after: float | None = None  # behind the start
-    run_for: float | None = None  # until the outcome
-    stop_after: float | None = None  # between SIGTERM and the end; forever: until it is killed
-    jitter: float = 0.0  # at most, added to start_after, ready_after and run_for
-    exit_codes: tuple[int, ...] = ()  # per attempt, the last one repeats
+    ready_after: float | None = None  # from its start until it is ready
+    run_for: float | None = None  # from its start until the outcome
+    stop_after: float | None = None  # from SIGTERM to its exit; FOREVER: it has to be killed
+    jitter: float = 0.0  # the most that is added to start_after, ready_after and run_for
+    exit_codes: tuple[int, ...] = ()  # of each attempt; the last one repeats
     exit_codes_by_index: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
-    message: str = ""  # of a failed pull, or of the end
-    cpu: Profile | None = None  # in use while it runs
+    message: str = ""  # of a failed pull, or of the exit
+    cpu: Profile | None = None  # its usage while it runs
     memory: Profile | None = None
-    metrics: Mapping[str, Profile] = field(default_factory=dict)  # of the pod, by name
+    metrics: Mapping[str, Profile] = field(default_factory=dict)  # the pod's, by name
 
     def over(self, other: ContainerScript) -> ContainerScript:
-        """Returns this script, with what it leaves open taken from another one."""
+        """Returns this script, with values of `other` for fields that have their defaults here."""
         given = {f.name: getattr(self, f.name) for f in fields(self)}
         return replace(other, **{k: v for k, v in given.items() if v != getattr(EMPTY, k)})
 
@@ -68,13 +70,13 @@ EMPTY = ContainerScript()
 
 @dataclass(frozen=True, slots=True)
 class PodScript:
-    """What one pod does: a script for its main containers, and others by container name."""
+    """The script of one pod: that of its main containers, and those of others by container name."""
 
     main: ContainerScript = EMPTY
     named: Mapping[str, ContainerScript] = field(default_factory=dict)
 
     def of(self, container: str, *, ordinary: bool) -> ContainerScript:
-        """Returns the script of one container."""
+        """Returns the script of one container. `ordinary` says that it is a main container."""
         own = self.named.get(container)
         if not ordinary:
             return own or EMPTY
@@ -86,10 +88,13 @@ NO_SCRIPT = PodScript()
 
 @dataclass(frozen=True, slots=True)
 class NodeScript:
-    """What one node does: its states begin `after` seconds after its start and last for `lasts`."""
+    """The script of one node.
+
+    Its states begin `after` seconds after its start, for `lasts` seconds.
+    """
 
     states: frozenset[str] = frozenset()
-    clock_skew: float = 0.0  # seconds its clock is ahead
+    clock_skew: float = 0.0  # seconds by which its clock is ahead
     after: float = 0.0
     lasts: float = FOREVER
 
@@ -98,7 +103,7 @@ NO_NODE_SCRIPT = NodeScript()
 
 
 def duration(text: str) -> float:
-    """Parses a duration that is not negative. Raises ValueError."""
+    """Parses a duration in seconds, which must not be negative. Raises ValueError."""
     value = parse_seconds(text)
     if value < 0:
         raise ValueError(f'must not be negative, but is "{text}"')
@@ -106,14 +111,17 @@ def duration(text: str) -> float:
 
 
 def outcome(text: str) -> str:
-    """Parses an outcome. Raises ValueError, which names all outcomes."""
+    """Parses an outcome. Raises ValueError with the names of all outcomes."""
     if text not in OUTCOMES:
         raise ValueError(f'"{text}" is no outcome; there are: {", ".join(OUTCOMES)}')
     return text
 
 
 def exit_codes(text: str) -> tuple[int, ...]:
-    """Parses `1,1,0`: the first two runs end with 1, all others with 0. Raises ValueError."""
+    """Parses exit codes like `1,1,0`, one for each attempt; the last one repeats.
+
+    Raises ValueError.
+    """
     codes = [part.strip() for part in text.split(",")]
     if not all(re.fullmatch(r"\d{1,3}", part) and int(part) <= 255 for part in codes):
         raise ValueError(f'must be numbers from 0 to 255 like "1,1,0", not "{text}"')
@@ -132,14 +140,14 @@ def exit_codes_by_index(text: str) -> dict[int, tuple[int, ...]]:
 
 
 def node_states(text: str) -> frozenset[str]:
-    """Parses `not-ready,memory-pressure`. Raises ValueError, which names all states."""
+    """Parses states like `not-ready,memory-pressure`. Raises ValueError with all states."""
     states = frozenset(part.strip() for part in text.split(",") if part.strip())
     if unknown := sorted(states - NODE_STATES.keys()):
         raise ValueError(f'"{unknown[0]}" is no state; there are: {", ".join(NODE_STATES)}')
     return states
 
 
-# Annotation behind the prefix -> attribute, and how its text is read.
+# The attribute and the parser of each annotation, whose name follows the prefix.
 POD_ANNOTATIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "outcome": ("outcome", outcome),
     "start-after": ("start_after", duration),
@@ -162,7 +170,7 @@ NODE_ANNOTATIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """An annotation that is not valid, and why."""
+    """An annotation that is not valid, and why it is not."""
 
     annotation: str
     why: str
@@ -172,9 +180,7 @@ class Fault:
 
 
 def of_pod(annotations: Mapping[str, str], base: PodScript) -> tuple[PodScript, list[Fault]]:
-    """Returns the pod's script, and its annotations that are not valid; `base` is the stages
-    file's.
-    """
+    """Returns the pod's script, and its invalid annotations. `base` is from the stages file."""
     given: dict[str, dict[str, Any]] = {}
     faults: list[Fault] = []
     for name, text in annotations.items():
@@ -200,9 +206,9 @@ def of_pod(annotations: Mapping[str, str], base: PodScript) -> tuple[PodScript, 
 
 
 def of_node(annotations: Mapping[str, str], base: NodeScript) -> tuple[NodeScript, list[Fault]]:
-    """Returns the node's script, and its annotations that are not valid.
+    """Returns the node's script, and its invalid annotations. `base` is from the stages file.
 
-    What an annotation says applies at once and for as long as the annotation is there.
+    States of an annotation apply at once and as long as the annotation exists.
     """
     given: dict[str, Any] = {}
     faults: list[Fault] = []

@@ -1,7 +1,8 @@
-"""The stages file: selects by labels and weights what pods and nodes do.
+"""The stages file, which selects by labels and weights what pods and nodes do.
 
-Of all entries that match a pod or node, one is chosen at random in proportion to the weights. The
-choice depends only on the uid, so that a restarted simulator makes the same.
+One of all entries that match a pod or node is chosen at random, in proportion to the weights. The
+choice depends only on a pod's uid or a node's name, so that a restarted simulator makes the same
+one.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ API_VERSION = "simulation.kcm.dev/v1"
 KIND = "Stages"
 _SELECTOR = TypeAdapter(LabelSelector)
 _COMMON = {"name", "selector", "namespace", "weight"}
-# Field of the file -> attribute, and how its value is read.
+# The attribute and the parser of each field of the file.
 POD_FIELDS = {
     "outcome": scripts.POD_ANNOTATIONS["outcome"],
     "startAfter": scripts.POD_ANNOTATIONS["start-after"],
@@ -52,7 +53,7 @@ Script = TypeVar("Script", PodScript, NodeScript)
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """An entry of the file, and the objects that it is for."""
+    """An entry of the file without its script: which objects it matches, and its weight."""
 
     name: str
     selector: Selector
@@ -60,7 +61,7 @@ class Stage:
     weight: int = 1
 
     def matches(self, obj: KubeObject) -> bool:
-        """Reports whether the entry may be chosen for this object."""
+        """Reports whether the entry can be chosen for this object."""
         if self.namespace is not None and obj.namespace != self.namespace:
             return False
         return self.selector.matches(obj.metadata.labels)
@@ -74,11 +75,11 @@ class Stages:
     nodes: Sequence[tuple[Stage, NodeScript]] = field(default=())
 
     def for_pod(self, pod: Pod) -> PodScript:
-        """Returns the script of the entry that is chosen for this pod."""
+        """Returns the script of the entry that is chosen for this pod, or an empty script."""
         return _choose(self.pods, pod, pod.uid, scripts.NO_SCRIPT)
 
     def for_node(self, node: Node) -> NodeScript:
-        """Returns the script of the entry that is chosen for this node."""
+        """Returns the script of the entry that is chosen for this node, or an empty script."""
         return _choose(self.nodes, node, node.name, scripts.NO_NODE_SCRIPT)
 
 
@@ -99,7 +100,7 @@ def _choose(
 
 
 def load(path: Path) -> Stages:
-    """Reads a stages file. Raises ConfigurationError, which tells where it is wrong and why."""
+    """Reads a stages file. Raises ConfigurationError with the place and the reason."""
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -108,7 +109,7 @@ def load(path: Path) -> Stages:
 
 
 def parse(text: str, source: str = "<stages>") -> Stages:
-    """Parses stages in YAML. Raises ConfigurationError."""
+    """Parses stages in YAML. `source` is named in errors. Raises ConfigurationError."""
     try:
         documents = load_yaml_documents(text, source)
     except errors.BadRequest as error:
@@ -201,7 +202,7 @@ def _read(
 
 
 def _text(value: Any) -> str:
-    """Returns a value as an annotation has it: lists with commas, mappings with semicolons."""
+    """Returns a value in the form of an annotation: lists with commas, mappings with semicolons."""
     if isinstance(value, list):
         return ",".join(str(part) for part in value)
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Commands to a running simulator: `kcm nodes` writes them to a ConfigMap that it watches.
+"""Commands to a running simulator, which `kcm nodes` writes to a ConfigMap that it watches.
 
 There is one entry per node: `stopped TIME` (its kubelet is down), `partitioned TIME` (it runs, but
 nothing that it does reaches the API), `started TIME` (its kubelet was started then). Entries
@@ -35,7 +35,7 @@ _STATES: Mapping[str, State] = {
 
 @dataclass(frozen=True, slots=True)
 class NodeCommand:
-    """What one node was told to be, and since when."""
+    """The state that one node was commanded into, and since when."""
 
     state: State = "started"
     since: datetime | None = None
@@ -53,7 +53,7 @@ AS_USUAL = NodeCommand()
 
 
 def parse(stored: KubeObject | None) -> dict[str, NodeCommand]:
-    """Returns the commands by node; entries that are not valid are left out."""
+    """Returns the commands in the ConfigMap by node. Invalid entries are left out."""
     data = stored.data if isinstance(stored, ConfigMap) else None
     commands: dict[str, NodeCommand] = {}
     for node, text in (data or {}).items():
@@ -68,19 +68,19 @@ def parse(stored: KubeObject | None) -> dict[str, NodeCommand]:
 
 
 def get_stored(store: Store) -> ConfigMap | None:
-    """Returns the ConfigMap with the commands, None if there never were any."""
+    """Returns the ConfigMap with the commands, or None if there is none."""
     stored = store.get_all([(_CONFIGMAPS, KEY)])[0]
     return stored if isinstance(stored, ConfigMap) else None
 
 
 def send(store: Store, changes: Mapping[str, NodeCommand | None]) -> None:
-    """Stores commands; None takes one back. Raises StoreUnavailable and Conflict."""
+    """Stores commands by node; None removes a command. Raises StoreUnavailable and Conflict."""
     texts = {name: str(command) if command else None for name, command in changes.items()}
     _write(store, texts, {})
 
 
 def store_grace_period(store: Store, seconds: float) -> None:
-    """Stores how long the control plane waits for a silent node, for commands to print."""
+    """Stores the control plane's node monitor grace period, which commands print."""
     stored = get_stored(store)
     if stored is None or stored.annotations.get(GRACE_ANNOTATION) != f"{seconds:g}s":
         _write(store, {}, {GRACE_ANNOTATION: f"{seconds:g}s"})

@@ -1,4 +1,4 @@
-"""Node objects as a simulated kubelet registers and reports them.
+"""Builds Node objects and statuses as a simulated kubelet registers and reports them.
 
 Source: pkg/kubelet/kubelet_node_status.go and pkg/kubelet/nodestatus/setters.go, Kubernetes 1.33.
 """
@@ -28,7 +28,7 @@ from kcm.simulation.options import SimulatorOptions
 
 _ATTACH = "volumes.kubernetes.io/controller-managed-attach-detach"
 
-_PRESSURES = {  # state of a script -> condition
+_PRESSURES = {  # the condition of each state of a script
     "memory-pressure": "MemoryPressure",
     "disk-pressure": "DiskPressure",
     "pid-pressure": "PIDPressure",
@@ -38,7 +38,7 @@ _NOT_READY = ("KubeletNotReady", "container runtime is down")
 
 
 def labels_of(options: SimulatorOptions, index: int, name: str) -> dict[str, str]:
-    """Returns the labels that a node registers with."""
+    """Returns the labels that a node registers with. `index` is the node's number, from 0."""
     return {
         "beta.kubernetes.io/arch": "amd64",
         "beta.kubernetes.io/os": "linux",
@@ -52,7 +52,7 @@ def labels_of(options: SimulatorOptions, index: int, name: str) -> dict[str, str
 
 
 def new_node(options: SimulatorOptions, index: int, name: str) -> Node:
-    """Returns the node to register, without conditions."""
+    """Returns the node to register, without a status."""
     meta = ObjectMeta(
         name=name, labels=labels_of(options, index, name), annotations={_ATTACH: "true"}
     )
@@ -60,7 +60,7 @@ def new_node(options: SimulatorOptions, index: int, name: str) -> Node:
 
 
 def update_labels(node: Node, options: SimulatorOptions, index: int) -> Node:
-    """Returns a registered node with the labels that it shall have."""
+    """Returns a registered node with the labels of `labels_of`, or `node` itself if it has them."""
     missing = {
         label: value
         for label, value in labels_of(options, index, node.name).items()
@@ -74,7 +74,7 @@ def update_labels(node: Node, options: SimulatorOptions, index: int) -> Node:
 def status_of(
     node: Node, options: SimulatorOptions, index: int, script: NodeScript, now: datetime
 ) -> NodeStatus:
-    """Returns what the node reports at `now`, by its own clock."""
+    """Returns the node status to report at `now`, which is by the node's own clock."""
     before = node.status
     pressures = {kind for state, kind in _PRESSURES.items() if state in script.states}
     own = pressure_conditions(pressures, before, now)

@@ -1,8 +1,9 @@
-"""The nodes of a simulator: they register, renew leases and report, or are silent.
+"""The nodes of a simulator: they register, renew their leases and report their status.
 
-Guarantees: a silent node writes nothing; a Node object that was deleted comes back only when its
-kubelet is started again (`kcm nodes start`, or the simulator's own start), as upstream's; what
-others write to a node is never overwritten, because each write names the version that it is for.
+Guarantees: a silent node writes nothing. A Node object that was deleted is registered again only
+when its kubelet is started (`kcm nodes start`, or the simulator's own start), as upstream. What
+others write to a node is never overwritten, because each write names the resourceVersion that it
+replaces.
 
 Source: pkg/kubelet/kubelet_node_status.go, staging/src/k8s.io/component-helpers/apimachinery/lease,
 Kubernetes 1.33.
@@ -41,8 +42,8 @@ log = structlog.get_logger("kcm.nodes")
 
 NODES = scheme.by_name("nodes")
 LEASES = scheme.by_name("leases.coordination.k8s.io")
-GRID = 0.25  # seconds: renewals within it share a write
-JITTER = 0.04  # of the renewal period, as upstream
+GRID = 0.25  # seconds; renewals that are due within them are written together
+JITTER = 0.04  # the jitter as a share of the renewal period, as upstream
 RETRY = 1.0  # seconds
 
 Task = Literal["lease", "report", "script", "pod", "usage"]
@@ -60,12 +61,12 @@ class SimulatorContext:
     sink: EventSink | None  # of Events
 
     def recorder(self, node: str) -> KubeletEventRecorder:
-        """Returns what records Events in the name of a node's kubelet."""
+        """Returns a recorder of Events with a node's kubelet as their source."""
         return KubeletEventRecorder(self.sink, node)
 
 
 class SimulatedNode:
-    """One simulated node: its objects as last seen, its command and its script."""
+    """One simulated node: its objects as last seen in the store, its command and its script."""
 
     __slots__ = (
         "command",
@@ -91,7 +92,7 @@ class SimulatedNode:
         self.pods: set[str] = set()  # keys of the pods bound to it
 
     def present_script(self, now: float) -> NodeScript:
-        """Returns the script, without states whose time has not come or is over."""
+        """Returns the script, without its states while they have not begun or are over."""
         begin = self.started + self.script.after
         if self.script.states and not begin <= now < begin + self.script.lasts:
             return NodeScript(clock_skew=self.script.clock_skew)
@@ -102,7 +103,7 @@ class SimulatedNode:
         return self.command.silent or "silent" in self.present_script(now).states
 
     def cidrs(self) -> Sequence[str]:
-        """Returns the ranges of its pods' addresses."""
+        """Returns the address ranges of the node's pods, () if it has none."""
         spec = self.object.spec if self.object else None
         if spec is None:
             return ()
@@ -110,7 +111,7 @@ class SimulatedNode:
 
 
 class SimulatedNodes:
-    """All nodes of one simulator. Used by one thread; times are seconds since 1970."""
+    """All nodes of one simulator. Not thread-safe. Times are seconds since 1970."""
 
     def __init__(self, context: SimulatorContext) -> None:
         self._store = context.store
@@ -123,17 +124,19 @@ class SimulatedNodes:
         }
 
     def get(self, name: str | None) -> SimulatedNode | None:
-        """Returns the node with this name, None if it is not the simulator's."""
+        """Returns the node with this name, or None if the simulator has no such node."""
         return self.by_name.get(name or "")
 
     def address_of(self, node: SimulatedNode) -> str:
         """Returns the node's InternalIP."""
         return self._options.address_of(node.index)
 
-    # --- kubelets start
+    # --- starting kubelets
 
     def start(self, names: Iterable[str], now: float, fence: Fence | None) -> None:
-        """Starts kubelets: they register, or find their nodes, and then report and renew their
+        """Starts the kubelets of these nodes.
+
+        They register their nodes or update the labels, report their statuses and renew their
         leases.
         """
         to_start = [self.by_name[name] for name in names]
@@ -185,7 +188,7 @@ class SimulatedNodes:
     # --- leases and statuses
 
     def renew(self, names: Iterable[str], now: float, fence: Fence | None) -> None:
-        """Renews leases, and schedules the next renewals."""
+        """Renews the leases of these nodes, except silent ones, and schedules the next renewals."""
         due = [m for name in names if (m := self.by_name[name]).object and not m.silent(now)]
         lost = [m for m in due if m.lease is None]
         for node, lease in zip(
@@ -196,7 +199,7 @@ class SimulatedNodes:
         results = self._store.write(items, fence=fence)
         for node, result in zip(due, results, strict=True):
             stored = result.get_stored() if result.ok else None
-            node.lease = stored if isinstance(stored, Lease) else None  # None: read it again
+            node.lease = stored if isinstance(stored, Lease) else None  # None: read it next time
             wait = self._options.renew_every * (1 + JITTER * spread(node.name, now))
             self._timers.set(("lease", node.name), _grid(now + (wait if result.ok else RETRY)))
 
@@ -206,13 +209,13 @@ class SimulatedNodes:
         duration = self._options.lease_duration
         if node.lease is None:
             return self._store.build_create(node_reports.new_lease(node.object, duration, time))
-        # Nobody else writes the lease, so that it need not be validated again.
+        # Nobody else writes the lease, so it does not have to be validated again.
         new = node_reports.renew_lease(node.lease, node.object, duration, time)
         version = node.lease.metadata.resource_version or ""
         return WriteItem("update", LEASES, new, version)
 
     def report(self, names: Iterable[str], now: float, fence: Fence | None) -> None:
-        """Reports statuses that have changed, or that were reported long ago."""
+        """Reports the statuses that have changed or are due, and schedules the next reports."""
         writes: list[tuple[SimulatedNode, WriteItem]] = []
         for name in names:
             node = self.by_name[name]
@@ -221,11 +224,11 @@ class SimulatedNodes:
                 writes.append((node, item))
             period = self._options.report_every * (1 + JITTER * spread(name, now))
             next_ = node.reported + period
-            # A report that is just being written, or cannot be, counts from now.
+            # If this report is being written, or the node is silent, the period begins now.
             self._timers.set(("report", name), _grid(next_ if next_ > now else now + period))
         results = self._store.write([item for _, item in writes], fence=fence)
         for (node, _), result in zip(writes, results, strict=True):
-            if not result.ok:  # the watch brings what was faster
+            if not result.ok:  # another write was faster, and the watch will have it
                 continue
             before, stored = node.object, result.get_stored()
             assert isinstance(stored, Node)
@@ -250,17 +253,20 @@ class SimulatedNodes:
             before.with_status(status), before, subresource=Subresource.STATUS
         )
 
-    # --- what others do
+    # --- changes by others
 
     def handle_changed(self, name: str, raw: bytes, version: int, now: float) -> bool:
-        """Takes note of a node that was written; returns whether it has to report at once."""
+        """Handles a written Node object. Returns whether the node has to report its status at once.
+
+        `raw` is the object's JSON, `version` its resourceVersion.
+        """
         node = self.by_name[name]
         known = node.object.metadata.resource_version if node.object else None
         if known is not None and int(known) >= version:
             return False
         try:
             changed = damage.decode_object(NODES, name, raw)
-        except errors.Damaged as error:  # the others go on
+        except errors.Damaged as error:  # other nodes are not affected
             log.warning("A node cannot be read", key=name, error=error.message)
             return False
         assert isinstance(changed, Node)
@@ -276,7 +282,7 @@ class SimulatedNodes:
         return True
 
     def handle_deleted(self, name: str) -> None:
-        """Takes note of a deleted node. Its kubelet runs on, but does not register again."""
+        """Handles a deleted Node object. Its kubelet runs on, but does not register again."""
         node = self.by_name[name]
         node.object = node.lease = None
         self._timers.cancel(("lease", name))
@@ -285,9 +291,10 @@ class SimulatedNodes:
     def follow_commands(
         self, commands: Mapping[str, NodeCommand], now: float, fence: Fence | None
     ) -> list[str]:
-        """Follows commands; returns the names of the nodes that are no longer silent.
+        """Applies commands; returns the names of nodes that are no longer stopped or partitioned.
 
-        Nodes that are told to start are registered.
+        Nodes whose kubelets start are registered. If a write fails, all changed nodes keep their
+        earlier commands, so that the next call applies them.
         """
         before = {name: node.command for name, node in self.by_name.items()}
         self.set_commands(commands)
@@ -302,7 +309,7 @@ class SimulatedNodes:
             self.report(back, now, fence)
             self.renew(back, now, fence)
         except errors.KcmError:
-            for name in changed:  # what was not followed to its end is followed again
+            for name in changed:  # the next call applies these commands again
                 self.by_name[name].command = before[name]
             raise
         return starting + back
@@ -312,21 +319,21 @@ class SimulatedNodes:
         return command.since is not None or before.state == "stopped"
 
     def resume_timers(self, now: float) -> None:
-        """Makes everything due now, after an outage of the store."""
+        """Makes all reports and renewals due, after an outage of the store."""
         for name, node in self.by_name.items():
             if node.object is not None and not node.silent(now):
                 self._timers.set(("lease", name), now)
                 self._timers.set(("report", name), now)
 
     def set_commands(self, commands: Mapping[str, NodeCommand]) -> None:
-        """Sets the nodes' commands without following them."""
+        """Sets the nodes' commands without applying them."""
         for name, node in self.by_name.items():
             node.command = commands.get(name, AS_USUAL)
 
     def apply_script_changes(
         self, names: Iterable[str], now: float, fence: Fence | None
     ) -> list[str]:
-        """Follows scripts whose states begin or end; returns the nodes that are not silent."""
+        """Applies scripts whose states begin or end; returns the nodes that are not silent."""
         names = list(names)
         missing = [name for name in names if self.by_name[name].object is None]
         for name in names:
@@ -354,7 +361,7 @@ def _grid(due: float) -> float:
 
 
 def _clock(script: NodeScript, now: float, *, whole: bool = True) -> datetime:
-    """Returns what the node's own clock shows."""
+    """Returns the time of the node's own clock, in whole seconds unless `whole` is False."""
     moment = datetime.fromtimestamp(now, tz=UTC) + timedelta(seconds=script.clock_skew)
     return moment.replace(microsecond=0) if whole else moment
 

@@ -1,4 +1,4 @@
-"""Options of a simulator."""
+"""The options of a simulator."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", re.ASCII)
 
 @dataclass(frozen=True, kw_only=True)
 class SimulatorOptions:
-    """Times are seconds. Raises ConfigurationError for values that are not possible."""
+    """The options of a simulator. Times are in seconds.
+
+    Raises ConfigurationError for invalid values.
+    """
 
     count: int = 5
     zones: tuple[str, ...] = ("a", "b", "c")
@@ -28,13 +31,13 @@ class SimulatorOptions:
     lease_duration: int = 40
     # How often an unchanged status is reported (nodeStatusReportFrequency).
     report_every: float = 300.0
-    # How often nodes report what they and their pods use (metrics-server's flag); 0: never.
+    # How often nodes report usage (metrics-server's flag); 0: never.
     metric_resolution: float = 15.0
     pod_cidr: str = "10.64.0.0/10"  # for pods of nodes without a podCIDR
     node_cidr: str = "172.16.0.0/12"
     pace: Pace = field(default_factory=Pace)
     events: bool = True
-    # The node lifecycle controller's, only so that commands can say what will happen when.
+    # That of the node lifecycle controller, which commands print.
     monitor_grace_period: float = 50.0
 
     def __post_init__(self) -> None:
@@ -54,24 +57,24 @@ class SimulatorOptions:
 
     @property
     def renew_every(self) -> float:
-        """Seconds between two renewals of a lease."""
+        """The seconds between two renewals of a lease."""
         return self.lease_duration / 4
 
     def names(self) -> list[str]:
-        """Returns the names of the nodes, numbered from 1."""
+        """The seconds between two renewals of a lease."""
         return [f"{self.name_prefix}{number}" for number in range(1, self.count + 1)]
 
     def zone_of(self, index: int) -> str:
-        """Returns the zone of a node by its index, which begins at 0; zones take turns."""
+        """Returns the zone of the node with this index, from 0. The zones take turns."""
         return self.zones[index % len(self.zones)]
 
     def address_of(self, index: int) -> str:
-        """Returns the address of a node by its index."""
+        """Returns the InternalIP of the node with this index."""
         return str(ip_network(self.node_cidr, strict=False)[index + 1])
 
 
 def parse_capacity(text: str) -> dict[str, Quantity]:
-    """Parses `cpu=4,memory=16Gi,pods=110`; resources that are missing have their defaults.
+    """Parses resources like `cpu=4,memory=16Gi,pods=110`. Missing resources have their defaults.
 
     Raises ConfigurationError.
     """

@@ -1,8 +1,8 @@
-"""The pods of a simulator: they are admitted, advanced, reported and removed, in batches.
+"""The pods of a simulator: admits, advances, reports and removes them, in batches.
 
-Guarantees: a status is written only over the version it was computed from and to the same uid, so
-that it never goes back; no more pods are admitted to a node than fit; a pod on a silent node is
-left as it is. At rest a pod costs its JSON.
+Guarantees: a status is written only over the resourceVersion it was computed from and to the same
+uid, so that it never goes back. No more pods are admitted to a node than fit. A pod on a silent
+node is not changed. A pod at rest is kept as JSON.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from kcm.store.rules import Subresource
 log = structlog.get_logger("kcm.nodes")
 
 PODS = scheme.by_name("pods")
-BOUND = b'"nodeName":"'  # in every bound pod's JSON; quotes inside of text are escaped
-BATCH = 500  # pods played at a time, so that leases never wait long
+BOUND = b'"nodeName":"'  # part of every bound pod's JSON; quotes within values are escaped
+BATCH = 500  # pods that are advanced at a time, so that renewals of leases are not delayed
 SANDBOX_RETRY = 10.0  # seconds, while no address is free
 _NOW = DeleteOptions(grace_period_seconds=0)
 
@@ -59,14 +59,14 @@ class TrackedPod:
     def __init__(self, pod: Pod, node_name: str) -> None:
         self.key = pod.key
         self.uid = pod.uid
-        self.owner = ""  # uid of its controller, or its own
+        self.owner = ""  # the uid of its controller, or its own uid
         self.node_name = node_name
         self.version = 0
-        self.pod: Pod | None = None  # present while something happens
-        self.raw = b""  # and this at rest
+        self.pod: Pod | None = None  # the object, while it is being changed
+        self.raw = b""  # its JSON, while it is at rest
         self.run: PodRun | None = None
         self.script: PodScript = scripts.NO_SCRIPT
-        self.taken: NodeUsage | None = None  # counted at its node
+        self.taken: NodeUsage | None = None  # what is counted for it on its node
         self.addresses: tuple[str, ...] = ()
 
     def object(self) -> Pod:
@@ -79,7 +79,7 @@ class TrackedPod:
 
 
 class SimulatedPods:
-    """All pods on the nodes of a simulator. Used by one thread."""
+    """All pods on the nodes of a simulator. Not thread-safe."""
 
     def __init__(self, context: SimulatorContext, nodes: SimulatedNodes) -> None:
         self._store = context.store
@@ -92,22 +92,25 @@ class SimulatedPods:
         self._taken: dict[str, NodeUsage] = {}
         self._alike: WeakValueDictionary[object, NodeUsage] = WeakValueDictionary()
         self.tracked: dict[str, TrackedPod] = {}
-        self.dirty: dict[str, None] = {}  # keys to look at, in order
+        self.dirty: dict[str, None] = {}  # the keys of pods to advance, in order
 
-    # --- what the watch brings
+    # --- changes from the watch
 
     def handle_changed(self, key: str, raw: bytes, version: int) -> None:
-        """Takes note of a pod that was written, by us or by somebody else."""
+        """Handles a written pod, whether this process or another client wrote it.
+
+        `raw` is the pod's JSON, `version` its resourceVersion.
+        """
         known = self.tracked.get(key)
         if known is None and BOUND not in raw:
             return
         if known is not None and version <= known.version:
             if version == known.version:
-                known.raw, known.pod = raw, None  # our own write came back
+                known.raw, known.pod = raw, None  # this is our own write
             return
         try:
             pod = damage.decode_object(PODS, key, raw)
-        except errors.Damaged as error:  # the others go on
+        except errors.Damaged as error:  # other pods are not affected
             log.warning("A pod cannot be read", key=key, error=error.message)
             return
         assert isinstance(pod, Pod)
@@ -127,7 +130,7 @@ class SimulatedPods:
         self.dirty[key] = None
 
     def handle_deleted(self, key: str) -> None:
-        """Takes note of a pod that is gone."""
+        """Handles a deleted pod."""
         known = self.tracked.pop(key, None)
         if known is None:
             return
@@ -137,12 +140,12 @@ class SimulatedPods:
         self._nodes.by_name[known.node_name].pods.discard(key)
 
     def forget_missing(self, present: set[str]) -> None:
-        """Forgets pods that a list does not contain."""
+        """Forgets the pods whose keys are not in `present`, the keys of a list."""
         for key in [key for key in self.tracked if key not in present]:
             self.handle_deleted(key)
 
     def wake(self, nodes: Iterable[str]) -> None:
-        """Looks at the pods of nodes that are no longer silent."""
+        """Makes all pods of these nodes due, because the nodes are no longer silent."""
         for name in nodes:
             self.dirty.update(dict.fromkeys(sorted(self._nodes.by_name[name].pods)))
 
@@ -155,15 +158,15 @@ class SimulatedPods:
                 )
         return script
 
-    # --- time passes
+    # --- advancing pods
 
     def play(self, now: float, fence: Fence | None) -> None:
-        """Advances up to BATCH pods that are due to `now`, and writes what has changed."""
+        """Advances up to BATCH due pods to `now`, and writes the statuses that have changed."""
         keys = list(islice(self.dirty, BATCH))
         for key in keys:
             del self.dirty[key]
         known = [self.tracked[key] for key in keys if key in self.tracked]
-        # Those that were admitted before keep their place.
+        # Pods that were admitted before a restart come first, so that their room is not given away.
         known.sort(key=lambda t: t.run is None and t.object().status.start_time is None)
         writes: list[tuple[TrackedPod, WriteItem]] = []
         for tracked in known:
@@ -175,12 +178,12 @@ class SimulatedPods:
             self._settle(tracked, result)
 
     def _play_and_log(self, tracked: TrackedPod, now: float) -> WriteItem | None:
-        """Advances one pod; an error is logged, so that it does not stop the others."""
+        """Advances one pod and returns the write of its status. An error is logged."""
         try:
             return self._play(tracked, now)
         except errors.ApiError as error:
-            log.warning("A pod's status was refused", pod=tracked.key, error=error.message)
-        except Exception:  # a fault of ours about one pod must not stop fifty thousand
+            log.warning("A pod's status was rejected", pod=tracked.key, error=error.message)
+        except Exception:  # an error about one pod must not stop the others
             log.exception("A pod could not be simulated", pod=tracked.key)
         return None
 
@@ -214,7 +217,7 @@ class SimulatedPods:
         return self._store.build_delete(pod, replace(_NOW, uid=tracked.uid))
 
     def _settle(self, tracked: TrackedPod, result: WriteResult) -> None:
-        if not result.ok:  # overtaken: the watch brings the newer version, and it is played anew
+        if not result.ok:  # another write was faster; the pod advances again with that version
             return
         if result.item.op == "delete":
             self.handle_deleted(tracked.key)
@@ -223,14 +226,17 @@ class SimulatedPods:
         assert isinstance(pod, Pod)
         tracked.pod, tracked.raw, tracked.version = pod, b"", int(result.detail)
         if pod.deleting and tracked.run is not None and tracked.run.over:
-            self.dirty[tracked.key] = None  # its end is reported: remove it
+            self.dirty[tracked.key] = None  # its final status is written: delete it
 
     # --- admission
 
     def _admit(
         self, tracked: TrackedPod, pod: Pod, node: SimulatedNode, now: float
     ) -> PodRun | None:
-        """Returns the run of a pod that is seen for the first time; None if it has to wait."""
+        """Returns the run of a pod that is seen for the first time.
+
+        Returns None if the pod has to wait for its Node object or for an address.
+        """
         asked = self._count_requests(pod)
         if pod.status.start_time is not None or pod.status.phase in TERMINAL:
             run = recovery.recover_run(pod, tracked.script, now, self._options.pace)
@@ -242,15 +248,15 @@ class SimulatedPods:
                 return run
             return self._with_address(tracked, run, pod, node, now)
         if node.object is None:
-            return None  # the kubelet takes no pods while it cannot read its node
-        refusal = check_predicates(pod, asked, self._usage_of(node.name), node.object)
+            return None  # a kubelet admits no pods without its Node object
+        rejection = check_predicates(pod, asked, self._usage_of(node.name), node.object)
         run = worker.begin(pod, now)
-        if refusal is not None:
+        if rejection is not None:
             self._recorder(tracked.node_name).record_pod_event(
-                pod, "Warning", refusal.reason, refusal.message
+                pod, "Warning", rejection.reason, rejection.message
             )
             run.rejected = run.over = True
-            run.failure = (refusal.reason, refusal.message)
+            run.failure = (rejection.reason, rejection.message)
             return run
         placed = self._with_address(tracked, run, pod, node, now)
         if placed is not None:
@@ -274,7 +280,7 @@ class SimulatedPods:
         return None
 
     def _count_requests(self, pod: Pod) -> NodeUsage:
-        """Returns what a pod requests; pods of one template share the object."""
+        """Returns what a pod requests. Pods with equal requests share one object."""
         usage = NodeUsage.of([pod])
         key = (frozenset(usage.requests.items()), tuple(usage.ports))
         return self._alike.setdefault(key, usage)

@@ -1,4 +1,4 @@
-"""`kcm nodes` as a process: a simulator with its lease, its Events and its presence."""
+"""`kcm nodes` as a process: a simulator with its lease, recorder of Events and heartbeats."""
 
 from __future__ import annotations
 
@@ -24,14 +24,17 @@ from kcm.store.resource_metrics.usage import UsageBoard
 
 log = structlog.get_logger("kcm.nodes")
 
-KIND = "nodes"  # of the process in `kcm status`
-STANDBY_EVERY = 0.2  # seconds between looks at the lease while another process has it
+KIND = "nodes"  # the kind of process that `kcm status` shows
+STANDBY_EVERY = 0.2  # seconds between checks of the lease while another process has it
 
 
 def run(
     settings: Settings, options: SimulatorOptions, stages: Stages, stop: threading.Event
 ) -> None:
-    """Simulates until `stop`. Raises StoreUnavailable if there is no store at the start."""
+    """Simulates nodes until `stop` is set.
+
+    Raises StoreUnavailable if the store is unavailable at first.
+    """
     clock = RealClock()
     connections = [RedisIO(settings, name=f"kcm-nodes-{part}") for part in ("", "events", "lease")]
     try:
@@ -79,7 +82,7 @@ class _Process:
                 self._simulate(simulator, stop, data_id)
                 continue
             if self._lease.seen_holder not in ("", self._keeper.holder):
-                simulator = None  # what another process does meanwhile, only the store knows
+                simulator = None  # another process changes nodes and pods, so all is read again
             self._clock.wait(stop, STANDBY_EVERY)
         for thread in threads:
             thread.join(2.0)

@@ -1,7 +1,7 @@
 """Recovers a pod's run from its status, for a simulator that has just started.
 
-Times are to the second, as in statuses. What the status does not tell, such as how long a pull has
-been failing, begins anew.
+Times are in whole seconds, as in statuses. What is not in the status, such as how long a pull has
+been failing, starts again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PULLS = (results.IMAGE_PULL_ERROR, results.IMAGE_PULL_BACKOFF)
 
 
 def recover_run(pod: Pod, script: PodScript, now: float, pace: Pace) -> PodRun:
-    """Returns the run that the pod's status shows."""
+    """Returns the run that the pod's status describes."""
     status = pod.status
     started = status.start_time.timestamp() if status.start_time else now
     run = begin(pod, started, tuple(entry.ip for entry in status.pod_ips or ()))
@@ -43,7 +43,7 @@ def recover_run(pod: Pod, script: PodScript, now: float, pace: Pace) -> PodRun:
 
 
 def _recover(pod: Pod, run: PodRun, status: ContainerStatus, script: PodScript, pace: Pace) -> None:
-    """Recovers the containers with one name, and how long they wait."""
+    """Recovers the attempts of one container, and its back-off."""
     name, restarts = status.name, status.restart_count
     state, last = status.state, status.last_state
     running, ended = (state.running, state.terminated) if state else (None, None)
@@ -82,5 +82,5 @@ def _dead(
 
 
 def _delay(restarts: int) -> float:
-    """Returns the back-off after so many crashes in a row."""
+    """Returns the back-off in seconds after so many crashes in a row."""
     return float(min(BACKOFF.initial * 2 ** min(restarts - 1, 10), BACKOFF.maximum))

@@ -1,4 +1,7 @@
-"""What the kubelet of a simulated node remembers of a pod. Times are seconds since 1970."""
+"""The run of a pod: what the kubelet of a simulated node remembers.
+
+Times are seconds since 1970.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from kcm.kubelet.cri import Sandbox, SandboxConfig, SandboxState
 from kcm.kubelet.kuberuntime.view import PodView
 from kcm.kubelet.runtime.simulated.containers import Attempt, build_view, moment
 
-# What most pods have of most things, so that it costs them nothing.
+# The empty mapping that most runs share for most of their fields, which saves memory.
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -26,7 +29,10 @@ _CONFIGS = {net: SandboxConfig("", "", "", host_network=net) for net in (False, 
 
 @dataclass(slots=True)
 class PodRun:
-    """One pod on its node. Mappings are by container name, and are replaced instead of changed."""
+    """The state of one pod on its node, by container name where it is a mapping.
+
+    Mappings are replaced instead of changed.
+    """
 
     seen: float  # when the kubelet first saw the pod (status.startTime)
     members: int  # how many containers run at the same time
@@ -38,13 +44,13 @@ class PodRun:
         default_factory=_empty
     )  # until when the container is being pulled and created
     crashes: Mapping[str, BackoffEntry] = field(default_factory=_empty)
-    pulls: Mapping[str, BackoffEntry] = field(default_factory=_empty)  # those that failed
+    pulls: Mapping[str, BackoffEntry] = field(default_factory=_empty)  # failed pulls
     reasons: Mapping[str, tuple[str, str]] = field(
         default_factory=_empty
     )  # why the container waits, as reason and message
     looked: float = 0.0  # when the run was last advanced
-    ending: float | None = None  # since when the pod is being ended
-    failure: tuple[str, str] | None = None  # reason and message, if the pod as such has failed
+    terminating_at: float | None = None  # when the pod's termination began
+    failure: tuple[str, str] | None = None  # reason and message, if the pod as a whole has failed
     rejected: bool = False  # the node did not admit the pod
     over: bool = False  # no container runs or will run
 
@@ -53,20 +59,18 @@ class PodRun:
         return next((attempt for attempt in self.attempts if attempt.name == name), None)
 
     def before(self, name: str) -> Attempt | None:
-        """Returns the container with that name before the last one."""
+        """Returns the attempt before the newest one of the container with that name, or None."""
         same_name = [attempt for attempt in self.attempts if attempt.name == name]
         return same_name[1] if len(same_name) > 1 else None
 
     def add(self, attempt: Attempt) -> None:
-        """Adds a container; the one before it with the same name is kept, older ones are
-        forgotten.
-        """
+        """Adds an attempt. Of the earlier ones with its name, only the newest is kept."""
         before = self.newest(attempt.name)
         kept = (a for a in self.attempts if a.name != attempt.name or a is before)
         self.attempts = (attempt, *kept)
 
     def list_running(self, now: float) -> list[Attempt]:
-        """Returns the containers that run."""
+        """Returns the running attempts."""
         return [attempt for attempt in self.attempts if attempt.runs(now)]
 
     def is_ready(self, now: float) -> bool:
@@ -74,7 +78,7 @@ class PodRun:
         return sum(attempt.is_ready(now) for attempt in self.attempts) >= self.members
 
     def view(self, pod: Pod, now: float) -> PodView:
-        """Returns the pod as a runtime shows it."""
+        """Returns the view of the pod that a container runtime would give."""
         ready = self.sandbox and not self.over
         state = SandboxState.READY if ready else SandboxState.NOT_READY
         host = bool(pod.spec.host_network)
@@ -89,7 +93,7 @@ class PodRun:
 
 
 class PodEvent(NamedTuple):
-    """An Event to record about the pod, or about one of its containers."""
+    """An Event to record about a pod, or about its container called `container`."""
 
     type: Literal["Normal", "Warning"]
     reason: str

@@ -1,10 +1,9 @@
-"""The loop of a simulator: reads what has changed, advances nodes and pods, writes the results.
+"""The loop of a simulator: reads changes, advances nodes and pods, and writes the results.
 
-One thread does it for all nodes and pods, with a blocking read of the watch that ends when the next
-timer is due.
-
-Guarantees: an outage of the store loses nothing, because all state is read again from it; two
-simulators of the same nodes take turns, because every write carries the fence of a lease.
+One thread does it for all nodes and pods, with a blocking read of the watch that returns when the
+next timer is due. Guarantees: an outage of the store loses nothing, because all state is read from
+it again. Two simulators of the same nodes take turns, because every write carries the fence of a
+lease.
 """
 
 from __future__ import annotations
@@ -35,15 +34,15 @@ from kcm.store.resource_metrics.usage import UsageBoard
 log = structlog.get_logger("kcm.nodes")
 
 CONFIGMAPS = scheme.by_name("configmaps")
-LONGEST_READ = 0.5  # seconds; also how long a stop may go unnoticed
-RETRY = 0.5  # seconds, while the store is away
-_ROUNDS = 4  # of writes that follow from writes, in one turn
+LONGEST_READ = 0.5  # seconds, and so how long stopping may take
+RETRY = 0.5  # seconds, while the store is unavailable
+_ROUNDS = 4  # batches of pods that are advanced in one turn
 _USAGE: Key = ("usage", "")
 _VERSION = re.compile(rb'"resourceVersion":"(\d+)"')
 
 
 class Simulator:
-    """Runs the loop. Times are seconds since 1970."""
+    """Runs the loop of a simulator. Times are seconds since 1970."""
 
     def __init__(
         self,
@@ -71,27 +70,28 @@ class Simulator:
         self._restarted = True
 
     def reread(self) -> None:
-        """Makes the next round read everything, instead of the changes since the last one."""
+        """Makes the next turn read everything, instead of the changes since the last turn."""
         self._positions = {}
 
     def run(self, stop: threading.Event, may: Callable[[], bool] = lambda: True) -> None:
-        """Simulates until `stop`, or while `may` says so; waits for outages of the store to end.
+        """Simulates until `stop` is set or `may` returns False.
 
-        May be called again: it goes on after reading what has happened meanwhile. Raises Fenced if
-        another simulator has taken over.
+        Waits while the store is unavailable. It may be called again: it reads what has changed
+        meanwhile, and continues. Raises Fenced if another simulator has taken over.
         """
         self.reread()
         while not stop.is_set() and may():
             try:
                 self.turn()
             except errors.Temporary as error:
-                log.warning("The store is away, trying again", error=str(error))
+                log.warning("The store is unavailable, trying again", error=str(error))
                 self._positions = {}
                 self._clock.wait(stop, RETRY)
 
     def turn(self, patience: float = LONGEST_READ) -> None:
-        """Does one round, and reads changes for up to `patience` seconds. Raises Temporary and
-        Fenced.
+        """Does one turn, which waits up to `patience` seconds for changes.
+
+        Raises Temporary and Fenced.
         """
         if not self._positions:
             self._begin()
@@ -111,7 +111,7 @@ class Simulator:
     # --- reading
 
     def _begin(self) -> None:
-        """Reads everything; the first time, it starts the kubelets as well."""
+        """Reads everything; the first time, also starts the kubelets."""
         version = self._store.resource_version()
         now = self._now()
         sent = commands.parse(commands.get_stored(self._store))
@@ -149,7 +149,7 @@ class Simulator:
         after = ""
         while page := self._store.raw_page(resource, None, after):
             for key, raw in page:
-                match = _VERSION.search(raw)  # the writer puts it in front of the metadata
+                match = _VERSION.search(raw)  # the first field of the metadata
                 if match:
                     entries.append((key, raw, int(match[1])))
             after = page[-1][0]
@@ -178,9 +178,9 @@ class Simulator:
 
     def _node_deleted(self, change: WatchEntry) -> None:
         node = self.nodes.by_name[change.key].object
-        # A node that was registered again in between is another one.
+        # If the node was registered again in between, this is an earlier Node object.
         if node is None or int(node.metadata.resource_version or 0) < change.resource_version:
-            log.info("A node was deleted; it registers again when it is started", node=change.key)
+            log.info("A node was deleted; starting it registers it again", node=change.key)
             self.nodes.handle_deleted(change.key)
 
     def _node_changed(self, name: str, raw: bytes, version: int, now: float) -> None:
@@ -188,7 +188,7 @@ class Simulator:
             self._timers.set(("report", name), now)
             self.pods.wake([name])
 
-    # --- time
+    # --- what is due
 
     def _let_time_pass(self) -> None:
         now, fence = self._now(), self._fence()

@@ -1,4 +1,4 @@
-"""One heap of moments for everything that waits."""
+"""A heap of timers by key."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ K = TypeVar("K")
 
 
 class Timers(Generic[K]):
-    """Keys and when they are due. A key has one moment, the last one that was set."""
+    """Keys, each with the one time at which it is due."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, K]] = []
@@ -21,7 +21,10 @@ class Timers(Generic[K]):
         return len(self._due)
 
     def set(self, key: K, due: float) -> None:
-        """Makes the key due at a moment; forever removes it."""
+        """Makes the key due at that time, and not at an earlier set one.
+
+        Infinity removes the key.
+        """
         if due == float("inf"):
             self._due.pop(key, None)
             return
@@ -33,11 +36,11 @@ class Timers(Generic[K]):
         heapq.heappush(self._heap, (due, self._count, key))
 
     def cancel(self, key: K) -> None:
-        """Removes the key."""
+        """Removes the key, if it is there."""
         self._due.pop(key, None)
 
     def next(self) -> float:
-        """Returns when the first key is due."""
+        """Returns when the first key is due, infinity if there are no keys."""
         while self._heap:
             due, count, key = self._heap[0]
             if self._due.get(key) == (due, count):
@@ -46,7 +49,7 @@ class Timers(Generic[K]):
         return float("inf")
 
     def pop_due(self, now: float) -> Iterator[K]:
-        """Takes the keys that are due, in their order."""
+        """Removes and yields the keys that are due at `now`, the earliest first."""
         while self.next() <= now:
             _, _, key = heapq.heappop(self._heap)
             del self._due[key]

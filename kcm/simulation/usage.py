@@ -1,7 +1,7 @@
-"""What simulated pods use, and what simulated nodes report of it.
+"""The usage of simulated pods, and its reports by simulated nodes.
 
-A shared profile is what all ready pods of one controller use together: it is split evenly, and its
-time counts from the start of the first pod.
+A shared profile is what all ready pods of one controller use together: it is divided evenly, and
+its time counts from the start of the first pod.
 """
 
 from __future__ import annotations
@@ -16,20 +16,23 @@ from kcm.simulation.nodes import SimulatedNode, SimulatedNodes
 from kcm.simulation.pods import SimulatedPods, TrackedPod
 from kcm.store.resource_metrics.usage import NodeReport, PodUsage, UsageBoard, total
 
-OVERHEAD: ResourceList = {"cpu": Quantity("50m"), "memory": Quantity("256Mi")}  # a node's own
-_OUTLASTS = 3.5  # reports that may be missed until the usage is forgotten
+OVERHEAD: ResourceList = {"cpu": Quantity("50m"), "memory": Quantity("256Mi")}  # of a node
+_OUTLASTS = 3.5  # report intervals after which a report is void
 
 
 @dataclass(slots=True)
 class _Group:
-    """The pods of one controller: since when there are any, and how many share their usage now."""
+    """The pods of one controller: since when there are any, and how many share the usage now."""
 
     since: float
     ready: int = 0
 
 
 class Meter:
-    """Measures the pods of a simulator. Used by one thread; times are seconds since 1970."""
+    """Measures and reports the usage of simulated pods.
+
+    Not thread-safe. Times are seconds since 1970.
+    """
 
     def __init__(
         self, board: UsageBoard, nodes: SimulatedNodes, pods: SimulatedPods, every: float
@@ -41,14 +44,17 @@ class Meter:
         self._groups: dict[str, _Group] = {}
 
     def report(self, now: float) -> None:
-        """Writes the reports of all nodes that are not silent. Raises Temporary."""
+        """Writes the usage reports of all nodes that are not silent. Raises Temporary."""
         self._gather(now)
         nodes = self._nodes.by_name.values()
         reports = [self._of_node(n, now) for n in nodes if n.object and not n.silent(now)]
         self._board.report(reports, self._every * _OUTLASTS)
 
     def _gather(self, now: float) -> None:
-        """Counts the pods that share. A group keeps its beginning as long as it has a pod."""
+        """Counts the pods that share profiles.
+
+        A group keeps its start time as long as it has pods.
+        """
         starts: dict[str, list[float]] = defaultdict(list)
         ready: dict[str, int] = defaultdict(int)
         for tracked in self._pods.tracked.values():
@@ -71,7 +77,7 @@ class Meter:
         return NodeReport(node.name, now, self._every, total([OVERHEAD, *every]), pods)
 
     def _of_pod(self, tracked: TrackedPod, now: float) -> PodUsage | None:
-        """Returns what the pod uses; None if no container of it runs."""
+        """Returns the pod's usage, or None if none of its containers runs."""
         run = tracked.run
         if run is None or run.over:
             return None
@@ -101,5 +107,5 @@ class Meter:
             return profile.at(now - tracked.run.seen)
         group = self._groups[tracked.owner]
         if not tracked.run.is_ready(now):
-            return Quantity(0)  # nothing is sent to it
+            return Quantity(0)  # a pod that is not ready gets no requests
         return profile.at(now - group.since, group.ready)

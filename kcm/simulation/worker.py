@@ -1,9 +1,9 @@
-"""What a simulated node's kubelet does about a pod at a moment, and when it has to look again.
+"""Advances a pod on a simulated node: what the kubelet does now, and when it has to act again.
 
-The decisions are those of kcm.kubelet: which containers start and end, how long crashed ones and
-failed pulls wait, in which order containers are ended. Where a kubelet waits in a thread, this
-returns a moment to come back at. There is no clock and no I/O: `advance` changes the run that it is
-given.
+The decisions are those of kcm.kubelet: which containers start and are killed, how long crashed
+containers and failed pulls wait, in which order containers are killed. Where a kubelet waits in a
+thread, this returns the time at which to call again. There is no clock and no I/O: `advance`
+changes the run that it is given.
 
 Source: SyncPod in pkg/kubelet/kuberuntime/kuberuntime_manager.go, Kubernetes 1.33.
 """
@@ -31,7 +31,7 @@ from kcm.simulated.behaviour import Behaviour, Pace, behaviour_of
 from kcm.simulated.scripts import PodScript
 from kcm.simulation.runs import NOTHING, PodEvent, PodRun
 
-RELIST = 1.0  # seconds until the end of a container is seen, as PLEG's
+RELIST = 1.0  # seconds until a container's exit is noticed, as with PLEG
 PULL_FAILURE_SHOWN = 2.0  # seconds of ErrImagePull before ImagePullBackOff
 BACKOFF = BackoffPolicy()
 _PERIOD = 10.0  # seconds between probes
@@ -40,7 +40,7 @@ V = TypeVar("V")
 
 @dataclass(slots=True)
 class Progress:
-    """When to look again (seconds since 1970), and the Events to record."""
+    """When to advance the pod again (seconds since 1970), and the Events to record."""
 
     due: float
     events: list[PodEvent]
@@ -78,17 +78,17 @@ class _PodAdvance:
 
     def work(self) -> None:
         self._check_deadline()
-        if not self._must_end():
+        if not self._must_terminate():
             made = [name for name, until in self.run.making.items() if until <= self.now]
             for name in made:
                 self._make(spec_of(self.pod, name))
             self._sync()
-        if self._must_end():
-            self._end()
+        if self._must_terminate():
+            self._stop_all()
         self._record_probe_failures()
 
     def due(self) -> float:
-        """Returns when something happens next."""
+        """Returns when the pod has to be advanced again."""
         run, now = self.run, self.now
         times = [*self.looks, *run.making.values()]
         end = self._deadline()
@@ -98,16 +98,16 @@ class _PodAdvance:
             times += [at for at in (attempt.ends, attempt.ready, attempt.sick) if at > now]
         return min(times, default=FOREVER)
 
-    # --- what is to run
+    # --- starting containers
 
     def _sync(self) -> None:
-        """Starts and ends containers, until nothing more follows at this moment."""
+        """Starts and kills containers, until nothing more has to be done at this time."""
         again = True
         while again:
-            again = self._sync_once() and self.run.ending is None
+            again = self._sync_once() and self.run.terminating_at is None
 
     def _sync_once(self) -> bool:
-        """Starts and ends containers once; returns whether any was started."""
+        """Starts and kills containers once; returns whether any was started."""
         self.started = False
         run, pod = self.run, self.pod
         view = run.view(pod, self.now)
@@ -117,7 +117,7 @@ class _PodAdvance:
         }
         actions = compute_pod_actions(pod, view, probes.health(known, self.now))
         if actions.kill_pod and not actions.create_sandbox:
-            run.ending = self.now
+            run.terminating_at = self.now
             return False
         inits = pod.spec.init_containers or []
         wanted = [inits[index] for index in actions.init_to_start]
@@ -133,7 +133,7 @@ class _PodAdvance:
         return self.started
 
     def _start(self, spec: Container) -> None:
-        """Starts a container, unless it is being created or ended, or has to wait."""
+        """Starts a container, unless it is being created or runs, or has to wait."""
         name, run = spec.name, self.run
         newest = run.newest(name)
         if name in run.making or (newest is not None and newest.runs(self.now)):
@@ -150,12 +150,13 @@ class _PodAdvance:
         self._make(spec)
 
     def _do_backoff(self, name: str, dead: Attempt) -> bool:
-        """Returns whether a container waits after its crash; if not, its next crash will make it
-        wait.
+        """Returns whether a container waits in back-off after its exit.
+
+        If it does not, counts its exit, so that the next one makes it wait.
         """
         run, since = self.run, dead.ends
         if dead.again:
-            # A sync that ends a container starts it anew, and knows the ends before that only.
+            # A sync that kills a container also restarts it, and only knows its earlier exits.
             before = run.before(name)
             dead.again = False
             if before is None:
@@ -176,7 +177,7 @@ class _PodAdvance:
         return True
 
     def _is_pull_waiting(self, spec: Container) -> bool:
-        """Returns whether a failed pull is not tried again yet."""
+        """Returns whether the container waits in back-off after a failed pull."""
         name, run, image = spec.name, self.run, spec.image or ""
         pull = run.pulls[name]
         if not BACKOFF.remaining(pull, pull.last_update, self.now):
@@ -195,7 +196,7 @@ class _PodAdvance:
         return True
 
     def _make(self, spec: Container) -> None:
-        """Pulls, creates and starts a container, or records why that is not possible."""
+        """Pulls, creates and starts a container, or records that its pull failed."""
         name, run = spec.name, self.run
         run.sandbox = True
         run.making = _without(run.making, name)
@@ -235,29 +236,29 @@ class _PodAdvance:
         reason = (result.reason, result.message)
         self.run.reasons = {**self.run.reasons, result.container: reason}
 
-    # --- what is to end
+    # --- killing containers
 
-    def _must_end(self) -> bool:
+    def _must_terminate(self) -> bool:
         pod, run = self.pod, self.run
         return (
-            run.ending is not None
+            run.terminating_at is not None
             or run.failure is not None
             or pod.deleting
             or pod.status.phase in TERMINAL
         )
 
-    def _end(self) -> None:
-        """Ends all containers; sidecars follow the others, the last one first."""
+    def _stop_all(self) -> None:
+        """Stops all containers: sidecars after the others, the last one first."""
         run, now = self.run, self.now
         run.making = NOTHING
-        if run.ending is None:
-            run.ending = now
+        if run.terminating_at is None:
+            run.terminating_at = now
         grace = termination_grace_period(self.pod)
         while running := run.list_running(now):
             places = {attempt.name: sidecar_place(self.pod, attempt.name) for attempt in running}
             ordinary = [attempt for attempt in running if places[attempt.name] is None]
             last = max(running, key=lambda attempt: places[attempt.name] or 0)
-            left = grace if ordinary else run.ending + grace - now
+            left = grace if ordinary else run.terminating_at + grace - now
             for attempt in ordinary or [last]:
                 self._stop(attempt, left, messages.build_stopping(attempt.name))
             if any(attempt.runs(now) for attempt in ordinary or [last]):
@@ -291,15 +292,15 @@ class _PodAdvance:
 
     def _check_deadline(self) -> None:
         end = self._deadline()
-        if end is None or self.now < end or self.run.failure or self._must_end():
+        if end is None or self.now < end or self.run.failure or self._must_terminate():
             return
         self._record("", "Normal", active_deadline.REASON, active_deadline.MESSAGE)
         self.run.failure = (active_deadline.REASON, active_deadline.MESSAGE)
 
-    # --- the rest
+    # --- probes and Events
 
     def _record_probe_failures(self) -> None:
-        """Records each failure of readiness probes."""
+        """Records an Event for each failure of a readiness probe since the last call."""
         for attempt in self.run.list_running(self.now):
             if attempt.ready < FOREVER:
                 continue
@@ -324,7 +325,7 @@ class _PodAdvance:
 
 
 def _count_probes(started: float, now: float, period: float) -> int:
-    """Returns how many probes were made by now."""
+    """Returns how many probes there were until `now`."""
     return max(int((now - started) / period + 1e-3), 0)
 
 
@@ -339,7 +340,7 @@ def _without(mapping: Mapping[str, V], name: str) -> Mapping[str, V]:
 
 
 def spec_of(pod: Pod, name: str) -> Container:
-    """Returns the container with that name. Raises KeyError."""
+    """Returns the container's spec in the pod. Raises KeyError."""
     containers: list[Container] = [*pod.spec.containers, *(pod.spec.init_containers or ())]
     for container in containers:
         if container.name == name:
