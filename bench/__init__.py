@@ -1,4 +1,4 @@
-"""Measures kcm, each time as a ratio to raw Redis or raw Celery of the same run.
+"""Measures kcm, as ratios to raw Redis or raw Celery measured in the same run.
 
-`python -m bench --help` explains; `docs/performance.md` says how to read the table.
+`python -m bench --help` shows the options; `docs/performance.md` explains the table.
 """

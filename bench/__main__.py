@@ -1,4 +1,4 @@
-"""Measures what the command line names, and shows a table."""
+"""Runs the measurements that the command line names, and prints a table of the results."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from kcm.interpreter import tune
 EPILOG = """\
 Every row compares kcm with a raw baseline that the same run measured on the same
 server: pipelined scripts that only store the same bytes, or Celery tasks that do
-nothing. So read the ratio, not the milliseconds: they are those of this machine.
+nothing. Compare the ratios: the milliseconds depend on this machine.
 "measured" is the median of all rounds, with the smallest and largest.
 
 A private server and real workers, managers and beats are started in a temporary
-folder and ended afterwards; a running kcm is not touched. A full run takes some
+folder and stopped afterwards; a running kcm is not affected. A full run takes some
 minutes; close other programs first.
 
 examples:
@@ -51,19 +51,19 @@ def parser() -> argparse.ArgumentParser:
         "--quick", action="store_true", help="smoke sizes, one pool: the numbers mean nothing"
     )
     found.add_argument("--json", type=Path, metavar="FILE", help="write the rows there, too")
-    found.add_argument("--list", action="store_true", help="show what can be measured, and end")
+    found.add_argument("--list", action="store_true", help="show what can be measured, and exit")
     return found
 
 
 def measure(cases: Sequence[Case], sizes: Sizes) -> Iterator[Row]:
-    """Yields the rows of these cases. Each case has a server of its own."""
+    """Runs the cases and yields their rows. Each case has a Redis server of its own."""
     for case in cases:
         with Bench(sizes) as bench:
             yield from case.run(bench)
 
 
 def report(rows: Sequence[Row], quick: bool) -> dict[str, Any]:
-    """Returns what `--json` writes."""
+    """Returns the data that `--json` writes."""
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": f"{platform.machine()}, {os.cpu_count()} CPUs, {platform.system()}",
@@ -74,26 +74,29 @@ def report(rows: Sequence[Row], quick: bool) -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Returns 0 if every row passed (or with --quick), 1 if one missed, 2 for a wrong name."""
+    """Returns the exit code: 0 if every row passed (or with --quick), 1 if one missed.
+
+    Returns 2 for an unknown name.
+    """
     options = parser().parse_args(arguments)
     if options.list:
-        _say("\n".join(f"{case.name:16} {case.about}" for case in CASES))
+        _print("\n".join(f"{case.name:16} {case.about}" for case in CASES))
         return 0
     try:
         cases = select(options.only, quick=options.quick)
     except LookupError as error:
         progress(str(error.args[0]))
         return 2
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends what was started
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # stops what was started
     tune()  # as the workers do
     rows = list(measure(cases, QUICK if options.quick else Sizes()))
-    _say(render(rows))
+    _print(render(rows))
     if options.json:
         options.json.write_text(json.dumps(report(rows, options.quick), indent=2) + "\n")
     return 0 if options.quick or all(row.passed for row in rows) else 1
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     sys.stdout.write(text + "\n")
 
 

@@ -1,4 +1,4 @@
-"""Lists what can be measured, by name."""
+"""The list of all measurements, by name."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ QUICK_POOL = "threads"
 
 @dataclass(frozen=True)
 class Case:
-    """One measurement, on a server of its own. The names of its rows begin with its name."""
+    """One measurement, which has a Redis server of its own. Its rows' names begin with its name."""
 
     name: str
     about: str
     run: Callable[[Bench], Iterator[Row]]
-    quick: bool = True  # whether `--quick` measures it unasked
+    quick: bool = True  # whether `--quick` includes it without `--only`
 
 
 def _per_pool(
@@ -80,9 +80,10 @@ CASES = (
 
 
 def select(names: Sequence[str], *, quick: bool = False) -> list[Case]:
-    """Returns the cases under these names (`queue`, `queue.prefork`).
+    """Returns the cases under these names, such as `queue` or `queue.prefork`.
 
-    Without names, returns all cases, or the quick ones. Raises LookupError for an unknown name.
+    Without names, returns all cases, or with `quick` those marked as quick. Raises LookupError for
+    an unknown name.
     """
     found: list[Case] = []
     for name in names:

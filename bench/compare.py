@@ -26,16 +26,16 @@ EPILOG = """\
 BASE is whatever git calls a commit: a hash, a tag, main, HEAD~3. It is checked out under
 a temporary folder and installed there into an environment of its own (about half a
 minute); both are removed at the end, also after Ctrl-C. "new" is this working tree, with
-changes that are not committed. The sides take turns, old new, new old, ..., so that an
-hour in which the machine is slow slows both.
+changes that are not committed. The sides take turns, old new, new old, ..., so that a
+slow hour of the machine affects both.
 
 Both sides are measured by the bench/ of this working tree. Rows that use parts of kcm
-which BASE does not have fail there: choose rows with --only (those of `rest` speak HTTP
-and need least), or take --own-bench, where rows of one name may measure different things.
+which BASE does not have fail there: choose rows with --only (those of `rest` use HTTP
+and need least), or use --own-bench, where rows of one name may measure different things.
 
 How to read the table: medians of all rounds, with the smallest and largest. "new / old"
-above 1 means more of the unit. "better" and "worse" stand where no round of one side
-reached the other's; where nothing stands, these rounds show no difference.
+above 1 means more of the unit. "better" and "worse" mean that the rounds of the two
+sides do not overlap; without either, these rounds show no difference.
 
 examples:
   make bench-compare BASE=main
@@ -45,18 +45,18 @@ examples:
 """
 DEFAULT_ROWS = ("rest.writes", "rest.workloads")
 OLD, NEW = "old", "new"
-PATIENCE = 30.0  # seconds for a measurement to end what it has started
+PATIENCE = 30.0  # seconds for a measurement to stop what it has started
 
 Report = Mapping[str, Any]  # one row of `python -m bench --json`
 
 
 class CompareError(Exception):
-    """A side could not be prepared or measured; the message says which and why."""
+    """A side could not be prepared or measured. The message names the side and the reason."""
 
 
 @dataclass(frozen=True)
 class Compared:
-    """One row of both sides. A side that does not have the row is None."""
+    """One row, measured on both sides. A side without the row is None."""
 
     name: str
     unit: str
@@ -66,14 +66,17 @@ class Compared:
 
     @property
     def ratio(self) -> float | None:
-        """New over old, of the medians; None where a side is missing or zero."""
+        """The ratio of the medians, new to old; None if a side is missing or the old one is 0."""
         if self.old is None or self.new is None or not self.old.median:
             return None
         return self.new.median / self.old.median
 
     @property
     def verdict(self) -> str:
-        """Says `better` or `worse` where the rounds of the two sides do not overlap."""
+        """`better` or `worse` if the rounds of the two sides do not overlap, else "".
+
+        If one side is missing, it names the other.
+        """
         if self.old is None or self.new is None:
             return f"only {OLD if self.new is None else NEW}"
         if len(self.old.values) < 2 or len(self.new.values) < 2:
@@ -91,7 +94,7 @@ class Compared:
 
 
 def compare(old: Sequence[Sequence[Report]], new: Sequence[Sequence[Report]]) -> list[Compared]:
-    """Returns each row of the rounds of both sides, in the order of the new one's."""
+    """Returns the compared rows of all rounds, in the order of the new side's rows."""
     olds, news = _by_name(old), _by_name(new)
     compared = []
     for name in [*news, *(name for name in olds if name not in news)]:
@@ -120,13 +123,13 @@ def _sample(rows: Sequence[Report] | None) -> Sample | None:
 
 
 def turns(rounds: int) -> Iterator[str]:
-    """Yields the sides in the order of their turns; the first of a round changes."""
+    """Yields the sides in the order of their turns. They begin rounds alternately."""
     for number in range(rounds):
         yield from (OLD, NEW) if number % 2 == 0 else (NEW, OLD)
 
 
 def render_comparison(rows: Sequence[Compared]) -> str:
-    """Returns the table."""
+    """Returns the table of a comparison as text."""
     headers = ("row", "unit", "old: median (min .. max)", "new", "new / old", "")
     cells = [row.cells() for row in rows]
     return tabulate(cells, headers, tablefmt="simple", disable_numparse=True)
@@ -137,7 +140,7 @@ def render_comparison(rows: Sequence[Compared]) -> str:
 
 @dataclass(frozen=True)
 class Side:
-    """A source tree and the Python that has its dependencies."""
+    """One side of a comparison: a source tree, and the Python that has its dependencies."""
 
     name: str
     root: Path
@@ -146,7 +149,11 @@ class Side:
 
 @contextmanager
 def checked_out(base: str, folder: Path, *, own_bench: bool) -> Iterator[Side]:
-    """Checks a commit out under `folder` and installs it; removes both. Raises CompareError."""
+    """Checks a commit out under `folder` and installs it; removes both at the end.
+
+    Unless `own_bench`, the bench/ of this working tree replaces that of the commit. Raises
+    CompareError.
+    """
     root, environment = folder / "base", folder / "venv"
     progress(f"compare: checking {base} out, and installing it into an environment of its own")
     _run("git", "worktree", "add", "--detach", str(root), base)
@@ -173,7 +180,7 @@ def _run(*command: str) -> None:
 
 
 def measure_side(side: Side, arguments: Sequence[str], folder: Path) -> list[Report]:
-    """Runs the measurements of one side; returns its rows. Raises CompareError."""
+    """Runs the measurements of one side and returns its rows. Raises CompareError."""
     result = folder / "rows.json"
     result.unlink(missing_ok=True)
     command = [str(side.python), "-m", "bench", *arguments, "--json", str(result)]
@@ -183,13 +190,13 @@ def measure_side(side: Side, arguments: Sequence[str], folder: Path) -> list[Rep
             process.wait()
         finally:
             if process.poll() is None:
-                process.terminate()  # it ends what it has started
+                process.terminate()  # it stops what it has started
                 process.wait(PATIENCE)
         if not result.exists():
             log.seek(0)
             hint = "; other rows (--only) or --own-bench may help" if side.name == OLD else ""
-            words = log.read()[-3000:]
-            raise CompareError(f"the {side.name} side could not be measured{hint}:\n{words}")
+            output = log.read()[-3000:]
+            raise CompareError(f"the {side.name} side could not be measured{hint}:\n{output}")
     rows: list[Report] = json.loads(result.read_text())["rows"]
     return rows
 
@@ -227,14 +234,14 @@ def _positive(text: str) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Returns 0 after a comparison, 1 when a side failed, 2 for a wrong name."""
+    """Returns the exit code: 0 after a comparison, 1 if a side failed, 2 for an unknown name."""
     options = parser().parse_args(arguments)
     try:
         select(options.only)
     except LookupError as error:
         progress(str(error.args[0]))
         return 2
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # removes what was made
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # runs the clean-up
     try:
         rounds = _measure_in_turns(options)
     except CompareError as error:

@@ -1,6 +1,7 @@
-"""Measures CustomResourceDefinitions that come and go, again and again.
+"""Measures CustomResourceDefinitions that are created and deleted repeatedly.
 
-That is the CPU that they take of the API server, and the memory that it keeps afterwards.
+The rows are the CPU time that this takes in the API server, and the memory that it keeps
+afterwards.
 """
 
 from __future__ import annotations

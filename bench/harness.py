@@ -1,7 +1,7 @@
-"""Runs measurements: a private server, real processes, and their end.
+"""The environment of measurements: a private Redis server, a store and real processes.
 
-Guarantees: everything happens in a temporary folder, under a key prefix of its own; an installed
-or running kcm is not touched; every process that was started is ended, whatever happens.
+Guarantees: everything happens in a temporary folder. An installed or running kcm is not affected.
+Every process that was started is killed at the end, even after an error.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ENTRY_POINTS = "[kcm.controllers]\nbenchnoop = bench.programs.noop_controller:N
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is measured."""
+    """How much is measured: numbers of objects, rounds and seconds."""
 
     rounds: int = 5
     batch_pods: tuple[int, ...] = (1_000, 10_000)
@@ -57,7 +57,7 @@ class Sizes:
     growth_nodes: tuple[int, int] = (500, 5_000)
     running_pods: int = 30
     many_nodes: int = 5_000
-    pods_per_node: int = 10  # on each of them
+    pods_per_node: int = 10
     detected_nodes: int = 1_000
     node_pods: int = 100
     steady_seconds: float = 40.0
@@ -74,7 +74,7 @@ class Sizes:
     pool_children: tuple[int, ...] = (1, 2, 4)
     starts: int = 3
     idle_seconds: float = 20.0
-    settle_seconds: float = 3.0  # until what was started or changed has come to rest
+    settle_seconds: float = 3.0  # until processes and objects are at rest after a change
 
 
 QUICK = Sizes(
@@ -120,18 +120,21 @@ QUICK = Sizes(
 
 
 class TooSlowError(Exception):
-    """Something did not happen in time."""
+    """A condition did not hold in time."""
 
 
 def progress(message: str) -> None:
-    """Says on stderr what is being measured."""
-    print(f"bench: {message}", file=sys.stderr, flush=True)  # noqa: T201 - a program's own voice
+    """Prints on stderr what is being measured."""
+    print(f"bench: {message}", file=sys.stderr, flush=True)  # noqa: T201 - the program's output
 
 
 def wait_for(
     condition: Callable[[], bool], what: str, timeout: float = 60.0, every: float = 0.01
 ) -> None:
-    """Waits until `condition` holds. Raises TooSlowError, naming `what`."""
+    """Waits until `condition` holds. Raises TooSlowError with `what` after `timeout` seconds.
+
+    The condition is checked each `every` seconds.
+    """
     deadline = time.monotonic() + timeout
     while not condition():
         if time.monotonic() > deadline:
@@ -140,14 +143,17 @@ def wait_for(
 
 
 def free_port() -> int:
-    """Returns a TCP port of the loopback address that nobody listens on now."""
+    """Returns a TCP port of the loopback address that is free now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 class Bench:
-    """The server, store and processes of one measurement. Use it as a context manager."""
+    """The Redis server, the store and the processes of one measurement.
+
+    Use it as a context manager.
+    """
 
     def __init__(self, sizes: Sizes) -> None:
         self.sizes = sizes
@@ -176,7 +182,7 @@ class Bench:
     ) -> None:
         try:
             if error is not None:
-                progress(f"failed; the processes' last words:\n{self._last_words()}")
+                progress(f"failed; the end of the processes' logs:\n{self._read_logs()}")
         finally:
             self._clean_up()
 
@@ -185,12 +191,12 @@ class Bench:
         self.server.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _last_words(self) -> str:
+    def _read_logs(self) -> str:
         logs = sorted(self.folder.glob("*.log"))
         return "\n".join(f"--- {log.name}\n{log.read_text()[-2000:]}" for log in logs)
 
     def _publish_noop_controller(self) -> None:
-        """Publishes it as an installed package would: by an entry point found on the path."""
+        """Publishes the no-op controller by an entry point on the path, as a package would."""
         package = self.folder / "plugins" / "kcm_bench-1.dist-info"
         package.mkdir(parents=True)
         (package / "METADATA").write_text("Metadata-Version: 2.1\nName: kcm-bench\nVersion: 1\n")
@@ -199,13 +205,13 @@ class Bench:
     # --- processes
 
     def environment(self, stamps: Path | None = None) -> dict[str, str]:
-        """Returns the environment of the processes: this server, and no other setting of kcm's."""
+        """Returns the environment of the processes, with this server's settings only."""
         kept = {name: text for name, text in os.environ.items() if not name.startswith("KCM_")}
         kept["PYTHONPATH"] = os.pathsep.join([str(self.folder / "plugins"), str(ROOT)])
         kept["KCM_REDIS_URL"] = self.server.url
         kept["KCM_STATE_DIR"] = str(self.folder)
         kept["KCM_LOG_LEVEL"] = "warning"
-        kept["KCM_CONTROLLERS"] = "*,-default-scheduler"  # no row but its own is about it
+        kept["KCM_CONTROLLERS"] = "*,-default-scheduler"  # only rows about it start it
         if stamps is not None:
             kept[STAMP_FILE] = str(stamps)
         return kept
@@ -217,7 +223,10 @@ class Bench:
         stamps: Path | None = None,
         extra: Mapping[str, str] | None = None,
     ) -> subprocess.Popen[bytes]:
-        """Starts `python ARGUMENTS` in its own process group, with its output in `NAME.log`."""
+        """Starts `python ARGUMENTS` in its own process group, with its output in `NAME.log`.
+
+        `stamps` is a stamp file for it, `extra` are more environment variables.
+        """
         with (self.folder / f"{name}.log").open("ab") as log:
             process = subprocess.Popen(
                 [sys.executable, *arguments],
@@ -234,11 +243,14 @@ class Bench:
     def kcm_worker(
         self, pool: str, stamps: Path | None = None, extra: Mapping[str, str] | None = None
     ) -> subprocess.Popen[bytes]:
-        """Starts a worker with its manager, as in production; `extra` are settings of its own."""
+        """Starts a worker with its manager, as in production.
+
+        `extra` are more environment variables.
+        """
         return self.spawn(f"kcm-{pool}", celery_worker("workers", pool), stamps, extra)
 
     def raw_worker(self, pool: str, stamps: Path) -> subprocess.Popen[bytes]:
-        """Starts a worker of an app that has a no-op task only."""
+        """Starts a worker of a Celery app that only has a no-op task."""
         return self.spawn(f"raw-{pool}", celery_worker("bench.programs.raw_app", pool), stamps)
 
     def beat(self, extra: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
@@ -246,11 +258,11 @@ class Bench:
         return self.spawn("beat", arguments, extra=extra)
 
     def stamps(self, name: str) -> StampReader:
-        """Returns the reader of a new stamp file, for processes to come."""
+        """Returns a reader of a new stamp file, which processes that start later can write."""
         return StampReader(self.folder / f"{name}.stamps")
 
     def stop(self, *processes: subprocess.Popen[bytes]) -> None:
-        """Kills these processes and all that they started; what they know is not needed."""
+        """Kills these processes and all that they have started."""
         for process in processes:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -259,7 +271,7 @@ class Bench:
 
 
 def celery_worker(app: str, pool: str) -> list[str]:
-    """Returns the command line of a worker, which is the same for kcm and for the baseline."""
+    """Returns the command line of a worker, which is the same for kcm and the baseline."""
     concurrency = [] if pool == "solo" else ["-c", "2"]
     return [
         *("-m", "celery", "-A", app, "worker", "-P", pool, *concurrency, "-E"),

@@ -1,4 +1,4 @@
-"""Runs one of our watching programs in a process of its own, and paces the writes for it."""
+"""Runs a watching program of bench in a process of its own, and paces writes for it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ T = TypeVar("T")
 
 
 class Listener:
-    """A program that prints `ready`, and at the end of its input, as JSON, what it saw.
+    """A running program that prints `ready`, and when its input is closed, what it saw as JSON.
 
-    It is ready once this is constructed, which raises RuntimeError if it does not start.
+    The constructor waits until it is ready. Raises RuntimeError if it does not start.
     """
 
     def __init__(self, bench: Bench, module: str, *arguments: str) -> None:
@@ -29,19 +29,19 @@ class Listener:
             stdout=subprocess.PIPE,
             start_new_session=True,
         )
-        bench.processes.append(self._process)  # which ends them, whatever happens
+        bench.processes.append(self._process)  # so that it is killed at the end
         assert self._process.stdout is not None
         if self._process.stdout.readline() != b"ready\n":
             raise RuntimeError(f"{module} did not start")
 
     def finish(self) -> Any:
-        """Ends the program, and returns what it saw."""
+        """Closes the program's input, and returns what it saw."""
         output, _ = self._process.communicate(b"", timeout=30)
         return json.loads(output)
 
 
 def paced(things: Sequence[T], rate: float) -> Iterator[T]:
-    """Yields one thing each 1/rate seconds, however long the last one took."""
+    """Yields the things at `rate` per second, however long the caller takes for each."""
     start = time.monotonic()
     for number, thing in enumerate(things):
         time.sleep(max(0.0, start + number / rate - time.monotonic()))

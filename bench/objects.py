@@ -1,4 +1,4 @@
-"""The objects that are measured: a web server's ReplicaSet, Deployment and pods, and a Job."""
+"""Builds the objects of measurements: a web server's ReplicaSet, Deployment and pods, and a Job."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CONTAINER = {
 
 
 def replica_set(name: str = "web", replicas: int = 0) -> ReplicaSet:
-    """Returns a ReplicaSet as a person would write it."""
+    """Returns a ReplicaSet of web servers, without defaults."""
     return ReplicaSet.model_validate(
         {
             "apiVersion": "apps/v1",
@@ -49,7 +49,7 @@ def replica_set(name: str = "web", replicas: int = 0) -> ReplicaSet:
 
 
 def deployment(name: str, replicas: int) -> Deployment:
-    """Returns a Deployment of the same pods."""
+    """Returns a Deployment with the pods of `replica_set`."""
     spec = replica_set(name, replicas).spec
     return Deployment.model_validate(
         {
@@ -62,7 +62,7 @@ def deployment(name: str, replicas: int) -> Deployment:
 
 
 def job(name: str, completions: int, parallelism: int) -> Job:
-    """Returns a Job."""
+    """Returns a Job with that many completions and that parallelism."""
     return Job.model_validate(
         {
             "apiVersion": "batch/v1",
@@ -78,13 +78,16 @@ def job(name: str, completions: int, parallelism: int) -> Job:
 
 
 def pod_of_a_set() -> Pod:
-    """Returns a pod as the ReplicaSet controller creates it, before the store names it."""
+    """Returns a pod as the ReplicaSet controller creates it, without a name."""
     owner = defaults.apply(replica_set()).with_metadata(uid=str(uuid.uuid4()))
     return pod_from_template(owner.spec.template, owner)
 
 
 def web_pod(prefix: str, **spec: Any) -> Pod:
-    """Returns a pod that belongs to no set; `spec` is what it has besides its container."""
+    """Returns a pod that belongs to no set.
+
+    `spec` are the fields of its spec besides containers.
+    """
     return Pod.model_validate(
         {
             "apiVersion": "v1",

@@ -15,12 +15,12 @@ from bench.table import Row, Sample
 from kcm.manager.queues import queue_config
 from kcm.workqueue import WorkQueue
 
-SPACING = 0.02  # seconds between samples of the idle latency
+SPACING = 0.02  # seconds between two samples of the idle latency
 
 
 @dataclass
 class NoopSyncs:
-    """Keys of the no-op controller, and when their syncs ran."""
+    """The syncs of the no-op controller: its queue, and the stamps that they write."""
 
     queue: WorkQueue
     stamps: StampReader
@@ -51,7 +51,7 @@ class NoopSyncs:
 
 
 def noop_syncs(bench: Bench, stamps: StampReader) -> NoopSyncs:
-    """Returns the no-op controller's syncs, with its queue configured as the manager would."""
+    """Returns the no-op controller's syncs, with its queue configured as by the manager."""
     controller = NoopController()
     queue = WorkQueue(bench.io, controller.short_name)
     queue.configure(queue_config(controller))
@@ -59,7 +59,7 @@ def noop_syncs(bench: Bench, stamps: StampReader) -> NoopSyncs:
 
 
 def start_both(bench: Bench, pool: str) -> tuple[NoopSyncs, RawTasks]:
-    """Starts a kcm worker and a raw one, side by side, and warms both up."""
+    """Starts a worker of kcm and a raw one, and warms both up."""
     ours, raws = bench.stamps(f"kcm-{pool}"), bench.stamps(f"raw-{pool}")
     bench.kcm_worker(pool, ours.path)
     bench.raw_worker(pool, raws.path)

@@ -1,4 +1,4 @@
-"""The baselines: the same bytes through one tiny script, and no-op tasks through Celery."""
+"""The baselines: storing the same bytes by a tiny script, and no-op tasks of Celery."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ BATCH = 128  # scripts per round trip, as many as the store writes items in one
 
 
 class RawStore:
-    """Stores given bytes with SET and XADD, as fast as the driver can."""
+    """Stores bytes with SET and XADD, as fast as the Redis driver can."""
 
     def __init__(self, io: RedisIO) -> None:
         self._client: redis.Redis = io.driver
         self._sha = str(self._client.script_load(_SET_XADD))
 
     def create_all(self, objects: Sequence[bytes]) -> float:
-        """Stores all objects in pipelined batches; returns the seconds."""
+        """Stores all objects in pipelined batches; returns the seconds that this took."""
         started = time.perf_counter()
         for start in range(0, len(objects), BATCH):
             with self._client.pipeline(transaction=False) as pipe:
@@ -38,13 +38,13 @@ class RawStore:
         return time.perf_counter() - started
 
     def round_trip(self, data: bytes, number: int = 0) -> float:
-        """Stores one object; returns the seconds."""
+        """Stores one object; returns the seconds that this took."""
         started = time.perf_counter()
         self._client.evalsha(self._sha, 2, f"raw:object:{number}", _STREAM, data)
         return time.perf_counter() - started
 
     def clear(self, count: int) -> None:
-        """Removes what `create_all` stored."""
+        """Removes the first `count` objects that `create_all` stored, and the stream."""
         for start in range(0, count, 1000):
             self._client.unlink(*(f"raw:object:{number}" for number in range(start, start + 1000)))
         self._client.unlink(_STREAM)

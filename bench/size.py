@@ -27,7 +27,7 @@ def memory(bench: Bench) -> Iterator[Row]:
     time.sleep(bench.sizes.settle_seconds)
     empty = [own_memory(process) for process in caching(worker.pid)]
     create_in_batches(bench.store, count, pod_of_a_set())
-    syncs.run_all(100)  # each child has read everything when its syncs have ended
+    syncs.run_all(100)  # after its syncs, each child has a full cache
     time.sleep(bench.sizes.settle_seconds)
     full = [own_memory(process) for process in caching(worker.pid)]
     bench.stop(worker)

@@ -1,7 +1,7 @@
-"""Notes in one process when something happened, and reads it in another.
+"""Records times in one process, and reads them in another.
 
-Each stamp takes about a microsecond: it appends 8 bytes to a file, the time of the monotonic
-clock that all processes of a machine share.
+Each stamp takes about a microsecond: it appends 8 bytes to a file, the time of the monotonic clock
+that all processes of a machine share.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import struct
 import time
 from pathlib import Path
 
-STAMP_FILE = "KCM_BENCH_STAMPS"  # names the file in the environment of those who stamp
+STAMP_FILE = "KCM_BENCH_STAMPS"  # the environment variable with the path of the stamp file
 _ENTRY = struct.Struct("d")
 
 
 class StampWriter:
-    """Appends stamps. The first one opens the file, after any fork."""
+    """Appends stamps to the stamp file. The first call opens it, so that each fork has its own."""
 
     def __init__(self) -> None:
         self._file = -1
@@ -29,7 +29,7 @@ class StampWriter:
 
 
 class StampReader:
-    """Reads what was stamped since `reset`."""
+    """Reads the stamps that were written since `reset`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -37,13 +37,13 @@ class StampReader:
         self._start = 0
 
     def reset(self) -> None:
-        """Forgets what was stamped so far."""
+        """Ignores the stamps that were written so far."""
         self._start = self.path.stat().st_size
 
     def count(self) -> int:
         return (self.path.stat().st_size - self._start) // _ENTRY.size
 
     def times(self) -> list[float]:
-        """Returns monotonic seconds, in the order of writing."""
+        """Returns the stamps, in monotonic seconds and in the order of writing."""
         data = self.path.read_bytes()[self._start :]
         return [moment for (moment,) in _ENTRY.iter_unpack(data)]

@@ -1,4 +1,4 @@
-"""Measures the store's creates, in batches and one at a time; helps to fill, watch and empty it."""
+"""Measures the store's creates, in batches and singly. Fills, watches and empties the store."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PODS = scheme.resource_of(Pod)
 
 
 def stored_pods(store: Store) -> list[bytes]:
-    """Returns the JSON of every pod, as it is stored."""
+    """Returns the JSON of every pod as it is stored."""
     found: list[bytes] = []
     after = ""
     while page := store.raw_page(PODS, None, after):
@@ -30,7 +30,7 @@ def stored_pods(store: Store) -> list[bytes]:
 
 
 def clear_store(bench: Bench) -> None:
-    """Empties the server."""
+    """Removes everything from the Redis server."""
     bench.io.execute("FLUSHALL")
     bench.io.attach()
 
@@ -38,7 +38,10 @@ def clear_store(bench: Bench) -> None:
 def watch_entries(
     store: Store, resource: Resource, position: int, what: str, timeout: float = 120.0
 ) -> Iterator[WatchEntry]:
-    """Yields the changes after `position` as they happen. Raises TooSlowError, naming `what`."""
+    """Yields the changes after `position`, in order. Raises TooSlowError with `what`.
+
+    It is raised after `timeout` seconds.
+    """
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:
         changes = store.read_changes({resource: position}, 200)
@@ -50,7 +53,7 @@ def watch_entries(
 def watch_until(
     store: Store, resource: Resource, key: str, holds: Callable[[Any], bool], what: str
 ) -> float:
-    """Watches an object until `holds`, and returns that monotonic time. Raises TooSlowError."""
+    """Watches an object until `holds`; returns the monotonic time then. Raises TooSlowError."""
     position = store.resource_version()
     if not holds(store.get(resource, key)):
         entries = watch_entries(store, resource, position, f"{key}: {what}")
@@ -60,7 +63,7 @@ def watch_until(
 
 
 def create_in_batches(store: Store, count: int, template: KubeObject) -> float:
-    """Creates `count` objects like `template` through the store's verbs; returns the seconds."""
+    """Creates `count` objects like `template` through the store; returns the seconds."""
     started = time.perf_counter()
     left = count
     while left:
@@ -69,7 +72,7 @@ def create_in_batches(store: Store, count: int, template: KubeObject) -> float:
         pattern = Pattern(first)
         rest = [store.build_create(template, like=pattern) for _ in range(size - 1)]
         results = store.write([first, *rest])
-        left -= sum(result.ok for result in results)  # a name that was drawn twice is drawn again
+        left -= sum(result.ok for result in results)  # names that are taken are drawn again
     return time.perf_counter() - started
 
 

@@ -1,4 +1,4 @@
-"""Measures the whole system: from a ReplicaSet to its pods, from a lost pod to the next."""
+"""Measures the whole system: from a ReplicaSet to its pods, from a lost pod to its replacement."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from kcm.api.apps_v1 import ReplicaSet
 
 REPLICA_SETS = scheme.resource_of(ReplicaSet)
 SPACING = 0.1  # seconds between deletions
-_BOUNDS = {1_000: 16.0, 10_000: 20.0}  # times a raw batch create of the same pods
+_BOUNDS = {1_000: 16.0, 10_000: 20.0}  # in units of a raw batch create of the same pods
 
 
 def scale_up(bench: Bench, name: str, count: int) -> float:
-    """Creates a ReplicaSet; returns the seconds until its status says that all pods are there."""
+    """Creates a ReplicaSet; returns the seconds until its status counts all of its pods."""
     started = time.monotonic()
     created = bench.store.create(replica_set(name, count))
 

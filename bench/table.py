@@ -1,4 +1,4 @@
-"""Rows of the result, and how they are shown."""
+"""The rows of results, and the table of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tabulate import tabulate
 
 @dataclass(frozen=True)
 class Sample:
-    """Repeated measurements of one thing, in one unit."""
+    """Repeated measurements of one quantity, in one unit."""
 
     values: tuple[float, ...]
 
@@ -27,7 +27,7 @@ class Sample:
         return statistics.median(self.values)
 
     def percentile(self, share: float) -> float:
-        """Returns the smallest value that at least `share` (0 to 1) of all do not exceed."""
+        """Returns the value below which a share (0 to 1) of all values lies."""
         ordered = sorted(self.values)
         return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
@@ -46,10 +46,10 @@ class Sample:
 
 @dataclass(frozen=True)
 class Row:
-    """One claim: what was measured, against what, and the bound that it has to keep.
+    """One result: what was measured, its baseline, and the bound that it has to keep.
 
-    `bound` is in the unit of `measured`; where it is a ratio, it was computed from the baseline of
-    the same run. `target` says the rule in words.
+    `bound` is in the unit of `measured`; a bound that is a ratio was computed from the baseline of
+    the same run. `target` is the rule as text.
     """
 
     name: str
@@ -61,7 +61,7 @@ class Row:
     bound: float
     target: str
     higher_is_better: bool = False
-    value: float | None = None  # what is judged, where that is not the median
+    value: float | None = None  # what has to keep the bound, if not the median
     note: str = ""
 
     @property
@@ -79,12 +79,12 @@ class Row:
 
     @property
     def verdict(self) -> str:
-        """Says `pass` or `MISS`, marked as noisy where the baseline varied much."""
+        """`pass` or `MISS`, with `noisy` if the values of the baseline vary much."""
         word = "pass" if self.passed else "MISS"
         return f"{word}, noisy" if self.baseline.noisy else word
 
     def as_dict(self) -> dict[str, Any]:
-        """Returns everything, for `--json`."""
+        """Returns all fields and results, for `--json`."""
         return {
             "name": self.name,
             "what": self.what,
@@ -123,7 +123,7 @@ HEADERS = ("row", "what", "measured: median (min .. max)", "raw", "ratio", "targ
 
 
 def render(rows: Sequence[Row]) -> str:
-    """Returns the table, with notes below it."""
+    """Returns the table as text, with the rows' notes below it."""
     widths = [22, 30, 30, 30, None, 26, None]
     table = tabulate(
         [row.cells() for row in rows],
@@ -137,7 +137,7 @@ def render(rows: Sequence[Row]) -> str:
 
 
 def number(value: float) -> str:
-    """Prints three significant digits, without an exponent."""
+    """Formats a number with three significant digits, without an exponent."""
     if abs(value) >= 100:
         return f"{value:,.0f}"
     return f"{value:.3g}"

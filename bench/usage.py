@@ -1,4 +1,4 @@
-"""Measures what processes take of the machine: memory, and shares of a core."""
+"""Measures the memory and the CPU that processes use."""
 
 from __future__ import annotations
 
@@ -21,35 +21,38 @@ _TITLES = (
 
 
 def tree(pid: int) -> list[psutil.Process]:
-    """Returns a process with all its descendants."""
+    """Returns a process and all of its descendants."""
     root = psutil.Process(pid)
     return [root, *root.children(recursive=True)]
 
 
 def own_memory(process: psutil.Process) -> float:
-    """Returns the memory of a process in MB: its own pages and its share of the shared ones."""
+    """Returns the memory of a process in MB (PSS): shared pages count for their share."""
     return float(process.memory_full_info().pss) / MB
 
 
 def caching(pid: int) -> list[psutil.Process]:
-    """Returns the processes of a worker that cache: its manager and the pool's children."""
+    """Returns the processes of a worker that have caches: its manager and the pool's children."""
     return tree(pid)[1:]
 
 
 @dataclass(frozen=True)
 class Part:
-    """What one process of a system took. Its title is kept, as the process may have ended."""
+    """The usage of one process of a system. The title is kept because the process may exit."""
 
     pid: int
     title: str
-    cpu: float  # per cent of a core
-    memory: float  # MB
+    cpu: float  # in per cent of a core
+    memory: float  # in MB
 
 
 def measure(bench: Bench, started: Sequence[Popen[bytes]], seconds: float) -> list[Part]:
-    """Measures the server, these processes and their descendants for `seconds`, once they rest."""
+    """Measures the server, these processes and their descendants for that many seconds.
+
+    Before that, waits until they should be at rest.
+    """
     assert bench.server.process is not None
-    time.sleep(4 * bench.sizes.settle_seconds)  # starting is not resting
+    time.sleep(4 * bench.sizes.settle_seconds)  # starting takes CPU
     pids = [bench.server.process.pid, *(process.pid for process in started)]
     before = [(p, title(p), cpu_seconds(p)) for pid in pids for p in tree(pid)]
     time.sleep(seconds)
@@ -59,17 +62,17 @@ def measure(bench: Bench, started: Sequence[Popen[bytes]], seconds: float) -> li
             share = 100 * (cpu_seconds(process) - used) / seconds
             found.append(Part(process.pid, words, share, own_memory(process)))
         except psutil.NoSuchProcess:
-            progress(f"ended while it was measured, and is left out: {words}")
+            progress(f"exited while it was measured, and is left out: {words}")
     return found
 
 
 def shares(parts: Sequence[Part]) -> str:
-    """Prints how much of a core each process took."""
+    """Formats the CPU share of each process."""
     return ", ".join(f"{part.title} {part.cpu:.2f}" for part in parts)
 
 
 def sums(parts: Sequence[Part]) -> str:
-    """Prints how much of a core the processes of each title took together."""
+    """Formats the CPU shares of all processes, summed by title."""
     found: dict[str, float] = {}
     for part in parts:
         found[part.title] = found.get(part.title, 0.0) + part.cpu
@@ -77,7 +80,7 @@ def sums(parts: Sequence[Part]) -> str:
 
 
 def cpu_seconds(process: psutil.Process) -> float:
-    """Returns the CPU time since the process began."""
+    """Returns the CPU time that the process has used since its start, in seconds."""
     times = process.cpu_times()
     return float(times.user + times.system)
 
@@ -93,7 +96,7 @@ def cpu_by_title(pids: Sequence[int]) -> dict[str, float]:
 
 
 def title(process: psutil.Process) -> str:
-    """Returns a short name of what a process runs."""
+    """Returns a short name for the program that a process runs."""
     # A process that was given a title has it as a single word. Celery's is "[celeryd: worker@host".
     words = re.split(r"[ :@\]]", " ".join(process.cmdline()).replace("[celery ", ""))
     for word in _TITLES:

@@ -1,4 +1,4 @@
-"""Measures the time from a write to the handler in another process, under steady writes."""
+"""Measures the time from a write to the event handler in another process, under steady load."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kcm.store import Pattern, WriteItem
 
 
 def send(bench: Bench, items: list[WriteItem], rate: int) -> dict[str, float]:
-    """Writes `rate` items a second, and returns when each was sent."""
+    """Writes `rate` items per second; returns when each was sent, in monotonic seconds by name."""
     sent: dict[str, float] = {}
     for item in paced(items, rate):
         sent[item.obj.name or ""] = time.monotonic()
@@ -25,10 +25,10 @@ def send(bench: Bench, items: list[WriteItem], rate: int) -> dict[str, float]:
 
 
 def distinct_pods(bench: Bench, count: int) -> list[WriteItem]:
-    """Returns creations of pods under distinct names.
+    """Returns items that create pods under distinct names.
 
-    Of 5,000 names drawn by chance, two are often the same, and the time of the second write would
-    be compared with the first one's handler.
+    Of 5,000 random names, two are often equal. The time of the second write would then be compared
+    with the handling of the first.
     """
     template = pod_of_a_set()
     first = bench.store.build_create(template)

@@ -1,4 +1,4 @@
-"""Measures what is built of ReplicaSets and pods, as ratios to ReplicaSets of the same run."""
+"""Measures Deployments, Jobs and cascades, as ratios to ReplicaSets of the same run."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _watch(bench: Bench, obj: KubeObject, holds: Callable[[Any], bool], what: st
 
 
 def _sets(bench: Bench, count: int) -> Sample:
-    """Returns the milliseconds that a ReplicaSet takes to get `count` pods, several times."""
+    """Returns the milliseconds in which a ReplicaSet gets `count` pods, several times."""
     found = []
     for number in range(bench.sizes.queue_rounds):
         found.append(scale_up(bench, f"base-{number}", count) * 1e3)
@@ -121,7 +121,7 @@ def _is_complete(found: Job) -> bool:
 
 
 def _cascade_of(bench: Bench, owner: KubeObject) -> float:
-    """Deletes an owner and all that it owns; returns the seconds until the last pod is gone."""
+    """Deletes an owner and its dependents; returns the seconds until the last pod is gone."""
     started = time.monotonic()
     bench.store.delete(scheme.resource_of(owner), owner.key, BACKGROUND)
     wait_for(lambda: bench.store.count(PODS) == 0, "the collection of the pods", 120, every=0.002)
@@ -180,7 +180,7 @@ def _many_sets(bench: Bench) -> Row:
 
 
 def _wait_settled(bench: Bench, waiting: set[str], position: int) -> None:
-    """Waits until each of these ReplicaSets says that it has its pod."""
+    """Waits until the status of each of these ReplicaSets counts its pod."""
     what = f"the pods of {len(waiting)} ReplicaSets"
     for entry in watch_entries(bench.store, REPLICA_SETS, position, what):
         found = codec.decode(entry.raw, REPLICA_SETS)

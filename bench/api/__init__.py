@@ -1,1 +1,1 @@
-"""Measures the REST API against the same HTTP server with an app that answers constants."""
+"""Measures the REST API against an app with constant responses on the same HTTP server."""

@@ -1,6 +1,6 @@
-"""An HTTP client that costs next to nothing: it sends prepared bytes and counts those it receives.
+"""An HTTP client that takes little CPU: it sends prepared bytes, and does not parse bodies.
 
-It speaks TLS, as kubectl does and as the API server wants by default.
+It uses TLS, as kubectl does and as the API server demands by default.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Server:
-    """Where a server is, and the token it wants."""
+    """The address of a server, and the token that it demands."""
 
     host: str
     port: int
-    certificate: str  # the file of the one that it shows
+    certificate: str  # the path of its certificate
     token: str = ""
 
     @property
     def trust(self) -> ssl.SSLContext:
-        """The context that checks the server's certificate."""
+        """An SSL context that trusts the server's certificate."""
         return ssl.create_default_context(cafile=self.certificate)
 
     def request(
@@ -52,7 +52,10 @@ class Connection:
         self._socket.close()
 
     def ask(self, request: bytes) -> bytes:
-        """Returns the body of the answer. Raises RuntimeError for a refusal."""
+        """Sends a request; returns the body of the response.
+
+        Raises RuntimeError if its status code is not 20x, and if the connection is closed.
+        """
         self._socket.sendall(request)
         found = b""
         while b"\r\n\r\n" not in found:
@@ -84,4 +87,4 @@ def _length(head: bytes) -> int:
         name, _, value = line.partition(b":")
         if name == b"content-length":
             return int(value)
-    raise RuntimeError(f"an answer without a length: {head!r}")
+    raise RuntimeError(f"a response without a length: {head!r}")

@@ -1,9 +1,9 @@
-"""Answers files: the baseline, on the HTTP server that the API server uses, too.
+"""Responds with files: the baseline, on the HTTP server that the API server uses.
 
     python -m bench.api.constant_app FOLDER STATE
 
-The last part of a request's path names the file in FOLDER; STATE has the API server's certificate.
-The program prints its URL and serves until it is killed.
+The last part of a request's path is the name of the file in FOLDER; STATE has the API server's
+certificate. The program prints its URL and serves until it is killed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kcm.apiserver.serving import Address, ApiHttpServer, bind, url_of
 
 
 class Constant:
-    """An app that reads each request whole and answers the bytes of a file."""
+    """An app that reads each request whole and responds with the bytes of a file."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -41,7 +41,7 @@ class Constant:
         return self._bodies[name]
 
     def end_watches(self) -> None:
-        """Does nothing; this app has no watches."""
+        """Does nothing: this app has no watches."""
 
 
 def main() -> None:

@@ -18,7 +18,10 @@ CONNECTIONS = 8
 
 
 def _pairs(servers: Servers, ours: bytes, raw: bytes, count: int) -> tuple[Sample, Sample]:
-    """Makes both requests in turn, so that a busy moment of the machine delays both."""
+    """Sends both requests in turns, so that a busy moment of the machine delays both.
+
+    Returns the milliseconds of each.
+    """
     api, constant = Connection(servers.api), Connection(servers.constant)
     for _ in range(count // 10 + 1):  # warm up
         api.ask(ours)
@@ -142,7 +145,7 @@ def stall(bench: Bench) -> Iterator[Row]:
 
 
 def _during(long: Callable[[], object], short: Callable[[], float]) -> float:
-    """Returns the slowest result of `short`, called again and again while `long` runs."""
+    """Returns the slowest result of `short`, which is called repeatedly while `long` runs."""
     thread = threading.Thread(target=long)
     thread.start()
     found = [short()]

@@ -20,12 +20,12 @@ Process = subprocess.Popen[bytes]
 
 
 def start_api_server(bench: Bench) -> Process:
-    """Starts an API server alone."""
+    """Starts only an API server."""
     return bench.spawn("apiserver", ["-m", "kcm.apiserver", "--port", "0"])
 
 
 class Servers:
-    """Both servers as processes, ready once this is constructed.
+    """The API server and the server of constants. The constructor waits until they are ready.
 
     `start` starts the API server, or a system that has one.
     """
@@ -75,12 +75,12 @@ class Servers:
         return self._server(log.read_text().split()[0])
 
     def constant_request(self, method: str, name: str, answer: bytes, body: bytes = b"") -> bytes:
-        """Returns a request to the server of constants, which will answer these bytes."""
+        """Returns a request to which the server of constants responds with these bytes."""
         (self._constants / name).write_bytes(answer)
         return self.constant.request(method, f"/{name}", body)
 
 
 def pod_body() -> bytes:
-    """Returns a pod as a client sends it; the store names it."""
+    """Returns the JSON of a pod as a client sends it, without a name."""
     pod = pod_of_a_set()
     return json.dumps(codec.to_dict(pod)).encode()

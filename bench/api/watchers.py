@@ -1,4 +1,4 @@
-"""Measures many watchers of one kind: how late the last sees a write, what an idle one costs."""
+"""Measures many watchers of one kind: the delay of the last one, the memory of an idle one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KB = 1000
 
 
 def _watchers(servers: Servers, count: int, writes: int) -> Listener:
-    """Starts the process of `count` watchers, which returns when each write had reached all."""
+    """Starts a process with `count` watchers, which prints when each write has reached all."""
     to = servers.api
     where = (to.host, str(to.port), to.certificate, to.token)
     return Listener(servers.bench, "bench.api.watching_process", *where, str(count), str(writes))
@@ -57,7 +57,7 @@ def _create(servers: Servers, number: int) -> bytes:
 
 
 def _write(servers: Servers, count: int, rate: float) -> list[float]:
-    """Creates the pods 1 to `count`, `rate` a second, and returns when each was sent."""
+    """Creates the pods 1 to `count`, `rate` per second; returns the monotonic times of sending."""
     connection = Connection(servers.api)
     requests = [_create(servers, number) for number in range(1, count + 1)]
     sent = []
@@ -71,7 +71,7 @@ def idle(bench: Bench) -> Iterator[Row]:
     count = bench.sizes.api_watchers
     progress(f"api: memory of {count} idle watchers")
     servers = Servers(bench)
-    first = _watchers(servers, 1, 0)  # what the first one brings along is not a watcher's price
+    first = _watchers(servers, 1, 0)  # the first one costs more than the others
     time.sleep(bench.sizes.settle_seconds)
     before = _memory(servers)
     others = _watchers(servers, count, 0)

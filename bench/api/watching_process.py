@@ -1,9 +1,10 @@
-"""Watches pods over many connections, looking at bytes without parsing them.
+"""Watches pods over many connections, without parsing the events.
 
     python -m bench.api.watching_process HOST PORT CERTIFICATE TOKEN WATCHERS WRITES
 
-The program prints `ready` when all watchers are connected. At the end of its input it prints, as
-JSON, when each of the pods seen-000001 to seen-WRITES had reached all of them (monotonic seconds).
+The program prints `ready` when all watchers are connected. When its standard input is closed, it
+prints as JSON when each of the pods seen-000001 to seen-WRITES had reached all watchers (monotonic
+seconds).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ DIGITS = 6
 
 
 class Watcher(asyncio.Protocol):
-    """One watch stream, which notes the pod that it saw last."""
+    """One watch stream. It reports the pods whose names it receives."""
 
     def __init__(self, request: bytes, arrivals: Arrivals) -> None:
         self._request = request
@@ -31,7 +32,7 @@ class Watcher(asyncio.Protocol):
         self.answered = asyncio.Event()
 
     def protocol(self) -> Watcher:
-        """Returns itself, as the factory that asyncio asks for a protocol."""
+        """Returns itself; asyncio calls it to get a protocol."""
         return self
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -40,7 +41,7 @@ class Watcher(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.answered.set()
-        # A mark may be cut in two by the end of what was read.
+        # The pod's name may begin in one read and end in the next.
         data = self._rest + data
         self._rest = data[-(len(MARK) + DIGITS) :]
         at = data.rfind(MARK)
@@ -48,18 +49,18 @@ class Watcher(asyncio.Protocol):
             return
         last = int(data[at + len(MARK) : at + len(MARK) + DIGITS])
         for number in range(self._seen + 1, last + 1):
-            self._arrivals.note(number)
+            self._arrivals.count(number)
         self._seen = max(self._seen, last)
 
 
 class Arrivals:
-    """Notes when each write has reached all watchers."""
+    """Records when each write has reached all watchers."""
 
     def __init__(self, watchers: int, writes: int) -> None:
         self._missing = [watchers] * (writes + 1)
         self.complete = [0.0] * (writes + 1)
 
-    def note(self, number: int) -> None:
+    def count(self, number: int) -> None:
         """Counts a watcher that has seen this write."""
         self._missing[number] -= 1
         if not self._missing[number]:

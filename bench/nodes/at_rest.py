@@ -1,4 +1,4 @@
-"""Measures systems at rest: small ones, and thousands of nodes with their pods."""
+"""Measures idle systems: small ones, and one with thousands of nodes and their pods."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from kcm.controllers.nodelifecycle.memory import load_zones
 Processes = list[subprocess.Popen[bytes]]
 
 GIB = 2**30 / MB
-CHILDREN = 2  # of a worker's pool
+CHILDREN = 2  # processes of a worker's pool
 
 
 def idle(bench: Bench) -> Iterator[Row]:
-    """Measures the CPU of workers, manager, beat and Flower."""
+    """Measures the CPU of idle workers, manager, beat and Flower."""
     yield _idle_row(
         bench,
         "size.idle",
@@ -33,7 +33,7 @@ def idle(bench: Bench) -> Iterator[Row]:
 
 
 def idle_with_nodes(bench: Bench) -> Iterator[Row]:
-    """Measures the CPU of what `kcm up` runs, with its five nodes."""
+    """Measures the CPU of all that `kcm up` runs, idle and with five simulated nodes."""
     yield _idle_row(
         bench,
         "nodes.idle",
@@ -72,13 +72,13 @@ def _idle_row(
 
 
 def _flower(bench: Bench, app: str) -> subprocess.Popen[bytes]:
-    """Starts a Flower for this app, on a port of its own choice."""
+    """Starts Flower for this Celery app, on a free port."""
     arguments = ["-m", "celery", "-A", app, "flower", "--address=127.0.0.1", "--port=0"]
     return bench.spawn(f"flower-{app}", arguments)
 
 
 def _system(bench: Bench) -> Processes:
-    """Starts what `kcm up` runs, without the simulator; the worker is the first."""
+    """Starts what `kcm up` runs, except the simulator. The worker is the first in the list."""
     worker = bench.kcm_worker(POOL, extra=WITH_SCHEDULER)
     others = [
         bench.beat(extra=WITH_SCHEDULER),
@@ -90,7 +90,7 @@ def _system(bench: Bench) -> Processes:
 
 
 def many_nodes(bench: Bench) -> Iterator[Row]:
-    """Measures the CPU and memory of everything, with thousands of nodes and their pods."""
+    """Measures the CPU and memory of all processes, with thousands of nodes and their idle pods."""
     count, each = bench.sizes.many_nodes, bench.sizes.pods_per_node
     seconds, settle = bench.sizes.steady_seconds, bench.sizes.settle_seconds
     progress(f"nodes.steady: an empty system, then {count} nodes with {each} pods each at rest")
@@ -104,8 +104,8 @@ def many_nodes(bench: Bench) -> Iterator[Row]:
     _fill(bench, [f"node-{number + 1}" for number in range(count)], each)
     progress("nodes.steady: all pods run; starting the rest")
     system = _system(bench)
-    wait_for(lambda: _looked_at(bench) == count, "the first look at all nodes", 180, every=1.0)
-    time.sleep(6 * settle)  # it tells of every node
+    wait_for(lambda: _monitored(bench) == count, "the first pass over all nodes", 180, every=1.0)
+    time.sleep(6 * settle)  # that pass records an Event about every node
     full = measure(bench, [*system, simulator], seconds)
     full_largest = _largest(full, system[0])
     what = f"{count:,} nodes with {each} pods each"
@@ -146,7 +146,10 @@ def many_nodes(bench: Bench) -> Iterator[Row]:
 
 
 def _fill(bench: Bench, names: Sequence[str], each: int) -> None:
-    """Creates pods that run: the simulator starts one, and the others get its status."""
+    """Creates running pods.
+
+    The simulator runs the first, the others are created with its status.
+    """
     make_bound_pods(bench.store, names[:1], 1)
     wait_running(bench.store, 1)
     (first,) = bench.store.list(PODS).items
@@ -155,7 +158,7 @@ def _fill(bench: Bench, names: Sequence[str], each: int) -> None:
     make_bound_pods(bench.store, names[1:], each, first.status)
 
 
-def _looked_at(bench: Bench) -> int:
+def _monitored(bench: Bench) -> int:
     raw = bench.io.execute("HGET", bench.io.keys.tick_state(MONITOR), "zones")
     return sum(zone.nodes for zone in load_zones({"zones": raw.decode()} if raw else {}).values())
 
@@ -169,6 +172,6 @@ def _memory(parts: Sequence[Part]) -> float:
 
 
 def _largest(parts: Sequence[Part], worker: subprocess.Popen[bytes]) -> float:
-    """Returns the memory of the largest process that caches. They still have to run."""
+    """Returns the MB of the largest caching process of that worker. All of them must still run."""
     pids = {process.pid for process in caching(worker.pid)}
     return max(part.memory for part in parts if part.pid in pids)

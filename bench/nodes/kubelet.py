@@ -1,4 +1,4 @@
-"""Measures a real node: how fast its pods start, and what they take at rest."""
+"""Measures a real node: how fast its pods start, and what they use at rest."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from kcm.kubelet.runtime.ending import end_node
 Process = subprocess.Popen[bytes]
 
 NAME = "bench"
-PATIENCE = 20.0  # seconds for the kubelet's own end
+PATIENCE = 20.0  # seconds for the kubelet to exit
 SLEEP = {"name": "main", "image": "none", "command": ["sleep", "100000"]}
 
 
 def start(bench: Bench) -> Iterator[Row]:
-    """Measures how long pods bound to one node take until all are Ready."""
+    """Measures how long it takes until all pods that are bound to one node are Ready."""
     count = bench.sizes.node_pods
     progress(f"kubelet: {count} pods on one node, {bench.sizes.queue_rounds} rounds")
     ours, raw = [], []
@@ -51,13 +51,13 @@ def start(bench: Bench) -> Iterator[Row]:
 
 
 def idle(bench: Bench) -> Iterator[Row]:
-    """Measures the CPU of a node whose pods are at rest."""
+    """Measures the CPU of a node with pods at rest."""
     with _kubelet(bench) as kubelet:
         yield _rest(bench, "kubelet.idle", "a kubelet, its {} pods and the server", kubelet, NAME)
 
 
 def everything(bench: Bench) -> Iterator[Row]:
-    """Measures the CPU of the whole of `kcm up` while the pods of its real node are at rest."""
+    """Measures the CPU of all that `kcm up` runs, with pods at rest on its real node."""
     with _up(bench) as system:
         node = machine_name(socket.gethostname())
         what = "the whole of `kcm up`, with {} pods on its real node,"
@@ -65,7 +65,7 @@ def everything(bench: Bench) -> Iterator[Row]:
 
 
 def _rest(bench: Bench, name: str, what: str, process: Process, node: str) -> Row:
-    """Measures the CPU of a process and all that it started, without pods and with them."""
+    """Measures the CPU of a process and all that it has started, with pods at rest and without."""
     count, seconds = bench.sizes.node_pods, bench.sizes.idle_seconds
     progress(f"{name}: {count} pods at rest for {seconds:g} s")
     empty = measure(bench, [process], seconds)
@@ -86,13 +86,13 @@ def _rest(bench: Bench, name: str, what: str, process: Process, node: str) -> Ro
 
 @contextmanager
 def _kubelet(bench: Bench) -> Iterator[Process]:
-    """Runs a kubelet. Its containers end with it, whatever happens."""
+    """Runs a kubelet, and kills its containers at the end, even after an error."""
     root = bench.folder / "kubelet" / NAME
     flags = [f"--node-name={NAME}", f"--root-dir={root}", "--port=0", "--end-containers"]
     process = bench.spawn(
         "kubelet", [*KCM, "kubelet", *flags, "--max-pods=1000", "--eviction-hard="]
     )
-    with _ended(bench, process):
+    with _terminated(bench, process):
         wait_for(lambda: bench.store.count(NODES) == 1, "the registration of the node")
         time.sleep(bench.sizes.settle_seconds)
         yield process
@@ -103,7 +103,7 @@ def _up(bench: Bench) -> Iterator[Process]:
     """Runs `kcm up` with five simulated nodes and a real one, on this measurement's server."""
     flags = [f"--{name}-port={free_port()}" for name in ("flower", "health", "api")]
     process = bench.spawn("up", [*KCM, "up", *flags], extra=WITH_SCHEDULER)
-    with _ended(bench, process):
+    with _terminated(bench, process):
         output = bench.folder / "up.log"
         wait_for(lambda: "Ctrl-C stops it all" in output.read_text(), "the start of everything")
         wait_for(lambda: bench.store.count(NODES) == 6, "the registration of the nodes")
@@ -111,8 +111,8 @@ def _up(bench: Bench) -> Iterator[Process]:
 
 
 @contextmanager
-def _ended(bench: Bench, process: Process) -> Iterator[None]:
-    """Ends the process and the containers of its node, whatever happens."""
+def _terminated(bench: Bench, process: Process) -> Iterator[None]:
+    """Stops the process and kills its node's containers at the end, even after an error."""
     try:
         yield
     finally:
@@ -125,7 +125,7 @@ def _ended(bench: Bench, process: Process) -> Iterator[None]:
 
 
 def _run(bench: Bench, prefix: str, count: int, node: str = NAME) -> float:
-    """Returns the seconds from the first pod's creation until all are Ready."""
+    """Returns the seconds from the creation of the first pod until all are Ready."""
     pod = web_pod(prefix, nodeName=node, containers=[SLEEP], terminationGracePeriodSeconds=1)
     started = time.monotonic()
     create_in_batches(bench.store, count, pod)
@@ -144,7 +144,7 @@ def _delete_all_pods(bench: Bench) -> None:
 
 
 def _raw_start(count: int) -> float:
-    """Returns the seconds that `count` bare interpreters take to start and end."""
+    """Returns the seconds that `count` bare interpreters take to start and exit, two at a time."""
     command = [sys.executable, "-I", "-S", "-E", "-c", ""]
     started = time.monotonic()
     for _ in range((count + 1) // 2):

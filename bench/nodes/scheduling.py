@@ -1,4 +1,4 @@
-"""Measures nodes: how fast pods are scheduled to them, and run."""
+"""Measures how fast pods are bound to nodes, and how fast they run on simulated nodes."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from kcm.store import Store
 
 PODS, NODES = scheme.resource_of(Pod), scheme.resource_of(Node)
 POOL = "prefork"
-WARM = 10  # pods placed before the measurement
-START_AFTER = 0.3  # seconds, of `kcm nodes --start-after`
+WARM = 10  # pods that are bound before the measurement
+START_AFTER = 0.3  # seconds, the default of `kcm nodes --start-after`
 KCM = ("-m", "kcm.cli.main")
 WITH_SCHEDULER = {"KCM_CONTROLLERS": "*"}
 
 
 def make_nodes(store: Store, count: int) -> None:
-    """Creates nodes that nobody runs; the scheduler looks only at what they offer."""
+    """Creates nodes without kubelets. The scheduler needs only their labels and resources."""
     items = [store.build_create(_node(n)) for n in range(count)]
     for result in store.write(items):
         result.get_stored()
@@ -50,7 +50,7 @@ def _node(number: int) -> Node:
 
 
 def wait_bound(store: Store, position: int, count: int) -> None:
-    """Waits until `count` pods have been bound to a node, by the changes after `position`."""
+    """Waits until `count` pods have been bound to a node by changes after `position`."""
     bound: set[str] = set()
     for entry in watch_entries(store, PODS, position, f"the binding of {count} pods"):
         if b'"nodeName":"' in entry.raw:
@@ -60,7 +60,7 @@ def wait_bound(store: Store, position: int, count: int) -> None:
 
 
 def _round(bench: Bench, nodes: int, pods: int) -> float:
-    """Returns the seconds from the first creation to the last binding, in an emptied store."""
+    """Empties the store; returns the seconds from the first pod's creation to the last binding."""
     clear_store(bench)
     worker = bench.kcm_worker(POOL, extra=WITH_SCHEDULER)
     make_nodes(bench.store, nodes)
@@ -78,7 +78,7 @@ def _round(bench: Bench, nodes: int, pods: int) -> float:
 
 
 def scheduling(bench: Bench) -> Iterator[Row]:
-    """Measures how many pods of one template are placed in a second, on nodes with room."""
+    """Measures how many pods of one template are bound in a second, to nodes with room."""
     nodes, pods = bench.sizes.scheduled_nodes, bench.sizes.scheduled_pods
     progress(f"nodes: {pods} pods on {nodes} nodes, {bench.sizes.queue_rounds} rounds")
     ours, raw = [], []
@@ -102,7 +102,7 @@ def scheduling(bench: Bench) -> Iterator[Row]:
 
 
 def growth(bench: Bench) -> Iterator[Row]:
-    """Measures how the time for a pod grows with the number of nodes."""
+    """Measures how the time to bind a pod grows with the number of nodes."""
     few, many = bench.sizes.growth_nodes
     pods = bench.sizes.scheduled_pods
     progress(f"nodes: {pods} pods on {few} and on {many} nodes, {bench.sizes.queue_rounds} rounds")
@@ -125,7 +125,7 @@ def growth(bench: Bench) -> Iterator[Row]:
 
 
 def running(bench: Bench) -> Iterator[Row]:
-    """Measures the time from a ReplicaSet to its pods Running on simulated nodes."""
+    """Measures the time from creating a ReplicaSet until its pods run on simulated nodes."""
     count = bench.sizes.running_pods
     progress(f"nodes: {count} pods on 5 simulated nodes, {bench.sizes.queue_rounds} rounds")
     bench.kcm_worker(POOL, extra=WITH_SCHEDULER)

@@ -1,4 +1,4 @@
-"""Measures how soon nodes that stop are marked and tainted, and their pods deleted."""
+"""Measures how soon stopped nodes become Unknown and tainted, and their pods deleted."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from kcm.api.core_v1 import Node, Pod
 from kcm.simulation import commands
 from kcm.simulation.commands import NodeCommand
 
-SHARE = 20  # one node of so many falls silent
-GRACE = 6  # seconds
+SHARE = 20  # one node of that many is stopped
+GRACE = 6  # the node monitor grace period, in seconds
 PODS_PER_NODE = 2
 QUICK_TO_NOTICE = {
     "KCM_NODE_MONITOR_PERIOD": "1s",
@@ -28,36 +28,36 @@ QUICK_TO_NOTICE = {
 
 @dataclass
 class _Silence:
-    """What the watch shows of stopped nodes. Times are seconds since they were stopped."""
+    """What the watch shows after nodes were stopped. Times are seconds since then."""
 
-    silent: set[str]
-    marked: dict[str, float] = field(default_factory=dict)
+    silent: set[str]  # the names of the stopped nodes
+    marked: dict[str, float] = field(default_factory=dict)  # when nodes became Unknown
     tainted: dict[str, float] = field(default_factory=dict)
-    gone: dict[str, float] = field(default_factory=dict)  # pods
-    touched: set[str] = field(default_factory=set)  # nodes and pods that should not have been
+    gone: dict[str, float] = field(default_factory=dict)  # when pods were deleted
+    touched: set[str] = field(default_factory=set)  # other nodes, and their pods, that were changed
     renewed: dict[str, float] = field(default_factory=dict)
-    longest: float = 0.0  # between two renewals of a node that lives
+    longest: float = 0.0  # the longest time between two renewals of another node
 
     def renew(self, name: str, seconds: float) -> None:
-        """Notes the renewal of a node's lease."""
+        """Records the renewal of a node's lease."""
         if name not in self.silent:
             self.longest = max(self.longest, seconds - self.renewed.get(name, seconds))
             self.renewed[name] = seconds
 
     def see(self, raw: bytes, key: str, seconds: float, *, deleted: bool) -> None:
-        """Notes an entry of the watch log."""
+        """Records an entry of the watch log of pods and nodes."""
         obj = codec.decode(raw)
         if isinstance(obj, Pod):
             if deleted or obj.deleting:
-                self._note(self.gone, key, obj.spec.node_name or "", seconds)
+                self._record(self.gone, key, obj.spec.node_name or "", seconds)
         elif isinstance(obj, Node):
             ready = {c.status for c in obj.status.conditions or () if c.type == "Ready"}
             if ready == {"Unknown"}:
-                self._note(self.marked, key, key, seconds)
+                self._record(self.marked, key, key, seconds)
             if any(taint.effect == "NoExecute" for taint in obj.spec.taints or ()):
-                self._note(self.tainted, key, key, seconds)
+                self._record(self.tainted, key, key, seconds)
 
-    def _note(self, times: dict[str, float], key: str, node: str, seconds: float) -> None:
+    def _record(self, times: dict[str, float], key: str, node: str, seconds: float) -> None:
         if node in self.silent:
             times.setdefault(key, seconds)
         else:
@@ -65,7 +65,7 @@ class _Silence:
 
 
 def detection(bench: Bench) -> Iterator[Row]:
-    """Stops one node in twenty, until all are marked and tainted, and their pods deleted."""
+    """Measures the times from stopping one node in twenty until all their pods are deleted."""
     count = bench.sizes.detected_nodes
     progress(f"nodes.detection: 1 of {SHARE} of {count} nodes falls silent")
     bench.kcm_worker(POOL, extra=QUICK_TO_NOTICE)
@@ -93,7 +93,7 @@ def detection(bench: Bench) -> Iterator[Row]:
             what=what,
             unit="s",
             measured=Sample.of([max(0.0, seconds)]),
-            # Nothing is good when a node was touched that lives.
+            # The row misses if a node that was not stopped was changed.
             value=float("inf") if found.touched else None,
             baseline=Sample.of([GRACE]),
             baseline_what="s, the grace period",
@@ -120,7 +120,7 @@ def _stop_and_watch(bench: Bench, names: Sequence[str]) -> _Silence:
                 continue
             found.see(entry.raw, entry.key, seconds, deleted=entry.type == "DELETED")
         if len(found.gone) == len(names) * PODS_PER_NODE and len(found.tainted) == len(names):
-            end = min(end, time.monotonic() + bench.sizes.settle_seconds)  # and nobody else
+            end = min(end, time.monotonic() + bench.sizes.settle_seconds)  # for changes of others
     if not (len(found.marked) == len(found.tainted) == len(names) and found.gone):
         raise TooSlowError(
             f"of {len(names)} nodes {len(found.marked)} were marked and {len(found.tainted)} "

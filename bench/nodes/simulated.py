@@ -1,4 +1,4 @@
-"""Runs thousands of simulated nodes with pods, and measures the pass that looks at all nodes."""
+"""Runs thousands of simulated nodes with pods, and measures the monitoring of all nodes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LEASE_NAMESPACE = "kube-node-lease"
 MONITOR = "nodelifecycle.monitorNodeStatus"
 
 
-# --- one look
+# --- one pass
 
 
 @dataclass
@@ -82,7 +82,7 @@ def _look(bench: Bench, count: int) -> _Looks:
     try:
         context.start()
         ticks = TickRunner(context)
-        ticks.run(MONITOR, 0.0)  # all nodes are new to it
+        ticks.run(MONITOR, 0.0)  # the first pass, in which all nodes are new
         for number in range(1, bench.sizes.rounds + 1):
             renewals.renew()
             own, server = _cpu_of(bench, partial(ticks.run, MONITOR, 5.0 * number))
@@ -96,7 +96,7 @@ def _look(bench: Bench, count: int) -> _Looks:
 
 
 class _Renewals:
-    """Renews the leases of nodes that nobody runs."""
+    """Renews the leases of nodes without kubelets."""
 
     def __init__(self, store: Store, count: int) -> None:
         self._store = store
@@ -105,7 +105,7 @@ class _Renewals:
         self._write([store.build_create(_lease(f"n{number:05}")) for number in range(count)])
 
     def renew(self) -> None:
-        """Renews every lease, ten seconds after the last time."""
+        """Renews every lease, with a time that is ten seconds later than the last one."""
         self._moment += timedelta(seconds=10)
         items = []
         for old in self._leases:
@@ -131,7 +131,7 @@ def _lease(name: str) -> KubeObject:
 
 
 def _cpu_of(bench: Bench, act: Callable[[], object]) -> tuple[float, float]:
-    """Returns the CPU seconds that `act` takes of this process, and of the server."""
+    """Returns the CPU seconds that `act` takes in this process, and in the server."""
     assert bench.server.process is not None
     server = psutil.Process(bench.server.process.pid)
     began, served = time.process_time(), cpu_seconds(server)
@@ -152,9 +152,9 @@ def start_nodes(bench: Bench, count: int, *flags: str) -> subprocess.Popen[bytes
 def make_bound_pods(
     store: Store, names: Sequence[str], each: int, status: PodStatus | None = None
 ) -> None:
-    """Creates `each` pods on every node, which are evicted at once if it fails.
+    """Creates `each` pods on every node. They are evicted at once if the node fails.
 
-    With a `status`, they are created with that.
+    With a `status`, they are created with that status.
     """
     for name in names:
         pod = _pod(name)
@@ -174,7 +174,7 @@ def _pod(node: str) -> Pod:
 
 
 def wait_running(store: Store, count: int) -> None:
-    """Waits until `count` pods run."""
+    """Waits until `count` pods have the phase Running."""
 
     def enough() -> bool:
         return sum(b'"phase":"Running"' in raw for raw in stored_pods(store)) >= count

@@ -1,7 +1,7 @@
-"""Watches pods with a shared informer, whose handler notes the time of each pod's creation.
+"""Watches pods with a shared informer, whose event handler records when each pod was added.
 
-The program prints `ready` once its cache has synced. At the end of its input it prints, as JSON,
-when the handler ran for each pod (monotonic seconds by name).
+The program prints `ready` once its cache has synced. When its standard input is closed, it prints
+the times as JSON: monotonic seconds by pod name.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from kcm.redisio import RedisIO
 from kcm.store import Store
 
 
-class NotingHandler:
-    """An event handler that notes when it saw each object first."""
+class TimingHandler:
+    """An event handler that records when each object was added."""
 
     def __init__(self) -> None:
         self.seen: dict[str, float] = {}
@@ -29,10 +29,10 @@ class NotingHandler:
         self.seen[obj.name] = time.monotonic()
 
     def on_update(self, old: Any, new: Any) -> None:
-        """Does nothing; only creations are measured."""
+        """Does nothing: only creations are measured."""
 
     def on_delete(self, obj: Any) -> None:
-        """Does nothing; only creations are measured."""
+        """Does nothing: only creations are measured."""
 
 
 def main() -> None:
@@ -40,7 +40,7 @@ def main() -> None:
     io = RedisIO()
     io.attach()
     factory = SharedInformerFactory(Store(io))
-    handler = NotingHandler()
+    handler = TimingHandler()
     factory.informer_for(Pod).add_event_handler(handler)
     factory.start()
     factory.wait_for_cache_sync(threading.Event())

@@ -1,4 +1,4 @@
-"""Reports new pods as running or done at once, where a node's time shall not be measured."""
+"""A substitute for kubelets, for measurements that leave out the time that nodes take."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kcm.store.rules import Subresource
 
 
 class InstantKubelet:
-    """A thread that reports every new pod as Ready, and one that shall end as Succeeded."""
+    """Reports every new pod as Ready in a thread, or as Succeeded if it is not always restarted."""
 
     def __init__(self, bench: Bench) -> None:
         self._io = RedisIO(bench.settings)

@@ -1,4 +1,4 @@
-"""A controller that does nothing but note when it was called."""
+"""A controller whose syncs do nothing but write a stamp."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ stamp = StampWriter()
 
 
 class NoopController(Controller):
-    """Its keys are added by the measurement. It watches a kind, to have a cache as usual."""
+    """Writes a stamp in each sync. Measurements add its keys.
+
+    It watches a kind only to have a cache, as other controllers do.
+    """
 
     name: ClassVar[str] = "bench-noop-controller"
     short_name: ClassVar[str] = "benchnoop"

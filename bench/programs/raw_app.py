@@ -1,7 +1,7 @@
-"""The baseline of the queue: a Celery app with one task that does nothing.
+"""The baseline of the work queue: a Celery app with one task that does nothing.
 
-It has Celery's defaults, with kcm's connection options, acknowledgement and event settings, so
-that the two differ only in what kcm adds.
+It has Celery's defaults, with kcm's connection options, acknowledgement and event settings, so that
+the two differ only in what kcm adds.
 """
 
 from __future__ import annotations

@@ -11,11 +11,11 @@ from types import TracebackType
 from bench.api.client import Connection, Server
 
 CONNECTIONS = 16
-IDLE = 30.0  # seconds after which a connection is opened anew; servers close it after 75
+IDLE = 30.0  # seconds after which an idle connection is reopened; servers close it after 75
 
 
 class Client:
-    """Sixteen connections to one server. Any thread may ask. Use it as a context manager."""
+    """A client with sixteen connections to one server. Thread-safe. Use it as a context manager."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -37,25 +37,28 @@ class Client:
         while not self._free.empty():
             self._free.get().close()
 
-    def freshen(self) -> None:
-        """Opens anew what has been idle, so that the next requests do not wait for it."""
+    def reopen_idle(self) -> None:
+        """Reopens idle connections, so that the next requests do not have to."""
         for _ in range(CONNECTIONS):
             kept = self._free.get()
-            kept.freshen()
+            kept.reopen_if_idle()
             self._free.put(kept)
 
     def ask(self, request: bytes) -> bytes:
-        """Returns the body of the answer, once a connection is free. Raises RuntimeError."""
+        """Sends a request; returns the body of the response. Waits for a free connection.
+
+        Raises RuntimeError if the request fails.
+        """
         kept = self._free.get()
         try:
-            kept.freshen()
+            kept.reopen_if_idle()
             return kept.ask(request)
         finally:
             self._free.put(kept)
 
     def ask_all(self, requests: Sequence[bytes]) -> float:
-        """Returns the seconds until all requests are answered. Raises RuntimeError."""
-        self.freshen()
+        """Sends all requests; returns the seconds until the last response. Raises RuntimeError."""
+        self.reopen_idle()
         started = time.perf_counter()
         shares = [requests[first::CONNECTIONS] for first in range(CONNECTIONS)]
         list(self._pool.map(self._ask_share, shares))
@@ -71,7 +74,7 @@ class Client:
 
 
 class _Kept:
-    """A connection, and when it was used last."""
+    """A connection, and when it was last used."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -84,8 +87,8 @@ class _Kept:
         finally:
             self._used = time.monotonic()
 
-    def freshen(self) -> None:
-        """Opens the connection anew when it has been idle for long."""
+    def reopen_if_idle(self) -> None:
+        """Reopens the connection if it was idle for more than IDLE seconds."""
         if time.monotonic() - self._used > IDLE:
             self._connection.close()
             self._connection = Connection(self._server)

@@ -26,14 +26,14 @@ BATCH = "/apis/batch/v1/namespaces/default"
 PODS, REPLICA_SETS = f"{CORE}/pods", f"{APPS}/replicasets"
 DEPLOYMENTS, JOBS = f"{APPS}/deployments", f"{BATCH}/jobs"
 MERGE_PATCH = "application/merge-patch+json"
-PATIENCE = 20.0  # seconds for `kcm up` to end
+PATIENCE = 20.0  # seconds for `kcm up` to exit
 _BACKGROUND = b'{"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"Background"}'
 _AT_ONCE = b'{"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":0}'
 
 
 @dataclass(frozen=True)
 class RestSystem:
-    """A running system with its API's client, and the server of constants with a client, too."""
+    """A running system with a client of its API, and a server of constants with a client."""
 
     bench: Bench
     servers: Servers
@@ -41,24 +41,27 @@ class RestSystem:
     constants: Client
 
     def create(self, path: str, obj: KubeObject) -> bytes:
-        """Returns the request that creates this object."""
+        """Returns a request that creates this object."""
         return self.servers.api.request("POST", path, encoded(obj))
 
     def delete(self, path: str, name: str) -> bytes:
-        """Returns the request that deletes an object, and in the background what it owns."""
+        """Returns a request that deletes an object, and its dependents in the background."""
         return self.servers.api.request("DELETE", f"{path}/{name}", _BACKGROUND)
 
     def delete_pod(self, name: str) -> bytes:
-        """Returns the request that deletes a pod without a grace period."""
+        """Returns a request that deletes a pod without a grace period."""
         return self.servers.api.request("DELETE", f"{PODS}/{name}", _AT_ONCE)
 
     def patch(self, path: str, fields: Mapping[str, object]) -> bytes:
-        """Returns the request of a merge patch."""
+        """Returns a request with a merge patch."""
         body = json.dumps(fields).encode()
         return self.servers.api.request("PATCH", path, body, MERGE_PATCH)
 
     def constant_seconds(self, method: str, answer: bytes, body: bytes, count: int) -> float:
-        """Returns the seconds that so many requests take that are answered with a constant."""
+        """Returns the seconds for `count` requests to which the server of constants responds.
+
+        It responds with the bytes of `answer`.
+        """
         request = self.servers.constant_request(
             method, f"{method.lower()}-{len(answer)}", answer, body
         )
@@ -74,12 +77,12 @@ class RestSystem:
         return sum(cpu_by_title([self.servers.constant_process.pid]).values())
 
     def syncs(self) -> int:
-        """Returns how many syncs all controllers have run, as far as they have told."""
+        """Returns how many syncs all controllers have run and reported."""
         totals = read_totals(self.bench.io).items()
         return sum(sum(t.results.values()) for (what, _), t in totals if what == SYNC)
 
     def settle(self) -> None:
-        """Waits until what was changed has come to rest, and processes have told of their syncs."""
+        """Waits until the system should be at rest, and its processes have reported their syncs."""
         time.sleep(max(self.bench.sizes.settle_seconds, 1.5 * FLUSH_EVERY))
 
 
@@ -115,10 +118,10 @@ def _stop(bench: Bench, process: subprocess.Popen[bytes]) -> None:
 
 
 def encoded(obj: KubeObject) -> bytes:
-    """Returns an object as a client sends it."""
+    """Returns the JSON of an object as a client sends it."""
     return json.dumps(codec.to_dict(obj)).encode()
 
 
 def difference(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:
-    """Returns what each title used between two looks, in seconds."""
+    """Returns the CPU seconds that each title used between two calls of `cpu`."""
     return {title: seconds - before.get(title, 0.0) for title, seconds in after.items()}

@@ -1,4 +1,4 @@
-"""Follows a collection as kubectl does: a list, then its watch."""
+"""Watches a collection as kubectl does: by a list, then a watch."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Fields = dict[str, Any]
 
 
 class Watch:
-    """A thread that keeps what the server has. Use it as a context manager.
+    """A thread that keeps the objects of a collection up to date. Use it as a context manager.
 
-    `objects` are by name; `added` and `deleted` count the events since the list. What a goal or
-    `on_added` does runs in the thread of the watch.
+    `objects` are by name; `added` and `deleted` count the events since the list. A goal and
+    `on_added` are called in the watch's thread.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Watch:
         self._socket = self._connection.sock
         answer = self._connection.getresponse()
         if answer.status != 200:
-            raise RuntimeError(f"the watch of {self._path} was refused: {answer.read()!r}")
+            raise RuntimeError(f"the watch of {self._path} was rejected: {answer.read()!r}")
         self._thread = threading.Thread(target=self._run, args=(answer,), daemon=True)
         self._thread.start()
         return self
@@ -75,9 +75,10 @@ class Watch:
         self._connection.close()
 
     def wait(self, goal: Callable[[Watch], bool], what: str, timeout: float = 180.0) -> float:
-        """Returns the monotonic time when `goal` came true.
+        """Waits until `goal` holds; returns that monotonic time.
 
-        Raises TooSlowError, naming `what`, or RuntimeError when the watch broke.
+        Raises TooSlowError with `what` after `timeout` seconds, and RuntimeError if the watch
+        fails.
         """
         with self._lock:
             self._reached.clear()
@@ -87,7 +88,7 @@ class Watch:
         with self._lock:
             self._goal = None
         if self._failure is not None:
-            raise RuntimeError(f"the watch of {self._path} broke") from self._failure
+            raise RuntimeError(f"the watch of {self._path} failed") from self._failure
         if not reached:
             raise TooSlowError(f"{what} did not happen within {timeout:g} s")
         return self._reached_at
@@ -101,7 +102,7 @@ class Watch:
     def _run(self, answer: HTTPResponse) -> None:
         try:
             self._follow(answer)
-        except Exception as error:  # noqa: BLE001 - told to the thread that waits
+        except Exception as error:  # noqa: BLE001 - it is raised by `wait`
             self._fail(error)
 
     def _follow(self, answer: HTTPResponse) -> None:
@@ -121,7 +122,7 @@ class Watch:
             self.deleted += 1
             return
         if event["type"] not in ("ADDED", "MODIFIED"):
-            raise HTTPException(f"an event that was not asked for: {event}")
+            raise HTTPException(f"an unexpected event: {event}")
         self.objects[fields["metadata"]["name"]] = fields
         if event["type"] == "ADDED":
             self.added += 1

@@ -1,4 +1,4 @@
-"""Measures what controllers do for a client of the REST API, from a request to what a watch shows.
+"""Measures what controllers do for a client of the REST API, as requests and a watch show it.
 
 The baselines are constants over HTTP, and scripts that store the same pods.
 """
@@ -30,8 +30,8 @@ from bench.system import SPACING
 from bench.table import Row, Sample
 from kcm.apimachinery.meta_v1 import KubeObject
 
-MARKERS = 8  # requests at once with which pods are reported as running
-CONSTANTS = 500  # requests; fewer take less CPU than one tick of the system's clock
+MARKERS = 8  # status patches of pods that are sent at a time
+CONSTANTS = 500  # requests; fewer take less CPU than one clock tick
 
 
 def rows(bench: Bench) -> Iterator[Row]:
@@ -46,15 +46,15 @@ def rows(bench: Bench) -> Iterator[Row]:
 
 
 def warm_up(system: RestSystem, sets: Watch, pods: Watch) -> None:
-    """Lets each process do its first work."""
+    """Creates and deletes a small ReplicaSet, so that each process has done its first work."""
     fill(system, sets, "warm-up", 20)
     cascade(system, pods, REPLICA_SETS, "warm-up")
     system.settle()
 
 
 def fill(system: RestSystem, sets: Watch, name: str, count: int) -> float:
-    """Creates a ReplicaSet; returns the seconds until its status says that it has its pods."""
-    system.client.freshen()
+    """Creates a ReplicaSet; returns the seconds until its status counts all of its pods."""
+    system.client.reopen_idle()
     started = time.monotonic()
     system.client.ask(system.create(REPLICA_SETS, replica_set(name, count)))
 
@@ -65,8 +65,8 @@ def fill(system: RestSystem, sets: Watch, name: str, count: int) -> float:
 
 
 def cascade(system: RestSystem, pods: Watch, path: str, name: str) -> float:
-    """Deletes an owner; returns the seconds until its pods, which are all there are, are gone."""
-    system.client.freshen()
+    """Deletes an owner; returns the seconds until all pods are gone. There must be no others."""
+    system.client.reopen_idle()
     started = time.monotonic()
     system.client.ask(system.delete(path, name))
     return pods.wait(lambda watch: not watch.objects, f"the end of the pods of {name}") - started
@@ -142,9 +142,9 @@ def _replacement_row(system: RestSystem, sets: Watch, pods: Watch) -> Row:
 
 
 def replace(system: RestSystem, pods: Watch, name: str) -> float:
-    """Deletes a pod; returns the seconds from the answer until the watch shows another one."""
+    """Deletes a pod; returns the seconds from the response until the watch shows another one."""
     wanted = pods.added + 1
-    system.client.freshen()
+    system.client.reopen_idle()
     system.client.ask(system.delete_pod(name))
     answered = time.monotonic()
     return pods.wait(lambda watch: watch.added >= wanted, f"a replacement of {name}") - answered
@@ -197,9 +197,9 @@ def _many_set_rows(system: RestSystem, sets: Watch, pods: Watch) -> Iterator[Row
 
 
 def settle_sets(system: RestSystem, sets: Watch, names: list[str]) -> float:
-    """Creates ReplicaSets of one pod; returns the seconds until each says that it has it."""
+    """Creates ReplicaSets of one pod; returns the seconds until each status counts its pod."""
     requests = [system.create(REPLICA_SETS, replica_set(name, 1)) for name in names]
-    system.client.freshen()
+    system.client.reopen_idle()
     started = time.monotonic()
     system.client.ask_all(requests)
 
@@ -210,7 +210,7 @@ def settle_sets(system: RestSystem, sets: Watch, names: list[str]) -> float:
 
 
 class _Kubelet:
-    """Reports each new pod as running, or as ended, over the REST API."""
+    """Reports each new pod as running, or as succeeded, over the REST API."""
 
     def __init__(self, system: RestSystem, phase: str) -> None:
         self._system = system
@@ -219,13 +219,13 @@ class _Kubelet:
         self._reports: list[Future[bytes]] = []
 
     def report(self, pod: Fields) -> None:
-        """Sends the pod's status, soon."""
+        """Submits a patch of the pod's status."""
         path = f"{PODS}/{pod['metadata']['name']}/status"
         request = self._system.patch(path, self._patch)
         self._reports.append(self._pool.submit(self._system.client.ask, request))
 
     def close(self) -> None:
-        """Waits for all reports. Raises RuntimeError when one was refused."""
+        """Waits for all patches. Raises RuntimeError if one has failed."""
         self._pool.shutdown()
         for report in self._reports:
             report.result()
@@ -234,7 +234,7 @@ class _Kubelet:
 def _measure_owned(
     system: RestSystem, path: str, phase: str, measure: Callable[[Watch, int], float]
 ) -> Sample:
-    """Returns the milliseconds of each round, while a kubelet of our own reports the pods."""
+    """Returns the milliseconds of each round, while `_Kubelet` reports the pods."""
     kubelet = _Kubelet(system, phase)
     found = []
     with (
@@ -261,7 +261,7 @@ def _rolled_row(system: RestSystem) -> Row:
         system.settle()
         containers = [{"name": "web", "image": "nginx:1.26"}]
         template = {"spec": {"template": {"spec": {"containers": containers}}}}
-        system.client.freshen()
+        system.client.reopen_idle()
         started = time.monotonic()
         system.client.ask(system.patch(f"{DEPLOYMENTS}/{name}", template))
         return deployments.wait(lambda w: _is_rolled(w, name, count, 2), "a roll-out") - started
@@ -288,7 +288,7 @@ def _job_row(system: RestSystem) -> Row:
 
     def complete(jobs: Watch, number: int) -> float:
         name = f"sum-{number}"
-        system.client.freshen()
+        system.client.reopen_idle()
         started = time.monotonic()
         system.client.ask(system.create(JOBS, job(name, completions, parallelism)))
         return jobs.wait(lambda watch: _is_complete(watch, name), "the Job's end") - started
@@ -311,7 +311,7 @@ def _is_complete(watch: Watch, name: str) -> bool:
 def _pods_row(
     system: RestSystem, *, name: str, what: str, measured: Sample, obj: KubeObject, count: int
 ) -> Row:
-    """Returns a row that is measured against one constant answer for each pod."""
+    """Returns a row whose baseline is one constant response for each pod."""
     body = encoded(obj)
     raw = [
         system.constant_seconds("POST", body, body, count) * 1e3

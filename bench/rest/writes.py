@@ -1,4 +1,4 @@
-"""Measures creates, status patches and deletes of pods that no controller wants."""
+"""Measures creates, status patches and deletes of pods that belong to no controller."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from bench.table import Row, Sample
 
 VERBS = {"create": "POST", "status": "PATCH", "delete": "DELETE"}
 _WHAT = {"create": "creates", "status": "status patches", "delete": "deletes"}
-_SHARE = 0.02  # of the constant's rate, at least; a third of what a quiet machine gives
+_SHARE = 0.02  # the least share of the constant's rate; a quiet machine reaches three times that
 _READY = ("Initialized", "Ready", "ContainersReady", "PodScheduled")
 
 
 def running(phase: str = "Running") -> dict[str, object]:
-    """Returns the patch with which a kubelet says that a pod runs, or has ended."""
+    """Returns the patch by which a kubelet reports that a pod runs, or has succeeded."""
     ready = "True" if phase == "Running" else "False"
     when = "2026-01-01T00:00:00Z"
     conditions = [{"type": t, "status": ready, "lastTransitionTime": when} for t in _READY]
@@ -32,7 +32,7 @@ def rows(bench: Bench) -> Iterator[Row]:
 
 
 class _Writes:
-    """The rounds of one system: rates of both servers by verb, and CPU per write."""
+    """The rounds of one system: the rates of both servers by verb, and the CPU time per write."""
 
     def __init__(self, system: RestSystem, pods: Watch) -> None:
         self._system = system
