@@ -1,4 +1,4 @@
-"""One real node over a private server, and what tests do with it."""
+"""One real node with a private Redis server, and helpers for tests of it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ NO_EVICTIONS = EvictionConfig()
 
 
 class RealNode:
-    """A server with a kubelet, in this process or in one of its own."""
+    """A Redis server with a kubelet, in this process or in one of its own."""
 
     def __init__(self, folder: Path, name: str = "real-1", **overrides: Any) -> None:
         self.folder = folder
@@ -94,7 +94,7 @@ class RealNode:
             self.child = None
 
     def close(self) -> None:
-        """Stops everything, also what a test that failed has left running."""
+        """Stops everything, and removes what a failed test has left."""
         self.kill()
         self.stop()
         runtime = new_process_runtime(self.options)

@@ -1,4 +1,4 @@
-"""A process runtime in a folder of its own, and what tests do with it."""
+"""A process runtime in a folder of its own, and helpers for tests of it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_OF_A_SUPERVISOR = 8_000_000  # bytes
 
 
 class RealRuntime:
-    """Has a process runtime with one sandbox, and shorthands for its calls."""
+    """A process runtime with one sandbox, and shorthands for its calls."""
 
     def __init__(self, root: Path, **options: Any) -> None:
         self.root = root
@@ -62,7 +62,7 @@ class RealRuntime:
         return self.runtime.container_status(container)
 
     def wait_for_end(self, container: str) -> RuntimeContainerStatus:
-        """Waits until the container has ended by itself; returns its status."""
+        """Waits until the container has exited by itself; returns its status."""
         until(lambda: self.status(container).state is RuntimeContainerState.EXITED)
         return self.status(container)
 
@@ -75,7 +75,10 @@ class RealRuntime:
         return record.supervisor
 
     def output(self, container: str) -> list[str]:
-        """Returns what was written, without what CRI adds, over rotated files."""
+        """Returns the lines that the container has written, without CRI's prefixes.
+
+        Rotated files are included.
+        """
         log = Path(self.status(container).log_path)
         rotated = sorted(log.parent.glob(f"{log.name}.*"))
         lines = b"".join(file.read_bytes() for file in [*rotated, log]).split(b"\n")
@@ -86,7 +89,7 @@ class RealRuntime:
         until(lambda: set(texts) <= set(self.output(container)), str(texts))
 
     def reopen(self) -> ProcessRuntime:
-        """Returns the runtime that a kubelet has which starts now."""
+        """Returns a new runtime on the same folder, as that of a kubelet that was restarted."""
         self.runtime = ProcessRuntime(self.options)
         return self.runtime
 
@@ -100,10 +103,7 @@ def is_alive(pid: int) -> bool:
 
 
 def memory(pid: int) -> int:
-    """Returns the bytes of memory that a process uses.
-
-    They are its own pages, and its share of those of programs and libraries.
-    """
+    """Returns the bytes of memory that a process uses (PSS): shared pages count for their share."""
     lines = processes.read(f"/proc/{pid}/smaps_rollup").splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) * 1024
 

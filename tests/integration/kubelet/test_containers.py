@@ -1,4 +1,4 @@
-"""Containers of the process runtime: starting, ending, stopping, removing."""
+"""Containers of the process runtime: starting, stopping, exits and removal."""
 
 from __future__ import annotations
 

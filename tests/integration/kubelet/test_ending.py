@@ -1,4 +1,4 @@
-"""A node whose containers end with its kubelet, and run anew with the next."""
+"""A node whose containers are killed when its kubelet stops, and restarted by the next one."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""What pods of foreign users try on a node whose kubelet is root, and do not get.
+"""Attempts of pods of other users to escape, on a node whose kubelet is root.
 
-Three users without accounts: two whose pods share the node, and one that it does not allow.
+There are three users without accounts: two whose pods share the node, and one that the node does
+not allow.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ NOTHING = FakeLookups({})
 
 @pytest.fixture
 def ground() -> Iterator[Path]:
-    """A folder that other users get through to; pytest's own let nobody."""
+    """Yields a folder that all users can reach, unlike pytest's own folders."""
     with tempfile.TemporaryDirectory(prefix="kubelet-") as folder:
         Path(folder).chmod(0o711)
         yield Path(folder)
@@ -54,7 +55,7 @@ def real(ground: Path) -> Iterator[RealRuntime]:
 
 @pytest.fixture
 def secret(ground: Path) -> Path:
-    """A file of root's, in a folder of root's."""
+    """Returns a file of root's that only root can read."""
     file = ground / "roots" / "secret"
     file.parent.mkdir()
     file.write_text("root's own words")
@@ -189,7 +190,7 @@ def test_a_sub_path_leads_to_no_folder_outside_its_volume(
 
 
 class _Swapping:
-    """Swaps a folder for a link and back, as fast as it goes, as a user's program does."""
+    """Swaps a folder for a link and back, as fast as possible, as a user's program may do."""
 
     def __init__(self, folder: Path, target: Path) -> None:
         self._folder, self._target = folder, target

@@ -36,7 +36,7 @@ def node() -> Iterator[RealNode]:
 
 
 def process_of(pod_uid: str, node: RealNode) -> int:
-    """The main process of a pod's running container."""
+    """Returns the pid of the main process of a pod's running container."""
     assert node.process is not None
     running = node.process.kubelet.runtime_manager.look_at(pod_uid).list_running()
     runtime = node.process.kubelet.runtime
@@ -103,7 +103,7 @@ def test_a_crash_loop_backs_off_and_keeps_the_last_end(node: RealNode) -> None:
 
 @dataclass(frozen=True)
 class End:
-    """How a pod comes to its end."""
+    """A way in which a pod ends."""
 
     name: str
     policy: str
@@ -216,7 +216,7 @@ def test_static_pods_follow_their_files(node: RealNode) -> None:
     write("two")
 
     def is_changed(pod: Pod) -> bool:
-        """The old mirror may show the new pod for a moment."""
+        """Reports whether the pod is new. The old mirror may show the new status for a moment."""
         shown = [one.annotations["kubernetes.io/config.hash"] for one in (first, pod)]
         return shown[0] != shown[1] and status(pod).container_id != status(first).container_id
 
@@ -266,7 +266,7 @@ def test_a_killed_kubelet_finds_its_pods_again(node: RealNode) -> None:
 
 
 def test_nothing_is_left_of_pods_that_are_gone(node: RealNode) -> None:
-    """The last of the module: all of the others' pods are gone by now."""
+    """Runs last in this module, so that the pods of all other tests are gone."""
     assert node.process is not None
     runtime = node.process.kubelet.runtime
 

@@ -1,4 +1,4 @@
-"""Read-only mounts, where the tests' user may make mount namespaces."""
+"""Read-only mounts, where the tests' user may create mount namespaces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A node's HTTP API with real processes, through the API server, by kubectl."""
+"""A node's HTTP API with real processes, used by kubectl through the API server."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def node(redis_server: EmbeddedServer) -> Iterator[Node]:
 
 @pytest.fixture(params=VERSIONS)
 def kubectl(request: pytest.FixtureRequest, node: Node) -> Kubectl:
-    """The oldest, which speaks SPDY, and the newest, which speaks WebSocket."""
+    """Returns the oldest kubectl, which uses SPDY, or the newest, which uses WebSocket."""
     binary = find(request.param)
     if binary is None:
         pytest.skip(f"kubectl.{request.param} is not here: see KCM_KUBECTL_DIR")

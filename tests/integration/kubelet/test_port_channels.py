@@ -1,4 +1,4 @@
-"""Port-forwarding as the official Python client does it: in channels of a WebSocket."""
+"""Port-forwarding in channels of a WebSocket, as the official Python client does it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs outlives the kubelet, and is told from what only has its pid."""
+"""Containers outlive the kubelet, and are distinguished from processes that reuse their pids."""
 
 from __future__ import annotations
 

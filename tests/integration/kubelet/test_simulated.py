@@ -1,4 +1,4 @@
-"""A whole kubelet over the simulated runtime: the same components, containers that are timers."""
+"""A whole kubelet with the simulated runtime, whose containers are timers."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def node() -> Iterator[RealNode]:
 
 
 def run(node: RealNode, name: str, scripts: dict[str, str] | None = None, **main: Any) -> Pod:
-    """A pod with one container, scripted by annotations."""
+    """Creates a pod with one container, which annotations script."""
     notes = {PREFIX + key: text for key, text in (scripts or {}).items()}
     return node.run(name, {**MAIN, **main}, annotations=notes)
 
 
 def has_events(node: RealNode, pod: Pod, *reasons: str) -> bool:
-    """Whether there are Events with these reasons. They are written later than statuses."""
+    """Reports whether the pod has Events with these reasons. They are written after statuses."""
     return set(reasons) <= set(node.reasons(pod))
 
 

@@ -1,4 +1,4 @@
-"""A node's API under streams of one user that are opened and left: others are served."""
+"""A node's HTTP API while one user leaves many streams open: other users are still served."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ASK = (
 
 @pytest.fixture
 def port(tmp_path: Path) -> Iterator[int]:
-    """A node with two pods."""
+    """Yields the port of a node's HTTP API. The node has two pods."""
     real = RealRuntime(tmp_path)
     pods = [
         Pod.model_validate(
@@ -57,7 +57,7 @@ def port(tmp_path: Path) -> Iterator[int]:
 
 
 def exec_in(pod: str, port: int, held: ExitStack) -> int:
-    """Open an exec and leave it; the code of the answer."""
+    """Opens an exec and leaves it open; returns the status code of the response."""
     connection = held.enter_context(socket.create_connection(("127.0.0.1", port), PATIENCE))
     connection.sendall(ASK.format(pod=pod).encode())
     return int(connection.recv(4096).split(b" ")[1])

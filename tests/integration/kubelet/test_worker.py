@@ -1,4 +1,4 @@
-"""The kubelet's Celery side: messages that wake a node, and one that reaches all."""
+"""The kubelet's Celery messages: one that wakes up a node, and one to all nodes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from workers.kubelet import SYNC_TASK, Waker, create_app, queue_of
 
 
 class Listener:
-    """Consumes one queue."""
+    """Consumes the messages of one queue."""
 
     def __init__(self, settings: Settings, queue: Queue) -> None:
         self.heard: list[tuple[str, Any]] = []
@@ -31,7 +31,7 @@ class Listener:
         message.ack()
 
     def listen(self) -> list[tuple[str, Any]]:
-        """What was heard, after a look."""
+        """Waits briefly for a message; returns all messages so far."""
         try:
             self._connection.drain_events(timeout=0.05)
         except TimeoutError:

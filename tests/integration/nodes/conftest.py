@@ -1,4 +1,4 @@
-"""Workers of the node controllers in this process, over a real server whose clock is stepped."""
+"""Workers of the node controllers in this process, on a real server whose clock is stepped."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ZONE = "topology.kubernetes.io/zone"
 
 
 class Worker:
-    """Stands for one worker's process, as far as ticks and syncs go."""
+    """The ticks and syncs of one worker's process."""
 
     def __init__(self, settings: Settings, **options: Any) -> None:
         self.context: ControllerContext = build_context(settings)
@@ -52,7 +52,7 @@ class Worker:
 
 
 class Cluster:
-    """Has nodes and pods in the store, and the scripts' clock, which it steps for every worker."""
+    """Nodes and pods in the store, and the scripts' clock, which it steps for every worker."""
 
     def __init__(self, io: RedisIO) -> None:
         self.io = io
@@ -85,12 +85,12 @@ class Cluster:
             io.clock_offset_ms += round(seconds * 1000)
 
     def moment(self) -> float:
-        """Returns the time on the server's clock, with what was stepped, in seconds."""
+        """Returns the time of the server's clock, as stepped, in seconds."""
         seconds, microseconds = self.io.execute("TIME")
         return int(seconds) + int(microseconds) / 1e6 + self.io.clock_offset_ms / 1000
 
     def fall_silent(self, worker: Worker, *alive: str, seconds: int = 45) -> None:
-        """Passes over a time in which only the nodes `alive` report."""
+        """Steps through `seconds` seconds in which only the nodes `alive` renew their leases."""
         for _ in range(seconds // 5):
             self.step(5)
             self.renew(*alive)
@@ -112,7 +112,7 @@ class Cluster:
         return [n.name for n in nodes if isinstance(n, Node) and _no_execute(n)]
 
     def taint_writes(self) -> list[str]:
-        """Returns the node of each NoExecute taint that was written, by the watch log."""
+        """Returns the node of each NoExecute taint in the order of writing, from the watch log."""
         seen: dict[str, bool] = {}
         names = []
         for change in self.store.read_changes({NODES: 0}, 0).entries:
@@ -138,7 +138,7 @@ Hire = Callable[..., Worker]
 
 @pytest.fixture
 def hire(settings: Settings, cluster: Cluster) -> Iterator[Hire]:
-    """Gives a function that starts a worker."""
+    """Yields a function that starts a worker."""
 
     def make(**options: Any) -> Worker:
         worker = Worker(settings, **options)

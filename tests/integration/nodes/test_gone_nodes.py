@@ -1,4 +1,4 @@
-"""PodGC and real nodes: pods of a node that is gone go after the quarantine, not before."""
+"""PodGC and real nodes: pods of a deleted node are deleted after the quarantine, not before."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.new_objects import make_namespaces, node, pod
 
 
 class SteppedClock(RealClock):
-    """The wall clock stands until it is stepped; threads wait in real time."""
+    """A wall clock that stands still until it is stepped. Threads wait in real time."""
 
     def __init__(self) -> None:
         self._now = datetime(2026, 1, 1, tzinfo=UTC)

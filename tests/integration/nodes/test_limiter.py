@@ -1,4 +1,4 @@
-"""Token buckets in Redis: never more than the rate allows, whoever asks and whenever."""
+"""Token buckets in Redis: no more tokens than the rate allows, for any callers at any times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The passes over real Redis: raced, cut short, and picked up by others."""
+"""Passes on a real server: concurrent ones, interrupted ones, and those that others continue."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ BUCKET = "nodelifecycle::\0:a"
 def work_off(
     cluster: Cluster, worker: Worker, seconds: int, *alive: str
 ) -> list[tuple[float, float, int]]:
-    """Runs passes as beat would send them, one for each second.
+    """Runs passes as beat would start them, one per second.
 
     Returns for each pass when it began and ended on the server's clock, and how many nodes were
     tainted after it.
@@ -93,14 +93,14 @@ def test_two_workers_that_race_taint_no_faster_than_one(cluster: Cluster, hire: 
 
 
 class KilledError(Exception):
-    """The worker is killed here."""
+    """Stands for the death of the worker."""
 
 
 @pytest.mark.parametrize("after", range(3))
 def test_a_worker_killed_in_a_pass_leaves_nothing_undone_and_doubles_nothing(
     cluster: Cluster, hire: Hire, monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
-    """It dies before its writes, between them, or before it can say what it saw."""
+    """It dies before its writes, between them, or before it can save its state."""
     for number in range(6):
         cluster.node(f"n{number}", pods=2)
     first, second = hire(), hire()

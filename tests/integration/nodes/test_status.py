@@ -1,4 +1,4 @@
-"""`kcm status`: the zones."""
+"""The zones in the output of `kcm status`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schedulers over a real store, without workers: each pass reads what is there."""
+"""Schedulers on a real store, without workers: each pass reads what is stored."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PODS, NODES = scheme.resource_of(Pod), scheme.resource_of(Node)
 
 
 class OneScheduler:
-    """A scheduler whose caches are filled when it is told so."""
+    """A scheduler whose caches are filled by `look`."""
 
     def __init__(self, store: Store, name: str = "default-scheduler", seed: int = 1) -> None:
         self.store = store
@@ -33,7 +33,7 @@ class OneScheduler:
         self.view = FakeView()
 
     def look(self) -> None:
-        """Fills the caches with what is stored."""
+        """Fills the caches from the store."""
         position = self.store.resource_version()
         objects = [*self.store.list(PODS).items, *self.store.list(NODES).items]
         self.view = FakeView(*objects, now=datetime.now(UTC), memory=self.memory, position=position)

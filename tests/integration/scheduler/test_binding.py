@@ -1,4 +1,4 @@
-"""Bindings meet the world as it is, not as a pass saw it."""
+"""Bindings fail if the cluster is no longer as the pass saw it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def node_of(store: Store, name: str) -> str:
 
 
 def bind(store: Store, name: str, where: str) -> None:
-    """What pods/binding does."""
+    """Binds a pod, as pods/binding does."""
     obj = store.get(PODS, f"default/{name}")
     assert isinstance(obj, Pod)
     created = obj.metadata.creation_timestamp

@@ -1,4 +1,4 @@
-"""A simulator over a private server, on a clock that tests step."""
+"""A simulator with a private server, and a clock that tests step."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OPTIONS = SimulatorOptions(
 
 
 class Recorded:
-    """Keeps Events instead of writing them."""
+    """Keeps Events in memory instead of writing them."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, str, str]] = []
@@ -43,7 +43,7 @@ class Recorded:
 
 
 class World:
-    """A simulator, a user's store, and a clock."""
+    """A simulator, a user's store and a clock."""
 
     def __init__(self, io: RedisIO, user: RedisIO) -> None:
         self.clock = FakeClock()
@@ -56,7 +56,7 @@ class World:
         self.restart()
 
     def restart(self, **options: Any) -> None:
-        """Puts another simulator, which knows nothing, in the place of the old one."""
+        """Replaces the simulator by a new one, which has to read everything."""
         self.options = replace(self.options, **options)
         self.simulator_store = Store(self.io, self.clock)
         self.simulator = Simulator(
@@ -101,18 +101,18 @@ class World:
         return cast(Node, self.store.get(NODES, name))
 
     def ready(self, name: str) -> str:
-        """Status of the node's Ready condition."""
+        """Returns the status of the node's Ready condition."""
         return next(c.status for c in self.node(name).status.conditions or () if c.type == "Ready")
 
     def seconds_since_renewal(self, name: str) -> float:
-        """Seconds since the lease's renewal."""
+        """Returns the seconds since the last renewal of the node's lease."""
         lease = cast(Lease, self.store.get(LEASES, f"kube-node-lease/{name}"))
         assert lease.spec.renew_time is not None
         return (self.clock.now() - lease.spec.renew_time).total_seconds()
 
     @property
     def metrics(self) -> StoredMetrics:
-        """Returns what the nodes have reported."""
+        """Returns the metrics that the nodes have reported."""
         return StoredMetrics(UsageBoard(self.io), self.clock)
 
     def delete(self, name: str, **options: Any) -> None:

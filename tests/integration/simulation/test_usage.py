@@ -1,4 +1,4 @@
-"""What simulated nodes report of the pods that they run."""
+"""The usage of pods that simulated nodes report."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def find_profiles(**profiles: str) -> dict[str, Any]:
 
 
 def report_usage(world: World, *names: str, what: str = "cpu") -> Sequence[str | None]:
-    """What the pods use in all, as last reported; None of one without figures."""
+    """Returns each pod's usage as last reported, None for pods without a report."""
     metrics = world.metrics.pods([world.get(name) for name in names])
     return [
         str(metrics[f"default/{name}"].usage[what]) if f"default/{name}" in metrics else None

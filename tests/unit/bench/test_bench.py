@@ -1,4 +1,4 @@
-"""That the measurements run and say what they measured; never how fast anything is."""
+"""The measurements run and report their results. How fast anything is, is not tested."""
 
 from __future__ import annotations
 

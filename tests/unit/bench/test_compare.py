@@ -1,4 +1,4 @@
-"""What a comparison of two commits says of their rows."""
+"""The comparison of two commits: what it says about their rows."""
 
 from __future__ import annotations
 

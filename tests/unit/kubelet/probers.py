@@ -34,7 +34,7 @@ class NoProbes:
 
 
 def without_probes(pod: Pod, status: PodStatus) -> PodStatus:
-    """Returns the status, started and ready by the containers' states alone."""
+    """Returns the status with `started` and `ready` set by the containers' states alone."""
     sidecars = {c.name for c in pod.spec.init_containers or () if is_sidecar(c)}
     return status.replace(
         container_statuses=[_mark_running(one) for one in status.container_statuses or ()] or None,
@@ -52,6 +52,6 @@ def _mark_running(status: ContainerStatus) -> ContainerStatus:
 
 
 def _mark_done(status: ContainerStatus) -> ContainerStatus:
-    """Returns the status of an init container, which is ready once it has ended well."""
+    """Returns the status of an init container, which is ready once it has exited with 0."""
     ended = status.state.terminated if status.state else None
     return status.replace(started=False, ready=ended is not None and ended.exit_code == 0)

@@ -1,4 +1,4 @@
-"""Which pods a node refuses."""
+"""The pods that a node rejects."""
 
 from __future__ import annotations
 

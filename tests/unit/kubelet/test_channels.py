@@ -1,4 +1,4 @@
-"""Channels: in order each, fair between them."""
+"""Channels: items keep their order, and channels take turns at random."""
 
 from __future__ import annotations
 

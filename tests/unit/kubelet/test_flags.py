@@ -1,4 +1,4 @@
-"""The kubelet's flags as options."""
+"""Parsing the kubelet's flags into options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Host ports that exclude each other."""
+"""Conflicts of host ports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pods as a runtime shows them, for tests."""
+"""Builds pods as a runtime shows them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STATES = {
 
 
 def container(name: str, *, sidecar: bool = False, startup: bool = False) -> Container:
-    """Returns a container by its name."""
+    """Returns a container with that name."""
     return Container(
         name=name,
         image="x",
@@ -33,7 +33,7 @@ def container(name: str, *, sidecar: bool = False, startup: bool = False) -> Con
 def pod(*names: str, init: str = "", policy: str = "Always", **more: Any) -> Pod:
     """Returns a pod with these containers.
 
-    `init` names init containers; those with a `*` behind are sidecars, those with a `?` have a
+    `init` names the init containers. A `*` after the name makes it a sidecar, a `?` gives it a
     startup probe.
     """
     inits = [

@@ -1,4 +1,4 @@
-"""What is worth a pass, and what a pass writes."""
+"""Which changes need a pass, and what a pass writes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DEFAULT = {"default-scheduler"}
 
 
 def keys(old: Any, new: Any) -> set[str]:
-    """The keys that a change touches."""
+    """Returns the keys that a change enqueues."""
     kind = type(old if old is not None else new)
     (watch,) = (watch for watch in BOTH.watches() if watch.model is kind)
     return set(watch.keys(Change(old, new), FakeView()))

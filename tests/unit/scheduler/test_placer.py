@@ -1,4 +1,4 @@
-"""Which node is chosen, and how many are looked at."""
+"""Which node is chosen, and how many nodes are tried."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Preemption. Cases after upstream's default_preemption tests."""
+"""Preemption, with cases from upstream's default_preemption tests."""
 
 from __future__ import annotations
 

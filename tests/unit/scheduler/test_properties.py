@@ -1,4 +1,4 @@
-"""Whatever comes: no node over capacity, and every required rule holds of where pods went."""
+"""For any nodes and pods: no node is over capacity, and all required rules hold."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def _check_apart(pod: Pod, nodes: dict[str, Node], on_node: dict[str, list[Pod]]
 def _check_spread(
     pod: Pod, place: Node, on_node: dict[str, list[Pod]], nodes: dict[str, Node]
 ) -> None:
-    """Against those that were placed before."""
+    """Checks the constraint against the pods that were bound before."""
     if not pod.spec.topology_spread_constraints:
         return
     counts = {place.labels[ZONE]: 0 for place in nodes.values()}

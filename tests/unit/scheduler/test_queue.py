@@ -1,4 +1,4 @@
-"""Which pods are tried, in which order, and what wakes those that found no node."""
+"""Which pods are tried, in which order, and what wakes unschedulable pods."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Story:
     def try_pods(
         self, after: float = 0.0, scheduler: SchedulerController | None = None
     ) -> list[str]:
-        """The pods that a pass tries, bound or not; it knows what the last one remembered."""
+        """Returns the pods that the next pass tries, whether or not it binds them."""
         self.now += timedelta(seconds=after)
         self.position += 10
         plan = run(

@@ -1,4 +1,4 @@
-"""What a pod asks for. Cases after upstream's Test_PodRequests."""
+"""The requests of a pod, with cases from upstream's Test_PodRequests."""
 
 from __future__ import annotations
 

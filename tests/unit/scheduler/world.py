@@ -1,4 +1,4 @@
-"""A scheduler's pass over plain objects: what goes in, and where pods went."""
+"""Runs a scheduler's pass on plain objects, and returns the nodes that pods were bound to."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def build_container(*ports: int, image: str = "nginx:1", **requests: str | int) 
 
 
 def pod(name: str = "p", cpu: str | int = 0, **fields: Any) -> Pod:
-    """Returns a pod of one container, with a generation and version of its own, as stored."""
+    """Returns a pod of one container, with a generation and a resourceVersion, as if stored."""
     if cpu:
         fields.setdefault("containers", [build_container(cpu=cpu)])
     system = {"generation": 1, "resource_version": str(next(_VERSIONS))}
@@ -66,7 +66,7 @@ def taint(key: str = "k", value: str | None = "v", effect: str = "NoSchedule") -
 
 
 class Scene:
-    """Nodes, and pods on them."""
+    """A snapshot of nodes and their pods, with a placer."""
 
     def __init__(self, *objects: KubeObject, options: SchedulerOptions = OPTIONS) -> None:
         self.snapshot = Snapshot()
@@ -77,7 +77,7 @@ class Scene:
         self.placer = Placer(self.snapshot, self.templates, options, random.Random(1))
 
     def info(self, pod: Pod) -> PodInfo:
-        """Returns the pod as one that waits, known to the snapshot."""
+        """Returns the pod as a waiting one, which is in the snapshot."""
         pod_info = PodInfo(pod)
         if pod_info.uid not in self.snapshot.pods:
             # `update` would take changes from a watch log, which is not here.
@@ -85,7 +85,7 @@ class Scene:
         return self.snapshot.pods[pod_info.uid]
 
     def refusals(self, pod: Pod) -> dict[str, tuple[str, ...]]:
-        """Returns for each node why it will not do; those that will are left out."""
+        """Returns the reasons of each node that the pod does not fit on, by node name."""
         info = self.info(pod)
         template = self.templates.of(info)
         statuses = {n.name: self.placer.check(template, info, n) for n in self.snapshot.nodes}
@@ -104,7 +104,7 @@ class Scene:
         return {self.snapshot.nodes[n].name: scores[n] for n in indexes}
 
     def place(self, pod: Pod) -> str:
-        """Returns the node that the pod goes to, where it stays from now on; '' for none."""
+        """Binds the pod in the snapshot; returns the node's name, '' if there is none."""
         info = self.info(pod)
         placement = self.placer.place(info)
         if isinstance(placement, FitError):
@@ -134,7 +134,7 @@ def run(
 
 
 def bindings(plan: Plan) -> dict[str, str]:
-    """Returns the name of the node of each pod, by the pod's name."""
+    """Returns the node's name for each pod that the plan binds, by pod name."""
     nodes_by_pod = {}
     for write in plan.writes:
         if isinstance(write, Bind):
@@ -148,7 +148,7 @@ def victims(plan: Plan) -> list[str]:
 
 
 def apply_patches(plan: Plan) -> dict[str, Pod]:
-    """Pods as status patches leave them."""
+    """Returns the pods with the plan's status patches applied, by name."""
     pods_by_name = {}
     for write in plan.writes:
         if isinstance(write, Patch):

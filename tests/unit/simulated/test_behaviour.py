@@ -1,4 +1,4 @@
-"""What containers do by their scripts, and without any."""
+"""The behavior of containers with scripts and without."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PACE = Pace(start_after=1.0, start_jitter=0.0, run_for=2.0, stop_after=0.5)
 def find_behaviour(
     name: str, script: PodScript = NO_SCRIPT, policy: str = "Always", number: int = 0
 ) -> Behaviour:
-    """Of a pod with an init container, a sidecar and an ordinary one."""
+    """Returns the behavior of a container of a pod with an init container and a sidecar."""
     asked = pod("main", init="prepare proxy*", policy=policy)
     specs = [*asked.spec.containers, *(asked.spec.init_containers or ())]
     spec = next(one for one in specs if one.name == name)

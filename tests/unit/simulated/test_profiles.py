@@ -1,4 +1,4 @@
-"""Amounts over time."""
+"""Profiles: amounts over time."""
 
 from __future__ import annotations
 

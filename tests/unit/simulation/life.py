@@ -1,4 +1,4 @@
-"""Plays a pod on a simulated node with a clock of its own, and says what could be seen."""
+"""Plays the life of a pod on a simulated node, and returns what users would see."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def pod(annotations: Mapping[str, str] | None = None, **spec: Any) -> Pod:
 
 
 class Life:
-    """Runs one pod of a simulated node. Times are seconds since the node has seen it."""
+    """The life of one pod on a simulated node. Times are seconds since the node first saw it."""
 
     def __init__(self, pod: Pod, pace: Pace = PACE) -> None:
         self.pod = pod
@@ -54,7 +54,7 @@ class Life:
         self.due = 0.0
 
     def step(self, at: float) -> str:
-        """Goes to a moment; returns READY and STATUS as kubectl shows them then."""
+        """Advances the pod to a time; returns READY and STATUS as kubectl shows them then."""
         self.now = at
         done = worker.advance(self.pod, self.run, self.script, START + at, self.pace)
         self.due = done.due - START
@@ -64,7 +64,7 @@ class Life:
         return f"{pod_status.ready(self.pod)} {pod_status.reason(self.pod)}"
 
     def until(self, end: float) -> list[tuple[float, str]]:
-        """Returns each change that can be seen up to a moment: (when, READY and STATUS)."""
+        """Returns each visible change up to a time, as (time, READY and STATUS)."""
         seen: list[tuple[float, str]] = []
         at = self.now
         while at <= end:
@@ -85,7 +85,7 @@ class Life:
         self.now = at
 
     def is_over(self) -> bool:
-        """Returns whether all containers have ended for good."""
+        """Reports whether no container runs or will run."""
         return self.run.over
 
     def list_reasons(self) -> list[str]:
@@ -93,6 +93,6 @@ class Life:
         return [event.reason for _, event in self.events]
 
     def condition(self, kind: str) -> tuple[str, str | None, str | None]:
-        """Status, reason and message of a condition."""
+        """Returns status, reason and message of a condition."""
         match = next(c for c in self.pod.status.conditions or () if c.type == kind)
         return match.status, match.reason, match.message

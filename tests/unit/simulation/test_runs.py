@@ -1,4 +1,4 @@
-"""What is remembered of a pod, and how the kubelet's functions see it."""
+"""The run of a pod, and its view for the kubelet's functions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DOES = Behaviour("fail", 0.0, 0.0, run_for=1.0, stop_after=0.0, exit_code=1, rea
 
 
 def run(starts: int) -> PodRun:
-    """A pod whose container was started so often, each time for a second."""
+    """Returns the run of a pod whose container was started that often, for a second each time."""
     asked = pod()
     pod_run = begin(asked, START, ("10.0.0.1",))
     pod_run.sandbox = starts > 0

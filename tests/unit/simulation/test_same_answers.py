@@ -1,4 +1,4 @@
-"""A simulated node and the kubelet's runtime manager play the same pods, and report the same."""
+"""A simulated node and the kubelet's runtime manager report the same for the same pods."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ CASES: dict[str, tuple[dict[str, str], dict[str, Any], tuple[int, ...]]] = {
 
 
 class Real:
-    """The kubelet's own manager, synced each second, over the simulated runtime."""
+    """The kubelet's runtime manager, synced each second, with the simulated runtime."""
 
     def __init__(self, pod: Pod, folder: Path) -> None:
         self.pod = pod
@@ -117,7 +117,7 @@ class Real:
 
 
 def summarize(status: PodStatus) -> dict[str, Any]:
-    """What does not depend on the moment and on ids."""
+    """Returns the parts of a status that do not depend on times and ids."""
     containers = (*(status.init_container_statuses or ()), *(status.container_statuses or ()))
     return {
         "phase": status.phase,

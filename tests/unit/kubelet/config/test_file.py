@@ -1,4 +1,4 @@
-"""A manifest folder: read when files change, broken ones told of once."""
+"""A manifest folder: it is read when files change, and an invalid file is reported once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Folder:
         temporary.replace(self.path / name)
 
     def pods(self) -> list[str]:
-        """Scans, and returns the names of the pods that are sent."""
+        """Scans the folder; returns the names of the pods that the source sends."""
         self.source.scan()
         self.source.send_all()
         return sorted(pod.name or "" for pod in self.sent[-1].pods)

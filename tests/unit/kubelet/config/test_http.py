@@ -1,4 +1,4 @@
-"""A URL with static pods, asked of a real server."""
+"""A URL with static pods on a real HTTP server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ POD = "metadata: {{name: {0}}}\nspec: {{containers: [{{name: main, image: x}}]}}
 
 
 class Site:
-    """A server with one page, and what a source says of it."""
+    """An HTTP server with one page, and the updates that the source sends."""
 
     def __init__(self) -> None:
         self.page, self.code = "", 200
@@ -36,7 +36,7 @@ class Site:
                 self.wfile.write(site.page.encode())
 
             def log_message(self, *_: Any) -> None:
-                """Nothing is told."""
+                """Logs nothing."""
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
@@ -49,7 +49,7 @@ class Site:
         return HttpSource(self.url, "n1", self.said.append, more.pop("clock", FakeClock()), **more)
 
     def names(self) -> list[list[str]]:
-        """The pods of each update."""
+        """Returns the names of the pods of each update."""
         return [[pod.name or "" for pod in update.pods] for update in self.said]
 
 

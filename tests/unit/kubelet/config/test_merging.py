@@ -1,4 +1,4 @@
-"""From what sources say to what changed."""
+"""Merging the updates of sources into changes of pods."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def build_pod(name: str, **more: Any) -> Pod:
 
 
 class Source:
-    """One source of a storage."""
+    """Sends updates of one source to a storage."""
 
     def __init__(self, storage: PodStorage, name: str = API) -> None:
         self._storage = storage

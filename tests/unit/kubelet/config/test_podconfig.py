@@ -1,4 +1,4 @@
-"""Several sources, one stream; ready when each has told all."""
+"""Several sources in one stream, which are ready once each has sent all of its pods."""
 
 from __future__ import annotations
 

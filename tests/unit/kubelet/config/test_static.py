@@ -1,4 +1,4 @@
-"""Static pods: named after their node, with a uid that stays while their text does."""
+"""Static pods: their names end with their node's, and their uid stays while their text does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""References in values, by upstream's rules."""
+"""The expansion of references in values, by upstream's rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fields and amounts as text."""
+"""Fields and resources of pods as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Variables of services."""
+"""Environment variables for Services."""
 
 from __future__ import annotations
 

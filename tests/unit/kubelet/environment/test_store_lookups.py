@@ -1,4 +1,4 @@
-"""What pods refer to: read when they come, remembered while the store is away."""
+"""Look-ups of ConfigMaps and Secrets: read for new pods, kept while the store is unavailable."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kcm.testing.clock import FakeClock
 
 
 class Api:
-    """One config map; counts how often it is asked."""
+    """A store with one ConfigMap, which counts reads."""
 
     def __init__(self) -> None:
         self.stored: ConfigMap | None = None

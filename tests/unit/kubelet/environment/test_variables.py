@@ -1,4 +1,4 @@
-"""A container's whole environment."""
+"""The environment variables of a container."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The eviction manager, with figures that a test makes up."""
+"""The eviction manager, with usage that tests set."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MACHINE = MachineUsage(AT, 0, 10 * GI, 5 * GI, 100 * GI, 50 * GI, 1000, 500, 10,
 
 
 class Node:
-    """A node whose figures change when a test says so."""
+    """A node whose usage tests set."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class Node:
         self.reports += 1
 
     def leave_memory(self, gibibytes: float) -> bool:
-        """A look with so much memory left; whether a pod was evicted."""
+        """Runs one check with that much memory available; returns whether a pod was evicted."""
         self.machine = replace(MACHINE, memory_available=int(gibibytes * GI))
         return self.manager.synchronize()
 

@@ -1,4 +1,4 @@
-"""Who is evicted first, and what it is told: tables of upstream's documentation."""
+"""The order of evictions and their messages, by the tables of upstream's documentation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PressureState over time."""
+"""The change of PressureState over time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ TRANSITION = 60.0
 
 
 def run(*looks: tuple[float, int, int]) -> list[tuple[list[Signal], set[str]]]:
-    """(time, memory left, disk left) -> (signals to act on, conditions), look by look."""
+    """Returns the acting signals and the conditions after each observation.
+
+    An observation is a tuple of the time, the memory and the disk that are left.
+    """
     pressure, rounds = PressureState(), []
     for now, memory, disk in looks:
         observed = {

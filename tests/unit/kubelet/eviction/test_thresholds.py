@@ -1,4 +1,4 @@
-"""Thresholds: what flags say, and when too little is left."""
+"""Eviction thresholds: parsing the flags, and finding those that are met."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The groups of users, with and without an account."""
+"""The groups of users with and without an account."""
 
 from __future__ import annotations
 

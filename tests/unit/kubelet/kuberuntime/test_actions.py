@@ -1,4 +1,4 @@
-"""What a sync of a pod does, as a table."""
+"""The actions of a sync of a pod, as a table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.unit.kubelet.views import NOW, container, container_view, pod, sandbo
 
 
 def summarize(actions: PodActions) -> str:
-    """The actions in a few words."""
+    """Returns the actions as a short text."""
     words = []
     if actions.kill_pod:
         words.append("kill-pod")

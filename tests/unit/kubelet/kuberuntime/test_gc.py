@@ -1,4 +1,4 @@
-"""Which dead containers and sandboxes go."""
+"""The dead containers and sandboxes that garbage collection removes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.unit.kubelet.views import NOW, container_view, sandbox, view
 
 @dataclass(frozen=True)
 class Pods:
-    """Pods that are all gone, or all still known."""
+    """Pods that are all gone, or all known."""
 
     gone: bool
 

@@ -1,4 +1,4 @@
-"""Images: pulled or not, and how long a failed pull waits."""
+"""Images: when they are pulled, and the back-off after a failed pull."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.unit.kubelet.views import container, pod
 
 
 class Images:
-    """Some images are there, others can be pulled."""
+    """An image service whose images are present or not, and can be pulled or not."""
 
     def __init__(self, present: bool, pullable: bool) -> None:
         self.present = present
@@ -45,7 +45,10 @@ class World:
         self._manager = ImageManager(service, KubeletEventRecorder(self.recorded, "n1"), self.clock)
 
     def ensure(self, policy: str | None = None) -> tuple[str, str] | None:
-        """Reason and message of what stands in the way; Events are those of this call."""
+        """Returns the reason and message why the image is missing.
+
+        Keeps the Events of this call only.
+        """
         self.recorded.events.clear()
         result = self._manager.ensure_image(
             pod(), container("main").replace(image_pull_policy=policy)

@@ -1,4 +1,4 @@
-"""ContainerTermination containers: hooks first, sidecars last, never less than two seconds."""
+"""Killing containers: hooks first, sidecars last, never less than two seconds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.unit.kubelet.views import NOW, pod
 
 
 class Runtime:
-    """Writes down what is run and stopped, with its grace."""
+    """Records the commands it runs and the containers it stops, with their grace periods."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

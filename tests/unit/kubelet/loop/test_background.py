@@ -1,4 +1,4 @@
-"""Work that the sync loop leaves to other threads."""
+"""Work of the sync loop that runs in other threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Housekeeping: what is left over is ended, what is desired is started."""
+"""Housekeeping: unwanted pods are killed, and desired ones are started."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.unit.kubelet.views import pod, sandbox
 
 
 class Runtime:
-    """What runs."""
+    """The pods that run."""
 
     def __init__(self) -> None:
         self.runtime_pods: dict[str, RuntimePod] = {}
@@ -36,7 +36,7 @@ class Runtime:
         self.rounds += 1
 
     def gc(self) -> None:
-        """Of the back-off: nothing."""
+        """Does nothing, for the back-off."""
 
 
 class Mirrors:
@@ -75,7 +75,7 @@ class World(Workers):
         )
 
     def runs(self, uid: str) -> None:
-        """The runtime has such a pod."""
+        """Adds a running pod to the runtime."""
         self.runtime.runtime_pods[uid] = RuntimePod(uid, uid, "default", (), [sandbox()])
 
 

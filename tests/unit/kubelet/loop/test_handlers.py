@@ -1,4 +1,4 @@
-"""The SyncHandler: who gets work, who is refused, whose leftovers go."""
+"""The SyncHandler: which pods get work, which are rejected, which are cleaned up."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class World(Cleaned):
         )
 
     def remove_dead_containers(self, view: Any, exited_id: str, *, remove_all: bool) -> None:
-        """As the runtime's manager has it."""
+        """Records the call, as RuntimeManager has it."""
         self.surplus.append((exited_id, remove_all))
 
 

@@ -1,4 +1,4 @@
-"""PLEG: what happened between two looks; the cache is up to date before events come."""
+"""PLEG: events between two relists; the cache has the new state before events are sent."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.unit.kubelet.views import NOW
 
 
 def build_runtime_pod(state: str) -> RuntimePod | None:
-    """A pod with one container in this state; "" for no pod."""
+    """Returns a pod with one container in this state, or None for ""."""
     if not state:
         return None
     container = RuntimeContainer("c", "box", "main", 0, "x", RuntimeContainerState(state), NOW)
@@ -50,7 +50,7 @@ def test_what_happened_to_a_container(old: str, new: str, expected: list[str]) -
 
 
 class Runtime:
-    """The two questions that PLEG asks."""
+    """A runtime manager with the two methods that PLEG calls."""
 
     def __init__(self) -> None:
         self.pod: RuntimePod | None = None

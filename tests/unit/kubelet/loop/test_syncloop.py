@@ -1,4 +1,4 @@
-"""The sync loop: what comes from which channel goes where."""
+"""The sync loop: which handlers the items of each channel are given to."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.unit.kubelet.views import pod
 
 
 class Handler:
-    """Writes down what it is asked to handle."""
+    """Records the names of the methods that are called."""
 
     def __init__(self) -> None:
         self.done: list[str] = []
@@ -45,14 +45,14 @@ class Ready:
         self.ready = True
 
     def add_source(self, source: str) -> None:
-        """Nothing."""
+        """Does nothing."""
 
     def all_ready(self) -> bool:
         return self.ready
 
 
 class Statuses:
-    """Records what probes set."""
+    """Records the probe results that it is given."""
 
     def __init__(self, noted: list[tuple[str, bool]]) -> None:
         self._noted = noted
@@ -85,7 +85,7 @@ class World:
         )
 
     def take(self, channel: str, item: Any) -> list[str]:
-        """What is handled when this comes."""
+        """Puts an item into a channel; returns the names of the handlers that were called."""
         self.handler.done = []
         self.channels.channel(channel).offer(item)
         assert self.loop.iterate(0)

@@ -1,4 +1,4 @@
-"""The node that others read, and reports that they ask for."""
+"""The shared Node object, and requests to report the node status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The node as its kubelet writes it."""
+"""The Node object that the kubelet writes."""
 
 from __future__ import annotations
 

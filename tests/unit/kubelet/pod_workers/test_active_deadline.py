@@ -1,4 +1,4 @@
-"""When the time of a pod is over."""
+"""When a pod is past its active deadline."""
 
 from __future__ import annotations
 

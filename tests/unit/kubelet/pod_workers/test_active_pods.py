@@ -1,4 +1,4 @@
-"""Which pods count against the node's resources."""
+"""The pods that count against the node's resources."""
 
 from __future__ import annotations
 

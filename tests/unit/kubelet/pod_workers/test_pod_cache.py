@@ -1,4 +1,4 @@
-"""The pod cache: who wants something newer waits for it."""
+"""The pod cache: callers can wait for a newer view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pod workers: one update at a time, three phases, kills are never lost."""
+"""Pod workers: one update at a time, three phases, and no kill is lost."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CREATE, UPDATE, SYNC, KILL = (
 
 
 class RecordingSyncer:
-    """A syncer that records what it is asked to do."""
+    """A PodSyncer that records its calls."""
 
     def __init__(self) -> None:
         self.done: list[str] = []
@@ -73,7 +73,7 @@ class RecordingSyncer:
 
 
 class World:
-    """Workers whose threads are this one."""
+    """Pod workers that do their work in the test's thread."""
 
     def __init__(self) -> None:
         self.clock = FakeClock(NOW)
@@ -99,7 +99,7 @@ class World:
         )
 
     def run(self, uid: str = "") -> None:
-        """Work until nothing waits."""
+        """Works until no work is left."""
         self.clock.step(1)
         self.cache.update_time(self.clock.monotonic() + 1000)
         for _ in range(20):

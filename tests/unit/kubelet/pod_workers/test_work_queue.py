@@ -1,4 +1,4 @@
-"""Who does a pod's work: a message's thread, or after a moment one of the kubelet's own."""
+"""Which thread does a pod's work: that of a message, or after a moment one of the kubelet's."""
 
 from __future__ import annotations
 

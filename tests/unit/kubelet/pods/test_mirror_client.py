@@ -1,4 +1,4 @@
-"""Mirror pods: what is written, and what a store that refuses or is away leaves to do."""
+"""Mirror pods: what is written, and what happens if the store rejects or is unavailable."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NODE = Node(metadata=ObjectMeta(name="n1", uid="node-uid"))
 
 
 class Api:
-    """A store of pods in memory."""
+    """A store that keeps pods in memory."""
 
     def __init__(self, *pods: Pod, refusal: errors.KcmError | None = None) -> None:
         self.pods = {stored.key: stored for stored in pods}

@@ -1,4 +1,4 @@
-"""gRPC probes, against real servers with the standard health service."""
+"""gRPC probes of real servers with the standard health service."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SERVING, SICK = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckRe
 
 
 class Odd(health_pb2_grpc.HealthServicer):  # type: ignore[misc] # grpc has no types
-    """Answers by the name of the service."""
+    """A health service whose response depends on the name of the service."""
 
     def __init__(self) -> None:
         self.agents: list[str] = []
@@ -48,7 +48,7 @@ class Odd(health_pb2_grpc.HealthServicer):  # type: ignore[misc] # grpc has no t
 
 
 class Server:
-    """A gRPC server on a port of its own."""
+    """A gRPC server on a free port."""
 
     def __init__(self, add: Callable[[grpc.Server], None] = lambda _: None) -> None:
         self._pool = ThreadPoolExecutor(2)

@@ -1,4 +1,4 @@
-"""The workers of all probes, with a clock that is stepped and probes that a list answers."""
+"""The workers of all probes, with a clock that is stepped and prepared results."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ OK, FAILED = ProbeResult(ProbeOutcome.SUCCESS), ProbeResult(ProbeOutcome.FAILURE
 
 
 class Inline(Executor):
-    """Runs what is handed over at once."""
+    """Runs submitted functions at once."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         done: Future[Any] = Future()
@@ -46,14 +46,14 @@ class Inline(Executor):
 
 
 class Half:
-    """No jitter: always the middle."""
+    """Returns 0.5 instead of a random number."""
 
     def random(self) -> float:
         return 0.5
 
 
 class Probing:
-    """A manager over one pod."""
+    """A probe manager with one pod."""
 
     def __init__(
         self,
@@ -253,7 +253,7 @@ def test_init_containers_are_ready_when_they_have_succeeded_and_sidecars_as_prob
 
 
 class Waiting(Executor):
-    """Threads that are all busy until they are told to go on."""
+    """An executor whose threads are all busy until a test lets them go on."""
 
     def __init__(self) -> None:
         self.tasks: list[tuple[str, Callable[[], object]]] = []

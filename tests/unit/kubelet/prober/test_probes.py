@@ -1,4 +1,4 @@
-"""Single probes, against sockets of this machine."""
+"""Single probes of servers on this machine."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(b"body " + self.headers["user-agent"].encode())
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Quiet."""
+        """Logs nothing."""
 
 
 class Commands:
-    """Runs no command; raises or answers what it is told to."""
+    """Runs no commands: returns or raises what it is given."""
 
     def __init__(self, answer: ExecResult | Exception) -> None:
         self.answer = answer

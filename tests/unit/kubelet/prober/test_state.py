@@ -1,4 +1,4 @@
-"""When a container is probed, and what follows: tables."""
+"""When a container is probed, and what results lead to, as tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Control groups in folders that look like the kernel's."""
+"""Control groups, in folders that look like the kernel's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RESOURCES = Resources(memory_bytes=1000, cpu_shares=1024, cpu_quota=50_000, pids
 
 
 def v1(root: Path, *controllers: str) -> tuple[str, str]:
-    """The mounts and the own places."""
+    """Returns the texts of /proc/self/mounts and /proc/self/cgroup for these controllers."""
     for controller in controllers:
         (root / controller / "mine").mkdir(parents=True)
     mounts = "".join(f"cgroup {root}/{name} cgroup rw,{name} 0 0\n" for name in controllers)

@@ -14,7 +14,7 @@ MANY = 1500  # more than `select` can look at
 
 @pytest.fixture
 def high() -> Iterator[tuple[int, int]]:
-    """A pipe whose reading end has a high number."""
+    """Yields a pipe whose reading end has a high descriptor number."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard not in (-1, resource.RLIM_INFINITY) and hard <= MANY:
         pytest.skip(f"this user may open {hard} files")

@@ -1,4 +1,4 @@
-"""What a container sees."""
+"""The root folder of a container, and its environment."""
 
 from __future__ import annotations
 

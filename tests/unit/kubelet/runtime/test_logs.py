@@ -14,7 +14,7 @@ STAMP = b"2023-11-14T22:13:20.000000042Z"
 
 
 def parse_lines(*reads: bytes) -> list[tuple[bytes, bytes]]:
-    """Tag and text of each line."""
+    """Returns the tag and the text of each log line."""
     lines = Lines(b"stdout")
     data = b"".join(lines.feed(read, NOW) for read in reads) + lines.finish(NOW)
     parts = [line.split(b" ", 3) for line in data.split(b"\n")[:-1]]

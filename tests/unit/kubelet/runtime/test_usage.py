@@ -1,4 +1,4 @@
-"""What containers use, read from files that look like the kernel's."""
+"""The usage of containers, from files that look like the kernel's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""As whom a container runs."""
+"""The user and groups that a container runs as."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def read(path: Path, **options: Any) -> str:
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    """Six lines in two rotated files and the present one."""
+    """Returns a log of six lines, in two rotated files and the current one."""
     log = tmp_path / "0.log"
     (tmp_path / "0.log.20260101-120001").write_text(write_lines(0, 1))
     (tmp_path / "0.log.20260101-120003").write_text(write_lines(2, 3))

@@ -1,4 +1,4 @@
-"""Whose log is meant."""
+"""Which container's log a request is for."""
 
 from __future__ import annotations
 

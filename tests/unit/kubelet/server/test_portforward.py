@@ -1,4 +1,4 @@
-"""Port-forwarding sessions of clients that do not keep to the rules."""
+"""Port-forwarding sessions of clients that break the protocol."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PIECE = b"x" * 65536
 
 
 class Channel:
-    """Hands over messages, and keeps what is answered."""
+    """Returns prepared messages, and keeps those that are sent."""
 
     def __init__(self, messages: Iterable[bytes]) -> None:
         self._messages = iter(messages)
@@ -36,7 +36,7 @@ def refuse(port: int) -> int:
 
 
 def serve(messages: Iterable[bytes]) -> tuple[Channel, int]:
-    """The channel afterwards, and how many turns others had meanwhile."""
+    """Returns the channel after the session, and how many turns other tasks got meanwhile."""
     channel = Channel(messages)
 
     async def run() -> int:

@@ -1,4 +1,4 @@
-"""Where a node's API listens."""
+"""The address and port that a node's HTTP API listens on."""
 
 from __future__ import annotations
 

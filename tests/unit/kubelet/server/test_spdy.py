@@ -1,4 +1,4 @@
-"""SPDY frames: what a client sends, and what it gets."""
+"""SPDY frames: received ones as events, and frames to send."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kcm.kubelet.server.spdy import (
 
 
 class Client:
-    """Writes frames as the specification has them."""
+    """Builds frames by the specification, as a client."""
 
     def __init__(self) -> None:
         self._pack = zlib.compressobj(9, zdict=DICTIONARY)

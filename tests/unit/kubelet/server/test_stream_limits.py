@@ -1,4 +1,4 @@
-"""How many streams a node serves."""
+"""The limits of streams that a node serves."""
 
 from __future__ import annotations
 

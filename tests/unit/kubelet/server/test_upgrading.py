@@ -1,4 +1,4 @@
-"""Which upgrades are taken."""
+"""Which upgrades are accepted."""
 
 from __future__ import annotations
 

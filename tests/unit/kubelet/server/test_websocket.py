@@ -1,4 +1,4 @@
-"""WebSocket messages of clients that do not keep to the rules."""
+"""WebSocket messages of clients that break the protocol."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kcm.kubelet.server.websocket import WebSocket
 
 
 class Writer:
-    """Takes what is written, and forgets it."""
+    """Discards what is written."""
 
     def write(self, data: bytes) -> None: ...
 
@@ -23,7 +23,7 @@ class Writer:
 
 
 def receive(pieces: int, size: int) -> bytes | None:
-    """What comes of a message in so many fragments of that size."""
+    """Returns what is received of a message with that many fragments of that size."""
 
     async def run() -> bytes | None:
         client = Connection(ConnectionType.CLIENT)

@@ -1,4 +1,4 @@
-"""How the time of a shutdown is shared out."""
+"""How the time of a shutdown is divided among pods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a node and its pods use, made up."""
+"""Made-up usage of a node and its pods."""
 
 from __future__ import annotations
 

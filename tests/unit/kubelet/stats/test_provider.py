@@ -1,4 +1,4 @@
-"""Figures from two looks."""
+"""Usage from two measurements."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ POD = builders.pod("web")
 
 
 class Usage:
-    """The part of a runtime that tells what containers use."""
+    """A runtime with one container, of which only the usage matters."""
 
     def __init__(self, clock: FakeClock) -> None:
         self.clock = clock

@@ -1,4 +1,4 @@
-"""What is reported of a node's usage."""
+"""The usage report of a node."""
 
 from __future__ import annotations
 

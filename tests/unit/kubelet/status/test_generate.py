@@ -1,4 +1,4 @@
-"""A pod's whole status: containers, phase, conditions, addresses."""
+"""A pod's whole status: containers, phase, conditions and addresses."""
 
 from __future__ import annotations
 
@@ -122,8 +122,11 @@ def test_a_container_that_the_runtime_lost_counts_as_failed_and_restarted() -> N
 def test_a_container_that_went_away_is_restarted_only_if_its_pod_stays(
     deleted: bool, restarts: int
 ) -> None:
-    """Test_generateAPIPodStatus: "current status ready, with different previous status", and
-    the pod that is being deleted (kubelet_pods_test.go)."""
+    """Cases of Test_generateAPIPodStatus (kubelet_pods_test.go).
+
+    They are "current status ready, with different previous status", and the pod that is being
+    deleted.
+    """
     asked = pod(metadata={"deletion_timestamp": NOW}) if deleted else pod()
     asked = asked.with_status(status_of(asked, view("main=running")))
     (container,) = status_of(asked, view()).container_statuses or []

@@ -1,4 +1,4 @@
-"""Statuses on their way to the API: versions, batches, never backwards, the right pod only."""
+"""Writing statuses to the API: versions, batches, never backwards, only to the right pod."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.unit.kubelet.views import NOW, pod
 
 
 class Api:
-    """A store in memory, which counts batches and may be away."""
+    """A store in memory, which counts batches and can be unavailable."""
 
     def __init__(self, *pods: Pod) -> None:
         self.pods = {stored.key: stored for stored in pods}

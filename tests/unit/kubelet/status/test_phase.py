@@ -23,8 +23,10 @@ def build_ended_state(code: int) -> ContainerState:
 
 
 def status(word: str) -> ContainerStatus:
-    """`main=running`, `main=waiting`, `main=0`, `main=1` or `main=back1` (waiting after an end);
-    a `+` behind means started."""
+    """Returns a status from a text: `main=running`, `main=waiting`, `main=0` or `main=back1`.
+
+    A number is an exit code, `back` means waiting after that exit. A `+` at the end means started.
+    """
     name, state = word.split("=")
     started, state = state.endswith("+"), state.rstrip("+")
     if state.startswith("back"):

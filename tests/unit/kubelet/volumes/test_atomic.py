@@ -1,4 +1,4 @@
-"""Volumes whose files change at once."""
+"""Volumes whose files all change at once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kcm.kubelet.volumes.atomic import File, write
 
 
 def read_files(volume: Path) -> dict[str, str]:
-    """What a container sees, over the links."""
+    """Returns the files that a container sees, by path."""
     contents: dict[str, str] = {}
     for folder, folders, names in os.walk(volume, followlinks=True):
         folders[:] = [name for name in folders if not name.startswith("..")]

@@ -1,4 +1,4 @@
-"""Which paths of the host a pod may have."""
+"""The host paths that a pod may use."""
 
 from __future__ import annotations
 

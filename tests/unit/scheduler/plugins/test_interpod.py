@@ -1,4 +1,4 @@
-"""Inter-pod affinity. Cases after upstream's interpodaffinity filtering and scoring tests."""
+"""Inter-pod affinity, with cases from upstream's interpodaffinity filtering and scoring tests."""
 
 from __future__ import annotations
 

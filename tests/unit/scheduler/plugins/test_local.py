@@ -238,7 +238,7 @@ def build_node_info(cpu: int, memory: int, used_cpu: int = 0, used_memory: int =
 
 
 class TestResourceScores:
-    """The figures are those of upstream's own tests for these plugins."""
+    """The expected scores are those of upstream's own tests for these plugins."""
 
     @pytest.mark.parametrize(
         ("asked", "info", "score"),

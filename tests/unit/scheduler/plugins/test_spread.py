@@ -1,4 +1,4 @@
-"""Topology spread. Cases after upstream's podtopologyspread filtering and scoring tests."""
+"""Topology spread, with cases from upstream's podtopologyspread filtering and scoring tests."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class TestScheduleAnyway:
         assert scores["n3"] > scores["n2"]
 
     def test_scores_as_upstream_for_four_nodes(self) -> None:
-        """Pods 4, 3, 2, 1 per node; the raw scores are counts times ln(6)."""
+        """There are 4, 3, 2 and 1 pods on the nodes; raw scores are these counts times ln(6)."""
         four = nodes(**{f"n{n}": "" for n in range(4)})
         there = [web(f"w{n}-{i}", f"n{n}") for n in range(4) for i in range(4 - n)]
         scene = Scene(*four, *there)

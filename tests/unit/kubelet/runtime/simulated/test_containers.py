@@ -1,4 +1,4 @@
-"""What a simulated container is at a moment."""
+"""The state of a simulated container at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What probes find of simulated containers."""
+"""The results of probes of simulated containers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The simulated runtime behind the kubelet's interface."""
+"""The simulated runtime, through the interface that the kubelet uses."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PACE = Pace(start_after=1.0, start_jitter=0.0, run_for=2.0, stop_after=1.0)
 
 
 class World:
-    """A runtime on a clock that waiting moves."""
+    """A simulated runtime with a clock that moves when something waits."""
 
     def __init__(self, logs: Path) -> None:
         self.clock = FakeClock()
