@@ -75,7 +75,7 @@ class Compared:
     def verdict(self) -> str:
         """`better` or `worse` if the rounds of the two sides do not overlap, else "".
 
-        If one side is missing, it names the other.
+        If one side is missing, it is `only` and the other side.
         """
         if self.old is None or self.new is None:
             return f"only {OLD if self.new is None else NEW}"

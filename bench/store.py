@@ -38,9 +38,9 @@ def clear_store(bench: Bench) -> None:
 def watch_entries(
     store: Store, resource: Resource, position: int, what: str, timeout: float = 120.0
 ) -> Iterator[WatchEntry]:
-    """Yields the changes after `position`, in order. Raises TooSlowError with `what`.
+    """Yields the changes after `position`, in order.
 
-    It is raised after `timeout` seconds.
+    Raises TooSlowError with `what` after `timeout` seconds.
     """
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:

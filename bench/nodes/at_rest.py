@@ -33,7 +33,7 @@ def idle(bench: Bench) -> Iterator[Row]:
 
 
 def idle_with_nodes(bench: Bench) -> Iterator[Row]:
-    """Measures the CPU of all that `kcm up` runs, idle and with five simulated nodes."""
+    """Measures the CPU of all that `kcm up` runs, while idle with five simulated nodes."""
     yield _idle_row(
         bench,
         "nodes.idle",

@@ -76,7 +76,7 @@ class PodInfo:
         return self.version is not None and self.version == pod.metadata.resource_version
 
     def is_current(self, pod: Pod) -> bool:
-        """Reports whether it holds for a newer version of the pod, but for what `follow` sets."""
+        """Reports whether it holds for a newer version, except for what `follow` sets."""
         meta = pod.metadata
         return (
             meta.generation == self.generation

@@ -61,7 +61,7 @@ class SimulatorOptions:
         return self.lease_duration / 4
 
     def names(self) -> list[str]:
-        """The seconds between two renewals of a lease."""
+        """Returns the names of the nodes, numbered from 1."""
         return [f"{self.name_prefix}{number}" for number in range(1, self.count + 1)]
 
     def zone_of(self, index: int) -> str:

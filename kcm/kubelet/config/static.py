@@ -20,7 +20,7 @@ def parse_pods(text: bytes, origin: str, source: str, node_name: str) -> list[Po
     """Returns the pods of a text in YAML or JSON, which may contain several documents.
 
     `origin` is the path of the file or the URL: errors name it, and uids depend on it. `source` is
-    the kind of source. Raises ApiError.
+    FILE or HTTP. Raises ApiError.
     """
     pods: list[Pod] = []
     for document in load_yaml_documents(text.decode("utf-8", "replace"), origin):

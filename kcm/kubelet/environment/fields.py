@@ -55,7 +55,7 @@ def field_value(path: str, pod: Pod, location: PodLocation) -> str:
 
 
 def format_map(values: Mapping[str, str] | None) -> str:
-    """Returns lines of `key="value"`, sorted by key. Values are quoted as in JSON, not as in Go."""
+    """Returns lines of `key="value"`, sorted by key. The quoting is JSON's, nearly that of Go."""
     lines = [
         f"{key}={json.dumps(value, ensure_ascii=False)}"
         for key, value in sorted((values or {}).items())

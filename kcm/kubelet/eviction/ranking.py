@@ -33,8 +33,8 @@ def rank_pods(signal: Signal, pods: Iterable[Pod], stats: StatsByUid) -> list[Po
     """Returns the pods in the order in which they are evicted.
 
     Pods without stats come first, then pods that use more than they requested, then the others.
-    Within these groups, pods of lower priority come first, and those that exceed their requests
-    most. For PIDs, only the priority and the number of processes count.
+    Within these groups, pods of lower priority come first, and of the same priority those that
+    exceed their requests most. For PIDs, only the priority and the number of processes count.
     """
     if signal is Signal.PIDS:
         return sorted(pods, key=lambda pod: _pid_key(pod, stats.get(pod.uid or "")))

@@ -127,7 +127,7 @@ def _step(folder: int, name: str, mode: int | None, *, makes: bool) -> int:
 
 
 def _exists(folder: int, name: str) -> bool:
-    """Reports whether the name exists. Raises LedOut for a link: all links were resolved before."""
+    """Reports whether the name exists. Raises LedOut for a link, as all were resolved before."""
     try:
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:

@@ -46,7 +46,7 @@ class PodActions:
 
 @dataclass(frozen=True)
 class ContainerHealth:
-    """Returns a container's probe results by its id: True, False, or None if they are unknown."""
+    """The functions that return a container's probe results by its id; None means unknown."""
 
     liveness: Callable[[str], bool | None] = lambda _: None
     startup: Callable[[str], bool | None] = lambda _: None

@@ -89,7 +89,7 @@ class ContainerKiller:
     def kill_all(
         self, terminations: Sequence[ContainerTermination], grace: int | None, context: SyncContext
     ) -> None:
-        """Kills other containers in parallel, then sidecars one by one, the last one first.
+        """Kills containers in parallel, except sidecars, which follow one by one, last one first.
 
         `grace` overrides the grace periods, in seconds. Raises ContainerRuntimeError if one did not
         exit.
@@ -173,7 +173,7 @@ class ContainerKiller:
 
 
 def _run_in_parallel(tasks: Sequence[Callable[[], None]]) -> None:
-    """Runs all tasks, one thread each, and waits for them. Then raises the first failure."""
+    """Runs all tasks in parallel and waits for them, then raises the first failure."""
     failures: list[Exception] = []
 
     def run(task: Callable[[], None]) -> None:

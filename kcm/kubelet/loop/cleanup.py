@@ -36,7 +36,7 @@ from kcm.kubelet.volumes.volumes import Volumes
 
 log = structlog.get_logger("kcm.kubelet")
 
-GC_PERIOD = 60.0  # seconds between garbage collections while no pod goes away
+GC_PERIOD = 60.0  # seconds between garbage collections while no pod disappears
 _ORPHAN_GRACE = 1  # the grace period in seconds of pods that only the runtime knows
 
 
@@ -117,7 +117,7 @@ class Cleanup:
                 log.info("orphaned mirror pod stays for now", pod=mirror.key, error=str(error))
 
     def _start_unknown_pods(self, desired: Iterable[Pod], known: dict[str, PodWorkerState]) -> None:
-        """Starts desired pods without a worker, which housekeeping has forgotten for that."""
+        """Starts desired pods that have no worker because housekeeping has just forgotten them."""
         for pod in desired:
             uid = pod.uid or ""
             # This leaves out pods that were rejected.

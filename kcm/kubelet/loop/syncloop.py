@@ -223,7 +223,8 @@ class Ticker:
     def run(self, stop: threading.Event) -> None:
         """Runs until `stop` is set.
 
-        It requests housekeeping only if no message from beat has come for 1.5 HOUSEKEEPING_PERIOD.
+        It requests housekeeping only if no message from beat has come for 1.5 times
+        HOUSEKEEPING_PERIOD.
         """
         while not self._clock.wait(stop, SYNC_PERIOD):
             self._sync.offer(self._clock.monotonic())

@@ -69,7 +69,7 @@ class PodCache:
             self._entries.pop(uid, None)
 
     def update_time(self, at: float) -> None:
-        """Records that a relist has seen all pods at that time: their views are as new as it is."""
+        """Records that a relist has seen all pods at that time: all views are at least that new."""
         with self._changed:
             self._all_newer_than = at
             self._changed.notify_all()

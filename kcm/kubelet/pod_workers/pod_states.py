@@ -88,7 +88,7 @@ class PodStates:
             return status.active.pod if status and status.active else None
 
     def take_restarting(self) -> set[str]:
-        """Returns the uids that were forgotten so that they start anew, and clears that list."""
+        """Returns the uids that were forgotten so that they start again, and clears that list."""
         with self.lock:
             restarting, self._restarting = self._restarting, set()
             return restarting
@@ -97,7 +97,7 @@ class PodStates:
         """Forgets pods that have ended and are no longer desired; returns the others by uid.
 
         A pod that was added again under the same uid while it was terminating is forgotten as well,
-        so that it can start anew.
+        so that it can start again.
         """
         desired_uids = {pod.uid or "" for pod in desired}
         with self.lock:
@@ -119,7 +119,7 @@ class PodStates:
 
     def _remove(self, uid: str, status: PodSyncStatus, orphan: bool) -> None:
         if status.restart_requested and not orphan:
-            log.info("Pod has ended and is started anew", pod=status.full_name)
+            log.info("Pod has ended and is started again", pod=status.full_name)
             self._restarting.add(uid)
         del self.statuses[uid]
         self.stop_waiting(status.full_name, uid)

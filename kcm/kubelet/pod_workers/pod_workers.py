@@ -78,7 +78,7 @@ class PodWorkers:
         self.queue = DelayQueue(clock)
         self.threads = WorkThreads(self.work, clock, notify_work=notify_work)
 
-    # --- updates come in
+    # --- receiving updates
 
     def update_pod(self, update: UpdatePodOptions) -> None:
         """Takes an update, which a thread works on soon.
@@ -99,7 +99,7 @@ class PodWorkers:
                 return
             update = self._with_known_pod(status, update)
             if status.is_termination_requested and update.update_type is SyncPodType.CREATE:
-                # A static pod was added again under its uid: it starts anew after its end.
+                # A static pod was added again under its uid: it starts again after its end.
                 status.restart_requested = True
             elif not status.finished:
                 self._accept(status, update)

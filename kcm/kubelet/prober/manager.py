@@ -219,7 +219,7 @@ class ProbeManager:
         return status.replace(started=started, ready=ready)
 
     def _passes(self, pod: Pod, status: ContainerStatus, kind: ProbeKind) -> bool:
-        """Reports whether a running container passes. A container without such a probe passes."""
+        """Reports whether a running container passes its probe of that kind, or has none."""
         verdict = self._results[kind].get(strip_runtime_name(status.container_id or ""))
         if verdict is ProbeVerdict.SUCCESS:
             return True

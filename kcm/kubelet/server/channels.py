@@ -131,7 +131,7 @@ class ChannelSession:
             raise
 
     async def _announce(self) -> None:
-        """Sends an empty message on the first output channel: the client waits for it to start."""
+        """Sends an empty message on the first output channel, which the client waits for."""
         channel = STDOUT if self._wanted.stdout else STDERR if self._wanted.stderr else ERROR
         await self._socket.send(bytes([channel]))
 

@@ -118,7 +118,7 @@ class _OpenLog:
 
 
 class LogReader:
-    """Reads one log, piece by piece. Call `close` in the end."""
+    """Reads one log, piece by piece. Call `close` at the end."""
 
     def __init__(self, path: str, options: LogOptions) -> None:
         self._path = path

@@ -199,7 +199,7 @@ def _image_id(image: str) -> str:
 def terminate_statuses(
     pod: Pod, mains: Sequence[ContainerStatus], inits: Sequence[ContainerStatus]
 ) -> tuple[list[ContainerStatus] | None, list[ContainerStatus] | None]:
-    """Returns the statuses of main and init containers, terminated where that is due.
+    """Returns the statuses of main and init containers, terminated if they may have run.
 
     Nobody knows how these containers ended, so that counts as a failure.
     """

@@ -55,7 +55,7 @@ class Cgroups:
         return groups
 
     def remove(self, path: str) -> None:
-        """Removes a group and those below it, and then our own top group if it is empty.
+        """Removes a group and those below it, then the empty ones above it up to our own top group.
 
         Kills the processes that are left in them. Gives up after _REMOVAL seconds.
         """

@@ -2,9 +2,9 @@
 
 A living supervisor adopts all orphans among its descendants. When it dies, they go to the next
 process above it that adopts orphans, which is the kubelet that started it. Guarantees: a process
-cannot escape this, as it can change its variables or its session. Does not guarantee anything for
-supervisors that an earlier kubelet started: their orphans go to init, and only their control group
-or their environment identifies them.
+cannot escape this, although it can change its environment and its session. Does not guarantee
+anything for supervisors that an earlier kubelet started: their orphans go to init, and only their
+control group or their environment identifies them.
 """
 
 from __future__ import annotations

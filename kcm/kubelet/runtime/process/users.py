@@ -38,9 +38,9 @@ class Identity:
 
 
 def identity_of(config: ContainerConfig) -> Identity:
-    """Returns the container's user and groups; ids that it does not set are the kubelet's.
+    """Returns the container's user and groups.
 
-    A user without runAsGroup has the user's primary group.
+    The user defaults to the kubelet's, the group to the user's primary group.
     """
     uid = os.geteuid() if config.run_as_user is None else config.run_as_user
     gid = primary_group(uid) if config.run_as_group is None else config.run_as_group
@@ -50,8 +50,8 @@ def identity_of(config: ContainerConfig) -> Identity:
 def check(config: ContainerConfig, options: ProcessOptions) -> None:
     """Checks the container's user and groups.
 
-    Raises ContainerConfigError for one that the options do not allow, and if the kubelet would have
-    to be root to use it.
+    Raises ContainerConfigError for one that the options do not allow, and for others than the
+    kubelet's own if the kubelet is not root.
     """
     wanted, own = identity_of(config), os.geteuid()
     if not options.allows_user(wanted.uid, own):

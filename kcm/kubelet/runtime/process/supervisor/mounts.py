@@ -16,7 +16,8 @@ _KEPT = 2 | 4 | 8  # nosuid, nodev, noexec: a remount would drop them
 def make_read_only(paths: list[str]) -> None:
     """Makes the paths read-only for this process and its children, but not mounts below them.
 
-    Does nothing where mount namespaces are not allowed. Raises OSError if a path does not exist.
+    Does nothing where mount namespaces are not allowed. Raises OSError if a path does not exist or
+    cannot be mounted.
     """
     if not paths or sys.platform != "linux" or function("unshare")(_NEW_NAMESPACE):
         return

@@ -74,7 +74,7 @@ class Output:
 
 
 class Reader:
-    """The output of a client that is attached to the container."""
+    """A client that is attached to an output of the container."""
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
