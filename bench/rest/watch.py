@@ -75,7 +75,7 @@ class Watch:
         self._connection.close()
 
     def wait(self, goal: Callable[[Watch], bool], what: str, timeout: float = 180.0) -> float:
-        """Waits until `goal` holds; returns that monotonic time.
+        """Waits until `goal` holds; returns the monotonic time at which it did.
 
         Raises TooSlowError with `what` after `timeout` seconds, and RuntimeError if the watch
         fails.

@@ -25,7 +25,7 @@ MIN_PERCENTAGE = 5
 
 
 def feasible_nodes_to_find(nodes: int, percentage: int) -> int:
-    """Returns how many feasible nodes end the search, of that many nodes.
+    """Returns the number of feasible nodes at which the search among `nodes` nodes stops.
 
     With a percentage of 0, the share depends on the number of nodes.
     """
@@ -153,7 +153,7 @@ class Placer:
 
 
 class _Absent(dict[int, Status]):
-    """Rejections by node index, where nodes that the pod does not name are rejected for that."""
+    """Rejections by node index; an index without one is a node that the pod does not name."""
 
     def __missing__(self, index: int) -> Status:
         return NODE_ABSENT

@@ -1,4 +1,4 @@
-"""The interface of what runs a probe, and the result of a probe."""
+"""The interface of probe runners, and the result of a probe."""
 
 from __future__ import annotations
 
