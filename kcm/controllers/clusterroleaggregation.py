@@ -1,8 +1,8 @@
-"""ClusterRoleAggregation: writes the rules of aggregated cluster roles into the roles, for people
-to see.
+"""ClusterRoleAggregation: writes the rules of aggregated cluster roles into the roles, so that
+people see them.
 
-The API server computes the rules by itself (`kcm.apiserver.auth.rbac`), so nobody's rights wait for
-this controller.
+The API server computes these rules by itself (`kcm.apiserver.auth.rbac`). Permissions do not depend
+on this controller.
 
 Source: pkg/controller/clusterroleaggregation/clusterroleaggregation_controller.go, Kubernetes 1.33.
 """
@@ -19,7 +19,7 @@ from kcm.reconcile.plan import Patch, Plan
 
 
 class ClusterRoleAggregationController(Controller):
-    """Keeps the rules of aggregated cluster roles."""
+    """Sets `rules` of the cluster roles that have an aggregation rule. A key is a cluster role."""
 
     name = "clusterrole-aggregation-controller"
     short_name = "clusterroleaggregation"
@@ -39,7 +39,7 @@ class ClusterRoleAggregationController(Controller):
 
 
 def _list_aggregated_roles(change: Change, view: View) -> Iterable[str]:
-    """Returns every aggregated role, since any role may be part of any of them."""
+    """Returns the keys of all aggregated roles, since any role may be part of any of them."""
     roles = view.lister(ClusterRole).list()
     return [role.key for role in roles if role.aggregation_rule is not None]
 

@@ -1,8 +1,8 @@
-"""Endpoints: the pods behind each Service in one object, as it was before EndpointSlices.
+"""Endpoints: lists the pods behind each Service in one object, the predecessor of EndpointSlices.
 
 Source: pkg/controller/endpoint/endpoints_controller.go and pkg/api/v1/endpoints/util.go
-(RepackSubsets), Kubernetes 1.33. Departure: the trigger time is the newest that the objects show,
-not that of the event.
+(RepackSubsets), Kubernetes 1.33. Departure: the annotation with the trigger time has the newest
+time that the Service and its pods show, not the time of the event.
 """
 
 from __future__ import annotations
@@ -45,11 +45,10 @@ MOST = 1000  # addresses in one object (upstream's maxCapacity)
 TRUNCATED = "endpoints.kubernetes.io/over-capacity"
 MANAGED = "endpoints.kubernetes.io/managed-by"
 OURS = "endpoint-controller"
-# the annotation that names the leader of an election
 
 
 class EndpointsOptions(Options):
-    """Tunables of the Endpoints controller."""
+    """The options of the Endpoints controller."""
 
     concurrent_endpoint_syncs: int = Field(
         default=5,
@@ -60,7 +59,7 @@ class EndpointsOptions(Options):
 
 
 class EndpointsController(Controller):
-    """Syncs Services, one key each."""
+    """Writes the Endpoints of Services that have a selector. A key is a Service."""
 
     name = "endpoints-controller"
     short_name = "endpoint"
@@ -96,11 +95,11 @@ class EndpointsController(Controller):
 
 
 def service_of_endpoints(change: Change, view: View) -> Iterable[str]:
-    """Returns the key of the Service of Endpoints that went, or that are or were managed here and
-    changed.
+    """Yields the key of the Service whose Endpoints were deleted, or were changed and are or were
+    managed by this controller.
 
-    Endpoints of somebody else may come before their Service. They are ignored here, since a sync
-    without a Service takes them for left behind.
+    Endpoints of others are ignored, since they may be created before their Service, and a sync that
+    finds no Service deletes the Endpoints.
     """
     states = [obj for obj in (change.old, change.new) if obj is not None]
     if change.new is None or any(obj.labels.get(MANAGED) == OURS for obj in states):
@@ -108,7 +107,10 @@ def service_of_endpoints(change: Change, view: View) -> Iterable[str]:
 
 
 def _delete_left_behind(key: str, present: Endpoints | None) -> Plan:
-    """Deletes Endpoints without a Service, whoever made them, but for records of elections."""
+    """Returns a plan that deletes Endpoints without a Service, whoever created them.
+
+    Endpoints that hold the record of a leader election are kept.
+    """
     if present is None or LEADER_RECORD in present.annotations:
         return Plan()
     no_service = Absent(scheme.resource_of(Service).name, key)
@@ -119,7 +121,7 @@ _Metadata = dict[str, dict[str, str]]
 
 
 def _metadata(service: Service, pods: Sequence[Pod], truncated: bool) -> _Metadata:
-    """Returns the labels and annotations that this controller sets."""
+    """Returns the labels and annotations that this controller sets on the Endpoints."""
     moment = last_change_time(service, pods)
     headless = {HEADLESS: ""} if is_headless(service) else {}
     copied = {k: v for k, v in service.labels.items() if k != HEADLESS}
@@ -131,7 +133,9 @@ def _metadata(service: Service, pods: Sequence[Pod], truncated: bool) -> _Metada
 
 
 def _same(present: Endpoints, subsets: list[EndpointSubset], metadata: _Metadata) -> bool:
-    """Reports whether nothing differs that counts: a new time alone is no reason to write."""
+    """Reports whether the Endpoints need no write. A difference in the trigger time alone needs
+    none.
+    """
     over = present.annotations.get(TRUNCATED) == metadata["annotations"].get(TRUNCATED)
     labels = dict(present.labels) == metadata["labels"]
     return (present.subsets or []) == subsets and labels and over
@@ -152,18 +156,19 @@ def _change_to(
 
 
 _Port = tuple[str | None, int, str, str | None]
-_NO_PORT: _Port = (None, -1, "", None)  # of a headless Service that names none
-_Host = tuple[str, str]  # IP and uid, which tell addresses apart
+_NO_PORT: _Port = (None, -1, "", None)  # of a headless Service without ports
+_Host = tuple[str, str]  # a pod's IP and uid, which identify an address
 
 
 def subsets_of(service: Service, pods: Iterable[Pod]) -> list[EndpointSubset]:
-    """Returns addresses by the ports they listen on. Ports with the very same pods share a
-    subset.
+    """Returns the subsets for a Service: addresses grouped by the ports that they listen on.
+
+    Ports with exactly the same pods share a subset.
     """
     always = bool(service.spec.publish_not_ready_addresses)
     family = 6 if (service.spec.ip_families or ["IPv4"])[0] == "IPv6" else 4
     known: dict[_Host, EndpointAddress] = {}
-    # by port, with whether each address is ready
+    # by port, whether each address is ready
     hosts: dict[_Port, dict[_Host, bool]] = defaultdict(dict)
     for pod in pods:
         addresses = addresses_of(pod, family)
@@ -181,10 +186,10 @@ def subsets_of(service: Service, pods: Iterable[Pod]) -> list[EndpointSubset]:
 
 
 def truncate_subsets(most: int, subsets: list[EndpointSubset]) -> tuple[list[EndpointSubset], bool]:
-    """Returns at most so many addresses, ready ones first, and whether there were more.
+    """Returns subsets with at most `most` addresses, ready ones first, and whether there were more.
 
-    Every subset is cut in proportion. Upstream keeps subsets of which nothing is left, which its
-    validation refuses.
+    Every subset loses addresses in proportion to its size. Departure: upstream keeps subsets that
+    become empty, which its own validation rejects.
     """
     ready = sum(len(subset.addresses or ()) for subset in subsets)
     unready = sum(len(subset.not_ready_addresses or ()) for subset in subsets)

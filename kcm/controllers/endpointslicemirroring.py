@@ -1,8 +1,8 @@
-"""EndpointSliceMirroring: copies Endpoints that somebody else wrote into EndpointSlices.
+"""EndpointSliceMirroring: copies Endpoints that users or other programs write into EndpointSlices.
 
-It does so for Services without a selector, with one slice for each set of ports and address family.
-The Endpoints own the slices. Endpoints labelled `endpointslice.kubernetes.io/skip-mirror: "true"`,
-and old records of leader elections, are left alone.
+It does so for Services without a selector, with one slice for each combination of ports and address
+family. The Endpoints own the slices. Endpoints labelled `endpointslice.kubernetes.io/skip-mirror:
+"true"`, and old records of leader elections, are not mirrored.
 
 Source:
 pkg/controller/endpointslicemirroring/{endpointslicemirroring_controller,reconciler,utils}.go,
@@ -32,12 +32,12 @@ from kcm.reconcile.plan import Create, Delete, Patch, Plan
 OURS = "endpointslicemirroring-controller.k8s.io"
 SKIP = "endpointslice.kubernetes.io/skip-mirror"
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-_NOT_MIRRORED = (TRIGGER_TIME, _LAST_APPLIED)  # annotations that belong to the Endpoints alone
-_SINCE = "since"  # the memory of a sync: when the first change of a batch was seen
+_NOT_MIRRORED = (TRIGGER_TIME, _LAST_APPLIED)  # annotations that slices do not get
+_SINCE = "since"  # the key in a sync's memory for the time of the first change of a batch
 
 
 class EndpointSliceMirroringOptions(Options):
-    """Tunables of the controller."""
+    """The options of the EndpointSliceMirroring controller."""
 
     mirroring_concurrent_service_endpoint_syncs: int = Field(
         default=5,
@@ -65,7 +65,7 @@ class EndpointSliceMirroringOptions(Options):
 
 
 class EndpointSliceMirroringController(Controller):
-    """Syncs Endpoints, one key each, which is the key of its Service as well."""
+    """Mirrors Endpoints into EndpointSlices. A key names the Endpoints and their Service alike."""
 
     name = "endpointslice-mirroring-controller"
     short_name = "endpointslicemirroring"
@@ -93,7 +93,7 @@ class EndpointSliceMirroringController(Controller):
         return plan
 
     def _left_of_batch(self, view: View) -> float:
-        """Returns the seconds in which further changes may join the first one."""
+        """Returns the seconds until the batch period is over that the first change began."""
         since = view.memory.get(_SINCE)
         begun = datetime.fromisoformat(since) if since else view.now
         end = begun + self.options.mirroring_endpointslice_updates_batch_period
@@ -120,7 +120,10 @@ class EndpointSliceMirroringController(Controller):
 
 
 def find_mirrored_endpoints(change: Change, view: View) -> Iterable[str]:
-    """Returns Endpoints that are mirrored, or were, unless their Service selects pods itself."""
+    """Returns the key of changed Endpoints that are mirrored or were before the change.
+
+    Returns nothing if their Service has a selector.
+    """
     service = view.lister(Service).find(change.object.key)
     if service is not None and service.spec.selector:
         return ()
@@ -129,7 +132,9 @@ def find_mirrored_endpoints(change: Change, view: View) -> Iterable[str]:
 
 
 def service_without_selector(change: Change, view: View) -> Iterable[str]:
-    """Returns a Service without a selector, or one that got or lost one, came or went."""
+    """Returns the key of a Service that gained or lost its selector, or that was added or deleted
+    without one.
+    """
     states = [obj for obj in (change.old, change.new) if isinstance(obj, Service)]
     selecting = {bool(service.spec.selector) for service in states}
     changed = len(states) == 1 or len(selecting) == 2
@@ -137,7 +142,9 @@ def service_without_selector(change: Change, view: View) -> Iterable[str]:
 
 
 def endpoints_of_slice(change: Change, view: View) -> Iterable[str]:
-    """Returns the Endpoints of a mirrored slice that somebody changed, took or gave away."""
+    """Yields the keys of the Endpoints to which a changed slice of this controller belongs or
+    belonged.
+    """
     for existing in (change.old, change.new):
         if (
             isinstance(existing, EndpointSlice)
@@ -158,12 +165,14 @@ def _is_mirrored(endpoints: Endpoints) -> bool:
 # --- slices
 
 _Ports = tuple[tuple[str, str, int, str | None], ...]
-_Group = tuple[str, _Ports]  # address family and ports, of which each slice has one set
+_Group = tuple[str, _Ports]  # the address family and the ports of one slice
 
 
 @dataclass
 class _Mirror:
-    """The slices of one Endpoints object."""
+    """Compares the slices of one Endpoints object with those that it should have, and plans the
+    writes.
+    """
 
     endpoints: Endpoints
     slices: Sequence[EndpointSlice]
@@ -175,7 +184,7 @@ class _Mirror:
     to_delete: list[EndpointSlice] = field(default_factory=list)
 
     def plan(self) -> Plan:
-        """Returns the writes, and the Events that say what could not be mirrored."""
+        """Returns the plan with the writes, and Events about addresses that are not mirrored."""
         desired = self._desired()
         present: dict[_Group, list[EndpointSlice]] = defaultdict(list)
         for present_slice in sorted(self.slices, key=lambda present_slice: present_slice.name):
@@ -209,7 +218,9 @@ class _Mirror:
     def _pair(
         self, group: _Group, present: Sequence[EndpointSlice], wanted: list[Endpoint]
     ) -> None:
-        """Assigns one slice to each group, and changes slices that exist."""
+        """Plans the writes for the slices of one address family and set of ports: exactly one is
+        kept.
+        """
         if not wanted:
             self.to_delete += present
             return
@@ -222,9 +233,7 @@ class _Mirror:
             self.patches.append((present[0], new))
 
     def _recycle(self) -> None:
-        """Turns slices that would be deleted into slices of the same family that would be
-        created.
-        """
+        """Reuses slices that would be deleted for new slices of the same address family."""
         for new in list(self.creates):
             spare = next((s for s in self.to_delete if s.address_type == new.address_type), None)
             if spare is not None:
@@ -282,10 +291,10 @@ def _change_to(old: EndpointSlice, new: EndpointSlice) -> Patch:
 
 
 def _is_equivalent(old: EndpointSlice, new: EndpointSlice) -> bool:
-    """Reports whether only the order differs.
+    """Reports whether the slices differ at most in the order of their endpoints.
 
-    A slice of Endpoints that were created anew gets the new owner: the garbage collector would
-    delete it with the old one.
+    A new owner counts as a difference: when the Endpoints were created anew, a slice without the
+    new owner reference would be deleted by the garbage collector.
     """
     if dict(old.labels) != new.labels or dict(old.annotations) != new.annotations:
         return False
@@ -324,7 +333,7 @@ def _endpoint(address: EndpointAddress, ready: bool) -> Endpoint:
 
 
 def _identity(endpoint: Endpoint) -> tuple[object, ...]:
-    """Returns what tells endpoints apart. Readiness does not."""
+    """Returns what identifies an endpoint: everything but its readiness."""
     target = endpoint.target_ref
     about = (target.kind, target.namespace, target.name, target.uid) if target else ()
     return (*endpoint.addresses, endpoint.hostname, endpoint.node_name, *about)
@@ -339,5 +348,7 @@ def _ports_of(source: EndpointSubset | EndpointSlice) -> _Ports:
 
 
 def _prefix(name: str) -> str:
-    """Returns the name with a dash, unless it is too long for one."""
+    """Returns the generateName for slices: the name with a dash, or without if that would be too
+    long.
+    """
     return f"{name}-" if not subdomain_faults(f"{name}-a") else name

@@ -1,7 +1,8 @@
-"""Namespace: empties a deleted namespace, reports what stays, and lets the namespace go.
+"""Namespace: deletes the content of a deleted namespace, and then its finalizer `kubernetes`.
 
-Pods are deleted first, and everything else only when they are gone, so that nothing that guards
-them (a NetworkPolicy, a quota) disappears before they do. Events are deleted last.
+Pods are deleted first, and everything else only when they are gone, so that no object that protects
+them (a NetworkPolicy, a quota) disappears before they do. Events are deleted last. Conditions of
+the namespace report what is left.
 
 Source: pkg/controller/namespace/namespace_controller.go and
 pkg/controller/namespace/deletion/namespaced_resources_deleter.go, Kubernetes 1.33.
@@ -25,12 +26,12 @@ from kcm.reconcile.plan import DeleteCollection, Outcome, Patch, Plan, UpdateSta
 from kcm.store.writes.collections import CollectionDeletion
 
 FINALIZER = "kubernetes"  # the finalizer in spec.finalizers that this controller removes
-RETRY = 2.0  # seconds until objects that wait for finalizers are looked at again
+RETRY = 2.0  # seconds until the next attempt while objects wait for finalizers
 LONGEST_RETRY = 15.0  # seconds, as upstream estimates for finalizers
 
 
 class NamespaceOptions(Options):
-    """Tunables of the namespace controller."""
+    """The options of the namespace controller."""
 
     concurrent_namespace_syncs: int = Field(
         default=10,
@@ -41,7 +42,7 @@ class NamespaceOptions(Options):
 
 
 class NamespaceController(Controller):
-    """Syncs namespaces, one key each."""
+    """Deletes the content of terminating namespaces. A key is a namespace."""
 
     name = "namespace-controller"
     short_name = "namespace"
@@ -59,7 +60,7 @@ class NamespaceController(Controller):
         if namespace is None or not namespace.deleting:
             return Plan()
         if FINALIZER not in (namespace.spec.finalizers or ()):
-            return Plan()  # others still have to finish with it
+            return Plan()  # only the finalizers of others are left
         pods = scheme.resource_of(Pod)
         others = [resources for resources in _namespaced_resources() if resources is not pods]
 
@@ -72,7 +73,7 @@ class NamespaceController(Controller):
             if any(not deletion.clean for deletion in outcome.deletions):
                 return _wait_for_remaining(namespace, outcome.deletions, view.now)
             done = Plan().then(Patch(namespace, _remove_finalizer))
-            # What kept the namespace does so no longer; others may still have to finish.
+            # The content is gone, but finalizers of others may keep the namespace.
             return Plan(
                 status_after=_status(namespace, outcome.deletions, view.now),
                 plan_after=lambda _: done,
@@ -82,7 +83,7 @@ class NamespaceController(Controller):
 
 
 def terminating_namespace_of(change: Change, view: View) -> Iterable[str]:
-    """Returns the namespace of a pod that went, if the namespace is being emptied."""
+    """Returns the namespace of a deleted pod if that namespace is terminating."""
     if change.new is not None:
         return ()
     namespace = view.lister(Namespace).find(change.object.namespace or "")
@@ -90,7 +91,7 @@ def terminating_namespace_of(change: Change, view: View) -> Iterable[str]:
 
 
 def _namespaced_resources() -> list[Resource]:
-    """Returns every namespaced kind, Events last, since deleting the others creates some."""
+    """Returns all namespaced kinds, Events last, since deleting other objects creates Events."""
     resources = [resource for resource in scheme.resources() if resource.namespaced]
     return sorted(resources, key=lambda resource: resource.name == "events")
 
@@ -105,7 +106,7 @@ def _remove_finalizer(obj: KubeObject) -> KubeObject:
     return obj.with_spec(obj.spec.replace(finalizers=left or None))
 
 
-# --- what stands in the way
+# --- what is left
 
 
 def _wait_for_remaining(
@@ -122,15 +123,19 @@ def _wait_for_remaining(
 
 
 class _NotEmptyError(errors.KcmError):
-    """Objects are left that nothing keeps: they were refused, or came in between."""
+    """Raised when objects are left that have neither a finalizer nor a grace period.
+
+    Their deletion was refused, or they were created after the collection was deleted.
+    """
 
 
 def _status(
     namespace: Namespace, deletions: Sequence[CollectionDeletion], now: datetime
 ) -> Callable[[Outcome], UpdateStatus | None]:
-    """Returns a function for the status with the conditions, each in its old place.
+    """Returns a function that returns the status update, or None if nothing changes.
 
-    The phase is set too: a namespace may have been deleted before its deletion set it.
+    The conditions keep their order. The phase is set as well, since a namespace may have been
+    deleted before deletion set the phase.
     """
     old = {old_condition.type: old_condition for old_condition in namespace.status.conditions or ()}
     new = {c.type: _keep_time(old.get(c.type), c, now) for c in conditions(deletions)}
@@ -147,7 +152,9 @@ def _keep_time(
 
 
 def conditions(deletions: Sequence[CollectionDeletion]) -> list[NamespaceCondition]:
-    """Returns upstream's five conditions: what could not be deleted, and what keeps the rest."""
+    """Returns upstream's five conditions, about failed deletions and about the content that is
+    left.
+    """
     left = sorted(
         f"{kind.resource.plural}.{kind.resource.group} has {kind.remaining} resource instances"
         for kind in deletions

@@ -1,11 +1,11 @@
-"""Node IPAM: gives each node its range of pod addresses, with --allocate-node-cidrs.
+"""Node IPAM: gives each node a range of pod addresses, with --allocate-node-cidrs.
 
-All nodes without a range share one key, so ranges are given out in one place and in one write for
-many nodes. A guard on the range's index entry refuses a range that somebody else gave out
+All nodes without a range share one key, so that one sync at a time allocates ranges, with one write
+for many nodes. A guard on the range's index entry refuses a range that another writer has used
 meanwhile.
 
 Source: pkg/controller/nodeipam/ipam/range_allocator.go and cidrset/cidr_set.go, Kubernetes 1.33.
-Departure: the lowest free range is given out; upstream goes round.
+Departure: the lowest free range is used; upstream goes through all ranges before it uses one again.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MAX_BITS = 16  # the bits of node ranges within an IPv6 range, as upstream: 65,5
 
 
 class NodeIpamOptions(Options):
-    """Tunables of the node IPAM controller."""
+    """The options of the node IPAM controller."""
 
     allocate_node_cidrs: bool = Field(
         False,
@@ -67,8 +67,9 @@ class NodeIpamOptions(Options):
         return self
 
     def pools(self) -> Iterator[tuple[Network, int]]:
-        """Yields the cluster's ranges, each with the mask size of a node's range. Raises
-        ValueError.
+        """Yields the cluster's ranges, each with the mask size of a node's range.
+
+        Raises ValueError if the options do not fit together.
         """
         texts = [text.strip() for text in self.cluster_cidr.split(",") if text.strip()]
         if not 1 <= len(texts) <= 2:
@@ -93,18 +94,18 @@ class NodeIpamOptions(Options):
 
 @dataclass
 class Pool:
-    """A cluster range that is cut into node ranges, and which of them are taken.
+    """A cluster range that is divided into node ranges, and the node ranges that are in use.
 
-    There may be millions of ranges, so the taken ones are kept as spans of first and last number.
+    There may be millions of them, so those in use are kept as spans of first and last number.
     """
 
     network: Network
     mask: int
     taken: list[tuple[int, int]] = field(default_factory=list)  # a heap
-    lowest: int = 0  # all ranges below are taken
+    lowest: int = 0  # all ranges with lower numbers are in use
 
     def occupy(self, other: Network) -> None:
-        """Takes all ranges that overlap with a network."""
+        """Marks all ranges that overlap with a network as used."""
         if other.version != self.network.version or not self.network.overlaps(other):
             return
         shift = self.network.max_prefixlen - self.mask
@@ -114,7 +115,7 @@ class Pool:
         heappush(self.taken, ((first - base) >> shift, (last - base) >> shift))
 
     def next(self) -> Network | None:
-        """Takes the lowest free range, or returns None when there is none left."""
+        """Returns the lowest free range, which is in use from now on, or None when none is free."""
         while self.taken and self.taken[0][0] <= self.lowest:
             self.lowest = max(self.lowest, heappop(self.taken)[1] + 1)
         if self.lowest >= 1 << (self.mask - self.network.prefixlen):
@@ -125,7 +126,7 @@ class Pool:
 
 
 class NodeIpamController(Controller):
-    """Sets podCIDR and podCIDRs of nodes that have none."""
+    """Sets podCIDR and podCIDRs of nodes that have none. Its only key is ALLOCATION."""
 
     name = "node-ipam-controller"
     short_name = "nodeipam"
@@ -140,7 +141,9 @@ class NodeIpamController(Controller):
         return 1
 
     def _keys(self, change: Change, view: View) -> Iterable[str]:
-        """Returns the key for a node that needs a range or gave one back."""
+        """Yields the key when a node without a range was added or changed, or when a node was
+        deleted.
+        """
         node = change.new
         needs = isinstance(node, Node) and not ranges_of(node)
         if self.options.allocate_node_cidrs and (node is None or needs):
@@ -160,12 +163,12 @@ class NodeIpamController(Controller):
 
 
 def ranges_of(node: Node) -> Sequence[str]:
-    """Returns the node's ranges of pod addresses."""
+    """Returns the node's ranges of pod addresses, as CIDRs."""
     return node.spec.pod_cidrs or ([node.spec.pod_cidr] if node.spec.pod_cidr else [])
 
 
 def _networks(texts: Iterable[str]) -> Iterator[Network]:
-    """Yields the ranges that can be read: what somebody wrote by hand is no reason to stop."""
+    """Yields the ranges that can be parsed. Others, which a user may have written, are left out."""
     for text in texts:
         try:
             yield ip_network(text.strip(), strict=False)

@@ -1,4 +1,4 @@
-"""PodGC: force-deletes pods that nobody else will ever finish.
+"""PodGC: force-deletes pods that no kubelet and no other controller will delete.
 
 These are terminated pods beyond a threshold, pods on nodes that are gone or out of service, and
 pods that were deleted before they had a node.
@@ -60,7 +60,7 @@ class PodGCOptions(Options):
 
 
 class PodGCController(Controller):
-    """Runs one pass over all pods every 20 seconds."""
+    """Deletes pods in one pass over all of them every 20 seconds."""
 
     name = "pod-garbage-collector-controller"
     short_name = "podgc"
@@ -73,7 +73,9 @@ class PodGCController(Controller):
         return (Tick("podgc", CHECK_PERIOD, self.collect),)
 
     def collect(self, view: View, state: Mapping[str, str]) -> Plan:
-        """Runs one pass. `state` remembers since when each missing node has been missing."""
+        """Returns the plan of one pass. `state` has the time since when each missing node is
+        missing.
+        """
         pods = view.lister(Pod).list()
         nodes = {node.name: node for node in view.lister(Node).list()}
         missing = _find_missing_nodes(pods, nodes, state, view.now)
@@ -86,14 +88,14 @@ class PodGCController(Controller):
         chosen.add_orphans(pod for pod in pods if pod.spec.node_name in gone)
         unbound = (pod for pod in pods if pod.deleting and not pod.spec.node_name)
         chosen.add("unscheduled", unbound)
-        # Pods that still name a missing node wait out another quarantine.
+        # Pods that are left on a node that is gone wait for another quarantine.
         kept = {name: since.isoformat() for name, since in missing.items() if name not in gone}
         plan = Plan(state=kept, counts_after=chosen.count_deletions)
         return plan.then(*chosen.marks).then(*chosen.deletes)
 
 
 class _Chosen:
-    """The writes for the pods chosen so far, each pod once."""
+    """The writes for the pods that a pass has chosen to delete, each pod once."""
 
     def __init__(self, now: datetime) -> None:
         self.marks: list[Patch] = []
@@ -121,7 +123,8 @@ class _Chosen:
             return
         self._reasons[pod.uid] = reason
         if not is_terminal(pod):
-            # No kubelet is left to report it, and whoever counts failures must learn of it first.
+            # No kubelet is left to report the phase, and controllers that count failed pods, such
+            # as that of Jobs, have to see it before the pod is deleted.
             self.marks.append(
                 Patch(pod, partial(_mark_failed, why, self._now), guards, status=True)
             )
@@ -129,7 +132,7 @@ class _Chosen:
         self.deletes.append(Delete(pod, options, guards))
 
     def count_deletions(self, outcome: Outcome) -> Counts:
-        """Counts the pods that were deleted, and those that could not be."""
+        """Returns the counts of the pods that were deleted, and of those whose deletion failed."""
         done = (write.old for write, _ in outcome.done if isinstance(write, Delete))
         failed = (f.write.old for f in outcome.failures if isinstance(f.write, Delete))
         return sum_counts(
@@ -164,7 +167,7 @@ def _eviction_and_age(pod: Pod) -> tuple[bool, float, str]:
 
 
 def _on_out_of_service_nodes(pods: Iterable[Pod], nodes: Mapping[str, Node]) -> list[Pod]:
-    """Returns deleted pods whose node is not ready and declared out of service."""
+    """Returns deleted pods whose node is not ready and has the out-of-service taint."""
     dead = {name for name, node in nodes.items() if _is_out_of_service(node)}
     return sorted(
         (pod for pod in pods if pod.deleting and pod.spec.node_name in dead), key=_eviction_and_age

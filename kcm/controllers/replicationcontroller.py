@@ -1,7 +1,8 @@
-"""ReplicationController: what ReplicaSets were before they had label selectors.
+"""ReplicationController: keeps as many pods as each ReplicationController asks for.
 
-It is the ReplicaSet controller over another kind, as upstream: the one controller that is not
-independent of the others.
+ReplicationControllers are the predecessors of ReplicaSets, with selectors of plain labels. As
+upstream, this is the ReplicaSet controller for another kind, and the only controller that depends
+on another one.
 
 Source: pkg/controller/replication/{replication_controller,conversion}.go, Kubernetes 1.33.
 """
@@ -16,7 +17,7 @@ from kcm.reconcile.contract import Options
 
 
 class ReplicationControllerOptions(Options):
-    """Tunables of the ReplicationController controller."""
+    """The options of the ReplicationController controller."""
 
     concurrent_rc_syncs: int = Field(
         default=5,

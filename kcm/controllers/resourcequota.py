@@ -1,9 +1,9 @@
-"""ResourceQuota: counts the usage of a namespace anew where the count may have gone down.
+"""ResourceQuota: recounts the usage of quotas where it may have decreased.
 
-Whatever is created is charged with its own write (`kcm.store.admission.quotas`), so nothing has to
-be counted for that. Here a quota is counted anew when it is new or limits something else, when an
-object that it limits is deleted, ends or uses less, and periodically in any case. A count is
-written only if it saw everything that was charged.
+Creating an object charges its quotas in the same write (`kcm.store.admission.quotas`), so no
+recount is needed for that. This controller recounts a quota when it is new or its spec changes,
+when an object that it limits is deleted, ends or uses less, and periodically. A count is written
+only if it includes everything that was charged.
 
 Source: pkg/controller/resourcequota/{resource_quota_controller,resource_quota_monitor}.go and
 pkg/quota/v1/install/update_filter.go, Kubernetes 1.33.
@@ -32,12 +32,12 @@ from kcm.reconcile.contract import Change, Controller, Options, Tick, View, Watc
 from kcm.reconcile.plan import Outcome, Patch, Plan
 from kcm.store.writes.guards import NothingCharged
 
-RECOUNT = 0.1  # seconds until a count against which something was charged is made again
-_MEASURED = (Pod, Service, PersistentVolumeClaim)  # of all other kinds, only the number counts
+RECOUNT = 0.1  # seconds until the next count, if an object was charged during the last one
+_MEASURED = (Pod, Service, PersistentVolumeClaim)  # of all other kinds quotas limit the number only
 
 
 class ResourceQuotaOptions(Options):
-    """Tunables of the resource quota controller."""
+    """The options of the resource quota controller."""
 
     concurrent_resource_quota_syncs: int = Field(
         default=5,
@@ -53,7 +53,7 @@ class ResourceQuotaOptions(Options):
 
 
 class ResourceQuotaController(Controller):
-    """Syncs quotas, one key each."""
+    """Recounts the usage of ResourceQuotas. A key is a quota."""
 
     name = "resourcequota-controller"
     short_name = "resourcequota"
@@ -80,19 +80,21 @@ class ResourceQuotaController(Controller):
         return Plan(plan_after=_recount).then(*_usage_writes(quota, view), optional=True)
 
     def count_all(self, view: View, state: Mapping[str, str]) -> Plan:
-        """Counts what no event reported: pods whose time to terminate ran out, objects that came
-        uncharged.
+        """Returns a plan that recounts all quotas.
+
+        This finds changes that no watch event reports, such as pods that are terminating for longer
+        than their grace period, and objects that were created without a charge.
         """
         quotas = view.lister(ResourceQuota).list()
         return Plan().then(*(write for quota in quotas for write in _usage_writes(quota, view)))
 
 
 def _usage_writes(quota: ResourceQuota, view: View) -> Iterator[Patch]:
-    """Yields the write with the usage, where the status does not have it already."""
+    """Yields the write of the quota's usage, unless its status is right already."""
     spec, namespace = quota.spec, quota.namespace or ""
     hard = spec.hard or {}
     kinds = [usage for usage in scheme.resources() if _is_limited(usage, hard)]
-    # Before the caches are read, since they move on.
+    # Taken before the caches are read, since the caches move on.
     positions = {kind: view.position(kind.model) for kind in kinds}
     usage = used_by(quota, kinds, lambda kind: view.lister(kind.model).list(namespace), view.now)
     before = {name: was for name, was in (quota.status.used or {}).items() if name in hard}
@@ -100,7 +102,7 @@ def _usage_writes(quota: ResourceQuota, view: View) -> Iterator[Patch]:
 
     def change(obj: KubeObject) -> KubeObject:
         assert isinstance(obj, ResourceQuota)
-        # another quota's own sync writes it
+        # A changed spec has a sync of its own.
         return obj.with_status(status) if obj.spec == spec else obj
 
     if quota.status.hard != status.hard or quota.status.used != status.used:
@@ -109,7 +111,10 @@ def _usage_writes(quota: ResourceQuota, view: View) -> Iterator[Patch]:
 
 
 def _recount(outcome: Outcome) -> Plan:
-    """Plans another count when something was charged meanwhile, which is no failure."""
+    """Returns the next plan: another count if an object was charged meanwhile.
+
+    That is not a failure, so there is no back-off.
+    """
     failed = [failure.error for failure in outcome.failures]
     worse = next((error for error in failed if not isinstance(error, errors.Conflict)), None)
     if worse is not None:
@@ -125,7 +130,7 @@ def _is_limited(resource: Resource, names: Iterable[str]) -> bool:
 
 
 def find_changed_quota(change: Change, view: View) -> Iterable[str]:
-    """Returns the quota itself, unless only its status changed."""
+    """Yields the key of a quota that is new or whose spec changed."""
     old, new = change.old, change.new
     assert isinstance(new, ResourceQuota | None)
     if new is not None and not (isinstance(old, ResourceQuota) and old.spec == new.spec):
@@ -133,7 +138,9 @@ def find_changed_quota(change: Change, view: View) -> Iterable[str]:
 
 
 def quotas_of_lower_usage(change: Change, view: View) -> Iterable[str]:
-    """Returns the quotas of which an object uses another amount than before."""
+    """Yields the quotas that an object uses in another amount than before, if it was not just
+    created.
+    """
     old = change.old
     if old is None or not old.namespace:
         return

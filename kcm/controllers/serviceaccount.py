@@ -1,4 +1,4 @@
-"""ServiceAccount: gives every namespace its service account `default`.
+"""ServiceAccount: creates the service account `default` in every namespace.
 
 Source: pkg/controller/serviceaccount/serviceaccounts_controller.go, Kubernetes 1.33.
 """
@@ -16,7 +16,7 @@ DEFAULT = "default"
 
 
 class ServiceAccountController(Controller):
-    """Syncs namespaces, one key each."""
+    """Creates the service account `default` where it is missing. A key is a namespace."""
 
     name = "serviceaccount-controller"
     short_name = "serviceaccount"
@@ -34,6 +34,6 @@ class ServiceAccountController(Controller):
 
 
 def namespace_of_lost_account(change: Change, view: View) -> Iterable[str]:
-    """Returns the namespace that lost its default account."""
+    """Yields the namespace whose service account `default` was deleted."""
     if change.new is None and change.object.name == DEFAULT:
         yield change.object.namespace or ""

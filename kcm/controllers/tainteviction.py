@@ -1,10 +1,10 @@
-"""TaintEviction: deletes pods from nodes with NoExecute taints that they do not tolerate, or no
-longer.
+"""TaintEviction: deletes pods from nodes with NoExecute taints that they do not, or no longer,
+tolerate.
 
-A node's key stands for all its pods, so that they are deleted in one write. The key waits in the
-queue until the next pod's time is up. When each pod's time began is remembered with the key in
-Redis: neither a restart nor another sync moves it, and the sync that finds an eviction needless
-cancels it.
+A key is a node and stands for all its pods, so that they are deleted in one write. The key is
+delayed in the queue until the toleration of the next pod runs out. The time from which each pod's
+toleration counts is kept in the key's memory in Redis, so neither a restart nor another sync
+changes it. A sync that finds that an eviction is no longer needed cancels it.
 
 Source: pkg/controller/tainteviction/taint_eviction.go, Kubernetes 1.33. Departures: when the
 tolerations in use change, the shortest counts from the same start (upstream keeps the time that it
@@ -31,7 +31,7 @@ from kcm.store.indexes import noexecute_entry
 from kcm.store.writes.guards import Indexed
 
 REASON = "TaintManagerEviction"
-_DELETED = "doomed"  # in the memory, behind a pod whose deletion was planned
+_DELETED = "doomed"  # the end of the memory's entry of a pod whose deletion was planned
 
 TARGET = PodCondition(
     type="DisruptionTarget",
@@ -54,13 +54,13 @@ LATENCY = Histogram(
 
 
 class TaintEvictionController(Controller):
-    """Deletes pods when their tolerations run out."""
+    """Deletes pods from tainted nodes when their tolerations run out. A key is a node."""
 
     name = "taint-eviction-controller"
     short_name = "tainteviction"
     metrics = (DELETIONS, LATENCY)
     group = "nodes"
-    # from the pod's key to its uid, when its time began, and whether its deletion was ordered
+    # By the pod's key: its uid, when its toleration began, and whether its deletion was planned.
     remembers = True
 
     def watches(self) -> tuple[Watch, ...]:
@@ -89,14 +89,14 @@ def no_execute_taints(node: KubeObject | None) -> Sequence[Taint]:
 
 
 def node_keys(change: Change, view: View) -> Iterable[str]:
-    """Returns a node whose NoExecute taints changed."""
+    """Yields the key of a node whose NoExecute taints changed."""
     if no_execute_taints(change.old) != no_execute_taints(change.new):
         yield change.object.name
 
 
 def pod_keys(change: Change, view: View) -> Iterable[str]:
-    """Returns the tainted node of a pod that came, went, or tolerates something else than
-    before.
+    """Yields the tainted node of a pod that was added, deleted or bound, or whose tolerations
+    changed.
     """
     pod, old = change.object, change.old
     if not isinstance(pod, Pod) or not pod.spec.node_name:
@@ -112,11 +112,11 @@ def _same(old: Pod, new: Pod) -> bool:
     return before.node_name == after.node_name and before.tolerations == after.tolerations
 
 
-# --- what becomes of the pods
+# --- evictions
 
 
 class _Evictions:
-    """The evictions of one node: those that earlier syncs planned, and what becomes of them."""
+    """Plans the evictions from one node, based on those that earlier syncs planned."""
 
     def __init__(self, node: Node, remembered: Mapping[str, str], now: datetime) -> None:
         self._node = node
@@ -126,11 +126,13 @@ class _Evictions:
         self._kept: dict[str, str] = {}
         self._waits: list[float] = []
         self._due: list[Pod] = []
-        self._late: dict[str, float] = {}  # seconds since their time was up, by uid
+        self._late: dict[str, float] = {}  # seconds since their tolerations ran out, by uid
         self._plan = Plan()
 
     def add(self, pod: Pod) -> None:
-        """Plans, keeps or cancels the eviction of a pod of the node."""
+        """Plans the eviction of a pod of the node, keeps the plan of an earlier sync, or cancels
+        it.
+        """
         uid, since, _ = _parse_entry(self._remembered.pop(pod.key, ""))
         begun = datetime.fromisoformat(since) if uid == pod.uid else None
         if pod.deleting:
@@ -144,7 +146,7 @@ class _Evictions:
         left = (shift_time(since_when, seconds) - self._now).total_seconds()
         self._kept[pod.key] = f"{pod.uid} {since_when.isoformat()}"
         if left <= 0:
-            # Kept in case the write is refused; its end is no cancelling, though.
+            # Kept in case the write fails. When the pod is gone, no cancelling is recorded.
             self._kept[pod.key] += f" {_DELETED}"
             self._due.append(pod)
             self._late[pod.uid] = -left
@@ -152,7 +154,7 @@ class _Evictions:
             self._waits.append(left)
 
     def to_plan(self) -> Plan:
-        for key, entry in self._remembered.items():  # gone, whoever deleted it
+        for key, entry in self._remembered.items():  # pods that are gone, whoever deleted them
             uid, _, deleted = _parse_entry(entry)
             namespace, _, name = key.partition("/")
             if not deleted:
@@ -165,7 +167,7 @@ class _Evictions:
         self._plan.record(pod, REASON, f"Cancelling deletion of Pod {pod.key}")
 
     def _plan_evictions(self) -> Plan:
-        # Nothing is deleted once the taints differ from those that were judged.
+        # The guard keeps pods if the node's taints have changed since.
         entry = noexecute_entry(self._taints)
         guards = (Indexed(scheme.resource_of(Node).name, self._node.name, entry),)
         mark = partial(_mark_disrupted, self._now)

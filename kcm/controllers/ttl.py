@@ -1,8 +1,8 @@
-"""TTL: annotates nodes with how long kubelets may cache secrets and config maps.
+"""TTL: annotates nodes with the time for which kubelets may cache secrets and config maps.
 
-The larger the cluster, the longer. The boundaries overlap, so that a cluster whose size wavers
-around a boundary keeps its step. The step is read from the nodes' own annotations; upstream counts
-in memory and corrects a node at its next heartbeat.
+The larger the cluster, the longer the time. The boundaries overlap, so that a cluster whose size
+varies around a boundary keeps its time. Departure: the present step is read from the annotations of
+the nodes; upstream counts nodes in memory and corrects a node at its next heartbeat.
 
 Source: pkg/controller/ttl/ttl_controller.go, Kubernetes 1.33.
 """
@@ -24,7 +24,7 @@ ANNOTATION = "node.alpha.kubernetes.io/ttl"
 
 
 class Boundary(NamedTuple):
-    """A step: the cluster sizes at which it is kept, and its seconds."""
+    """A step: the numbers of nodes between which it is kept, and the seconds of the annotation."""
 
     size_min: int
     size_max: float
@@ -51,7 +51,7 @@ class TTLController(Controller):
         return (Tick("ttl", PERIOD, self.annotate),)
 
     def annotate(self, view: View, state: Mapping[str, str]) -> Plan:
-        """Runs one pass over all nodes."""
+        """Returns a plan that annotates all nodes without the right annotation."""
         nodes = view.lister(Node).list()
         seconds = str(seconds_for(nodes))
         change = partial(_annotate, seconds)
@@ -60,9 +60,10 @@ class TTLController(Controller):
 
 
 def seconds_for(nodes: Sequence[Node]) -> int:
-    """Returns the seconds for a cluster of these nodes.
+    """Returns the value of the annotation, in seconds, for a cluster of these nodes.
 
-    It is the present step as long as that covers the size, else the next step towards it.
+    It is that of the present step as long as that covers the number of nodes, else of the nearest
+    step that does.
     """
     size = len(nodes)
     step = _present_step(nodes)

@@ -1,4 +1,4 @@
-"""TTLAfterFinished: deletes Jobs some time after they have ended.
+"""TTLAfterFinished: deletes Jobs ttlSecondsAfterFinished seconds after they have ended.
 
 Source: pkg/controller/ttlafterfinished/ttlafterfinished_controller.go, Kubernetes 1.33.
 """
@@ -34,7 +34,9 @@ class TTLAfterFinishedOptions(Options):
 
 
 class TTLAfterFinishedController(Controller):
-    """Syncs Jobs, one key each, again when the Job is due."""
+    """Deletes finished Jobs when their TTL is over, until when their keys are delayed. A key is a
+    Job.
+    """
 
     name = "ttl-after-finished-controller"
     short_name = "ttlafterfinished"

@@ -1,4 +1,4 @@
-"""The CronJob controller: `controller` is its entry, and `times` says when a Job is due."""
+"""The CronJob controller is in `controller`; `times` computes when Jobs are due."""
 
 from kcm.controllers.cronjob.controller import CronJobController, CronJobOptions
 

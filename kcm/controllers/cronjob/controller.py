@@ -1,10 +1,10 @@
 """CronJob: starts Jobs by a schedule.
 
-A sync looks at earlier Jobs, starts the Job that is due, if there is one, and comes back when the
-next one will be due. The name of a Job contains its time, so no time gets two Jobs, whoever else
-syncs or crashes.
+A sync checks earlier Jobs, starts the Job that is due, if there is one, and requeues the key for
+the time when the next Job is due. The name of a Job contains its scheduled time. So no time gets
+two Jobs, even if two syncs run or a worker crashes.
 
-Departure: a changed schedule is looked at at once. A time of the new schedule that has passed since
+Departure: a changed schedule takes effect at once. A time of the new schedule that has passed since
 the last start counts as missed; upstream finds it at the next change of anything else.
 
 Source: pkg/controller/cronjob/{cronjob_controllerv2,utils}.go, Kubernetes 1.33.
@@ -37,7 +37,7 @@ _WITH_PODS = DeleteOptions(propagation_policy="Background")
 _STILL_RUNNING = (
     "Not starting job because prior execution is running and concurrency policy is Forbid"
 )
-# Nobody is told of a Job that somebody else created first, or whose namespace goes.
+# No Event is recorded when the Job exists already or its namespace is being deleted.
 _NO_NEWS = (errors.AlreadyExists, errors.NamespaceTerminating)
 _TOO_MANY = (
     "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
@@ -52,7 +52,7 @@ SKEW = Histogram(
 
 
 class CronJobOptions(Options):
-    """Tunables of the CronJob controller."""
+    """The options of the CronJob controller."""
 
     concurrent_cron_job_syncs: int = Field(
         default=5,
@@ -67,7 +67,7 @@ def _no_selector(cron_job: CronJob) -> Selector | None:
 
 
 class CronJobController(Controller):
-    """Syncs CronJobs, one key each."""
+    """Starts and deletes the Jobs of CronJobs. A key is a CronJob."""
 
     name = "cronjob-controller"
     short_name = "cronjob"
@@ -95,7 +95,7 @@ class CronJobController(Controller):
 
 
 class _CronJobSync:
-    """Gathers one sync of one CronJob into a plan."""
+    """Builds the plan of one sync of one CronJob."""
 
     def __init__(self, cron_job: CronJob, jobs: Sequence[Job], view: View) -> None:
         self._cron_job = cron_job
@@ -113,7 +113,7 @@ class _CronJobSync:
     # --- earlier Jobs
 
     def update_active(self) -> None:
-        """Updates the list of active Jobs and the times, and deletes old Jobs."""
+        """Updates the active Jobs and the last success in the status, and deletes old Jobs."""
         self._clean_up()
         active = {ref.uid for ref in self._status.active or ()}
         for uid, job in self._jobs.items():
@@ -225,14 +225,16 @@ class _CronJobSync:
         if present is None:
             self._due, self._created = due, Create(job)
             self._plan.then(self._created)
-        elif present.uid in self._jobs:  # of a sync that ended before it wrote the status
+        elif present.uid in self._jobs:  # an earlier sync created it but did not write the status
             self._due = due
             self._status = _with_started(self._status, present, due)
 
     # --- the plan
 
     def finish(self) -> Plan:
-        """Returns the plan. Its status and its last Events are computed from the outcome."""
+        """Returns the plan. Its status, its counts and its last Events are computed from the
+        outcome.
+        """
         self._plan.status_after = self._update_status
         self._plan.events_after = self._job_events
         self._plan.counts_after = self._count_starts
@@ -289,7 +291,7 @@ def _is_too_late(due: datetime, seconds: int | None, now: datetime) -> bool:
 
 
 def _name(cron_job: CronJob, due: datetime) -> str:
-    """Returns the name of the Job for a time.
+    """Returns the name of the Job for a scheduled time.
 
     It is the same in every sync, so that a second Job for the time cannot be created.
     """
@@ -318,7 +320,10 @@ def _rfc3339(moment: datetime) -> str:
 
 
 def _with_started(status: CronJobStatus, job: KubeObject, due: datetime) -> CronJobStatus:
-    """Returns the status after a Job was started. A Job that has ended by now is not active."""
+    """Returns the status after the Job for the time `due` was started.
+
+    A Job that has ended already is not added to the active ones.
+    """
     status = status.replace(last_schedule_time=due)
     known = any(ref.uid == job.uid for ref in status.active or ())
     if known or (isinstance(job, Job) and end_condition(job) is not None):

@@ -1,4 +1,4 @@
-"""When a CronJob's next Job is due, and which start was missed last.
+"""Computes when a CronJob's next Job is due, and which start was missed last.
 
 Source: pkg/controller/cronjob/utils.go, Kubernetes 1.33.
 """
@@ -12,31 +12,31 @@ from kcm.api.batch_v1 import CronJob
 from kcm.apimachinery.cron import Schedule
 from kcm.apimachinery.times import shift_time
 
-MANY = 100  # the number of missed starts above which something is probably wrong
+MANY = 100  # missed starts; more of them are reported by an Event
 _PADDING = 0.1  # seconds after the next time, for clocks that differ a little
 
 
 class NeverError(ValueError):
-    """The schedule names a time that never comes, or several times at once."""
+    """Raised when the schedule never comes due."""
 
 
 @dataclass(frozen=True)
 class Missed:
-    """The starts that were missed since the last one."""
+    """The starts that a CronJob has missed since its last one."""
 
-    earliest: datetime  # the time from which on starts were looked for
-    latest: datetime | None = None  # the last time that has come, or None
-    is_any: bool = False
-    are_many: bool = False
+    earliest: datetime  # the time after which starts were looked for
+    latest: datetime | None = None  # the last scheduled time that has passed, None for none
+    is_any: bool = False  # whether more than one was missed
+    are_many: bool = False  # whether more than MANY were missed
 
 
 def find_missed(
     cron_job: CronJob, schedule: Schedule, now: datetime, *, by_deadline: bool
 ) -> Missed:
-    """Returns which starts have not been made, with `by_deadline` only those that may still be
-    made.
+    """Returns the scheduled times since the last start that have passed.
 
-    The number is an estimate from the first interval, so that years cost nothing. Raises
+    With `by_deadline`, times that startingDeadlineSeconds rules out are ignored. The number of
+    missed starts is estimated from the first interval, so that years of them cost no time. Raises
     NeverError.
     """
     earliest = _earliest(cron_job, now, by_deadline=by_deadline)
@@ -67,12 +67,12 @@ def _earliest(cron_job: CronJob, now: datetime, *, by_deadline: bool) -> datetim
 
 
 def next_in(cron_job: CronJob, schedule: Schedule, now: datetime) -> float | None:
-    """Returns the seconds until a Job is due, or None when none ever will be."""
+    """Returns the seconds until the next Job is due, None if the schedule never comes due again."""
     try:
         starts = find_missed(cron_job, schedule, now, by_deadline=False)
         since = starts.latest or (now if starts.is_any else starts.earliest)
     except NeverError:
         since = now
     due = schedule.next(since)
-    # A last start that lies ahead, as after a clock that was wrong, moves the next one ahead too.
+    # If the last start is in the future, as after the clock was wrong, the next one comes after it.
     return None if due is None else (due - now).total_seconds() + _PADDING

@@ -1,4 +1,4 @@
-"""The DaemonSet controller: `controller` is its entry, and the rest are its pure helpers."""
+"""The DaemonSet controller is in `controller`; the other modules are its pure helpers."""
 
 from kcm.controllers.daemonset.controller import DaemonSetController, DaemonSetOptions
 

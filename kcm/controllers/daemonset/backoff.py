@@ -1,7 +1,8 @@
-"""How long a node waits for a new pod after one has failed there: 1 second up to 15 minutes.
+"""Delays the replacement of failed daemon pods, per node: 1 second, doubling up to 15 minutes.
 
-Source: failedPodsBackoff in pkg/controller/daemon/daemon_controller.go, Kubernetes 1.33. It is
-remembered with the key from sync to sync, so that it outlives the process.
+The back-off is kept in the memory of the DaemonSet's key, so it outlives the process.
+
+Source: failedPodsBackoff in pkg/controller/daemon/daemon_controller.go, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ POLICY = BackoffPolicy(initial=1.0, maximum=900.0)  # seconds
 
 
 class FailedPodsBackoff:
-    """The back-off of each node, by its name."""
+    """The back-off of each node, by the node's name."""
 
     def __init__(self, memory: Mapping[str, str], now: datetime) -> None:
         """`memory` is what `to_memory` returned in an earlier sync."""
@@ -28,16 +29,16 @@ class FailedPodsBackoff:
         }
 
     def wait(self, node: str) -> float:
-        """Returns the seconds until a failed pod there may be replaced; 0 for now."""
+        """Returns the seconds until a failed pod of the node may be replaced, 0 if it may now."""
         entry = self._entries.get(node)
         return POLICY.remaining(entry, entry.last_update, self._now) if entry else 0.0
 
     def next(self, node: str) -> None:
-        """Records that a failed pod is replaced now; the next one waits longer."""
+        """Records that a failed pod of the node is replaced now, and doubles the node's delay."""
         self._entries[node] = POLICY.next(self._entries.get(node), self._now, self._now)
 
     def to_memory(self) -> dict[str, str]:
-        """Returns the back-off as text, for the next sync."""
+        """Returns each node's delay and last update as text, for the memory of the next sync."""
         return {node: f"{entry.delay} {entry.last_update}" for node, entry in self._entries.items()}
 
 

@@ -1,7 +1,7 @@
 """DaemonSet: runs a pod on every node that it selects.
 
 Source: pkg/controller/daemon/{daemon_controller,update}.go, Kubernetes 1.33. As in 1.34, a node
-that comes or goes wakes only the DaemonSets that it concerns.
+that is added or deleted enqueues only the DaemonSets that it affects.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from kcm.reconcile.contract import (
 )
 from kcm.reconcile.plan import Create, Delete, Outcome, Plan, UpdateStatus
 
-BURST_REPLICAS = 250  # pods created or deleted in one sync; the next sync goes on
+BURST_REPLICAS = 250  # the most pods that one sync creates, and the most that it deletes
 
 
 class DaemonSetOptions(Options):
-    """Tunables of the DaemonSet controller."""
+    """The options of the DaemonSet controller."""
 
     concurrent_daemonset_syncs: int = Field(
         default=2,
@@ -54,7 +54,7 @@ class DaemonSetOptions(Options):
 
 
 class DaemonSetController(Controller):
-    """Syncs DaemonSets, one key each."""
+    """Creates, deletes and updates the pods of DaemonSets. A key is a DaemonSet."""
 
     name = "daemonset-controller"
     short_name = "daemonset"
@@ -62,7 +62,7 @@ class DaemonSetController(Controller):
     options_type = DaemonSetOptions
     options: DaemonSetOptions
     reads = (ControllerRevision,)
-    remembers = True  # how long the nodes of failed pods wait
+    remembers = True  # the back-off of nodes with failed pods
 
     def watches(self) -> tuple[Watch, ...]:
         return (
@@ -94,10 +94,10 @@ class DaemonSetController(Controller):
 
 
 def find_affected_daemon_sets(change: Change, view: View) -> Iterable[str]:
-    """Returns the DaemonSets for which a changed node matters in another way than before.
+    """Yields the DaemonSets whose pods should start or stay on a node in another way than before.
 
-    A node that came or went does not matter to DaemonSets that do not select it and have no pod
-    there.
+    A node that was added or deleted does not affect DaemonSets that do not select it and have no
+    pod there.
     """
     old, new = change.old, change.new
     both = isinstance(old, Node) and isinstance(new, Node)
@@ -142,7 +142,7 @@ def _sort_pods(
     daemons.observe(pods)
     daemons.manage()
     rolling = daemon_set.spec.update_strategy.type == "RollingUpdate"
-    # As upstream's expectations require: first what is missing or too many, then updates.
+    # As upstream's expectations require, missing and surplus pods come first, then updates.
     if rolling and not daemons.missing and not daemons.to_delete:
         roll(daemons)
     return daemons
@@ -154,7 +154,7 @@ def _find_surplus_revisions(
     recorded: Recorded,
     pods: Sequence[Pod],
 ) -> list[ControllerRevision]:
-    """Returns the revisions beyond the history's limit."""
+    """Returns the revisions to delete: the oldest unused ones beyond revisionHistoryLimit."""
     limit = daemon_set.spec.revision_history_limit
     if limit is None:
         return []

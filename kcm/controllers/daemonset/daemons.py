@@ -1,4 +1,4 @@
-"""The pods of a DaemonSet by node, and which pods are to be created and deleted.
+"""Groups the pods of a DaemonSet by node, and decides which pods to create and delete.
 
 Source: podsShouldBeOnNode, manage and updateDaemonSetStatus in
 pkg/controller/daemon/daemon_controller.go, Kubernetes 1.33.
@@ -34,7 +34,7 @@ def oldest_first(pod: Pod) -> tuple[bool, datetime, str]:
 
 
 def max_surge(daemon_set: DaemonSet, nodes: int) -> int:
-    """Returns on how many nodes an update may run two pods."""
+    """Returns the number of nodes on which an update may run two pods, 0 unless it is rolling."""
     update = daemon_set.spec.update_strategy.rolling_update
     rolling = daemon_set.spec.update_strategy.type == "RollingUpdate"
     if not rolling or update is None:
@@ -43,8 +43,9 @@ def max_surge(daemon_set: DaemonSet, nodes: int) -> int:
 
 
 def max_unavailable(daemon_set: DaemonSet, nodes: int) -> int:
-    """Returns on how many nodes the pod may be missing, at least one where nothing could happen
-    otherwise.
+    """Returns the number of nodes that may be without an available pod during an update.
+
+    It is 1 where neither maxUnavailable nor maxSurge would let the update proceed.
     """
     update = daemon_set.spec.update_strategy.rolling_update
     given = scaled_value(update.max_unavailable, nodes, round_up=True) if update is not None else 0
@@ -53,7 +54,7 @@ def max_unavailable(daemon_set: DaemonSet, nodes: int) -> int:
 
 @dataclass
 class Daemons:
-    """What one sync sees, and what it wants."""
+    """The pods of one DaemonSet by node, and the changes that one sync decides on."""
 
     daemon_set: DaemonSet
     nodes: Sequence[Node]
@@ -62,16 +63,16 @@ class Daemons:
     now: datetime
     by_node: dict[str, list[Pod]] = field(default_factory=dict)
     fitness: dict[str, Fitness] = field(default_factory=dict)  # keyed by node
-    wanted: list[str] = field(default_factory=list)  # nodes that are to have a pod
-    missing: list[str] = field(default_factory=list)  # nodes that are to get a pod
+    wanted: list[str] = field(default_factory=list)  # nodes that should run a pod
+    missing: list[str] = field(default_factory=list)  # nodes on which to create a pod
     to_delete: list[Pod] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     retry_after: float | None = None  # seconds
 
     def observe(self, pods: Iterable[Pod]) -> None:
-        """Sorts the pods by their nodes, and judges the nodes.
+        """Groups the pods by their nodes, and computes the fitness of the nodes.
 
-        A pod that has ended and is being deleted waits for a finalizer and is in nobody's way.
+        A pod that has ended and is being deleted waits for a finalizer only and is ignored.
         """
         for pod in pods:
             if not (pod.deleting and is_terminal(pod)) and (node := node_of(pod)):
@@ -81,7 +82,7 @@ class Daemons:
         self.wanted = [name for name, fitness in self.fitness.items() if fitness.starts]
 
     def is_updated(self, pod: Pod) -> bool:
-        """Reports whether the pod is of the present template."""
+        """Reports whether the pod was created from the present template."""
         generation = template_generation(self.daemon_set)
         return pod.labels.get(REVISION_HASH) == self.revision or (
             bool(generation) and pod.labels.get(POD_GENERATION) == generation
@@ -95,7 +96,7 @@ class Daemons:
     # --- one pod per node
 
     def manage(self) -> None:
-        """Decides which pods are missing and which are too many."""
+        """Decides which pods are missing and which are surplus, before any rolling update."""
         for node, fitness in self.fitness.items():
             pods = self.by_node.get(node)
             if fitness.starts and pods is None:
@@ -105,7 +106,7 @@ class Daemons:
             else:
                 self.to_delete += [pod for pod in pods or () if not pod.deleting]
         for node, pods in self.by_node.items():
-            if node not in self.fitness:  # nobody binds them, and nobody else collects them
+            if node not in self.fitness:  # no such node: nothing else deletes its unbound pods
                 self.to_delete += [p for p in pods if not p.spec.node_name and not p.deleting]
 
     def _keep_one(self, node: str, fitness: Fitness, pods: list[Pod]) -> None:
@@ -119,7 +120,9 @@ class Daemons:
             self._keep_two(running)
 
     def _keep_two(self, running: list[Pod]) -> None:
-        """Keeps a new pod, and during a surge an old one that is ready until the new one is."""
+        """Keeps one new pod, and one old pod as long as it is ready and the new one not yet
+        available.
+        """
         new = next((p for p in running if p.labels.get(REVISION_HASH) == self.revision), None)
         old = next((p for p in running if p.labels.get(REVISION_HASH) != self.revision), None)
         self.to_delete += [pod for pod in running if pod is not new and pod is not old]
@@ -127,9 +130,9 @@ class Daemons:
             self.to_delete.append(old)
 
     def _delete_ended(self, node: str, pod: Pod) -> bool:
-        """Reports whether the pod has failed or succeeded.
+        """Reports whether the pod has failed or succeeded, and deletes such a pod.
 
-        Such a pod is deleted, a failed one when the back-off of its node is over.
+        A failed pod is deleted only when the back-off of its node is over.
         """
         if pod.status.phase == "Succeeded":
             self._record(pod, node, "SucceededDaemonPod", "succeeded", "delete")
@@ -172,7 +175,9 @@ class Daemons:
         )
 
     def next_availability(self) -> float | None:
-        """Returns the seconds until the next ready pod has been ready for minReadySeconds."""
+        """Returns the seconds until the next ready pod has been ready for minReadySeconds, None if
+        all have.
+        """
         seconds = self.daemon_set.spec.min_ready_seconds or 0
         ready = (pod for pods in self.by_node.values() for pod in pods if is_ready(pod))
         return next_availability(ready, seconds, self.now)

@@ -1,4 +1,4 @@
-"""Decides on which nodes a DaemonSet's pods are to run, and how each pod is tied to its node."""
+"""Decides on which nodes a DaemonSet's pods should run, and ties each pod to its node."""
 
 from __future__ import annotations
 
@@ -35,8 +35,11 @@ _OF_THE_NETWORK = ("network-unavailable", "NoSchedule")
 
 
 def tolerations_of(spec: PodSpec) -> list[Toleration]:
-    """Returns the tolerations of the template's pods: a node's troubles are no reason to
-    leave it.
+    """Returns the tolerations for the DaemonSet's pods: the template's and those of node
+    conditions.
+
+    With the latter a pod starts and stays on a node that is not ready, unreachable, unschedulable
+    or under pressure.
     """
     taints = (*_TAINTS, _OF_THE_NETWORK) if spec.host_network else _TAINTS
     added = [
@@ -49,14 +52,14 @@ def tolerations_of(spec: PodSpec) -> list[Toleration]:
 
 
 def _identity(toleration: Toleration) -> tuple[str, ...]:
-    """Returns what tells a toleration from others: everything but its duration."""
+    """Returns what identifies a toleration: everything but its duration."""
     identity = (toleration.key, toleration.effect, toleration.operator, toleration.value)
     return tuple(part or "" for part in identity)
 
 
 @dataclass(frozen=True)
 class Fitness:
-    """Whether a node is to get a pod, and whether a pod that is there may stay."""
+    """Whether a pod should be started on a node, and whether a pod that is there may stay."""
 
     starts: bool
     stays: bool
@@ -67,7 +70,9 @@ NEITHER = Fitness(False, False)
 
 @dataclass(frozen=True)
 class Placement:
-    """The nodes that a DaemonSet's template selects, prepared once for many nodes."""
+    """The nodes that a DaemonSet's template selects, in a form that is computed once for many
+    nodes.
+    """
 
     node_name: str
     rule: NodeRule
@@ -80,7 +85,11 @@ class Placement:
         return cls(spec.node_name or "", rule, tolerations_of(spec))
 
     def judge(self, node: Node) -> Fitness:
-        """Judges a node. Taints that came later drive pods away only with the effect NoExecute."""
+        """Returns the fitness of a node.
+
+        Any taint that is not tolerated keeps new pods away, but only those with the effect
+        NoExecute remove running pods.
+        """
         if self.node_name not in ("", node.name) or not self.rule.matches(node.labels, node.name):
             return NEITHER
         against = [taint for taint in node.spec.taints or () if self._minds(taint)]
@@ -91,7 +100,7 @@ class Placement:
 
 
 def node_of(pod: Pod) -> str:
-    """Returns the node that the pod is on or was made for, or ""."""
+    """Returns the name of the node that the pod is bound to or was created for, or ""."""
     if pod.spec.node_name:
         return pod.spec.node_name
     of_nodes = pod.spec.affinity.node_affinity if pod.spec.affinity else None
@@ -106,13 +115,13 @@ def node_of(pod: Pod) -> str:
 
 
 def template_generation(daemon_set: DaemonSet) -> str:
-    """Returns how often the template has changed, or "" where that is not known."""
+    """Returns the template's generation from the DaemonSet's annotation, "" if there is none."""
     text = daemon_set.annotations.get(TEMPLATE_GENERATION, "")
     return text if text.isascii() and text.isdecimal() else ""
 
 
 def new_pod(daemon_set: DaemonSet, node: str, revision: str) -> Pod:
-    """Returns the pod of a revision for a node."""
+    """Returns a pod of the DaemonSet for a node. `revision` is the hash of the template."""
     pod = pod_from_template(daemon_set.spec.template, daemon_set)
     labels = {**pod.labels, REVISION_HASH: revision}
     if generation := template_generation(daemon_set):
@@ -124,9 +133,9 @@ def new_pod(daemon_set: DaemonSet, node: str, revision: str) -> Pod:
 
 
 def _tie_to_node(affinity: Affinity | None, node: str) -> Affinity:
-    """Returns the affinity with its node requirements replaced by the node's name.
+    """Returns the affinity with its required node terms replaced by one that names the node.
 
-    The node was found to meet the requirements.
+    The node has been found to meet the replaced requirements.
     """
     field = NodeSelectorRequirement(key=_NODE_NAME, operator="In", values=[node])
     required = NodeSelector(node_selector_terms=[NodeSelectorTerm(match_fields=[field])])

@@ -1,8 +1,9 @@
-"""One step of a rolling update: old pods go first, or new pods come first (surge).
+"""Plans one step of a rolling update: old pods are deleted first, or new pods created first
+(surge).
 
-Source: rollingUpdate in pkg/controller/daemon/update.go, Kubernetes 1.33, with
-kubernetes/kubernetes issue 123232 mended: bad pods count as unavailable, and unfit nodes cost no
-surge.
+Source: rollingUpdate in pkg/controller/daemon/update.go, Kubernetes 1.33. Departure:
+kubernetes/kubernetes issue 123232 is fixed, so bad pods count as unavailable, and nodes that are no
+longer selected do not use up the surge.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ Pair = tuple[Pod | None, Pod | None]  # the new pod of a node, and the old one
 
 
 def roll(daemons: Daemons) -> None:
-    """Adds what the update may do now.
+    """Adds to `daemons` the creations and deletions that the update allows now.
 
-    It runs when nothing else is to be done, so nodes where pods come or go already are not counted
-    twice.
+    Call it only when `manage` found nothing to do. So nodes where pods are created or deleted
+    already are not counted twice.
     """
     nodes = len(daemons.wanted)
     surge = max_surge(daemons.daemon_set, nodes)
@@ -30,7 +31,9 @@ def roll(daemons: Daemons) -> None:
 
 
 def _pairs(daemons: Daemons) -> Iterator[tuple[str, Pair | None]]:
-    """Yields the new and the old pod of each node, None where a node has several of either."""
+    """Yields each node with its new and its old pod, or with None if it has several new or old
+    ones.
+    """
     names = [*daemons.by_node, *(n for n in daemons.wanted if n not in daemons.by_node)]
     for node in names:
         pods = [pod for pod in daemons.by_node.get(node, ()) if not pod.deleting]
@@ -41,14 +44,14 @@ def _pairs(daemons: Daemons) -> Iterator[tuple[str, Pair | None]]:
 
 
 def _only(pods: Sequence[Pod]) -> Pod | None:
-    """Returns the only pod, or None."""
+    """Returns the first pod, or None if there is none."""
     return pods[0] if pods else None
 
 
 def _replace(daemons: Daemons, allowed: int) -> None:
-    """Deletes old pods: all that are useless, and of the others as many as may be missing.
+    """Deletes all old pods that are unavailable, and as many of the others as may be unavailable.
 
-    Useless pods are missing already, so they leave less to take from the others.
+    Nodes that have no available pod reduce that number.
     """
     unavailable = 0
     candidates: list[Pod] = []
@@ -67,8 +70,8 @@ def _replace(daemons: Daemons, allowed: int) -> None:
 def _surge(daemons: Daemons, allowed: int) -> None:
     """Creates new pods beside old ones, and deletes old pods whose new pods are available.
 
-    An old pod on a node that the template no longer selects stays while it is needed: until as many
-    pods are available as nodes are selected.
+    An old pod on a node that the template no longer selects is kept while fewer pods are available
+    than nodes are selected.
     """
     surging, available = 0, 0
     candidates: list[str] = []

@@ -1,4 +1,4 @@
-"""The Deployment controller: `controller` is its entry, and the rest are its pure helpers."""
+"""The Deployment controller is in `controller`; the other modules are its pure helpers."""
 
 from kcm.controllers.deployment.controller import DeploymentController, DeploymentOptions
 

@@ -1,7 +1,6 @@
-"""How many pods more and fewer than wanted a rollout may have.
+"""Computes how many pods more and fewer than wanted a rollout may have.
 
-Source: pkg/controller/deployment/util/deployment_util.go (ResolveFenceposts),
-Kubernetes 1.33.
+Source: pkg/controller/deployment/util/deployment_util.go (ResolveFenceposts), Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -20,7 +19,10 @@ def is_rolling(deployment: Deployment) -> bool:
 
 
 def max_surge(deployment: Deployment) -> int:
-    """Returns how many pods more than wanted there may be. Percentages are rounded up."""
+    """Returns how many pods beyond the wanted number may exist. Percentages are rounded up.
+
+    It is 0 except for the strategy RollingUpdate.
+    """
     update = deployment.spec.strategy.rolling_update
     if not is_rolling(deployment) or update is None:
         return 0
@@ -30,7 +32,8 @@ def max_surge(deployment: Deployment) -> int:
 def max_unavailable(deployment: Deployment) -> int:
     """Returns how many of the wanted pods may be unavailable. Percentages are rounded down.
 
-    It is one where neither surge nor unavailability would let anything happen.
+    It is 1 where neither maxSurge nor maxUnavailable would let the rollout proceed, and 0 except
+    for the strategy RollingUpdate.
     """
     update = deployment.spec.strategy.rolling_update
     replicas = wanted_replicas(deployment)

@@ -1,8 +1,7 @@
 """Deployment: rolls out changes of a pod template through ReplicaSets.
 
 A sync takes one step: it creates the ReplicaSet of the present template, or moves pods from old
-ReplicaSets to it as far as the strategy allows. The changes of the ReplicaSets lead to the next
-step.
+ReplicaSets to it as far as the strategy allows. The changes of the ReplicaSets cause the next sync.
 
 Departure: the annotation `deprecated.deployment.rollback.to` of extensions/v1beta1 is ignored,
 since `kubectl rollout undo` patches the template.
@@ -53,7 +52,7 @@ _UNLIMITED = 2**31 - 1
 
 
 class DeploymentOptions(Options):
-    """Tunables of the Deployment controller."""
+    """The options of the Deployment controller."""
 
     concurrent_deployment_syncs: int = Field(
         default=5,
@@ -64,7 +63,7 @@ class DeploymentOptions(Options):
 
 
 class DeploymentController(Controller):
-    """Syncs Deployments, one key each."""
+    """Creates, scales and deletes the ReplicaSets of Deployments. A key is a Deployment."""
 
     name = "deployment-controller"
     short_name = "deployment"
@@ -96,7 +95,9 @@ class DeploymentController(Controller):
 
 
 def deployment_of_last_pod(change: Change, view: View) -> Iterable[str]:
-    """Returns the Deployment that waits for its last old pod to go before it creates new ones."""
+    """Yields the Recreate Deployment whose last running pod was deleted, as it may now create new
+    ones.
+    """
     if change.new is not None:
         return
     pods_owner = controller_of(change.object)
@@ -130,7 +131,7 @@ def _report_selecting_all(deployment: Deployment) -> Plan:
 
 
 class _DeploymentSync:
-    """Gathers one sync of one Deployment into a plan."""
+    """Builds the plan of one sync of one Deployment."""
 
     def __init__(self, deployment: Deployment, sets: list[ReplicaSet], view: View) -> None:
         self._deployment = deployment
@@ -141,7 +142,7 @@ class _DeploymentSync:
         )
         self._annotations = dict(deployment.annotations)
         self._to_delete: list[ReplicaSet] = []
-        self._rolls = False  # whether progress is judged
+        self._rolls = False  # whether the status reports progress
         present = find_new_set(deployment, sets)
         old = sorted((rs for rs in sets if rs is not present), key=oldest_first)
         self._rollout = Rollout(deployment, [Draft.of(rs) for rs in old])
@@ -149,7 +150,7 @@ class _DeploymentSync:
             self._rollout.new = Draft.of(present)
 
     def run(self) -> None:
-        """Decides what to do."""
+        """Decides on the changes of the ReplicaSets: a scaling, or a step of the rollout."""
         deployment, rollout = self._deployment, self._rollout
         if deployment.deleting:
             return
@@ -188,7 +189,11 @@ class _DeploymentSync:
         return max((revision_of(d.rs.annotations) for d in self._rollout.old), default=0) + 1
 
     def _revise(self, new: Draft) -> None:
-        """Updates the annotations of an existing ReplicaSet and of the Deployment."""
+        """Updates the draft of the existing new ReplicaSet and the Deployment's revision
+        annotation.
+
+        Sets the condition Progressing if it is missing.
+        """
         deployment = self._deployment
         new.annotations = annotations_of_new(
             deployment, new.annotations, self._revision(), exists=True
@@ -205,9 +210,10 @@ class _DeploymentSync:
         self._status = status.with_condition(self._status, condition)
 
     def _create(self) -> bool:
-        """Drafts the new ReplicaSet.
+        """Adds a draft of the new ReplicaSet.
 
-        Returns False when its name is taken; the next sync uses another name.
+        Returns False if an object has its name. The collision count then gives the next sync
+        another name.
         """
         deployment = self._deployment
         rs = self._new_set()
@@ -248,10 +254,10 @@ class _DeploymentSync:
             ),
         )
 
-    # --- old ones
+    # --- old ReplicaSets
 
     def _clean_up(self) -> None:
-        """Deletes old ReplicaSets beyond the history's limit, the oldest revisions first."""
+        """Deletes empty old ReplicaSets beyond revisionHistoryLimit, the oldest revisions first."""
         limit = self._deployment.spec.revision_history_limit
         if limit is None or limit == _UNLIMITED:
             return
@@ -265,7 +271,7 @@ class _DeploymentSync:
     # --- the plan
 
     def plan(self, plan: Plan) -> Plan:
-        """Returns the plan with the writes, the status and the Events."""
+        """Adds the writes, the status and the Events to a plan, and returns it."""
         created = [w for d in self._rollout.all for w in d.writes if isinstance(w, Create)]
         changed = [w for d in self._rollout.all for w in d.writes if not isinstance(w, Create)]
         plan.then(*created, essential=False)
@@ -303,7 +309,10 @@ def _update_status(
     view: View,
     outcome: Outcome,
 ) -> UpdateStatus | None:
-    """Returns the status to write. It says so when the ReplicaSet could not be created."""
+    """Returns the status update, or None if nothing changes.
+
+    If the new ReplicaSet could not be created, the condition Progressing says so.
+    """
     for failure in outcome.failures:
         if isinstance(failure.write, Create) and status.has_deadline(deployment):
             message = (

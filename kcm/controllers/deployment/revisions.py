@@ -1,4 +1,4 @@
-"""Revisions of a Deployment: which ReplicaSet is which, and what their annotations say.
+"""Finds the ReplicaSets of a Deployment's revisions, and builds their names and annotations.
 
 Source: pkg/controller/deployment/util/deployment_util.go, Kubernetes 1.33.
 """
@@ -14,7 +14,7 @@ from kcm.api.apps_v1 import Deployment, ReplicaSet
 from kcm.api.core_v1 import PodTemplateSpec
 from kcm.apimachinery.names import safe_encode
 
-HASH = "pod-template-hash"  # the label that tells the pods of different templates apart
+HASH = "pod-template-hash"  # the label that distinguishes the pods of different templates
 REVISION = "deployment.kubernetes.io/revision"
 HISTORY = "deployment.kubernetes.io/revision-history"
 DESIRED = "deployment.kubernetes.io/desired-replicas"
@@ -37,7 +37,9 @@ _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def template_hash(template: PodTemplateSpec, collisions: int | None) -> str:
-    """Returns the value of the hash label for a template. It differs for each collision."""
+    """Returns the value of the hash label for a template, which also depends on the collision
+    count.
+    """
     text = codec.encode(template)
     if collisions is not None:
         text += b"#%d" % collisions
@@ -45,7 +47,7 @@ def template_hash(template: PodTemplateSpec, collisions: int | None) -> str:
 
 
 def same_template(template: PodTemplateSpec, other: PodTemplateSpec) -> bool:
-    """Reports whether two templates are equal but for the hash label."""
+    """Reports whether two templates are equal, apart from the hash label."""
     return _without_hash(template) == _without_hash(other)
 
 
@@ -60,13 +62,15 @@ def oldest_first(rs: ReplicaSet) -> tuple[datetime, str]:
 
 
 def find_new_set(deployment: Deployment, sets: Iterable[ReplicaSet]) -> ReplicaSet | None:
-    """Returns the ReplicaSet of the present template, the oldest of several, so that all agree."""
+    """Returns the ReplicaSet with the Deployment's present template, the oldest one if there are
+    several.
+    """
     alike = (rs for rs in sets if same_template(rs.spec.template, deployment.spec.template))
     return min(alike, key=oldest_first, default=None)
 
 
 def revision_of(annotations: Mapping[str, str]) -> int:
-    """Returns the revision in the annotations, 0 for none or for one that is no number."""
+    """Returns the revision in the annotations, 0 if it is missing or not a number."""
     try:
         return int(annotations.get(REVISION, "0"))
     except ValueError:
@@ -74,7 +78,7 @@ def revision_of(annotations: Mapping[str, str]) -> int:
 
 
 def read_number(annotations: Mapping[str, str], name: str) -> int | None:
-    """Returns the number in an annotation, None where there is none."""
+    """Returns the number in an annotation, None if it is missing or not a number."""
     try:
         return int(annotations[name])
     except (KeyError, ValueError):
@@ -84,10 +88,10 @@ def read_number(annotations: Mapping[str, str], name: str) -> int | None:
 def annotations_of_new(
     deployment: Deployment, present: Mapping[str, str], revision: int, *, exists: bool
 ) -> dict[str, str]:
-    """Returns the annotations of the new ReplicaSet.
+    """Returns the annotations of the new ReplicaSet, which has the annotations `present` so far.
 
-    They are the Deployment's, its revision, and the revisions that it had before where an older
-    template came back.
+    They get the Deployment's annotations and its revision. If the ReplicaSet exists, because an
+    older template came back, its earlier revision is added to its history.
     """
     copied = {k: v for k, v in deployment.annotations.items() if k not in _OWN}
     annotations = {**present, **copied}
@@ -107,7 +111,5 @@ def _append_revision(history: str, revision: str) -> str:
 
 
 def name_of_set(deployment: str, value: str) -> str:
-    """Returns the name of a ReplicaSet, with as much of the Deployment's name as there is
-    room for.
-    """
+    """Returns the name of a ReplicaSet: the Deployment's, cut to fit, and the hash `value`."""
     return f"{deployment[: _NAME_LENGTH - len(value) - 1].rstrip('.')}-{value}"

@@ -1,4 +1,4 @@
-"""The two strategies: how pods of old templates give way to pods of the new one.
+"""The two strategies of replacing pods of old templates: RollingUpdate and Recreate.
 
 Source: pkg/controller/deployment/{rolling,recreate}.go, Kubernetes 1.33.
 """
@@ -22,8 +22,8 @@ from kcm.helpers.pods import is_terminal
 def roll(rollout: Rollout) -> None:
     """Takes one step of RollingUpdate.
 
-    It scales the new ReplicaSet up as far as the surge allows, else the old ones down as far as
-    availability does.
+    It scales the new ReplicaSet up as far as maxSurge allows. If that changes nothing, it scales
+    the old ones down as far as maxUnavailable allows.
     """
     assert rollout.new is not None
     if not _scale_new(rollout, rollout.new):
@@ -31,7 +31,7 @@ def roll(rollout: Rollout) -> None:
 
 
 def size_of_new(rollout: Rollout, new: Draft) -> int:
-    """Returns how many pods the new ReplicaSet may have now."""
+    """Returns the number of replicas that the new ReplicaSet may have now."""
     replicas = wanted_replicas(rollout.deployment)
     if not is_rolling(rollout.deployment):
         return replicas
@@ -70,7 +70,10 @@ def _scale_old(rollout: Rollout, new: Draft) -> None:
 
 
 def _drop_unhealthy(rollout: Rollout, old: Iterable[Draft], most: int) -> None:
-    """Deletes unavailable pods of old templates first (kubernetes/kubernetes issue 16737)."""
+    """Scales old ReplicaSets down by their unavailable pods, by at most `most` pods in all.
+
+    See kubernetes/kubernetes issue 16737.
+    """
     for draft in old:
         down = min(most, draft.replicas - draft.available)
         if down > 0:
@@ -79,10 +82,10 @@ def _drop_unhealthy(rollout: Rollout, old: Iterable[Draft], most: int) -> None:
 
 
 def recreate(rollout: Rollout, running: Iterable[Pod]) -> bool:
-    """Takes one step of Recreate: scales the old ReplicaSets down.
+    """Takes one step of Recreate: scales the old ReplicaSets to 0.
 
-    Returns True when the new pods may come. `running` are the pods of all ReplicaSets; those of the
-    new one do not matter.
+    Returns True when all old pods are gone, so that new ones may be created. `running` are the pods
+    of all ReplicaSets; those of the new one are ignored.
     """
     active = rollout.active_old
     for draft in active:

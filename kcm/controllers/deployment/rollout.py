@@ -1,6 +1,6 @@
-"""One sync's view of a rollout: the ReplicaSets, and what shall become of each.
+"""The ReplicaSets of a Deployment during one sync, with the changes that are planned for each.
 
-Changes are made to drafts. In the end each ReplicaSet that changed becomes one write.
+Changes are made to drafts. In the end each ReplicaSet whose draft differs becomes one write.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kcm.reconcile.plan import Create, Event, Patch
 
 @dataclass(eq=False)
 class Draft:
-    """A ReplicaSet and what it shall become. `born` marks one that does not exist yet."""
+    """A ReplicaSet and the fields that it shall have. `born` says that it does not exist yet."""
 
     rs: ReplicaSet
     replicas: int
@@ -37,7 +37,7 @@ class Draft:
 
     @property
     def writes(self) -> list[Create | Patch]:
-        """Returns the write that applies the draft, if it changes anything."""
+        """The create or patch that applies the draft, or nothing if the draft changes nothing."""
         new = self._apply(self.rs)
         if self.born:
             return [Create(new)]
@@ -68,9 +68,10 @@ class Rollout:
         return [draft for draft in self.old if draft.replicas > 0]
 
     def scale(self, draft: Draft, size: int) -> bool:
-        """Gives a ReplicaSet a size and notes the sizes that its share is computed from.
+        """Sets the size of a ReplicaSet, and the annotations from which its share is computed
+        later.
 
-        Returns whether anything changed.
+        Reports whether the size changed.
         """
         deployment, before = self.deployment, draft.replicas
         draft.annotations |= sizes_of(deployment)
@@ -84,25 +85,26 @@ class Rollout:
 
 
 def sizes_of(deployment: Deployment) -> dict[str, str]:
-    """Returns the annotations from which a ReplicaSet's share is computed when it is scaled."""
+    """Returns the annotations `desired-replicas` and `max-replicas` of a ReplicaSet.
+
+    From them a ReplicaSet's share is computed when the Deployment is scaled.
+    """
     replicas = wanted_replicas(deployment)
     return {DESIRED: str(replicas), MAXIMUM: str(replicas + max_surge(deployment))}
 
 
 def pods_in(drafts: Iterable[Draft]) -> int:
-    """Returns how many pods the ReplicaSets want."""
+    """Returns the sum of the replicas that the ReplicaSets shall have."""
     return sum(draft.replicas for draft in drafts)
 
 
 def available_in(drafts: Iterable[Draft]) -> int:
-    """Returns how many of their pods are available."""
+    """Returns the number of available pods of the ReplicaSets."""
     return sum(draft.available for draft in drafts)
 
 
 def is_scaled(rollout: Rollout) -> bool:
-    """Reports whether the number of pods was changed since a ReplicaSet was last given its
-    size.
-    """
+    """Reports whether the Deployment was scaled since its ReplicaSets were given their sizes."""
     replicas = wanted_replicas(rollout.deployment)
     known = (read_number(d.rs.annotations, DESIRED) for d in rollout.all if d.replicas > 0)
     return any(number is not None and number != replicas for number in known)

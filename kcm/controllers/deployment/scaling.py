@@ -1,4 +1,4 @@
-"""Scaling while a rollout is in progress or paused: every ReplicaSet gets its share.
+"""Scales a Deployment whose rollout is in progress or paused: every ReplicaSet gets its share.
 
 Source: pkg/controller/deployment/sync.go (scale) and util/deployment_util.go
 (GetReplicaSetProportion), Kubernetes 1.33.
@@ -14,7 +14,7 @@ from kcm.controllers.deployment.rollout import Draft, Rollout, pods_in
 
 
 def scale(rollout: Rollout) -> None:
-    """Scales the ReplicaSets to the number of pods that is wanted now."""
+    """Scales the ReplicaSets to the Deployment's wanted number of pods."""
     replicas = wanted_replicas(rollout.deployment)
     only = _only_active(rollout)
     if only is not None:
@@ -28,8 +28,9 @@ def scale(rollout: Rollout) -> None:
 
 
 def _only_active(rollout: Rollout) -> Draft | None:
-    """Returns the only ReplicaSet with pods, the latest where none has any, or None for
-    several.
+    """Returns the only ReplicaSet with replicas, or None if several have any.
+
+    If none has, returns the new one, else the newest old one.
     """
     active = [draft for draft in rollout.all if draft.replicas > 0]
     if active:
@@ -46,7 +47,9 @@ def _is_saturated(rollout: Rollout, new: Draft) -> bool:
 
 
 def _share_out(rollout: Rollout) -> None:
-    """Scales each ReplicaSet in proportion to its size. The largest gets what rounding leaves."""
+    """Scales each ReplicaSet in proportion to its size. The largest gets the remainder of the
+    rounding.
+    """
     active = [draft for draft in rollout.all if draft.replicas > 0]
     replicas = wanted_replicas(rollout.deployment)
     allowed = replicas + max_surge(rollout.deployment) if replicas > 0 else 0
@@ -65,7 +68,7 @@ def _share_out(rollout: Rollout) -> None:
 
 
 def _by_size(drafts: Sequence[Draft], *, newer_first: bool) -> list[Draft]:
-    """Sorts by size, the largest first; of equal ones the newer or the older comes first."""
+    """Returns the drafts by size, the largest first, and those of equal size by age."""
     by_age = sorted(drafts, key=lambda draft: oldest_first(draft.rs), reverse=newer_first)
     return sorted(by_age, key=lambda draft: -draft.replicas)
 
@@ -79,7 +82,7 @@ def _share(rollout: Rollout, draft: Draft, change: int, done: int) -> int:
 
 
 def _fraction(rollout: Rollout, draft: Draft) -> int:
-    """Returns by how much the ReplicaSet's size changes when the Deployment is scaled."""
+    """Returns by how many replicas the ReplicaSet's size changes when the Deployment is scaled."""
     replicas = wanted_replicas(rollout.deployment)
     if replicas == 0:
         return -draft.replicas

@@ -1,4 +1,4 @@
-"""The status of a Deployment: counts, and whether it is available and makes progress.
+"""Computes the status of a Deployment: counts, and the conditions of availability and progress.
 
 Source: pkg/controller/deployment/{progress,sync}.go and util/deployment_util.go, Kubernetes 1.33.
 """
@@ -20,7 +20,7 @@ _NO_DEADLINE = 2**31 - 1
 
 @dataclass(frozen=True)
 class Sets:
-    """The ReplicaSets as they are now."""
+    """The ReplicaSets of a Deployment as they are in the cache, and the new one of them."""
 
     all: Sequence[ReplicaSet]
     new: ReplicaSet | None
@@ -36,7 +36,7 @@ def without(status: DeploymentStatus, type_: str) -> DeploymentStatus:
 
 
 def with_condition(status: DeploymentStatus, new: DeploymentCondition) -> DeploymentStatus:
-    """Returns the status with a condition, unless it has one of that status and reason.
+    """Returns the status with a condition, unchanged if it has one of the same status and reason.
 
     The transition time changes with the condition's status only.
     """
@@ -97,7 +97,9 @@ def count_replicas(
 
 
 def is_complete(deployment: Deployment, status: DeploymentStatus) -> bool:
-    """Reports whether all pods are of the new template and available, and no old ones are left."""
+    """Reports whether all wanted pods are of the new template and available, and no old ones are
+    left.
+    """
     replicas = wanted_replicas(deployment)
     counts = (status.updated_replicas, status.replicas, status.available_replicas)
     seen = (status.observed_generation or 0) >= (deployment.metadata.generation or 0)
@@ -140,7 +142,10 @@ def with_progress(
     sets: Sets,
     now: datetime,
 ) -> DeploymentStatus:
-    """Returns the status with the conditions about progress and failures."""
+    """Returns the status with the conditions Progressing and ReplicaFailure.
+
+    `base` is the status before the counts were computed.
+    """
     if not has_deadline(deployment):
         status = without(status, PROGRESSING)
     elif not _was_complete(base, status):
@@ -182,7 +187,9 @@ def _judge_progress(
 
 
 def _failure(sets: Sets) -> DeploymentCondition | None:
-    """Returns the failure of the new ReplicaSet, else that of an old one."""
+    """Returns the condition ReplicaFailure of the new ReplicaSet, else that of an old one, else
+    None.
+    """
     ordered = [*([sets.new] if sets.new else []), *sets.all]
     for rs in ordered:
         for condition in rs.status.conditions or ():
@@ -199,7 +206,7 @@ def _failure(sets: Sets) -> DeploymentCondition | None:
 
 
 def next_check(deployment: Deployment, status: DeploymentStatus, now: datetime) -> float | None:
-    """Returns the seconds until the rollout may have missed its deadline, or None."""
+    """Returns the seconds until the rollout may miss its deadline, or None if it cannot."""
     progressing = condition_of(status, PROGRESSING)
     if not has_deadline(deployment) or progressing is None:
         return None
@@ -215,7 +222,7 @@ def next_check(deployment: Deployment, status: DeploymentStatus, now: datetime) 
 def with_pause(deployment: Deployment, now: datetime) -> DeploymentStatus:
     """Returns the status with a condition about a pause that began or ended.
 
-    A lack of progress that was reported stays.
+    A condition that the progress deadline was exceeded stays as it is.
     """
     status = deployment.status
     progressing = condition_of(status, PROGRESSING)

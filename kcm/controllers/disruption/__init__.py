@@ -1,4 +1,4 @@
-"""The disruption controller: `controller` is its entry."""
+"""The disruption controller is in `controller`; the other modules are its pure helpers."""
 
 from kcm.controllers.disruption.controller import DisruptionController
 

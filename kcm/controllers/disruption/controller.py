@@ -1,7 +1,7 @@
 """Disruption: computes how many pods of each PodDisruptionBudget may be evicted now.
 
-Evictions (`pods/eviction` in the API server) take from the status that is computed here. Pods have
-keys of their own: a DisruptionTarget condition that came to nothing is reset after two minutes.
+Evictions (`pods/eviction` in the API server) are allowed by the status that is computed here. Pods
+have keys as well: a DisruptionTarget condition that no deletion follows is reset after two minutes.
 
 Source: pkg/controller/disruption/disruption.go, Kubernetes 1.33.
 """
@@ -33,7 +33,10 @@ POD = "pod:"  # the prefix of the keys of pods; other keys are budgets
 
 
 class DisruptionController(Controller):
-    """Keeps the status of PodDisruptionBudgets."""
+    """Writes the status of PodDisruptionBudgets.
+
+    A key is a budget, or a pod with the prefix POD.
+    """
 
     name = "disruption-controller"
     short_name = "disruption"
@@ -57,8 +60,8 @@ class DisruptionController(Controller):
 
 
 def pod_keys(change: Change, view: View) -> Iterable[str]:
-    """Returns the budgets that select the pod or did, and the pod itself when it is to be synced
-    again.
+    """Yields the budgets that select the pod or did, and the pod if its DisruptionTarget may become
+    stale.
     """
     states = [obj for obj in (change.old, change.new) if isinstance(obj, Pod)]
     for budget, selector in _compile_selectors(change.object.namespace, view):
@@ -67,7 +70,7 @@ def pod_keys(change: Change, view: View) -> Iterable[str]:
     pod = change.new
     if not isinstance(pod, Pod) or _stale_in(pod, view.now) is None:
         return
-    # most pods are deleted when they are marked
+    # Most pods are deleted right after they got the condition.
     if _stale_in(newest(pod, view), view.now) is not None:
         yield POD + pod.key
 
@@ -94,7 +97,9 @@ def _sync(budget: PodDisruptionBudget, view: View) -> Plan:
         pods = _pods_of(budget, view, plan)
         wanted = _count_expected(budget, pods, view, plan)
     except errors.ApiError as error:
-        log.warning("a budget cannot be worked out", budget=budget.key, error=error.message)
+        log.warning(
+            "the status of a budget cannot be computed", budget=budget.key, error=error.message
+        )
         return plan.then(Patch(budget, partial(with_failure, error.message, view.now), status=True))
     if wanted.unmanaged:
         plan.record(
@@ -133,8 +138,9 @@ def _count_expected(
 
 
 def _recheck(budget: PodDisruptionBudget, pods: Sequence[Pod], now: datetime, plan: Plan) -> None:
-    """Plans the next sync for an eviction without a deletion, and records those that are
-    overdue.
+    """Records Events about evicted pods that were not deleted in time.
+
+    Plans the next sync for the time when the next of them would be overdue.
     """
     evicted = find_disrupted(budget, pods, now)
     for pod in evicted.overdue:
@@ -147,7 +153,7 @@ def _recheck(budget: PodDisruptionBudget, pods: Sequence[Pod], now: datetime, pl
 def _record_ambiguous(
     budget: PodDisruptionBudget, pods: Sequence[Pod], view: View, plan: Plan
 ) -> None:
-    """Records which pods have several budgets, since their evictions are refused."""
+    """Records Events about pods that several budgets select, since their evictions are refused."""
     compiled = _compile_selectors(budget.namespace, view)
     if len(compiled) < 2:
         return
@@ -171,7 +177,7 @@ def _describe_unmanaged(selector: LabelSelector | None) -> str:
     )
 
 
-# --- pods whose disruption came to nothing
+# --- pods with a stale DisruptionTarget condition
 
 
 def _sync_stale_target(key: str, view: View) -> Plan:
@@ -187,7 +193,8 @@ def _sync_stale_target(key: str, view: View) -> Plan:
 def _stale_in(pod: Pod, now: datetime) -> float | None:
     """Returns the seconds until a pod's DisruptionTarget condition is stale.
 
-    Returns None for a pod without a condition that can be stale: the kubelet's may take any time.
+    Returns None for a pod without such a condition, or with one that the kubelet set, which never
+    becomes stale.
     """
     target = condition_of(pod.status, "DisruptionTarget")
     if target is None or target.status != "True" or pod.deleting or is_terminal(pod):

@@ -1,8 +1,9 @@
-"""How many pods there shall be, by the scale of their owners.
+"""Computes how many pods a budget should have, from the scales of the pods' owners.
 
 Source: getExpectedPodCount, getExpectedScale and the finders in
-pkg/controller/disruption/disruption.go, Kubernetes 1.33. Upstream knows four kinds by heart and
-asks the API for the scale of all others. Here every kind says where it keeps its scale.
+pkg/controller/disruption/disruption.go, Kubernetes 1.33. Upstream has finders for four kinds and
+asks the API for the scale of all others. Here the scheme says of every kind where it keeps its
+scale.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ from kcm.reconcile.contract import View
 
 @dataclass(frozen=True)
 class Expected:
-    """How many pods there shall be, how many of them healthy, and which pods nobody owns."""
+    """The pods that a budget should have, how many of them must be healthy, and whether some lack
+    an owner.
+    """
 
     pods: int
     healthy: int
@@ -33,9 +36,9 @@ class Expected:
 
 
 def expect_pods(budget: PodDisruptionBudget, pods: Iterable[Pod], view: View) -> Expected:
-    """Returns what a budget's numbers come to.
+    """Returns the numbers that follow from a budget's spec and the scales of its pods' owners.
 
-    Raises ApiError when a pod's owner cannot be scaled or found, or a number cannot be read.
+    Raises ApiError when a pod's owner cannot be scaled or found, or a number cannot be parsed.
     """
     pods, spec = list(pods), budget.spec
     if spec.max_unavailable is not None:
@@ -52,7 +55,7 @@ def expect_pods(budget: PodDisruptionBudget, pods: Iterable[Pod], view: View) ->
 
 
 def _resolve_amount(value: int | str, total: int) -> int:
-    """Returns a number, or that percentage of the total, rounded up."""
+    """Returns a number as it is, or a percentage of the total, rounded up. Raises BadRequest."""
     if isinstance(value, int):
         return value
     digits = value.removesuffix("%")
@@ -62,7 +65,10 @@ def _resolve_amount(value: int | str, total: int) -> int:
 
 
 def _scale_of_all(pods: Iterable[Pod], view: View) -> tuple[int, bool]:
-    """Returns the sum of the scales of all owners, and whether some pods have no owner."""
+    """Returns the sum of the scales of all owners, and whether some pods have no owner.
+
+    Raises ApiError if an owner is not found.
+    """
     scales: dict[str, int] = {}
     asked: set[str] = set()
     unmanaged = False
@@ -80,9 +86,10 @@ def _scale_of_all(pods: Iterable[Pod], view: View) -> tuple[int, bool]:
 
 
 def _scale(reference: OwnerReference, pod: Pod, view: View) -> tuple[str, int] | None:
-    """Returns the uid of the object that decides how many pods there are, and that number.
+    """Returns the uid of the object that decides on the number of pods, and that number.
 
-    A ReplicaSet of a Deployment does not decide, as long as the Deployment exists.
+    For a ReplicaSet of a Deployment that is the Deployment, as long as it exists. Returns None if
+    the owner is not found.
     """
     owner_and_kind = _owner(reference, pod.namespace, view)
     if owner_and_kind is None:

@@ -1,4 +1,4 @@
-"""The status of a PodDisruptionBudget.
+"""Computes the status of a PodDisruptionBudget.
 
 Source: countHealthyPods, buildDisruptedPodMap, updatePdbStatus and failSafe in
 pkg/controller/disruption/disruption.go, pkg/apis/policy/v1/... and
@@ -23,15 +23,15 @@ ALLOWED = "DisruptionAllowed"
 
 @dataclass
 class Disrupted:
-    """Pods that were evicted and are not yet seen to be deleted."""
+    """The pods of a budget that were evicted and whose deletion has not been seen yet."""
 
-    pods: dict[str, datetime] = field(default_factory=dict)
+    pods: dict[str, datetime] = field(default_factory=dict)  # the times of eviction by pod name
     overdue: list[Pod] = field(default_factory=list)
     recheck: datetime | None = None  # when the first of them will be overdue
 
 
 def find_disrupted(budget: PodDisruptionBudget, pods: Sequence[Pod], now: datetime) -> Disrupted:
-    """Returns which of the budget's disruptions still count."""
+    """Returns the evicted pods of a budget's status that are still waiting to be deleted."""
     still_disrupted, evictions = Disrupted(), budget.status.disrupted_pods or {}
     for pod in pods:
         if pod.deleting or pod.name not in evictions:
@@ -48,10 +48,11 @@ def find_disrupted(budget: PodDisruptionBudget, pods: Sequence[Pod], now: dateti
 def up_to_date(
     expected: Expected, pods: Sequence[Pod], generation: int | None, now: datetime, obj: KubeObject
 ) -> KubeObject:
-    """Returns the budget with the status that its pods give it.
+    """Returns the budget with the status that follows from its pods.
 
-    It holds for any later version of the budget: evictions in between are in the budget's own list.
-    A budget whose spec was changed since is returned as it is.
+    It may be applied to later versions of the budget, since evictions in between are in that
+    version's `disruptedPods`. A budget whose spec was changed since (`generation`) is returned as
+    it is.
     """
     assert isinstance(obj, PodDisruptionBudget)
     if obj.metadata.generation != generation:
@@ -73,7 +74,7 @@ def up_to_date(
 
 
 def with_failure(message: str, now: datetime, obj: KubeObject) -> KubeObject:
-    """Returns the budget with a status that allows nothing, since it could not be computed."""
+    """Returns the budget with a status that allows no evictions, because computing it failed."""
     assert isinstance(obj, PodDisruptionBudget)
     status = obj.status.replace(disruptions_allowed=0)
     status = _with_condition(status, False, "SyncFailed", message, now)

@@ -1,6 +1,4 @@
-"""The EndpointSlice controller: `controller` is its entry, and `packing` puts endpoints into
-slices.
-"""
+"""The EndpointSlice controller is in `controller`; `packing` assigns endpoints to slices."""
 
 from kcm.controllers.endpointslice.controller import (
     EndpointSliceController,

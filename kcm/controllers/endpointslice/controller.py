@@ -1,9 +1,9 @@
-"""EndpointSlice: the pods behind each Service, in slices of at most a hundred.
+"""EndpointSlice: lists the pods behind each Service in slices of at most 100 endpoints.
 
 Source: pkg/controller/endpointslice/endpointslice_controller.go and
-staging/src/k8s.io/endpointslice/reconciler.go, Kubernetes 1.33. Departures: the trigger time is the
-newest that the objects show, not that of the event; there are no topology hints; a pod that names
-no node is published.
+staging/src/k8s.io/endpointslice/reconciler.go, Kubernetes 1.33. Departures: the annotation with the
+trigger time has the newest time that the Service and its pods show, not the time of the event;
+there are no topology hints; a pod without a node is published.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _MOST_NAMED = 10  # pods without their nodes that an error names
 
 
 class EndpointSliceOptions(Options):
-    """Tunables of the EndpointSlice controller."""
+    """The options of the EndpointSlice controller."""
 
     concurrent_service_endpoint_syncs: int = Field(
         default=5,
@@ -64,7 +64,7 @@ SYNCS = Counter("endpoint_slice_controller_syncs", "Number of syncs", ("result",
 
 
 class EndpointSliceController(Controller):
-    """Syncs Services, one key each."""
+    """Writes the EndpointSlices of Services that have a selector. A key is a Service."""
 
     name = "endpointslice-controller"
     short_name = "endpointslice"
@@ -86,9 +86,9 @@ class EndpointSliceController(Controller):
     def reconcile(self, key: str, view: View) -> Plan:
         service = view.lister(Service).find(key)
         if service is None or not has_backends(service):
-            return Plan()  # what it leaves behind is deleted by its owner reference
+            return Plan()  # the garbage collector deletes the slices of a deleted Service
         all_slices = view.lister(EndpointSlice).list(service.namespace)
-        # A slice that is being deleted, but kept by a finalizer, has nothing to say any more.
+        # A slice that is being deleted no longer counts, even if a finalizer keeps it.
         slices = [
             existing
             for existing in all_slices
@@ -109,7 +109,7 @@ class EndpointSliceController(Controller):
 
 
 def count_sync(outcome: Outcome, *, failed: bool = False) -> Counts:
-    """Returns the counts of the slices that were written, and of the sync."""
+    """Returns the counts of the slices that were written, and of the sync's result."""
     words = {Create: "create", Patch: "update", Delete: "delete"}
     changes = (CHANGES.count(words[type(write)]) for write, _ in outcome.done)
     result = "error" if outcome.failures or failed else "success"
@@ -117,9 +117,7 @@ def count_sync(outcome: Outcome, *, failed: bool = False) -> Counts:
 
 
 def service_of_slice(change: Change, view: View) -> Iterable[str]:
-    """Returns the Services of a slice that is managed here, or was until somebody changed or
-    deleted it.
-    """
+    """Yields the Services that a changed slice of this controller belongs or belonged to."""
     for state in (change.old, change.new):
         labels = state.labels if state is not None else {}
         if state is not None and labels.get(MANAGED_BY) == OURS and SERVICE_NAME in labels:
@@ -131,11 +129,13 @@ def _is_of(existing: EndpointSlice, service: Service) -> bool:
     return labels.get(MANAGED_BY) == OURS and labels.get(SERVICE_NAME) == service.name
 
 
-# --- which endpoints there shall be, by the ports they listen on
+# --- the desired endpoints, grouped by the ports that they listen on
 
 
 class NodeMissingError(errors.KcmError):
-    """A pod is on a node that does not exist. It is not published until the node exists."""
+    """Raised when a pod's node does not exist. Such a pod is not published until the node
+    exists.
+    """
 
 
 def _pods_on_nodes(
@@ -143,7 +143,7 @@ def _pods_on_nodes(
 ) -> tuple[list[Pod], NodeMissingError | None]:
     """Returns the pods whose nodes exist, sorted by name, and the error about the others.
 
-    All pods are returned where unready addresses are published as well.
+    With publishNotReadyAddresses all pods are returned.
     """
     nodes, lost = view.lister(Node), []
     placed = []

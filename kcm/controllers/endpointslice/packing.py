@@ -1,8 +1,8 @@
-"""Which slices are created, changed and deleted for the endpoints of one Service and family.
+"""Plans the creation, change and deletion of the slices of one Service and address family.
 
-Slices change as little as possible. Endpoints stay where they are. New endpoints fill slices that
-change anyway, then the fullest slice with room, then new slices. A slice that would be deleted is
-reused for one that would be created.
+Slices change as little as possible. Endpoints stay in their slices. New endpoints are added first
+to slices that change anyway, then to the fullest slice that has room, then to new slices. A slice
+that would be deleted is reused for one that would be created.
 
 Source: reconcileByAddressType, reconcileByPortMapping and finalize in
 staging/src/k8s.io/endpointslice/reconciler.go, Kubernetes 1.33.
@@ -30,12 +30,12 @@ from kcm.reconcile.plan import Create, Delete, Patch, Plan
 OURS = "endpointslice-controller.k8s.io"
 
 Ports = tuple[tuple[str | None, str | None, int | None, str | None], ...]
-"""Name, protocol, number and application protocol of each, in an order of their own."""
+"""Sorted ports, each as name, protocol, number and application protocol."""
 Groups = dict[Ports, list[Endpoint]]
 
 
 def sort_ports(ports: Sequence[tuple[str | None, str | None, int | None, str | None]]) -> Ports:
-    """Returns the ports sorted, so that the order in which somebody named them does not matter."""
+    """Returns the ports sorted, so that the same ports in another order are equal."""
     return tuple(sorted(ports, key=str))
 
 
@@ -49,7 +49,9 @@ def _uid(endpoint: Endpoint) -> str:
 
 @dataclass
 class _Draft:
-    """What a slice shall become; without a slice, one that is created."""
+    """A slice, or None for one that is to be created, with the ports and endpoints that it shall
+    have.
+    """
 
     slice: EndpointSlice | None
     ports: Ports
@@ -60,7 +62,7 @@ class _Draft:
 
 @dataclass
 class Packing:
-    """The slices of one Service and family."""
+    """Plans the writes for the slices of one Service and address family."""
 
     service: Service
     family: str
@@ -69,14 +71,14 @@ class Packing:
     trigger_time: str
 
     def pack(self, desired: Mapping[Ports, list[Endpoint]], plan: Plan) -> None:
-        """Plans the writes that bring the slices to what is desired.
+        """Adds to `plan` the writes that make the slices hold the desired endpoints.
 
         Slices of an earlier Service of this name are deleted. While the Service is being deleted no
         slice is created, since that would race with the garbage collector.
         """
         own = [existing for existing in self.slices if self._owns(existing)]
         kept, empty = self._drafts(own, desired)
-        if not kept:  # a slice without endpoints says that there are none
+        if not kept:  # without any endpoints, one empty slice exists
             kept.append(self._placeholder(empty))
         self._recycle(kept, empty)
         if not self.service.deleting:
@@ -93,7 +95,7 @@ class Packing:
     def _drafts(
         self, own: Sequence[EndpointSlice], desired: Mapping[Ports, list[Endpoint]]
     ) -> tuple[list[_Draft], list[EndpointSlice]]:
-        """Returns the slices that shall have endpoints, and those that have none left."""
+        """Returns the drafts that have endpoints, and the existing slices that have none left."""
         by_ports: dict[Ports, list[EndpointSlice]] = defaultdict(list)
         for existing in sorted(own, key=lambda existing: existing.name):
             by_ports[_ports_of(existing)].append(existing)
@@ -108,14 +110,16 @@ class Packing:
         return kept, empty
 
     def _placeholder(self, empty: list[EndpointSlice]) -> _Draft:
-        """Returns the slice that stands for no endpoints, or one that is created."""
+        """Returns the draft of a slice without ports and endpoints, which is taken out of `empty`
+        or new.
+        """
         present = next((s for s in empty if not s.ports and not s.endpoints), None)
         if present is not None:
             empty.remove(present)
         return _Draft(present, ())
 
     def _recycle(self, kept: Sequence[_Draft], empty: list[EndpointSlice]) -> None:
-        """Turns slices that would be deleted into slices that would be created."""
+        """Reuses slices that would be deleted for drafts of new slices."""
         for draft in kept:
             if draft.slice is None and empty:
                 draft.slice, draft.recycled = empty.pop(0), True
@@ -123,7 +127,7 @@ class Packing:
     def _group(
         self, ports: Ports, slices: Sequence[EndpointSlice], desired: Sequence[Endpoint]
     ) -> list[_Draft]:
-        """Returns the slices for endpoints that listen on the same ports."""
+        """Returns drafts that hold the desired endpoints, which listen on the same ports."""
         wanted = {_uid(endpoint): endpoint for endpoint in desired}
         drafts = []
         for existing in slices:
@@ -138,13 +142,13 @@ class Packing:
         return drafts
 
     def _fill(self, draft: _Draft, missing: list[Endpoint]) -> list[Endpoint]:
-        room = max(0, self.most - len(draft.endpoints))  # none, where there may now be fewer
+        room = max(0, self.most - len(draft.endpoints))  # `most` may have been lowered
         draft.endpoints += missing[:room]
         draft.changed = draft.changed or bool(missing[:room])
         return missing[room:]
 
     def _find_room(self, ports: Ports, drafts: list[_Draft], count: int) -> _Draft:
-        """Returns the fullest slice that has room for all of them, else a new one."""
+        """Returns the fullest draft that has room for `count` more endpoints, else a new one."""
         fitting = [d for d in drafts if len(d.endpoints) + min(count, self.most) <= self.most]
         if fitting:
             return max(fitting, key=lambda draft: len(draft.endpoints))

@@ -1,4 +1,4 @@
-"""The garbage collector: `controller` is its entry, and the rest are its pure helpers."""
+"""The garbage collector is in `controller`; the other modules are its pure helpers."""
 
 from kcm.controllers.garbagecollector.controller import GarbageCollector, GarbageCollectorOptions
 

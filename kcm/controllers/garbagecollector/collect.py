@@ -1,9 +1,9 @@
-"""What happens to an object whose owners are gone or being deleted.
+"""Plans what happens to an object whose owners are gone or being deleted.
 
 Source: attemptToDeleteItem, processDeletingDependentsItem and orphanDependents in
-pkg/controller/garbagecollector/garbagecollector.go, Kubernetes 1.33. Upstream looks each owner up
-live before it deletes. Here the write carries the condition that the owner is absent, so an owner
-that is just coming back is not missed.
+pkg/controller/garbagecollector/garbagecollector.go, Kubernetes 1.33. Upstream gets each owner from
+the API server before it deletes a dependent. Here the write has a guard that the owner is absent,
+so an owner that is created in that moment keeps its dependents.
 """
 
 from __future__ import annotations
@@ -27,10 +27,9 @@ from kcm.store.writes.guards import Unindexed
 
 
 def attempt_to_delete(obj: KubeObject, graph: Graph) -> list[Write]:
-    """Deletes an object none of whose owners is left, or removes its references to owners that are
-    gone.
+    """Returns writes that delete an object without owners, or remove its references to gone owners.
 
-    Nothing happens while the kind of an owner is unknown, nor to a cluster-scoped object that names
+    Returns none while the kind of an owner is unknown, nor for a cluster-scoped object that names
     an owner in a namespace.
     """
     if obj.deleting:
@@ -46,14 +45,14 @@ def attempt_to_delete(obj: KubeObject, graph: Graph) -> list[Write]:
         return []
     guards = tuple(_absence_guards(dangling, obj, graph))
     if OwnerState.SOLID in by_state:
-        # References to waiting owners are removed too: they would wait for this object for ever.
+        # References to waiting owners are removed too: these owners would wait forever.
         uids = (reference.uid for reference in (*dangling, *waiting))
         return [Patch(obj, without_owners(*uids), guards)]
     dependents = graph.dependents(obj.uid) if waiting else []
     if not dependents:
         return [_delete(obj, _policy_of(obj), guards)]
     if any(deletes_dependents(dependent) for dependent in dependents):
-        # Owners may wait for each other in a circle; break it.
+        # Owners may wait for each other in a circle, which this breaks.
         return [
             Patch(obj, _unblock_owners),
             Delete(obj, DeleteOptions(None, "Foreground", obj.uid)),
@@ -62,27 +61,29 @@ def attempt_to_delete(obj: KubeObject, graph: Graph) -> list[Write]:
 
 
 def finish_foreground_deletion(owner: KubeObject, dependents: list[KubeObject]) -> list[Write]:
-    """Lets an owner go that waits for its dependents, once none of them blocks it.
+    """Returns the write that removes the foreground finalizer, unless a dependent blocks it.
 
-    An object in another namespace cannot be its dependent, whatever its references say, so it
-    blocks nothing. Upstream lets it block.
+    An object in another namespace cannot be a dependent, whatever its references say, so it does
+    not block the deletion. Upstream lets it block.
     """
     own = (d for d in dependents if owner.namespace in ("", d.namespace))
     if any(blocks(dependent, owner.uid) for dependent in own):
         return []
-    # A dependent that is created at this very moment must still be waited for. Dependents that do
-    # not block make the index useless as a condition.
+    # The guard fails if a dependent is created in this moment. With dependents that do not block,
+    # the index cannot be used as a guard.
     guards = () if dependents else (_without_dependents(owner),)
     return [Patch(owner, without_finalizer(FOREGROUND_FINALIZER), guards)]
 
 
 def finish_orphaning(owner: KubeObject) -> Write:
-    """Lets an owner go once no dependent refers to it any more."""
+    """Returns the write that removes the orphan finalizer once no dependent refers to the owner."""
     return Patch(owner, without_finalizer(ORPHAN_FINALIZER), (_without_dependents(owner),))
 
 
 def invalid_namespaces(obj: KubeObject, graph: Graph) -> Iterator[Event]:
-    """Yields a warning for each reference to an owner that exists, but in another namespace."""
+    """Yields a warning Event for each reference to an owner that exists only in another
+    namespace.
+    """
     for reference in references_of(obj):
         if graph.owner_state(reference, obj) in (OwnerState.SOLID, OwnerState.WAITING):
             continue
@@ -96,7 +97,7 @@ def invalid_namespaces(obj: KubeObject, graph: Graph) -> Iterator[Event]:
 
 
 def without_finalizer(name: str) -> Callable[[KubeObject], KubeObject]:
-    """Returns a change that removes a finalizer."""
+    """Returns a function that removes a finalizer from an object."""
     return partial(_without_finalizer, name)
 
 
@@ -128,7 +129,7 @@ def _without_dependents(owner: KubeObject) -> Guard:
 
 
 def _delete(obj: KubeObject, policy: PropagationPolicy, guards: tuple[Guard, ...]) -> Delete:
-    # The version is a condition too: a reference to a further owner may just have been added.
+    # The version is a precondition as well: a reference to another owner may just have been added.
     version = obj.metadata.resource_version or ""
     return Delete(obj, DeleteOptions(None, policy, obj.uid, version), guards)
 

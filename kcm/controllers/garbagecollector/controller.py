@@ -1,12 +1,12 @@
 """The garbage collector: deletes objects whose owners are gone.
 
-A key names one incarnation of an owner that is gone or being deleted. Its dependents are looked at
-in one sync and written in one plan, a thousand pods of a deleted ReplicaSet as well as one.
-`collect` says what happens to each.
+A key names one incarnation of an owner that is gone or being deleted. One sync handles up to BURST
+of its dependents with one plan. `collect` decides what happens to each.
 
 Source: pkg/controller/garbagecollector, Kubernetes 1.33. Departures: upstream queues the dependents
-one by one. Here several managers may each follow some kinds, so an event may be judged by caches
-that lag behind; a sweep therefore looks at everything once a minute, which upstream never does.
+one by one. Here several managers may each dispatch some kinds, so a change may be evaluated with
+caches that lag behind; a pass over all objects once a minute makes up for that, which upstream
+never does.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from kcm.helpers.refs import without_owners
 from kcm.reconcile.contract import Change, Controller, Options, Tick, View, Watch
 from kcm.reconcile.plan import Patch, Plan, Write
 
-BURST = 500  # dependents written in one sync; the next sync goes on
+BURST = 500  # the most dependents that one sync writes
 SWEEP_PERIOD = 60.0  # seconds
 
 
 class GarbageCollectorOptions(Options):
-    """Tunables of the garbage collector."""
+    """The options of the garbage collector."""
 
     concurrent_gc_syncs: int = Field(
         default=20,
@@ -50,7 +50,7 @@ class GarbageCollectorOptions(Options):
 
 
 class GarbageCollector(Controller):
-    """Follows the owner references of all kinds."""
+    """Deletes dependents without owners, of all kinds. A key is a `graph.Item`."""
 
     name = "garbage-collector-controller"
     short_name = "garbagecollector"
@@ -81,7 +81,9 @@ class GarbageCollector(Controller):
         return _collect(graph, [obj])
 
     def sweep(self, view: View, state: Mapping[str, str]) -> Plan:
-        """Looks at whatever no event made it look at."""
+        """Returns a plan for objects that no watch event has enqueued: one pass over all
+        objects.
+        """
         graph = Graph(view)
         items = {key: None for obj in graph.objects() for key in _keys_of(obj, graph)}
         plan = Plan()
@@ -96,7 +98,7 @@ class GarbageCollector(Controller):
 
 
 def item_keys(change: Change, view: View) -> Iterable[str]:
-    """Returns the owners whose dependents must be looked at after a change of any object."""
+    """Yields the owners whose dependents must be checked after a change of any object."""
     graph = Graph(view)
     old, new = change.old, change.new
     replaced = old is not None and new is not None and old.uid != new.uid
@@ -126,7 +128,9 @@ def _after_change(old: KubeObject | None, new: KubeObject, graph: Graph) -> Iter
 
 
 def _is_unaffected(old: KubeObject, new: KubeObject) -> bool:
-    """Reports whether nothing changed that matters here. A resync counts as a change."""
+    """Reports whether the change does not concern owner references. A resync is not such a
+    change.
+    """
     before, after = old.metadata, new.metadata
     return (
         before.resource_version != after.resource_version
@@ -153,14 +157,14 @@ def _keys_of(obj: KubeObject, graph: Graph) -> Iterator[str]:
 
 
 def _outside_dependents(owner: KubeObject, graph: Graph) -> Iterator[str]:
-    """Yields objects that existed before an owner and name it from outside its namespace."""
+    """Yields objects outside an owner's namespace that named it before it was created."""
     for dependent in graph.dependents(owner.uid) if owner.namespace else ():
         if dependent.namespace != owner.namespace and not dependent.deleting:
             yield str(Item.of(dependent))
 
 
 def _find_waiting_owner(uid: str, graph: Graph) -> Iterator[str]:
-    """Yields the owner if it waits for its dependents, even one of another namespace."""
+    """Yields the owner if it waits for its dependents, even an owner in another namespace."""
     for owner in graph.bearers(uid):
         if deletes_dependents(owner):
             yield str(Item.of(owner))
@@ -170,7 +174,10 @@ def _find_waiting_owner(uid: str, graph: Graph) -> Iterator[str]:
 
 
 def _collect(graph: Graph, objects: Sequence[KubeObject]) -> Plan:
-    """Deletes objects without owners. The rest of many follows in the next sync."""
+    """Returns a plan that deletes those of the objects that have no owners left.
+
+    If the plan would get more than BURST writes, the key is requeued for the rest.
+    """
     plan = Plan()
     writes: list[Write] = []
     for obj in objects:

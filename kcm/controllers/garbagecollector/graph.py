@@ -1,8 +1,8 @@
-"""Which objects own which: upstream's dependency graph, read from the owner index of the caches.
+"""Finds out which objects own which: upstream's dependency graph, read from the caches' indexes.
 
 Source: pkg/controller/garbagecollector/{graph,graph_builder}.go, Kubernetes 1.33. Upstream keeps
-the graph in memory, with virtual nodes for owners it has not seen. Here an item of the work queue
-names an owner whether or not it exists.
+the graph in memory, with virtual nodes for owners that it has not seen. Here an item of the work
+queue names an owner whether or not it exists.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ IGNORED = frozenset({"events"})
 
 @dataclass(frozen=True)
 class Item:
-    """One incarnation of an object that is, was, or is said to be an owner."""
+    """One incarnation of an object that is an owner, was one, or is named by an owner reference."""
 
-    name: str  # the name of the resource, whose kind may be gone
+    name: str  # the resource's name, such as `replicasets.apps`; it may no longer be served
     key: str
     uid: str
 
@@ -39,7 +39,7 @@ class Item:
 
     @classmethod
     def parse(cls, text: str) -> Item:
-        """Reads `replicasets.apps|default/web|<uid>`."""
+        """Returns the item of a key such as `replicasets.apps|default/web|<uid>`."""
         resource, _, rest = text.partition("|")
         key, _, uid = rest.rpartition("|")
         return cls(resource, key, uid)
@@ -58,20 +58,22 @@ class Item:
 
 
 class OwnerState(Enum):
-    """Whether a reference keeps its dependent."""
+    """The state of an owner reference's owner, which decides whether the reference keeps a
+    dependent.
+    """
 
     SOLID = "the owner exists"
-    ABSENT = "it does not, or no longer"
-    WAITING = "it is being deleted and waits for its dependents"
-    UNKNOWN = "its kind is not known"
-    OUT_OF_SCOPE = "it has a namespace, its dependent has none"
+    ABSENT = "the owner does not exist"
+    WAITING = "the owner is being deleted and waits for its dependents"
+    UNKNOWN = "the owner's kind is not known"
+    OUT_OF_SCOPE = "the owner's kind is namespaced, the dependent is cluster-scoped"
 
 
 class Graph:
-    """The graph as the caches have it now."""
+    """The graph of owners and dependents, as the caches have it now."""
 
     def __init__(self, view: View, about: Item | None = None) -> None:
-        """`about` is the item of the sync, which is known by name even if its kind is gone."""
+        """`about` is the item of the sync. References to it are found even if its kind is gone."""
         self._view = view
         self._about = about
         self._namespaces: dict[str, frozenset[str]] = {}
@@ -82,19 +84,19 @@ class Graph:
             yield from lister.list()
 
     def find(self, item: Item) -> KubeObject | None:
-        """Returns the object that an item names, None if there is none or only another
-        incarnation.
+        """Returns the object that an item names, None if it or this incarnation of it does not
+        exist.
         """
         lister = self._lister(item.resource) if item.resource else None
         obj = lister.find(item.key) if lister else None
         return obj if obj is not None and obj.uid == item.uid else None
 
     def dependents(self, uid: str) -> list[KubeObject]:
-        """Returns every object that has a reference to this owner."""
+        """Returns all objects that have an owner reference with this uid."""
         return [obj for lister in self._listers() for obj in lister.by_index(BY_OWNER, uid)]
 
     def owner_item(self, reference: OwnerReference, dependent: KubeObject) -> Item | None:
-        """Returns what a reference names, or None for a kind that is unknown or takes no part."""
+        """Returns the item that a reference names, None for a kind that is unknown or ignored."""
         try:
             resource = scheme.by_gvk(reference.api_version, reference.kind)
         except errors.UnknownKind:
@@ -107,7 +109,7 @@ class Graph:
         return Item(resource.name, key, reference.uid)
 
     def owner_state(self, reference: OwnerReference, dependent: KubeObject) -> OwnerState:
-        """Returns the state of a reference's owner. It is looked for in the dependent's namespace
+        """Returns the state of a reference's owner, which is looked up in the dependent's namespace
         only.
         """
         item = self.owner_item(reference, dependent)
@@ -129,12 +131,16 @@ class Graph:
         return bool(namespaces - {"", dependent.namespace})
 
     def bearers(self, uid: str) -> Iterator[KubeObject]:
-        """Yields the objects that have a uid: one at most, unless somebody restored an old one."""
+        """Yields the objects with this uid. There is at most one, unless an old object was
+        restored.
+        """
         for lister in self._listers():
             yield from lister.by_index(BY_UID, uid)
 
     def _lister(self, resource: Resource) -> Lister[Any] | None:
-        """Returns the cache of a kind, or None for a kind that came after the view was made."""
+        """Returns the cache of a kind, or None for a kind that was added after the view was
+        built.
+        """
         try:
             return self._view.lister(resource.model)
         except LookupError:
@@ -149,10 +155,11 @@ class Graph:
 
 
 def _names_gone(reference: OwnerReference, dependent: KubeObject, gone: Item) -> bool:
-    """Reports whether a reference to a kind that is not served names an object whose kind went.
+    """Reports whether a reference to a kind that is not served names the item `gone` of such a
+    kind.
 
-    The uid is not enough: anybody may write the uid of a living owner beside another name, or name
-    an unserved version of a kind that is served.
+    The uid is not enough: any client may write the uid of a living owner beside another name, or
+    name an unserved version of a kind that is served.
     """
     if gone.resource is not None or gone.uid != reference.uid:
         return False
@@ -166,12 +173,14 @@ def references_of(obj: KubeObject) -> Sequence[OwnerReference]:
 
 
 def deletes_dependents(obj: KubeObject) -> bool:
-    """Reports whether the object is being deleted in the foreground: after its dependents."""
+    """Reports whether the object is being deleted in the foreground, that is after its
+    dependents.
+    """
     return obj.deleting and FOREGROUND_FINALIZER in (obj.metadata.finalizers or ())
 
 
 def orphans_dependents(obj: KubeObject) -> bool:
-    """Reports whether the object is being deleted and its dependents shall stay."""
+    """Reports whether the object is being deleted and its dependents are to be orphaned."""
     return obj.deleting and ORPHAN_FINALIZER in (obj.metadata.finalizers or ())
 
 

@@ -1,4 +1,4 @@
-"""The HorizontalPodAutoscaler controller: `controller` is its entry, and `sync` is one sync."""
+"""The HorizontalPodAutoscaler controller is in `controller`; `sync` builds the plan of one sync."""
 
 from kcm.controllers.horizontalpodautoscaling.controller import HorizontalPodAutoscalerController
 

@@ -1,4 +1,4 @@
-"""Bounds the replicas that the metrics want: stabilization windows, rates, least and most."""
+"""Limits a recommendation by stabilization windows, scaling rates, and least and most replicas."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kcm.controllers.horizontalpodautoscaling.history import (
     sum_changes,
 )
 
-_FACTOR, _LEAST = 2, 4  # without a behavior: at most doubled, or up to four
+_FACTOR, _LEAST = 2, 4  # without a behavior a scale may double, and may always become 4
 _FASTER_UP = "the desired replica count is increasing faster than the maximum scale rate"
 _FASTER_DOWN = "the desired replica count is decreasing faster than the maximum scale rate"
 _TOO_MANY = "the desired replica count is more than the maximum replica count"
@@ -35,7 +35,7 @@ _LOWER = (
 
 @dataclass(frozen=True)
 class Bounds:
-    """The replicas that a target has now, and may have."""
+    """The replicas that a target has now (`current`), and the least and most that it may have."""
 
     current: int
     low: int
@@ -44,34 +44,36 @@ class Bounds:
 
 @dataclass(frozen=True)
 class ScalingDecision:
-    """A number of replicas, with reason and message of two conditions."""
+    """The number of replicas to scale to, and the content of the conditions about it."""
 
     replicas: int
     able: tuple[str, str]  # reason and message of AbleToScale
     limit: tuple[str, str]  # reason and message of ScalingLimited
-    limited: bool
+    limited: bool  # whether ScalingLimited holds
 
 
 @dataclass(frozen=True)
 class Normalizer:
-    """Limits the recommendations of one autoscaler."""
+    """Limits the recommendations of one autoscaler by its behavior, or by upstream's default
+    limits.
+    """
 
     behavior: HorizontalPodAutoscalerBehavior | None
-    downscale_window: timedelta  # the window where the behavior names none
+    downscale_window: timedelta  # the window if the behavior has none
     now: datetime
 
     @property
     def longest_window(self) -> timedelta:
-        """Returns for how long recommendations are remembered."""
+        """The time for which recommendations have to be remembered."""
         return max(self._up_window, self._down_window)
 
     @property
     def periods(self) -> tuple[timedelta, timedelta]:
-        """Returns for how long additions and removals are remembered."""
+        """The times for which additions and removals of replicas have to be remembered."""
         return _longest_period(self._up), _longest_period(self._down)
 
     def decide(self, wanted: int, bounds: Bounds, history: History) -> ScalingDecision:
-        """Returns what is done when the metrics want a number of replicas."""
+        """Returns the decision for a number of replicas that the metrics recommend."""
         stabilized, held = self._stabilize(wanted, bounds.current, history.recommendations)
         if self.behavior is None:
             replicas, limit = _limit_by_default_rates(stabilized, bounds)
@@ -100,7 +102,7 @@ class Normalizer:
     # --- windows
 
     def _stabilize(self, wanted: int, current: int, recent: Marks) -> tuple[int, tuple[str, str]]:
-        """Returns the recommendation within the extremes of recent ones, with reason and
+        """Returns the replicas that the recommendations within the windows allow, with reason and
         message.
         """
         highest = max((wanted, *_within(recent, self.now - self._down_window)))
@@ -160,7 +162,9 @@ class Normalizer:
     def _starts(
         self, rules: HPAScalingRules, current: int, history: History
     ) -> Iterable[tuple[HPAScalingPolicy, int]]:
-        """Yields each policy, with the replicas at the beginning of its present period."""
+        """Yields each policy, with the number of replicas at the beginning of its present
+        period.
+        """
         for policy in rules.policies or (_ANY,):
             added = sum_changes(history.up, policy.period_seconds, self.now)
             taken = sum_changes(history.down, policy.period_seconds, self.now)
@@ -169,7 +173,7 @@ class Normalizer:
 
 _READY = ("ReadyForNewScale", "recommended size matches current size")
 _WITHIN = ("DesiredWithinRange", "the desired count is within the acceptable range")
-# Defaults fill policies in. Where there are none all the same, nothing limits the change.
+# Defaulting sets policies. If there are none all the same, nothing limits the change.
 _ANY = HPAScalingPolicy(type="Pods", value=2**31 - 1, period_seconds=1)
 
 

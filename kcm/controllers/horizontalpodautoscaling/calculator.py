@@ -1,8 +1,8 @@
-"""How many replicas a metric asks for. Amounts are in thousandths of the metric's unit.
+"""Computes how many replicas a metric asks for. Amounts are in thousandths of the metric's unit.
 
 Source: pkg/controller/podautoscaler/replica_calculator.go and
 pkg/controller/podautoscaler/metrics/utilization.go, Kubernetes 1.33. Requests of whole pods (gate
-PodLevelResources, off there) are ignored.
+PodLevelResources, off upstream) are ignored.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NO_PODS = "no pods returned by selector while calculating replica count"
 
 
 class MetricError(Exception):
-    """No number of replicas follows from a metric; the message says why."""
+    """Raised when no number of replicas can be computed from a metric; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -34,19 +34,21 @@ class PodMetric:
 
 @dataclass(frozen=True)
 class Tolerances:
-    """How far the usage may be from its target, as shares of the target."""
+    """How far the usage may be from its target without scaling, as shares of the target."""
 
     down: float
     up: float
 
     def holds(self, ratio: float) -> bool:
-        """Reports whether the ratio of usage to target is near enough to one."""
+        """Reports whether the ratio of usage to target is near enough to 1 that nothing is
+        scaled.
+        """
         return 1.0 - self.down <= ratio <= 1.0 + self.up
 
 
 @dataclass(frozen=True)
 class CalculatorRules:
-    """Which values count, and which difference matters."""
+    """The tolerances, and the times after a pod's start in which its CPU usage may be ignored."""
 
     tolerances: Tolerances
     cpu_initialization: timedelta
@@ -56,7 +58,11 @@ class CalculatorRules:
 
 @dataclass
 class Groups:
-    """The names of the pods by what their values are worth."""
+    """The names of the pods, grouped by how their values are used, and the number of ready ones.
+
+    Pods that are `missing` have no value. Those that are `ignored` are being deleted or have
+    failed.
+    """
 
     ready: int = 0
     unready: set[str] = field(default_factory=set)
@@ -65,12 +71,14 @@ class Groups:
 
 
 Use = Callable[[Mapping[str, int]], float]
-"""Returns the share of the target that the amounts of pods, by name, come to."""
+"""Returns the ratio of usage to target for the amounts of pods, which are keyed by pod name."""
 
 
 @dataclass(frozen=True)
 class Utilization:
-    """The usage of a requested resource: in percent of the requests, and the average amount."""
+    """The replicas for a utilization target, the usage in percent of the requests, and its
+    average.
+    """
 
     replicas: int
     percent: int
@@ -79,9 +87,7 @@ class Utilization:
 
 @dataclass(frozen=True)
 class Calculator:
-    """Computes replicas for a target that shall have `replicas` now and the pods that it
-    selects.
-    """
+    """Computes replicas for a target with `replicas` in its spec, from the metrics of its pods."""
 
     replicas: int
     pods: Sequence[Pod]
@@ -90,9 +96,10 @@ class Calculator:
     def by_utilization(
         self, target: int, resource: str, container: str, metrics: Mapping[str, PodMetric]
     ) -> Utilization:
-        """Returns the replicas with which the pods use `target` percent of their requests.
+        """Returns the replicas with which the pods would use `target` percent of their requests.
 
-        With `container`, only that container of each pod counts. Raises MetricError.
+        With `container`, only that container of each pod counts. `metrics` are keyed by pod name.
+        Raises MetricError.
         """
         groups = _group_pods(self.pods, metrics, resource, self.rules)
         counted = _count_values(metrics, groups)
@@ -109,9 +116,11 @@ class Calculator:
     def by_average(
         self, target: int, resource: str, metrics: Mapping[str, PodMetric]
     ) -> tuple[int, int]:
-        """Returns the replicas with which the pods have `target` on average, and the average now.
+        """Returns the replicas with which the pods would use `target` on average, and the average
+        now.
 
-        `resource` is "" for a metric that is no resource. Raises MetricError.
+        `resource` is "" for a metric other than a resource. `metrics` are keyed by pod name. Raises
+        MetricError.
         """
         groups = _group_pods(self.pods, metrics, resource, self.rules)
         counted = _count_values(metrics, groups)
@@ -123,14 +132,13 @@ class Calculator:
         return self._compute_replicas(use, counted, groups, full), _average(counted)
 
     def by_value(self, target: int, value: int) -> int:
-        """Returns how many replicas bring a value per replica to `target`, for a value that falls
-        as replicas are added.
+        """Returns the replicas that would bring a value to `target`.
 
-        Raises MetricError.
+        The value is expected to fall in proportion as replicas are added. Raises MetricError.
         """
         ratio = value / target
         if self.replicas == 0:
-            return math.ceil(ratio)  # however much there is to do, one replica must begin
+            return math.ceil(ratio)  # at least one replica for any value above 0
         if self.rules.tolerances.holds(ratio):
             return self.replicas
         if not self.pods:
@@ -139,8 +147,9 @@ class Calculator:
         return math.ceil(ratio * sum(1 for pod in running if is_ready(pod)))
 
     def by_share(self, present: int, target: int, value: int) -> tuple[int, int]:
-        """Returns the replicas of which each has `target` of a value, and what each of `present`
-        has.
+        """Returns the replicas whose equal shares of a value would be `target`, and the share now.
+
+        `present` is the number of replicas that the target reports.
         """
         if present == 0:
             return math.ceil(value / target), value
@@ -153,9 +162,9 @@ class Calculator:
     ) -> int:
         """Returns the replicas for a usage.
 
-        Where values are missing, the number changes less than it otherwise would, or not at all.
-        Scaling down, pods without a value count as being at their target (`full`); scaling up, as
-        idle.
+        Where values are missing, the number changes less than it otherwise would, or not at all:
+        when scaling down, pods without a value count with the amounts in `full`; when scaling up,
+        as idle.
         """
         ratio, near = use(counted), self.rules.tolerances.holds
         up_with_unready = bool(groups.unready) and ratio > 1.0
@@ -198,8 +207,8 @@ def _group_pods(
 
 
 def _is_unready(pod: Pod, metric: PodMetric, rules: CalculatorRules) -> bool:
-    """Reports whether a cpu value belongs to a starting pod, so that it says nothing of
-    the load.
+    """Reports whether a CPU value is from a starting pod, so that it does not show the usual
+    load.
     """
     condition, start = condition_of(pod.status, "Ready"), pod.status.start_time
     if condition is None or start is None:
@@ -219,7 +228,7 @@ def _count_values(metrics: Mapping[str, PodMetric], groups: Groups) -> dict[str,
 
 
 def _percent(amounts: Mapping[str, int], requests: Mapping[str, int]) -> tuple[int, int]:
-    """Returns the used share of the requests in whole percent, and the average amount."""
+    """Returns the usage in whole percent of the requests, and the average amount."""
     known = [(amount, requests[name]) for name, amount in amounts.items() if name in requests]
     requested = sum(request for _, request in known)
     if not requested:
@@ -233,7 +242,10 @@ def _average(amounts: Mapping[str, int]) -> int:
 
 
 def _request(pod: Pod, resource: str, container: str) -> int:
-    """Returns the request of the pod's containers, sidecars included, or of one of them."""
+    """Returns the request of the pod's containers, sidecars included, or of one container.
+
+    Raises MetricError if a container has none.
+    """
     sidecars = [c for c in pod.spec.init_containers or () if is_sidecar(c)]
     every: list[Container] = [*pod.spec.containers, *sidecars]
     total = 0

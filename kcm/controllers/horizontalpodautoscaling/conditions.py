@@ -1,4 +1,4 @@
-"""The conditions of an autoscaler.
+"""Sets the conditions of an autoscaler.
 
 Source: setConditionInList in pkg/controller/podautoscaler/horizontal.go, Kubernetes 1.33.
 """
@@ -20,9 +20,7 @@ def with_condition(
     condition: HorizontalPodAutoscalerCondition,
     now: datetime,
 ) -> HorizontalPodAutoscalerStatus:
-    """Returns the status with a condition. Its transition time is kept while its status stays the
-    same.
-    """
+    """Returns the status with a condition. The transition time changes with its status only."""
     conditions = list(status.conditions or ())
     known = next((index for index, c in enumerate(conditions) if c.type == condition.type), None)
     if known is None:

@@ -1,8 +1,8 @@
 """HorizontalPodAutoscaler: scales targets to the replicas that their metrics ask for.
 
-Departures: an autoscaler that is new or changed is synced at once, and recommendations and changes
-are remembered over a restart. A metric that cannot be had is reported in conditions and Events and
-asked for again after the period, not with a back-off.
+Departures: a new or changed autoscaler is synced at once, and recommendations and changes are
+remembered over a restart. A metric that cannot be read is reported in conditions and Events and is
+read again after the sync period, without back-off.
 
 Source: pkg/controller/podautoscaler/horizontal.go, Kubernetes 1.33.
 """
@@ -22,7 +22,7 @@ from kcm.reconcile.plan import Plan
 
 
 class HorizontalPodAutoscalerController(Controller):
-    """Syncs autoscalers, one key each, again after each period."""
+    """Syncs autoscalers when they change and after each sync period. A key is an autoscaler."""
 
     name = "horizontal-pod-autoscaler-controller"
     short_name = "horizontalpodautoscaling"
@@ -48,9 +48,7 @@ class HorizontalPodAutoscalerController(Controller):
 
 
 def changed_keys(change: Change, view: View) -> Iterable[str]:
-    """Returns an autoscaler's own key, unless only its status changed: its next period comes
-    anyway.
-    """
+    """Returns the autoscaler's own key, or nothing if only its status or metadata changed."""
     return () if _is_same(change.old, change.new) else (change.object.key,)
 
 

@@ -1,7 +1,7 @@
-"""The controller's own counters, under upstream's names.
+"""The controller's own metrics, under upstream's names.
 
-Source: pkg/controller/podautoscaler/monitor/metrics.go, Kubernetes 1.33. Left out: durations, since
-those of syncs are measured for all controllers.
+Source: pkg/controller/podautoscaler/monitor/metrics.go, Kubernetes 1.33. Durations are left out,
+since the durations of syncs are measured for all controllers.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from kcm.reconcile.counters import Counter
 _SUBSYSTEM = "horizontal_pod_autoscaler_controller"
 RECONCILIATIONS = Counter(
     f"{_SUBSYSTEM}_reconciliations",
-    "Number of looks at an autoscaler, by what was done and whether that failed",
+    "Number of syncs of autoscalers, by the action taken and the kind of error",
     ("action", "error"),
 )
 COMPUTATIONS = Counter(
     f"{_SUBSYSTEM}_metric_computation",
-    "Number of metrics that were worked out, by what they asked for",
+    "Number of computed metrics, by the action they asked for, the kind of error and their type",
     ("action", "error", "metric_type"),
 )
 METRICS = (RECONCILIATIONS, COMPUTATIONS)

@@ -1,7 +1,7 @@
-"""What is remembered of an autoscaler: recommendations and changes, with their times.
+"""The memory of an autoscaler: its recommendations and changes of scale, with their times.
 
-It is kept in Redis between syncs, so that whichever worker runs the next sync sees it. Upstream
-keeps it in memory and forgets it at each restart.
+It is kept in Redis between syncs, so that any worker can run the next sync. Upstream keeps it in
+memory and loses it at each restart.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _UID = "uid"
 
 @dataclass(frozen=True)
 class ReplicaMark:
-    """A number of replicas at a time (seconds since 1970)."""
+    """A number of replicas at a time, in seconds since 1970."""
 
     replicas: int
     moment: float
@@ -26,7 +26,7 @@ Marks = tuple[ReplicaMark, ...]
 
 @dataclass(frozen=True)
 class History:
-    """The recommendations before windows and rates, and how many replicas were added and
+    """The recommendations of one autoscaler before limits, and the replicas it added and
     removed.
     """
 
@@ -37,8 +37,9 @@ class History:
 
     @classmethod
     def load(cls, memory: Mapping[str, str], uid: str) -> History:
-        """Returns what the last sync remembered, or nothing where it was about another
-        autoscaler.
+        """Returns the history from the memory of the last sync.
+
+        It is empty if the memory is of an earlier autoscaler of the same name.
         """
         if memory.get(_UID) != uid:
             return cls(uid)
@@ -50,14 +51,14 @@ class History:
         )
 
     def state(self) -> dict[str, str]:
-        """Returns what to remember."""
+        """Returns the history as texts, for the memory of the next sync."""
         marks = {"recommendations": self.recommendations, "up": self.up, "down": self.down}
         return {_UID: self.uid} | {
             name: _text(recorded) for name, recorded in marks.items() if recorded
         }
 
     def with_recommendation(self, replicas: int, now: datetime, window: timedelta) -> History:
-        """Returns the history with one more recommendation, and none older than the window."""
+        """Returns the history with one more recommendation, without those older than the window."""
         kept = _since(self.recommendations, now - window)
         return replace(self, recommendations=(*kept, ReplicaMark(replicas, now.timestamp())))
 
@@ -78,7 +79,7 @@ class History:
 
 
 def sum_changes(marks: Iterable[ReplicaMark], seconds: int, now: datetime) -> int:
-    """Returns by how many replicas the scale changed within the last seconds."""
+    """Returns the sum of the replicas in `marks` within the last `seconds` seconds."""
     start = now.timestamp() - seconds
     return sum(mark.replicas for mark in marks if mark.moment > start)
 

@@ -1,4 +1,4 @@
-"""The tunables of the controller, under the names of upstream's flags."""
+"""The options of the HorizontalPodAutoscaler controller, named like upstream's flags."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kcm.reconcile.contract import Options
 
 
 class HorizontalPodAutoscalerOptions(Options):
-    """Tunables of the HorizontalPodAutoscaler controller."""
+    """The options of the HorizontalPodAutoscaler controller."""
 
     concurrent_horizontal_pod_autoscaler_syncs: int = Field(
         default=5,
@@ -21,34 +21,34 @@ class HorizontalPodAutoscalerOptions(Options):
     horizontal_pod_autoscaler_sync_period: timedelta = Field(
         default=timedelta(seconds=15),
         gt=timedelta(0),
-        description="How often each autoscaler looks at its metrics",
+        description="The period for syncing the number of pods of each autoscaler's target",
     )
     horizontal_pod_autoscaler_downscale_stabilization: timedelta = Field(
         default=timedelta(minutes=5),
         ge=timedelta(0),
-        description="How far back recommendations count before replicas are taken away, where "
-        "the autoscaler itself does not say",
+        description="The stabilization window for scaling down, for autoscalers whose behavior "
+        "has none: replicas are removed only down to the highest recommendation in it",
     )
     horizontal_pod_autoscaler_tolerance: float = Field(
         default=0.1,
         ge=0,
-        description="How far a metric may be from its target, as a share of it, before the number "
-        "of replicas changes",
+        description="How far a metric may be from its target, as a share of the target, without "
+        "a change of the number of replicas",
     )
     horizontal_pod_autoscaler_cpu_initialization_period: timedelta = Field(
         default=timedelta(minutes=5),
         ge=timedelta(0),
-        description="How long after a pod's start its CPU usage is left out while it is not "
-        "ready, or was measured before it was",
+        description="The time after a pod's start in which its CPU usage is ignored if the pod is "
+        "not ready, or if the usage was measured before it became ready",
     )
     horizontal_pod_autoscaler_initial_readiness_delay: timedelta = Field(
         default=timedelta(seconds=30),
         ge=timedelta(0),
-        description="How long after a pod's start changes of its readiness count as its first "
-        "getting ready",
+        description="The time after a pod's start in which changes of its readiness count as "
+        "its initial readiness",
     )
     hpa_configurable_tolerance: bool = Field(
         default=False,
-        description="Feature gate HPAConfigurableTolerance (alpha): heed the tolerance that an "
-        "autoscaler's behavior names",
+        description="Feature gate HPAConfigurableTolerance (alpha): use the tolerance in an "
+        "autoscaler's behavior",
     )

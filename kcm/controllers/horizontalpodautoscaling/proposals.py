@@ -1,4 +1,4 @@
-"""One metric of an autoscaler: its value, and how many replicas it asks for.
+"""Reads one metric of an autoscaler, and computes how many replicas it asks for.
 
 Source: computeReplicasForMetric and computeStatusFor*Metric in
 pkg/controller/podautoscaler/horizontal.go, Kubernetes 1.33.
@@ -37,7 +37,9 @@ from kcm.store.resource_metrics.usage import Measured
 
 @dataclass(frozen=True)
 class Proposal:
-    """The replicas that a metric asks for, the metric's name for people, and its status."""
+    """The replicas that a metric asks for, the metric's description for messages, and its
+    status.
+    """
 
     replicas: int
     name: str
@@ -45,8 +47,10 @@ class Proposal:
 
 
 class ProposalError(Exception):
-    """A metric that could not be had: a reason in a word, the cause, and the same for a
-    summary.
+    """Raised when a metric cannot be read or used.
+
+    `reason` is a CamelCase reason for conditions and Events, `why` the cause, and `summary` the
+    cause with the metric's name.
     """
 
     def __init__(self, reason: str, why: str, summary: str, *, of_spec: bool = False) -> None:
@@ -54,12 +58,12 @@ class ProposalError(Exception):
         self.reason = reason
         self.why = why
         self.summary = summary
-        self.of_spec = of_spec  # whether the autoscaler itself is wrong
+        self.of_spec = of_spec  # whether the autoscaler's spec is the cause
 
 
 @dataclass(frozen=True)
 class MetricReader:
-    """What the metrics of one autoscaler are computed from."""
+    """Reads the metrics of one autoscaler and computes a proposal from each."""
 
     namespace: str
     metrics: Metrics
@@ -67,7 +71,7 @@ class MetricReader:
     present: int  # the replicas that the target reports
 
     def propose(self, spec: MetricSpec) -> Proposal:
-        """Returns what a metric asks for. Raises ProposalError."""
+        """Returns the proposal of a metric. Raises ProposalError."""
         if spec.type not in _WAYS:
             why = f'unknown metric source type "{spec.type}"'
             raise ProposalError("InvalidMetricSourceType", why, why, of_spec=True)
@@ -153,7 +157,7 @@ class MetricReader:
         status = PodsMetricStatus(metric=source.metric, current=_average(average))
         return Proposal(replicas, f"pods metric {name}", MetricStatus(type=spec.type, pods=status))
 
-    # --- metrics of objects, and of nothing in the cluster
+    # --- metrics of objects, and external ones
 
     def _object(self, spec: MetricSpec) -> Proposal:
         source = spec.object
@@ -223,7 +227,7 @@ class MetricReader:
             return sum(value.value.milli_value() for _, value in series)
 
 
-# From the type to the method that computes it, and its name in error messages.
+# By the type of a metric: the method that computes it, and its name in error messages.
 _WAYS: Mapping[
     str, tuple[Callable[[MetricReader, MetricSpec], Proposal], Callable[[MetricSpec], str]]
 ]
@@ -249,7 +253,9 @@ _WAYS = {
 
 
 class _ErrorPrefix:
-    """Puts what was tried in front of the message of an error."""
+    """A context manager that raises errors as MetricError, with what was tried before the
+    message.
+    """
 
     def __init__(self, tried: str, joint: str = ": ") -> None:
         self._tried = tried + joint
@@ -263,8 +269,9 @@ class _ErrorPrefix:
 
 
 def _amount(measured: Measured, pod: Pod, resource: str, container: str) -> Quantity | None:
-    """Returns what a pod, or a container of it, used; None when that is unknown for a
-    container.
+    """Returns the usage of a pod, or of a container of it; None if it is not known.
+
+    Raises MetricError if there is no usage of the container at all.
     """
     if container:
         used = measured.containers.get(container)
@@ -279,7 +286,7 @@ def _amount(measured: Measured, pod: Pod, resource: str, container: str) -> Quan
 
 
 def _resource_of(about: CrossVersionObjectReference) -> Resource:
-    """Returns the resource of a kind, in whichever version. Raises UnknownKind."""
+    """Returns the resource of a kind, in any version. Raises UnknownKind."""
     group = (about.api_version or "").rpartition("/")[0]
     kinds: Sequence[Resource] = [r for r in scheme.resources() if r.kind == about.kind]
     resource = next((r for r in kinds if r.group == group), None)
@@ -289,7 +296,9 @@ def _resource_of(about: CrossVersionObjectReference) -> Resource:
 
 
 def _selector(metric: MetricIdentifier) -> Selector:
-    """Returns the selector of the series that count, or of all series. Raises BadRequest."""
+    """Returns the selector of the metric's series; without one it selects all. Raises
+    BadRequest.
+    """
     if metric.selector is None:
         return Selector.everything()
     return Selector.from_label_selector(metric.selector)

@@ -1,4 +1,4 @@
-"""One sync of an autoscaler: from its target and its metrics to a plan.
+"""Builds the plan of one sync of an autoscaler from its target and its metrics.
 
 Source: reconcileAutoscaler and computeReplicasForMetrics in
 pkg/controller/podautoscaler/horizontal.go, Kubernetes 1.33.
@@ -52,7 +52,10 @@ log = structlog.get_logger("kcm.controllers.horizontalpodautoscaling")
 
 
 class _EndedError(Exception):
-    """The sync ends here. Conditions and Events report the reason."""
+    """Raised when a sync cannot decide on a scale. Conditions and Events report the reason.
+
+    `of_spec` says whether the autoscaler's spec is the cause.
+    """
 
     def __init__(self, why: str, *, of_spec: bool = False) -> None:
         super().__init__(why)
@@ -61,7 +64,7 @@ class _EndedError(Exception):
 
 @dataclass(frozen=True)
 class _DesiredReplicas:
-    """How many replicas there shall be, why, and the status of the metrics."""
+    """The replicas to scale to, the reason for Events, and the status of the metrics."""
 
     replicas: int
     why: str = ""
@@ -69,7 +72,7 @@ class _DesiredReplicas:
 
 
 class Sync:
-    """Gathers one sync of one autoscaler into a plan."""
+    """Builds the plan of one sync of one autoscaler."""
 
     def __init__(
         self, hpa: HorizontalPodAutoscaler, view: View, options: HorizontalPodAutoscalerOptions
@@ -85,16 +88,20 @@ class Sync:
         self._period = options.horizontal_pod_autoscaler_sync_period.total_seconds()
         self._plan = Plan(requeue_after=self._period)
         self._counts: dict[str, int] = {}
-        self._partial = ""  # why some of several metrics could not be had
+        self._partial = ""  # why some of the metrics could not be read
 
     def plan(self) -> Plan:
-        """Returns what to do."""
+        """Returns the plan of the sync."""
         rescales = False
         try:
             target = self._target()
             desired = self._desired_replicas(target)
         except _EndedError as failed:
-            log.warning("an autoscaler cannot scale", hpa=self._hpa.key, error=str(failed))
+            log.warning(
+                "cannot compute the scale of an autoscaler's target",
+                hpa=self._hpa.key,
+                error=str(failed),
+            )
             self._count("none", "spec" if failed.of_spec else "internal")
         else:
             rescales = self._rescale(desired, target)
@@ -118,7 +125,8 @@ class Sync:
         message = "the HPA controller was able to get the target's current scale"
         self._set(ABLE, "SucceededGetScale", message, holds=True)
         if not self._history.recommendations:
-            # The first values, of which there may be few, must not scale down.
+            # The present scale is the first recommendation, so that the first values of the
+            # metrics, which may be few, do not scale down at once.
             self._remember_recommendation(target.replicas)
         return target
 
@@ -146,7 +154,10 @@ class Sync:
     # --- the metrics
 
     def _best(self, target: ScaleTarget) -> tuple[list[MetricStatus], Proposal]:
-        """Returns every metric's status, and the proposal of the metric that asks for most."""
+        """Returns the status of each metric, and the proposal that asks for the most replicas.
+
+        Raises _EndedError if no proposal may be followed.
+        """
         asking = self._metric_reader(target)
         specs = self._hpa.spec.metrics or ()
         statuses, proposals, failures = [], [], []
@@ -187,9 +198,10 @@ class Sync:
         target: ScaleTarget,
         statuses: Sequence[MetricStatus],
     ) -> None:
-        """Decides whether the proposals may be followed.
+        """Raises _EndedError if the best proposal must not be followed.
 
-        With metrics missing it never scales down, since one of them might ask for more.
+        If metrics are missing, the target is never scaled down, since one of them might ask for
+        more replicas.
         """
         first = failures[0] if failures else None
         if first is not None:
@@ -226,7 +238,7 @@ class Sync:
             return Tolerances(usual, usual)
         return Tolerances(_own(behavior.scale_down, usual), _own(behavior.scale_up, usual))
 
-    # --- windows, rates, bounds
+    # --- limits
 
     def _limit(self, wanted: int, bounds: Bounds) -> int:
         decision = self._normalizer.decide(wanted, bounds, self._history)
@@ -242,7 +254,7 @@ class Sync:
     # --- the plan
 
     def _rescale(self, desired: _DesiredReplicas, target: ScaleTarget) -> bool:
-        """Plans the target's new scale. Returns False where the scale stays as it is."""
+        """Plans the target's new scale. Returns False if the scale stays as it is."""
         before, after = target.replicas, desired.replicas
         if after == before:
             self._count("none", "internal" if self._partial else "none")
@@ -274,7 +286,7 @@ class Sync:
     def _counts_after(
         self, target: ScaleTarget, desired: _DesiredReplicas, outcome: Outcome
     ) -> Counts:
-        """Counts what was done: nothing where the scale could not be written or was left alone."""
+        """Returns the count of the sync. The action is `none` if the scale was not changed."""
         is_done = outcome.error is None and _is_rescaled(target, desired.replicas, outcome)
         action = _action(desired.replicas, target.replicas) if is_done else "none"
         failed = bool(self._partial) or outcome.error is not None
@@ -306,7 +318,7 @@ class Sync:
             return None
         return UpdateStatus(self._hpa.with_status(status), self._hpa)
 
-    # --- words and numbers
+    # --- conditions, Events and counts
 
     def _set(self, type_: str, reason: str, message: str, *, holds: bool) -> None:
         self._status = self._with(self._status, type_, reason, message, holds=holds)
@@ -349,8 +361,7 @@ def _with_replicas(
 def _set_replicas(target: ScaleTarget, replicas: int, obj: KubeObject) -> KubeObject:
     """Returns the object with the new scale.
 
-    It is returned as it is where somebody else has scaled it meanwhile, perhaps to 0 to stop the
-    autoscaler.
+    Returns it unchanged if its scale was changed meanwhile, perhaps to 0 to stop the autoscaler.
     """
     if scale_of(obj, target.resource).replicas != target.replicas:
         return obj

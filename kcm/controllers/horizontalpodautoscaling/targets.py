@@ -1,4 +1,4 @@
-"""The target of an autoscaler: any object whose kind has a scale.
+"""Finds the target of an autoscaler, which is any object whose kind has a scale, and its pods.
 
 Source: reconcileAutoscaler and validateAndParseSelector in
 pkg/controller/podautoscaler/horizontal.go, Kubernetes 1.33.
@@ -21,7 +21,10 @@ from kcm.reconcile.contract import View
 
 
 class TargetError(Exception):
-    """The target cannot be scaled; the message says why."""
+    """Raised when the target cannot be scaled; the message says why.
+
+    `of_spec` says whether the autoscaler's spec is the cause.
+    """
 
     def __init__(self, why: str, *, of_spec: bool = False) -> None:
         super().__init__(why)
@@ -29,7 +32,11 @@ class TargetError(Exception):
 
 
 class SelectorError(Exception):
-    """The target's pods cannot be found: reason and message of the condition and of the Event."""
+    """Raised when the target's pods cannot be selected.
+
+    `reason` and `message` are those of the condition; the Event has the reason `event` and the text
+    of the exception as its message.
+    """
 
     def __init__(self, reason: str, message: str, event: str = "", event_message: str = "") -> None:
         super().__init__(event_message or message)
@@ -40,12 +47,12 @@ class SelectorError(Exception):
 
 @dataclass(frozen=True)
 class ScaleTarget:
-    """The object that is scaled, and its scale."""
+    """The object that an autoscaler scales, with its resource and its scale."""
 
     resource: Resource
     obj: KubeObject
     scale: Scale
-    replicas: int  # the replicas that it shall have
+    replicas: int  # the replicas in its spec
 
 
 def target_of(hpa: HorizontalPodAutoscaler, view: View) -> ScaleTarget:
@@ -77,7 +84,10 @@ def _resource_of(reference: CrossVersionObjectReference) -> Resource:
 
 
 def pods_of(hpa: HorizontalPodAutoscaler, target: ScaleTarget, view: View) -> Sequence[Pod]:
-    """Returns the pods that the target's selector selects. Raises SelectorError."""
+    """Returns the pods that the target's selector selects.
+
+    Raises SelectorError, also if other autoscalers scale some of these pods.
+    """
     text = target.scale.selector
     if not text:
         missing = "the HPA target's scale is missing a selector"
@@ -101,7 +111,7 @@ def pods_of(hpa: HorizontalPodAutoscaler, target: ScaleTarget, view: View) -> Se
 def _rivals(
     hpa: HorizontalPodAutoscaler, pods: Sequence[Pod], view: View
 ) -> list[HorizontalPodAutoscaler]:
-    """Returns all autoscalers that scale these pods, where there are several."""
+    """Returns all autoscalers that scale some of these pods, or none if `hpa` is the only one."""
     rivals = [hpa]
     for other in view.lister(HorizontalPodAutoscaler).list(hpa.namespace):
         if other.name != hpa.name and _chooses_any(other, pods, view):

@@ -1,4 +1,4 @@
-"""The Job controller: `controller` is its entry, and the rest are its pure helpers."""
+"""The Job controller is in `controller`; the other modules are its pure helpers."""
 
 from kcm.controllers.job.controller import JobController, JobOptions
 

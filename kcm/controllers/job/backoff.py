@@ -1,7 +1,7 @@
-"""How long the replacement of a failed pod waits.
+"""Computes how long the replacement of a failed pod is delayed.
 
-Upstream keeps the record of failures in memory and loses it at a restart. Here the failures are
-read from the pods that still exist, whoever looks.
+Departure: upstream records failures in memory and loses them at a restart. Here they are read from
+the pods that still exist, so every process computes the same delay.
 
 Source: pkg/controller/job/backoff_utils.go, Kubernetes 1.33.
 """
@@ -21,13 +21,14 @@ from kcm.controllers.job.pods import (
     is_tracked,
 )
 
-FIRST = 10.0  # seconds after the first failure, doubled by each further one
+FIRST = 10.0  # seconds after the first failure; each further failure doubles them
 LONGEST = 600.0  # seconds
 
 
 def wait_for_any(job: Job, pods: Iterable[Pod], now: datetime) -> float:
-    """Returns the seconds until the Job may have a new pod. Failures since its last
-    success count.
+    """Returns the seconds until the Job may create a pod, 0 if it may now.
+
+    They depend on the failures since the last success.
     """
     all_pods = list(pods)
     successes = [finished_at(pod) for pod in all_pods if has_succeeded(pod)]
@@ -41,12 +42,15 @@ def wait_for_any(job: Job, pods: Iterable[Pod], now: datetime) -> float:
 
 
 def _has_failed(pod: Pod, job: Job) -> bool:
-    # A pod that the Job itself deleted, to suspend it or to scale down, lost the finalizer first.
+    # A pod that this controller deletes to suspend or scale down a Job loses its finalizer first.
     return is_failed(pod, job) and (is_tracked(pod) or not pod.deleting)
 
 
 def wait_for_index(last_failed: Pod | None, now: datetime) -> float:
-    """Returns the seconds until the index of this pod, if there was one, may have a new pod."""
+    """Returns the seconds until an index may have a new pod, 0 if it may now.
+
+    `last_failed` is the index's pod that failed last, None if none has.
+    """
     if last_failed is None:
         return 0.0
     return _left(all_index_failures(last_failed) + 1, finished_at(last_failed), now)

@@ -1,4 +1,4 @@
-"""Conditions of Jobs, and how they are put into a status.
+"""Builds the conditions of Jobs and adds them to a status.
 
 Source: pkg/controller/job/job_controller.go and utils.go, Kubernetes 1.33.
 """
@@ -12,12 +12,13 @@ from kcm.api.batch_v1 import JobCondition, JobStatus
 SUSPENDED, SUCCESS_CRITERIA_MET, FAILURE_TARGET = "Suspended", "SuccessCriteriaMet", "FailureTarget"
 COMPLETE, FAILED = "Complete", "Failed"
 
-# A Job is first certain to end in a way, and has ended once its pods are gone and counted.
+# By interim condition, the final one: a Job gets the first when its end is decided, and the second
+# when all its pods are gone and counted.
 FINAL = {SUCCESS_CRITERIA_MET: COMPLETE, FAILURE_TARGET: FAILED}
 
 
 def new_condition(type_: str, reason: str, message: str, now: datetime) -> JobCondition:
-    """Returns a condition that is true from now on."""
+    """Returns a condition with the status True and the time `now`."""
     moment = now.replace(microsecond=0)
     return JobCondition(
         type=type_,

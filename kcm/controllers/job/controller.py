@@ -1,8 +1,8 @@
 """Job: runs pods until enough of them have succeeded, or too many have failed.
 
-Departures: a change of a pod is looked at at once, not a second later. How long the replacement of
-a failed pod waits is read from the pods that still exist, so a restart does not forget it. The
-deadline of a Job that is resumed starts anew, as upstream's documents say; its code may fail such a
+Departures: a change of a pod is handled at once, not a second later. The delay of the replacement
+of a failed pod is computed from the pods that still exist, so it survives a restart. The deadline
+of a Job that is resumed starts anew, as upstream's documents say; upstream's code may fail such a
 Job at once. A sync in which a pod could not be patched writes no status; the next one does.
 
 Source: pkg/controller/job/job_controller.go, Kubernetes 1.33. Upstream's expectations of pods and
@@ -40,15 +40,16 @@ from kcm.reconcile.contract import (
 )
 from kcm.reconcile.plan import Patch, Plan
 
-# Keys of Jobs have one slash. These keys stand for pods in a namespace whose Job, by uid, is gone,
-# and with NOBODY for pods without a controller: nobody else removes their finalizer.
+# Keys of Jobs have one slash. These keys stand for the pods in a namespace whose Job, named by its
+# uid, is gone, or with _NOBODY for those without a controller. No other process removes the
+# finalizer of such pods.
 _STRAYS = "strays/{namespace}/{uid}"
 _NOBODY = "nobody"
 _MODES = (None, "NonIndexed", "Indexed")
 
 
 class JobOptions(Options):
-    """Tunables of the Job controller."""
+    """The options of the Job controller."""
 
     concurrent_job_syncs: int = Field(
         default=5,
@@ -59,7 +60,10 @@ class JobOptions(Options):
 
 
 class JobController(Controller):
-    """Syncs Jobs, one key each, and one key per group of pods that lost their Job."""
+    """Runs the pods of Jobs, and removes the finalizers of pods that lost their Job.
+
+    A key is a Job, or a group of such pods.
+    """
 
     name = "job-controller"
     short_name = "job"
@@ -82,7 +86,7 @@ class JobController(Controller):
         if job is None or _is_anothers(job):
             return Plan()
         if end_condition(job) is not None:
-            # No finalizer should be left by now; a pod with one would stay for ever.
+            # No finalizer should be left by now, but a pod that has one would never be deleted.
             pods = list_controlled(job, Pod, view)
             return Plan().then(*(Patch(pod, untrack) for pod in pods if is_tracked(pod)))
         if job.spec.completion_mode not in _MODES:
@@ -109,7 +113,7 @@ def _is_anothers(job: Job) -> bool:
 
 
 def job_keys(change: Change, view: View) -> Iterable[str]:
-    """Returns the Job itself, and once it is gone the pods that it leaves."""
+    """Yields the Job's own key, and if it was deleted, the key of the pods that it leaves."""
     yield change.object.key
     if change.new is None:
         yield _STRAYS.format(namespace=change.object.namespace, uid=change.object.uid)
@@ -119,8 +123,8 @@ _owner_keys = owner_keys(Job)
 
 
 def pod_keys(change: Change, view: View) -> Iterable[str]:
-    """Returns the Job of a pod. For a pod with the finalizer and no Job it returns its group of
-    strays.
+    """Yields the keys of a pod's Job, and of its group of strays if it has a finalizer but no
+    Job.
     """
     yield from _owner_keys(change, view)
     pod = change.new

@@ -1,7 +1,7 @@
-"""What the Job controller counts, under upstream's names.
+"""The metrics of the Job controller, under upstream's names.
 
-Source: pkg/controller/job/metrics/metrics.go, Kubernetes 1.33. Left out: durations of syncs, which
-are measured for all controllers; indexes; Jobs that others manage.
+Source: pkg/controller/job/metrics/metrics.go, Kubernetes 1.33. Left out are durations of syncs,
+which are measured for all controllers, and metrics of indexes and of Jobs with another `managedBy`.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ PODS_FINISHED = Counter(
 )
 PODS_CREATED = Counter(
     "job_controller_job_pods_creation",
-    "The number of pods created, by why there had to be one",
+    "The number of pods created, by the reason for their creation",
     ("reason", "status"),
 )
 METRICS = (SYNCS, FINISHED, PODS_FINISHED, PODS_CREATED)
 
 
 def count_sync(job: Job, after: JobStatus, terminating: int, outcome: Outcome) -> Iterator[Counts]:
-    """Yields what one sync adds to the counters.
+    """Yields the counts that one sync adds.
 
-    `after` is the status that it wrote, and `terminating` the pods that were being deleted when it
-    began.
+    `after` is the status that it wrote, and `terminating` the number of pods that were being
+    deleted when it began.
     """
     mode = "Indexed" if is_indexed(job) else "NonIndexed"
     yield SYNCS.count(mode, "error" if outcome.failures else "success", _action(outcome))

@@ -1,4 +1,4 @@
-"""What a Job asks of its pods, and how it creates them.
+"""Evaluates the pods of a Job, and builds new ones.
 
 Source: pkg/controller/job/{job_controller,indexed_job_utils,backoff_utils}.go, Kubernetes 1.33.
 """
@@ -38,7 +38,9 @@ def has_limit_per_index(job: Job) -> bool:
 
 
 def replaces_only_ended(job: Job) -> bool:
-    """Reports whether a terminating pod is replaced, and counts as failed, only after it ended."""
+    """Reports whether a terminating pod is replaced, and counts as failed, only after it has
+    ended.
+    """
     return job.spec.pod_replacement_policy == "Failed" or job.spec.pod_failure_policy is not None
 
 
@@ -48,14 +50,14 @@ def is_tracked(pod: KubeObject) -> bool:
 
 
 def track(pod: P) -> P:
-    """Returns the pod with the finalizer."""
+    """Returns the pod with the tracking finalizer."""
     if is_tracked(pod):
         return pod
     return pod.with_metadata(finalizers=[*(pod.metadata.finalizers or ()), TRACKING_FINALIZER])
 
 
 def untrack(pod: P) -> P:
-    """Returns the pod without the finalizer."""
+    """Returns the pod without the tracking finalizer."""
     if not is_tracked(pod):
         return pod
     kept = [name for name in pod.metadata.finalizers or () if name != TRACKING_FINALIZER]
@@ -65,7 +67,8 @@ def untrack(pod: P) -> P:
 def is_failed(pod: Pod, job: Job) -> bool:
     """Reports whether the pod counts as failed.
 
-    A pod that is deleted may never report it itself, since its node may be gone.
+    A pod that is being deleted may count before its phase is Failed, since a node that is gone
+    never reports it.
     """
     if pod.status.phase == "Failed":
         return True
@@ -84,13 +87,13 @@ def has_succeeded(pod: Pod) -> bool:
 
 
 def index_of(pod: Pod) -> int | None:
-    """Returns the pod's completion index, None without a readable one."""
+    """Returns the pod's completion index, None without a valid annotation."""
     text = pod.annotations.get(COMPLETION_INDEX, "")
     return int(text) if text.isascii() and text.isdecimal() else None
 
 
 def valid_index(pod: Pod, job: Job) -> int | None:
-    """Returns the pod's index if the Job has it, else None."""
+    """Returns the pod's index if it is below the Job's completions, else None."""
     index = index_of(pod)
     return index if index is not None and index < (job.spec.completions or 0) else None
 
@@ -100,14 +103,12 @@ def indexes_of(pods: Iterable[Pod]) -> set[int]:
 
 
 def index_failures(pod: Pod) -> int:
-    """Returns how many pods of its index had failed, and counted, before this one."""
+    """Returns how many pods of its index had failed before this one, except ignored failures."""
     return _count(pod, INDEX_FAILURES)
 
 
 def all_index_failures(pod: Pod) -> int:
-    """Returns how many pods of its index had failed before this one, those that did not count
-    included.
-    """
+    """Returns how many pods of its index had failed before this one, including ignored failures."""
     return _count(pod, INDEX_FAILURES) + _count(pod, INDEX_IGNORED_FAILURES)
 
 
@@ -125,9 +126,10 @@ def _count(pod: Pod, annotation: str) -> int:
 
 
 def finished_at(pod: Pod) -> datetime:
-    """Returns when the pod ended, as far as that can be told.
+    """Returns the time when the pod ended, as far as it is known.
 
-    It is the end of its last container, its last readiness or its deletion, else its creation.
+    It is the end of its last container, else the time when it became unready or was deleted, else
+    its creation.
     """
     ended = _containers_finished_at(pod)
     if ended is not None:
@@ -149,7 +151,7 @@ def _containers_finished_at(pod: Pod) -> datetime | None:
 
 
 def _long_running(pod: Pod) -> Iterator[ContainerStatus]:
-    """Yields the statuses of the containers, and of the sidecars, which end after them."""
+    """Yields the statuses of the containers and the sidecars, but not of other init containers."""
     yield from pod.status.container_statuses or ()
     sidecars = {c.name for c in pod.spec.init_containers or () if is_sidecar(c)}
     for status in pod.status.init_container_statuses or ():
@@ -162,18 +164,19 @@ def _latest_finish(status: ContainerStatus) -> datetime | None:
     return None if ended is None else ended.finished_at
 
 
-# --- making pods
+# --- building pods
 
 
 def plain_pod(job: Job) -> Pod:
-    """Returns a pod of a Job whose pods are all alike."""
+    """Returns a new pod of a Job that is not indexed."""
     return track(pod_from_template(job.spec.template, job))
 
 
 def indexed_pod(job: Job, index: int, counts: tuple[int, int] | None) -> Pod:
-    """Returns the pod of an index.
+    """Returns a new pod for an index.
 
-    `counts` are the failures before it, counted and ignored, where the Job limits them.
+    `counts` are the counted and the ignored failures of the index so far, None if the Job has no
+    limit per index.
     """
     pod = track(pod_from_template(job.spec.template, job))
     meta = pod.metadata

@@ -1,4 +1,4 @@
-"""What a Job's policies say of a failed pod, and of the indexes that have succeeded.
+"""Evaluates a Job's podFailurePolicy for a failed pod, and its successPolicy.
 
 Source: pkg/controller/job/{pod_failure_policy,success_policy}.go, Kubernetes 1.33.
 """
@@ -21,10 +21,10 @@ from kcm.apimachinery.completion_indexes import Indexes
 
 @dataclass(frozen=True)
 class FailureVerdict:
-    """What the failure of a pod means for its Job."""
+    """The effect of a pod's failure on its Job, by the Job's podFailurePolicy."""
 
-    action: str = ""  # the action of the rule that matched, empty when none did
-    message: str = ""  # why the Job fails, where it does
+    action: str = ""  # the action of the rule that matched, "" if none did
+    message: str = ""  # why the Job fails, "" if it does not
 
     @property
     def counts(self) -> bool:
@@ -35,7 +35,7 @@ _NO_RULE = FailureVerdict()
 
 
 def judge_failure(job: Job, pod: Pod) -> FailureVerdict:
-    """Returns what the first matching rule of the podFailurePolicy makes of a failed pod."""
+    """Returns the verdict of the first rule of the podFailurePolicy that matches a failed pod."""
     policy = job.spec.pod_failure_policy
     for number, rule in enumerate(policy.rules if policy else ()):
         matched = _match(rule, pod)
@@ -46,7 +46,7 @@ def judge_failure(job: Job, pod: Pod) -> FailureVerdict:
 
 
 def _match(rule: PodFailurePolicyRule, pod: Pod) -> str:
-    """Returns what of the pod matches in words, or ""."""
+    """Returns a text that says how the pod matches the rule, "" if it does not."""
     if rule.on_exit_codes is not None:
         ended = _container(pod, rule.on_exit_codes)
         if ended is None:
@@ -86,7 +86,7 @@ def _condition(
 
 
 def success_message(job: Job, succeeded: Indexes) -> str:
-    """Returns which rule of the successPolicy is met, or ""."""
+    """Returns a message that names the rule of the successPolicy that is met, "" if none is."""
     policy = job.spec.success_policy
     if policy is None or not succeeded.intervals:
         return ""

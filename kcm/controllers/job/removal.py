@@ -1,4 +1,4 @@
-"""Which active pods of a Job are deleted when there are too many.
+"""Chooses the active pods of a Job to delete when there are too many.
 
 Source: activePodsForRemoval in pkg/controller/job/job_controller.go,
 pkg/controller/job/indexed_job_utils.go, ActivePods in pkg/controller/controller_utils.go,
@@ -19,7 +19,11 @@ _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 
 def choose_pods_to_remove(job: Job, active: Sequence[Pod], at_least: int) -> list[Pod]:
-    """Returns pods whose index is taken, missing or wrong, then the pods that are missed least."""
+    """Returns the pods to delete: at least `at_least` if there are as many.
+
+    Pods without a valid index, or with that of another pod, come first and are always returned.
+    Then come those with the least progress.
+    """
     to_delete: list[Pod] = []
     left = list(active)
     if is_indexed(job):
@@ -44,7 +48,7 @@ def _superfluous(job: Job, active: Sequence[Pod]) -> tuple[list[Pod], list[Pod]]
 
 
 def _worth(pod: Pod) -> tuple[object, ...]:
-    """Returns what is lost with a pod: how far it has come, and how long it has run."""
+    """Returns a sort key by the progress of a pod, then by its age; pods to delete come first."""
     since = ready_since(pod)
     created = pod.metadata.creation_timestamp
     return (

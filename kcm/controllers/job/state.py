@@ -1,6 +1,7 @@
-"""The state of a Job, which a sync finds out before it does anything.
+"""Computes the state of a Job from its pods and its status, before a sync plans any write.
 
-That is how many pods have ended, which indexes, and whether and how the Job is to end.
+The state has the numbers and indexes of the pods that have ended, and whether and how the Job is to
+end.
 
 Source: syncJob in pkg/controller/job/job_controller.go, pkg/controller/job/indexed_job_utils.go,
 Kubernetes 1.33.
@@ -41,21 +42,21 @@ _NO_INDEXES = Indexes()
 
 @dataclass
 class JobState:
-    """The state of a Job and its pods at a time."""
+    """The state of a Job and its pods at the time `now`."""
 
     job: Job
     pods: Sequence[Pod]  # all pods that the Job manages
     now: datetime
-    started: datetime | None  # None while the Job is suspended and never ran
+    started: datetime | None  # None while the Job is suspended and has never run
     active: list[Pod] = field(default_factory=list)
-    succeeded: int = 0  # pods, or indexes
+    succeeded: int = 0  # pods, of an Indexed Job indexes
     failed: int = 0
-    counted_indexes: Indexes = _NO_INDEXES  # indexes that the status has already
+    counted_indexes: Indexes = _NO_INDEXES  # the completed indexes in the present status
     succeeded_indexes: Indexes = _NO_INDEXES
-    failed_indexes: Indexes | None = None  # None where indexes do not fail by themselves
-    # keyed by index, for their successors
+    failed_indexes: Indexes | None = None  # None without a limit per index
+    # By index, the pod that failed last; its replacement gets the number of failures from it.
     last_failed: dict[int, Pod] = field(default_factory=dict)
-    finished: JobCondition | None = None  # the interim condition of the end
+    finished: JobCondition | None = None  # the interim condition, None if the Job goes on
 
     @property
     def completions(self) -> int:
@@ -67,9 +68,10 @@ class JobState:
 
 
 def observe_job(job: Job, pods: Sequence[Pod], now: datetime) -> JobState:
-    """Looks at a Job and its pods."""
+    """Returns the state of a Job. `pods` are all pods that it controls."""
     started = job.status.start_time
-    # The deadline is about being active without a break: it counts from a resumption.
+    # The deadline limits the time that the Job is active without a break, so it counts from the
+    # last resumption.
     resumes = condition_of(job, SUSPENDED) is not None
     if (started is None or resumes) and not job.spec.suspend:
         started = now.replace(microsecond=0)
@@ -96,7 +98,10 @@ def _count(state: JobState) -> None:
 
 
 def _uncounted_pods(state: JobState, but: set[str], holds: Callable[[Pod], bool]) -> list[Pod]:
-    """Returns the pods that are in no count yet, with an index of the Job where it has any."""
+    """Returns the tracked pods for which `holds` is true and whose uids are not in `but`.
+
+    Pods of an Indexed Job without a valid index are left out.
+    """
     return [
         pod
         for pod in state.pods
@@ -132,9 +137,7 @@ def _fails_its_index(job: Job, pod: Pod) -> bool:
 
 
 def _last_failed(state: JobState) -> dict[int, Pod]:
-    """Returns the pod that failed last for each index that needs another pod; it bears the
-    count.
-    """
+    """Returns the pod that failed last, for each index that needs another pod."""
     settled = state.succeeded_indexes | (state.failed_indexes or _NO_INDEXES)
     active = indexes_of(state.active)
     last: dict[int, Pod] = {}
@@ -158,7 +161,7 @@ def _is_later(pod: Pod, other: Pod) -> bool:
 
 
 def _known_end(state: JobState) -> JobCondition | None:
-    """Returns the end that an earlier sync decided. It stands."""
+    """Returns the interim condition that an earlier sync decided on, None if there is none."""
     job = state.job
     return condition_of(job, SUCCESS_CRITERIA_MET) or condition_of(job, FAILURE_TARGET)
 
@@ -194,7 +197,7 @@ def _check_limit(state: JobState) -> tuple[str, str]:
 
 
 def _restarts_exceed(state: JobState, limit: int) -> bool:
-    """Reports whether restarts of containers exceed the limit, where they are the failures."""
+    """Reports whether containers have restarted too often, for pods that restart on failure."""
     if state.job.spec.template.spec.restart_policy != "OnFailure":
         return False
     running = (pod.status for pod in state.pods if pod.status.phase in ("Running", "Pending"))
@@ -210,8 +213,9 @@ def _restarts_exceed(state: JobState, limit: int) -> bool:
 
 
 def deadline_in(state: JobState) -> float | None:
-    """Returns the seconds until the Job has been active for too long, None without such a
-    limit.
+    """Returns the seconds until the Job exceeds its deadline, None without a deadline.
+
+    They are negative if it has.
     """
     limit = state.job.spec.active_deadline_seconds
     if limit is None or state.started is None or state.suspended:
@@ -248,7 +252,9 @@ def _success_by_policy(state: JobState) -> JobCondition | None:
 
 
 def success_by_count(state: JobState, active: int) -> JobCondition | None:
-    """Returns the condition that enough pods have succeeded and none are left that still may."""
+    """Returns the condition that enough pods have succeeded, None while pods are active or
+    missing.
+    """
     wanted = state.job.spec.completions
     enough = state.succeeded > 0 if wanted is None else state.succeeded >= wanted
     if not enough or active:

@@ -1,7 +1,7 @@
-"""One sync of one Job: which pods are created and deleted, what is counted, and the status.
+"""Plans one sync of one Job: the pods to create and delete, the counting of ended pods, the status.
 
-The writes go out in this order: adoptions; deletions; the status that names what will be counted;
-removals of finalizers; creations; the status that has counted it.
+The writes are sent in this order: adoptions; deletions; the status with the pods that will be
+counted; removals of their finalizers; creations; the status that has counted them.
 
 Source: syncJob, manageJob and enactJobFinished in pkg/controller/job/job_controller.go, Kubernetes
 1.33.
@@ -43,7 +43,7 @@ from kcm.helpers.pods import is_ready, is_terminating
 from kcm.reconcile.counters import Counts, sum_counts
 from kcm.reconcile.plan import Create, Delete, Event, Outcome, Patch, Plan, UpdateStatus
 
-BURST = 500  # pods created or deleted in one sync; the next sync goes on
+BURST = 500  # the most pods that one sync creates, or deletes because there are too many
 
 
 @dataclass(frozen=True)
@@ -51,13 +51,13 @@ class _Pods:
     """The pods that one sync deletes and creates."""
 
     deleted: Sequence[Pod] = ()
-    is_forgotten: bool = False  # whether the deleted pods are left out of the Job's counts
+    is_forgotten: bool = False  # whether the deleted pods do not count as ended
     created: Sequence[Create] = ()
     wait: float | None = None  # seconds until more pods may be created
 
 
 def plan_sync(state: JobState, plan: Plan) -> Plan:
-    """Adds the writes of one sync behind those planned so far."""
+    """Adds the writes of one sync to a plan, and returns it."""
     is_managed = state.finished is None and not state.job.deleting
     if state.finished is not None:
         pods = _Pods(deleted=state.active)
@@ -69,29 +69,30 @@ def plan_sync(state: JobState, plan: Plan) -> Plan:
 
 
 class _JobSync:
-    """Turns a Job's state into writes, and the outcome of the writes into the Job's status."""
+    """Builds the writes from a Job's state, and the Job's status from the outcome of the writes."""
 
     def __init__(self, state: JobState, pods: _Pods, is_managed: bool) -> None:
         self._state = state
         self._job = state.job
         self._pods = pods
-        self._is_managed = is_managed  # whether the number of pods was brought to what it shall be
+        self._is_managed = is_managed  # whether missing pods are created and surplus ones deleted
         self._tracking: Tracking = track_ended_pods(state, self._status_with_start())
         # uids of the pods whose finalizer is removed
         self._removals = {pod.uid for pod in self._tracking.removals}
         self._first = self._with_interim(self._tracking.status)
 
     def _status_with_start(self) -> JobStatus:
-        """Returns the status with its start time, set anew where the Job is resumed as well."""
+        """Returns the status with the start time, which a resumed Job gets anew."""
         before, resumes = self._job.status, self._is_managed and self._state.finished is None
         if before.start_time is not None and not resumes:
             return before
         return before.replace(start_time=self._state.started)
 
     def _with_interim(self, status: JobStatus) -> JobStatus:
-        """Returns the status with the interim condition.
+        """Returns the status with the interim condition, or that about suspension if the Job goes
+        on.
 
-        The status says that the Job is to end before any pod may vanish for it.
+        The interim condition is written before any pod is deleted because the Job ends.
         """
         if self._state.finished is not None:
             return with_condition(status, self._state.finished)
@@ -110,7 +111,7 @@ class _JobSync:
     # --- the plan
 
     def plan(self, plan: Plan) -> Plan:
-        """Adds all writes behind those planned so far."""
+        """Adds all writes of the sync to a plan, and returns it."""
         pods, job = self._pods, self._job
         if pods.is_forgotten:
             plan.then(*(Patch(pod, untrack) for pod in pods.deleted), essential=True)
@@ -126,7 +127,7 @@ class _JobSync:
         return plan
 
     def _is_to_end(self) -> bool:
-        """Reports whether the status learns only now how the Job is to end."""
+        """Reports whether the interim condition is new to the status."""
         known = self._first.conditions == self._job.status.conditions
         return self._state.finished is not None and not known
 
@@ -136,7 +137,7 @@ class _JobSync:
         waits = (self._pods.wait, deadline_in(self._state))
         return min((max(0.0, wait) for wait in waits if wait is not None), default=None)
 
-    # --- the status once all of that is done
+    # --- the status after the writes
 
     def _after(self, outcome: Outcome) -> JobStatus:
         removed = {
@@ -160,9 +161,7 @@ class _JobSync:
         return status if end is None else self._status_at_end(status, end)
 
     def _end(self, status: JobStatus) -> JobCondition | None:
-        """Returns how the Job has ended. It ends only after all its pods have ended and are
-        counted.
-        """
+        """Returns the final condition once all pods have ended and are counted, else None."""
         uncounted = status.uncounted_terminated_pods
         open_ = uncounted is not None and (uncounted.succeeded or uncounted.failed)
         if self._state.finished is None or self._tracking.is_full or open_:
@@ -173,7 +172,7 @@ class _JobSync:
 
     def _status_at_end(self, status: JobStatus, end: JobCondition) -> JobStatus:
         moment = end.last_transition_time
-        # A Job that asks for nothing may end without ever having started.
+        # A Job without completions may end before it has started.
         status = status.replace(start_time=status.start_time or moment)
         if end.type == COMPLETE:
             status = status.replace(completion_time=moment)
@@ -190,7 +189,7 @@ class _JobSync:
         return events if outcome.failures else [*events, *self._job_events(outcome)]
 
     def _job_events(self, outcome: Outcome) -> Iterable[Event]:
-        """Yields Events about the Job itself, once its status is written."""
+        """Yields Events about the new conditions of the Job's status."""
         job, status = self._job, self._after(outcome)
         before = {c.type: c.status for c in job.status.conditions or ()}
         for condition in status.conditions or ():
@@ -210,12 +209,13 @@ class _JobSync:
 _TOO_MANY = "Too many succeeded pods running after completion count reached"
 
 
-# --- how many pods there shall be
+# --- which pods to create and delete
 
 
 def _choose_pods(state: JobState) -> _Pods:
-    """Returns deletions or creations, not both: where pods share an index, one is deleted
-    first.
+    """Returns deletions or creations, not both.
+
+    So pods that share an index are deleted before others are created.
     """
     wanted = 0 if state.suspended else _count_wanted_pods(state)
     active = len(state.active)
@@ -232,7 +232,7 @@ def _count_wanted_pods(state: JobState) -> int:
     spec = state.job.spec
     parallelism = 1 if spec.parallelism is None else spec.parallelism
     if spec.completions is None:
-        # Any pod knows when the work is done: after the first success no pod is created.
+        # As any pod's success means that the work is done, no pod is created after the first.
         return len(state.active) if state.succeeded > 0 else parallelism
     return max(0, min(spec.completions - state.succeeded, parallelism))
 
@@ -250,7 +250,7 @@ def _creations(state: JobState, missing: int) -> _Pods:
         if wait > 0:
             return _Pods(wait=wait)
     if not is_indexed(job):
-        # One object stands for all: the store names and copies it for each.
+        # The same object is created several times: the store copies it and generates the names.
         return _Pods(created=[Create(plain_pod(job))] * missing)
     return _create_indexed(state, _list_pending_indexes(state, missing))
 
@@ -281,9 +281,7 @@ def _create_indexed(state: JobState, indexes: list[int]) -> _Pods:
 
 
 def _failures_before(job: Job, pod: Pod | None) -> tuple[int, int]:
-    """Returns the failures of an index, counted and ignored, with that of the pod that is
-    replaced.
-    """
+    """Returns the counted and the ignored failures of an index, including that of its last pod."""
     if pod is None:
         return 0, 0
     counted, ignored = index_failures(pod), count_ignored_index_failures(pod)

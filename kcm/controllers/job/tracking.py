@@ -1,10 +1,10 @@
-"""Counts pods that have ended, each exactly once, whatever fails meanwhile.
+"""Counts pods that have ended, each exactly once, even after failures and crashes.
 
-Invariant: a pod has the finalizer until the status that names it (or its index) has been written.
-It is in a counter or in `uncountedTerminatedPods`, but never in both. There are three writes, in
-this order: the status with the uids of pods that ended, the removals of their finalizers, and the
-status with these pods in the counters. After a crash between any two of them the next sync goes on:
-a uid in the status whose pod has no finalizer any more, or is gone, is added to the counter.
+Invariant: a pod has the finalizer until a status with its uid (or its index) has been written. It
+is in a counter or in `uncountedTerminatedPods`, but never in both. There are three writes, in this
+order: the status with the uids of pods that ended, the removals of their finalizers, and the status
+with these pods in the counters. After a crash between two of them the next sync continues: a uid in
+the status whose pod is gone or has no finalizer is added to the counter.
 
 Source: trackJobStatusAndRemoveFinalizers in pkg/controller/job/job_controller.go, Kubernetes 1.33.
 """
@@ -28,12 +28,12 @@ from kcm.controllers.job.pods import (
 from kcm.controllers.job.policies import judge_failure
 from kcm.controllers.job.state import JobState
 
-MOST_UNCOUNTED = 500  # pods in one status, so that their uids stay below some 20 KB
+MOST_UNCOUNTED = 500  # the most uids and indexes that one sync adds; 500 uids take some 20 KB
 
 
 @dataclass
 class Tracking:
-    """What one sync counts: the first status, and the pods whose finalizers it then removes."""
+    """The status to write first, and the pods whose finalizers are removed after it."""
 
     status: JobStatus
     removals: list[Pod] = field(default_factory=list)
@@ -41,12 +41,12 @@ class Tracking:
     is_full: bool = False  # whether more pods have ended than one sync counts
 
     def after(self, removed: Iterable[str]) -> JobStatus:
-        """Returns the status once these pods, by uid, have lost the finalizer."""
+        """Returns the status after these pods, given by uid, have lost the finalizer."""
         return settle_uncounted(self.status, self.tracked - set(removed))
 
 
 def track_ended_pods(state: JobState, status: JobStatus) -> Tracking:
-    """Decides which pods are counted now. `status` is the present one."""
+    """Returns which pods are counted now. `status` is the present one, with its start time."""
     tracked = frozenset(pod.uid for pod in state.pods if is_tracked(pod))
     result = Tracking(settle_uncounted(status, tracked), tracked=tracked)
     _Counter(state, result).run()
@@ -54,7 +54,9 @@ def track_ended_pods(state: JobState, status: JobStatus) -> Tracking:
 
 
 def settle_uncounted(status: JobStatus, tracked: frozenset[str]) -> JobStatus:
-    """Returns the status with those uids in the counters whose pods have no finalizer any more."""
+    """Returns the status with the uncounted pods that are not in `tracked` added to its
+    counters.
+    """
     uncounted = status.uncounted_terminated_pods or UncountedTerminatedPods()
     succeeded = [uid for uid in uncounted.succeeded or () if uid in tracked]
     failed = [uid for uid in uncounted.failed or () if uid in tracked]
@@ -70,7 +72,7 @@ def settle_uncounted(status: JobStatus, tracked: frozenset[str]) -> JobStatus:
 
 
 class _Counter:
-    """Goes through the pods once, sorted by index where they have any."""
+    """Adds ended pods to the status, in the order of their indexes if they have any."""
 
     def __init__(self, state: JobState, tracking: Tracking) -> None:
         uncounted = tracking.status.uncounted_terminated_pods or UncountedTerminatedPods()
@@ -78,7 +80,7 @@ class _Counter:
         self._tracking = tracking
         self._succeeded = list(uncounted.succeeded or ())
         self._failed = list(uncounted.failed or ())
-        # Read, not counted, before: what the status said when the sync began.
+        # The uids in the status when the sync began.
         self._known = set(self._succeeded) | set(self._failed)
         self._new_indexes: set[int] = set()
 
@@ -110,9 +112,9 @@ class _Counter:
         return sorted(pods, key=lambda pod: -1 if (index := index_of(pod)) is None else index)
 
     def _may_go(self, pod: Pod) -> bool:
-        """Reports whether nothing needs the pod any longer: it has ended, or the Job has.
+        """Reports whether the pod's finalizer may be removed, because the pod or the Job has ended.
 
-        The last failed pod of an index stays until its successor knows how many failed before it.
+        The last failed pod of an index is kept until its replacement has the number of failures.
         """
         state = self._state
         if state.job.deleting or state.finished is not None or has_succeeded(pod):
@@ -136,8 +138,9 @@ class _Counter:
             self._failed.append(pod.uid)
 
     def _counts_as_failed(self, pod: Pod) -> bool:
-        """Reports whether the pod failed, or the Job fails and ends it, unless a policy
-        ignores it.
+        """Reports whether the pod has failed, or is ended because the Job fails.
+
+        A failure that the podFailurePolicy ignores does not count.
         """
         job, finished = self._state.job, self._state.finished
         ended = finished is not None and finished.type != SUCCESS_CRITERIA_MET

@@ -1,4 +1,4 @@
-"""The node lifecycle controller: `controller` is its entry."""
+"""The node lifecycle controller is in `controller`; the other modules are its pure helpers."""
 
 from kcm.controllers.nodelifecycle.controller import NodeLifecycleController
 

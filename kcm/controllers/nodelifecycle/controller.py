@@ -1,9 +1,9 @@
-"""NodeLifecycle: what happens when a node becomes unreachable, and when it returns.
+"""NodeLifecycle: taints nodes that become unreachable or not ready, and evicts their pods.
 
-Three things run. The tick `monitorNodeStatus` looks at every node's heartbeats and leases, marks
-unreachable nodes, and keeps the states and queues of the zones (`monitor`). The tick
-`doNoExecuteTaintingPass`, or `doEvictionPass` without the taint manager, works through the queues
-(`eviction`). The key of each node keeps its NoSchedule taints, at once.
+It has two periodic loops and syncs. The tick `monitorNodeStatus` checks every node's status and
+lease, sets unreachable nodes to Unknown, and computes the states and queues of the zones
+(`monitor`). The tick `doNoExecuteTaintingPass`, or `doEvictionPass` without the taint manager,
+processes these queues (`eviction`). A sync of a node's key sets its NoSchedule taints at once.
 
 Source: pkg/controller/nodelifecycle/node_lifecycle_controller.go, Kubernetes 1.33.
 """
@@ -47,7 +47,7 @@ _NEVER = timedelta(0)
 
 
 class NodeLifecycleOptions(Options):
-    """Tunables of the node lifecycle controller."""
+    """The options of the node lifecycle controller."""
 
     node_monitor_period: timedelta = Field(
         timedelta(seconds=5),
@@ -97,7 +97,7 @@ class NodeLifecycleOptions(Options):
         True,
         description="If set to true enables NoExecute Taints and will evict all not-tolerating "
         "Pods running on Nodes tainted with this kind of Taints. If false, pods are deleted "
-        "after --pod-eviction-timeout (gone from Kubernetes since 1.27)",
+        "after --pod-eviction-timeout (removed from Kubernetes in 1.27)",
     )
     pod_eviction_timeout: timedelta = Field(
         timedelta(minutes=5),
@@ -107,7 +107,10 @@ class NodeLifecycleOptions(Options):
 
 
 class NodeLifecycleController(Controller):
-    """Marks unreachable nodes, taints them zone by zone, and undoes it when they return."""
+    """Taints nodes that are unreachable or not ready, zone by zone, and removes the taints later.
+
+    A key is a node, or a pod that was bound to a node that is not ready.
+    """
 
     name = "node-lifecycle-controller"
     short_name = "nodelifecycle"
@@ -141,7 +144,7 @@ class NodeLifecycleController(Controller):
         )
 
     def monitor(self, view: PassView, state: Mapping[str, str]) -> Plan:
-        """Runs one pass over all nodes."""
+        """Returns the plan of one pass over all nodes."""
         memory = LifecycleMemory.load(state)
         memory.bridge(view.moment, view.epoch, self.options.node_monitor_period.total_seconds())
         plan = Monitor(view, memory, self._grace(), self._rates()).run()
@@ -167,8 +170,8 @@ class NodeLifecycleController(Controller):
         )
 
     def reconcile(self, key: str, view: View) -> Plan:
-        """Keeps a node's NoSchedule taints and labels, and marks a pod that came to a node that is
-        not ready.
+        """Sets a node's NoSchedule taints and labels, or the status of a pod on a node that is not
+        ready.
         """
         if "/" in key:
             return _mark_pod(key, view)
@@ -179,21 +182,19 @@ class NodeLifecycleController(Controller):
 
 
 def node_keys(change: Change, view: View) -> Iterable[str]:
-    """Returns a node whose taints or labels are not what they should be. Heartbeats touch
-    nothing.
-    """
+    """Yields the key of a node whose taints or labels are wrong. Heartbeats alone yield nothing."""
     if (
         not isinstance(change.new, Node)
         or taints.reconcile_no_schedule(view.now, change.new) is change.new
     ):
         return
-    node = newest(change.new, view)  # the NoExecute pass may have done it already
+    node = newest(change.new, view)  # the pass for NoExecute taints may have set them already
     if taints.reconcile_no_schedule(view.now, node) is not node:
         yield node.key
 
 
 def pod_keys(change: Change, view: View) -> Iterable[str]:
-    """Returns a pod that was just bound to a node that is not ready."""
+    """Yields the key of a pod that was just bound to a node that is not ready."""
     old, new = change.old, change.new
     if not isinstance(new, Pod) or not new.spec.node_name:
         return

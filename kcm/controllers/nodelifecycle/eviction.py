@@ -1,7 +1,7 @@
-"""Works through the zones' queues, no faster than their token buckets allow.
+"""Processes the queues of the zones, no faster than their token buckets allow.
 
-A guard of the write takes the token that the write costs, in the same step. Whichever worker runs
-the pass, and wherever it dies, a node costs one token and is neither skipped nor dealt with twice.
+A guard takes the token in the same step as the write that it pays for. So a node costs exactly one
+token and is neither skipped nor handled twice, even if a worker dies in its pass.
 
 Source: doNoExecuteTaintingPass in pkg/controller/nodelifecycle/node_lifecycle_controller.go,
 Kubernetes 1.33; doEvictionPass as it was up to 1.26.
@@ -36,14 +36,16 @@ def taint_nodes(view: PassView, state: Mapping[str, str]) -> Plan:
     for zone, nodes in _list_waiting_nodes(view, state, _lacks_taint):
         paid = (TokenAvailable(bucket_of(zone)),)
         change = partial(taints.add_no_execute, view.now)
-        # One by one: the first refusal ends the zone's turn.
+        # Slow start sends few at first, so that an empty bucket refuses few writes.
         plan.then(*(Patch(node, change, paid) for node in nodes), slow_start=True)
     plan.counts_after = _count_tainted
     return plan
 
 
 def evict_pods(view: PassView, state: Mapping[str, str]) -> Plan:
-    """Deletes the pods of the nodes that wait longest (direct eviction)."""
+    """Returns a plan that deletes the pods of the nodes that have waited longest (direct
+    eviction).
+    """
     plan = Plan()
     emptied: dict[str, Node] = {}
     for zone, nodes in _list_waiting_nodes(view, state, _is_not_ready):
@@ -59,7 +61,7 @@ def evict_pods(view: PassView, state: Mapping[str, str]) -> Plan:
 def _list_waiting_nodes(
     view: PassView, state: Mapping[str, str], is_due: Callable[[Node], bool]
 ) -> Iterator[tuple[str, list[Node]]]:
-    """Yields the zones with work, each with as many nodes as a full bucket could pay for."""
+    """Yields each zone with due nodes, and as many of them as a full bucket has tokens for."""
     lister = view.lister(Node)
     for key, zone in load_zones(state).items():
         if zone.rate > 0:
@@ -71,15 +73,15 @@ def _list_waiting_nodes(
 
 
 def _is_not_ready(node: Node) -> bool:
-    """Reports whether the node is still not ready: it may have returned since the queue
-    was filled.
-    """
+    """Reports whether the node is still not ready. It may have become ready since it was queued."""
     ready = taints.ready_condition(node)
     return ready is not None and ready.status in ("False", "Unknown")
 
 
 def _lacks_taint(node: Node) -> bool:
-    """Reports whether the node still lacks its taint: an earlier pass may have put it on."""
+    """Reports whether the node is not ready and lacks its taint, which an earlier pass may have
+    added.
+    """
     ready = taints.ready_condition(node)
     if ready is None or ready.status not in ("False", "Unknown"):
         return False
@@ -93,8 +95,8 @@ def _most(zone: Zone) -> int:
 def _eviction_writes(node: Node, zone: str, all_pods: Sequence[Pod]) -> list[Write]:
     """Returns the writes that delete a node's pods.
 
-    The mark on the first pod takes the node's token. Where a pod has the mark already, the node was
-    paid for, by a pass that died or before another pod came.
+    The patch of the first pod's status takes the node's token. If a pod has that status already,
+    the token was taken by a pass that died, or before another pod was bound to the node.
     """
     paid = any(pod.status.reason == pods.NODE_LOST for pod in all_pods)
     writes: list[Write] = []
@@ -121,8 +123,8 @@ def _deletions(nodes: Mapping[str, Node], outcome: Outcome) -> list[Event]:
 
 
 def _count_tainted(outcome: Outcome) -> dict[str, int]:
-    """Counts one eviction for each node that has its taint now, and none for a node that
-    returned.
+    """Returns one eviction for each node that has its taint now, and none for a node that became
+    ready.
     """
     nodes = (obj for _, obj in outcome.done if isinstance(obj, Node))
     return _count_evictions(
@@ -131,7 +133,7 @@ def _count_tainted(outcome: Outcome) -> dict[str, int]:
 
 
 def _count_emptied(nodes: Mapping[str, Node], outcome: Outcome) -> dict[str, int]:
-    """Counts one eviction for each token, which a node's first pod takes."""
+    """Returns one eviction for each token, which the patch of a node's first pod takes."""
     paid = (w.old for w, _ in outcome.done if isinstance(w, Patch) and w.guards)
     return _count_evictions(nodes[pod.spec.node_name or ""] for pod in paid if isinstance(pod, Pod))
 

@@ -1,8 +1,8 @@
-"""Decides whether a node is alive, by what was observed of it and never by its own clock.
+"""Computes the health of a node from changes that were observed, never by the node's own clock.
 
 Source: tryUpdateNodeHealth in pkg/controller/nodelifecycle/node_lifecycle_controller.go, Kubernetes
-1.33. Departure: any change of the lease's renewTime counts as a heartbeat. Upstream wants it to
-grow, so that a lease from the future silences a node until that future has come.
+1.33. Departure: any change of the lease's renewTime counts as a heartbeat. Upstream requires it to
+grow, so after a lease with a time in the future no heartbeat counts until that time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,11 @@ _REPORTED = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 
 
 def observe(node: Node, lease: Lease | None, saved: NodeHealth | None, moment: float) -> NodeHealth:
-    """Returns what is known of the node now. `saved` is what the last pass knew of it."""
+    """Returns the health of the node now. `saved` is its health in the last pass, None if it is
+    new.
+
+    `moment` is in seconds on the clock of Redis.
+    """
     health = _observe_status(node, saved, moment)
     renewed = _seconds(lease.spec.renew_time) if lease is not None else 0.0
     if renewed and (saved is None or renewed != saved.renewed):
@@ -33,7 +37,8 @@ def _observe_status(node: Node, saved: NodeHealth | None, moment: float) -> Node
     if ready is None:
         if saved is not None and not saved.ready:
             return saved
-        # Never reported: its time began with its creation. No longer reported: it begins now.
+        # The grace period of a node that has never reported begins with its creation, that of a
+        # node that no longer has the condition begins now.
         since = _seconds(node.metadata.creation_timestamp) if saved is None else moment
         return NodeHealth(node.uid, since, since, "", 0.0, 0.0, renewed)
     heartbeat, changed = _seconds(ready.last_heartbeat_time), _seconds(ready.last_transition_time)
@@ -50,10 +55,10 @@ def _seconds(time: datetime | None) -> float:
 
 
 def mark_unknown(heartbeat: float, now: datetime, obj: KubeObject) -> KubeObject:
-    """Returns the node with everything that its kubelet no longer reports set to Unknown.
+    """Returns the node with the conditions that its kubelet reports set to Unknown.
 
-    It is returned as it is when it has reported since, which shows in another heartbeat than the
-    one that was judged.
+    Returns it unchanged if its heartbeat is not `heartbeat`, because the kubelet has reported
+    since.
     """
     assert isinstance(obj, Node)
     ready = ready_condition(obj)

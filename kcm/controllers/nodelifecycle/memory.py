@@ -1,8 +1,8 @@
-"""What the passes remember in Redis: the health of each node, and the zones' queues.
+"""The memory of the monitor's passes in Redis: the health of each node, and the zones' queues.
 
-Times are those of the clock that all hosts share. Upstream keeps this in its process and starts
-anew with it. Here it outlives everything, so a time when nobody looked must not count against the
-nodes: see `LifecycleMemory.bridge`.
+Times are those of the clock of Redis, which all hosts share. Upstream keeps this in its process and
+starts anew with it. Here it survives every process, so a time without passes must not count against
+the nodes: see `LifecycleMemory.bridge`.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import NamedTuple
 
 from kcm.controllers.nodelifecycle.zones import Zone, ZoneState
 
-# Monitor periods without a pass after which nodes are not to blame. They are more than two: a lost
-# pass makes two and the delay of the next one.
+# The number of monitor periods after which a time without passes does not count against nodes. A
+# single lost pass makes a gap of two periods and the delay of the next pass.
 GAP_PERIODS = 2.5
 
 
 class NodeHealth(NamedTuple):
-    """What was last observed of a node.
+    """The health of a node when it was last observed. All times are in seconds.
 
-    Times are seconds. The objects' own times are compared only with themselves, never with a clock.
+    The times from the objects themselves are compared only with each other, never with a clock.
     """
 
     uid: str
@@ -36,7 +36,7 @@ class NodeHealth(NamedTuple):
 
 @dataclass
 class LifecycleMemory:
-    """Everything that the passes remember."""
+    """All that the monitor remembers between passes."""
 
     nodes: dict[str, NodeHealth] = field(default_factory=dict)
     zones: dict[str, Zone] = field(default_factory=dict)
@@ -62,10 +62,12 @@ class LifecycleMemory:
         }
 
     def bridge(self, moment: float, epoch: str, period: float) -> float:
-        """Begins a pass at `moment`, and returns by how much the observed times move.
+        """Begins a pass at `moment`, and returns the seconds by which the observed times are
+        shifted.
 
-        After more than two periods without a pass, in a new epoch, or when the clock was set back,
-        all observed times move, so that every node is as old as it was in the last pass.
+        After more than GAP_PERIODS periods without a pass, in a new epoch, or when the clock was
+        set back, they are shifted so that every node's last heartbeat is as old as it was in the
+        last pass. `period` is in seconds.
         """
         gap = moment - self.last if self.last is not None else 0.0
         usual = 0 <= gap <= GAP_PERIODS * period and self.epoch in ("", epoch)
@@ -79,13 +81,15 @@ class LifecycleMemory:
         return gap
 
     def restart_clocks(self, moment: float) -> None:
-        """Treats every node as if a heartbeat of it had been seen now."""
+        """Sets the observed times of every node to `moment`, as if a heartbeat had been seen
+        then.
+        """
         for name, health in self.nodes.items():
             self.nodes[name] = health._replace(probe=moment, transition=moment)
 
 
 def load_zones(state: Mapping[str, str]) -> dict[str, Zone]:
-    """Returns the zones alone."""
+    """Returns the zones in the memory, by their keys, without reading the nodes."""
     zones = json.loads(state.get("zones", "{}"))
     return {
         key: Zone(**values | {"state": ZoneState(values["state"])}) for key, values in zones.items()

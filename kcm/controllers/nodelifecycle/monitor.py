@@ -1,13 +1,13 @@
-"""One pass over all nodes: which are new, gone or unreachable, and the states of the zones.
+"""One pass over all nodes: finds new, deleted and unreachable ones, and computes the zones' states.
 
 Source: monitorNodeHealth, processTaintBaseEviction, handleDisruption in
 pkg/controller/nodelifecycle/node_lifecycle_controller.go, Kubernetes 1.33;
 processNoTaintBaseEviction as it was up to 1.26.
 
-Departures: a node is queued in the pass that marks it, not in the next one. What the last completed
-pass saw decides whether a node just became not ready, so that the next pass makes up for one that
-died. While all zones are down, each pass removes taints, not only the first, since another worker
-may just have put one on.
+Departures: a node is queued in the pass that finds it unreachable, not in the next one. Whether a
+node has just become not ready is decided by the last completed pass, so that the next pass makes up
+for one that died. While all zones are down, each pass removes taints, not only the first, since
+another worker may just have added one.
 """
 
 from __future__ import annotations
@@ -31,25 +31,26 @@ NODE_LEASES = "kube-node-lease"  # the namespace
 
 @dataclass(frozen=True)
 class GracePeriods:
-    """The flags that say how long, in seconds."""
+    """The grace periods of the controller's flags, in seconds."""
 
-    running: float  # of a node that has reported
-    startup: float  # of a node that has never reported
-    eviction: float | None  # the grace of direct eviction; None puts taints on instead
+    running: float  # until a node that has reported is unreachable
+    startup: float  # until a node that has never reported is unreachable
+    eviction: float | None  # until direct eviction; None if nodes are tainted instead
 
 
 @dataclass
 class _PassResult:
-    """What a pass comes to."""
+    """The writes, counts and queued nodes of a pass."""
 
     plan: Plan = field(default_factory=Plan)
     nodes: list[Patch] = field(default_factory=list)
     pods: list[Patch] = field(default_factory=list)
+    # By zone, the numbers of nodes that are ready and that are not.
     counts: dict[str, tuple[int, int]] = field(default_factory=dict)
     queued: dict[str, list[str]] = field(default_factory=dict)  # keyed by zone
 
     def count(self, zone: str, node: Node, ready: bool) -> None:
-        """Counts a node for its zone, unless it is excluded."""
+        """Counts a node for its zone, unless it has the label that excludes it."""
         good, bad = self.counts.get(zone, (0, 0))
         if EXCLUDED not in node.labels:
             good, bad = (good + 1, bad) if ready else (good, bad + 1)
@@ -57,7 +58,7 @@ class _PassResult:
 
 
 class Monitor:
-    """One pass. It turns `memory` into what is to be remembered."""
+    """Runs one pass. It updates `memory` for the next one."""
 
     def __init__(
         self, view: PassView, memory: LifecycleMemory, grace: GracePeriods, rates: EvictionRates
@@ -116,7 +117,7 @@ class Monitor:
         self._result.nodes.append(Patch(node, change, status=True))
         stamp = self._view.now.replace(microsecond=0).timestamp()
         heartbeat = health.heartbeat
-        if not health.ready:  # the Unknown written then tells when the node was created
+        if not health.ready:  # the written condition gets the node's creation as its heartbeat
             created = node.metadata.creation_timestamp
             heartbeat = created.timestamp() if created is not None else 0.0
         return health._replace(
@@ -130,7 +131,7 @@ class Monitor:
             if taints.remove_no_execute(node) is not node:
                 self._result.nodes.append(Patch(node, taints.remove_no_execute))
         elif health.ready not in ("False", "Unknown"):
-            return  # it never reported, and its time is not over
+            return  # it has never reported, and its startup grace period is not over
         elif self._grace.eviction is None:
             self._queue_for_taint(node, health)
         elif self._is_overdue(health) and any(map(pods.is_evictable, self._pods_of(node))):
@@ -139,7 +140,7 @@ class Monitor:
     def _queue_for_taint(self, node: Node, health: NodeHealth) -> None:
         wanted, opposite = taints.taint_and_opposite(health.ready)
         if taints.has_taint(node, opposite):
-            # Its pods are being deleted already, so the reason may be given without limit.
+            # Its pods are being deleted already, so this taint takes no token.
             self._result.nodes.append(Patch(node, partial(taints.add_no_execute, self._view.now)))
         elif not taints.has_taint(node, wanted):
             self._queue(node)
@@ -158,7 +159,9 @@ class Monitor:
         return list(self._pods.by_index(BY_NODE, node.name))
 
     def _mark_pods(self, node: Node, health: NodeHealth) -> None:
-        """Marks the pods of an unreachable node. A kubelet that reports marks its pods itself."""
+        """Sets the pods of an unreachable node to not ready. A reporting kubelet does that
+        itself.
+        """
         if health.ready != "Unknown":
             return
         plan, now = self._result.plan, self._view.now
@@ -183,9 +186,10 @@ class Monitor:
         self._fill_queues(before)
 
     def _remove_all_taints(self) -> None:
-        """Removes all taints: when no node is ready, the fault is probably here, not theirs.
+        """Removes the NoExecute taints of all nodes.
 
-        Each pass does it anew, since a taint may have been paid for and not be seen yet.
+        If no node is ready, the fault is probably not theirs. Each pass removes them, since another
+        worker may have added one that is not yet in the cache.
         """
         marks = [patch for patch in self._result.nodes if patch.status]
         nodes = self._view.lister(Node).list()
@@ -199,7 +203,9 @@ class Monitor:
         self._result.plan.limits = limits
 
     def _fill_queues(self, before: dict[str, Zone]) -> None:
-        """Queues nodes. Those that wait already keep their place; those dealt with are removed."""
+        """Sets the zones' queues to the nodes of this pass. Those queued before keep their
+        times.
+        """
         since = {name: at for zone in before.values() for name, at in zone.queue.items()}
         for key, names in self._result.queued.items():
             zone = self._memory.zones[key]
@@ -209,15 +215,15 @@ class Monitor:
                 self._result.plan.wakes = (TAINTING if self._grace.eviction is None else EVICTING,)
 
 
-EVICTION_PERIOD = 1.0  # seconds between passes over the queues; upstream's are 0.1
+EVICTION_PERIOD = 1.0  # seconds between passes over the queues; upstream's period is 0.1
 TAINTING = "doNoExecuteTaintingPass"
 EVICTING = "doEvictionPass"
 
 
 def bucket_of(zone: str) -> str:
-    """Returns the token bucket of a zone.
+    """Returns the name of the token bucket of a zone.
 
-    At rates above one a second it holds the tokens of a second, since the passes come once a
-    second. Upstream's bucket holds one and is asked ten times as often.
+    At rates above one per second the bucket holds the tokens of a second, since there is one pass
+    per second. Upstream's bucket holds one token, and there are ten passes per second.
     """
     return f"nodelifecycle:{zone}"

@@ -1,4 +1,4 @@
-"""What happens to the pods of a node that is not ready.
+"""Changes the pods of a node that is not ready.
 
 Source: MarkPodsNotReady, DeletePods and SetPodTerminationReason in
 pkg/controller/util/node/controller_utils.go, Kubernetes 1.33.
@@ -13,11 +13,11 @@ from kcm.api.ownership import controller_of
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.helpers.pods import condition_of, is_ready
 
-NODE_LOST = "NodeLost"  # the status.reason of pods that direct eviction deleted
+NODE_LOST = "NodeLost"  # the status.reason of pods that direct eviction deletes
 
 
 def mark_not_ready(now: datetime, obj: KubeObject) -> KubeObject:
-    """Returns the pod with Ready=False, or as it is when it says so already or reports nothing."""
+    """Returns the pod with Ready=False, or unchanged if it is not ready."""
     assert isinstance(obj, Pod)
     if not is_ready(obj):
         return obj
@@ -31,7 +31,7 @@ def mark_not_ready(now: datetime, obj: KubeObject) -> KubeObject:
 
 
 def mark_lost(node: str, obj: KubeObject) -> KubeObject:
-    """Returns the pod with a status that says why it is deleted."""
+    """Returns the pod with a status that explains its deletion: its node is unresponsive."""
     assert isinstance(obj, Pod)
     if obj.status.reason == NODE_LOST:
         return obj
@@ -40,8 +40,9 @@ def mark_lost(node: str, obj: KubeObject) -> KubeObject:
 
 
 def is_evictable(pod: Pod) -> bool:
-    """Reports whether direct eviction deletes the pod: pods of DaemonSets would return to
-    the node.
+    """Reports whether direct eviction deletes the pod.
+
+    Pods of DaemonSets are left out, as they would be created on the same node again.
     """
     owner = controller_of(pod)
     daemon = owner is not None and owner.kind == "DaemonSet"

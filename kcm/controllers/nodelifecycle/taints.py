@@ -1,7 +1,7 @@
-"""The taints that a node's conditions ask for.
+"""Sets the taints that follow from a node's conditions.
 
-Every function takes a node and returns it changed, or the same object when there is nothing to do,
-so that it suits a `Patch`.
+Every function that changes a node returns the same object if there is nothing to change, as a
+`Patch` requires.
 
 Source: nodeConditionToTaintKeyStatusMap, doNoScheduleTaintingPass, markNodeAsReachable in
 pkg/controller/nodelifecycle/node_lifecycle_controller.go, Kubernetes 1.33.
@@ -56,14 +56,14 @@ def has_taint(node: Node, key: str) -> bool:
 
 
 def taint_and_opposite(status: str) -> tuple[str, str]:
-    """Returns the taint key that a Ready status of False or Unknown asks for, and the
-    other one.
+    """Returns the taint key for a Ready status of False or Unknown, and the key for the other
+    one.
     """
     return _BY_STATUS[status]
 
 
 def reconcile_no_schedule(now: datetime, obj: KubeObject) -> KubeObject:
-    """Returns the node with the NoSchedule taints that conditions and spec ask for.
+    """Returns the node with the NoSchedule taints that its conditions and spec require.
 
     It also copies the stable labels to their deprecated names.
     """
@@ -72,9 +72,9 @@ def reconcile_no_schedule(now: datetime, obj: KubeObject) -> KubeObject:
 
 
 def add_no_execute(now: datetime, obj: KubeObject) -> KubeObject:
-    """Returns the node with the NoExecute taint that its Ready condition asks for.
+    """Returns the node with the NoExecute taint that its Ready condition requires.
 
-    The taint replaces its opposite, and stands behind the NoSchedule taints.
+    The taint replaces its opposite, and comes after the NoSchedule taints.
     """
     assert isinstance(obj, Node)
     ready = ready_condition(obj)
@@ -91,9 +91,9 @@ def add_no_execute(now: datetime, obj: KubeObject) -> KubeObject:
 
 
 def remove_no_execute(obj: KubeObject) -> KubeObject:
-    """Returns the node without NoExecute taints for being not ready or unreachable.
+    """Returns the node without the NoExecute taints of nodes that are not ready or unreachable.
 
-    Taints with the names of before 1.13 are removed as well.
+    Taints with the names from before 1.13 are removed as well.
     """
     assert isinstance(obj, Node)
     taints = obj.spec.taints or []

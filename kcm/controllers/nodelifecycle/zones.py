@@ -1,4 +1,4 @@
-"""Zones: which zone a node belongs to, the states of zones, and how fast nodes may be evicted.
+"""Zones: which zone a node belongs to, the states of the zones, and the rates of their evictions.
 
 Source: ComputeZoneState, handleDisruption, ReducedQPSFunc in
 pkg/controller/nodelifecycle/node_lifecycle_controller.go and GetZoneKey in
@@ -19,29 +19,29 @@ EXCLUDED = "node.kubernetes.io/exclude-disruption"
 
 
 class ZoneState(StrEnum):
-    """How much of a zone is not ready."""
+    """The state of a zone, by how many of its nodes are not ready."""
 
-    INITIAL = "Initial"  # not judged yet
+    INITIAL = "Initial"  # not computed yet
     NORMAL = "Normal"
-    # more than two nodes, and too large a share of the zone, are not ready
+    # more than two nodes are not ready, and their share reaches the threshold
     PARTIAL = "PartialDisruption"
     FULL = "FullDisruption"  # no node is ready
 
 
 @dataclass
 class Zone:
-    """What is remembered of a zone, and shown by `kcm status`."""
+    """The state of a zone that is kept between passes and shown by `kcm status`."""
 
     state: ZoneState = ZoneState.INITIAL
     nodes: int = 0
     unhealthy: int = 0
-    rate: float = 0.0  # nodes per second that may be tainted or emptied
-    queue: dict[str, float] = field(default_factory=dict)  # from the node to since when it waits
+    rate: float = 0.0  # nodes per second that may be tainted or whose pods may be deleted
+    queue: dict[str, float] = field(default_factory=dict)  # by node, the time when it was queued
 
 
 @dataclass(frozen=True)
 class EvictionRates:
-    """The flags that say how fast."""
+    """The rates of evictions, in nodes per second, and the thresholds that choose between them."""
 
     normal: float
     secondary: float
@@ -49,7 +49,9 @@ class EvictionRates:
     unhealthy_threshold: float
 
     def state_of(self, ready: int, not_ready: int) -> ZoneState:
-        """Returns the state of a zone with so many ready and not ready nodes."""
+        """Returns the state of a zone with these numbers of ready nodes and of nodes that are
+        not.
+        """
         if ready == 0 and not_ready > 0:
             return ZoneState.FULL
         if not_ready > 2 and not_ready / (ready + not_ready) >= self.unhealthy_threshold:
@@ -57,7 +59,9 @@ class EvictionRates:
         return ZoneState.NORMAL
 
     def rate_of(self, state: ZoneState, nodes: int) -> float:
-        """Returns the nodes per second for a zone, as long as not all zones are down."""
+        """Returns the evictions per second in a zone of so many nodes, as long as not all zones are
+        down.
+        """
         if state is not ZoneState.PARTIAL:
             return self.normal
         return self.secondary if nodes > self.large_cluster else 0.0
@@ -73,7 +77,7 @@ class Disruption:
 
 
 def zone_key(node: Node) -> str:
-    """Returns the node's region and zone as one text, "" for a node that names neither."""
+    """Returns the node's region and zone as one text, "" for a node without these labels."""
     labels = node.metadata.labels
     if not labels:
         return ""
@@ -87,7 +91,7 @@ def _first(labels: Mapping[str, str], names: tuple[str, str]) -> str:
 
 
 def print_zone(key: str) -> str:
-    """Returns a zone's key for people."""
+    """Returns the text that shows a zone's key to users, such as `region/zone`."""
     region, _, zone = key.partition(":\0:")
     return "/".join(part for part in (region, zone) if part) or "(none)"
 
@@ -95,10 +99,10 @@ def print_zone(key: str) -> str:
 def judge_zones(
     before: Mapping[str, ZoneState], counts: Mapping[str, tuple[int, int]], rates: EvictionRates
 ) -> Disruption:
-    """Returns states and rates of the zones that have nodes.
+    """Returns the states and rates of the zones that have nodes.
 
-    `counts` are ready and not ready nodes. A zone whose nodes are all excluded from the count stays
-    Initial and decides nothing.
+    `counts` are the numbers of ready nodes and of nodes that are not, by zone. A zone whose nodes
+    are all excluded from the counts stays Initial and has no influence on the others.
     """
     states = {key: rates.state_of(*count) for key, count in counts.items() if any(count)}
     all_down = bool(states) and all(state is ZoneState.FULL for state in states.values())

@@ -1,4 +1,4 @@
-"""The ReplicaSet controller: `controller` is its entry, and the rest are its pure helpers."""
+"""The ReplicaSet controller is in `controller`; the other modules are its pure helpers."""
 
 from kcm.controllers.replicaset.controller import ReplicaSetController, ReplicaSetOptions
 

@@ -1,4 +1,4 @@
-"""ReplicaSet: keeps the number of pods that match a selector at what is asked for.
+"""ReplicaSet: keeps as many pods that match a selector as the spec asks for.
 
 Source: pkg/controller/replicaset/replica_set.go, Kubernetes 1.33. Upstream's expectations are not
 needed here: a sync starts with caches that hold every earlier write (design 0011).
@@ -46,11 +46,11 @@ from kcm.reconcile.contract import (
 )
 from kcm.reconcile.plan import Create, Delete, Plan
 
-BURST_REPLICAS = 500  # pods created or deleted in one sync; the next sync goes on
+BURST_REPLICAS = 500  # the most pods that one sync creates or deletes
 
 
 class ReplicaSetOptions(Options):
-    """Tunables of the ReplicaSet controller."""
+    """The options of the ReplicaSet controller."""
 
     concurrent_replicaset_syncs: int = Field(
         default=5,
@@ -66,7 +66,10 @@ class ReplicaSetOptions(Options):
 
 
 class ReplicaSetController(Controller):
-    """Claims pods, creates missing ones, deletes surplus ones, and reports the status."""
+    """Claims pods, creates missing ones, deletes surplus ones, and updates the status.
+
+    A key is a ReplicaSet.
+    """
 
     name = "replicaset-controller"
     short_name = "replicaset"
@@ -101,9 +104,9 @@ class ReplicaSetController(Controller):
         return plan
 
     def _reconcile_pods(self, rs: ReplicaOwner, selector: Selector, view: View) -> Plan:
-        """Plans a sync that has to look at each pod."""
+        """Returns the plan of a sync for which counts are not enough, because it needs the pods."""
         pods = own_and_orphans(rs, Pod, view)
-        # One loop over the pods: with many of them, each look waits for memory.
+        # One loop over the pods: with many of them, each loop is slowed by memory access.
         claimed = claim(rs, selector, (pod for pod in pods if is_active(pod)))
         plan = Plan().then(*claimed.writes, essential=True)
         if not rs.deleting:
@@ -116,14 +119,16 @@ class ReplicaSetController(Controller):
         return plan
 
     def _reports_terminating(self) -> bool:
-        """Reports whether the status says how many pods are being deleted."""
+        """Reports whether the status has the number of pods that are being deleted."""
         assert isinstance(self.options, ReplicaSetOptions)
         return self.options.deployment_replicaset_terminating_replicas
 
     def _count_terminating(
         self, rs: ReplicaOwner, selector: Selector, pods: Iterable[Pod]
     ) -> int | None:
-        """Returns how many own pods are being deleted, None where that is not reported."""
+        """Returns the number of own pods that are being deleted, None if it is not in the
+        status.
+        """
         if not self._reports_terminating():
             return None
         return sum(
@@ -136,7 +141,7 @@ class ReplicaSetController(Controller):
 
 
 def _manage_replicas(rs: ReplicaOwner, pods: Sequence[Pod], view: View, plan: Plan) -> None:
-    """Plans the creations or deletions that bring the number of pods to what is asked for."""
+    """Adds to the plan the creations or deletions that lead to the wanted number of pods."""
     surplus = len(pods) - _read_replicas(rs)
     if surplus <= 0:
         _create_missing(rs, len(pods), plan)
@@ -151,12 +156,12 @@ def _manage_replicas(rs: ReplicaOwner, pods: Sequence[Pod], view: View, plan: Pl
 
 
 def _create_missing(rs: ReplicaOwner, present: int, plan: Plan) -> None:
-    """Plans the creations that `present` pods lack."""
+    """Adds to the plan the creations of the pods that are missing when `present` ones exist."""
     missing = _read_replicas(rs) - present
     # A set that takes several syncs reports how far it is.
     plan.status_can_wait = missing <= BURST_REPLICAS
     if missing > 0:
-        # One object stands for all: the store names and copies it for each.
+        # The same object is created several times: the store copies it and generates the names.
         create = Create(pod_from_template(template_of(rs), rs))
         plan.then(*[create] * min(missing, BURST_REPLICAS), slow_start=True)
         plan.events_after = partial(pod_write_events, rs)
@@ -167,7 +172,10 @@ def _read_replicas(rs: ReplicaOwner) -> int:
 
 
 def _list_related_pods(rs: ReplicaOwner, view: View) -> list[Pod]:
-    """Returns the pods of all ReplicaSets with the same owner (one Deployment), `rs` included."""
+    """Returns the pods of all ReplicaSets with the same owner (one Deployment), including `rs`.
+
+    Returns nothing if `rs` has no owner.
+    """
     owner = controller_of(rs)
     if owner is None:
         return []
@@ -182,10 +190,10 @@ def _list_related_pods(rs: ReplicaOwner, view: View) -> list[Pod]:
 
 
 def _next_availability(rs: ReplicaOwner, pods: Iterable[Pod], view: View) -> float | None:
-    """Returns the seconds until the next ready pod has been ready for minReadySeconds.
+    """Returns the seconds until the next ready pod has been ready for minReadySeconds, or None.
 
-    Upstream comes back minReadySeconds after a pod became ready, and once more against clock skew.
-    The time is known here, so the sync comes back then.
+    Upstream syncs minReadySeconds after a pod became ready, and once more against clock skew. Here
+    the exact time is computed.
     """
     seconds = rs.spec.min_ready_seconds
     if not seconds:

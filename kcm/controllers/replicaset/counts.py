@@ -1,7 +1,7 @@
-"""How many pods a ReplicaSet has, and in which state.
+"""Counts the pods of a ReplicaSet by their state.
 
-A sync that has nothing to claim and nothing to delete needs numbers only, which the cache keeps: it
-takes as long for ten thousand pods as for ten.
+A sync that has no pod to claim or delete needs numbers only, which the cache keeps as tallies. So
+it takes no longer for ten thousand pods than for ten.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class PodCounts:
 
 
 class _PodState(NamedTuple):
-    """All that the counts depend on, time left out."""
+    """The facts of a pod on which the counts depend, apart from the time since it became ready."""
 
     labels: tuple[tuple[str, str], ...]
     active: bool
@@ -50,7 +50,8 @@ def count_pods(rs: ReplicaOwner, pods: Sequence[Pod], now: datetime) -> PodCount
     wanted = (template_of(rs).metadata.labels or {}).items()
     seconds = rs.spec.min_ready_seconds or 0
     labeled = ready = available = 0
-    labels, is_labeled = None, not wanted  # as on the pod before: caches keep equal labels once
+    # Those of the pod before: caches keep equal labels only once, so identity is enough.
+    labels, is_labeled = None, not wanted
     for pod in pods:
         if pod.metadata.labels is not labels:
             labels = pod.metadata.labels
@@ -63,9 +64,9 @@ def count_pods(rs: ReplicaOwner, pods: Sequence[Pod], now: datetime) -> PodCount
 
 
 def look_up_counts(rs: ReplicaOwner, selector: Selector, view: View) -> PodCounts | None:
-    """Returns the counts from the cache.
+    """Returns the counts from the cache's tallies.
 
-    Returns None where the sync has to look at the pods: some are to be adopted or released, or they
+    Returns None where the sync needs the pods themselves: to adopt or release some, or because they
     become available with time.
     """
     if rs.spec.min_ready_seconds:
@@ -81,7 +82,7 @@ def look_up_counts(rs: ReplicaOwner, selector: Selector, view: View) -> PodCount
 
 
 def _list_labels(states: Iterable[object]) -> list[dict[str, str]]:
-    """Returns the labels of active pods, equal ones once or a few times."""
+    """Returns the labels of active pods. Equal labels may be returned several times."""
     return [dict(state.labels) for state in cast("Iterable[_PodState]", states) if state.active]
 
 

@@ -1,7 +1,7 @@
-"""Which pods are deleted first when there are too many.
+"""Chooses the pods to delete when a ReplicaSet has too many.
 
 Source: ActivePodsWithRanks in pkg/controller/controller_utils.go, with the gates PodDeletionCost
-and LogarithmicScaleDown open, Kubernetes 1.33.
+and LogarithmicScaleDown enabled, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -27,13 +27,15 @@ _MICROSECOND = timedelta(microseconds=1)
 AGE_RATIO = Histogram(
     "replicaset_controller_sorting_deletion_age_ratio",
     "The ratio of chosen deleted pod's ages to the current youngest pod's age (at the time). "
-    "Should be <2. Only Ready pods are looked at.",
+    "Should be <2. Only Ready pods are counted.",
     exponential_buckets(0.25, 2, 6),
 )
 
 
 def age_ratios(pods: Iterable[Pod], to_delete: Iterable[Pod], now: datetime) -> dict[str, int]:
-    """Counts how much older the deleted pods are than the youngest of all."""
+    """Returns the counts of AGE_RATIO: the ages of the deleted pods, divided by that of the
+    youngest.
+    """
     youngest = min((_age(pod, now) for pod in pods if is_ready(pod)), default=0.0)
     if youngest <= 0:
         return {}
@@ -49,10 +51,10 @@ def _age(pod: Pod, now: datetime) -> float:
 def first_to_delete(
     pods: Sequence[Pod], count: int, related: Iterable[Pod], now: datetime
 ) -> list[Pod]:
-    """Returns `count` of `pods`: those that are missed least.
+    """Returns the `count` of `pods` that are the first to delete, by upstream's criteria.
 
-    `related` are the pods of the same owner's ReplicaSets. Of the nodes that hold several of them,
-    the fullest gives first.
+    `related` are the pods of all ReplicaSets of the same owner. Pods on nodes that run many of them
+    are deleted before others.
     """
     if count >= len(pods):
         return list(pods)
@@ -63,7 +65,7 @@ def first_to_delete(
 
 @dataclass(frozen=True, slots=True)
 class _Moment:
-    """A time, and the magnitude of the age since then."""
+    """A time, and the order of magnitude of the age since then."""
 
     at: datetime
     magnitude: int
@@ -74,9 +76,9 @@ class _Moment:
 
 
 class _DeletionCandidate:
-    """A pod in the order of deletion.
+    """A pod that is ordered by how soon it is to be deleted.
 
-    The first criteria are a tuple. Times need more than that, since equal times and times of equal
+    The first criteria are compared as a tuple. Times are not, since equal times and times of equal
     magnitude are ordered in different ways.
     """
 
@@ -108,10 +110,9 @@ class _DeletionCandidate:
         return False
 
     def _is_younger(self, mine: _Moment | None, theirs: _Moment | None, uid: str) -> bool:
-        """Reports whether my age is of a smaller magnitude.
+        """Reports whether this pod's age is of a smaller magnitude. A missing time is the youngest.
 
-        Within one magnitude the uid decides, which is as good as chance. No time at all is
-        youngest.
+        Within one magnitude the uids decide, which makes the choice random.
         """
         if mine is None or theirs is None:
             return mine is None
@@ -121,13 +122,15 @@ class _DeletionCandidate:
 
 
 def _magnitude(age: timedelta) -> int:
-    """Returns the whole part of the binary logarithm of the nanoseconds, -1 for none."""
+    """Returns the integer part of the binary logarithm of the age in nanoseconds, -1 if it is not
+    positive.
+    """
     nanoseconds = age // _MICROSECOND * 1000
     return nanoseconds.bit_length() - 1 if nanoseconds > 0 else -1
 
 
 def deletion_cost(pod: Pod) -> int:
-    """Returns the cost of deletion that the pod's annotation names, 0 without a valid one."""
+    """Returns the pod's deletion cost from its annotation, 0 if that is missing or not valid."""
     text = pod.annotations.get(DELETION_COST, "")
     if not _COST.fullmatch(text):
         return 0

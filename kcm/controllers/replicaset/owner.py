@@ -1,7 +1,7 @@
-"""What the controller keeps pods for: ReplicaSets and ReplicationControllers.
+"""What ReplicaSets and ReplicationControllers have in common for their controller.
 
-Source: pkg/controller/replication/conversion.go, Kubernetes 1.33, which converts one into the
-other. Here the code asks each for what it needs.
+Source: pkg/controller/replication/conversion.go, Kubernetes 1.33. Upstream converts one kind into
+the other. Here the controller handles both.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ ReplicaOwner = ReplicaSet | ReplicationController
 
 
 def template_of(owner: ReplicaOwner) -> PodTemplateSpec:
-    """Returns the template of its pods."""
+    """Returns the owner's pod template, an empty one if it has none."""
     return owner.spec.template or PodTemplateSpec()
 
 
 def condition_type(
     owner: ReplicaOwner,
 ) -> type[ReplicaSetCondition] | type[ReplicationControllerCondition]:
-    """Returns the model of its conditions."""
+    """Returns the model of the owner's conditions."""
     return ReplicaSetCondition if isinstance(owner, ReplicaSet) else ReplicationControllerCondition

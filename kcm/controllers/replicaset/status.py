@@ -1,4 +1,4 @@
-"""The status of a ReplicaSet, from its pods and from the outcome of the sync.
+"""Computes the status of a ReplicaSet from its pods and from the outcome of the sync.
 
 Source: pkg/controller/replicaset/replica_set_utils.go, Kubernetes 1.33.
 """
@@ -24,18 +24,18 @@ Conditions = Sequence[ReplicaSetCondition | ReplicationControllerCondition]
 
 @dataclass(frozen=True)
 class ReplicaSetObservation:
-    """What a sync saw: the ReplicaSet, its pods before it created or deleted any, and the time."""
+    """A ReplicaSet and the counts of its pods before the writes of the sync, at the time `now`."""
 
     rs: ReplicaOwner
     counts: PodCounts
-    terminating: int | None  # None where it is not reported
+    terminating: int | None  # None if the status does not have it
     now: datetime
 
 
 def status_after(seen: ReplicaSetObservation, outcome: Outcome) -> UpdateStatus | None:
-    """Returns the status to write, None when nothing changed.
+    """Returns the status update, or None if nothing changes.
 
-    The counts are from before the sync: pods that were just created count once they are seen.
+    The counts are those before the writes: new pods are counted by the next sync.
     """
     rs = seen.rs
     status = _with_counts(seen).replace(

@@ -1,4 +1,4 @@
-"""The StatefulSet controller: `controller` is its entry, and the rest are its pure helpers."""
+"""The StatefulSet controller is in `controller`; the other modules are its pure helpers."""
 
 from kcm.controllers.statefulset.controller import StatefulSetController, StatefulSetOptions
 

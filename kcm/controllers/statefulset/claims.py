@@ -1,4 +1,4 @@
-"""The volume claims of a StatefulSet's pods, and who owns them.
+"""Builds the volume claims of a StatefulSet's pods, and sets their owners.
 
 Source: pkg/controller/statefulset/{stateful_pod_control,stateful_set_utils}.go, Kubernetes 1.33.
 """
@@ -16,7 +16,7 @@ from kcm.reconcile.plan import Patch
 
 
 def claims_of(stateful_set: StatefulSet, pod: str) -> Iterator[PersistentVolumeClaim]:
-    """Yields the claims that the pod of this name needs, as they are created."""
+    """Yields the claims that the pod of this name needs, in the form in which they are created."""
     selector = stateful_set.spec.selector
     chosen = (selector.match_labels if selector else None) or {}
     owner = [new_controller_ref(stateful_set)] if _deletes_with_set(stateful_set) else None
@@ -36,8 +36,8 @@ def claims_of(stateful_set: StatefulSet, pod: str) -> Iterator[PersistentVolumeC
 
 
 def is_stale(claim: PersistentVolumeClaim, pod: str) -> bool:
-    """Reports whether the claim belongs to an earlier pod of this name and will be deleted
-    with it.
+    """Reports whether the claim is owned by an earlier pod of this name, with which it will be
+    deleted.
     """
     return any(
         reference.kind == "Pod" and reference.name == pod
@@ -56,7 +56,11 @@ def _deletes_when_scaled(stateful_set: StatefulSet) -> bool:
 
 
 def owner_of_claim(stateful_set: StatefulSet, pod: Pod) -> KubeObject | None:
-    """Returns with whom the pod's claims are deleted: the surplus pod, the set, or nobody."""
+    """Returns the object with which the pod's claims are deleted.
+
+    That is the pod if it is surplus, or the set, as the retention policy says; None if the claims
+    are kept.
+    """
     if _deletes_when_scaled(stateful_set) and not in_range(stateful_set, ordinal_of(pod)):
         return pod
     return stateful_set if _deletes_with_set(stateful_set) else None
@@ -65,7 +69,7 @@ def owner_of_claim(stateful_set: StatefulSet, pod: Pod) -> KubeObject | None:
 def plan_retention(
     stateful_set: StatefulSet, pod: Pod, claim: PersistentVolumeClaim
 ) -> Patch | None:
-    """Returns the patch that sets the claim's owners by the retention policy, None where they are
+    """Returns the patch that sets the claim's owners by the retention policy, None if they are
     right.
     """
     change = _set_owner(stateful_set, pod, owner_of_claim(stateful_set, pod))
@@ -75,11 +79,12 @@ def plan_retention(
 def _set_owner(
     stateful_set: StatefulSet, pod: Pod, owner: KubeObject | None
 ) -> Callable[[KubeObject], KubeObject]:
-    """Returns a change that leaves `owner` as the only one of set and pod, managing the claim.
+    """Returns a function that makes `owner` the controller of a claim, in place of the set and the
+    pod.
 
-    Where somebody else manages the claim, neither stays. A reference to an earlier set or pod of
-    these names counts as theirs. Upstream leaves such a claim alone, so that the garbage collector
-    deletes it under a pod that uses it.
+    If another object controls the claim, `owner` is not added. References to earlier sets or pods
+    of the same names are removed as well. Upstream keeps those, so that the garbage collector
+    deletes the claim of a pod that uses it.
     """
 
     def change(obj: KubeObject) -> KubeObject:
@@ -96,9 +101,7 @@ def _set_owner(
 
 
 def _names(reference: OwnerReference, owner: KubeObject) -> bool:
-    """Reports whether a reference is to an object of this kind and name, of whatever
-    incarnation.
-    """
+    """Reports whether a reference has the kind and name of `owner`, whatever its uid."""
     group, own = (text.rpartition("/")[0] for text in (reference.api_version, owner.api_version))
     return (group, reference.kind, reference.name) == (own, owner.kind, owner.name)
 

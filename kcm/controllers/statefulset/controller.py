@@ -1,13 +1,13 @@
 """StatefulSet: keeps numbered pods, each with a name and volumes of its own.
 
-A sync takes the steps that may be taken now; by default that is one pod at a time, in order. The
-changes of the pods lead to the next step.
+A sync takes the steps that are allowed now; by default that is one pod at a time, in order. The
+changes of the pods cause the next sync.
 
 Source: pkg/controller/statefulset/{stateful_set,stateful_set_control,stateful_pod_control}.go,
-Kubernetes 1.33. Departures: a claim that an earlier set or pod of the same name managed is taken
-over, where upstream leaves it for the garbage collector to delete under the pod that uses it. A set
-comes back when the next pod has been ready for minReadySeconds, as in 1.34. The condition Stalled
-says when an update waits for a pod that never gets ready.
+Kubernetes 1.33. Departures: a claim that refers to an earlier set or pod of the same name gets its
+present owner; upstream leaves it to the garbage collector, which deletes it while a pod uses it. A
+set is requeued for the time when the next pod has been ready for minReadySeconds, as in 1.34. The
+condition Stalled reports that an update waits for a pod that does not become ready.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from kcm.reconcile.plan import Delete, Outcome, Plan, UpdateStatus
 
 
 class StatefulSetOptions(Options):
-    """Tunables of the StatefulSet controller."""
+    """The options of the StatefulSet controller."""
 
     concurrent_statefulset_syncs: int = Field(
         default=5,
@@ -61,7 +61,7 @@ class StatefulSetOptions(Options):
 
 
 class StatefulSetController(Controller):
-    """Syncs StatefulSets, one key each."""
+    """Creates, updates and deletes the pods and claims of StatefulSets. A key is a StatefulSet."""
 
     name = "statefulset-controller"
     short_name = "statefulset"
@@ -134,8 +134,9 @@ class StatefulSetController(Controller):
 
 
 def _updates_at_a_time(value: int | str | None, of: int) -> int:
-    """Returns how many pods an update may take at a time, at least one. Percentages are rounded
-    down.
+    """Returns how many of `of` pods an update may replace at a time, at least one.
+
+    `value` is a number or a percentage, which is rounded down.
     """
     return max(1, scaled_value(value, of, round_up=False))
 
@@ -143,7 +144,10 @@ def _updates_at_a_time(value: int | str | None, of: int) -> int:
 def _update_status(
     stateful_set: StatefulSet, status: StatefulSetStatus, replaced: Sequence[Pod], outcome: Outcome
 ) -> UpdateStatus | None:
-    """Returns the status after the writes. A pod that could not be deleted still counts."""
+    """Returns the status update, or None if nothing changes.
+
+    Only pods whose deletion succeeded are taken out of the counts.
+    """
     deleted = {write.old.uid for write, _ in outcome.done if isinstance(write, Delete)}
     gone = sum(pod.uid in deleted for pod in replaced)
     status = complete_update(stateful_set, without_replaced(status, gone))
@@ -157,11 +161,10 @@ def _was_stalled(stateful_set: StatefulSet) -> bool:
 
 
 def _next_availability(stateful_set: StatefulSet, pods: Sequence[Pod], view: View) -> float | None:
-    """Returns the seconds until the next ready pod has been ready for minReadySeconds.
+    """Returns the seconds until the next ready pod has been ready for minReadySeconds, or None.
 
-    Upstream counts from the moment when it notices, so that each pod of a rollout may wait twice
-    (kubernetes/kubernetes issues 113878, 136831). The time is known here, so the sync comes back
-    then.
+    Upstream counts from the moment when it notices readiness, so that each pod of a rollout may
+    wait twice (kubernetes/kubernetes issues 113878, 136831). Here the exact time is computed.
     """
     seconds = stateful_set.spec.min_ready_seconds or 0
     return next_availability(filter(is_running_and_ready, pods), seconds, view.now)

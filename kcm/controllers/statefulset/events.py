@@ -1,4 +1,4 @@
-"""The Events of a StatefulSet about its pods and claims.
+"""Builds the Events of a StatefulSet about its pods and claims.
 
 Source: recordPodEvent and recordClaimEvent in pkg/controller/statefulset/stateful_pod_control.go,
 Kubernetes 1.33.
@@ -30,7 +30,7 @@ def events_after(stateful_set: StatefulSet, outcome: Outcome) -> list[Event]:
 def _event_of_success(stateful_set: StatefulSet, write: Write, obj: KubeObject) -> Event | None:
     verb = _VERBS.get(type(write))
     if verb is None or (not isinstance(write, Create) and obj is write.old):
-        return None  # nothing happened: the object was gone, or as it should be
+        return None  # nothing was written: the object was gone or needed no change
     if isinstance(obj, Pod):
         message = f"{verb} Pod {obj.name} in StatefulSet {stateful_set.name} successful"
     elif isinstance(obj, PersistentVolumeClaim) and verb == "create":
@@ -46,7 +46,7 @@ def _event_of_failure(stateful_set: StatefulSet, failure: Failure) -> Event | No
     obj = write.obj if isinstance(write, Create) else write.old
     verb = _VERBS.get(type(write))
     if verb is None or isinstance(failure.error, errors.AlreadyExists | errors.GuardFailed):
-        return None  # another pod of the name, or a claim whose failure was recorded
+        return None  # the pod exists already, or it lacks a claim, which has an Event of its own
     tail = f"StatefulSet {stateful_set.name} failed error: {failure.error}"
     if isinstance(obj, Pod):
         message = f"{verb} Pod {obj.name} in {tail}"

@@ -28,12 +28,12 @@ def wanted_replicas(stateful_set: StatefulSet) -> int:
 
 
 def start_of(stateful_set: StatefulSet) -> int:
-    """Returns the first pod's ordinal."""
+    """Returns the ordinal of the first pod."""
     return stateful_set.spec.ordinals.start if stateful_set.spec.ordinals else 0
 
 
 def is_member(stateful_set: StatefulSet, pod: Pod) -> bool:
-    """Reports whether the pod's name is one of this set's."""
+    """Reports whether the pod's name is the set's name with a number."""
     match = _NUMBERED.fullmatch(pod.name)
     return match is not None and match[1] == stateful_set.name
 
@@ -46,12 +46,12 @@ def ordinal_of(pod: Pod) -> int:
 
 
 def in_range(stateful_set: StatefulSet, ordinal: int) -> bool:
-    """Reports whether there is to be a pod of this ordinal."""
+    """Reports whether the set should have a pod of this ordinal."""
     return 0 <= ordinal - start_of(stateful_set) < wanted_replicas(stateful_set)
 
 
 def revision_of(pod: Pod) -> str:
-    """Returns the name of the revision that the pod was made from."""
+    """Returns the name of the revision from which the pod was created, "" if it is unknown."""
     return pod.labels.get(REVISION_HASH, "")
 
 
@@ -63,7 +63,9 @@ def claim_name(template: str, pod: str) -> str:
 def new_pod(
     stateful_set: StatefulSet, template: PodTemplateSpec, ordinal: int, revision: str
 ) -> Pod:
-    """Returns the pod of an ordinal, made from the template of a revision."""
+    """Returns a new pod for an ordinal. `template` is that of the revision with the name
+    `revision`.
+    """
     pod = pod_from_template(template, stateful_set)
     name = f"{stateful_set.name}-{ordinal}"
     labels = {**identity_labels(name, ordinal), REVISION_HASH: revision}
@@ -77,7 +79,9 @@ def identity_labels(name: str, ordinal: int) -> dict[str, str]:
 
 
 def _with_claims(stateful_set: StatefulSet, pod: str, spec: PodSpec) -> PodSpec:
-    """Returns the spec with claims in the place of the template's volumes of the same names."""
+    """Returns the spec with claims as volumes. They replace the template's volumes of the same
+    names.
+    """
     names = [claim.name for claim in stateful_set.spec.volume_claim_templates or ()]
     claimed = [
         Volume(
@@ -93,12 +97,12 @@ def _with_claims(stateful_set: StatefulSet, pod: str, spec: PodSpec) -> PodSpec:
 
 
 def has_identity(pod: Pod) -> bool:
-    """Reports whether the pod has the labels of its name and ordinal."""
+    """Reports whether the pod has the labels with its name and ordinal."""
     return identity_labels(pod.name, ordinal_of(pod)).items() <= pod.labels.items()
 
 
 def with_identity(obj: KubeObject) -> KubeObject:
-    """Returns the pod with the labels of its name and ordinal."""
+    """Returns the pod with the labels with its name and ordinal."""
     assert isinstance(obj, Pod)
     if has_identity(obj):
         return obj
@@ -116,5 +120,5 @@ def is_available(stateful_set: StatefulSet, pod: Pod, now: datetime) -> bool:
 
 
 def is_unavailable(stateful_set: StatefulSet, pod: Pod | None, now: datetime) -> bool:
-    """Reports whether an update has to wait for the pod, or for its end."""
+    """Reports whether an update has to wait for the pod, which may be missing or being deleted."""
     return pod is None or pod.deleting or not is_available(stateful_set, pod, now)

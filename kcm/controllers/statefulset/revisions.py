@@ -1,4 +1,4 @@
-"""The revisions that a StatefulSet updates from and to, and the revision of each pod.
+"""The revisions that a StatefulSet is updated from and to, and the revision of each pod.
 
 Source: getStatefulSetRevisions in pkg/controller/statefulset/stateful_set_control.go and
 newVersionedStatefulSetPod in stateful_set_utils.go, Kubernetes 1.33.
@@ -23,9 +23,9 @@ from kcm.helpers.history import (
 
 @dataclass(frozen=True)
 class Revisions:
-    """The history, and the current and the update revision."""
+    """The revisions of a StatefulSet, with the current one and the update revision."""
 
-    every: Sequence[ControllerRevision]  # sorted, without one that is only now created
+    every: Sequence[ControllerRevision]  # sorted, without one that this sync creates
     current: ControllerRevision
     update: Recorded
 
@@ -46,7 +46,7 @@ class Revisions:
         return cls(every, current, update)
 
     def for_ordinal(self, stateful_set: StatefulSet, ordinal: int) -> ControllerRevision:
-        """Returns the revision of a pod that is created now."""
+        """Returns the revision from which a pod of this ordinal is created now."""
         strategy, index = stateful_set.spec.update_strategy, ordinal - start_of(stateful_set)
         if strategy.type == "RollingUpdate":
             update = strategy.rolling_update
@@ -60,7 +60,7 @@ class Revisions:
         return self.update.revision
 
     def pod(self, stateful_set: StatefulSet, ordinal: int) -> Pod:
-        """Returns the pod of an ordinal, as it is created now."""
+        """Returns a new pod for an ordinal, of the revision that `for_ordinal` returns."""
         revision = self.for_ordinal(stateful_set, ordinal)
         template = (
             stateful_set.spec.template
@@ -72,7 +72,7 @@ class Revisions:
     def find_surplus(
         self, stateful_set: StatefulSet, pods: Sequence[Pod]
     ) -> list[ControllerRevision]:
-        """Returns the revisions beyond the history's limit."""
+        """Returns the revisions to delete: the oldest unused ones beyond revisionHistoryLimit."""
         limit = stateful_set.spec.revision_history_limit
         if limit is None or limit < 0:
             return []

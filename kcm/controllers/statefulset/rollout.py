@@ -1,4 +1,4 @@
-"""One step of a StatefulSet: which pods are created and deleted, and which are waited for.
+"""Plans one step of a StatefulSet: the pods to create, change and delete.
 
 Source: updateStatefulSet in pkg/controller/statefulset/stateful_set_control.go, Kubernetes 1.33.
 """
@@ -31,11 +31,13 @@ from kcm.reconcile.plan import Create, Delete, Patch
 from kcm.store.writes.guards import Exists
 
 CLAIMS = scheme.resource_of(PersistentVolumeClaim)
-STALE_CLAIM_RETRY = 1.0  # seconds until a claim that will be collected is looked at again
+STALE_CLAIM_RETRY = 1.0  # seconds until the next sync while a stale claim is not yet deleted
 
 
 class OrderedRollout:
-    """What one sync does: one step after the other, unless the set allows several at once."""
+    """Decides on the writes of one sync: one pod after the other, unless pods are managed in
+    parallel.
+    """
 
     def __init__(
         self,
@@ -62,10 +64,11 @@ class OrderedRollout:
         self.retry_after: float | None = None  # seconds
 
     def run(self, max_unavailable: Callable[[int], int] | None) -> None:
-        """Decides.
+        """Plans the writes. The attributes without underscore hold them.
 
-        `max_unavailable` returns how many of so many pods an update may take at a time. None stands
-        for one, while all others are available.
+        `max_unavailable` takes the number of replicas and returns how many may be unavailable
+        during an update. With None an update replaces one pod at a time, while all others are
+        available.
         """
         for ordinal, pod in self._replicas.items():
             if self._tend(ordinal, pod) and self._in_order:
@@ -83,13 +86,14 @@ class OrderedRollout:
         else:
             self._update_several(max_unavailable(wanted_replicas(self._set)))
 
-    # --- pods that are to be there
+    # --- pods within the range of ordinals
 
     def _tend(self, ordinal: int, pod: Pod | None) -> bool:
-        """Does what the pod of an ordinal needs, and returns whether the pods behind it have to
+        """Plans the writes for the pod of an ordinal, and returns whether the next pods have to
         wait.
 
-        Without an order none waits, and a pod gets what it needs whether or not it is ready.
+        Call it with None for a missing pod. In parallel management the result is ignored, and a pod
+        is patched even if it is not ready.
         """
         if pod is None:
             self._create(ordinal)
@@ -121,13 +125,13 @@ class OrderedRollout:
         self.creates.append(Create(pod, guards))
 
     def _claim(self, pod: str) -> None:
-        """Creates the claims that the pod lacks."""
+        """Plans the creation of the claims that the pod lacks."""
         for claim in claims_of(self._set, pod):
             if self._claims.find(claim.key) is None:
                 self.new_claims.append(Create(claim))
 
     def _keep_claims(self, pod: Pod) -> None:
-        """Sets the owners of the pod's claims by the retention policy."""
+        """Plans the patches that set the owners of the pod's claims by the retention policy."""
         for needed in claims_of(self._set, pod.name):
             claim = self._claims.find(needed.key)
             patch = plan_retention(self._set, pod, claim) if claim is not None else None
@@ -135,14 +139,16 @@ class OrderedRollout:
                 self.patches.append(patch)
 
     def _look_for_stall(self, ordinal: int, pod: Pod) -> None:
-        """Notices a pod of an old revision that never gets ready while the update waits for it."""
+        """Sets `stalled` if the update waits for a pod of an old revision that does not become
+        ready.
+        """
         if pod.deleting or is_running_and_ready(pod) or self.stalled is not None:
             return
         update = self._revisions.for_ordinal(self._set, ordinal).name
         if revision_of(pod) != update and is_stuck(pod):
             self.stalled = stall_condition(pod, update, self._now)
 
-    # --- pods that are too many
+    # --- surplus pods
 
     def _first_unavailable(self) -> Pod | None:
         candidates = [*self._replicas.values(), *reversed(self._condemned)]
@@ -152,7 +158,9 @@ class OrderedRollout:
         )
 
     def _condemn(self, pod: Pod, first_unavailable: Pod | None) -> bool:
-        """Deletes a surplus pod in its turn, and returns whether smaller ordinals have to wait."""
+        """Deletes a surplus pod if it may be deleted now. Returns True, as smaller ordinals have to
+        wait.
+        """
         if pod.deleting:
             return True
         ready = is_available(self._set, pod, self._now)
@@ -164,7 +172,9 @@ class OrderedRollout:
     # --- pods of another revision
 
     def _pods_to_update(self) -> list[Pod | None]:
-        """Returns the pods that the update reaches, the largest ordinal first."""
+        """Returns the pods from the partition on, the largest ordinal first; None for missing
+        ones.
+        """
         update = self._set.spec.update_strategy.rolling_update
         partition = (update.partition if update else None) or 0
         return list(reversed(list(self._replicas.values())[partition:]))

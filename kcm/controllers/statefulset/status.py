@@ -1,9 +1,9 @@
-"""The status of a StatefulSet.
+"""Computes the status of a StatefulSet.
 
 Source: updateStatus and updateStatefulSetStatus in
-pkg/controller/statefulset/stateful_set_control.go, Kubernetes 1.33. The condition Stalled is kcm's:
-upstream says nothing when an update waits for a pod that never gets ready (kubernetes/kubernetes
-issue 67250).
+pkg/controller/statefulset/stateful_set_control.go, Kubernetes 1.33. The condition Stalled is kcm's
+own: upstream does not report that an update waits for a pod that never becomes ready
+(kubernetes/kubernetes issue 67250).
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from kcm.helpers.pods import condition_of
 
 STALLED = "Stalled"
 OLD_POD_NOT_READY = "OldPodNotReady"
+# The reasons of waiting containers that are being started.
 _ON_ITS_WAY = frozenset({"ContainerCreating", "PodInitializing"})
 
 
 def count_replicas(
     stateful_set: StatefulSet, pods: Iterable[Pod], revisions: Revisions, now: datetime
 ) -> StatefulSetStatus:
-    """Returns the counts, from before what this sync does."""
+    """Returns the status with the counts of the pods before the writes of this sync."""
     members = list(pods)
     ready = [pod for pod in members if is_running_and_ready(pod)]
     made = [revision_of(pod) for pod in members if not pod.deleting]
@@ -50,15 +51,15 @@ def count_replicas(
 
 
 def without_replaced(status: StatefulSetStatus, replaced: int) -> StatefulSetStatus:
-    """Returns the counts without so many pods that were just deleted to be created anew."""
+    """Returns the status with `replaced` fewer current replicas, which were deleted for the
+    update.
+    """
     current = max(0, (status.current_replicas or 0) - replaced)
     return status.replace(current_replicas=current or None)
 
 
 def complete_update(stateful_set: StatefulSet, status: StatefulSetStatus) -> StatefulSetStatus:
-    """Returns the status with the update revision as the current one, once it reached
-    every pod.
-    """
+    """Returns the status, with the update revision as the current one if all pods have it."""
     size = wanted_replicas(stateful_set)
     counts = (status.updated_replicas or 0, status.ready_replicas or 0, status.replicas)
     if stateful_set.spec.update_strategy.type != "RollingUpdate" or counts != (size, size, size):
@@ -69,7 +70,7 @@ def complete_update(stateful_set: StatefulSet, status: StatefulSetStatus) -> Sta
 
 
 def is_stuck(pod: Pod) -> bool:
-    """Reports whether there are signs that the pod will not get ready by itself."""
+    """Reports whether the pod shows signs that it will not become ready by itself."""
     scheduled = condition_of(pod.status, "PodScheduled")
     if scheduled is not None and scheduled.reason == "Unschedulable":
         return True
@@ -80,7 +81,7 @@ def is_stuck(pod: Pod) -> bool:
 
 
 def stall_condition(pod: Pod, update: str, now: datetime) -> StatefulSetCondition:
-    """Returns the condition that names the pod that stops the update, and the way out."""
+    """Returns the condition Stalled, whose message names the pod and says what to do."""
     return StatefulSetCondition(
         type=STALLED,
         status="True",
@@ -94,7 +95,10 @@ def stall_condition(pod: Pod, update: str, now: datetime) -> StatefulSetConditio
 def with_stalled(
     status: StatefulSetStatus, stalled: StatefulSetCondition | None
 ) -> StatefulSetStatus:
-    """Returns the status with this condition, or without it. Its time is kept while it stays."""
+    """Returns the status with this condition Stalled, or without any if `stalled` is None.
+
+    The condition's transition time is kept.
+    """
     before = next((c for c in status.conditions or () if c.type == STALLED), None)
     others = [c for c in status.conditions or () if c.type != STALLED]
     if stalled is not None and before is not None:
