@@ -1,6 +1,6 @@
-"""The contract between controllers and kcm, and the machine that runs controllers.
+"""The contract between controllers and kcm, and the parts that run controllers.
 
-`contract` and `plan` are what the author of a controller needs. `runner` takes keys from the work
-queue, `caches` gives each sync its view, `executor` carries plans out, and `consistency` makes each
-sync see what earlier syncs wrote.
+Authors of controllers need `contract` and `plan` only. `runner` takes keys from the work queue,
+`caches` gives each sync its view, `executor` carries plans out, and `consistency` makes each sync
+see what earlier syncs wrote.
 """

@@ -1,8 +1,8 @@
 """The view that a controller gets: listers over the shared informers of the process.
 
-Guarantees: a lister returns what the informer cached, without copying. A controller that asks for a
-kind which it did not declare gets an error, so that a missing declaration fails its first test and
-not in production.
+A lister returns the cached objects without copying them. A controller that requests a kind that it
+did not declare gets an error, so that a missing declaration fails its first test rather than in
+production.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class CacheLister(Generic[T]):
-    """Implements the contract's lister over one informer."""
+    """Implements the contract's lister with one informer."""
 
     def __init__(self, informer: SharedIndexInformer[Any]) -> None:
         self._indexer = informer.get_indexer()
@@ -61,7 +61,7 @@ class CacheLister(Generic[T]):
 
 
 def list_declared_models(controller: Controller) -> tuple[type[KubeObject], ...]:
-    """Returns every kind whose cache the controller needs."""
+    """Returns the models of all kinds whose caches the controller needs."""
     models: dict[type[KubeObject], None] = dict.fromkeys(controller.reads)
     if controller.reads_scales:
         models.update(dict.fromkeys(r.model for r in scheme.resources() if r.scale is not None))
@@ -74,12 +74,12 @@ def list_declared_models(controller: Controller) -> tuple[type[KubeObject], ...]
 
 
 def list_declared_resources(controller: Controller) -> tuple[Resource, ...]:
-    """Returns the stored resource of every kind whose cache the controller needs."""
+    """Returns the resources of all kinds whose caches the controller needs."""
     return tuple(scheme.resource_of(model) for model in list_declared_models(controller))
 
 
 def _read_in_full(controller: Controller, declared: Iterable[str]) -> set[str]:
-    """Returns the names of the kinds of which the controller needs more than the metadata."""
+    """Returns the names of the resources of which the controller needs more than metadata."""
     if not controller.metadata_only:
         return set(declared)
     named = {watch.model for watch in controller.watches() if watch.model is not None}
@@ -89,8 +89,8 @@ def _read_in_full(controller: Controller, declared: Iterable[str]) -> set[str]:
 class Caches:
     """The informers that one process runs for its controllers.
 
-    `refresh` learns of custom kinds in stores where kinds come and go. Controllers that watch every
-    kind follow them.
+    `refresh` loads the definitions of custom kinds, for stores in which kinds are added and
+    deleted. Controllers that watch every kind follow these changes.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class Caches:
         # Keyed by the name of the stored resource: the model of a custom kind changes with its
         # definition.
         self._informers: dict[str, SharedIndexInformer[Any]] = {}
-        # Keyed by controller and computed once, since a view is made at every event and every sync.
+        # Keyed by controller and computed once, since every watch event and every sync gets a view.
         self._declared: dict[str, dict[str, SharedIndexInformer[Any]]] = {}
 
     def ensure(self, controllers: list[Controller]) -> None:
@@ -148,9 +148,9 @@ class Caches:
         return informer
 
     def follow(self) -> bool:
-        """Starts caches of new custom kinds and stops those of kinds that are gone.
+        """Starts the caches of new custom kinds and stops those of kinds that are gone.
 
-        Returns whether there were any. Raises StoreUnavailable.
+        Reports whether there were any. Raises StoreUnavailable.
         """
         if self._refresh is not None:
             self._refresh()
@@ -164,13 +164,13 @@ class Caches:
     def view(
         self, controller: Controller, now: datetime, memory: Mapping[str, str] = NOTHING
     ) -> CacheView:
-        """Returns what the controller may look at, at this time."""
+        """Returns the view of the controller at the time `now`."""
         informers = self._declared[controller.name]
         return CacheView(now, informers, self.factory.position_of, self._metrics, memory)
 
     def present(self, controller: Controller) -> list[Resource]:
-        """Returns the kinds that a sync which begins now must see, custom kinds created just now
-        included.
+        """Returns the kinds whose caches a sync of the controller needs, including new custom
+        kinds.
 
         Raises StoreUnavailable.
         """
@@ -180,7 +180,7 @@ class Caches:
         return self.resources(controller)
 
     def resources(self, controller: Controller) -> list[Resource]:
-        """Returns the kinds that the controller's caches hold."""
+        """Returns the kinds whose caches the controller uses."""
         return [informer.resource for informer in self._declared[controller.name].values()]
 
     def knows(self, name: str) -> bool:
@@ -188,13 +188,13 @@ class Caches:
         return name in self._informers
 
     def informer(self, kind: Resource | type[KubeObject]) -> SharedIndexInformer[Any]:
-        """Returns the informer of a kind that some controller declared."""
+        """Returns the informer of a kind. Raises KeyError if no controller declares the kind."""
         resource = kind if isinstance(kind, Resource) else scheme.resource_of(kind)
         return self._informers[resource.name]
 
 
 class CacheView:
-    """A view over live caches."""
+    """A view over the caches of the process."""
 
     def __init__(
         self,
@@ -232,4 +232,6 @@ class CacheView:
         try:
             return self._informers[scheme.resource_of(model).name]
         except (KeyError, errors.UnknownKind):
-            raise LookupError(f"{model.__name__} is not among what this controller reads") from None
+            raise LookupError(
+                f"{model.__name__} is not a kind that this controller reads"
+            ) from None

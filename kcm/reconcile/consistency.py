@@ -1,12 +1,12 @@
 """Makes each sync see what earlier syncs wrote.
 
-Over the local store a sync waits for fresh caches (`FreshCaches`, design 0011). Another store
-cannot say how fresh the caches are. Over it a sync waits until its own caches show what was
-expected of them (`ExpectedChanges`): names of objects that will appear and uids of objects that
-will go. They are noted in Redis before each write, so they outlive the process.
+With the local store a sync waits for fresh caches (`FreshCaches`, design 0011). A remote store
+cannot tell how fresh the caches are. With it a sync waits until the caches of its process have the
+expected changes (`ExpectedChanges`): objects that will appear, by name, and objects that will be
+deleted, by uid. These are stored in Redis before each write, so they outlive the process.
 
-Upstream syncs a key whose expectations are not met, and then neither creates nor deletes. Here the
-whole sync waits, since half of a plan must not be carried out.
+Departure: upstream syncs a key whose expectations are not met, but neither creates nor deletes.
+Here the whole sync waits, since half of a plan must not be carried out.
 """
 
 from __future__ import annotations
@@ -30,24 +30,22 @@ from kcm.redisio import Fence
 from kcm.store import WriteItem, WriteResult
 from kcm.store.objects import ObjectStore
 
-# Seconds that expectations are kept. It is long, since a sync after their end would trust a cache
-# that may still lag, and create the same pods again (kubernetes/kubernetes issue 129795).
-# Expectations that will never be met are looked up and need no expiry.
+# Seconds until expectations expire. It is long, since a sync after that would trust a cache that
+# may still lag, and create the same pods again (kubernetes/kubernetes issue 129795). Expectations
+# that will never be met are found by reading the store and need no expiry.
 KEPT = 86_400.0
-REMEMBERED = (
-    10_000  # Deletions that a process remembers, so that it knows a name that came and went.
-)
+REMEMBERED = 10_000  # deleted objects that a process remembers as having been in a cache
 
 
-class Notes(Protocol):
-    """Takes note of the writes of one sync. The executor calls it."""
+class SyncExpectations(Protocol):
+    """The expectations of one sync. The executor updates them."""
 
-    def note_writes(self, items: Sequence[WriteItem]) -> None:
-        """Notes writes that are about to happen. Raises Fenced."""
+    def expect_writes(self, items: Sequence[WriteItem]) -> None:
+        """Adds the changes of writes that are about to be made. Raises Fenced."""
         ...
 
-    def note_results(self, results: Sequence[WriteResult]) -> None:
-        """Notes the results of the writes."""
+    def observe_results(self, results: Sequence[WriteResult]) -> None:
+        """Removes the changes of writes that failed."""
         ...
 
 
@@ -55,41 +53,41 @@ class Consistency(Protocol):
     """Makes syncs wait for their caches. The runner calls it."""
 
     def wait_until_fresh(self, timeout: float, stop: threading.Event) -> None:
-        """Waits until the caches show all that was written before this call.
+        """Waits until the caches have all that was written before this call.
 
-        The runner calls it once after it took keys; from then on nobody else syncs these keys.
+        The runner calls it once after it took keys; from then on no other worker syncs these keys.
         Raises CacheNotSynced after `timeout` seconds, or when `stop` is set.
         """
         ...
 
     def wait(self, key: str, timeout: float, stop: threading.Event) -> None:
-        """Waits until the caches show what earlier syncs of the key wrote.
+        """Waits until the caches have what earlier syncs of the key wrote.
 
-        Only stores whose freshness is known key by key need it. Raises CacheNotSynced after
-        `timeout` seconds, or when `stop` is set.
+        Only stores whose freshness is known by key need it. Raises CacheNotSynced after `timeout`
+        seconds, or when `stop` is set.
         """
         ...
 
-    def notes(self, key: str, fence: Fence) -> Notes:
-        """Returns the notes for the writes of a sync that begins now."""
+    def expectations(self, key: str, fence: Fence) -> SyncExpectations:
+        """Returns the expectations of a sync that begins now."""
         ...
 
 
-class NoNotes:
+class NoExpectations:
     """Keeps no expectations, for controllers whose caches are always fresh when a sync begins."""
 
-    def note_writes(self, items: Sequence[WriteItem]) -> None:
+    def expect_writes(self, items: Sequence[WriteItem]) -> None:
         """Does nothing."""
 
-    def note_results(self, results: Sequence[WriteResult]) -> None:
+    def observe_results(self, results: Sequence[WriteResult]) -> None:
         """Does nothing."""
 
 
-NO_NOTES = NoNotes()
+NO_EXPECTATIONS = NoExpectations()
 
 
 class FreshCaches:
-    """Waits for the last writes of the local store, which are known."""
+    """Waits until the caches of `resources` have all writes of the local store."""
 
     def __init__(
         self, barrier: FreshnessBarrier, resources: Callable[[], Sequence[Resource]]
@@ -103,16 +101,17 @@ class FreshCaches:
     def wait(self, key: str, timeout: float, stop: threading.Event) -> None:
         """Does nothing: the caches have been fresh since the key was taken."""
 
-    def notes(self, key: str, fence: Fence) -> Notes:
-        return NO_NOTES
+    def expectations(self, key: str, fence: Fence) -> SyncExpectations:
+        return NO_EXPECTATIONS
 
 
 class ExpectedChanges:
-    """Waits, over any other store, until the caches of this process show what was written.
+    """Waits, with a remote store, until the caches of this process have what earlier syncs wrote.
 
-    After the timeout, what is still expected is looked up in the store. An object that the store
-    does not have, or that is not being deleted, will never be seen and is expected no longer. So a
-    process that died between the note and the write costs its key one timeout, not five minutes.
+    After the timeout, the objects of the missing changes are read from the store. An object that
+    the store does not have will never appear, and one that is not being deleted will never go, so
+    they are expected no longer. If a process dies before a write that it expects, the key is
+    delayed by one timeout.
     """
 
     def __init__(
@@ -127,14 +126,15 @@ class ExpectedChanges:
         self._clock = clock
         self._caches: dict[str, Indexer[Any]] = {}  # keyed by the name of the resource
         self._lock = threading.Lock()
-        # names of objects that appeared and went
+        # The names of deleted objects. An object that is created and deleted between two checks is
+        # in no cache, but here.
         self._gone: OrderedDict[str, None] = OrderedDict()
         self._waiters: set[threading.Event] = set()
         for informer in informers:
             self._caches[informer.resource.name] = informer.get_indexer()
             informer.add_event_handler(_ChangeReporter(informer.resource, self._on_change))
 
-    def notes(self, key: str, fence: Fence) -> Notes:
+    def expectations(self, key: str, fence: Fence) -> SyncExpectations:
         return _Expected(self._expectations, self._caches.keys(), key, fence)
 
     def wait_until_fresh(self, timeout: float, stop: threading.Event) -> None:
@@ -173,7 +173,7 @@ class ExpectedChanges:
         return cached is None or cached.uid != uid or cached.deleting
 
     def _give_up(self, key: str, missing: Sequence[str]) -> None:
-        """Forgets expectations that will not be met. Raises CacheNotSynced for those that will."""
+        """Removes expectations that will never be met. Raises CacheNotSynced if others are left."""
         late = [entry for entry in missing if self._is_late(*entry.split(" "))]
         settled = set(missing) - set(late)
         self._expectations.observe_changes(key, creations=settled, deletions=settled)
@@ -181,15 +181,16 @@ class ExpectedChanges:
             raise errors.CacheNotSynced(f"the caches do not show yet: {', '.join(late)}")
 
     def _is_late(self, resource: str, key: str, uid: str = "") -> bool:
-        """Reports whether the store has what the cache lacks."""
+        """Reports whether the store has a change that the cache lacks."""
         stored = self._store.get_all([(scheme.by_name(resource), key)])[0]
         if not uid:
             return stored is not None
         return stored is None or stored.uid != uid or stored.deleting
 
     def _on_change(self, deleted: str) -> None:
-        """Wakes those who wait, after a change in a cache. `deleted` names the object that went, if
-        any.
+        """Wakes the waiting syncs after a change in a cache.
+
+        `deleted` is the resource and key of a deleted object, "" for other changes.
         """
         with self._lock:
             if deleted:
@@ -201,7 +202,7 @@ class ExpectedChanges:
 
 
 class _Expected:
-    """The expectations of one sync. They grow with each batch of a slow start."""
+    """The expectations of one sync, to which each batch of a slow start adds."""
 
     def __init__(
         self, expectations: ControllerExpectations, cached: Container[str], key: str, fence: Fence
@@ -213,7 +214,7 @@ class _Expected:
         self._creations: set[str] = set()
         self._deletions: set[str] = set()
 
-    def note_writes(self, items: Sequence[WriteItem]) -> None:
+    def expect_writes(self, items: Sequence[WriteItem]) -> None:
         creations, deletions = self._entries(items)
         self._creations |= creations
         self._deletions |= deletions
@@ -225,7 +226,7 @@ class _Expected:
                 fence=self._fence,
             )
 
-    def note_results(self, results: Sequence[WriteResult]) -> None:
+    def observe_results(self, results: Sequence[WriteResult]) -> None:
         creations, deletions = self._entries([r.item for r in results if not r.ok])
         self._creations -= creations
         self._deletions -= deletions
@@ -242,18 +243,20 @@ class _Expected:
 
 
 class _ChangeReporter:
-    """An event handler that reports every change."""
+    """An event handler that calls `report` at every change, with the name of a deleted object or
+    "".
+    """
 
-    def __init__(self, resource: Resource, seen: Callable[[str], None]) -> None:
+    def __init__(self, resource: Resource, report: Callable[[str], None]) -> None:
         self._resource = resource
-        self._tell = seen
+        self._report = report
 
     def on_add(self, obj: KubeObject, is_in_initial_list: bool) -> None:
-        self._tell("")
+        self._report("")
 
     def on_update(self, old: KubeObject, new: KubeObject) -> None:
-        self._tell("")
+        self._report("")
 
     def on_delete(self, obj: KubeObject | DeletedFinalStateUnknown[Any]) -> None:
-        # Patch and Delete name the key of their object.
-        self._tell(f"{self._resource.name} {obj.key}")
+        # A tombstone has the key as well.
+        self._report(f"{self._resource.name} {obj.key}")

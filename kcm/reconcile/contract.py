@@ -1,9 +1,9 @@
-"""The contract between a controller and the machine that runs it.
+"""The contract between a controller and the parts of kcm that run it.
 
-A controller is one class in one module. It has a name, options, watches (which keys an event
-touches), the kinds that it reads, and `reconcile` (from a key and a view to a plan), or ticks for
-periodic work. It does no I/O and keeps nothing between calls. It may run in any process, and twice;
-two workers never sync one key at a time.
+A controller is one class. It has a name, options, watches (which keys a change touches), the kinds
+that it reads, and `reconcile`, which turns a key and a view into a plan, or ticks for periodic
+work. It does no I/O and keeps no state between calls. Several processes may run it, but two workers
+never sync one key at the same time.
 
 Modelled after controller-runtime pkg/reconcile and client-go's controllers.
 """
@@ -31,7 +31,7 @@ Cached_co = TypeVar("Cached_co", bound=KubeObject, covariant=True)
 
 
 class Options(BaseModel):
-    """The base of a controller's tunables.
+    """The base class of a controller's options.
 
     Each field is a flag (`--kebab-case`), an environment variable (`KCM_UPPER_CASE`) and a line of
     the reference. The description of the field names its unit.
@@ -41,7 +41,7 @@ class Options(BaseModel):
 
 
 class NoOptions(Options):
-    """The options of a controller without tunables."""
+    """The options of a controller that has none."""
 
 
 class Lister(Protocol[Cached_co]):
@@ -52,7 +52,7 @@ class Lister(Protocol[Cached_co]):
         ...
 
     def find(self, key: str) -> Cached_co | None:
-        """Returns the object, or None."""
+        """Returns the object, or None if the cache does not have it."""
         ...
 
     def by_index(self, name: str, value: str) -> Sequence[Cached_co]:
@@ -69,39 +69,39 @@ class Lister(Protocol[Cached_co]):
     def list(
         self, namespace: str | None = None, selector: Selector | None = None
     ) -> Sequence[Cached_co]:
-        """Returns the objects of a namespace, or of all namespaces."""
+        """Returns the objects of a namespace, or of all namespaces, that the selector selects."""
         ...
 
 
 class Metrics(Protocol):
-    """The metrics APIs. Unlike a lister they are not cached: every call asks for them.
+    """The metrics APIs. They are not cached: every call is a request.
 
     Every method raises StoreUnavailable.
     """
 
     def pods(self, pods: Iterable[Pod]) -> Mapping[str, Measured]:
-        """Returns the resource usage of those pods for which it is known, by key."""
+        """Returns the resource usage by pod key, of those pods for which it is known."""
         ...
 
     def of_pods(self, metric: str, pods: Sequence[Pod], selector: Selector) -> Mapping[str, Value]:
-        """Returns a custom metric of those pods that have it, by key."""
+        """Returns the values of a custom metric by pod key, of those pods that have it."""
         ...
 
     def of_objects(
         self, resource: str, metric: str, keys: Iterable[str], selector: Selector
     ) -> Mapping[str, Value]:
-        """Returns a custom metric of those objects that have it, by key."""
+        """Returns the values of a custom metric by object key, of those objects that have it."""
         ...
 
     def external(
         self, namespace: str, metric: str, selector: Selector
     ) -> Sequence[tuple[Mapping[str, str], Value]]:
-        """Returns every series of an external metric: its labels and its value."""
+        """Returns all series of an external metric, each with its labels and its value."""
         ...
 
 
 class View(Protocol):
-    """All that a controller may look at."""
+    """All that a controller may read in a sync."""
 
     @property
     def now(self) -> datetime:
@@ -110,7 +110,9 @@ class View(Protocol):
 
     @property
     def memory(self) -> Mapping[str, str]:
-        """What the last sync of this key remembered, for a controller that `remembers`."""
+        """What the last sync of this key left in its plan's `state`, for a controller that
+        `remembers`.
+        """
         ...
 
     @property
@@ -119,13 +121,13 @@ class View(Protocol):
         ...
 
     def lister(self, model: type[T]) -> Lister[T]:
-        """Returns the cache of a kind. Raises LookupError for a kind that `reads` does not
-        name.
+        """Returns the cache of a kind. Raises LookupError for a kind that the controller does not
+        declare.
         """
         ...
 
     def position(self, model: type[T]) -> int:
-        """Returns the resourceVersion up to which the kind's cache holds every write.
+        """Returns the resourceVersion up to which the kind's cache has every write.
 
         Call it before you use the lister, since the cache moves on. Raises LookupError as `lister`
         does.
@@ -134,12 +136,12 @@ class View(Protocol):
 
 
 class PassView(View, Protocol):
-    """What a pass of a periodic loop may look at besides."""
+    """What a pass of a periodic loop may read in addition to a view."""
 
     @property
     def moment(self) -> float:
-        """Seconds on the clock of Redis, which all hosts share. Use it for times that are
-        remembered.
+        """The seconds on the clock of Redis, which all hosts share. Use it for times to
+        remember.
         """
         ...
 
@@ -151,16 +153,14 @@ class PassView(View, Protocol):
 
 @dataclass(frozen=True)
 class Change:
-    """A change of an object. `old` is None when it was added, `new` is None when it was
-    deleted.
-    """
+    """A change of an object. `old` is None if it was added, `new` is None if it was deleted."""
 
     old: KubeObject | None
     new: KubeObject | None
 
     @property
     def object(self) -> KubeObject:
-        """The object as it is now, or as it was last."""
+        """The new state of the object, or the last one if it was deleted."""
         obj = self.new if self.new is not None else self.old
         assert obj is not None
         return obj
@@ -170,14 +170,14 @@ KeyFunction = Callable[[Change, View], Iterable[str]]
 
 
 def newest(obj: T, view: View) -> T:
-    """Returns the newer of a changed object and the cached one: the result of several changes in a
-    row.
+    """Returns the newer one of a changed object and the cached object.
 
-    For key functions that look at states.
+    It is for key functions that evaluate states: of several changes in a row, the last state
+    counts.
     """
     cached = view.lister(type(obj)).find(obj.key)
     if cached is None:
-        return obj  # Gone, or not yet in the cache. One key too many does no harm.
+        return obj  # Deleted, or not yet in the cache. A superfluous key does no harm.
     ours, theirs = obj.metadata.resource_version or "", cached.metadata.resource_version or ""
     newer = theirs.isdecimal() and ours.isdecimal() and int(theirs) > int(ours)
     return cached if newer else obj
@@ -185,7 +185,9 @@ def newest(obj: T, view: View) -> T:
 
 @dataclass(frozen=True)
 class Watch:
-    """Which keys a change of a kind touches. `model` None stands for every kind."""
+    """A function that returns the keys that a change of a kind touches. `model` None means every
+    kind.
+    """
 
     model: type[KubeObject] | None
     keys: KeyFunction
@@ -200,8 +202,8 @@ def own_key(change: Change, view: View) -> Iterable[str]:
 class Tick:
     """A periodic loop of a controller (design 0023).
 
-    `run` gets the view and the memory of the last pass. It returns a plan whose `state`, where
-    given, replaces that memory. A loop that `sees` another loop of its controller gets the memory
+    `run` gets the view and the memory of the last pass. It returns a plan whose `state`, unless it
+    is None, replaces that memory. A loop that `sees` another loop of its controller gets the memory
     of that loop and has none of its own.
     """
 
@@ -209,60 +211,60 @@ class Tick:
     every: float  # seconds
     run: Callable[[PassView, Mapping[str, str]], Plan]
     # Kinds, each with a namespace, that are read from the store at each pass instead of being
-    # cached by every process: those that change much and that nobody else reads (design 0022).
+    # cached by every process: those that change often and that no other loop reads (design 0022).
     lists: tuple[tuple[type[KubeObject], str], ...] = ()
     sees: str = ""  # the name of another tick
-    fields: tuple[str, ...] = ()  # the part of the memory that is wanted, all of it when empty
+    fields: tuple[str, ...] = ()  # the fields of the memory that `run` gets, empty for all
 
 
 class Controller:
-    """The base of all controllers."""
+    """The base class of all controllers."""
 
     name: ClassVar[str]  # upstream's name since 1.27, such as "replicaset-controller"
     # upstream's name before, used for tasks and queues, such as "replicaset"
     short_name: ClassVar[str]
     group: ClassVar[str] = "core"  # the Celery queue that its tasks share, for `celery worker -Q`
     options_type: ClassVar[type[Options]] = NoOptions
-    # kinds whose caches it needs besides the watched ones
+    # kinds whose caches it needs, apart from the watched ones
     reads: ClassVar[tuple[type[KubeObject], ...]] = ()
     # the counts that caches keep for it, with the kind that is counted
     tallies: ClassVar[tuple[tuple[type[KubeObject], Tally[Any]], ...]] = ()
     # whether it also needs the caches of every kind with a scale subresource
     reads_scales: ClassVar[bool] = False
-    # Whether metadata is enough of the kinds that it watches only as part of "every kind". They are
-    # cached in full where another controller needs more.
+    # Whether it needs only the metadata of the kinds that it watches as part of "every kind". They
+    # are cached in full if another controller needs more.
     metadata_only: ClassVar[bool] = False
     disabled_by_default: ClassVar[bool] = False
-    # whether it needs guards that another API server cannot check
+    # whether it needs guards that only the local store can check
     local_only: ClassVar[bool] = False
     # whether the `state` of a plan is kept for the next sync of the key
     remembers: ClassVar[bool] = False
-    # what its plans count, shown on /metrics
+    # the counters and histograms that its plans add to, shown on /metrics
     metrics: ClassVar[tuple[Counter | Histogram, ...]] = ()
-    sync_timeout: ClassVar[float] = 30.0  # seconds until a key is taken away from a stuck sync
+    sync_timeout: ClassVar[float] = 30.0  # seconds after which a stuck sync loses its key
 
     def __init__(self, options: Any = None) -> None:
         self.options = options if options is not None else self.options_type()
 
     def watches(self) -> tuple[Watch, ...]:
-        """Returns which changes add which keys."""
+        """Returns the watches, which say which changes enqueue which keys."""
         return ()
 
     def ticks(self) -> tuple[Tick, ...]:
-        """Returns the periodic loops."""
+        """Returns the periodic loops of the controller."""
         return ()
 
     def concurrent_syncs(self) -> int:
-        """Returns how many keys are synced at a time, over all workers."""
+        """Returns the number of keys that may be synced at a time, over all workers."""
         return 5
 
     def reconcile(self, key: str, view: View) -> Plan:
-        """Returns what to do for `key` now."""
+        """Returns the plan for `key`."""
         raise NotImplementedError(f"{self.name} has watches but no reconcile")
 
 
 # The cache indexes that every lister has (see kcm.reconcile.indexes).
-BY_CONTROLLER = "controller"  # the controlling owner, as `controller_key` writes it
+BY_CONTROLLER = "controller"  # the controlling owner, in the form of `controller_key`
 BY_OWNER = "owner"  # the uid of any owner
 BY_NODE = "node"  # spec.nodeName of a pod
 BY_UID = "uid"  # the object's own uid
@@ -271,9 +273,9 @@ INDEXES = (BY_CONTROLLER, BY_OWNER, BY_NODE, BY_UID, ORPHANS)
 
 
 def controller_key(namespace: str | None, uid: str) -> str:
-    """Returns the value of the index BY_CONTROLLER for an owner of this uid in this namespace.
+    """Returns the value in the index BY_CONTROLLER for an owner of this uid in this namespace.
 
-    The namespace belongs to it, since anybody may name a uid: objects of other namespaces that name
-    it are not the owner's.
+    It includes the namespace, since any client may name any uid: an object in another namespace
+    does not belong to the owner.
     """
     return f"{namespace or ''}/{uid}"

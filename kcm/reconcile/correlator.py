@@ -1,9 +1,9 @@
-"""Decides which Events become new objects, which raise a count, and which are dropped.
+"""Decides which Events become new objects, which increase a count, and which are dropped.
 
 These are upstream's three rules, in its order. Events that differ only in their message are
-combined from the tenth on within ten minutes. Repeats raise the count of the Event that exists. One
-source may report 25 Events about one object at once, and then one in five minutes. Memory is
-bounded: the least recently used entries are forgotten.
+combined, from the tenth one on within ten minutes. A repeated Event increases the count of the
+existing one. A source may record 25 Events about one object at once, and one every five minutes
+after that. Memory is bounded: the least recently used entries are forgotten.
 
 Source: staging/src/k8s.io/client-go/tools/record/events_cache.go, Kubernetes 1.33.
 """
@@ -19,11 +19,11 @@ from kcm.clock import Clock
 K = TypeVar("K")
 V = TypeVar("V")
 
-MAX_ENTRIES = 4096  # remembered sources, groups and Events each
+MAX_ENTRIES = 4096  # the most sources, groups and Events that are remembered, each
 SPAM_BURST = 25  # Events of one source about one object that pass at once
-SPAM_QPS = 1 / 300  # Events a second that pass after that: one in five minutes
-AGGREGATE_AFTER = 10  # different messages of one reason before they are combined
-AGGREGATE_WITHIN = 600.0  # the longest time between them in seconds
+SPAM_QPS = 1 / 300  # Events per second that pass after that: one in five minutes
+AGGREGATE_AFTER = 10  # different messages of one reason from which on they are combined
+AGGREGATE_WITHIN = 600.0  # the longest time between two of them, in seconds
 COMBINED = "(combined from similar events): "
 
 
@@ -49,7 +49,7 @@ class LRUMapping(Generic[K, V]):
 
 @dataclass(frozen=True)
 class Occurrence:
-    """One Event as its source reports it."""
+    """One Event as its source recorded it."""
 
     component: str
     about: tuple[str, str, str, str, str]  # apiVersion, kind, namespace, name, uid
@@ -70,11 +70,11 @@ class Occurrence:
 
 @dataclass(frozen=True)
 class EventDecision:
-    """How an occurrence is written. `identity` names the Event object to write."""
+    """How an occurrence is written. `identity` identifies the Event object."""
 
     identity: tuple[str, ...]
     message: str
-    count: int  # 1 creates an Event; a higher count updates the Event that exists
+    count: int  # 1 creates an Event, a higher count updates the existing one
 
 
 @dataclass
@@ -90,7 +90,7 @@ class _Bucket:
 
 
 class EventCorrelator:
-    """Decides on occurrences one after the other. It is used by one thread."""
+    """Decides on occurrences one after the other. Not thread-safe."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -99,7 +99,7 @@ class EventCorrelator:
         self._buckets: LRUMapping[tuple[str, ...], _Bucket] = LRUMapping()
 
     def correlate(self, seen: Occurrence) -> EventDecision | None:
-        """Returns how to write this occurrence, or None when it is dropped as spam."""
+        """Returns how to write this occurrence, or None if it is dropped as spam."""
         now = self._clock.monotonic()
         identity, message = self._aggregate(seen, now)
         count = (self._counts.get(identity) or 0) + 1
@@ -109,9 +109,7 @@ class EventCorrelator:
         return EventDecision(identity, message, count)
 
     def forget(self, identity: tuple[str, ...]) -> None:
-        """Forgets an Event object that is gone, so that the next occurrence becomes a new
-        Event.
-        """
+        """Forgets an Event object that does not exist, so that its next occurrence creates one."""
         self._counts.put(identity, 0)
 
     def _aggregate(self, seen: Occurrence, now: float) -> tuple[tuple[str, ...], str]:
@@ -122,7 +120,7 @@ class EventCorrelator:
         group.messages.add(seen.message)
         if len(group.messages) < AGGREGATE_AFTER:
             return (*seen.group, seen.message), seen.message
-        group.messages.pop()  # The list is bounded: an entry leaves for each entry that comes.
+        group.messages.pop()  # bounds the set: one message is dropped for each that is added
         return seen.group, COMBINED + seen.message
 
     def _allows(self, source: tuple[str, ...], now: float) -> bool:

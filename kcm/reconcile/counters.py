@@ -1,7 +1,8 @@
 """A controller's own counters and histograms, summed over all processes.
 
-A controller declares them in `metrics`. Its plans say what to add (`Plan.counts`, and
-`Plan.counts_after` for what depends on the writes). Every manager shows the sums on `/metrics`.
+A controller declares them in `metrics`. Its plans have the amounts to add (`Plan.counts`, and
+`Plan.counts_after` for those that depend on the writes). Every manager exposes the sums on
+`/metrics`.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-Counts = Mapping[str, int]  # keyed by a counter's name and the values of its labels
+Counts = Mapping[str, int]  # by `name|label value|...`, the amount to add to a counter
 
-SUM = "sum"  # the sum of a histogram's observations in millionths
+SUM = "sum"  # the last part of the key for the sum of a histogram's observations, in millionths
 _MILLION = 1_000_000
 
 
@@ -31,7 +32,7 @@ class Counter:
 
 @dataclass(frozen=True)
 class Histogram:
-    """A histogram: like a counter, with `buckets` as rising upper bounds."""
+    """A histogram: like a counter, with rising upper bounds as `buckets`."""
 
     name: str
     text: str
@@ -41,7 +42,7 @@ class Histogram:
     def observe(self, value: float, *values: str) -> dict[str, int]:
         """Returns the counts that add one observation under these label values.
 
-        The value must not be negative.
+        A negative value counts as 0.
         """
         key, value = _key(self.name, self.labels, values), max(value, 0.0)
         bucket = bisect_left(self.buckets, value)

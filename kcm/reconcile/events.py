@@ -1,8 +1,8 @@
-"""Records Kubernetes Events: what controllers did, for people to read.
+"""Records Kubernetes Events, which tell users what controllers did.
 
-Guarantees: recording never blocks or fails a sync. A burst is thinned out as upstream does it (see
-`correlator`). Does not guarantee delivery: Events are dropped when too many wait or the store is
-away, and the log says how many.
+Recording never blocks or fails a sync. Bursts are combined and limited as upstream does it (see
+`correlator`). Delivery is not guaranteed: Events are dropped when too many wait or when writing
+them fails, and the log has their number.
 
 Source: staging/src/k8s.io/client-go/tools/record/event.go, Kubernetes 1.33.
 """
@@ -27,15 +27,15 @@ from kcm.store.objects import ObjectStore
 
 log = structlog.get_logger("kcm.events")
 
-MAX_WAITING = 5000  # Events that are kept while the store is busy or away
-WRITE_EVERY = 0.05  # seconds in which the Events of a burst share a write
+MAX_WAITING = 5000  # the most Events that wait while the store is busy or unavailable
+WRITE_EVERY = 0.05  # seconds between writes, so that the Events of a burst share one
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-LOOK_EVERY = 0.25  # seconds that `stop` may go unnoticed
-RETRY_EVERY = 1.0  # seconds between attempts while the store is away
+LOOK_EVERY = 0.25  # seconds between checks of `stop`
+RETRY_EVERY = 1.0  # seconds between attempts while the store is unavailable
 
 
 class EventRecorder:
-    """Takes Events from any thread and writes them in a thread of its own (`run`)."""
+    """Takes Events from any thread, and writes them in the thread that calls `run`."""
 
     def __init__(self, store: ObjectStore, clock: Clock) -> None:
         self._store = store
@@ -45,12 +45,14 @@ class EventRecorder:
         self._woken = threading.Event()
         self._written: LRUMapping[tuple[str, ...], core_v1.Event] = LRUMapping()
         self._dropped = 0
-        # Decided on but not written yet. They are kept over an outage of the store.
+        # New Events, by identity, that are not written yet. They survive an outage of the store.
         self._fresh: dict[tuple[str, ...], core_v1.Event] = {}
 
     def record(self, event: Event, component: str, host: str = "") -> None:
-        """Records an Event of `component`, a controller's name, on `host` where the host
-        matters.
+        """Records an Event of `component`, a controller's name.
+
+        `host` is the node on which it runs, "" if that does not matter. The Event is dropped if too
+        many wait.
         """
         if len(self._waiting) >= MAX_WAITING:
             self._dropped += 1
@@ -71,10 +73,10 @@ class EventRecorder:
         self._woken.set()
 
     def run(self, stop: threading.Event) -> None:
-        """Writes Events until `stop` is set, and once more then."""
+        """Writes Events until `stop` is set, and once more after that."""
         while not stop.is_set():
             self._clock.wait(self._woken, LOOK_EVERY)
-            # Cleared before the queue is looked at: whoever records appends first and sets it then.
+            # Cleared before the queue is read, since `record` appends first and then sets it.
             self._woken.clear()
             if self._waiting or self._fresh:
                 self._clock.wait(stop, WRITE_EVERY)
@@ -93,7 +95,7 @@ class EventRecorder:
     def flush(self) -> None:
         """Writes the Events that wait, new ones in one batch. Raises Temporary."""
         if self._dropped:
-            log.warning("Events were dropped, too many wait", dropped=self._dropped)
+            log.warning("Events were dropped, because too many waited", dropped=self._dropped)
             self._dropped = 0
         while self._waiting:
             seen = self._waiting.popleft()
@@ -140,7 +142,7 @@ class EventRecorder:
                 log_refusal = (
                     log.debug if isinstance(error, errors.NamespaceTerminating) else log.warning
                 )
-                log_refusal("an Event was refused", error=str(error))
+                log_refusal("an Event could not be created", error=str(error))
 
     def _remember(self, identity: tuple[str, ...], stored: object) -> None:
         assert isinstance(stored, core_v1.Event)
@@ -154,7 +156,7 @@ class EventRecorder:
         nanoseconds = (now - _EPOCH) // timedelta(microseconds=1) * 1000
         suffix = f"{nanoseconds + len(self._waiting):x}"
         return core_v1.Event(
-            # With a uid chosen here, a second write after an outage is the same create.
+            # With a uid chosen here, a create that is repeated after an outage is recognized.
             metadata=ObjectMeta(
                 name=_name(name, suffix), namespace=namespace or "default", uid=str(uuid.uuid4())
             ),

@@ -1,11 +1,10 @@
-"""Carrying out a plan: the only code that turns controllers' wishes into writes.
+"""Carries out plans: the only code that turns the plans of controllers into writes.
 
-Guarantees: writes go out in the plan's order, in as few script calls as slow
-start allows, each under the key's fence; creates in a namespace that terminates
-are left out in silence; patches, deletions and the status of
-what is gone are done with; a write that lost a race and may be repeated is
-repeated on the object as it now is; objects of which only the metadata is
-cached are read first.
+Writes are sent in the plan's order, in as few script calls as slow start allows, each under the
+key's fence. A create in a terminating namespace is skipped and is no failure. A patch, a deletion
+or a status of an object that is gone counts as done. A write that another write overtook is
+repeated on the latest version, if its kind allows that. An object of which only metadata is cached
+is read first.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from kcm import errors
 from kcm.api import scheme
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.informers.views import PartialObjectMetadata
-from kcm.reconcile.consistency import NO_NOTES, Notes
+from kcm.reconcile.consistency import NO_EXPECTATIONS, SyncExpectations
 from kcm.reconcile.plan import (
     Batch,
     Bind,
@@ -36,9 +35,8 @@ from kcm.store import Pattern, Subresource, WriteItem, WriteResult, WriteStatus
 from kcm.store.objects import ObjectStore
 from kcm.store.writes.collections import CollectionDeletion
 
-# How often a write is tried when others are faster. A generated name is drawn
-# eight times and a status written twice, as upstream does; an Update says what
-# the object shall be for one version of it only.
+# How often a write is tried when other writes overtake it. A generated name is drawn eight times
+# and a status is written twice, as upstream does. An Update is right for one version only.
 _ATTEMPTS: dict[type[Write], int] = {
     Create: 8,
     Update: 1,
@@ -54,15 +52,15 @@ _GONE = frozenset({WriteStatus.NOT_FOUND, WriteStatus.UID})
 
 @dataclass
 class _Progress:
-    """What happened so far to a plan's writes, and to the objects they are about."""
+    """The results of a plan's writes so far, and the latest states of their objects."""
 
-    notes: Notes
+    expectations: SyncExpectations
     done: list[tuple[Write, KubeObject]] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     skipped: int = 0
     known: dict[str, KubeObject] = field(default_factory=dict)  # by uid, newer than the cache
-    optional: bool = False  # whether the present batch's failures are none of the key
-    failed: set[str] = field(default_factory=set)  # uids whose later writes are left out
+    optional: bool = False  # whether failures of the present batch do not fail the key
+    failed: set[str] = field(default_factory=set)  # uids of objects whose later writes are skipped
 
     deletions: list[CollectionDeletion] = field(default_factory=list)
 
@@ -70,7 +68,7 @@ class _Progress:
         return Outcome(tuple(self.done), tuple(self.failures), self.skipped, tuple(self.deletions))
 
     def old(self, write: Update | UpdateStatus | Patch | Bind | Delete) -> KubeObject:
-        """The newest state we know of the object that a write is about."""
+        """Returns the newest known state of the object that a write changes."""
         return self.known.get(write.old.uid, write.old)
 
     def did(self, write: Write, obj: KubeObject) -> None:
@@ -86,7 +84,9 @@ class _Progress:
             self.failed.add(write.old.uid)
 
     def startable(self, writes: Sequence[Write]) -> list[Write]:
-        """Those whose objects no earlier write has failed on; the others are skipped."""
+        """Returns the writes whose objects have no failed write yet. The others count as
+        skipped.
+        """
         if not self.failed:
             return list(writes)
         able = [w for w in writes if isinstance(w, Create) or w.old.uid not in self.failed]
@@ -95,17 +95,23 @@ class _Progress:
 
 
 class PlanExecutor:
-    """Executes plans against a store."""
+    """Carries out plans with a store."""
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
 
-    def execute(self, plan: Plan, fence: Fence | None, notes: Notes = NO_NOTES) -> Outcome:
-        """Do what the plan says; failures of single writes are in the outcome.
+    def execute(
+        self,
+        plan: Plan,
+        fence: Fence | None,
+        expectations: SyncExpectations = NO_EXPECTATIONS,
+    ) -> Outcome:
+        """Makes the writes of a plan and returns their outcome, which has the failures of single
+        writes.
 
-        Raises: Fenced, Temporary.
+        Raises Fenced and Temporary.
         """
-        progress = _Progress(notes)
+        progress = _Progress(expectations)
         for collection in plan.collections:
             resource, namespace = collection.resource, collection.namespace
             progress.deletions.append(
@@ -122,7 +128,7 @@ class PlanExecutor:
         return progress.outcome()
 
     def _run_batch(self, batch: Batch, fence: Fence | None, progress: _Progress) -> bool:
-        """Whether every write of the batch succeeded."""
+        """Makes the writes of a batch, and reports whether all succeeded."""
         started = 0
         failures_before = len(progress.failures)
         progress.optional = batch.optional
@@ -135,7 +141,7 @@ class PlanExecutor:
         return len(progress.failures) == failures_before
 
     def _write(self, writes: Sequence[Write], fence: Fence | None, progress: _Progress) -> None:
-        """Write what may be written together, and what others overtook again."""
+        """Makes writes in one call, and repeats those that other writes overtook."""
         waiting = progress.startable(writes)
         stale = [write for write in waiting if _is_partial(write, progress)]
         attempt = 0
@@ -144,9 +150,9 @@ class PlanExecutor:
             gone = self._read(stale, progress)
             prepared = self._prepare([w for w in waiting if id(w) not in gone], progress)
             items = [item for _, item in prepared]
-            progress.notes.note_writes(items)
+            progress.expectations.expect_writes(items)
             results = self._store.write(items, fence=fence)
-            progress.notes.note_results(results)
+            progress.expectations.observe_results(results)
             waiting = []
             for (write, _), result in zip(prepared, results, strict=True):
                 if _is_overtaken(write, result) and attempt < _ATTEMPTS[type(write)]:
@@ -156,8 +162,11 @@ class PlanExecutor:
             stale = [write for write in waiting if not isinstance(write, Create)]
 
     def _read(self, writes: Sequence[Write], progress: _Progress) -> set[int]:
-        """Learn the present state of what `writes` are about; returns the ids of those whose
-        object is gone or replaced, which are settled."""
+        """Reads the objects of `writes` from the store into `progress`.
+
+        Returns the ids (of Python) of the writes whose object is gone or replaced, which are
+        settled.
+        """
         targets = [write.old for write in writes if not isinstance(write, Create)]
         present = self._store.get_all([(scheme.resource_of(old), old.key) for old in targets])
         gone = set()
@@ -182,14 +191,17 @@ class PlanExecutor:
                 continue
             if item is not None:
                 prepared.append((write, item))
-            elif not isinstance(write, Create):  # nothing to change
+            elif not isinstance(write, Create):  # there is nothing to change
                 progress.done.append((write, progress.old(write)))
         return prepared
 
     def _item(
         self, write: Write, progress: _Progress, models: dict[int, Pattern]
     ) -> WriteItem | None:
-        """The item of a write; `models` are the first creations by the id of their object."""
+        """Returns the item of a write, None if there is nothing to change.
+
+        `models` are the first creations of each object, by the Python id of the object.
+        """
         store = self._store
         match write:
             case Create(obj, guards):
@@ -220,7 +232,7 @@ def _is_partial(write: Write, progress: _Progress) -> bool:
 
 
 def _is_overtaken(write: Write, result: WriteResult) -> bool:
-    """Whether the write may be tried again on the object as it now is, or under another name."""
+    """Reports whether the write may be tried again, on the latest version or under another name."""
     if isinstance(write, Create):
         return result.status is WriteStatus.EXISTS and not write.obj.name
     return result.status is WriteStatus.CONFLICT
@@ -230,8 +242,8 @@ def _settle(write: Write, result: WriteResult, progress: _Progress) -> None:
     if result.ok:
         progress.did(write, result.get_stored())
     elif isinstance(result.error(), errors.NamespaceTerminating):
-        # Whatever else this controller wanted there ends with the namespace, as upstream
-        # has it: nothing failed, and nothing is to be tried again.
+        # As upstream, this is no failure, and nothing is to be tried again: the controller's other
+        # objects are deleted with the namespace.
         progress.skipped += 1
     elif result.status in _GONE and not isinstance(write, Create):
         _settle_gone(write, write.old, progress, result.error())
@@ -254,7 +266,7 @@ def _settle_gone(
 
 
 def _parts(batch: Batch) -> list[Sequence[Write]]:
-    """The batch whole, or cut into 1, 2, 4 ... writes for a slow start."""
+    """Returns the writes as one part, or in parts of 1, 2, 4 and so on for a slow start."""
     if not batch.slow_start:
         return [batch.writes]
     parts, at, size = [], 0, 1

@@ -1,14 +1,14 @@
-"""Expectations: what a controller has done and not yet seen.
+"""Expectations: the changes that a controller has written and not yet seen in its cache.
 
-A controller whose cache lags behind its own writes would create the same pods again. So it says
-before each write what it expects to see, and does nothing for that key until it has seen all of it
-or five minutes are over. Over the local store there is no need for that, since a sync starts with
-fresh caches (design 0011). Stores without that barrier need it (design 0013).
+A controller whose cache lags behind its own writes would create the same pods again. So before each
+write it stores what it expects to see, and does not sync the key until it has seen all of that or
+the timeout is over. The local store does not need this, since a sync starts with fresh caches
+(design 0011). Stores without that barrier do (design 0013).
 
-Guarantees: all workers share the expectations. They are sets of names and uids, never counts, so an
-event that is replayed lowers nothing twice; upstream counts creations and has to trust that it sees
-each of them once. They are set and forgotten only under the key's fence. Does not guarantee that
-what is expected will come: hence the expiry.
+All workers share the expectations. They are sets of names and uids, never counts, so an event that
+is replayed has no further effect; upstream counts creations and requires that each is seen exactly
+once. Expectations are set and forgotten only under the key's fence. They expire, since it is not
+guaranteed that what is expected will happen.
 
 Source: ControllerExpectations and UIDTrackingControllerExpectations in
 pkg/controller/controller_utils.go, Kubernetes 1.33.
@@ -23,19 +23,19 @@ from kcm import errors
 from kcm.redisio import Fence, RedisIO
 from kcm.redisio.scripts import NO_FENCE
 
-EXPECTATIONS_TIMEOUT = 300.0  # seconds until expectations that were not met are given up
+EXPECTATIONS_TIMEOUT = 300.0  # seconds until expectations expire, as upstream
 
 
 @dataclass(frozen=True)
 class Pending:
-    """What is still expected: names of objects that will appear, uids of objects that will go."""
+    """The changes that are still expected: creations by name, and deletions by uid."""
 
     creations: frozenset[str] = frozenset()
     deletions: frozenset[str] = frozenset()
 
     @property
     def fulfilled(self) -> bool:
-        """Reports whether nothing is expected any more."""
+        """Whether nothing is expected any more."""
         return not self.creations and not self.deletions
 
 
@@ -55,9 +55,9 @@ class ControllerExpectations:
         deletions: Iterable[str] = (),
         fence: Fence | None = None,
     ) -> None:
-        """Replaces the key's expectations by these. Raises Fenced.
+        """Replaces the key's expectations. Raises Fenced.
 
-        It is called before the writes, so that no observation can come first.
+        Call it before the writes, so that they cannot be observed before they are expected.
         """
         args = fence.args() if fence else NO_FENCE
         entries = _entries(creations, deletions)
@@ -67,15 +67,16 @@ class ControllerExpectations:
     def observe_changes(
         self, key: str, *, creations: Iterable[str] = (), deletions: Iterable[str] = ()
     ) -> int:
-        """Removes what was seen to appear or to go, and returns how much of it was expected.
+        """Removes observed changes from the expectations, and returns how many of them were
+        expected.
 
-        An object counts as gone when its deletion begins (deletionTimestamp).
+        A deletion is observed when it begins (deletionTimestamp).
         """
         entries = _entries(creations, deletions)
         return int(self._io.call("expect_observe", self._name(key), *entries)[1])
 
     def pending(self, key: str) -> Pending:
-        """Returns what is still expected and has not expired."""
+        """Returns the changes that are still expected and have not expired."""
         _, *entries = self._io.call("expect_pending", self._name(key), call_id="")
         parts = [entry.partition(" ") for entry in entries]
         return Pending(
@@ -84,13 +85,11 @@ class ControllerExpectations:
         )
 
     def satisfied(self, key: str) -> bool:
-        """Reports whether a sync may create and delete: nothing is expected, or nothing
-        ever was.
-        """
+        """Reports whether a sync may create and delete, because nothing is expected."""
         return self.pending(key).fulfilled
 
     def forget(self, key: str, fence: Fence | None = None) -> None:
-        """Drops the expectations of a key whose object is gone. Raises Fenced."""
+        """Removes the expectations of a key whose object is gone. Raises Fenced."""
         args = fence.args() if fence else NO_FENCE
         _require_held(self._io.call("expect_forget", *args, self._name(key), call_id=""), fence)
 
@@ -104,4 +103,4 @@ def _entries(creations: Iterable[str], deletions: Iterable[str]) -> list[str]:
 
 def _require_held(reply: list[str], fence: Fence | None) -> None:
     if reply[0] == "FENCED":
-        raise errors.Fenced(f"expectations were refused: {fence} is no longer held")
+        raise errors.Fenced(f"expectations were not stored, since {fence} is no longer held")

@@ -1,4 +1,4 @@
-"""The index functions of every informer's cache."""
+"""The index functions that the caches of all informers have."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Counts and durations of syncs and passes, summed over all processes.
 
-Pool children and hosts each see a part, so the counters live in one Redis hash. A process adds what
-it saw once a second, in one call. Guarantees: recording never blocks on Redis. A batch whose reply
-was lost is not added twice within a minute. Does not guarantee that the last second of a killed
-process is counted.
+Each pool child and each host sees only a part, so the sums are in one Redis hash, to which every
+process adds its part once a second, in one call. Recording never blocks on Redis. A batch whose
+reply was lost is not added twice within a minute. What a killed process counted in its last second
+may be lost.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ class Totals:
     """The sums of all processes for one controller's syncs, or one loop's passes."""
 
     results: Mapping[str, int]
-    # per bucket, not cumulated; the last bucket holds everything above the bounds
+    # per bucket, not cumulative; the last bucket holds everything above the bounds
     counts: tuple[int, ...]
     seconds: float
 
 
 class SyncMetrics:
-    """The share of one process. Any thread may call `observe`."""
+    """The part of the sums that one process adds. Thread-safe, except `flush` and `run`."""
 
     def __init__(self, io: RedisIO, *, clock: Clock | None = None) -> None:
         self._io = io
@@ -54,7 +54,7 @@ class SyncMetrics:
         self._unsent: tuple[str, dict[str, int]] | None = None
 
     def observe(self, kind: str, name: str, result: str, seconds: float) -> None:
-        """Counts one sync (`SYNC`) of a controller or one pass (`PASS`) of a loop."""
+        """Counts one sync of a controller (`kind` is SYNC) or one pass of a loop (PASS)."""
         bucket = bisect_left(BUCKETS, seconds)
         with self._lock:
             for counter, amount in (
@@ -65,14 +65,14 @@ class SyncMetrics:
                 self._seen[counter] = self._seen.get(counter, 0) + amount
 
     def add(self, counts: Mapping[str, int]) -> None:
-        """Adds to a controller's own counters. Their names begin with `COUNT`."""
+        """Adds to the counters that controllers declare themselves."""
         with self._lock:
             for name, amount in counts.items():
                 counter = f"{COUNT}|{name}"
                 self._seen[counter] = self._seen.get(counter, 0) + amount
 
     def flush(self) -> None:
-        """Adds what was seen to the sums. Raises Temporary; the next flush then sends it again."""
+        """Adds this process's part to the sums. Raises Temporary; the next flush sends it again."""
         while True:
             if self._unsent is None:
                 with self._lock:
@@ -86,7 +86,7 @@ class SyncMetrics:
             self._unsent = None
 
     def run(self, stop: threading.Event) -> None:
-        """Flushes every second until `stop` is set, and once more then."""
+        """Flushes every second until `stop` is set, and once more after that."""
         while not self._clock.wait(stop, FLUSH_EVERY):
             self._flush_contained()
         self._flush_contained()
@@ -95,14 +95,16 @@ class SyncMetrics:
         try:
             self.flush()
         except errors.Temporary as error:
-            log.debug("metrics wait for the store", error=str(error))
+            log.debug("metrics are not written for now", error=str(error))
         except errors.KcmError as error:
             self._unsent = None
             log.warning("metrics were dropped", error=str(error))
 
 
 def read_totals(io: RedisIO) -> dict[tuple[str, str], Totals]:
-    """Returns all sums, by (SYNC or PASS, name). Raises Temporary."""
+    """Returns all sums, by SYNC or PASS and the name of the controller or loop. Raises
+    Temporary.
+    """
     by_name: dict[tuple[str, str], _Sums] = {}
     for name, value in io.execute("HGETALL", io.keys.metrics()).items():
         what, _, rest = name.decode(errors="replace").partition("|")
@@ -113,7 +115,7 @@ def read_totals(io: RedisIO) -> dict[tuple[str, str], Totals]:
 
 
 def read_counts(io: RedisIO) -> dict[str, int]:
-    """Returns the sums of controllers' own counters. Raises Temporary."""
+    """Returns the sums of the counters that controllers declare themselves. Raises Temporary."""
     counts: dict[str, int] = {}
     for name, value in io.execute("HGETALL", io.keys.metrics()).items():
         what, _, rest = name.decode(errors="replace").partition("|")

@@ -1,5 +1,5 @@
-"""The view of a pass of a periodic loop: caches, the time of Redis, and kinds read for the
-pass.
+"""The view of a pass of a periodic loop: caches, the time of Redis, and kinds that are listed for
+it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ T = TypeVar("T", bound=KubeObject)
 
 
 class ListedObjects(Generic[T]):
-    """Implements the contract's lister over objects that were read just now."""
+    """Implements the contract's lister with objects that were just read from the store."""
 
     def __init__(self, objects: Sequence[T], resource: Resource) -> None:
         self._objects = {obj.key: obj for obj in objects}
@@ -57,7 +57,7 @@ Listed = Mapping[str, Sequence[KubeObject]]  # by the resource's name
 
 
 def list_for_tick(tick: Tick, store: ObjectStore) -> Listed:
-    """Reads the kinds that a tick lists. Raises StoreUnavailable."""
+    """Returns the objects of the kinds that a tick lists, by resource. Raises StoreUnavailable."""
     listed: dict[str, Sequence[KubeObject]] = {}
     for model, namespace in tick.lists:
         resource = scheme.resource_of(model)
@@ -66,7 +66,7 @@ def list_for_tick(tick: Tick, store: ObjectStore) -> Listed:
 
 
 class TickView:
-    """A view with what only passes get."""
+    """A view, with the time of Redis, the epoch and the listed kinds of a pass."""
 
     def __init__(self, view: View, moment: float, epoch: str, listed: Listed) -> None:
         self._view = view

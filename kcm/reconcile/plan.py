@@ -1,8 +1,8 @@
 """Plans: the writes and Events that a controller wants, as data.
 
-A controller's `reconcile` is pure: it looks at a view and returns a `Plan`, and the runner
-carries the plan out. So controllers are tested as tables of objects and plans, and writes
-that belong together reach Redis together. See docs/designs/0008-controllers-return-plans.md.
+A controller's `reconcile` is pure: it reads a view and returns a `Plan`, and the runner carries the
+plan out. So controllers are tested as tables of objects and plans, and writes that belong together
+reach Redis together. See docs/designs/0008-controllers-return-plans.md.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Create:
 
 @dataclass(frozen=True)
 class Update:
-    """Replaces the cached object `old` by `new`, its status excepted.
+    """Replaces the cached object `old` by `new`, except its status.
 
-    It fails when `old` is no longer the latest version.
+    It fails if `old` is not the latest version.
     """
 
     new: KubeObject
@@ -44,7 +44,7 @@ class Update:
 class UpdateStatus:
     """Replaces the status of the cached object `old` by that of `new`.
 
-    It is tried once more on the latest version when `old` is not the latest.
+    If `old` is not the latest version, it is tried once more on the latest one.
     """
 
     new: KubeObject
@@ -54,7 +54,7 @@ class UpdateStatus:
 
 @dataclass(frozen=True)
 class Delete:
-    """Deletes the cached object `old`. An object that is gone already counts as deleted."""
+    """Deletes the cached object `old`. An object that is already gone counts as deleted."""
 
     old: KubeObject
     options: DeleteOptions = DEFAULT_DELETE_OPTIONS
@@ -65,10 +65,10 @@ class Delete:
 class Patch:
     """Applies the function `change` to the latest version of the cached object `old`.
 
-    `change` returns the object as it shall be, or its argument when there is nothing to
-    do. It must be right for any later version as well, since it is applied again when
-    another writer was faster. An object that is gone counts as patched. A patch is the only
-    way to change an object whose cache holds only metadata.
+    `change` returns the changed object, or its argument if there is nothing to change. It must be
+    right for any later version as well, since it is applied again when another write came first. An
+    object that is gone counts as patched. A patch is the only way to change an object of which only
+    metadata is cached.
     """
 
     old: KubeObject
@@ -79,9 +79,9 @@ class Patch:
 
 @dataclass(frozen=True)
 class DeleteCollection:
-    """Deletes all objects of a kind in a namespace, as the store has them at that time.
+    """Deletes all objects of a kind in a namespace that the store has at that time.
 
-    It needs no cache. `Outcome.deletions` says which objects stay, and why.
+    It needs no cache. `Outcome.deletions` has the objects that are left, and the reason.
     """
 
     resource: Resource
@@ -90,10 +90,10 @@ class DeleteCollection:
 
 @dataclass(frozen=True)
 class Bind:
-    """Binds the cached pod `old` to the node that `new` names.
+    """Binds the cached pod `old` to the node in the spec of `new`.
 
-    Spec and status are written at once, past the rules of updates, which forbid it. It
-    fails when `old` is no longer the latest version.
+    Spec and status are written at once, without the rules of updates, which forbid it. It fails if
+    `old` is not the latest version.
     """
 
     new: KubeObject
@@ -108,12 +108,11 @@ Write = Create | Update | UpdateStatus | Patch | Bind | Delete
 class Batch:
     """Writes that belong together.
 
-    With `slow_start`, the writes go out in batches of 1, 2, 4 and so on, and the rest is
-    skipped after the first batch with a failure. A quota or a bad template then costs a
-    handful of refusals instead of thousands (upstream's slowStartBatch).
-    With `essential`, a failure ends the plan: the batches behind it and the status were
-    planned for the case that it succeeds.
-    With `optional`, a failure is reported to `Plan.events_after` and does not fail the key.
+    With `slow_start`, the writes are sent in batches of 1, 2, 4 and so on, and the rest is skipped
+    after the first batch with a failure. A quota or a bad template then costs a handful of failed
+    writes instead of thousands (upstream's slowStartBatch). With `essential`, a failure ends the
+    plan, without its status: they assume that the batch succeeds. With `optional`, a failure is
+    passed to `Plan.events_after` and `Plan.plan_after`, but does not fail the key.
     """
 
     writes: Sequence[Write]
@@ -135,14 +134,14 @@ class Failure:
 class Outcome:
     """The results of a plan's writes."""
 
-    done: Sequence[tuple[Write, KubeObject]] = ()  # each write with the object it left
+    done: Sequence[tuple[Write, KubeObject]] = ()  # each write with the object as it was stored
     failures: Sequence[Failure] = ()
     skipped: int = 0  # writes that were not tried after a failure
-    deletions: Sequence[CollectionDeletion] = ()  # the results of the collections, in their order
+    deletions: Sequence[CollectionDeletion] = ()  # the results of `Plan.collections`, in order
 
     @property
     def error(self) -> Exception | None:
-        """The first failure that fails the key, or None."""
+        """The first error that fails the key, or None."""
         return next((f.error for f in self.failures if not f.optional), None)
 
     @property
@@ -164,12 +163,12 @@ class Event:
     type: Literal["Normal", "Warning"]
     reason: str
     message: str
-    field_path: str = ""  # the part of the object that it is about, such as one container
+    field_path: str = ""  # the field of the object that it is about, such as one container
 
 
 @dataclass(frozen=True)
 class Limit:
-    """The rate of a token bucket that a guard draws from. A rate of 0 gives no tokens."""
+    """The rate of a token bucket from which a guard takes tokens. A rate of 0 gives no tokens."""
 
     per_second: float
     burst: float = 1.0
@@ -191,16 +190,15 @@ def _no_counts(outcome: Outcome) -> Counts:
 class Plan:
     """What to do for one key. `Plan()` means that there is nothing to do.
 
-    The steps run in this order: `collections`, `batches`, the status that `status_after`
-    computes from the outcome of both, `events`, the Events that `events_after` computes,
-    and the plan that `plan_after` computes, unless a write failed. The `*_after` functions
-    are pure: they get the outcome and change nothing.
+    The steps run in this order: `collections`, `batches`, the status that `status_after` computes
+    from the outcome of both, `events`, the Events that `events_after` computes, and the plan that
+    `plan_after` computes, unless a write failed. The `*_after` functions are pure: they get the
+    outcome and change nothing.
 
-    A failed write, or `error`, makes the key retried with back-off. Otherwise the key is
-    added again after `requeue_after` seconds, where given.
+    A failed write, or `error`, makes the key retried with back-off. Otherwise the key is added
+    again after `requeue_after` seconds, unless it is None.
 
-    Several writes to one object build on each other. After a failure the later ones are
-    skipped.
+    Several writes to one object build on each other. After a failure the later ones are skipped.
     """
 
     collections: Sequence[DeleteCollection] = ()
@@ -214,14 +212,14 @@ class Plan:
     plan_after: Callable[[Outcome], Plan] | None = None  # for syncs only, not for ticks
     requeue_after: float | None = None
     error: Exception | None = None
-    # What the next sync of the key, or the next pass of the tick, finds in its view's memory
-    # (see `Controller.remembers`). None keeps the memory as it is.
+    # The memory for the next sync of the key (see `Controller.remembers`), or for the next pass of
+    # the tick. None keeps the memory as it is.
     state: Mapping[str, str] | None = None
     counts: Counts = field(default_factory=dict)  # see `kcm.reconcile.counters`
     counts_after: Callable[[Outcome], Counts] = _no_counts
-    # For ticks only: the rates of token buckets from before the writes on; None removes one.
+    # For ticks only: the rates of token buckets, which are set before the writes; None removes one.
     limits: Mapping[str, Limit | None] = field(default_factory=dict)
-    wakes: tuple[str, ...] = ()  # for ticks only: ticks of this controller to run right afterwards
+    wakes: tuple[str, ...] = ()  # for ticks only: ticks of this controller to run right after it
 
     def then(
         self,
@@ -230,7 +228,7 @@ class Plan:
         essential: bool = False,
         optional: bool = False,
     ) -> Plan:
-        """Adds a batch of writes behind those planned so far, and returns the plan."""
+        """Appends a batch of writes, and returns the plan."""
         if writes:
             self.batches.append(Batch(writes, slow_start, essential, optional))
         return self
@@ -252,5 +250,5 @@ class Plan:
 
     @property
     def writes(self) -> list[Write]:
-        """All planned writes, the status excepted."""
+        """All writes of the batches, without that of the status."""
         return [write for batch in self.batches for write in batch.writes]

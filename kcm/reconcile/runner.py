@@ -1,9 +1,9 @@
-"""The runner: after a wake-up it takes keys, syncs them and finishes them, while there are any.
+"""The runner: after a wake-up it takes keys, syncs them and finishes them, until none are left.
 
-It is the only code that touches the queue. One function turns the end of a sync into the queue's
-outcome, the log line and the error that Flower shows. Guarantees: a key is finished by the run that
-holds it and by no other. A key whose worker dies, or whose lease is lost, comes back through the
-reaper. A sync starts only when its caches hold every earlier write (design 0011).
+No other code takes or finishes keys. One function turns the end of a sync into the queue's outcome,
+the log line and the error that Flower shows. A key is finished only by the run that holds it. The
+reaper requeues a key whose worker dies or whose lease is lost. A sync starts only when its caches
+hold every earlier write (design 0011).
 
 Modelled after controller-runtime pkg/internal/controller/controller.go.
 """
@@ -32,7 +32,7 @@ from kcm.workqueue import KeyLease, Renewer, SyncResult, SyncStatus, WorkQueue
 
 log = structlog.get_logger("kcm.reconcile")
 
-# The names that controller-runtime's controller_runtime_reconcile_total has for the ends of a sync.
+# The results of a sync, as controller-runtime's controller_runtime_reconcile_total names them.
 _RESULTS = {
     SyncStatus.DONE: "success",
     SyncStatus.RETRY: "error",
@@ -40,7 +40,7 @@ _RESULTS = {
 }
 
 FRESHNESS_TIMEOUT = 5.0  # seconds to wait for the caches before a sync is retried
-MAX_KEYS = 8  # that a run takes at a time
+MAX_KEYS = 8  # the most keys that a run takes at a time
 RUN_BUDGET = 0.25  # seconds after which a run takes no more keys
 _SHOWN_FAILURES = 8
 
@@ -49,17 +49,17 @@ class Recorder(Protocol):
     """Records Events."""
 
     def record(self, event: Event, component: str) -> None:
-        """Takes an Event. It is written soon, or dropped when too many wait."""
+        """Takes an Event to be written soon. It is dropped if too many wait."""
         ...
 
 
 class SyncFailed(errors.KcmError):
-    """Some keys failed, and the queue retries them. The message names the keys and the errors."""
+    """Raised when syncs failed, whose keys the queue retries. The message has keys and errors."""
 
 
 @dataclass(frozen=True)
 class _Ended:
-    """The end of one key's sync."""
+    """A sync of one key that has ended."""
 
     lease: KeyLease
     outcome: SyncResult
@@ -107,12 +107,11 @@ class Runner:
         self._metrics = metrics
 
     def run(self, named: str, max_keys: int = MAX_KEYS, budget: float = RUN_BUDGET) -> int:
-        """Answers a wake-up: takes keys, `named` first, syncs them, takes more, and returns how
-        many there were.
+        """Takes keys, `named` first, syncs them, takes more, and returns how many there were.
 
-        It takes up to `max_keys` at a time, and no more after `budget` seconds, so that the
-        messages of other controllers have their turn. Raises SyncFailed when keys failed, and
-        StoreUnavailable when Redis is away.
+        It takes up to `max_keys` at a time, and none after `budget` seconds, so that the messages
+        of other controllers get their turn. Raises SyncFailed when keys failed, and
+        StoreUnavailable when Redis is unavailable.
         """
         deadline = self._clock.monotonic() + budget
         ended: list[_Ended] = []
@@ -133,7 +132,9 @@ class Runner:
         return len(ended)
 
     def _sync_all(self, leases: Sequence[KeyLease]) -> list[_Ended]:
-        """Syncs the keys one after the other."""
+        """Syncs the keys one after the other, and returns the results. After `stop`, keys are
+        abandoned.
+        """
         stale = self._wait_until_fresh()
         ended = []
         for number, lease in enumerate(leases):
@@ -169,8 +170,10 @@ class Runner:
         return replace(end, seconds=seconds)
 
     def _finish(self, synced: Sequence[_Ended], max_keys: int) -> list[KeyLease]:
-        """Reports the end of each sync to the queue and to the log. Returns the keys that are next,
-        `max_keys` at most.
+        """Reports the end of each sync to the queue and to the log.
+
+        Returns the keys to sync next, at most `max_keys`. Fenced syncs are not reported to the
+        queue.
         """
         ended = [end for end in synced if not isinstance(end.error, errors.Fenced)]
         if not ended:
@@ -193,8 +196,8 @@ class Runner:
         return taken
 
     def _logger_of(self, lease: KeyLease) -> structlog.stdlib.BoundLogger:
-        """Returns a logger with the fields of every line about this sync. Only this sync has its
-        token.
+        """Returns a logger with the fields for all lines about this sync. `reconcile_id` is unique
+        to it.
         """
         bound: structlog.stdlib.BoundLogger = log.bind(
             controller=self.controller.name, key=lease.key, reconcile_id=lease.token
@@ -202,14 +205,14 @@ class Runner:
         return bound
 
     def _reconcile(self, lease: KeyLease) -> SyncResult:
-        """Reconciles one key. What it raises makes the key retried."""
+        """Carries out the plans for one key. Any exception makes the key retried."""
         self._consistency.wait(lease.key, FRESHNESS_TIMEOUT, self._stop)
         before = self._memory.load(lease.key) if self.controller.remembers else {}
         view = self._caches.view(self.controller, self._clock.now(), before)
         plan = self.controller.reconcile(lease.key, view)
-        notes = self._consistency.notes(lease.key, lease.fence)
+        expectations = self._consistency.expectations(lease.key, lease.fence)
         while True:
-            result = self._executor.execute(plan, lease.fence, notes)
+            result = self._executor.execute(plan, lease.fence, expectations)
             if self.controller.remembers and plan.state is not None:
                 self._memory.save(lease.key, before, plan.state, lease.fence)
             self._record(plan, result)

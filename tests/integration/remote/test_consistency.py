@@ -59,9 +59,9 @@ def test_a_sync_waits_until_its_cache_shows_what_was_created(
     expected: ExpectedChanges, store: Store, factory: SharedInformerFactory
 ) -> None:
     item = store.build_create(strip_store_fields(pod("a")))
-    notes = expected.notes(KEY, FENCE)
-    notes.note_writes([item])
-    notes.note_results(store.write([item]))
+    expectations = expected.expectations(KEY, FENCE)
+    expectations.expect_writes([item])
+    expectations.observe_results(store.write([item]))
     with pytest.raises(errors.CacheNotSynced, match="pods default/a"):
         expected.wait(KEY, 0, NOBODY)
     wait_for_caches(factory)
@@ -73,9 +73,9 @@ def test_issue_129795_a_cache_that_lags_for_long_creates_nothing_twice(
 ) -> None:
     """Upstream gives expectations up after five minutes, and trusts the cache again."""
     item = store.build_create(strip_store_fields(pod("a")))
-    notes = expected.notes(KEY, FENCE)
-    notes.note_writes([item])
-    notes.note_results(store.write([item]))
+    expectations = expected.expectations(KEY, FENCE)
+    expectations.expect_writes([item])
+    expectations.observe_results(store.write([item]))
     for _ in range(3):
         step(io, 600)
         with pytest.raises(errors.CacheNotSynced, match="pods default/a"):
@@ -91,11 +91,11 @@ def test_a_sync_waits_until_its_cache_shows_what_was_deleted(
     wait_for_caches(factory)
     item = store.build_delete(old, DeleteOptions())
     assert item is not None
-    notes = expected.notes(KEY, FENCE)
-    notes.note_writes([item])
+    expectations = expected.expectations(KEY, FENCE)
+    expectations.expect_writes([item])
     with pytest.raises(errors.CacheNotSynced):
         _wait_while_it_stands(expected, store)
-    notes.note_results(store.write([item]))
+    expectations.observe_results(store.write([item]))
     expected.wait(KEY, 10, NOBODY)
 
 
@@ -109,17 +109,17 @@ def _wait_while_it_stands(expected: ExpectedChanges, store: Store) -> None:
 def test_what_was_announced_and_never_written_is_given_up_after_the_timeout(
     expected: ExpectedChanges, store: Store
 ) -> None:
-    notes = expected.notes(KEY, FENCE)
-    notes.note_writes([store.build_create(strip_store_fields(pod("never")))])
+    expectations = expected.expectations(KEY, FENCE)
+    expectations.expect_writes([store.build_create(strip_store_fields(pod("never")))])
     expected.wait(KEY, 0, NOBODY)  # the process died before the write; looked up, and forgotten
 
 
 def test_what_was_refused_is_expected_no_more(expected: ExpectedChanges, store: Store) -> None:
     store.create(strip_store_fields(pod("a")))
     item = store.build_create(strip_store_fields(pod("a")))
-    notes = expected.notes(KEY, FENCE)
-    notes.note_writes([item])
-    notes.note_results(store.write([item]))
+    expectations = expected.expectations(KEY, FENCE)
+    expectations.expect_writes([item])
+    expectations.observe_results(store.write([item]))
     expected.wait(KEY, 0, NOBODY)
 
 
@@ -128,14 +128,14 @@ def test_one_that_came_and_went_was_seen(
 ) -> None:
     wait_for_caches(factory)
     item = store.build_create(strip_store_fields(pod("brief")))
-    notes = expected.notes(KEY, FENCE)
-    notes.note_writes([item])
-    notes.note_results(store.write([item]))
+    expectations = expected.expectations(KEY, FENCE)
+    expectations.expect_writes([item])
+    expectations.observe_results(store.write([item]))
     store.delete(PODS, "default/brief")
     expected.wait(KEY, 10, NOBODY)
 
 
 def test_nothing_is_announced_without_the_fence(expected: ExpectedChanges, store: Store) -> None:
-    notes = expected.notes(KEY, Fence(FENCE.key, FENCE.field, "2"))
+    expectations = expected.expectations(KEY, Fence(FENCE.key, FENCE.field, "2"))
     with pytest.raises(errors.Fenced):
-        notes.note_writes([store.build_create(strip_store_fields(pod("a")))])
+        expectations.expect_writes([store.build_create(strip_store_fields(pod("a")))])
