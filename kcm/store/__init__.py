@@ -1,4 +1,4 @@
-"""The store: objects, resourceVersions and watches in Redis (designs 0019 and 0020).
+"""The store: objects, resourceVersions and watch logs in Redis (designs 0019 and 0020).
 
 An object is a hash. A write is one script call, which stores the object, updates its indexes and
 appends to the watch log of its kind. `Store` has the verbs of the Kubernetes API.

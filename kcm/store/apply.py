@@ -1,7 +1,7 @@
-"""Apply: create, or else a three-way merge by the last-applied annotation (design 0021).
+"""Apply: creates an object, or merges it into the stored one by a three-way merge (design 0021).
 
-`kcm apply` and APPLY events follow the same rules. A field that neither the new nor the last
-applied configuration names stays as others have set it.
+The last applied configuration is in an annotation. `kcm apply` and APPLY events follow the same
+rules. A field that is neither in the new nor in the last applied configuration is not changed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kcm.store.store import Store
 from kcm.store.writes.results import WriteStatus
 
 Outcome = Literal["created", "configured", "unchanged"]
-_ATTEMPTS = 10  # when other writes keep coming between
+_ATTEMPTS = 10  # the most attempts when other writes come in between
 
 
 def apply(store: Store, obj: KubeObject) -> tuple[Outcome, KubeObject]:
@@ -47,9 +47,7 @@ def apply(store: Store, obj: KubeObject) -> tuple[Outcome, KubeObject]:
 
 
 def merge_applied(obj: KubeObject, old: KubeObject) -> KubeObject:
-    """Returns `old` after the three-way merge with `obj`, the new last-applied
-    annotation included.
-    """
+    """Returns `old` after the three-way merge with `obj`, with the new last-applied annotation."""
     wanted = codec.to_dict(annotate_last_applied(obj))
     annotations = old.metadata.annotations or {}
     try:

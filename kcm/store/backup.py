@@ -1,9 +1,9 @@
 """Backup and restore: all objects as JSON lines, independent of Redis' own files.
 
 The first line describes the backup, each further line is an object as stored. Guarantees: a
-restored object keeps its name, uid, creation time, status and deletion mark; its resourceVersion is
-new, so watches and caches from before are told to list again. Does not guarantee a snapshot: an
-object that is written while the backup runs may be in it or not.
+restored object keeps its name, uid, creation time, status and deletion timestamp. Its
+resourceVersion is new, so watches and caches from before have to list again. Does not guarantee a
+snapshot: an object that is written while the backup runs may be missing or in its earlier state.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from kcm.store.store import Store
 from kcm.store.writes.items import WriteItem
 from kcm.store.writes.results import WriteStatus
 
-_BATCH = 500  # objects restored in one go
+_BATCH = 500  # objects that are restored in one batch
 
 Progress = Callable[[int], None]
 
 
 def backup(store: Store, path: Path, now: datetime, progress: Progress = lambda _: None) -> int:
-    """Writes every object to `path`, which appears only when it is complete; returns how many.
+    """Writes every object to `path`, which appears only when it is complete. Returns their number.
 
-    Raises: StoreUnavailable, OSError.
+    `progress` is called with the number of objects so far. Raises: StoreUnavailable, OSError.
     """
     partial = path.with_name(path.name + ".partial")
     try:
@@ -56,7 +56,7 @@ def _write(store: Store, out: TextIO, now: datetime, progress: Progress) -> int:
         while page := store.raw_page(resource, None, after):
             objects = store.readable_page(resource, page)
             raws = dict(page)
-            for obj in objects:  # within JSON's texts there are no line ends
+            for obj in objects:  # strings in JSON have no raw line ends
                 out.write(raws[obj.key].replace(b"\n", b" ").decode() + "\n")
             count, after = count + len(objects), page[-1][0]
             progress(count)
@@ -64,18 +64,19 @@ def _write(store: Store, out: TextIO, now: datetime, progress: Progress) -> int:
 
 
 def restore(store: Store, path: Path, progress: Progress = lambda _: None) -> int:
-    """Creates every object of the backup at `path`; returns how many.
+    """Creates every object of the backup at `path`. Returns their number.
 
-    Raises: Conflict when the store is not empty; BadRequest, which names the line, for a file that
-    is no backup or is cut short, before anything is written.
+    `progress` is called with the number of objects so far. Raises: Conflict when the store is not
+    empty; BadRequest, with the line number, for a file that is not a backup or has lines that are
+    not objects, before anything is written.
     """
     for _ in _objects(path):
-        pass  # the whole file is read once before the first write: nothing half-restored
+        pass  # the whole file is checked before the first write
     held = {resource.name: store.count(resource) for resource in scheme.resources()}
     held["namespaces"] -= _present_system_namespaces(store)
     present = ", ".join(f"{count} {name}" for name, count in held.items() if count)
     if present:
-        raise errors.Conflict(f"the store is not empty ({present}): restore into an empty one")
+        raise errors.Conflict(f"the store is not empty ({present}): restore into an empty store")
     count = 0
     batch: list[WriteItem] = []
     for item in _objects(path):
@@ -88,7 +89,10 @@ def restore(store: Store, path: Path, progress: Progress = lambda _: None) -> in
 
 
 def _create(store: Store, batch: list[WriteItem]) -> int:
-    """Creates a batch of objects; returns how many."""
+    """Creates a batch of objects, and returns their number.
+
+    A system namespace that exists already is no error.
+    """
     for result in store.write(batch):
         if result.status is not WriteStatus.EXISTS or not _is_system_namespace(result.item.obj):
             result.get_stored()
@@ -96,7 +100,7 @@ def _create(store: Store, batch: list[WriteItem]) -> int:
 
 
 def _is_system_namespace(obj: KubeObject) -> bool:
-    """Reports whether the object may be there before the restore, as system namespaces may."""
+    """Reports whether the object is a system namespace, which may exist before the restore."""
     return isinstance(obj, Namespace) and obj.name in SYSTEM
 
 
@@ -108,7 +112,9 @@ def _present_system_namespaces(store: Store) -> int:
 
 
 def _objects(path: Path) -> Iterator[WriteItem]:
-    """Yields the creates of all objects in a backup. Raises: BadRequest, which names the line."""
+    """Yields the items that create the objects of a backup. Raises: BadRequest, with the line
+    number.
+    """
     with path.open(encoding="utf-8") as lines:
         _check_header(path, next(lines, ""))
         for number, line in enumerate(lines, 2):
@@ -117,7 +123,7 @@ def _objects(path: Path) -> Iterator[WriteItem]:
             except errors.ApiError as error:
                 raise errors.BadRequest(f"{path}, line {number}: {error}") from error
             if isinstance(obj, CustomResourceDefinition):
-                known.learn(obj)  # its objects come behind it
+                known.learn(obj)  # objects of its kind follow
             resource = scheme.resource_of(obj)
             yield WriteItem(
                 "create", resource, obj.with_metadata(resource_version=None), anywhere=True
@@ -125,7 +131,7 @@ def _objects(path: Path) -> Iterator[WriteItem]:
 
 
 def _check_header(path: Path, line: str) -> None:
-    """Raises BadRequest for a file that is no backup, or one of a newer format."""
+    """Raises BadRequest for a file that is not a backup, or has a newer format."""
     try:
         header: Any = json.loads(line)
     except ValueError:

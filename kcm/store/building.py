@@ -1,7 +1,7 @@
-"""Admission of writes: from what a caller sent to the items that are written.
+"""Builds the items of writes from the objects that callers send: defaulted, validated, admitted.
 
-An item is built from the state that the caller knows, and carries its resourceVersion and guards.
-Whether they still apply is decided when the item is written.
+An item is built from the state that the caller knows, and has its resourceVersion and guards.
+Whether they still apply is checked when the item is written.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kcm.store.rules import DeleteOptions, Subresource
 from kcm.store.writes.guards import Guard, definition_guards
 from kcm.store.writes.items import Pattern, WriteItem
 
-SELF = FieldManager("kcm")  # the field manager of writes that name none
+SELF = FieldManager("kcm")  # the field manager of writes without one
 
 
 class ItemBuilder:
@@ -50,11 +50,12 @@ class ItemBuilder:
         manager: FieldManager | None = None,
         keep_status: bool = False,
     ) -> WriteItem:
-        """Returns the write that creates `obj`.
+        """Returns the item that creates `obj`.
 
-        `like` is an earlier create of this very object: defaults and validation are not repeated
-        where only a generated name and uid differ. Without a manager the object has no managed
-        fields, which spares batches that work. Raises: BadRequest, Forbidden, Invalid.
+        `like` is an earlier create of this very object: defaulting and validation are not repeated
+        if only a generated name and the uid differ. Without a manager the object gets no managed
+        fields, which saves work in batches. With `keep_status`, the status of `obj` is stored as
+        well. Raises: BadRequest, Forbidden, Invalid.
         """
         if like is not None and not obj.name and not obj.uid:
             copied = rules.prepare_copy(like.item.obj, rng=self._rng)
@@ -81,7 +82,7 @@ class ItemBuilder:
         manager: FieldManager = SELF,
         keep_status: bool = False,
     ) -> WriteItem | None:
-        """Returns the write that turns `old` into `new`; None if nothing is to change.
+        """Returns the item that turns `old` into `new`, or None if nothing changes.
 
         If the object has managed fields, the changed ones become the manager's. With `keep_status`,
         the status is written as well if `new` has one. Raises: Conflict for another uid,
@@ -115,13 +116,13 @@ class ItemBuilder:
         subresource: Subresource,
         manager: FieldManager,
     ) -> KubeObject:
-        """Returns what `prepare` makes of `new`, with the managers of its fields."""
-        if manager.operation == "Apply":  # it has worked out the managers itself
+        """Returns what `prepare` returns for `new`, with updated managed fields."""
+        if manager.operation == "Apply":  # server-side apply has computed the managed fields
             updated = prepare(new)
             if new.metadata.managed_fields == updated.metadata.managed_fields:
                 return updated
             return updated.with_metadata(managed_fields=new.metadata.managed_fields)
-        if subresource in rules.AS_GIVEN:  # changes of these belong to the object itself
+        if subresource in rules.AS_GIVEN:  # their changes belong to the managers of the object
             subresource = Subresource.NONE
         updated = prepare(managers.keep_managers(new, old, subresource))
         if updated is old or not (manager.name and updated.metadata.managed_fields):
@@ -138,7 +139,8 @@ class ItemBuilder:
     def build_delete(
         self, old: KubeObject, options: DeleteOptions, guards: tuple[Guard, ...] = ()
     ) -> WriteItem | None:
-        """Returns the write that deletes `old`, or marks it; None if it is marked already.
+        """Returns the item that deletes `old` or sets its deletion timestamp, or None if nothing
+        changes.
 
         Raises: Conflict for a failed precondition, Forbidden for a namespace of the system.
         """

@@ -1,10 +1,9 @@
-"""Writes that take of quotas: objects and their quotas are written in one and the same call.
+"""Writes objects together with the quotas that they are charged to, in one call.
 
-Guarantees: the objects of a namespace never take more than its quotas had room for when
-they were charged, whoever writes, however many at a time, and whoever dies in between;
-what is refused costs nothing (docs/designs/0015). Does not guarantee: anything about what
-was there before a quota, or about usage that went down; `status.used` then waits for the
-resourcequota controller.
+Guarantees: the objects of a namespace never use more than its quotas had room for when they were
+charged, whatever other processes write at the same time, and even if a process dies. A refused
+object is not charged (docs/designs/0015). Does not guarantee that objects from before a quota, or
+usage that has decreased, are counted: the resourcequota controller updates `status.used` for them.
 
 Source: plugin/pkg/admission/resourcequota/controller.go (checkQuotas), Kubernetes 1.33.
 """
@@ -26,24 +25,24 @@ from kcm.store.writes.items import WriteItem
 from kcm.store.writes.results import WriteResult, WriteStatus
 from kcm.store.writes.writer import NOTHING, Acknowledgement, Prepared, WriteCall, Writer, batches
 
-MAX_ITEMS = 100  # charged in one call; leaves room for the quotas
-_ATTEMPTS = 200  # each but the first is another writer's success
+MAX_ITEMS = 100  # the most items charged in one call, which leaves room for the quotas
+_ATTEMPTS = 200  # each attempt after the first follows another writer's success
 
 Numbered = tuple[int, WriteItem]
 
 
 class ChargedWriter:
-    """Writes items together with the quotas of their namespaces."""
+    """Writes items together with the quotas of their namespaces. Thread-safe."""
 
     def __init__(self, memory: QuotaMemory, writer: Writer, clock: Clock) -> None:
         self._memory = memory
         self._writer = writer
         self._clock = clock
-        # One at a time in each process: only other processes can be in the way.
+        # One call at a time in each process, so that only other processes can overtake it.
         self._lock = threading.Lock()
 
     def write(self, items: Sequence[Numbered], call: WriteCall) -> dict[int, WriteResult]:
-        """Writes numbered items as far as quotas have room; returns the results by number.
+        """Writes numbered items if their quotas have room, and returns the results by number.
 
         Raises: as `Writer.write`.
         """
@@ -52,7 +51,7 @@ class ChargedWriter:
             groups.setdefault(item.obj.namespace or "", []).append((number, item))
         if len(groups) > 1:
             call = replace(call, acknowledge=NOTHING)
-        # In a greenlet, the lock would be held while others of the same thread run.
+        # In a greenlet, the lock would be held while other greenlets of the thread run.
         return greenlets.block(partial(self._write_groups, groups, call))
 
     def _write_groups(
@@ -68,7 +67,7 @@ class ChargedWriter:
 
 @dataclass
 class _NamespaceWrites:
-    """The writes of one call in one namespace."""
+    """The writes to one namespace in a call of `ChargedWriter.write`."""
 
     namespace: str
     call: WriteCall
@@ -79,15 +78,19 @@ class _NamespaceWrites:
     numbers: Iterator[int] = field(default_factory=count)  # of the script calls
 
     def write(self, items: Sequence[Numbered]) -> Mapping[int, WriteResult]:
-        """Writes the items in as many calls as they need; returns the results by number."""
+        """Writes the items in as many script calls as they need, and returns the results by
+        number.
+        """
         for part in _split(items):
             is_whole = len(part) == len(items)
             self._write_part(part, self.call.acknowledge if is_whole else NOTHING)
         return self.results
 
     def _write_part(self, pending: dict[int, Prepared], acknowledge: Acknowledgement) -> None:
-        """Charges and writes the items of one call, again with fresh quotas when others were
-        faster.
+        """Charges and writes the items of one script call.
+
+        If a quota has changed, the items that are not written yet are charged to the present quotas
+        and tried again.
         """
         quotas, is_fresh = self.memory.recall(self.namespace), False
         for _ in range(_ATTEMPTS):
@@ -118,8 +121,8 @@ class _NamespaceWrites:
     def _batch(
         self, before: Quotas, after: Quotas, wanted: Sequence[Prepared]
     ) -> Iterator[Prepared]:
-        """Yields the objects, guarded by the quotas as they were before, then the
-        changed quotas.
+        """Yields the objects, with a guard that the quotas are unchanged, then the changed
+        quotas.
         """
         versions = {quota.name: quota.metadata.resource_version or "" for quota in before}
         guard = QuotasUnchanged(self.namespace, tuple(versions.items()))
@@ -159,7 +162,10 @@ class _NamespaceWrites:
 
 
 def _split(items: Sequence[Numbered]) -> Iterator[dict[int, Prepared]]:
-    """Splits items into what goes in one call each: no object twice, and not too much."""
+    """Yields parts of the items for one script call each, by number.
+
+    A part has no object twice, at most MAX_ITEMS items, and a limited size.
+    """
     numbers = iter([number for number, _ in items])
     for batch in batches([item for _, item in items]):
         part: dict[int, Prepared] = {}

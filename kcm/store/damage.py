@@ -1,8 +1,8 @@
-"""Objects and watch entries that cannot be read.
+"""Finds and records objects and watch entries that cannot be read.
 
-Guarantees: a damaged object does not keep others from being read; it is logged when it is met
-first, and stands in the hash `kcm:damaged` with the reason until it is written or deleted. Does not
-guarantee that a damaged object is known before somebody reads it.
+Guarantees: a damaged object does not keep others from being read. It is logged when it is first
+read, and the hash `kcm:damaged` has it with the reason until it is written or deleted. Does not
+guarantee that a damaged object is known before it is read.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from kcm.store.watch import WatchEntry
 
 log = structlog.get_logger("kcm.store")
 
-MISSING = b""  # stands in a raw page for an object that was deleted meanwhile
-NO_JSON = b"\0"  # stands there for an object without JSON
+MISSING = b""  # the JSON in a raw page of an object that was deleted meanwhile
+NO_JSON = b"\0"  # the JSON in a raw page of an object whose hash has none
 _SHOWN = 300  # characters of a reason that are kept
 
 
@@ -40,12 +40,12 @@ def decode_object(resource: Resource, key: str, raw: bytes) -> KubeObject:
 
 
 def require_whole(obj: KubeObject, key: str) -> None:
-    """Raises ValueError for an object that lacks what the store gives every object, or whose name
-    is not the key's.
+    """Raises ValueError for an object without uid or resourceVersion, or with another key than
+    `key`.
     """
     meta = obj.metadata
     if obj.key != key:
-        raise ValueError(f"it says that it is {obj.key[:_SHOWN]!r}")
+        raise ValueError(f"its namespace and name are those of {obj.key[:_SHOWN]!r}")
     if not meta.uid:
         raise ValueError("metadata.uid is missing")
     if not (meta.resource_version or "").isdecimal():
@@ -53,9 +53,9 @@ def require_whole(obj: KubeObject, key: str) -> None:
 
 
 def decode_change(change: WatchEntry) -> KubeObject | None:
-    """Returns the object in an entry of a watch log, or None and logs if it cannot be read.
+    """Returns the object in an entry of a watch log, or None if it cannot be read, which is logged.
 
-    Such an entry says nothing about the object, for anybody may have added it.
+    Such an entry does not mean that the object is damaged, since any client may have added it.
     """
     try:
         return decode_object(change.resource, change.key, change.raw)
@@ -67,7 +67,7 @@ def decode_change(change: WatchEntry) -> KubeObject | None:
 def log_skipped_entry(change: WatchEntry, error: Exception) -> None:
     """Logs that an entry of a watch log is skipped."""
     log.warning(
-        "An entry of a watch log cannot be read and is passed over",
+        "An entry of a watch log cannot be read and is skipped",
         resource=change.resource.name,
         key=change.key,
         entry=change.resource_version,
@@ -77,7 +77,7 @@ def log_skipped_entry(change: WatchEntry, error: Exception) -> None:
 
 
 def _why(error: Exception) -> str:
-    """Returns the reason of a damage in a few words."""
+    """Returns the reason of the damage, shortened to _SHOWN characters."""
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False)[0]
         return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"[:_SHOWN]
@@ -87,9 +87,10 @@ def _why(error: Exception) -> str:
 
 
 def record_damage(io: RedisIO, damaged: Sequence[errors.Damaged], keys: Sequence[str]) -> None:
-    """Keeps the names of damaged objects with the reasons, and logs those that are new.
+    """Records damaged objects with the reasons in Redis, and logs those that are new.
 
-    If the store takes no writes, nothing is kept and all of them are logged.
+    `keys` are their keys. If the store refuses writes, nothing is recorded and all of them are
+    logged.
     """
     commands = [
         ("HSET", io.keys.damaged(), f"{error.resource} {key}", error.message)
@@ -102,7 +103,7 @@ def record_damage(io: RedisIO, damaged: Sequence[errors.Damaged], keys: Sequence
     for error, key, is_new in zip(damaged, keys, new, strict=True):
         if is_new:
             log.error(
-                "A stored object cannot be read; others go on without it",
+                "A stored object cannot be read and is left out",
                 resource=error.resource,
                 key=key,
                 error=error.message,
@@ -110,7 +111,7 @@ def record_damage(io: RedisIO, damaged: Sequence[errors.Damaged], keys: Sequence
 
 
 def read_damaged(io: RedisIO) -> Mapping[tuple[str, str], str]:
-    """Returns the damaged objects that were met: (resource, key) to the reason.
+    """Returns the recorded damaged objects: the reasons by resource and key.
 
     Raises: Temporary.
     """

@@ -1,9 +1,9 @@
-"""Learning custom kinds from the store, in processes that have no cache of definitions.
+"""Loads custom kinds from the store, in processes that have no cache of definitions.
 
-Guarantees: after `refresh` this process knows the custom kinds as the store had them when it was
-called. If no definition was written since the last call, that costs one small read, else the
-definitions that were written are read. A kind whose definition is gone is forgotten some seconds
-later, when what its last objects left behind has been dealt with.
+Guarantees: after `refresh` this process has the custom kinds that the store had when it was called.
+If no definition was written since the last call, that costs one small read; otherwise the changed
+definitions are read. A kind whose definition is gone is forgotten some seconds later, when its last
+objects have been handled.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from kcm.clock import Clock, RealClock
 from kcm.store.store import Store
 from kcm.store.watch import WatchEntry
 
-LINGER = 10.0  # seconds until a kind that is gone is forgotten
+LINGER = 10.0  # seconds until a kind without a definition is forgotten
 
 
 class Definitions:
-    """Keeps this process's custom kinds equal to one store's definitions, for any thread."""
+    """Keeps this process's custom kinds equal to one store's definitions. Thread-safe."""
 
     def __init__(self, store: Store, clock: Clock | None = None) -> None:
         self._store = store
@@ -32,11 +32,11 @@ class Definitions:
         self._resource = scheme.resource_of(CustomResourceDefinition)
         self._seen = -1
         self._present: set[str] = set()  # the names of the definitions in the store
-        self._gone: dict[str, float] = {}  # name to when it was first missing
+        self._gone: dict[str, float] = {}  # by name, the time when it was first missing
 
     def refresh(self) -> None:
-        """Learns the kinds of the definitions in the store. Raises: StoreUnavailable."""
-        # Read before the definitions: what is written in between is then seen again.
+        """Loads the kinds of the definitions in the store. Raises: StoreUnavailable."""
+        # Read before the definitions, so that the next call sees what is written in between.
         newest = self._store.last_rvs([self._resource])[self._resource]
         with self._lock:
             if newest != self._seen:
@@ -46,7 +46,10 @@ class Definitions:
             self._forget()
 
     def _catch_up(self, newest: int) -> bool:
-        """Learns from what was written since the last call; returns whether that was known."""
+        """Loads the definitions that were written since the last call.
+
+        Returns False if the watch log does not have all of these changes.
+        """
         if not 0 <= self._seen < newest:
             return False
         position, written = self._seen, dict[str, WatchEntry]()
@@ -67,7 +70,7 @@ class Definitions:
         self._learn([obj for obj in objects if isinstance(obj, CustomResourceDefinition)])
 
     def _learn(self, written: Sequence[CustomResourceDefinition]) -> None:
-        """Learns the definitions, and notes which known kinds have none any more."""
+        """Loads definitions, and records which known kinds have none any more."""
         now = self._clock.monotonic()
         self._present.update(definition.name for definition in written)
         for definition in written:
@@ -75,7 +78,7 @@ class Definitions:
         missing = known.names() - self._present
         for definition in written:
             if is_served(definition) and definition.name not in known.names():
-                # Its kind may still be held by a definition that is gone.
+                # Its kind may still be registered by a definition that is gone.
                 for name in missing:
                     known.forget(name)
                 missing = frozenset()

@@ -1,13 +1,12 @@
 """The event bus: any program injects changes, and only valid ones are applied (design 0021).
 
-`XADD kcm:events '*' type ADDED object '{...}'`; types are ADDED (create),
-MODIFIED (replace, the status too where the object has one), DELETED, and APPLY
-(create, else three-way merge by the last-applied annotation).
+`XADD kcm:events '*' type ADDED object '{...}'`; types are ADDED (create), MODIFIED (replace, with
+the status if the object has one), DELETED, and APPLY (create, or a three-way merge by the
+last-applied annotation).
 
-Guarantees: an event is applied, acknowledged and removed in one atomic step, or
-refused into the dead letters with its reason and its own fields; a crash in
-between repeats it under the same call id, so it takes effect once. Events of
-one object take effect in the order of the stream.
+Guarantees: an event is applied, acknowledged and removed in one atomic step, or moved to the dead
+letters with the reason. After a crash it is repeated with the same call id, so it takes effect
+once. Events of one object take effect in the order of the stream.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ from kcm.store.writes.results import WriteStatus
 from kcm.store.writes.writer import Acknowledgement
 
 GROUP = "kcm"
-DEAD_LETTERS = 10_000  # kept at most; the oldest go first
+DEAD_LETTERS = 10_000  # the most that are kept; the oldest are removed first
 TYPES = ("ADDED", "MODIFIED", "DELETED", "APPLY")
-_DEAD_FIELDS = 1000  # fields kept of one event; Lua cannot unpack more than some thousands
-_ATTEMPTS = 20  # when other writes keep coming between
+_DEAD_FIELDS = 1000  # the most fields kept of one event; Lua can unpack some thousands only
+_ATTEMPTS = 20  # the most attempts when other writes come in between
 
 Fields = Mapping[bytes, bytes]
 
@@ -73,9 +72,9 @@ class EventBus:
                 raise
 
     def read(self, consumer: str, block_ms: int, count: int = 100) -> list[tuple[str, Fields]]:
-        """Returns the next entries, after a wait of up to `block_ms`.
+        """Returns up to `count` entries, after a wait of up to `block_ms` milliseconds.
 
-        Entries that were delivered and not finished come first, whoever read them.
+        Entries that were delivered and not finished come first, whichever consumer read them.
         """
         pending = self._claim(consumer, count)
         if pending:
@@ -87,7 +86,7 @@ class EventBus:
         return _entries(reply[0][1]) if reply else []
 
     def _claim(self, consumer: str, count: int) -> list[tuple[str, Fields]]:
-        # One ingester holds the lease, so whatever is pending is ours to finish.
+        # Only one ingester holds the lease, so it takes over all pending entries.
         reply = self._io.execute(
             "XAUTOCLAIM", self._keys.events(), GROUP, consumer, 0, "0-0", "COUNT", count
         )
@@ -97,7 +96,7 @@ class EventBus:
         return _entries(reply[1])
 
     def process(self, entry_id: str, fields: Fields, fence: Fence | None = None) -> str:
-        """Applies one entry or refuses it; returns "applied", or the reason of the refusal.
+        """Applies or refuses one entry, and returns "applied" or the reason of the refusal.
 
         Raises: Temporary (the entry stays pending), Fenced.
         """
@@ -108,14 +107,14 @@ class EventBus:
         except errors.ApiError as error:
             self._refuse(entry_id, fields, error.reason, error.message, fence)
             return error.reason
-        except Exception as error:  # noqa: BLE001 - poison must not stop the events behind it
+        except Exception as error:  # noqa: BLE001 - one bad event must not stop the later ones
             message = f"{type(error).__name__}: {error}"
             self._refuse(entry_id, fields, "InternalError", message, fence)
             return "InternalError"
         return "applied"
 
     def _apply(self, entry_id: str, fields: Fields, fence: Fence | None) -> None:
-        """Writes what an entry asks for; tries again when other writes come between."""
+        """Makes the write of an entry, again if other writes come in between."""
         self._definitions.refresh()
         event, obj = _parse(fields)
         for attempt in range(_ATTEMPTS):
@@ -129,8 +128,8 @@ class EventBus:
                 acknowledge=Acknowledgement(self._keys.events(), GROUP, entry_id),
                 call_id=f"event-{entry_id}-{attempt}",
             )
-            # A guard of an event's write is a Service's claim of an address: the next
-            # attempt draws another.
+            # Only a Service has a guard here, on the address that it gets; the next attempt draws
+            # another address.
             if results[0].status not in (WriteStatus.CONFLICT, WriteStatus.GUARD):
                 results[0].get_stored()
                 return
@@ -141,7 +140,7 @@ class EventBus:
         self._io.call("event_skip", *fenced, self._keys.events(), GROUP, entry_id)
 
     def _item(self, event: str, obj: KubeObject) -> WriteItem | None:
-        """Returns the write that an injected event asks for, or None if nothing is to change."""
+        """Returns the write of an injected event, or None if nothing changes."""
         resource = scheme.resource_of(obj)
         if resource.namespaced and not obj.namespace:
             obj = obj.with_metadata(namespace="default")
@@ -180,7 +179,7 @@ class EventBus:
             raise errors.Fenced
 
     def list_dead_letters(self, count: int = 100) -> list[DeadLetter]:
-        """Returns the newest dead letters, the newest first."""
+        """Returns up to `count` dead letters, the newest first."""
         return [
             _letter(entry_id, fields)
             for entry_id, fields in _entries(
@@ -189,7 +188,9 @@ class EventBus:
         ]
 
     def replay(self, *ids: str) -> int:
-        """Puts dead letters back into the stream, all or those named; returns how many."""
+        """Moves dead letters back into the stream, all or those with these ids. Returns their
+        number.
+        """
         replayed = 0
         for letter in reversed(self.list_dead_letters(DEAD_LETTERS)):
             if ids and letter.id not in ids:

@@ -1,10 +1,11 @@
-"""The index entries that the store keeps with each object (design 0019).
+"""The index entries that the store keeps for each object (design 0019).
 
 An entry names a set of objects: `owner:<uid>` (dependents), `node:<name>` (pods bound to a node),
 `noexecute:<taints>` (nodes with exactly these NoExecute taints), `podcidr:<range>` (the node that
-has it), `clusterip:<ip>` and `nodeport:<port>` (the Service that holds it), `quota:<namespace>`
-(its quotas). A namespace needs no entry: the keys of a resource are sorted, so a namespace is a
-range of them. Events have no owners, for they take no part in garbage collection, as upstream.
+has it), `clusterip:<ip>` and `nodeport:<port>` (the Service that has it), `quota:<namespace>` (the
+quotas of a namespace). A namespace needs no entry: the keys of a resource are sorted, so a
+namespace is a range of them. Events have no owner entries, since they are no dependents in garbage
+collection, as upstream.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from kcm.store import service_entries
 
 
 def index_entries(resource: Resource, obj: KubeObject) -> list[str]:
-    """Returns the entries under which `obj` can be found."""
+    """Returns the index entries under which `obj` can be looked up."""
     if resource.name == "events":
         return []
     entries = []
@@ -44,11 +45,13 @@ def _node_entries(node: Node) -> list[str]:
 
 
 def pod_cidr_entry(text: str) -> str:
-    """Returns the entry of the node that has this range of pod addresses."""
+    """Returns the index entry of the node that has this range of pod addresses."""
     return f"podcidr:{text}"
 
 
 def noexecute_entry(taints: Iterable[Taint]) -> str:
-    """Returns the entry of nodes with exactly these NoExecute taints; "" if there are none."""
+    """Returns the index entry of nodes with exactly these NoExecute taints, "" if there are
+    none.
+    """
     marks = sorted(f"{t.key}={t.value or ''}" for t in taints if t.effect == "NoExecute")
     return f"noexecute:{','.join(marks)}" if marks else ""

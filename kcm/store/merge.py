@@ -1,7 +1,7 @@
-"""JSON merge patch (RFC 7396), and the three-way merge behind apply.
+"""JSON merge patch (RFC 7396), and the three-way merge for apply.
 
 Lists are replaced as a whole, as kubectl does for kinds without merge keys. Source of the three-way
-rule: staging/src/k8s.io/apimachinery/pkg/util/jsonmergepatch, Kubernetes 1.33.
+merge: staging/src/k8s.io/apimachinery/pkg/util/jsonmergepatch, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Json = Mapping[str, Any]
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
-    """Returns `target` with `patch` applied. Neither is changed."""
+    """Returns `target` with `patch` applied. Neither argument is changed."""
     if not isinstance(patch, Mapping):
         return patch
     merged = dict(target) if isinstance(target, Mapping) else {}
@@ -28,10 +28,10 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 
 def three_way(original: Json, modified: Json, current: Json) -> dict[str, Any]:
-    """Returns the merge patch that turns `current` into `modified` and deletes what `original` had
-    and `modified` has not.
+    """Returns the merge patch that brings `current` to `modified`.
 
-    A field that neither of them names stays as it is.
+    It deletes the fields that `original` has and `modified` has not. Fields that neither has are
+    not changed.
     """
     patch: dict[str, Any] = {
         name: None for name in original if name not in modified and name in current

@@ -1,4 +1,4 @@
-"""The rules of namespace lifecycle that need no store.
+"""The rules of namespace lifecycle that need no access to the store.
 
 Source: staging/src/k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go and
 pkg/controlplane/controller/systemnamespaces, Kubernetes 1.33.
@@ -17,7 +17,7 @@ _IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
 
 
 class NamespaceState(StrEnum):
-    """Why nothing new may come into a namespace."""
+    """The reason why nothing may be created in a namespace."""
 
     MISSING = "missing"
     TERMINATING = "terminating"
@@ -26,7 +26,7 @@ class NamespaceState(StrEnum):
 def build_creation_error(
     resource: Resource, obj: KubeObject, state: NamespaceState
 ) -> errors.ApiError:
-    """Returns why `obj` may not be created in a namespace that is in this state."""
+    """Returns the error for creating `obj` in a namespace that is in this state."""
     namespace = obj.namespace or ""
     if state is NamespaceState.MISSING:
         return errors.NotFound.of("namespaces", namespace)

@@ -1,8 +1,8 @@
-"""The tokens with which API servers authenticate to nodes' HTTP APIs.
+"""Derives the tokens with which API servers authenticate to the HTTP APIs of nodes.
 
-One Secret of the cluster is the key. A node's token is made from it for the node's name, address
-and port: somebody who lures an API server to another address learns a token that is good only for
-that address.
+The key is in a Secret of the cluster. A token is derived from it for a node's name, address and
+port. So if an API server is led to a false address, the token that it sends there is not valid for
+the node.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ def read_key(store: ObjectStore) -> bytes | None:
 
 
 def ensure_key(store: ObjectStore) -> bytes:
-    """Returns the key, which is created if it is missing. Raises: StoreUnavailable, Forbidden."""
+    """Returns the key, and creates it if it is missing. Raises: StoreUnavailable, Forbidden."""
     while (key := read_key(store)) is None:
         data = {_FIELD: base64.b64encode(secrets.token_bytes(_BYTES)).decode()}
         made = Secret(metadata=ObjectMeta(name=NAME, namespace=NAMESPACE), data=data, type="Opaque")
         try:
             store.write([store.build_create(made)])[0].get_stored()
-        except errors.AlreadyExists:  # by another process; or its content is no key
+        except errors.AlreadyExists:  # another process created it, or it has no key
             if read_key(store) is None:
                 raise errors.Forbidden(
-                    f"the Secret {NAMESPACE}/{NAME} is there but holds no key: delete it"
+                    f"the Secret {NAMESPACE}/{NAME} exists but has no field {_FIELD!r}: delete it"
                 ) from None
     return key
 
 
 def derive_token(key: bytes, node: str, host: str, port: int) -> str:
-    """Returns the bearer token of the API that a node serves at an address."""
+    """Returns the bearer token for the API that a node serves at an address."""
     about = f"kubelet {node} {host} {port}".encode()
     return hmac.new(key, about, hashlib.sha256).hexdigest()

@@ -1,4 +1,4 @@
-"""What controllers and nodes need of a store: the local one has it, and the remote one."""
+"""The interface of a store for controllers and nodes, which the local and the remote store have."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from kcm.store.writes.results import WriteResult
 
 
 class ObjectStore(Protocol):
-    """The methods of `Store` that controllers and nodes use; `RemoteStore` has them as well.
+    """The methods of `Store` that controllers and nodes use. `RemoteStore` has them as well.
 
-    Their meaning stands on the methods of the same names on `Store`.
+    They are described at the methods of `Store` of the same names.
     """
 
     @property

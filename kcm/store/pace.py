@@ -1,6 +1,4 @@
-"""The pace of a reader of the watch: at once when little happens, many changes at a time when much
-does.
-"""
+"""Limits how often a watch is read: soon after a few changes, in larger batches after many."""
 
 from __future__ import annotations
 
@@ -8,10 +6,11 @@ from kcm.clock import Clock
 
 
 class ReadPace:
-    """Tells a reader how long to wait after a read that brought changes. Times are in seconds.
+    """Computes how long a reader waits after a read that returned changes. Times are in seconds.
 
-    The first `burst` reads in a row are `shortest` apart, further ones `interval`: a read costs as
-    much as some changes do. Reads that stay out are made up for, one for each `interval`.
+    The first `burst` reads in a row are `shortest` apart, further ones `interval`, since a read
+    costs as much as several changes. For each `interval` without a read, one more read may follow
+    after `shortest`.
     """
 
     def __init__(self, clock: Clock, *, shortest: float, interval: float, burst: int) -> None:
@@ -23,7 +22,7 @@ class ReadPace:
         self._counted_at = clock.monotonic()
 
     def count_read(self) -> float:
-        """Counts a read, and returns how long to wait after it."""
+        """Counts a read, and returns the seconds to wait before the next one."""
         now = self._clock.monotonic()
         gained = (now - self._counted_at) / self._interval
         self._left = max(0.0, min(self._burst, self._left + gained) - 1)

@@ -1,12 +1,13 @@
-"""The way of a write through the store, from items to results.
+"""The steps of a write through the store, from items to results.
 
 1. Admit: `kcm.store.building` turns what a caller sent into items: defaulted, validated and
    admitted objects with the guards that their kind needs.
-2. Charge: what takes of quotas is written together with them (`kcm.store.charging`). The
-   write script itself turns back what nobody charged, so a namespace without quotas costs
-   no look at them.
+2. Charge: objects that count for quotas are written together with them (`kcm.store.charging`).
+   The write script refuses items that should have been charged and were not, so writes to a
+   namespace without quotas need not look for quotas.
 3. Write: one script call for as many items as fit (`kcm.store.writes.writer`).
-4. Settle: a create that only missed a namespace of the system makes it and is written again.
+4. Settle: if a create failed only because a system namespace is missing, that is created and
+   the create is repeated.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ class WritePipeline:
         self._build = build
 
     def write(self, items: Sequence[WriteItem], call: WriteCall) -> list[WriteResult]:
-        """Writes items in as few calls as possible; returns their results in order.
+        """Writes items in as few calls as possible, and returns their results in order.
 
-        `call.acknowledge` is carried out only where all items fit one call.
-        Raises: as `Writer.write`.
+        `call.acknowledge` is carried out only if all items fit into one call. Raises: as
+        `Writer.write`.
         """
         limited = {n for n, item in enumerate(items) if self._quotas.is_limited(item)}
         if limited and len(limited) == len(items):
@@ -63,7 +64,9 @@ class WritePipeline:
         return [results[n] for n in sorted(results)]
 
     def _write_free(self, items: Sequence[Numbered], call: WriteCall) -> dict[int, WriteResult]:
-        """Writes items that are not known to take of quotas, and settles what it can."""
+        """Writes items that are not known to count for quotas, and creates missing system
+        namespaces.
+        """
         written = self._writer.write([item for _, item in items], call)
         results = {n: result for (n, _), result in zip(items, written, strict=True)}
         missing = {n for n, result in results.items() if _misses_system_namespace(result)}
@@ -81,7 +84,7 @@ class WritePipeline:
         return results | {n: result for (n, _), result in zip(again, written, strict=True)}
 
     def _create_namespaces(self, names: set[str]) -> None:
-        """Creates namespaces of the system; another process may have been faster."""
+        """Creates system namespaces. Those that exist by now are no error."""
         items = [self._build(Namespace(metadata=ObjectMeta(name=name))) for name in sorted(names)]
         for result in self._writer.write(items, WriteCall()):
             if result.status is not WriteStatus.EXISTS:

@@ -1,8 +1,7 @@
-"""Reading objects: one, a page, or all that carry an index entry.
+"""Reads objects: one, a page, or all with an index entry.
 
-Guarantees: the resourceVersion of a list is the counter before its first page was read, so a watch
-from there misses nothing. Does not guarantee that a list is a snapshot: it may show later changes,
-and the watch then brings them again.
+Guarantees: the resourceVersion of a list is the counter from before its first page was read. So a
+watch from there returns all changes that the list may or may not have.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from kcm.store import damage
 
 T = TypeVar("T", bound=KubeObject)
 
-ALL_KNOWN = "*"  # the field of the last versions that is missing when they were lost
+ALL_KNOWN = "*"  # the field of the last resourceVersions that is missing if they were lost
 _PAGE = 500  # objects fetched in one round trip
 
 
@@ -41,14 +40,16 @@ class ObjectList:
 
 @dataclass(frozen=True)
 class FullList:
-    """All objects of a kind, read page by page while they are iterated, once."""
+    """All objects of a kind. Iterate them only once, since they may be read page by page
+    meanwhile.
+    """
 
     objects: Iterable[KubeObject]
     resource_version: int  # from before the first page
 
 
 class StoreReader:
-    """Reads objects from Redis. Threads may share it."""
+    """Reads objects from Redis. Thread-safe."""
 
     def __init__(self, io: RedisIO) -> None:
         self._io = io
@@ -86,11 +87,11 @@ class StoreReader:
         return raw
 
     def _look_again(self, resource: Resource, key: str) -> tuple[bool, Any]:
-        """Looks whether there is an object without JSON, and for the JSON once more.
+        """Checks whether an object without JSON exists, and reads the JSON once more.
 
-        Reports whether something stands where the object would or its key is listed, and returns
-        the JSON. Both looks are at one moment: an object that had none in an earlier call may have
-        been created since.
+        Returns whether there is a value under the object's name or its key is listed, and the JSON.
+        All reads are one atomic step: an object that had no JSON in an earlier read may have been
+        created since.
         """
         keys = self._io.keys
         name = keys.object(resource.name, key)
@@ -103,7 +104,7 @@ class StoreReader:
         return exists == 1 or isinstance(score, bytes | float), raw
 
     def get_all(self, wanted: Sequence[tuple[Resource, str]]) -> Sequence[KubeObject | None]:
-        """Returns the objects under (resource, key) pairs, read in one round trip.
+        """Returns the objects under pairs of resource and key, read in one round trip.
 
         None stands for an object that is missing or cannot be read. Raises: StoreUnavailable.
         """
@@ -129,7 +130,7 @@ class StoreReader:
     ) -> ObjectList:
         """Returns a page of at most `limit` matching objects, in the order of their keys.
 
-        Raises: BadRequest for a continue token that is not ours, StoreUnavailable.
+        Raises: BadRequest for an invalid continue token, StoreUnavailable.
         """
         after, version = decode_continue(continue_) if continue_ else ("", self.resource_version())
         items: list[KubeObject] = []
@@ -144,18 +145,20 @@ class StoreReader:
         return ObjectList(items, version)
 
     def list_all(self, resource: Resource) -> FullList:
-        """Returns every object of the kind, of which one page at a time is in memory."""
+        """Returns all objects of the kind. The pages are read one by one while they are
+        iterated.
+        """
         version = self.resource_version()
         return FullList(self._objects(resource, None, ""), version)
 
     def list_indexed(self, resource: Resource, entry: str) -> FullList:
-        """Returns the objects of the kind that carry the index entry (see `kcm.store.indexes`)."""
+        """Returns the objects of the kind that have the index entry (see `kcm.store.indexes`)."""
         version = self.resource_version()
         keys = [(resource, key) for _, key in self.by_index(entry, resource)]
         return FullList([obj for obj in self.get_all(keys) if obj is not None], version)
 
     def by_index(self, entry: str, resource: Resource | None = None) -> Sequence[tuple[str, str]]:
-        """Returns (resource name, key) of every object that carries the index entry, sorted."""
+        """Returns the resource name and key of every object that has the index entry, sorted."""
         members = self._io.execute("SMEMBERS", self._io.keys.index(entry))
         pairs = (member.decode().split(" ", 1) for member in members)
         return sorted(
@@ -163,7 +166,7 @@ class StoreReader:
         )
 
     def in_namespace(self, resource: Resource, namespace: str) -> Sequence[KubeObject]:
-        """Returns every object of the kind in a namespace, or in all for ""."""
+        """Returns all objects of the kind in a namespace, or in all namespaces for ""."""
         return list(self._objects(resource, namespace or None, ""))
 
     def resource_version(self) -> int:
@@ -173,8 +176,8 @@ class StoreReader:
     def last_rvs(self, resources: Sequence[Resource]) -> dict[Resource, int]:
         """Returns the resourceVersion of the newest write of each resource, 0 for none.
 
-        A cache that has come as far holds every write (design 0011). If these versions were lost,
-        they are made again from the watch logs. Raises: StoreUnavailable.
+        A cache that has reached it has every write (design 0011). If these versions were lost, they
+        are restored from the watch logs. Raises: StoreUnavailable.
         """
         fields = [*(resource.name for resource in resources), ALL_KNOWN]
         *versions, all_known = self._io.execute("HMGET", self._io.keys.last_rv(), *fields)
@@ -187,7 +190,7 @@ class StoreReader:
         }
 
     def count(self, resource: Resource) -> int:
-        """Returns how many objects of the resource there are."""
+        """Returns the number of objects of the resource."""
         return int(self._io.execute("ZCARD", self._io.keys.object_keys(resource.name)))
 
     def raw_page(
@@ -195,7 +198,8 @@ class StoreReader:
     ) -> Sequence[tuple[str, bytes]]:
         """Returns up to `count` pairs of key and JSON that follow the key `after`.
 
-        An object that was deleted meanwhile has empty JSON, so only an empty page means the end.
+        An object that was deleted meanwhile has empty JSON (MISSING), so only an empty page means
+        the end.
         """
         first = f"({after}" if after else (f"[{namespace}/" if namespace else "-")
         last = f"({namespace}0" if namespace else "+"  # '0' follows '/'
@@ -214,7 +218,9 @@ class StoreReader:
         ]
 
     def _raw_of_missing(self, resource: Resource, key: str, reply: Any) -> bytes:
-        """Returns what `raw_page` gives for an object without JSON: nothing if it was deleted."""
+        """Returns the JSON for `raw_page` after a read without JSON: MISSING, NO_JSON or a later
+        one.
+        """
         there, raw = self._look_again(resource, key) if reply is None else (True, reply)
         if not there:
             return damage.MISSING
@@ -237,7 +243,7 @@ class StoreReader:
 
     @contextmanager
     def _record_damage(self) -> Iterator[_DamageRecorder]:
-        """Yields a decoder, and records the damaged objects that it met."""
+        """Yields a decoder, and at the end records the damaged objects that it found."""
         recorder = _DamageRecorder()
         yield recorder
         damage.record_damage(self._io, recorder.damaged, recorder.keys)
@@ -263,12 +269,12 @@ class _DamageRecorder:
 
 
 def _not_json(reply: Any) -> str:
-    """Returns why a reply is not the JSON of an object."""
+    """Returns why a reply of Redis is not the JSON of an object."""
     return str(reply) if isinstance(reply, Exception) else "its JSON is missing"
 
 
 def encode_continue(key: str, version: int) -> str:
-    """Returns the continue token for what follows `key` in a list at `version`."""
+    """Returns the continue token for the page after `key` in a list at `version`."""
     return base64.urlsafe_b64encode(json.dumps({"v": version, "k": key}).encode()).decode()
 
 
@@ -280,14 +286,17 @@ def decode_continue(token: str) -> tuple[str, int]:
     except (binascii.Error, ValueError, KeyError, TypeError, RecursionError) as error:
         raise errors.BadRequest(f"continue key is not valid: {error}") from error
     if not isinstance(key, str) or type(version) is not int:
-        raise errors.BadRequest("continue key is not valid: it names no key and version")
+        raise errors.BadRequest("continue key is not valid: it has no key and version")
     return key, version
 
 
 def each_list_item(
     reader: StoreReader, resource: Resource, **selection: Any
 ) -> Iterator[KubeObject]:
-    """Yields all objects of a list, which is read page by page; client-go's EachListItem."""
+    """Yields all objects of a list, which is read page by page; client-go's EachListItem.
+
+    `selection` are keyword arguments of `StoreReader.list`.
+    """
     token: str | None = None
     while True:
         page = reader.list(resource, continue_=token, limit=500, **selection)

@@ -1,7 +1,7 @@
-"""What a create, update or delete means, as pure functions on objects.
+"""The rules of create, update and delete, as pure functions on objects.
 
-They turn what the caller sent and what is stored into the object to store, or raise. They do no
-I/O: the store's verbs and the executor build their writes here, so that controllers, injected
+They compute the object to store from what the caller sent and what is stored, or raise. They do no
+I/O. The store's verbs and the executor build their writes with them, so that controllers, injected
 events and HTTP requests follow the same rules.
 
 Source: staging/src/k8s.io/apiserver/pkg/registry/rest/{create,update,delete}.go and
@@ -33,13 +33,13 @@ ORPHAN_FINALIZER = "orphan"
 
 
 class Subresource(StrEnum):
-    """The part of an object that an update is made through, which decides the update's rules."""
+    """The subresource through which an object is updated, which decides the rules of the update."""
 
-    NONE = ""  # the object itself, its status excepted
+    NONE = ""  # the object itself, except its status
     STATUS = "status"
     SCALE = "scale"
-    BINDING = "binding"  # of a pod to a node; as it is given, past the rules of updates
-    FINALIZE = "finalize"  # of a namespace; as it is given, past the rules of updates
+    BINDING = "binding"  # of a pod to a node; written without the rules of updates
+    FINALIZE = "finalize"  # of a namespace; written without the rules of updates
 
 
 AS_GIVEN = frozenset({Subresource.BINDING, Subresource.FINALIZE})
@@ -110,11 +110,11 @@ def new_uid() -> str:
 def prepare_update(
     new: KubeObject, old: KubeObject, resource: Resource, *, keep_status: bool = False
 ) -> KubeObject:
-    """Returns `new` with what an update may not change taken from `old`; `old` itself if nothing
-    changed.
+    """Returns `new` with the fields that an update may not change taken from `old`.
 
-    The generation rises only if the spec changed, or what else the kind's strategy counts. With
-    `keep_status`, the status of `new` is kept. Raises: Conflict for another uid, Invalid.
+    Returns `old` itself if nothing changed. The generation increases only if the spec changed, or
+    other fields that the kind's strategy names. With `keep_status`, the status of `new` is kept.
+    Raises: Conflict for another uid, Invalid.
     """
     _require_same_uid(new, old, resource)
     updated = _with_system_metadata(new, old)
@@ -131,17 +131,17 @@ def prepare_update(
 
 
 def prepare_status_update(new: KubeObject, old: KubeObject, resource: Resource) -> KubeObject:
-    """Returns `old` with the status of `new`; `old` itself if that is the same.
+    """Returns `old` with the status of `new`, or `old` itself if that is the same.
 
-    The kind's strategy may take more from `new`. Raises: BadRequest for a kind without status,
-    Conflict for another uid, Invalid.
+    The kind's strategy may take more fields from `new`. Raises: BadRequest for a kind without
+    status, Conflict for another uid, Invalid.
     """
     if not resource.has_status:
         raise errors.BadRequest(f"{resource.name} have no status subresource")
     _require_same_uid(new, old, resource)
     updated = strategy_of(resource).for_status(new, old).with_status(_status(new))
     if resource.custom is not None:
-        updated = defaults.apply(updated)  # a schema says what a status may have
+        updated = defaults.apply(updated)  # the schema of a custom kind has defaults for status too
     if updated == old:
         return old
     _require(validation.validate_status_update(updated, old), resource, updated)
@@ -156,10 +156,11 @@ def prepare_modification(
     *,
     keep_status: bool = False,
 ) -> KubeObject:
-    """Returns what an update through a subresource makes of `old`; `old` itself if nothing changed.
+    """Returns the result of updating `old` to `new` through a subresource.
 
-    With `keep_status`, an update of the object itself takes the status as well, if `new` has one.
-    Raises: Conflict for another uid, Invalid, BadRequest.
+    Returns `old` itself if nothing changed. With `keep_status`, an update of the object itself
+    takes the status as well, if `new` has one. Raises: Conflict for another uid, Invalid,
+    BadRequest.
     """
     if subresource in AS_GIVEN:
         return new
@@ -170,7 +171,9 @@ def prepare_modification(
 
 
 def finishes_deletion(obj: KubeObject) -> bool:
-    """Reports whether an object is being deleted and has nothing left to wait for."""
+    """Reports whether an object is being deleted and neither finalizers nor a grace period are
+    left.
+    """
     meta = obj.metadata
     return bool(
         meta.deletion_timestamp
@@ -181,18 +184,19 @@ def finishes_deletion(obj: KubeObject) -> bool:
 
 
 def has_spec_finalizers(obj: KubeObject) -> bool:
-    """Reports whether the object has finalizers in its spec left, as namespaces do."""
+    """Reports whether the object has finalizers in its spec, as namespaces do."""
     return bool(getattr(getattr(obj, "spec", None), "finalizers", None))
 
 
 def prepare_delete(
     old: KubeObject, resource: Resource, options: DeleteOptions, now: datetime
 ) -> tuple[Literal["delete", "update"], KubeObject]:
-    """Returns what a delete does now: remove the object ("delete") or mark it ("update").
+    """Returns what a delete does now: remove the object ("delete") or mark it as deleted
+    ("update").
 
-    A marked object waits for its finalizers and its grace period. `("update", old)` means that
-    nothing changes. Raises: Conflict for a failed precondition, Forbidden for a namespace of the
-    system.
+    A marked object has a deletion timestamp and waits for its finalizers and grace period.
+    `("update", old)` means that nothing changes. Raises: Conflict for a failed precondition,
+    Forbidden for a namespace of the system.
     """
     check_deletable(resource, old.name or "")
     check_preconditions(old, resource, options)
@@ -210,9 +214,7 @@ def prepare_delete(
 
 
 def _grace(old: KubeObject, resource: Resource, requested: int | None) -> int | None:
-    """Returns the seconds to wait; None if an earlier delete waits no longer than this one asks
-    for.
-    """
+    """Returns the grace period in seconds, None if that of an earlier delete stays."""
     if not old.deleting:
         return strategy_of(resource).grace_period(old, requested)
     before = old.metadata.deletion_grace_period_seconds or 0
@@ -234,8 +236,8 @@ def _mark(obj: KubeObject, finalizers: Sequence[str], grace: int, now: datetime)
         changes["deletion_grace_period_seconds"] = grace
         changes["generation"] = meta.generation + 1 if meta.generation else meta.generation
     elif grace < before:
-        # A second delete may only shorten the wait, counted from the first one; the end is
-        # never in the past.
+        # A second delete may only shorten the grace period, which counts from the first delete.
+        # The deletion timestamp is never set to a time in the past.
         end = shift_time(meta.deletion_timestamp, grace - before)
         if end < now:
             end, grace = now.replace(microsecond=0), min(grace, 1)
@@ -247,7 +249,10 @@ def _mark(obj: KubeObject, finalizers: Sequence[str], grace: int, now: datetime)
 def _policy(
     old: KubeObject, resource: Resource, options: DeleteOptions
 ) -> PropagationPolicy | None:
-    """Returns what becomes of the dependents: as requested, as decided before, or by the kind."""
+    """Returns the requested propagation policy, or the default of the kind.
+
+    Returns None if the finalizers of the object stay as they are.
+    """
     asked = options.propagation_policy
     decided = {FOREGROUND_FINALIZER, ORPHAN_FINALIZER} & set(old.metadata.finalizers or ())
     if asked is None and not decided and strategy_of(resource).orphans_by_default:
@@ -266,7 +271,7 @@ def _finalizers(obj: KubeObject, policy: PropagationPolicy | None) -> list[str]:
 
 
 def check_preconditions(old: KubeObject, resource: Resource, options: DeleteOptions) -> None:
-    """Raises Conflict if the object is not the one that the options name."""
+    """Raises Conflict if the object's uid or resourceVersion is not that of the options."""
     name = old.name or ""
     if options.uid and options.uid != old.uid:
         raise errors.Conflict.of(
@@ -285,7 +290,7 @@ def check_preconditions(old: KubeObject, resource: Resource, options: DeleteOpti
 
 
 def _require_same_uid(new: KubeObject, old: KubeObject, resource: Resource) -> None:
-    """Raises Conflict if `new` names another uid than `old` has."""
+    """Raises Conflict if `new` has another uid than `old`. No uid is accepted."""
     if new.uid and new.uid != old.uid:
         raise errors.Conflict.of(
             resource.name,
@@ -295,7 +300,7 @@ def _require_same_uid(new: KubeObject, old: KubeObject, resource: Resource) -> N
 
 
 def _with_system_metadata(new: KubeObject, old: KubeObject) -> KubeObject:
-    """Returns `new` with the metadata that only the system writes taken from `old`."""
+    """Returns `new` with the metadata that only the system may write taken from `old`."""
     meta = old.metadata
     finalizers = new.metadata.finalizers
     return new.with_metadata(

@@ -1,4 +1,4 @@
-"""The index entries by which Services hold cluster IPs and node ports."""
+"""The index entries by which Services reserve cluster IPs and node ports."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ HEADLESS = "None"
 
 
 def entries(service: Service) -> Sequence[str]:
-    """Returns the entries of the addresses and ports that a Service holds, each once."""
+    """Returns the index entries of the addresses and ports that a Service has, each once."""
     spec = service.spec
     if spec.type == "ExternalName":
         return ()
@@ -22,7 +22,7 @@ def entries(service: Service) -> Sequence[str]:
 
 
 def ip_entry(ip: str) -> str:
-    """Returns the entry of a cluster IP, the same for all spellings of one address."""
+    """Returns the index entry of a cluster IP. It is the same for all spellings of an address."""
     try:
         return f"clusterip:{ipaddress.ip_address(ip)}"
     except ValueError:
@@ -30,5 +30,5 @@ def ip_entry(ip: str) -> str:
 
 
 def port_entry(number: int) -> str:
-    """Returns the entry of a node port; one port serves all protocols, as upstream."""
+    """Returns the index entry of a node port, which counts for all protocols, as upstream."""
     return f"nodeport:{number}"

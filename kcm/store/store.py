@@ -1,9 +1,9 @@
-"""The verbs of the store: what the Kubernetes API means by create, update, patch and delete.
+"""The verbs of the store: create, update, patch and delete as in the Kubernetes API.
 
-Guarantees: every write is defaulted, validated and admitted by the same rules, whoever sends it; an
-update with a resourceVersion that is not the stored one conflicts; a verb without a resourceVersion
-is tried again until no other write comes between its read and its write. Does not guarantee that a
-call which raised `StoreUnavailable` wrote nothing.
+Guarantees: every write is defaulted, validated and admitted by the same rules, whoever sends it. An
+update with a resourceVersion that is not the stored one conflicts. A verb without a resourceVersion
+is repeated when another write comes between its read and its write. Does not guarantee that a call
+that raised `StoreUnavailable` wrote nothing.
 """
 
 from __future__ import annotations
@@ -41,13 +41,15 @@ from kcm.store.writes.results import WriteResult, WriteStatus
 from kcm.store.writes.writer import NOTHING, Acknowledgement, WriteCall, Writer
 
 T = TypeVar("T", bound=KubeObject)
-_ATTEMPTS = 10  # when other writes keep coming between the read and the write
-_NAME_ATTEMPTS = 8  # when a generated name is taken, as upstream
+_ATTEMPTS = 10  # the most attempts when other writes come between the read and the write
+_NAME_ATTEMPTS = 8  # the most attempts when a generated name is in use, as upstream
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """What a write depends on besides its object: guards, and the fence that must be held."""
+    """Conditions of a write on other things than its object: guards, and the fence that must be
+    held.
+    """
 
     guards: tuple[Guard, ...] = ()
     fence: Fence | None = None
@@ -59,8 +61,8 @@ NO_CONDITIONS = Conditions()
 class Store(StoreReader, ItemBuilder):
     """Reads and writes the objects in Redis. Threads may share a store; processes may not.
 
-    It reads as a `StoreReader`. The items of batches come from its methods as an `ItemBuilder`,
-    for callers that know the present state, and `write` writes them.
+    It reads as a `StoreReader`. Callers that know the present state build items with its methods as
+    an `ItemBuilder`, and write them with `write`.
     """
 
     def __init__(
@@ -83,7 +85,7 @@ class Store(StoreReader, ItemBuilder):
 
     @property
     def data_id(self) -> str:
-        """Identifies the data. It changes when this process notices that the store was emptied."""
+        """The data id: it changes when this process notices that the store was emptied."""
         return self.io.data_id
 
     def create(
@@ -92,7 +94,7 @@ class Store(StoreReader, ItemBuilder):
         """Stores a new object and returns it as stored.
 
         With `manager`, the object gets managed fields, all of them the manager's. A generated name
-        that is taken is drawn again, up to eight times, and so is an allocated address of a
+        that is in use is drawn again, up to eight times, and so is an allocated address of a
         Service.
 
         Raises: AlreadyExists, BadRequest, Forbidden, Invalid, NotFound for a missing namespace,
@@ -101,7 +103,7 @@ class Store(StoreReader, ItemBuilder):
         for attempt in range(_NAME_ATTEMPTS):
             item = self.build_create(obj, when.guards, manager=manager)
             result = self.write([item], fence=when.fence)[0]
-            # Another took the generated name, or the address that was free a moment ago.
+            # The generated name is in use, or another Service got the address meanwhile.
             again = _is_address_lost(result) or (
                 result.status is WriteStatus.EXISTS and not obj.name
             )
@@ -118,14 +120,17 @@ class Store(StoreReader, ItemBuilder):
         return self._replace(obj, when)
 
     def update_status(self, obj: T, when: Conditions = NO_CONDITIONS) -> T:
-        """Replaces an object's status and nothing else.
+        """Replaces the status of an object, and returns the object as stored.
 
         Raises: as `update`, and BadRequest for a kind without status.
         """
         return self._replace(obj, when, Subresource.STATUS)
 
     def replace(self, obj: T, when: Conditions = NO_CONDITIONS) -> T:
-        """Replaces an object, the status included if `obj` has one. Raises: as `update`."""
+        """Replaces an object, with its status if `obj` has one, and returns it as stored.
+
+        Raises: as `update`.
+        """
         return self._replace(obj, when, keep_status=True)
 
     def patch(
@@ -139,8 +144,8 @@ class Store(StoreReader, ItemBuilder):
     ) -> KubeObject:
         """Applies a JSON merge patch to the object under `key`, and returns it as stored.
 
-        A patch that names a resourceVersion or a uid applies to that one only. Raises: as `update`,
-        and BadRequest for a patch whose result cannot be decoded.
+        A patch with a resourceVersion or a uid applies only to an object that has it. Raises: as
+        `update`, and BadRequest for a patch whose result cannot be decoded.
         """
         pinned = bool((patch.get("metadata") or {}).get("resourceVersion"))
 
@@ -164,8 +169,8 @@ class Store(StoreReader, ItemBuilder):
     ) -> KubeObject:
         """Stores what `change` returns for the object under `key`, and returns it as stored.
 
-        `change` is called again when another write came between. It returns its argument to change
-        nothing. `known` is a state of the object that is likely the stored one: if it is, it need
+        `change` is called again when another write came in between. It returns its argument to
+        change nothing. `known` is a state that is likely the stored one: if it is, the object need
         not be read. Raises: as `update`, and what `change` raises.
         """
 
@@ -186,7 +191,7 @@ class Store(StoreReader, ItemBuilder):
         options: DeleteOptions | None = None,
         when: Conditions = NO_CONDITIONS,
     ) -> KubeObject:
-        """Deletes an object, or marks it if finalizers or a grace period hold it back.
+        """Deletes an object, or sets its deletion timestamp if it has finalizers or a grace period.
 
         Returns its last state. An object that cannot be read is purged, and only its kind and name
         are returned. Raises: NotFound, Conflict, Forbidden, GuardFailed, Fenced, StoreUnavailable;
@@ -210,14 +215,16 @@ class Store(StoreReader, ItemBuilder):
         raise errors.Conflict.of(resource.name, key)
 
     def purge(self, resource: Resource, key: str) -> KubeObject:
-        """Removes an object that cannot be read; returns its kind and name. Raises: NotFound."""
+        """Removes an object that cannot be read, and returns its kind and name. Raises:
+        NotFound.
+        """
         return purge(self.io, resource, key, self._clock.now())
 
     def check_creatable(self, obj: KubeObject) -> None:
-        """Raises what a create would meet, for dry runs: a missing or terminating namespace, or
-        quotas without room.
+        """Raises what a create would raise for a missing or terminating namespace, or exceeded
+        quotas.
 
-        Raises: NotFound, NamespaceTerminating, Forbidden, StoreUnavailable.
+        It is for dry runs. Raises: NotFound, NamespaceTerminating, Forbidden, StoreUnavailable.
         """
         namespaces.check_creatable(self, scheme.resource_of(obj), obj)
         check_room(self._quotas, obj, self._clock.now())
@@ -244,7 +251,7 @@ class Store(StoreReader, ItemBuilder):
         return self._watch.read_changes(positions, block_ms)
 
     def drop_log(self, name: str) -> None:
-        """Empties the watch log of a kind that is gone. Its readers must list again."""
+        """Empties the watch log of a kind that is gone. Its readers have to list again."""
         drop(self.io, name)
 
     # --- read, modify, write
@@ -257,7 +264,7 @@ class Store(StoreReader, ItemBuilder):
         *,
         keep_status: bool = False,
     ) -> T:
-        """Replaces an object in the version that it names, or in any if it names none."""
+        """Replaces an object if it has no resourceVersion, or that of the stored object."""
         resource = scheme.resource_of(obj)
         if not obj.name:
             raise errors.BadRequest("name must be provided")
@@ -280,11 +287,11 @@ class Store(StoreReader, ItemBuilder):
         build: Callable[[KubeObject], WriteItem | None],
         when: Conditions,
     ) -> KubeObject | None:
-        """Writes a change of a state that may be old; returns the object if that succeeded.
+        """Writes a change of a state that may be old, and returns the object if that succeeded.
 
-        Only a write says whether the state is the stored one. So a refusal, or a change of nothing,
-        decides nothing: the caller tries again with what is stored. As upstream's GuaranteedUpdate
-        with a cached object.
+        Only a write shows whether the state is the stored one. After an error, or if nothing would
+        change, None is returned, and the caller tries again with the stored object. This is
+        upstream's GuaranteedUpdate with a cached object.
         """
         try:
             item = build(known)
@@ -336,7 +343,7 @@ class Store(StoreReader, ItemBuilder):
 
 
 def _is_address_lost(result: WriteResult) -> bool:
-    """Reports whether a Service was refused because another one was faster at an address."""
+    """Reports whether the write failed because another Service has the address or node port."""
     return isinstance(result.failed_guard, Unindexed) and isinstance(result.item.obj, Service)
 
 

@@ -12,14 +12,14 @@ from kcm.redisio import RedisIO
 
 @dataclass(frozen=True)
 class Retention:
-    """How much of a watch log stays readable."""
+    """How much of a watch log is kept."""
 
     age: timedelta = timedelta(minutes=5)  # upstream compacts etcd every five minutes
-    entries: int = 200_000  # per resource; bounds memory when writes come faster than passes
+    entries: int = 200_000  # per resource; bounds memory when there are many writes between passes
 
 
 def drop(io: RedisIO, name: str) -> None:
-    """Empties the watch log of the resource `name`, whose readers must then list again."""
+    """Empties the watch log of the resource `name`. Its readers have to list again."""
     age = int(Retention().age.total_seconds() * 1000)
     io.call("store_trim", age, 0, name, call_id="")
 
@@ -27,10 +27,10 @@ def drop(io: RedisIO, name: str) -> None:
 def trim(
     io: RedisIO, resources: Sequence[Resource], retention: Retention | None = None
 ) -> dict[str, int]:
-    """Removes what is older than the retention; returns how many entries per resource.
+    """Removes entries beyond the retention, and returns the number of removed entries per resource.
 
-    A log keeps at least what came after the last pass that is older than the retention's age:
-    passes mark the time, so run several of them within that age.
+    The script learns the age of entries from earlier passes. A log keeps all entries from after the
+    last pass that is older than the retention's age, so run several passes within that age.
     """
     retention = retention or Retention()
     names = [resource.name for resource in resources]

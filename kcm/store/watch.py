@@ -1,9 +1,9 @@
-"""The watch: reading the streams of several kinds with one blocking call (design 0020).
+"""The watch: reads the streams of several kinds with one blocking call (design 0020).
 
-Guarantees: who reads on from the resourceVersion of a list gets every later change of the kind once
-and in order, or learns that it is `gone` (410) because entries after its position were trimmed,
-the server restarted or was emptied (design 0003), or the stream was set aside or deleted. Entries
-that are not kcm's are skipped; a reader's position moves past them.
+Guarantees: a reader that continues from the resourceVersion of a list gets every later change of
+the kind once and in order, or learns that its position is `gone` (410), because entries after it
+were trimmed, the server restarted or was emptied (design 0003), or the stream was set aside or
+deleted. Entries that kcm did not write are skipped.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from kcm.redisio import RedisIO
 
 ChangeType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
 
-MAX_ID = 1 << 52  # a greater position was typed by hand, see store_write.lua
+MAX_ID = 1 << 52  # a greater id is not kcm's, see store_write.lua
 _TYPES = frozenset(get_args(ChangeType)) - {"BOOKMARK"}
 _COUNT = 1000  # entries per stream and read: bounds the reply
-_TRIMMED_WHEN = "*"  # the field that changes whenever another one does
+_TRIMMED_WHEN = "*"  # the field that changes whenever another field does
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +36,11 @@ class WatchEntry:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What one read brought, in order per resource.
+    """The results of one read, in order per resource.
 
-    `gone` are the resources that must be listed again; `positions` are where to read on. `newest`
-    are the resourceVersions of the last writes at the end of the read, where they are known.
+    `gone` are the resources that must be listed again; `positions` are those from which to
+    continue. `newest` are the resourceVersions of the last writes at the end of the read, 0 if
+    unknown.
     """
 
     entries: Sequence[WatchEntry] = ()
@@ -54,16 +55,16 @@ class WatchReader:
     def __init__(self, io: RedisIO) -> None:
         self._io = io
         self._floors = _Floors()
-        # Resources whose last read ended before their newest write: where it ended, and that
-        # write; and the losses that were reported.
+        # Resources whose last read ended before their newest write: the resourceVersions of the
+        # end of the read and of that write. `_reported` has those that were reported as lost.
         self._ends: Mapping[Resource, tuple[int, int]] = {}
         self._reported: dict[Resource, tuple[int, int]] = {}
 
     def read_changes(self, positions: Mapping[Resource, int], block_ms: int) -> Changes:
-        """Reads the changes after `positions`; waits up to `block_ms` for the first.
+        """Returns the changes after `positions`, after a wait of up to `block_ms` milliseconds.
 
-        `Changes.gone` names the resources that must be listed again: all of them when an epoch
-        began. Raises: StoreUnavailable.
+        `Changes.gone` are the resources that must be listed again: all of them when a new epoch has
+        begun. Raises: StoreUnavailable.
         """
         resources = list(positions)
         keys = [self._io.keys.watch(resource.name) for resource in resources]
@@ -83,7 +84,7 @@ class WatchReader:
         if epoch is None or epoch.decode() != self._io.epoch:  # it has just begun
             return Changes((), frozenset(positions), dict(positions))
         floors = self._floors
-        if floors.when != trimmed:  # else nothing was trimmed since
+        if floors.when != trimmed:  # otherwise nothing was trimmed since
             floors = self._floors = self._read_floors()
         by_key = dict(zip(keys, resources, strict=True))
         streams = {by_key[name.decode()]: entries for name, entries in _streams(read)}
@@ -95,11 +96,11 @@ class WatchReader:
     def _lost_logs(
         self, positions: Mapping[Resource, int], newest: Mapping[Resource, int]
     ) -> set[Resource]:
-        """Returns the resources whose watch log somebody deleted.
+        """Returns the resources whose watch log was deleted.
 
-        They were written after a position behind which two reads brought nothing; one such read may
-        have come before the write. Each loss is reported once, so that a reader that lists again
-        for it does not do so for ever.
+        Their newest write is after a position from which two reads returned nothing. One read is
+        not enough, since it may have come before the write. Each loss is reported once, so that its
+        reader does not list again and again.
         """
         ends = {r: (at, newest[r]) for r, at in positions.items() if at < newest[r]}
         lost = {r for r, end in ends.items() if self._ends.get(r, (-1, 0))[0] == end[0]}
@@ -118,7 +119,10 @@ class WatchReader:
 
 @dataclass(frozen=True)
 class _Floors:
-    """The resourceVersion up to which each watch log was trimmed, by the resource's name."""
+    """The resourceVersion up to which each watch log was trimmed, by the resource's name.
+
+    `when` is the field _TRIMMED_WHEN at the time of reading.
+    """
 
     when: bytes | None = b"never read"
     below: Mapping[str, int] = field(default_factory=dict)
@@ -136,7 +140,7 @@ def _assemble(
     floors: _Floors,
     epoch: int,
 ) -> Changes:
-    """Returns the entries of one read by resource, and which positions are trimmed."""
+    """Returns the entries of one read by resource, and the resources whose positions are gone."""
     entries: list[WatchEntry] = []
     gone = set()
     reached = dict(positions)
@@ -152,7 +156,7 @@ def _assemble(
 
 
 def _number(text: bytes | None) -> int:
-    """Returns a resourceVersion; 0 if there is none, or if the text is not one."""
+    """Returns a resourceVersion, 0 if there is none or the text is not valid."""
     return int(text) if text and len(text) <= len(str(MAX_ID)) and text.isdigit() else 0
 
 
@@ -163,7 +167,7 @@ def _id_number(entry_id: bytes) -> int:
 def _change(
     resource: Resource, entry_id: bytes, fields: dict[bytes, bytes] | None
 ) -> WatchEntry | None:
-    """Returns the watch entry, or None if somebody else wrote it."""
+    """Returns the watch entry, or None if kcm did not write it."""
     if not fields or not {b"type", b"key", b"object"} <= fields.keys():
         return None
     number, _, sequence = entry_id.partition(b"-")

@@ -1,1 +1,1 @@
-"""Admission: what the system adds to a new object, or refuses it for."""
+"""Admission: completes new objects, and rejects new and changed ones."""

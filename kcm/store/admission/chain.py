@@ -1,9 +1,9 @@
-"""Admission of new and changed objects: what the system adds to them, or refuses them for.
+"""Admission of new and changed objects: the system completes or rejects them.
 
-It happens where writes are built, whoever sends them: over HTTP, through the event bus, from the
-command line, by a controller. Copies of a pod that was admitted (see `Pattern`) are spared it. As
-upstream's plugins do, it trusts a short memory of the PriorityClasses, and looks up a class that is
-not in it.
+It runs where writes are built, whatever their source is: HTTP, the event bus, the command line or a
+controller. Copies of an admitted pod (see `Pattern`) are not admitted again. As upstream's plugins
+do, it uses PriorityClasses that it has read a short time ago, and reads a class that is not among
+them.
 
 Source: plugin/pkg/admission/priority/admission.go,
 plugin/pkg/admission/defaulttolerationseconds/admission.go and
@@ -74,7 +74,10 @@ class Admission:
         self._classes: dict[str, PriorityClass] = {}
 
     def admit(self, obj: KubeObject, monotonic: float) -> KubeObject:
-        """Returns a new object with what the system adds. Raises: Forbidden, StoreUnavailable."""
+        """Returns a new object as the system completes it. Raises: Forbidden, StoreUnavailable.
+
+        `monotonic` is the time on the monotonic clock in seconds.
+        """
         if isinstance(obj, Pod):
             spec = self._add_priority(self._add_tolerations(obj.spec), obj, monotonic)
             spec = self._accounts.admit(spec, obj, monotonic)
@@ -83,7 +86,8 @@ class Admission:
         return obj
 
     def check(self, obj: KubeObject, monotonic: float) -> None:
-        """Raises Forbidden for a new object that is no pod, or a changed object, that may not be.
+        """Raises Forbidden for a changed object, or a new one other than a pod, that is not
+        admitted.
 
         Raises: StoreUnavailable.
         """
@@ -95,7 +99,9 @@ class Admission:
             self._limits.forget()
 
     def _add_tolerations(self, spec: PodSpec) -> PodSpec:
-        """Lets a pod stay some minutes on a node that fails, unless it says otherwise."""
+        """Adds tolerations with which a pod stays some minutes on a node that fails, unless it has
+        own ones.
+        """
         tolerations = spec.tolerations or []
         added = [
             wanted
@@ -108,7 +114,7 @@ class Admission:
         return spec.replace(tolerations=[*tolerations, *added]) if added else spec
 
     def check_default(self, priority_class: PriorityClass) -> None:
-        """Raises Forbidden for a second class that is to be the default."""
+        """Raises Forbidden for a class that would be the second default class."""
         self._class_writes.look_soon()
         if not priority_class.global_default:
             return
@@ -149,7 +155,9 @@ class Admission:
         )
 
     def _default_name(self) -> str:
-        """Returns the class of pods that name none; of several, the one of the lowest value."""
+        """Returns the default class's name, "" if there is none. Of several, the lowest value
+        counts.
+        """
         defaults = [c for c in self._classes.values() if c.global_default]
         return min(defaults, key=lambda c: c.value).name if defaults else ""
 

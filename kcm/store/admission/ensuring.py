@@ -1,4 +1,4 @@
-"""Objects that every cluster has."""
+"""Creates the objects that every cluster has."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kcm.apimachinery.meta_v1 import KubeObject
 
 
 class Creator(Protocol):
-    """What is needed of a store to create an object that may be there; see `Store`."""
+    """The methods of a store that are needed to create an object that may exist; see `Store`."""
 
     def get(self, resource: Resource, key: str) -> KubeObject: ...
 
@@ -22,9 +22,9 @@ class Creator(Protocol):
 
 
 def ensure_object(store: Creator, obj: KubeObject) -> None:
-    """Creates an object unless it is there; one that cannot be read is made anew.
+    """Creates an object unless it exists. An existing one that cannot be read is replaced.
 
-    Raises: as `Store.create`, AlreadyExists excepted.
+    Raises: as `Store.create`, except AlreadyExists.
     """
     resource = scheme.resource_of(obj)
     try:

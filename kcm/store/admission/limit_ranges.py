@@ -1,10 +1,11 @@
-"""LimitRange admission: defaults for containers that ask for nothing, and bounds for all.
+"""LimitRange admission: sets default requests and limits, and rejects pods and claims out of
+bounds.
 
-As upstream's plugin it trusts a short memory of the LimitRanges; changes by this process are seen
-at once.
+As upstream's plugin it uses LimitRanges that it has read a short time ago; changes by this process
+are seen at once.
 
 Source: plugin/pkg/admission/limitranger/admission.go, Kubernetes 1.33. Departure: pods are checked
-only when they are created, for there is no subresource `resize` yet.
+only when they are created, since there is no subresource `resize` yet.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class LimitRanger:
         self._ranges: dict[str, Sequence[LimitRange]] = {}  # by namespace
 
     def forget(self) -> None:
-        """Makes the next admission read the LimitRanges again, for one was written here."""
+        """Makes the next admission read the LimitRanges again, since this process writes one."""
         self._writes.look_soon()
 
     def admit_pod(self, pod: Pod, monotonic: float) -> Pod:
@@ -42,7 +43,7 @@ class LimitRanger:
         ranges = self._of(pod, monotonic)
         if not ranges:
             return pod
-        pod = apply(pod)  # limits that are named count as requests
+        pod = apply(pod)  # defaulting: limits are the defaults of requests
         for limit_range in ranges:
             pod = with_defaults(pod, limit_range)
         for limit_range in ranges:
@@ -51,7 +52,7 @@ class LimitRanger:
         return pod
 
     def check_claim(self, claim: PersistentVolumeClaim, monotonic: float) -> None:
-        """Raises Forbidden for a claim out of bounds. Raises: StoreUnavailable."""
+        """Raises Forbidden for a claim that breaks the limits. Raises: StoreUnavailable."""
         for limit_range in self._of(claim, monotonic):
             faults = [
                 why for item in limit_range.spec.limits for why in faults_of_claim(claim, item)
@@ -83,13 +84,11 @@ def _require(faults: Sequence[str], resource: str, obj: KubeObject) -> None:
 
 
 def with_defaults(pod: Pod, limit_range: LimitRange) -> Pod:
-    """Returns the pod whose containers have the range's defaults, and an annotation
-    that says so.
-    """
+    """Returns the pod with the range's defaults in its containers, and an annotation about them."""
     items = [item for item in limit_range.spec.limits if item.type == "Container"]
     requests = {n: a for item in items for n, a in (item.default_request or {}).items()}
     limits = {n: a for item in items for n, a in (item.default or {}).items()}
-    filled: list[str] = []  # what was set, in upstream's words
+    filled: list[str] = []  # for the annotation: what was set, in upstream's words
     spec = pod.spec
     containers = [
         _fill_container(c, requests, limits, "container", filled) for c in spec.containers
@@ -135,7 +134,9 @@ def faults_of_pod(pod: Pod, item: LimitRangeItem) -> Iterator[str]:
 
 
 def faults_of_claim(claim: PersistentVolumeClaim, item: LimitRangeItem) -> Iterator[str]:
-    """Yields the same for a claim, of which only the request counts."""
+    """Yields a message, in upstream's words, for each requested amount of the claim out of
+    bounds.
+    """
     if item.type != "PersistentVolumeClaim":
         return
     requests = claim.spec.resources.requests or {}

@@ -1,4 +1,4 @@
-"""Short memories of what admission looks up, as upstream's plugins have informers."""
+"""Detects writes, so that admission may use what it has read; upstream's plugins have informers."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from kcm.api import scheme
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.store.reader import StoreReader
 
-MEMORY_SECONDS = 1.0  # how long what was read is trusted without a look for writes
+MEMORY_SECONDS = 1.0  # seconds between checks for writes
 
 
 class WriteWatch:
-    """Says whether objects of a kind were written since the last look.
+    """Reports whether objects of a kind were written since the last check.
 
-    It looks at most once a second. Writes by other processes show that much later.
+    It checks at most once a second, so writes by other processes may be seen that much later.
     """
 
     def __init__(self, reader: StoreReader, model: type[KubeObject]) -> None:
         self._reader = reader
         self._resource = scheme.resource_of(model)
         self._looked_at: float | None = None  # monotonic
-        self.newest = -1  # resourceVersion of the kind's last write, 0 for none, -1 before a look
+        self.newest = -1  # resourceVersion of the last write, 0 for none, -1 before any check
 
     def has_news(self, monotonic: float) -> bool:
         """Reports whether the kind was written since the last call. Raises: StoreUnavailable."""
@@ -30,5 +30,5 @@ class WriteWatch:
         return self.newest != before
 
     def look_soon(self) -> None:
-        """Makes the next call look again, for this process writes an object of the kind."""
+        """Makes the next call check again, since this process writes an object of the kind."""
         self._looked_at = None

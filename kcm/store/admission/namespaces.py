@@ -1,8 +1,8 @@
-"""Namespace lifecycle: nothing new comes into a namespace that is missing or terminating.
+"""Namespace lifecycle: nothing may be created in a namespace that is missing or terminating.
 
-The write script checks it in the moment of the write, so no object slips into a namespace
-that is deleted at the same time, whoever creates it. Every cluster has the system's
-namespaces; the write pipeline creates one when a create meets its absence.
+The write script checks this in the moment of the write, so no object is created in a namespace that
+is deleted at the same time. The system namespaces exist in every cluster; the write pipeline
+creates one when a create finds it missing.
 
 Source: staging/src/k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle and
 pkg/controlplane/controller/systemnamespaces, Kubernetes 1.33.
@@ -20,7 +20,7 @@ from kcm.store.reader import StoreReader
 
 
 def ensure(store: Creator, *names: str) -> None:
-    """Creates the system's namespaces, or those named, and makes unreadable ones anew.
+    """Creates the system namespaces, or those given, unless they exist and can be read.
 
     Raises: StoreUnavailable.
     """
@@ -29,7 +29,7 @@ def ensure(store: Creator, *names: str) -> None:
 
 
 def check_creatable(reader: StoreReader, resource: Resource, obj: KubeObject) -> None:
-    """Raises what a create of `obj` would meet in its namespace, for dry runs.
+    """Raises what a create of `obj` would raise because of its namespace, for dry runs.
 
     Raises: NotFound, NamespaceTerminating, StoreUnavailable.
     """

@@ -1,7 +1,7 @@
-"""Quotas: which writes take of them, and how much of a batch they have room for.
+"""Quotas: which writes are charged to them, and for how many items of a batch they have room.
 
-What is decided here rests on the quotas as they were last seen. The write script checks that
-they are still the same when objects and quotas are written (`kcm.store.charging`).
+The quotas may have changed since they were read. The write script checks that they have not when
+objects and quotas are written (`kcm.store.charging`).
 
 Source: plugin/pkg/admission/resourcequota, {admission,controller}.go, Kubernetes 1.33.
 """
@@ -31,7 +31,7 @@ def quota_resource() -> Resource:
 
 
 def grows(resource: Resource, new: KubeObject, old: KubeObject, now: datetime) -> bool:
-    """Reports whether an update makes the object take more of some quota."""
+    """Reports whether an update makes the object use more of some quota."""
     evaluator = evaluator_of(resource)
     if not evaluator.on_update:
         return False
@@ -39,16 +39,17 @@ def grows(resource: Resource, new: KubeObject, old: KubeObject, now: datetime) -
 
 
 def takes_quota(item: WriteItem) -> bool:
-    """Reports whether a write takes of the quotas of its namespace, if there are any."""
+    """Reports whether a write is charged to the quotas of its namespace, if there are any."""
     if item.op == "create":
         return not item.anywhere and is_tracked(item.resource)
     return item.replaced is not None
 
 
 class QuotaMemory:
-    """The quotas of one store as they were last seen, by namespace. Any thread may use it.
+    """The quotas of one store as they were last read, by namespace. Thread-safe.
 
-    An object is refused only after its quotas were read again, since what is remembered may be old.
+    An object is refused only after its quotas were read again, since the remembered ones may be
+    old.
     """
 
     def __init__(self, reader: StoreReader) -> None:
@@ -56,15 +57,17 @@ class QuotaMemory:
         self._seen: dict[str, Quotas] = {}
 
     def recall(self, namespace: str) -> Quotas | None:
-        """Returns the namespace's quotas as they were seen last; None when it had none."""
+        """Returns the namespace's quotas as they were last read; None if it had none or they were
+        not read.
+        """
         return self._seen.get(namespace)
 
     def is_limited(self, item: WriteItem) -> bool:
-        """Reports whether the write takes of quotas that were seen."""
+        """Reports whether the write is charged to quotas that are remembered."""
         return bool(self._seen) and takes_quota(item) and (item.obj.namespace or "") in self._seen
 
     def remember(self, namespace: str, quotas: Quotas) -> None:
-        """Keeps what the namespace's quotas are now."""
+        """Stores the namespace's quotas as they are now."""
         if quotas:
             self._seen[namespace] = quotas
         else:
@@ -80,17 +83,17 @@ class QuotaMemory:
 class Charge:
     """The result of charging numbered items to quotas.
 
-    `quotas` have the new amounts; `fitting` and `refused` hold the numbers of the items that there
-    was room for, and of the others.
+    `quotas` have the new amounts; `fitting` and `refused` have the numbers of the items for which
+    there was room, and of the others.
     """
 
     quotas: Quotas
     fitting: Sequence[int]
-    refused: dict[int, str]  # number to the reason
+    refused: dict[int, str]  # by number, the reason
 
 
 def charge(quotas: Quotas, items: Iterable[tuple[int, WriteItem]], now: datetime) -> Charge:
-    """Charges numbered items to quotas, in order, as far as there is room."""
+    """Charges numbered items to quotas, in order. Items for which there is no room are refused."""
     fitting: list[int] = []
     refused: dict[int, str] = {}
     for number, item in items:
@@ -105,7 +108,7 @@ def charge(quotas: Quotas, items: Iterable[tuple[int, WriteItem]], now: datetime
 
 
 def check_room(memory: QuotaMemory, obj: KubeObject, now: datetime) -> None:
-    """Raises Forbidden for an object that the quotas have no room for now, for dry runs.
+    """Raises Forbidden for an object for which the quotas have no room now, for dry runs.
 
     Raises: StoreUnavailable.
     """

@@ -1,10 +1,11 @@
-"""Service account admission: every pod has an account, and an account that is named exists.
+"""Service account admission: sets the service account of every pod, which must exist.
 
-As upstream's plugin it trusts a short memory, and looks up an account that is not in it.
+As upstream's plugin it uses accounts that it has read a short time ago, and reads an account that
+is not among them.
 
 Source: plugin/pkg/admission/serviceaccount/admission.go, Kubernetes 1.33. Departures: the account
-`default` is taken for granted, since its controller creates it only after the namespace, and pods
-of that moment need not fail; no token is mounted and no pull secrets are copied yet.
+`default` need not exist, since its controller creates it only after the namespace, and pods that
+are created meanwhile need not fail; no token is mounted and no pull secrets are copied yet.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _MIRROR = "kubernetes.io/config.mirror"
 
 
 class ServiceAccountAdmission:
-    """Gives the pods of one store their accounts."""
+    """Sets and checks the service accounts of pods of one store."""
 
     def __init__(self, reader: StoreReader) -> None:
         self._reader = reader
@@ -28,9 +29,9 @@ class ServiceAccountAdmission:
         self._known: set[str] = set()  # keys of accounts that exist
 
     def admit(self, spec: PodSpec, pod: Pod, monotonic: float) -> PodSpec:
-        """Returns the spec with an account. Raises: Forbidden, StoreUnavailable."""
+        """Returns the spec with a service account. Raises: Forbidden, StoreUnavailable."""
         if _MIRROR in pod.annotations:
-            return spec  # of a static pod, which the node runs whatever is stored
+            return spec  # a mirror pod: the node runs its static pod in any case
         name = spec.service_account_name or spec.service_account
         if not name:
             return spec.replace(service_account_name=DEFAULT_ACCOUNT)

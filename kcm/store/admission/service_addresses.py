@@ -1,9 +1,9 @@
-"""Allocation of cluster IPs and node ports to Services.
+"""Allocates cluster IPs and node ports to Services.
 
 Guarantees: no two Services have the same cluster IP or node port, however many are created at the
-same time; what a Service held is free when it is gone. Both rest on index entries that a Service
-carries: the write that claims one is refused when another object carries it, and there is no other
-list that could go stale.
+same time. What a Service has is free when it is gone. Both follow from the index entries of
+Services: a write that adds an entry is refused when another object has it, and no other record of
+allocations could become stale.
 
 Source: pkg/registry/core/service/storage/alloc.go, pkg/registry/core/service/ipallocator and
 pkg/registry/core/service/portallocator, Kubernetes 1.33.
@@ -26,12 +26,12 @@ from kcm.store.writes.guards import Guard, Unindexed
 _Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _WITH_IP = ("ClusterIP", "NodePort", "LoadBalancer")
 _DRAWS = 64  # candidates that are looked up together
-_ROUNDS = 8  # of such draws, until a range counts as full
+_ROUNDS = 8  # such look-ups in a large band before it counts as full
 
 
 @dataclass(frozen=True)
 class Ranges:
-    """The addresses and ports that are allocated."""
+    """The range of cluster IPs and the range of node ports."""
 
     network: _Network
     first_port: int
@@ -39,7 +39,7 @@ class Ranges:
 
     @classmethod
     def parse(cls, network: str, ports: str) -> Ranges:
-        """Returns the ranges that the settings name. Raises: ConfigurationError."""
+        """Returns the ranges of the settings. Raises: ConfigurationError."""
         try:
             first, last = (int(part) for part in ports.split("-"))
             ranges = cls(ipaddress.ip_network(network), first, last)
@@ -61,19 +61,19 @@ class Ranges:
 
     @property
     def first_ip(self) -> str:
-        """The address of the Service `kubernetes`."""
+        """The cluster IP of the Service `kubernetes`."""
         return str(self.network[1])
 
     def ip_bands(self) -> list[range]:
-        """Returns offsets to draw from: the upper band, then the lower one, from which people
-        choose.
+        """Returns the offsets to allocate, by band: the upper band first, as users choose from the
+        lower.
         """
         size = min(self.network.num_addresses - 1, 1 << 16 if self.family == "IPv6" else 1 << 32)
         low = min(max(16, size // 16), 256)
         return [range(low, size), range(2, low)] if low < size else [range(2, size)]
 
     def port_bands(self) -> list[range]:
-        """Returns ports to draw from, in bands as `ip_bands`."""
+        """Returns the node ports to allocate, in bands as `ip_bands`."""
         size = self.last_port - self.first_port + 1
         low = min(max(16, size // 32), 128)
         whole = range(self.first_port, self.last_port + 1)
@@ -81,7 +81,7 @@ class Ranges:
 
 
 class ServiceAddresses:
-    """Allocates addresses and ports to Services."""
+    """Allocates cluster IPs and node ports to Services."""
 
     def __init__(self, io: RedisIO, ranges: Ranges, rng: random.Random) -> None:
         self._io = io
@@ -89,10 +89,11 @@ class ServiceAddresses:
         self._rng = rng
 
     def assign(self, new: Service, old: Service | None = None) -> tuple[Service, tuple[Guard, ...]]:
-        """Returns the Service with the addresses that it lacks, and the guards under which it may
-        have them.
+        """Returns the Service with the addresses that it lacks, and guards that no other Service
+        has them.
 
-        Raises: Invalid for an address that is taken or out of range, ApiError when a range is full.
+        Raises: Invalid for an address that is in use or out of range, ApiError when a range is
+        full.
         """
         held = frozenset(entries(old)) if old is not None else frozenset()
         spec = self._with_ip(new.spec)
@@ -135,7 +136,9 @@ class ServiceAddresses:
         return spec.replace(**changes) if changes else spec
 
     def _ports(self, ports: Sequence[ServicePort]) -> list[ServicePort]:
-        """Returns the ports with node ports; protocols of one port share one."""
+        """Returns the ports with node ports. Entries with the same port and other protocols share
+        one.
+        """
         taken = [port.node_port for port in ports if port.node_port]
         shared: dict[int, int] = {p.port: p.node_port for p in ports if p.node_port}
         protocols = {port.node_port: {port.protocol} for port in ports if port.node_port}
@@ -176,7 +179,7 @@ class ServiceAddresses:
         )
 
     def _candidates(self, band: range) -> Iterator[Sequence[int]]:
-        """Yields a small band as a whole in a random order, and samples of a large one."""
+        """Yields all of a small band in a random order, or samples of a large one."""
         if len(band) > _DRAWS * _ROUNDS * 8:
             for _ in range(_ROUNDS):
                 yield self._rng.sample(band, _DRAWS)
@@ -228,7 +231,7 @@ def _wants_node_ports(spec: ServiceSpec) -> bool:
 
 
 def _report_taken(service: Service, entry: str) -> errors.FieldError:
-    """Returns the fault for an entry that another Service carries."""
+    """Returns the fault of an address or port that another Service has."""
     spec = service.spec
     for ip in spec.cluster_ips or ():
         if ip_entry(ip) == entry:

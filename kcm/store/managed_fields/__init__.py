@@ -1,1 +1,1 @@
-"""metadata.managedFields: which field manager owns which fields."""
+"""Managed fields: the record in metadata.managedFields of which manager owns which fields."""

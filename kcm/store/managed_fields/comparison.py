@@ -1,7 +1,7 @@
-"""What an update changed: the paths of fields whose value is new, and of fields that are gone.
+"""Compares two states of an object: the paths of fields that are new or changed, and that are gone.
 
-Both states are walked together, and what is alike in them is passed over, so that an update costs
-what it changes and not what the object holds. The time is linear in the sizes of both states.
+Both states are walked together, and equal parts are skipped, so the cost depends on the changes
+rather than on the size of the object. It is at most linear in the sizes of both states.
 """
 
 from __future__ import annotations
@@ -30,9 +30,11 @@ _NOTHING: Mapping[str, Any] = {}
 
 @dataclass(frozen=True)
 class Difference:
-    """The paths that differ between two states of an object, as managers own them.
+    """The paths that differ between two states of an object, in the form in which managers own
+    them.
 
-    A path that holds others, such as a struct, is changed only if nothing was there before.
+    The path of a struct, map or list with paths of its own is changed only if it did not exist
+    before.
     """
 
     changed: Paths
@@ -40,7 +42,7 @@ class Difference:
 
 
 def compare(before: Mapping[str, Any], after: Mapping[str, Any], model: Struct) -> Difference:
-    """Returns how the JSON of an object after an update differs from the one before."""
+    """Returns the difference between the JSON of an object before and after an update."""
     comparison = _Comparison()
     comparison.add_structs(before, after, model, ())
     return Difference(
@@ -51,7 +53,7 @@ def compare(before: Mapping[str, Any], after: Mapping[str, Any], model: Struct) 
 
 @dataclass
 class _Comparison:
-    """The differences that were met so far. An old value that is absent is None."""
+    """Collects differences. An old value that is missing is None."""
 
     changed: set[Path] = field(default_factory=set)
     gone: set[Path] = field(default_factory=set)
@@ -126,7 +128,7 @@ class _Comparison:
     ) -> None:
         """Adds the differences between lists in which keys occur more than once.
 
-        Items of one key count as one that has the fields of all, and the values of the last.
+        Items with the same key count as one that has the fields of all, and the values of the last.
         """
         present = frozenset(walk_items(key_items(new, merge), struct, (), nodes=True))
         holders = add_holders(frozenset(path[:-1] for path in present if len(path) > 1))
@@ -140,7 +142,7 @@ class _Comparison:
 
 
 def _kind_of(value: Any, known: Field | None) -> type | None:
-    """Returns dict or list for a value whose fields or items are paths of their own, else None."""
+    """Returns dict or list for a value whose fields or items have paths of their own, else None."""
     if not value:
         return None
     if isinstance(value, dict):

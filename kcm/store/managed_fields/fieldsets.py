@@ -1,4 +1,4 @@
-"""Sets of fields as managedFields has them: which paths the JSON of an object has.
+"""Sets of fields as in managedFields: the paths in the JSON of an object.
 
 A path is a tuple of steps: `f:name`, `k:{"name":"c"}` (an item of a list by its keys), `v:"x"` (a
 value of a set). A list without a merge key is one field.
@@ -22,7 +22,7 @@ from kcm.apimachinery.base import MergeKey, MergeSet
 Path = tuple[str, ...]
 Paths = frozenset[Path]
 
-# Fields that the server sets belong to nobody.
+# Fields that the server sets have no manager.
 _UNOWNED = frozenset(
     ("f:metadata", f"f:{name}")
     for name in (
@@ -39,11 +39,11 @@ _TEXT = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=Fal
 def paths(
     body: Mapping[str, Any], model: Struct, subresource: str = _BOTH, *, nodes: bool = False
 ) -> Paths:
-    """Returns the fields of an object that managers own: of its status, of everything else, or of
-    both.
+    """Returns the paths of the fields of an object that managers own.
 
-    With `nodes`, the structs, maps and lists that hold them are included where these may be absent:
-    an update owns what it brought into being, an apply only what it says.
+    `subresource` is "status" for those of the status, "" for all others, by default both. With
+    `nodes`, the structs, maps and lists that contain fields are included if they are optional: an
+    update owns those that it created, an apply only the fields that it has.
     """
     return frozenset(
         path
@@ -53,7 +53,7 @@ def paths(
 
 
 def is_owned(path: Path) -> bool:
-    """Reports whether managers own the field, and not the server."""
+    """Reports whether managers own the field, rather than the server."""
     return path[:2] not in _UNOWNED
 
 
@@ -64,14 +64,14 @@ def _is_of(path: Path, subresource: str) -> bool:
 def walk_struct(
     value: Mapping[str, Any], model: Struct, at: Path, *, nodes: bool
 ) -> Iterator[Path]:
-    """Yields the paths of a struct or map, `nodes` as `paths` has it."""
+    """Yields the paths of a struct or map at the path `at`. `nodes` is as in `paths`."""
     for name, inner in value.items():
         known = structure.field(model, name)
         yield from walk_field(inner, known, (*at, f"f:{name}"), nodes=nodes)
 
 
 def walk_field(value: Any, field: Field | None, at: Path, *, nodes: bool) -> Iterator[Path]:
-    """Yields the paths of a field's value."""
+    """Yields the paths of a field's value at the path `at`. `nodes` is as in `paths`."""
     struct = field.shape.struct if field else None
     merge = field.merge if field else None
     if isinstance(value, dict) and value and not (field and field.atomic):
@@ -89,7 +89,7 @@ def walk_field(value: Any, field: Field | None, at: Path, *, nodes: bool) -> Ite
 def walk_items(
     items: Iterable[tuple[str, Any]], struct: Struct, at: Path, *, nodes: bool
 ) -> Iterator[Path]:
-    """Yields the paths of a list's items, each given with the step that leads to it."""
+    """Yields the paths of a list's items, which are given as pairs of step and item."""
     for key, item in items:
         yield (*at, key)
         if isinstance(item, dict) and not (struct and struct.kubernetes_atomic):
@@ -97,10 +97,10 @@ def walk_items(
 
 
 def add_holders(owned: Paths) -> Paths:
-    """Returns the paths, and those of everything that holds them."""
+    """Returns the paths, with those of all structs, maps and lists that contain them."""
     both = set(owned)
     for path in owned:
-        # Once one is there, those above it are there too, or come in its own turn.
+        # If one is there, those above it are there too, or are added for that path.
         for n in range(len(path) - 1, 0, -1):
             if path[:n] in both:
                 break
@@ -109,7 +109,7 @@ def add_holders(owned: Paths) -> Paths:
 
 
 def key_items(items: Sequence[Any], merge: MergeKey | MergeSet) -> list[tuple[str, Any]]:
-    """Returns the items of a list, each with the step that leads to it."""
+    """Returns the items of a list, each with the step that identifies it."""
     if isinstance(merge, MergeSet):
         return [(f"v:{_text(item)}", item) for item in items]
     return [(_key(item, merge), item) for item in items]
@@ -130,10 +130,7 @@ def _text(value: Any) -> str:
 
 
 class Values:
-    """The values that an object, or a list that merges, has at its paths.
-
-    It remembers the places it has been to.
-    """
+    """The values at the paths of an object, or of a list with merge keys. Look-ups are cached."""
 
     def __init__(self, body: Any, model: Struct, merge: MergeKey | MergeSet | None = None) -> None:
         self._places: dict[Path, _Place] = {(): _Place(body, model, merge)}
@@ -153,7 +150,7 @@ class Values:
 
 @dataclass
 class _Place:
-    """A value, and what is known of its kind."""
+    """A value at a path, with its model and its merge keys."""
 
     value: Any
     model: Struct
@@ -161,7 +158,7 @@ class _Place:
 
     @cached_property
     def items(self) -> Mapping[str, Any]:
-        """The items of a list by the steps that lead to them."""
+        """The items of a list by their steps."""
         if not isinstance(self.value, list) or self.merge is None:
             return {}
         return dict(key_items(self.value, self.merge))
@@ -177,7 +174,7 @@ class _Place:
 
 
 def merge_values(live: Any, applied: Any, model: Struct) -> Any:
-    """Returns `live` with everything that `applied` has. Neither is changed."""
+    """Returns `live` with all values of `applied`. Neither is changed."""
     if not (isinstance(live, Mapping) and isinstance(applied, Mapping)):
         return applied
     result = dict(live)
@@ -252,10 +249,10 @@ def _remove_from_items(
 
 
 def encode_creation(body: Mapping[str, Any], model: Struct) -> dict[str, Any]:
-    """Returns what the creator of an object owns, as fieldsV1 has it.
+    """Returns the fieldsV1 of all fields of a new object, except its status.
 
-    It is `encode_paths` of `paths` with nodes, the status excepted, in one walk, for every create
-    takes it.
+    It is equal to `encode_paths` of `paths` with nodes, but takes one walk, since it is part of
+    every create.
     """
     tree = _tree(body, model)
     for step in ("f:apiVersion", "f:kind", "f:status"):
@@ -297,7 +294,7 @@ def _item(value: Any, struct: Struct) -> dict[str, Any]:
 
 
 def encode_paths(owned: Paths) -> dict[str, Any]:
-    """Returns the paths as fieldsV1 has them."""
+    """Returns the fieldsV1 of the paths."""
     root: dict[str, Any] = {}
     for path in sorted(owned):
         at = root
@@ -308,14 +305,14 @@ def encode_paths(owned: Paths) -> dict[str, Any]:
 
 
 def _prune(node: dict[str, Any]) -> dict[str, Any]:
-    """Turns leaves into empty objects, and keeps `.` only beside other steps."""
+    """Returns the tree with empty objects as leaves, and with `.` only beside other steps."""
     if node == {".": {}}:
         return {}
     return {step: {} if step == "." else _prune(inner) for step, inner in node.items()}
 
 
 def parse_paths(fields: Any) -> Paths:
-    """Returns the paths that fieldsV1 names; malformed parts name none."""
+    """Returns the paths in fieldsV1. Malformed parts are ignored."""
     paths: set[Path] = set()
     if isinstance(fields, dict):
         _read(fields, (), paths)
@@ -332,7 +329,7 @@ def _read(node: Any, at: Path, paths: set[Path]) -> None:
 
 
 def format_path(path: Path) -> str:
-    """Returns a path as conflicts name it, such as `.spec.containers[name="c"].image`."""
+    """Returns a path as text for conflicts, such as `.spec.containers[name="c"].image`."""
     return "".join(_step(step) for step in path)
 
 

@@ -1,8 +1,8 @@
-"""Managed fields: the record in metadata.managedFields of who owns which fields.
+"""Managed fields: the record in metadata.managedFields of which manager owns which fields.
 
 An object that is created over HTTP has managers from the start. An object without managers gets
-them when somebody applies it on the server, which finds all fields owned by `before-first-apply`:
-upstream's rule, and here what spares controllers' creates in batches this work.
+them at its first server-side apply, when `before-first-apply` becomes the owner of all its fields.
+This is upstream's rule, and it saves controllers' creates in batches this work.
 
 Source: staging/src/k8s.io/apimachinery/pkg/util/managedfields, Kubernetes 1.33.
 """
@@ -24,15 +24,15 @@ from kcm.store.managed_fields.fieldsets import Paths, encode_creation, encode_pa
 
 BEFORE = "before-first-apply"
 ANCIENT = "ancient-changes"
-MAX_UPDATERS = 10  # managers with operation Update; older ones become one, as upstream
+MAX_UPDATERS = 10  # the most managers with operation Update; older ones are merged, as upstream
 
 
 @dataclass(frozen=True)
 class FieldManager:
-    """Who owns fields: a name, as in the `manager` of metadata.managedFields.
+    """An owner of fields: a name, as in the `manager` of metadata.managedFields.
 
-    `operation` is Update, or Apply if the object to write names its managers itself. What a manager
-    without a name changes belongs to nobody.
+    `operation` is Update, or Apply if the object to write has computed managed fields already.
+    Changes by a manager without a name are not recorded.
     """
 
     name: str
@@ -47,19 +47,19 @@ class ManagedFieldsEntry:
     operation: str  # Apply or Update
     api_version: str
     time: str
-    paths: Paths | None  # the fields that it owns, None for those that `entry` names
+    paths: Paths | None  # the fields that it owns, None for those in `entry`
     subresource: str = ""
-    # The entry as metadata has it, while it is unchanged: it need not be encoded again.
+    # The entry in metadata as long as it is unchanged, so that it need not be encoded again.
     entry: Mapping[str, Any] | None = None
 
     @cached_property
     def owned(self) -> Paths:
-        """The fields that it owns. Few of those that an entry names are ever asked for."""
+        """The fields that it owns. They are parsed when they are first needed, which is rare."""
         return parse_paths(self._fields) if self.paths is None else self.paths
 
     @property
     def owns_anything(self) -> bool:
-        """Whether it owns fields at all."""
+        """Whether it owns any field."""
         if self.paths is None:
             return any(step != "." for step in self._fields)
         return bool(self.paths)
@@ -70,24 +70,24 @@ class ManagedFieldsEntry:
         return fields if isinstance(fields, Mapping) else {}
 
     def with_owned(self, owned: Paths) -> ManagedFieldsEntry:
-        """Returns the entry with these fields; itself if they are the same."""
+        """Returns the entry with these fields, or itself if they are the same."""
         return self if owned == self.owned else replace(self, paths=owned, entry=None)
 
     def without(self, lost: Paths) -> ManagedFieldsEntry:
-        """Returns the entry without these fields; itself if it owns none of them."""
+        """Returns the entry without these fields, or itself if it owns none of them."""
         if self.paths is None and self._fields.keys().isdisjoint({path[0] for path in lost}):
             return self
         return self.with_owned(self.owned - lost)
 
     @property
     def identity(self) -> tuple[str, str, str, str]:
-        """What tells entries apart. The version does not count for an apply."""
+        """The values that identify an entry. The version of an apply is not among them."""
         version = "" if self.operation == "Apply" else self.api_version
         return self.name, self.operation, self.subresource, version
 
 
 def parse_managers(entries: Sequence[Mapping[str, Any]] | None) -> list[ManagedFieldsEntry]:
-    """Returns the entries in an object's metadata."""
+    """Returns the entries of an object's metadata.managedFields."""
     return [
         ManagedFieldsEntry(
             str(entry.get("manager", "")),
@@ -104,9 +104,10 @@ def parse_managers(entries: Sequence[Mapping[str, Any]] | None) -> list[ManagedF
 
 
 def encode_managers(managers: Sequence[ManagedFieldsEntry]) -> list[dict[str, Any]]:
-    """Returns the entries as metadata has them, in upstream's order: applies first, then by time.
+    """Returns the entries for metadata.managedFields in upstream's order: applies first, then by
+    time.
 
-    An entry that owns nothing is left out.
+    Entries without fields are left out.
     """
     owners = [manager for manager in managers if manager.owns_anything]
     owners.sort(key=lambda m: (m.operation != "Apply", m.operation != "Apply" and m.time, m.name))
@@ -128,10 +129,10 @@ def _entry(manager: ManagedFieldsEntry) -> dict[str, Any]:
 
 
 def keep_managers(new: KubeObject, old: KubeObject, subresource: str) -> KubeObject:
-    """Returns `new` with the managers of `old`, unless `new` brings its own.
+    """Returns `new` with the managed fields of `old`, unless `new` has its own.
 
-    Clients that do not know the field must not lose it. `[{}]` is a client's way to start afresh,
-    and updates of a subresource say nothing about managers.
+    Clients that do not know the field must not remove it. With `[{}]` a client resets it. In
+    updates of a subresource, those of `new` are ignored.
     """
     given = new.metadata.managed_fields
     if given is old.metadata.managed_fields:
@@ -142,14 +143,14 @@ def keep_managers(new: KubeObject, old: KubeObject, subresource: str) -> KubeObj
 
 
 def is_reset(entries: Sequence[Mapping[str, Any]] | None) -> bool:
-    """Reports whether these managers ask for none."""
+    """Reports whether the managed fields are `[{}]`, with which a client resets them."""
     return entries is not None and len(entries) == 1 and not entries[0]
 
 
 def own_new_object(
     new: KubeObject, resource: Resource, who: FieldManager, now: datetime
 ) -> KubeObject:
-    """Returns a new object with managed fields, all of them owned by its creator."""
+    """Returns a new object whose managed fields are all owned by `who`."""
     owned = encode_creation(codec.to_dict(new), resource.model)
     if not owned:
         return new.with_metadata(managed_fields=None)
@@ -173,9 +174,9 @@ def own_changes(
     *,
     subresource: str = "",
 ) -> KubeObject:
-    """Returns `new` with what `who` changed through a subresource owned by `who`.
+    """Returns `new` with the fields that `who` changed through a subresource owned by `who`.
 
-    `new` itself is returned if there are no managers to keep.
+    Returns `new` itself if it has no managed fields.
     """
     known = parse_managers(new.metadata.managed_fields)
     if not known:
@@ -193,9 +194,9 @@ def own_changes(
 
 
 def _find_difference(old: KubeObject, new: KubeObject, resource: Resource) -> Difference:
-    """Returns which fields differ. Only parts that the objects do not share are looked at.
+    """Returns the difference between the objects. Parts that they share in memory are skipped.
 
-    After an update of the status, only the status is left.
+    After an update of the status, only the status is compared.
     """
     parts = codec.list_unshared(old, new)
     before, after = codec.to_dict(old, parts), codec.to_dict(new, parts)

@@ -1,8 +1,8 @@
-"""Reading a kubeconfig: where an API server is, how to trust it, and who to be.
+"""Reads a kubeconfig: the address of an API server, how to verify it, and the credentials.
 
-It covers what `kcm up`, kubeadm, kind and k3s write: certificates and keys inline or in files,
-bearer tokens inline or in a file. Plugins that fetch credentials (`exec`, `auth-provider`) are
-refused by name.
+It supports what `kcm up`, kubeadm, kind and k3s write: certificates and keys inline or in files,
+bearer tokens inline or in a file. A user with a credential plugin (`exec`, `auth-provider`) or a
+password is an error.
 
 Source: staging/src/k8s.io/client-go/tools/clientcmd/api/v1/types.go, Kubernetes 1.33.
 """
@@ -25,7 +25,7 @@ from kcm import errors
 
 @dataclass(frozen=True)
 class ClusterConnection:
-    """How to reach an API server. `trust` is None for plain HTTP."""
+    """How to connect to an API server. `trust` is None for plain HTTP."""
 
     server: str
     trust: ssl.SSLContext | None
@@ -33,9 +33,9 @@ class ClusterConnection:
 
 
 def load(path: Path, context: str = "") -> ClusterConnection:
-    """Returns the connection that a kubeconfig describes for a context, or for its current one.
+    """Returns the connection of a context in a kubeconfig, by default of its current context.
 
-    Raises: ConfigurationError, which names file and entry.
+    Raises: ConfigurationError, with the file and the entry.
     """
     try:
         config = yaml.safe_load(path.read_text("utf-8")) or {}
@@ -62,7 +62,7 @@ def _entry(config: Mapping[str, Any], kind: str, name: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Reader:
-    """Reads the entries of a kubeconfig, whose paths are relative to its folder."""
+    """Reads the entries of a kubeconfig, whose paths are relative to `folder`."""
 
     folder: Path
 

@@ -1,4 +1,4 @@
-"""What was measured in a cluster behind an API server, read through its metrics APIs.
+"""Reads metrics of a cluster behind an API server through its metrics APIs.
 
 Source: pkg/controller/podautoscaler/metrics/client.go and staging/src/k8s.io/metrics/pkg/client,
 Kubernetes 1.33.
@@ -27,13 +27,13 @@ _EXTERNAL = "/apis/external.metrics.k8s.io/v1beta1"
 
 
 class RemoteMetrics:
-    """The metrics of another cluster. Every method raises ApiError and StoreUnavailable."""
+    """The metrics of a remote cluster. Every method raises ApiError and StoreUnavailable."""
 
     def __init__(self, client: RestClient) -> None:
         self._client = client
 
     def pods(self, pods: Iterable[Pod]) -> Mapping[str, Measured]:
-        """Returns what the pods used, by key; pods without figures are left out."""
+        """Returns the resource usage by pod key, of those pods for which it is known."""
         wanted = {pod.key: pod.namespace for pod in pods}
         usage: dict[str, Measured] = {}
         for namespace in sorted(set(wanted.values())):
@@ -46,7 +46,7 @@ class RemoteMetrics:
     def of_pods(
         self, metric: str, pods: Sequence[Pod], selector: Selector = EVERYTHING
     ) -> Mapping[str, Value]:
-        """Returns a metric of the pods that have it, by key."""
+        """Returns the values of a custom metric by pod key, of those pods that have it."""
         wanted = {pod.key for pod in pods}
         values: dict[str, Value] = {}
         for namespace in sorted({pod.namespace for pod in pods}):
@@ -60,7 +60,7 @@ class RemoteMetrics:
     def of_objects(
         self, resource: str, metric: str, keys: Iterable[str], selector: Selector = EVERYTHING
     ) -> Mapping[str, Value]:
-        """Returns a metric of the objects that have it, by key."""
+        """Returns the values of a custom metric by object key, of those objects that have it."""
         values: dict[str, Value] = {}
         for key in keys:
             path = _path_of(resource, key, metric)
@@ -71,13 +71,13 @@ class RemoteMetrics:
     def external(
         self, namespace: str, metric: str, selector: Selector = EVERYTHING
     ) -> Sequence[tuple[Mapping[str, str], Value]]:
-        """Returns every series of an external metric, with its labels."""
+        """Returns all series of an external metric, each with its labels and its value."""
         path = f"{_EXTERNAL}/namespaces/{namespace}/{metric}"
         items = self._items(path, labelSelector=str(selector))
         return [(item.get("metricLabels") or {}, _value(item)) for item in items]
 
     def _items(self, path: str, **params: str) -> list[dict[str, Any]]:
-        """Returns the items of a list, none if the server does not know what was asked for."""
+        """Returns the items of a list, none if the server responds with 404."""
         given = {name: value for name, value in params.items() if value}
         try:
             body = json.loads(self._client.request("GET", path, params=given))
@@ -115,7 +115,9 @@ def _moment(item: Mapping[str, Any]) -> datetime:
 
 
 def _seconds(text: str | None) -> float:
-    """Returns the seconds of a duration that Go printed, such as `1m30s`, 0 without one."""
+    """Returns the seconds of a duration in Go's format, such as `1m30s`, 0 if it is missing or
+    invalid.
+    """
     try:
         return parse_fine_seconds(text or "0")
     except ValueError:

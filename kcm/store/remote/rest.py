@@ -1,6 +1,6 @@
-"""Requests to a Kubernetes API server, with kcm's own exceptions.
+"""Sends requests to a Kubernetes API server, and raises kcm's own exceptions.
 
-Safe to use from several threads. Connections are kept open and used again.
+Thread-safe. Connections are kept open and reused.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kcm.api.scheme import Resource
 from kcm.store.remote.kubeconfig import ClusterConnection
 
 TIMEOUT = 30.0  # seconds for a request; watches wait longer between events
-WATCH_READ_TIMEOUT = 90.0  # seconds of silence; servers send a bookmark each minute
+WATCH_READ_TIMEOUT = 90.0  # seconds without data; servers send a bookmark each minute
 _ERRORS: Mapping[str, type[errors.ApiError]] = {
     "BadRequest": errors.BadRequest,
     "Forbidden": errors.Forbidden,
@@ -33,7 +33,7 @@ _BUSY = frozenset({429, 500, 502, 503, 504})
 
 
 class ResponseLines:
-    """The lines of a response that is read as it comes."""
+    """The lines of a response, which are read while it is received."""
 
     def __init__(self, response: httpx.Response) -> None:
         self._response = response
@@ -42,18 +42,18 @@ class ResponseLines:
         return self._response.iter_lines()
 
     def cut(self) -> None:
-        """Ends the stream from another thread; its reader finds the end and closes it.
+        """Ends the stream from another thread; the thread that reads it closes it.
 
-        Closing it here would free a descriptor that the reader still reads from, and that the next
+        Closing it here would free a descriptor that is still being read, and that the next
         connection may get.
         """
         connection = self._response.extensions["network_stream"].get_extra_info("socket")
         with suppress(OSError):
-            socket.socket.shutdown(connection, socket.SHUT_RDWR)  # below TLS, which has no part
+            socket.socket.shutdown(connection, socket.SHUT_RDWR)  # the socket itself, without TLS
 
 
 class RestClient:
-    """One server. `agent` is the field manager and what the server's log shows."""
+    """A client of one API server. `agent` is the field manager, and is in the server's log."""
 
     def __init__(self, connection: ClusterConnection, agent: str = "kcm") -> None:
         self._base = connection.server
@@ -62,13 +62,13 @@ class RestClient:
             headers["authorization"] = f"Bearer {connection.token}"
         self._http = httpx.Client(
             headers=headers,
-            verify=connection.trust or False,  # without trust there is no TLS
+            verify=connection.trust or False,  # `trust` is None only for plain HTTP
             timeout=TIMEOUT,
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),
         )
 
     def close(self) -> None:
-        """Closes all connections. Watches under way end with an error."""
+        """Closes all connections. Open watches end with an error."""
         self._http.close()
 
     def request(
@@ -79,7 +79,7 @@ class RestClient:
         params: Mapping[str, Any] | None = None,
         body: Any = None,
     ) -> bytes:
-        """Sends a request and returns the body of the answer. Raises: ApiError, Temporary."""
+        """Sends a request and returns the body of the response. Raises: ApiError, Temporary."""
         try:
             content = None if body is None else json.dumps(body).encode()
             response = self._http.request(
@@ -97,7 +97,7 @@ class RestClient:
 
     @contextmanager
     def lines(self, path: str, params: Mapping[str, Any]) -> Iterator[ResponseLines]:
-        """Yields the lines of a stream, as they come. Raises: ApiError, Temporary."""
+        """Yields the lines of a streamed response. Raises: ApiError, Temporary."""
         timeout = httpx.Timeout(TIMEOUT, read=WATCH_READ_TIMEOUT)
         try:
             with self._http.stream(
@@ -120,12 +120,12 @@ def path_of(resource: Resource, namespace: str = "", name: str = "", subresource
 
 
 def error_of(code: int, body: bytes) -> errors.KcmError:
-    """Returns the exception for a server's error, of which `body` should be a Status."""
+    """Returns the exception for an error response, whose body should be a Status."""
     try:
         status = json.loads(body)
         message, reason = str(status["message"]), str(status.get("reason", ""))
     except (ValueError, KeyError, TypeError):
-        message, reason = f"the API server answered {code}: {body[:200]!r}", ""
+        message, reason = f"the API server responded with {code}: {body[:200]!r}", ""
     details = status.get("details") or {} if reason else {}
     if reason in _ERRORS:
         return _ERRORS[reason](message, name=str(details.get("name", "")))
@@ -137,4 +137,4 @@ def error_of(code: int, body: bytes) -> errors.KcmError:
 
 
 def _unreachable(server: str, error: Exception) -> errors.StoreUnavailable:
-    return errors.StoreUnavailable(f"the API server {server} does not answer: {error}")
+    return errors.StoreUnavailable(f"the API server {server} does not respond: {error}")

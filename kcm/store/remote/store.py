@@ -1,16 +1,16 @@
-"""The store's interface over REST: a kcm API server's, or any Kubernetes cluster's.
+"""The interface of the store over REST, for the API server of kcm or of any Kubernetes cluster.
 
-Controllers run unchanged against it; work queues, leases and ticks stay in Redis.
-What REST cannot do, and what stands in for it:
+Controllers run unchanged with it; work queues, leases and ticks stay in Redis. What REST cannot do
+is replaced:
 
-- Nobody can say cheaply which write was the last, so syncs cannot wait for fresh
-  caches. They wait for what they expect instead (kcm/reconcile/consistency.py).
-- A guard cannot be part of the write. It is a live read just before it, as
-  upstream's controllers do, and leaves the moment between the two open.
-- A fence cannot, either. It is checked in Redis just before the write.
-- Defaults and validation are the server's.
+- The last write of a kind is not known, so syncs cannot wait for fresh caches. They wait for
+  the changes that they expect instead (kcm/reconcile/consistency.py).
+- A guard cannot be part of the write. It is a live read just before it, as upstream's
+  controllers do, so it may no longer hold in the moment of the write.
+- A fence cannot be part of the write either. It is checked in Redis just before the write.
+- Defaulting and validation are done by the server.
 
-Source of the behaviour: the REST calls of client-go's typed clients, Kubernetes 1.33.
+Source: the REST calls of client-go's typed clients, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -47,12 +47,14 @@ from kcm.store.writes.items import Pattern, WriteItem
 from kcm.store.writes.results import WriteResult, WriteStatus
 
 PAGE = 500  # objects per request of a list, as client-go's pager
-PARALLEL = 8  # creates and deletes under way at a time
+PARALLEL = 8  # the most creates and deletes that are sent at a time
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteItem(WriteItem):
-    """A write as a request: the subresource that it is sent to, and how to delete."""
+    """A write as a request, with the subresource to which it is sent, and the options of a
+    delete.
+    """
 
     subresource: Subresource = Subresource.NONE
     options: DeleteOptions | None = None
@@ -60,7 +62,7 @@ class RemoteItem(WriteItem):
 
 @dataclass(frozen=True, slots=True)
 class RemoteResult(WriteResult):
-    """How a request ended, with the object or the error that came back."""
+    """The result of a request, with the object or the error that the server returned."""
 
     returned: KubeObject | None = None
     failure: errors.KcmError | None = None
@@ -93,7 +95,7 @@ class RemoteStore:
         self.take_token: Callable[[str], bool] = lambda bucket: False
 
     def close(self) -> None:
-        """Ends watches, threads and connections."""
+        """Stops watches and threads, and closes connections."""
         self._streams.close()
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._client.close()
@@ -102,7 +104,7 @@ class RemoteStore:
 
     @property
     def data_id(self) -> str:
-        """Always "": that the other side was emptied shows only in its objects."""
+        """Always "", since it is not known whether the server's store was emptied."""
         return ""
 
     def get(self, resource: Resource, key: str) -> KubeObject:
@@ -110,7 +112,7 @@ class RemoteStore:
         return codec.decode(self._client.request("GET", _path(resource, key)), resource)
 
     def get_all(self, wanted: Sequence[tuple[Resource, str]]) -> Sequence[KubeObject | None]:
-        """Returns the objects under (resource, key) pairs, None for those that are missing."""
+        """Returns the objects under pairs of resource and key, None for those that are missing."""
         return [self._find(resource, key) for resource, key in wanted]
 
     def _find(self, resource: Resource, key: str) -> KubeObject | None:
@@ -120,11 +122,11 @@ class RemoteStore:
             return None
 
     def in_namespace(self, resource: Resource, namespace: str) -> Sequence[KubeObject]:
-        """Returns every object of the kind in a namespace, or in all for ""."""
+        """Returns all objects of the kind in a namespace, or in all namespaces for ""."""
         return list(self.list_all(resource, namespace).objects)
 
     def list_all(self, resource: Resource, namespace: str = "") -> FullList:
-        """Returns every object of the kind in a namespace, or in all namespaces for "".
+        """Returns all objects of the kind in a namespace, or in all namespaces for "".
 
         The pages are requested one by one while the objects are iterated.
         """
@@ -133,7 +135,7 @@ class RemoteStore:
         return FullList(self._objects(resource, namespace, first), version)
 
     def list_indexed(self, resource: Resource, entry: str) -> FullList:
-        """Returns the objects of the kind that carry the index entry, out of all of them."""
+        """Returns the objects of the kind that have the index entry. It lists all of them."""
         listed = self.list_all(resource)
         objects = (obj for obj in listed.objects if entry in index_entries(resource, obj))
         return FullList(objects, listed.resource_version)
@@ -162,7 +164,9 @@ class RemoteStore:
         return self._streams.read_changes(positions, block_ms)
 
     def last_rvs(self, resources: Sequence[Resource]) -> dict[Resource, int]:
-        """Returns 0 for every resource: it is not known over REST, so nobody waits for it."""
+        """Returns 0 for every resource, since REST does not tell it. So no caller waits for a
+        cache.
+        """
         return dict.fromkeys(resources, 0)
 
     # --- writing: the same items as the local store's
@@ -191,7 +195,7 @@ class RemoteStore:
         subresource: Subresource = Subresource.NONE,
         guards: tuple[Guard, ...] = (),
     ) -> WriteItem | None:
-        """Returns the request that turns `old` into `new`; None if nothing is to change."""
+        """Returns the item that turns `old` into `new`, or None if nothing changes."""
         resource = scheme.resource_of(old)
         updated = prepare_modification(new, old, resource, subresource)
         if updated is old:
@@ -208,7 +212,9 @@ class RemoteStore:
     def build_delete(
         self, old: KubeObject, options: DeleteOptions, guards: tuple[Guard, ...] = ()
     ) -> WriteItem | None:
-        """Returns the request that deletes `old`; None if it is being deleted already."""
+        """Returns the item that deletes `old`, or None if it is being deleted already, no slower
+        than that.
+        """
         grace, left = options.grace_period_seconds, old.metadata.deletion_grace_period_seconds
         if old.deleting and (grace is None or grace >= (left or 0)):
             return None
@@ -217,10 +223,11 @@ class RemoteStore:
     def write(
         self, items: Sequence[WriteItem], *, fence: Fence | None = None
     ) -> Sequence[WriteResult]:
-        """Sends the requests; each result says how its own ended.
+        """Sends the requests, and returns the result of each.
 
-        Creates and deletes are sent in parallel, updates in order. Raises: Fenced,
-        StoreUnavailable, ConfigurationError for a guard that cannot be checked over REST.
+        Creates and deletes are sent in parallel if there are no updates, otherwise all in order.
+        Raises: Fenced, StoreUnavailable, ConfigurationError for a guard that cannot be checked over
+        REST.
         """
         if fence is not None and not self._holds(fence):
             raise errors.Fenced(f"the write was refused: {fence} is no longer held")
@@ -288,10 +295,10 @@ class RemoteStore:
         return obj if body.get("kind") == "Status" else codec.decode(body, resource)
 
     def _holds_now(self, guard: Guard) -> bool:
-        """Reports whether the guard holds at this moment.
+        """Reports whether the guard holds in this moment.
 
-        Tokens are taken only when the write is sent. Raises: ConfigurationError for a guard that
-        cannot be checked over REST.
+        For a TokenAvailable it returns True, since tokens are taken only when the write is sent.
+        Raises: ConfigurationError for a guard that cannot be checked over REST.
         """
         match guard:
             case TokenAvailable():
@@ -324,7 +331,7 @@ def _delete_body(item: RemoteItem) -> object:
 
 
 def _status(error: errors.ApiError) -> WriteStatus:
-    """Returns the status with which the local store's script ends a write like this one."""
+    """Returns the status with which the script of the local store would end the write."""
     match error:
         case errors.AlreadyExists():
             return WriteStatus.EXISTS

@@ -1,9 +1,9 @@
-"""Watches over REST behind the one blocking read that informers expect.
+"""Watches over REST, with the interface of one blocking read for informers.
 
 Each kind's watch runs in a thread and fills a buffer; `read_changes` empties the buffers.
-Guarantees: a kind's changes come once and in order from the position on, or the kind is reported as
-gone. A watch that breaks is opened again from where it was, after a pause; until then its kind
-brings nothing.
+Guarantees: a kind's changes are returned once and in order from the position on, or the kind is
+reported as gone. A watch that fails is opened again from its position after PAUSE seconds; until
+then its kind has no changes.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from kcm.store.watch import Changes, WatchEntry
 
 log = structlog.get_logger("kcm.remote")
 
-WATCH_SECONDS = 300  # after which the server ends a watch; it is opened again at once
-CLOSE_TIMEOUT = 2.0  # seconds for a watch's thread to end
+WATCH_SECONDS = 300  # seconds after which the server ends a watch; it is opened again at once
+CLOSE_TIMEOUT = 2.0  # seconds that `close` waits for the thread of a watch
 PAUSE = 1.0  # seconds between attempts to open a watch that failed
 
 
 class RemoteWatches:
-    """The watches of one server, each started when its kind is read first."""
+    """The watches of one server. A kind's watch is started when the kind is first read."""
 
     def __init__(self, client: RestClient, clock: Clock) -> None:
         self._client = client
@@ -38,7 +38,7 @@ class RemoteWatches:
         self._streams: dict[Resource, _RemoteWatch] = {}
 
     def read_changes(self, positions: Mapping[Resource, int], block_ms: int) -> Changes:
-        """Returns the changes after `positions`; waits up to `block_ms` for the first."""
+        """Returns the changes after `positions`, after a wait of up to `block_ms` milliseconds."""
         with self._changed:
             streams = [self._stream(resource, rv) for resource, rv in positions.items()]
             self._changed.wait_for(lambda: any(s.has_news for s in streams), block_ms / 1000)
@@ -55,7 +55,7 @@ class RemoteWatches:
         return watch
 
     def close(self) -> None:
-        """Ends all watches and waits for their threads."""
+        """Stops all watches and waits for their threads."""
         with self._changed:
             streams = list(self._streams.values())
             for stream in streams:
@@ -73,7 +73,7 @@ def _collect_changes(streams: list[_RemoteWatch]) -> Changes:
 
 
 class _RemoteWatch:
-    """One kind's watch. All fields are guarded by `changed`."""
+    """The watch of one kind. All fields are guarded by `changed`."""
 
     def __init__(
         self,
@@ -84,10 +84,10 @@ class _RemoteWatch:
         changed: threading.Condition,
     ) -> None:
         self.resource = resource
-        self.position = position  # up to which the reader was told
+        self.position = position  # up to which changes were returned to the reader
         self.gone = False
         self.stop = threading.Event()
-        self._read = position  # up to which the server sent
+        self._read = position  # up to which the server has sent changes
         self._pending: list[WatchEntry] = []
         self._client = client
         self._clock = clock
@@ -108,13 +108,13 @@ class _RemoteWatch:
         return self.gone or bool(self._pending)
 
     def take(self) -> list[WatchEntry]:
-        """Returns what has come and was not taken yet."""
+        """Returns the changes that have not been taken yet."""
         entries, self._pending = self._pending, []
         self.position = self._read
         return entries
 
     def run(self) -> None:
-        """Watches until stopped, or until the server no longer knows the position."""
+        """Watches until `stop` is set, or until the server no longer has the position."""
         while not (self.stop.is_set() or self.gone):
             try:
                 self._watch()
@@ -141,7 +141,8 @@ class _RemoteWatch:
                 self._follow(lines)
             finally:
                 with self._changed:
-                    self._lines = None  # before it is closed: then nobody cuts another's
+                    # Before it is closed, so that `end` never cuts another connection.
+                    self._lines = None
 
     def _follow(self, lines: ResponseLines) -> None:
         with self._changed:
@@ -176,4 +177,6 @@ def _events(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
             if event["type"] and event["object"]["metadata"] is not None:
                 yield event
         except (ValueError, KeyError, TypeError) as error:
-            raise errors.StoreUnavailable(f"the watch sent what is no event: {error}") from error
+            raise errors.StoreUnavailable(
+                f"the watch sent a line that is not a watch event: {error}"
+            ) from error

@@ -1,1 +1,1 @@
-"""What pods, nodes and others measured, outside of the objects."""
+"""Resource, custom and external metrics, which are kept apart from the objects."""

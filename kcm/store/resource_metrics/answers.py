@@ -1,9 +1,10 @@
-"""The answers of the metrics APIs, from what is measured (`kcm.store.resource_metrics.usage`).
+"""Computes the responses of the metrics APIs from measurements
+(`kcm.store.resource_metrics.usage`).
 
-If several series of an object's metric match, their sum counts. A metric that nodes report for a
-pod has no labels; one that somebody published for the pod takes precedence.
+If several series of an object's metric match, their sum counts. A metric that a node reports for a
+pod has no labels; one that was published for the pod takes precedence.
 
-Source: the answers of metrics-server 0.7 and of sigs.k8s.io/custom-metrics-apiserver, and the
+Source: the responses of metrics-server 0.7 and of sigs.k8s.io/custom-metrics-apiserver, and the
 requests of pkg/controller/podautoscaler/metrics/client.go, Kubernetes 1.33.
 """
 
@@ -26,11 +27,11 @@ EVERYTHING = Selector()
 
 @dataclass(frozen=True)
 class Value:
-    """The value of a metric at a moment."""
+    """The value of a metric, measured at `moment`."""
 
     value: Quantity
     moment: datetime
-    window: float = 0.0  # seconds that it was measured over, if that is known
+    window: float = 0.0  # the seconds over which it was measured, 0 if they are not known
 
 
 class StoredMetrics:
@@ -41,14 +42,14 @@ class StoredMetrics:
         self._clock = clock or RealClock()
 
     def pods(self, pods: Iterable[Pod]) -> Mapping[str, Measured]:
-        """Returns what the pods used, by key; pods that nobody reported are left out.
+        """Returns the usage by pod key, of those pods that a node has reported.
 
         Raises: StoreUnavailable.
         """
         return self._board.pods((pod.spec.node_name or "", pod.key) for pod in pods)
 
     def nodes(self, names: Sequence[str]) -> Mapping[str, Measured]:
-        """Returns what the nodes used, by name; nodes that reported nothing are left out.
+        """Returns the usage by node name, of those nodes that have reported any.
 
         Raises: StoreUnavailable.
         """
@@ -57,7 +58,9 @@ class StoredMetrics:
     def of_pods(
         self, metric: str, pods: Sequence[Pod], selector: Selector = EVERYTHING
     ) -> Mapping[str, Value]:
-        """Returns a metric of the pods that have it, by key. Raises: StoreUnavailable."""
+        """Returns the values of a metric by pod key, of those pods that have it. Raises:
+        StoreUnavailable.
+        """
         values = {}
         if selector.matches({}):
             for key, measured in self.pods(pods).items():
@@ -71,16 +74,16 @@ class StoredMetrics:
     def of_objects(
         self, resource: str, metric: str, keys: Iterable[str], selector: Selector = EVERYTHING
     ) -> Mapping[str, Value]:
-        """Returns a metric of the objects that have it, by key.
+        """Returns the values of a metric by object key, of those objects that have it.
 
-        `resource` is named as in `deployments.apps`. Raises: StoreUnavailable.
+        `resource` has the form of `deployments.apps`. Raises: StoreUnavailable.
         """
         return self._sums(self._board.read_values(resource, metric), set(keys), selector)
 
     def external(
         self, namespace: str, metric: str, selector: Selector = EVERYTHING
     ) -> Sequence[tuple[Mapping[str, str], Value]]:
-        """Returns every series of an external metric, with its labels. Raises: StoreUnavailable."""
+        """Returns all series of an external metric: labels and value. Raises: StoreUnavailable."""
         now = self._clock.now()
         return [
             (published.labels, Value(published.value, now))
@@ -89,7 +92,7 @@ class StoredMetrics:
         ]
 
     def list_metrics(self) -> Sequence[tuple[str, str]]:
-        """Returns pairs of resource and metric for every published metric.
+        """Returns the resource and name of every published metric.
 
         Raises: StoreUnavailable.
         """

@@ -1,11 +1,12 @@
-"""Measurements in Redis: reported by nodes of themselves and their pods, published by anyone.
+"""Measurements in Redis: nodes report those of themselves and their pods, and any program
+publishes.
 
-Measurements are no objects, for they change all the time and nobody watches them. What a node
-reports is one hash that expires, so that an unreachable node soon has no figures. A published value
-stays until somebody deletes it or it expires.
+Measurements are not objects, since they change all the time and are never watched. The report of a
+node is one hash that expires, so that an unreachable node soon has no usage. A published value
+stays until it is deleted or expires.
 
-Guarantees: a node's report is replaced as a whole. A value that is no quantity counts as not
-published.
+Guarantees: a node's report is replaced as a whole. A published value that is not a quantity is
+ignored.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from kcm.redisio import RedisIO
 
 log = structlog.get_logger("kcm.store")
 
-EXTERNAL = "external"  # the resource of metrics about nothing in the cluster
+EXTERNAL = "external"  # takes the place of a resource for external metrics
 _TIME, _WINDOW, _NODE = ".time", ".window", ".node"  # no key of a pod begins with a dot
-_AT_A_TIME = 64  # nodes that one call writes
+_AT_A_TIME = 64  # the most reports that one call writes
 
 
 @dataclass(frozen=True)
 class PodUsage:
-    """What a pod's containers used, and metrics of the pod's own."""
+    """The usage of a pod's containers by name, and the pod's custom metrics."""
 
     containers: Mapping[str, ResourceList]
     metrics: Mapping[str, Quantity] = field(default_factory=dict)
@@ -41,7 +42,9 @@ class PodUsage:
 
 @dataclass(frozen=True)
 class NodeReport:
-    """What one node measured in the `window` seconds before `moment` (seconds since 1970)."""
+    """The usage of one node and its pods in the `window` seconds before `moment` (seconds since
+    1970).
+    """
 
     node: str
     moment: float
@@ -56,14 +59,14 @@ class Measured:
 
     moment: datetime
     window: float  # seconds
-    usage: ResourceList  # in all
+    usage: ResourceList  # the total
     containers: Mapping[str, ResourceList] = field(default_factory=dict)
     metrics: Mapping[str, Quantity] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Published:
-    """One published value, of an object by its key or of a namespace."""
+    """One published value: of an object by its key, or of a namespace for an external metric."""
 
     key: str
     labels: Mapping[str, str]
@@ -79,7 +82,7 @@ class UsageBoard:
     # --- nodes
 
     def report(self, reports: Sequence[NodeReport], lasts: float) -> None:
-        """Replaces what these nodes reported before. The reports expire after `lasts` seconds.
+        """Replaces the earlier reports of these nodes. The reports expire after `lasts` seconds.
 
         Raises: StoreUnavailable, OutOfMemory.
         """
@@ -91,7 +94,9 @@ class UsageBoard:
             self._io.call("usage_report", *args, call_id="")
 
     def nodes(self, names: Sequence[str]) -> dict[str, Measured]:
-        """Returns the usage of the nodes that reported any, by name. Raises: StoreUnavailable."""
+        """Returns the usage by name, of those nodes that have reported any. Raises:
+        StoreUnavailable.
+        """
         asked = [(self._io.keys.reported(name), (_NODE,)) for name in names]
         usage = {}
         for name, (when, [raw]) in zip(names, self._read(asked), strict=True):
@@ -100,7 +105,7 @@ class UsageBoard:
         return usage
 
     def pods(self, places: Iterable[tuple[str, str]]) -> dict[str, Measured]:
-        """Returns the usage of the pods that have any, by key.
+        """Returns the usage by key, of those pods for which it was reported.
 
         `places` are pairs of the pods' nodes and keys. Raises: StoreUnavailable.
         """
@@ -119,8 +124,9 @@ class UsageBoard:
     def _read(
         self, asked: Sequence[tuple[str, tuple[str, ...]]]
     ) -> Iterator[tuple[tuple[datetime, float] | None, Sequence[bytes | None]]]:
-        """Yields for each hash the moment and window of its measurement, and the fields
-        asked for.
+        """Yields the moment and window of each hash's measurement, and the requested fields.
+
+        The first is None if the hash does not exist.
         """
         if not asked:
             return
@@ -132,14 +138,14 @@ class UsageBoard:
                 when = datetime.fromtimestamp(int(moment) / 1000, UTC)
                 yield (when, float(window or 0)), values
 
-    # --- anyone
+    # --- published values
 
     def publish(self, of: str, metric: str, key: str, value: Quantity) -> None:
         """Publishes a value, as `HSET <prefix>:published:<of>:<metric> <key> <value>` does."""
         self._io.execute("HSET", self._io.keys.published(of, metric), key, str(value))
 
     def read_values(self, of: str, metric: str) -> list[Published]:
-        """Returns every value of a metric, in the order of the keys. Raises: StoreUnavailable."""
+        """Returns all values of a metric, sorted by key. Raises: StoreUnavailable."""
         raw = self._io.execute("HGETALL", self._io.keys.published(of, metric))
         values = []
         for name, text in sorted(raw.items()):
@@ -147,15 +153,15 @@ class UsageBoard:
             try:
                 value = Quantity(text.decode(errors="replace").strip())
             except ValueError:
-                log.warning("A published value is no quantity", metric=metric, of=of, key=key)
+                log.warning("A published value is not a quantity", metric=metric, of=of, key=key)
                 continue
             values.append(Published(key, labels, value))
         return values
 
     def list_metrics(self) -> list[tuple[str, str]]:
-        """Returns pairs of resource and metric for every published metric.
+        """Returns the resource and name of every published metric.
 
-        It looks at every key of the server, so it is for people who ask, not for loops.
+        It scans all keys of the server, so it is for commands of users, not for loops.
         """
         start = self._io.keys.published("", "").removesuffix(":")
         names = (name.removeprefix(start) for name in self._io.scan(f"{start}*"))
@@ -195,12 +201,12 @@ def _of_pod(when: tuple[datetime, float], body: Mapping[str, Any]) -> Measured:
 
 
 def total(parts: Iterable[Mapping[str, Quantity]]) -> ResourceList:
-    """Returns the sum of several amounts, by their names."""
+    """Returns the sum of several amounts by name."""
     return reduce(add_amounts, parts, {})
 
 
 def _split(field: str) -> tuple[str, dict[str, str]]:
-    """Splits `default/web-1{queue=jobs,zone=a}` into a key and labels."""
+    """Returns the key and the labels in a field such as `default/web-1{queue=jobs,zone=a}`."""
     key, brace, rest = field.partition("{")
     pairs = (part.partition("=") for part in rest.removesuffix("}").split(",")) if brace else ()
     return key.strip(), {name.strip(): value.strip() for name, _, value in pairs if name.strip()}

@@ -1,1 +1,1 @@
-"""What differs by kind when objects are created, updated and deleted."""
+"""Strategies: what differs by kind when objects are created, updated and deleted."""

@@ -1,4 +1,4 @@
-"""What kinds may do differently when objects are created, updated and deleted.
+"""The strategy that most kinds have, and that others change.
 
 Source: staging/src/k8s.io/apiserver/pkg/registry/rest/{create,update,delete}.go, Kubernetes 1.33.
 """
@@ -14,41 +14,46 @@ T = TypeVar("T", bound=KubeObject)
 
 
 class Strategy(Generic[T]):
-    """The rules of most kinds: an object has no status at first, and no grace period."""
+    """The strategy of most kinds: a new object has an empty status, and no grace period."""
 
     def for_create(self, obj: T) -> T:
-        """Returns the object without the fields that its creator may not set."""
+        """Returns the object to create, without the fields that its creator may not set."""
         status = getattr(obj, "status", None)
         return obj if status is None else obj.with_status(type(status)())
 
     def for_update(self, new: T, old: T) -> T:
-        """Returns the new object with the fields that an update leaves out and does not mean to
-        remove.
+        """Returns the new object with fields from the old one that an update does not remove by
+        omission.
         """
         return new
 
     def for_status(self, new: T, old: T) -> T:
-        """Returns the old object with what an update of its status changes besides the status."""
+        """Returns the old object with the changes of a status update other than those of the
+        status.
+        """
         return old
 
     def is_revised(self, new: T, old: T) -> bool:
-        """Reports whether the change counts as a new generation."""
+        """Reports whether the change increases the generation."""
         return bool(getattr(new, "spec", None) != getattr(old, "spec", None))
 
     def for_delete(self, obj: T, now: datetime) -> T:
-        """Returns the object as it is when its deletion begins."""
+        """Returns the object with the changes that its kind makes when its deletion begins."""
         return obj
 
     def grace_period(self, obj: T, requested: int | None) -> int:
-        """Returns the seconds between the deletion mark and the removal."""
+        """Returns the seconds between the start of the deletion and the removal.
+
+        `requested` is that of the delete options, None for the default.
+        """
         return 0
 
-    # Whether dependents stay when a deletion does not say what becomes of them.
+    # Whether a deletion without a propagation policy orphans the dependents.
     orphans_by_default = False
 
 
 class WithoutGeneration(Strategy[T]):
-    """The rules of kinds whose objects have no generation."""
+    """The strategy of kinds whose objects have no generation."""
 
     def for_create(self, obj: T) -> T:
         return super().for_create(obj).with_metadata(generation=None)

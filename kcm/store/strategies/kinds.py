@@ -1,6 +1,6 @@
-"""What differs by kind when objects are created, updated and deleted.
+"""The strategies of the kinds that have one of their own.
 
-The next kind with rules of its own is a class and a line in `_STRATEGIES`.
+Another one is a class and a line in `_STRATEGIES`.
 Source: pkg/registry/core/{pod,namespace,persistentvolumeclaim,resourcequota,limitrange,
 serviceaccount}/strategy.go,
 pkg/registry/apps/{replicaset,deployment,daemonset}/strategy.go,
@@ -59,7 +59,7 @@ GATED = PodCondition(
 
 
 class PodStrategy(Strategy[Pod]):
-    """Pods start Pending and end gracefully once a node runs them."""
+    """New pods are Pending. A pod on a node has a grace period when it is deleted."""
 
     def for_create(self, obj: Pod) -> Pod:
         status = PodStatus(phase="Pending")
@@ -87,18 +87,17 @@ class KeepStatus(Strategy[Node]):
 
 
 class NamespaceStrategy(WithoutGeneration[Namespace]):
-    """Namespaces terminate from the moment of their deletion."""
+    """A namespace gets the phase Terminating when its deletion begins."""
 
     def for_delete(self, obj: Namespace, now: datetime) -> Namespace:
         return obj.with_status(obj.status.replace(phase="Terminating"))
 
 
 class DeploymentWriteStrategy(Strategy[Deployment]):
-    """Writes of Deployments.
+    """A changed annotation increases a Deployment's generation, since rollouts copy annotations.
 
-    A changed annotation makes a new generation, since a rollout copies annotations to its
-    ReplicaSets. The controller writes the revision's annotation together with the status, and that
-    makes none.
+    A status update writes annotations as well, as the controller sets that of the revision, and
+    does not increase the generation.
     """
 
     def for_status(self, new: Deployment, old: Deployment) -> Deployment:
@@ -112,9 +111,7 @@ TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 
 
 class DaemonSetStrategy(Strategy[DaemonSet]):
-    """Writes of DaemonSets. An annotation counts the changes of the template; users cannot
-    set it.
-    """
+    """An annotation of a DaemonSet counts the changes of its template; users cannot set it."""
 
     def for_create(self, obj: DaemonSet) -> DaemonSet:
         return _count_generation(super().for_create(obj), 1)
@@ -140,21 +137,21 @@ class ClaimStrategy(WithoutGeneration[PersistentVolumeClaim]):
 
 
 class CountedStrategy(Strategy[T]):
-    """Changes of the spec make a new generation, although the kind has no status."""
+    """Changes of the spec increase the generation, although the kind has no status."""
 
     def for_create(self, obj: T) -> T:
         return super().for_create(obj).with_metadata(generation=1)
 
 
 class PodTemplateStrategy(CountedStrategy[PodTemplate]):
-    """Changes of the template make a new generation."""
+    """Changes of the template increase the generation."""
 
     def is_revised(self, new: PodTemplate, old: PodTemplate) -> bool:
         return new.template != old.template
 
 
 class VolumeStrategy(WithoutGeneration[PersistentVolume]):
-    """New volumes are Pending until a controller looks at them."""
+    """New volumes are Pending until a controller handles them."""
 
     def for_create(self, obj: PersistentVolume) -> PersistentVolume:
         volume = super().for_create(obj)
@@ -162,9 +159,9 @@ class VolumeStrategy(WithoutGeneration[PersistentVolume]):
 
 
 class JobStrategy(Strategy[Job]):
-    """A Job gets labels and a selector that no other Job has, unless it brings its own.
+    """A Job gets labels and a selector with its uid, unless it has `manualSelector`.
 
-    A deletion that says nothing of a Job's pods orphans them, as before there was a choice.
+    A deletion without a propagation policy orphans its pods, as in batch/v1 upstream.
     """
 
     orphans_by_default = True
@@ -175,9 +172,9 @@ class JobStrategy(Strategy[Job]):
 
 
 def _generate_labels(job: Job) -> JobSpec:
-    """Returns the spec with generated labels and selector; what is there already stays.
+    """Returns the spec with generated labels and selector. Values that are set are kept.
 
-    Validation refuses what contradicts them.
+    Validation rejects values that contradict the generated ones.
     """
     template, selector = job.spec.template, job.spec.selector or LabelSelector()
     labels = {
@@ -223,7 +220,7 @@ class EndpointSliceStrategy(Strategy[EndpointSlice]):
 
 
 class PriorityClassStrategy(Strategy[PriorityClass]):
-    """Classes have generation 1 for ever: all that would count is immutable."""
+    """The generation of a class is always 1, since all fields that would count are immutable."""
 
     def for_create(self, obj: PriorityClass) -> PriorityClass:
         return obj.with_metadata(generation=1)
@@ -233,7 +230,7 @@ class PriorityClassStrategy(Strategy[PriorityClass]):
 
 
 class DefinitionStrategy(Strategy[CustomResourceDefinition]):
-    """Definitions remember every version in which objects may have been stored."""
+    """The status of a definition collects all versions in which objects may have been stored."""
 
     def for_create(self, obj: CustomResourceDefinition) -> CustomResourceDefinition:
         return self.for_update(super().for_create(obj), obj)
@@ -252,7 +249,10 @@ class DefinitionStrategy(Strategy[CustomResourceDefinition]):
 
 
 class CustomStrategy(Strategy[CustomObject]):
-    """Custom kinds with a status subresource: all but metadata and status counts."""
+    """The strategy of custom kinds with a status subresource.
+
+    All changes but those of metadata and status increase the generation.
+    """
 
     def for_create(self, obj: CustomObject) -> CustomObject:
         return obj.with_status(None)
@@ -262,14 +262,14 @@ class CustomStrategy(Strategy[CustomObject]):
 
 
 class StatuslessStrategy(CustomStrategy):
-    """Custom kinds without the subresource: the status is a field like any other."""
+    """The strategy of custom kinds without a status subresource: status is an ordinary field."""
 
     def for_create(self, obj: CustomObject) -> CustomObject:
         return obj
 
 
 class AutoscalerStrategy(WithoutGeneration[KubeObject]):
-    """Part of an autoscaler's status stands in annotations in v1.
+    """In autoscaling/v1, part of an autoscaler's status is in annotations.
 
     An update of the object keeps these annotations, an update of the status changes them.
     """
@@ -285,7 +285,7 @@ class AutoscalerStrategy(WithoutGeneration[KubeObject]):
 
 
 def _with_status_of(obj: KubeObject, other: KubeObject | None) -> KubeObject:
-    """Returns the autoscaler with the status annotations of another."""
+    """Returns the autoscaler with the status annotations of another, with none for None."""
     if not isinstance(obj, autoscaling_v1.HorizontalPodAutoscaler):
         return obj
     names = autoscaling_v1.OF_STATUS
@@ -335,7 +335,7 @@ _CREATED_BY_UPDATE = frozenset(
         "services",
     }
 )
-# Kinds whose PUT must name a resourceVersion; AllowUnconditionalUpdate is false upstream.
+# Kinds whose PUT must have a resourceVersion; AllowUnconditionalUpdate is false upstream.
 _CONDITIONAL = frozenset(
     {
         "customresourcedefinitions.apiextensions.k8s.io",
@@ -352,12 +352,12 @@ def creates_on_update(resource: Resource) -> bool:
 
 
 def needs_version(resource: Resource) -> bool:
-    """Reports whether an update must name the resourceVersion that it replaces."""
+    """Reports whether an update must have the resourceVersion that it replaces."""
     return resource.name in _CONDITIONAL
 
 
 def strategy_of(resource: Resource) -> Strategy[KubeObject]:
-    """Returns the rules for a resource."""
+    """Returns the strategy of a resource."""
     if resource.custom is not None:
         return _CUSTOM[resource.has_status]
     return _STRATEGIES.get(resource.name, _DEFAULT)

@@ -1,4 +1,4 @@
-"""Binding a pod to a node: what the subresource pods/binding and the scheduler write.
+"""Binds a pod to a node, for the subresource pods/binding and the scheduler.
 
 Source: BindingREST in pkg/registry/core/pod/storage/storage.go, Kubernetes 1.33.
 """
@@ -14,7 +14,7 @@ from kcm.api.core_v1 import Pod, PodCondition
 def bind_to_node(pod: Pod, node: str, now: datetime) -> Pod:
     """Returns the pod bound to the node.
 
-    Raises: Conflict for a pod that is bound or being deleted.
+    Raises: Conflict for a pod that is bound, is being deleted, or has scheduling gates.
     """
     why = _why_not(pod)
     if why:

@@ -1,4 +1,4 @@
-"""What Services keep when they are updated, and lose when their type changes.
+"""The strategy of Services: which fields an update keeps, and which a change of type removes.
 
 Source: pkg/registry/core/service/strategy.go and pkg/registry/core/service/storage/storage.go,
 Kubernetes 1.33.
@@ -13,7 +13,7 @@ from kcm.store.strategies.base import WithoutGeneration
 
 
 class ServiceStrategy(WithoutGeneration[Service]):
-    """Services keep the addresses and ports that they were given."""
+    """Services keep their allocated addresses and node ports."""
 
     def for_create(self, obj: Service) -> Service:
         return super().for_create(obj).with_spec(_with_cluster_ips(obj.spec))
@@ -24,7 +24,7 @@ class ServiceStrategy(WithoutGeneration[Service]):
 
 
 def _with_cluster_ips(spec: ServiceSpec) -> ServiceSpec:
-    """Makes the first of `clusterIPs` follow `clusterIP`, for clients that know only that field."""
+    """Sets `clusterIPs` to `clusterIP` if it is missing, for clients that know only `clusterIP`."""
     if spec.cluster_ip and not spec.cluster_ips:
         return spec.replace(cluster_ips=[spec.cluster_ip])
     return spec
@@ -35,9 +35,10 @@ _WITH_NODE_PORTS = ("NodePort", "LoadBalancer")
 
 
 def _without_stale(new: ServiceSpec, old: ServiceSpec) -> ServiceSpec:
-    """Drops what the new type does not need and the update only repeats.
+    """Returns the spec without values of the old type that the new type does not use.
 
-    Source: upstream's dropTypeDependentFields.
+    Values that the update changed are kept, and so left to validation. Source: upstream's
+    dropTypeDependentFields.
     """
     changes: dict[str, Any] = {}
     if old.type in _ADDRESSED and new.type == "ExternalName":

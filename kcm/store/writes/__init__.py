@@ -1,1 +1,1 @@
-"""Writes: what one carries, how it reaches Redis, and how it ended."""
+"""Writes: their content, how they are sent to Redis, and their results."""

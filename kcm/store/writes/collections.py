@@ -1,8 +1,8 @@
-"""Deleting all objects of a kind in a namespace, and reporting what stays.
+"""Deletes all objects of a kind in a namespace, and reports those that are left.
 
-Guarantees: objects are read page by page, so there may be any number; one that cannot be read is
-purged and does not keep the others. Does not guarantee that nothing is left: finalizers and grace
-periods hold objects back, and new objects may have come.
+Guarantees: objects are read page by page, so there may be any number. An object that cannot be read
+is purged and does not keep the others from being deleted. Does not guarantee that nothing is left:
+finalizers and grace periods keep objects, and others may be created meanwhile.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kcm.store.writes.results import WriteResult, WriteStatus
 
 
 class CollectionStore(Protocol):
-    """What the deletion of a collection needs of a store; see the same names on `Store`."""
+    """The methods of a store that this module uses; see the same names on `Store`."""
 
     io: RedisIO
 
@@ -46,26 +46,26 @@ _WITH_DEPENDENTS = DeleteOptions(propagation_policy="Background")
 
 @dataclass(frozen=True)
 class CollectionDeletion:
-    """What became of the objects of a kind in a namespace."""
+    """The result of deleting the objects of a kind in a namespace."""
 
     resource: Resource
     namespace: str
-    deleted: int = 0  # removed; others are only marked
-    remaining: int = 0
-    finalizers: Mapping[str, int] = field(default_factory=dict)  # to how many objects have it
+    deleted: int = 0  # the number of removed objects
+    remaining: int = 0  # the number of objects left, which may be marked as deleted
+    finalizers: Mapping[str, int] = field(default_factory=dict)  # the number of objects left by it
     grace: int = 0  # the longest grace period among the objects left, in seconds
-    error: errors.KcmError | None = None  # the first that was met
+    error: errors.KcmError | None = None  # the first error
 
     @property
     def clean(self) -> bool:
-        """Whether nothing is left."""
+        """Whether no object is left and there was no error."""
         return not self.remaining and self.error is None
 
 
 def summarize_rest(
     resource: Resource, namespace: str, objects: Iterable[KubeObject], deleted: int = 0
 ) -> CollectionDeletion:
-    """Returns the result of a deletion after which these objects are left."""
+    """Returns the result of a deletion that leaves these objects."""
     left = list(objects)
     finalizers = Counter(name for obj in left for name in obj.metadata.finalizers or ())
     grace = max((obj.metadata.deletion_grace_period_seconds or 0 for obj in left), default=0)
@@ -75,7 +75,7 @@ def summarize_rest(
 def delete_collection(
     store: CollectionStore, resource: Resource, namespace: str, fence: Fence | None = None
 ) -> CollectionDeletion:
-    """Deletes what can be deleted. Raises: Fenced, StoreUnavailable."""
+    """Deletes all objects of the kind in the namespace. Raises: Fenced, StoreUnavailable."""
     deleter = _CollectionDeleter(store, resource, fence)
     after = ""
     while page := store.raw_page(resource, namespace, after):
@@ -85,7 +85,7 @@ def delete_collection(
 
 
 class _CollectionDeleter:
-    """One deletion of a collection under way."""
+    """Deletes the objects of a collection page by page, and collects the results."""
 
     def __init__(self, store: CollectionStore, resource: Resource, fence: Fence | None) -> None:
         self._store = store
@@ -113,7 +113,9 @@ class _CollectionDeleter:
         return item
 
     def _purge(self, key: str, error: errors.Damaged) -> None:
-        """Removes an object that cannot be read, which would keep its namespace for ever."""
+        """Removes an object that cannot be read, which would otherwise keep its namespace
+        forever.
+        """
         damage.record_damage(self._store.io, [error], [key])
         with suppress(errors.NotFound):
             self._store.purge(self._resource, key)
@@ -124,7 +126,7 @@ class _CollectionDeleter:
             self._left.append(result.get_stored())
         elif result.ok or result.status is WriteStatus.NOT_FOUND:
             self._deleted += 1
-        elif result.status is WriteStatus.CONFLICT:  # another write came between
+        elif result.status is WriteStatus.CONFLICT:  # another write came in between
             self._fail(None)
         else:
             self._fail(result.error())

@@ -1,11 +1,11 @@
 """Guards: conditions that the write script checks in the moment of the write.
 
-A write whose guard does not hold changes nothing and ends with the status `guard`. Each
-class below is one kind of guard; its fields are what the script is given. Resources are
-named as in `kubectl` (`pods`, `replicasets.apps`), for an owner's kind may not be served
-any more; keys are `namespace/name` or `name`.
+A write whose guard does not hold changes nothing and ends with the status `guard`. Each class below
+is one kind of guard; its fields are passed to the script. Resources are named as in `kubectl`
+(`pods`, `replicasets.apps`), since the kind of an owner may no longer be served; keys are
+`namespace/name` or `name`.
 
-The script's side of each is the table `guards` in kcm/redisio/lua/store_write.lua.
+The script's checks are in the table `guards` in kcm/redisio/lua/store_write.lua.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 
 
 class GuardKind(StrEnum):
-    """The kinds of guard, by the names under which the write script knows them."""
+    """The kinds of guard, by their names in the write script."""
 
     EXISTS = "exists"
     ABSENT = "absent"
@@ -35,7 +35,7 @@ class GuardKind(StrEnum):
 
 
 class _Guard:
-    """What all kinds of guard have in common."""
+    """The base class of all kinds of guard."""
 
     __slots__ = ()
 
@@ -45,47 +45,53 @@ class _Guard:
 
 @dataclass(frozen=True, slots=True)
 class Exists(_Guard):
-    """The object is there and is not being deleted; with `uid`, it is that very object."""
+    """The object exists and is not being deleted; with `uid`, it has that uid."""
 
     resource: str
     key: str
     uid: str = ""
 
     def holds_for(self, obj: KubeObject | None) -> bool:
-        """Reports whether the guard holds where `obj` is what the key names now."""
+        """Reports whether the guard holds if `obj` is the object under the key, None if there is
+        none.
+        """
         return obj is not None and self.uid in ("", obj.uid) and not obj.deleting
 
 
 @dataclass(frozen=True, slots=True)
 class Absent(_Guard):
-    """There is no such object; with `uid`, there is none or one with another uid."""
+    """The object does not exist; with `uid`, an object with another uid may exist."""
 
     resource: str
     key: str
     uid: str = ""
 
     def holds_for(self, obj: KubeObject | None) -> bool:
-        """Reports whether the guard holds where `obj` is what the key names now."""
+        """Reports whether the guard holds if `obj` is the object under the key, None if there is
+        none.
+        """
         return obj is None or self.uid not in ("", obj.uid)
 
 
 @dataclass(frozen=True, slots=True)
 class Unindexed(_Guard):
-    """No object carries the index entry, such as `owner:<uid>` (see `kcm.store.indexes`)."""
+    """No object has the index entry, such as `owner:<uid>` (see `kcm.store.indexes`)."""
 
     entry: str
 
 
 @dataclass(frozen=True, slots=True)
 class Indexed(_Guard):
-    """The object is there and carries the index entry (see `kcm.store.indexes`)."""
+    """The object exists and has the index entry (see `kcm.store.indexes`)."""
 
     resource: str
     key: str
     entry: str
 
     def holds_for(self, obj: KubeObject | None) -> bool:
-        """Reports whether the guard holds where `obj` is what the key names now."""
+        """Reports whether the guard holds if `obj` is the object under the key, None if there is
+        none.
+        """
         return obj is not None and self.entry in index_entries(scheme.resource_of(obj), obj)
 
 
@@ -101,7 +107,7 @@ class TokenAvailable(_Guard):
 
 @dataclass(frozen=True, slots=True)
 class QuotasUnchanged(_Guard):
-    """The namespace has exactly these quotas: pairs of name and resourceVersion."""
+    """The namespace has exactly these quotas, given as pairs of name and resourceVersion."""
 
     namespace: str
     versions: tuple[tuple[str, str], ...]
@@ -109,9 +115,9 @@ class QuotasUnchanged(_Guard):
 
 @dataclass(frozen=True, slots=True)
 class NothingCharged(_Guard):
-    """Nothing of these kinds was charged to the namespace's quotas after a resourceVersion.
+    """No object was charged to the namespace's quotas after given resourceVersions.
 
-    `since` are pairs of resource and the resourceVersion that counts for it.
+    `since` are pairs of a resource and the resourceVersion after which its objects count.
     """
 
     namespace: str
@@ -120,10 +126,10 @@ class NothingCharged(_Guard):
 
 @dataclass(frozen=True, slots=True)
 class EntryUnchanged(_Guard):
-    """No object took or left the index entry `node:<name>` after the resourceVersion `since`.
+    """No object got or lost the index entry `node:<name>` after the resourceVersion `since`.
 
-    Writes under a guard with the same `since` and `stamp` do not count: a scheduling pass
-    draws one stamp, and so does not stand in its own way.
+    Writes under a guard with the same `since` and `stamp` do not count: a scheduling pass draws one
+    stamp, so that its own writes do not fail its later ones.
     """
 
     entry: str
@@ -144,7 +150,7 @@ Guard = (
 
 
 def encode_guard(guard: Guard) -> tuple[str, ...]:
-    """Returns the guard as the write script reads it: its kind, then its fields."""
+    """Returns the guard in the form that the write script reads: its kind, then its fields."""
     match guard:
         case Exists(resource, key, uid):
             return GuardKind.EXISTS, resource, key, uid
@@ -167,7 +173,7 @@ def encode_guard(guard: Guard) -> tuple[str, ...]:
 
 
 def definition_guards(resource: Resource) -> tuple[Guard, ...]:
-    """Returns the guards of every create of a kind: a custom kind's definition must stay."""
+    """Returns the guards of every create of a kind: the definition of a custom kind must exist."""
     if resource.custom is None:
         return ()
     return (Exists(DEFINITIONS, resource.name),)

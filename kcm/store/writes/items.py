@@ -1,4 +1,6 @@
-"""What one atomic write carries: the object, the guards, and the bytes that the script gets."""
+"""The content of one atomic write: the object, the guards, and their encoding for the write
+script.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,8 @@ MAX_OBJECT_BYTES = 1_572_864  # upstream's limit on a request to etcd, 1.5 MiB
 
 _READABLE_DEPTH = 200  # of pydantic's parser; see kcm.apimachinery.nesting
 
-# The resourceVersion goes in front of the other metadata. Only apiVersion and
-# kind are printed before it, and a text that looks like this would have its
-# quotes escaped: the first one is the object's own.
+# The resourceVersion is inserted before the other metadata. Only apiVersion and kind come before
+# the metadata, and in their values quotes are escaped: so the first match is the object's own.
 _METADATA = b'"metadata":{'
 _VERSION = b'"resourceVersion":"'
 
@@ -31,11 +32,11 @@ Operation = Literal["create", "update", "delete"]
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """An item as the write script reads it. The object is head, resourceVersion, tail and shared
-    text.
+    """An item in the form that the write script reads.
 
-    Only the script knows the resourceVersion. `shared` is one object in memory for all copies of a
-    pattern, so that a call carries it once.
+    The object's JSON is head, resourceVersion, tail and shared text; only the script knows the
+    resourceVersion. `shared` is one object in memory for all copies of a pattern, so that a call
+    contains it once.
     """
 
     header: bytes
@@ -48,14 +49,14 @@ class Encoded:
 
 
 class Pattern:
-    """A create that others repeat. All but the metadata is encoded once for all of them."""
+    """A create that others repeat. All of it but the metadata is encoded once for all of them."""
 
     def __init__(self, item: WriteItem) -> None:
         self.item = item
 
     @cached_property
     def frame(self) -> tuple[bytes, bytes]:
-        """The JSON before and behind the metadata."""
+        """The JSON before and after the metadata."""
         obj = self.item.obj
         text = codec.encode_stored(obj, self.item.resource)
         before, _, after = text.partition(codec.encode(obj.metadata))
@@ -64,7 +65,7 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class WriteItem:
-    """The write of one object: the state to store, or for a delete its final state.
+    """The write of one object: the state to store, or for a delete the final state.
 
     With an empty `expected_rv`, any stored version may be replaced.
     """
@@ -74,17 +75,17 @@ class WriteItem:
     obj: KubeObject
     expected_rv: str = ""
     guards: tuple[Guard, ...] = ()
-    pattern: Pattern | None = None  # the create that this one copies, except its metadata
-    # Creates the object whether or not its namespace exists or its quotas have room: for backups.
+    pattern: Pattern | None = None  # the create that this one repeats with other metadata
+    # Creates the object even if its namespace does not exist or its quotas are used up, to restore
+    # a backup.
     anywhere: bool = False
-    replaced: KubeObject | None = None  # the old object, if the new one takes more of quotas
-    charged: bool = False  # all charged items of a call are written, or none
+    replaced: KubeObject | None = None  # the old object, if the new one uses more of its quotas
+    charged: bool = False  # whether it is charged: all charged items of a call are written, or none
 
     def encode(self) -> Encoded:
-        """Returns what the write script gets.
+        """Returns the encoded item.
 
-        Raises: RequestTooLarge beyond 1.5 MiB, BadRequest for an object that could not be read
-        again.
+        Raises: RequestTooLarge beyond 1.5 MiB, BadRequest for an object that is nested too deep.
         """
         head, tail, shared = self._encode_copy() if self.pattern else self._encode_whole()
         encoded = Encoded(self.encode_header(), head + _VERSION, tail, shared)
@@ -102,7 +103,7 @@ class WriteItem:
         parts = (encoded.head, encoded.tail, encoded.shared)
         if sum(part.count(b"{") + part.count(b"[") for part in parts) <= MAX_DEPTH:
             return
-        # An object from before there was a limit must still take its deletion mark.
+        # It must be possible to mark an object as deleted that was stored before there was a limit.
         most = _READABLE_DEPTH - 4 if self.obj.metadata.deletion_timestamp else MAX_DEPTH
         spare = _READABLE_DEPTH - most
         whole = b"".join((b"[" * spare, encoded.head, b"0", *parts[1:], b"]" * spare))
@@ -128,7 +129,9 @@ class WriteItem:
         return before + b"{", b'",' + codec.encode(self.obj.metadata)[1:], after
 
     def encode_header(self) -> bytes:
-        """Returns all that the script decodes, which is everything but the object, as JSON."""
+        """Returns the part of the item that the script decodes, which is everything but the object,
+        as JSON.
+        """
         header: dict[str, Any] = {
             "o": self.op,
             "r": self.resource.name,

@@ -1,7 +1,7 @@
-"""Removing objects that cannot be read.
+"""Removes objects that cannot be read.
 
-Neither finalizers nor a grace period hold such an object back, for nobody can read them. Its index
-entries are looked up by its name, since what the object says of them may be wrong.
+Neither finalizers nor a grace period keep such an object, since they cannot be read. Its index
+entries are looked up by its name, since those in the object may be wrong.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from kcm.redisio import RedisIO
 
 _LOOKED_UP = 1000  # index entries in one round trip
 _UNKNOWN = "unknown"
-_VERSION = "@"  # stands for the resourceVersion, which only the script knows; in no name
+_VERSION = "@"  # a placeholder for the resourceVersion, which the script inserts; in no name
 
 
 def purge(io: RedisIO, resource: Resource, key: str, now: datetime) -> KubeObject:
-    """Removes an object that cannot be read; returns its kind and name.
+    """Removes an object that cannot be read, and returns its kind and name.
 
     Raises: NotFound, StoreUnavailable.
     """
@@ -48,7 +48,7 @@ def purge(io: RedisIO, resource: Resource, key: str, now: datetime) -> KubeObjec
 
 
 def _entries_of(io: RedisIO, member: str) -> Iterator[str]:
-    """Yields the index entries that have this member."""
+    """Yields the index entries with this member, a resource and key separated by a space."""
     prefix = io.keys.index("")
     names = io.scan(prefix + "*")
     while some := list(islice(names, _LOOKED_UP)):

@@ -1,4 +1,4 @@
-"""How a write ended, as the write script says it and as an exception."""
+"""The results of writes, in the form of the write script and as exceptions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kcm.store.writes.items import WriteItem
 
 
 class WriteStatus(StrEnum):
-    """How one item of a write ended; what `WriteResult.detail` says stands behind each."""
+    """The result of one item's write. The comments say what `WriteResult.detail` has then."""
 
     OK = "ok"  # the new resourceVersion
     EXISTS = "exists"  # the uid of the object that has the name
@@ -23,15 +23,15 @@ class WriteStatus(StrEnum):
     UID = "uid"  # the uid of the object that is stored
     NAMESPACE = "namespace"  # a NamespaceState
     GUARD = "guard"  # the number of the guard that failed, from 1 on
-    QUOTA = "quota"  # what there is no room for; nothing where nobody charged the quotas
-    WITHHELD = "withheld"  # another item that was charged with this one may not be written
+    QUOTA = "quota"  # the exceeded quotas, "" if the item should have been charged and was not
+    WITHHELD = "withheld"  # the item was not written because another charged item could not be
     ERROR = "error"  # the error of Redis
     REFUSED = "refused"  # an API server's message; remote stores only
 
 
 @dataclass(frozen=True, slots=True)
 class WriteResult:
-    """How one item ended. `failed_guard` is the guard that did not hold, if that was the reason."""
+    """The result of one item's write. `failed_guard` is the guard that did not hold, if any."""
 
     item: WriteItem
     status: WriteStatus
@@ -40,7 +40,7 @@ class WriteResult:
 
     @classmethod
     def decode(cls, item: WriteItem, status: str, detail: str) -> WriteResult:
-        """Returns what the write script answered for an item."""
+        """Returns the result of an item from the reply of the write script."""
         failed = item.guards[int(detail) - 1] if status == WriteStatus.GUARD else None
         return cls(item, WriteStatus(status), detail, failed)
 
@@ -50,16 +50,16 @@ class WriteResult:
         return self.status is WriteStatus.OK
 
     def get_stored(self) -> KubeObject:
-        """Returns the object as it now stands in the store.
+        """Returns the object as it is stored now.
 
-        Raises the exception that `error` returns when the write did not happen.
+        Raises the exception that `error` returns if the item was not written.
         """
         if not self.ok:
             raise self.error()
         return self.item.obj.with_metadata(resource_version=self.detail)
 
     def error(self) -> errors.KcmError:
-        """Returns the reason why the write did not happen, as an exception."""
+        """Returns the exception that says why the item was not written."""
         resource, name = self.item.resource.name, self.item.obj.name or ""
         match self.status:
             case WriteStatus.EXISTS:

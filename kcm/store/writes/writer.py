@@ -1,8 +1,8 @@
-"""The way into Redis: items to scripts, scripts to results.
+"""Sends items to the write script, and returns their results.
 
-Guarantees: items are written in order, each whole or not at all; a call that is
-repeated after a lost reply writes nothing twice; nothing is written once the
-fence is lost. Does not guarantee atomicity over several items.
+Guarantees: items are written in order, each whole or not at all. A call that is repeated after a
+lost reply writes nothing twice. Nothing is written once the fence is lost. Does not guarantee
+atomicity over several items.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from kcm.redisio.scripts import NO_FENCE
 from kcm.store.writes.items import Encoded, WriteItem
 from kcm.store.writes.results import WriteResult, WriteStatus
 
-MAX_ITEMS = 128  # per script call: keeps Redis responsive to others (design 0019)
+MAX_ITEMS = 128  # per script call, so that Redis stays responsive to other clients (design 0019)
 MAX_BYTES = 512 * 1024  # per script call, unless a single object is larger
 
 Prepared = tuple[WriteItem, Encoded]
 
 
 class Acknowledgement(NamedTuple):
-    """The entry of the event bus' stream that a write removes in the same step."""
+    """The entry of the event bus that a write acknowledges and removes in the same step."""
 
     stream: str
     group: str
@@ -37,11 +37,11 @@ NOTHING = Acknowledgement("", "", "")
 
 @dataclass(frozen=True, slots=True)
 class WriteCall:
-    """What the script calls of one write have in common.
+    """The options of the script calls of one write.
 
-    `acknowledge` is carried out if every item of the call is written. `call_id` makes
-    repeating the call safe; the writer draws one where it is None. Both need the items to
-    fit one call.
+    `acknowledge` is carried out if every item of the call is written. `call_id` makes it safe to
+    repeat the call; the writer draws one if it is None. Both require that the items fit into one
+    call.
     """
 
     fence: Fence | None = None
@@ -50,13 +50,13 @@ class WriteCall:
 
 
 class Writer:
-    """Writes batches of items."""
+    """Writes batches of items with the write script."""
 
     def __init__(self, io: RedisIO) -> None:
         self._io = io
 
     def write(self, items: Sequence[WriteItem], call: WriteCall) -> list[WriteResult]:
-        """Writes `items`; each result says how its item ended.
+        """Writes `items`, and returns the result of each.
 
         Raises: Fenced, RequestTooLarge, BadRequest, StoreUnavailable, OutOfMemory, StorageFull.
         """
@@ -66,9 +66,9 @@ class Writer:
         return results
 
     def send(self, batch: Sequence[Prepared], call: WriteCall) -> list[WriteResult]:
-        """Writes what fits one script call. Raises: as `write`."""
+        """Writes items that fit into one script call. Raises: as `write`."""
         fenced = call.fence.args() if call.fence else NO_FENCE
-        texts: dict[int, tuple[int, bytes]] = {}  # by identity: number and text
+        texts: dict[int, tuple[int, bytes]] = {}  # by Python id, the number and the text
         flat: list[Argument] = []
         for _, encoded in batch:
             number, _ = texts.setdefault(id(encoded.shared), (len(texts) + 1, encoded.shared))
@@ -95,7 +95,9 @@ def _met_wrong_type(result: WriteResult) -> bool:
 
 
 def batches(items: Sequence[WriteItem]) -> Iterator[list[Prepared]]:
-    """Splits `items` into parts that fit one call each. Raises: RequestTooLarge, BadRequest."""
+    """Yields `items` encoded, in parts that fit into one call. Raises: RequestTooLarge,
+    BadRequest.
+    """
     batch: list[Prepared] = []
     size = 0
     for item in items:
