@@ -1,4 +1,4 @@
-"""Exponential back-off with jitter that forgets after a quiet time.
+"""Exponential back-off with jitter that is reset after a time without failures.
 
 Source: apimachinery `pkg/util/wait/backoff.go`, exponentialBackoffManagerImpl, Kubernetes 1.33.
 """
@@ -11,10 +11,10 @@ from kcm.clock import Clock
 
 
 class BackoffManager:
-    """Waits that begin with `initial` seconds and double up to `maximum`.
+    """Computes waits that begin with `initial` seconds and double up to `maximum`.
 
-    Each is stretched by up to `jitter`, a share of itself. After `reset_after` seconds without a
-    call the next wait is `initial` again. Not thread-safe: it has one owner.
+    Each is lengthened by a random share of itself, at most `jitter`. After `reset_after` seconds
+    without a call the next wait is `initial` again. Not thread-safe.
     """
 
     FACTOR = 2.0
@@ -48,7 +48,9 @@ class BackoffManager:
         return wait * (1.0 + self._jitter * self._rng.random())
 
     def next_or_now(self) -> float:
-        """Returns the same as `next`, but 0 for the first attempt after a quiet time."""
+        """Returns the same as `next`, but 0 for the first attempt after `reset_after` seconds or a
+        reset.
+        """
         if not self._quiet():
             return self.next()
         self._step = self._initial
@@ -56,7 +58,7 @@ class BackoffManager:
         return 0.0
 
     def reset(self) -> None:
-        """Forgets past failures."""
+        """Makes the next wait `initial` again."""
         self._last = None
 
     def _quiet(self) -> bool:

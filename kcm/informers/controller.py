@@ -1,12 +1,12 @@
 """The low-level loop of an informer: reflector, delta FIFO, process function.
 
-Guarantees: deltas are processed in order, by the thread that drives the reflector; if one fails,
+Guarantees: deltas are processed in order, by the thread that drives the reflector. If one fails,
 the others are processed all the same, and its error is raised afterwards. Does not guarantee that a
-failed delta comes again, unless `retry_on_error` is set; the reflector then also lists anew, which
-brings the state and not the change.
+failed delta is processed again, unless `retry_on_error` is set; but the reflector then lists again,
+which brings the latest state.
 
 Source: client-go `tools/cache/controller.go`, Kubernetes 1.33 (`retry_on_error` is of Kubernetes
-1.6, and here retries one round later instead of at once).
+1.6, and here retries in the next loop instead of at once).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ T = TypeVar("T", bound=KubeObject)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(Generic[T]):
-    """What a controller is made of. `full_resync_period` is in seconds, 0 for never."""
+    """The parts of a controller. `full_resync_period` is in seconds, 0 for never."""
 
     queue: DeltaFIFO[T]
     known: Indexer[T]
@@ -47,7 +47,7 @@ class Config(Generic[T]):
 
 
 class Controller(Generic[T]):
-    """Takes what a reflector brings through the queue to `process`."""
+    """Puts what a reflector reads into the queue, and processes the queue with `process`."""
 
     def __init__(
         self, config: Config[T], new_reflector: Callable[[Controller[T]], Reflector[T]]
@@ -59,24 +59,24 @@ class Controller(Generic[T]):
         self.reflector = new_reflector(self)
 
     def has_synced(self) -> bool:
-        """Reports whether everything of the first list has been processed."""
+        """Reports whether all objects of the first list have been processed."""
         return self._queue.has_synced()
 
     @property
     def last_sync_resource_version(self) -> str:
-        """The resourceVersion up to which the cache has come, "" before the first list."""
+        """The resourceVersion up to which the cache has every write, "" while a list is due."""
         return self.reflector.last_sync_resource_version
 
     def process_loop(self) -> None:
-        """Processes what is queued now; raises the last error when all had their turn."""
+        """Processes what is queued now. Raises the last error after all deltas were processed."""
         failed: Exception | None = None
-        # Counted first: with retry_on_error a failing item would be met again.
+        # Counted first: with retry_on_error a failing key is queued again.
         for _ in range(len(self._queue)):
             try:
                 self._queue.pop(
                     self._process, block=False, requeue_on_error=self.config.retry_on_error
                 )
-            except Exception as error:  # noqa: BLE001 - raised below, after the others' turn
+            except Exception as error:  # noqa: BLE001 - raised below, after the other keys
                 failed = error
         if failed is not None:
             raise failed
@@ -92,12 +92,12 @@ class Controller(Generic[T]):
             self.process_loop()
 
     def resync(self) -> None:
-        """Processes every known object again."""
+        """Processes every cached object again."""
         self._queue.resync()
         self.process_loop()
 
     def current(self, key: str) -> T | None:
-        """Returns the known object under `key`, or None."""
+        """Returns the cached object under `key`, or None."""
         return self._known.get_by_key(key)
 
 
@@ -108,7 +108,7 @@ def process_deltas(
     deltas: Deltas[T],
     is_in_initial_list: bool,
 ) -> None:
-    """Brings the cache to the state of the deltas, and calls the handler for each.
+    """Applies the deltas to the cache, and calls the handler for each.
 
     Whether it is an add, an update or a delete follows from the cache and not from the type of the
     delta, so an update always follows an add.

@@ -1,15 +1,16 @@
-"""A queue of what happened to objects, one list of deltas per key.
+"""A queue of changes, with a list of deltas per key.
 
-Guarantees: a key stands in the queue at most once and is popped with all its deltas, oldest first;
-keys are popped in the order in which they came first; `process` runs under the queue's lock, so the
-cache that it updates agrees with the queue; a relist turns what it no longer shows into Deleted.
+Guarantees: a key is in the queue at most once and is popped with all its deltas, oldest first. Keys
+are popped in the order in which they were queued first. `process` runs under the queue's lock, so
+the cache that it updates agrees with the queue. A relist queues Deleted for objects that it does
+not have.
 
-Does not guarantee the last state of an object whose deletion only a relist showed: its Deleted
-carries a DeletedFinalStateUnknown.
+Does not guarantee the last state of an object whose deletion was found only by a relist: its
+Deleted has a DeletedFinalStateUnknown.
 
-Departure: client-go hands every event through the queue to a second thread. Here the thread that
-reads also processes, so a single change may `pass_through` an empty queue, which gives the same
-deltas in the same order.
+Departure: client-go passes every event through the queue to a second thread. Here the thread that
+reads also processes, so a single change may `pass_through` an empty queue, which results in the
+same deltas in the same order.
 
 Source: client-go `tools/cache/delta_fifo.go`, Kubernetes 1.33.
 """
@@ -28,7 +29,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class DeltaType(Enum):
-    """What a delta says. Replaced comes from a list, Sync from a resync."""
+    """The type of a delta. Replaced comes from a list, Sync from a resync."""
 
     ADDED = "Added"
     UPDATED = "Updated"
@@ -46,7 +47,7 @@ class DeletedFinalStateUnknown(Generic[T]):
 
 
 class Delta(NamedTuple, Generic[T]):
-    """One change, and the object after it (for Deleted: before it)."""
+    """One change, with the object after it, or for Deleted before it."""
 
     type: DeltaType
     object: T | DeletedFinalStateUnknown[T]
@@ -54,11 +55,11 @@ class Delta(NamedTuple, Generic[T]):
 
 Deltas = Sequence[Delta[T]]
 ProcessFunc = Callable[[str, Deltas[T], bool], None]
-"""Takes a key, its deltas, and whether they belong to the first list."""
+"""Processes a key, its deltas, and whether they belong to the first list."""
 
 
 class KnownObjects(Protocol[T_co]):
-    """What the consumer of the queue holds. Deletions are judged against it."""
+    """The objects that the consumer of the queue has; from them the queue finds deletions."""
 
     def list_keys(self) -> Sequence[str]: ...
 
@@ -66,13 +67,13 @@ class KnownObjects(Protocol[T_co]):
 
 
 class DeltaFIFO(Generic[T]):
-    """The queue. Adding, updating and deleting also mark it as populated."""
+    """The queue. After an add, update or delete it counts as populated."""
 
     def __init__(self, key_func: Callable[[T], str], known_objects: KnownObjects[T]) -> None:
         self._key_func = key_func
         self._known = known_objects
         self._ready = threading.Condition(threading.Lock())
-        # The same keys stand in both, and no list of deltas is empty.
+        # Both have the same keys, and no list of deltas is empty.
         self._items: dict[str, list[Delta[T]]] = {}
         self._queue: deque[str] = deque()
         self._populated = False
@@ -80,18 +81,18 @@ class DeltaFIFO(Generic[T]):
         self._closed = False
 
     def add(self, obj: T) -> None:
-        """Queues Added."""
+        """Queues an Added delta."""
         with self._ready:
             self._change(DeltaType.ADDED, self._key_func(obj), obj)
 
     def update(self, obj: T) -> None:
-        """Queues Updated."""
+        """Queues an Updated delta."""
         with self._ready:
             self._change(DeltaType.UPDATED, self._key_func(obj), obj)
 
     def delete(self, obj: T) -> None:
-        """Queues Deleted, unless the object is not known because a relist has reported
-        it already.
+        """Queues a Deleted delta, unless the object is unknown because a relist has deleted it
+        already.
         """
         with self._ready:
             self._change(DeltaType.DELETED, self._key_func(obj), obj)
@@ -99,9 +100,10 @@ class DeltaFIFO(Generic[T]):
     def pass_through(
         self, delta_type: DeltaType, key: str, obj: T, process: ProcessFunc[T]
     ) -> bool:
-        """Processes one change at once if the queue is empty; else queues it and returns False.
+        """Processes one change at once if the queue is empty; otherwise queues it and returns
+        False.
 
-        What `process` raises is raised, and the change is not queued.
+        Exceptions of `process` are passed on, and the change is then not queued.
         """
         with self._ready:
             if self._queue:
@@ -114,9 +116,7 @@ class DeltaFIFO(Generic[T]):
             return True
 
     def replace(self, objects: Iterable[T]) -> None:
-        """Queues Replaced for each object, and Deleted for every known one that is not
-        among them.
-        """
+        """Queues Replaced for each object, and Deleted for every known object that is missing."""
         with self._ready:
             keys = set[str]()
             for obj in objects:
@@ -129,9 +129,9 @@ class DeltaFIFO(Generic[T]):
                 self._initial_population = len(keys) + deleted
 
     def resync(self) -> None:
-        """Queues Sync for every known object that has nothing queued.
+        """Queues Sync for every known object that has no deltas in the queue.
 
-        A key with deltas waiting is left out: they are newer than what is known.
+        A key with deltas is left out, since these are newer than the known object.
         """
         with self._ready:
             for key in self._known.list_keys():
@@ -144,8 +144,8 @@ class DeltaFIFO(Generic[T]):
     ) -> bool:
         """Takes the first key and processes its deltas.
 
-        Returns False if the queue is closed, or empty and `block` is false. What `process` raises
-        is raised here; with `requeue_on_error` the deltas first go back to the end of the queue,
+        Returns False if the queue is closed, or empty and `block` is false. Exceptions of `process`
+        are passed on; with `requeue_on_error` the deltas first go back to the end of the queue,
         unless newer ones are there.
         """
         with self._ready:
@@ -160,23 +160,25 @@ class DeltaFIFO(Generic[T]):
                 self._initial_population -= 1
             try:
                 process(key, deltas, initial)
-            except Exception:  # raised on, after the queue is in order again
+            except Exception:  # passed on, after the deltas are queued again
                 if requeue_on_error:
                     self._add_if_not_present(key, deltas)
                 raise
             return True
 
     def has_synced(self) -> bool:
-        """Reports whether everything of the first list was popped, or a change came first."""
+        """Reports whether the first list was popped completely, or a change came before any
+        list.
+        """
         return self._populated and self._initial_population == 0
 
     def get_by_key(self, key: str) -> Deltas[T]:
-        """Returns the deltas that wait for `key`, oldest first."""
+        """Returns the queued deltas of `key`, oldest first."""
         with self._ready:
             return tuple(self._items.get(key, ()))
 
     def list_keys(self) -> list[str]:
-        """Returns the keys that wait, in order."""
+        """Returns the queued keys, in order."""
         with self._ready:
             return list(self._queue)
 
@@ -230,11 +232,11 @@ class DeltaFIFO(Generic[T]):
 
 
 def _last_state(deltas: Deltas[T]) -> T | None:
-    """Returns the last known state of an object from its deltas."""
+    """Returns the last known state of an object from its deltas, None if a tombstone has none."""
     newest = deltas[-1].object
     return newest.obj if isinstance(newest, DeletedFinalStateUnknown) else newest
 
 
 def _more_telling(older: Delta[T], newer: Delta[T]) -> Delta[T]:
-    """Returns the one of two deletions of an object that knows its final state."""
+    """Returns the one of two deletions that has the object's final state."""
     return newer if isinstance(older.object, DeletedFinalStateUnknown) else older

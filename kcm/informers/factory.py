@@ -1,10 +1,10 @@
-"""The informers of one process: one per kind, one thread that reads for all.
+"""The informers of one process: one per kind, and one thread that reads for all.
 
-Guarantees: asking twice for a kind gives the same informer; each is started
-once, late ones by the next `start()`; nothing runs before `start()`, and
-nothing after `shutdown()`, which waits for the threads.
+Guarantees: two requests for a kind return the same informer. Each is started once, a late one by
+the next `start()`. Nothing runs before `start()`, and nothing after `shutdown()`, which waits for
+the threads.
 
-Does not guarantee: to survive a fork. Start in the process that uses it.
+Does not survive a fork: start it in the process that uses it.
 
 Source: client-go `informers/factory.go` and `metadata/metadatainformer`, Kubernetes 1.33.
 """
@@ -48,7 +48,7 @@ AnyInformer = SharedIndexInformer[Any]
 
 
 class SharedInformerFactory:
-    """Makes, starts and stops the informers of one process."""
+    """Creates, starts and stops the informers of one process."""
 
     def __init__(
         self,
@@ -80,9 +80,9 @@ class SharedInformerFactory:
     def informer_for(self, kind: Resource) -> SharedIndexInformer[KubeObject]: ...
 
     def informer_for(self, kind: Resource | type[KubeObject]) -> AnyInformer:
-        """Returns the kind's informer, which is made when it is first asked for.
+        """Returns the kind's informer, which the first call creates.
 
-        Raises: UnknownKind for a model that is no kind's.
+        Raises: UnknownKind for a model that is not that of a kind.
         """
         resource = kind if isinstance(kind, Resource) else resource_of(kind)
         with self._lock:
@@ -95,7 +95,7 @@ class SharedInformerFactory:
     def metadata_informer_for(
         self, kind: Resource | type[KubeObject]
     ) -> SharedIndexInformer[PartialObjectMetadata]:
-        """Returns an informer of the kind with a cache of its own, which holds metadata only."""
+        """Returns the kind's metadata-only informer, which has a cache of its own."""
         resource = kind if isinstance(kind, Resource) else resource_of(kind)
         with self._lock:
             if resource not in self._metadata_informers:
@@ -105,7 +105,7 @@ class SharedInformerFactory:
             return self._metadata_informers[resource]
 
     def forget(self, informer: AnyInformer) -> None:
-        """Stops an informer, and no longer knows it."""
+        """Stops an informer and removes it from the factory."""
         with self._lock:
             for known in (self._informers, self._metadata_informers):
                 if known.get(informer.resource) is informer:
@@ -113,7 +113,7 @@ class SharedInformerFactory:
         informer.leave(self._multiplexer)
 
     def set_transform(self, kind: Resource | type[T], transform: Callable[[T], T]) -> None:
-        """Transforms the objects of a kind before they are cached.
+        """Sets a function that changes the objects of a kind before they are cached.
 
         Raises: RuntimeError if its informer has started.
         """
@@ -123,14 +123,14 @@ class SharedInformerFactory:
         )
 
     def position_of(self, resource: Resource) -> int:
-        """Returns the resourceVersion up to which every cache of the kind holds every write.
+        """Returns the resourceVersion up to which every cache of the kind has every write.
 
         Raises: CacheNotSynced if there is no cache of this kind.
         """
         return self._context.progress.position_of(resource)
 
     def freshness_barrier(self) -> FreshnessBarrier:
-        """Returns the barrier that waits until these caches hold every earlier write."""
+        """Returns the barrier that waits until these caches have every earlier write."""
         context = self._context
         if context.options.pull:
             return PullingBarrier(self._multiplexer.catch_up, context.progress, context.clock)
@@ -138,12 +138,14 @@ class SharedInformerFactory:
 
     @property
     def informers(self) -> tuple[AnyInformer, ...]:
-        """Every informer that was asked for so far."""
+        """All informers that were requested so far."""
         with self._lock:
             return (*self._informers.values(), *self._metadata_informers.values())
 
     def on_turn(self, after_turn: Callable[[], None]) -> None:
-        """Calls `after_turn` in the informers' thread whenever it has handed out what it read."""
+        """Sets a function that the informers' thread calls whenever it has handed out what it
+        read.
+        """
         self._multiplexer.on_turn(after_turn)
 
     def start(self) -> None:
@@ -158,9 +160,9 @@ class SharedInformerFactory:
         self._multiplexer.start()
 
     def wait_for_cache_sync(self, stop: threading.Event, *informers: AnyInformer) -> bool:
-        """Waits until these informers (all, if none is named) have synced.
+        """Waits until these informers, by default all, have synced.
 
-        It looks every 100 ms. Returns False if `stop` is set first.
+        It checks every 100 ms. Returns False if `stop` is set first.
         """
         waited_for = informers or self.informers
         while not stop.is_set():
@@ -170,16 +172,18 @@ class SharedInformerFactory:
         return False
 
     def check_mutations(self) -> list[Mutation]:
-        """Returns what the mutation detectors find; nothing unless `detect_mutations` is set."""
+        """Returns the findings of the mutation detectors; none unless `detect_mutations` is set."""
         detectors = [informer.mutation_detector for informer in self.informers]
         return [mutation for detector in detectors if detector for mutation in detector.check()]
 
     def shutdown(self) -> None:
-        """Stops all threads and waits for them, at most one blocking read and a second."""
+        """Stops all threads, and waits for the reading one for a blocking read and a second at
+        most.
+        """
         self._shut_down = True
         self._multiplexer.stop()
         self._context.progress.close()
         if not self._multiplexer.join(self._context.options.block_ms / 1000 + 1):
-            log.warning("The informers' thread did not stop in time")
+            log.warning("The thread of the informers did not stop in time")
         for informer in self.informers:
             informer.stop()

@@ -1,11 +1,11 @@
-"""How far each cache has come, and how a sync gets caches that are far enough (design 0011).
+"""The positions of caches, and the barrier at which a sync waits for fresh caches (design 0011).
 
-Guarantees: when `FreshnessBarrier.wait` returns, the caches of these kinds hold every write that
+Guarantees: when `FreshnessBarrier.wait` returns, the caches of these kinds have every write that
 the store had acknowledged when it was called, or newer ones. A sync either waits for the thread
 that fills the caches, on an event of its own, or reads the watch itself.
 
-Does not guarantee that the caches agree with each other at one instant, nor anything about kinds
-that were not named.
+Does not guarantee that the caches agree with each other at one instant, nor anything about other
+kinds.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ PULL_AGAIN = 0.005  # seconds between the reads of a sync whose kinds have to be
 
 
 class CachePosition:
-    """How far one cache has come: its list's resourceVersion, or the last entry that it read."""
+    """The position of one cache: its list's resourceVersion, or that of the last entry that it
+    read.
+    """
 
     def __init__(self, progress: CacheProgress) -> None:
         self._progress = progress
         self.reached = NOTHING
 
     def advance(self, resource_version: int) -> None:
-        """Says that the cache holds everything up to here."""
+        """Sets the resourceVersion up to which the cache has every write."""
         self.reached = resource_version
         self._progress.wake_waiters()
 
     def invalidate(self) -> None:
-        """Says that the cache may have lost something, so it counts for nothing until
-        it is listed.
-        """
+        """Sets the position to NOTHING until the next list, as the cache may have lost entries."""
         self.reached = NOTHING
 
 
@@ -61,19 +61,19 @@ class CacheProgress:
         self._hurry = hurry
 
     def mark(self, resource: Resource) -> CachePosition:
-        """Returns the position of a new cache of this kind."""
+        """Returns a position for a new cache of this kind."""
         mark = CachePosition(self)
         with self._lock:
             self._marks[resource] = (*self._marks.get(resource, ()), mark)
         return mark
 
     def forget(self, resource: Resource) -> None:
-        """Drops the caches of a kind; nobody waits for it any longer."""
+        """Removes the positions of a kind, for which no thread waits any longer."""
         with self._lock:
             self._marks.pop(resource, None)
 
     def position_of(self, resource: Resource) -> int:
-        """Returns how far every cache of the kind has come; NOTHING if one is not listed yet.
+        """Returns the lowest position of the kind's caches; NOTHING if one has not listed yet.
 
         Raises: CacheNotSynced if there is no cache of this kind.
         """
@@ -83,19 +83,19 @@ class CacheProgress:
         return min(mark.reached for mark in marks)
 
     def on_wait(self, hurry: Callable[[], None]) -> None:
-        """Sets a function to call whenever somebody begins to wait."""
+        """Sets a function that is called whenever a thread begins to wait."""
         self._hurry = hurry
 
     def has_waiters(self) -> bool:
-        """Reports whether anybody waits."""
+        """Reports whether a thread waits."""
         return bool(self._waiters)
 
     def behind(self, targets: Mapping[Resource, int]) -> list[Resource]:
-        """Returns the kinds that have not reached their target."""
+        """Returns the kinds that have not reached their target resourceVersion."""
         return [resource for resource, rv in targets.items() if self.position_of(resource) < rv]
 
     def explain(self, targets: Mapping[Resource, int], timeout: float) -> str:
-        """Returns a sentence that names the kinds that are late."""
+        """Returns an error message with the kinds that are behind and their positions."""
         late = ", ".join(
             f"{resource.name} at {self.position_of(resource)} of {targets[resource]}"
             for resource in self.behind(targets)
@@ -103,7 +103,7 @@ class CacheProgress:
         return f"caches did not reach the store's last write within {timeout:g} s: {late}"
 
     def wake_waiters(self) -> None:
-        """Wakes whoever has what they wait for, or must stop."""
+        """Wakes the threads whose targets are reached, or that must stop."""
         if not self._waiters:
             return
         with self._lock:
@@ -112,7 +112,7 @@ class CacheProgress:
                     waiter.woken.set()
 
     def close(self) -> None:
-        """Wakes everybody, for nothing advances any more."""
+        """Wakes all threads, since no cache advances any more."""
         with self._lock:
             self._closed = True
             for waiter in self._waiters:
@@ -121,15 +121,15 @@ class CacheProgress:
     def wait(
         self, targets: Mapping[Resource, int], timeout: float, stop: threading.Event, clock: Clock
     ) -> bool:
-        """Waits up to `timeout` seconds until every kind has reached its target; returns whether it
-        has.
+        """Waits up to `timeout` seconds until every kind has reached its target. Reports whether
+        all have.
         """
         if not self.behind(targets):
             return True
         waiter = _Waiter(targets, stop)
         with self._lock:
-            # First appended, then checked; an advance first moves its position, then
-            # looks for waiters. In any interleaving one of them sees the other.
+            # Here a waiter is first appended and then checks the positions; an advance first sets
+            # its position and then checks for waiters. In any order one of them sees the other.
             self._waiters.append(waiter)
             if self._closed or not self.behind(targets):
                 waiter.woken.set()
@@ -143,14 +143,15 @@ class CacheProgress:
 
 
 class FreshnessBarrier(Protocol):
-    """Makes a sync begin with caches that hold every earlier write."""
+    """Waits until a sync's caches have every earlier write."""
 
     def wait(
         self, resources: Sequence[Resource], timeout: float, stop: threading.Event
     ) -> Mapping[Resource, int]:
-        """Returns once the caches have reached the last writes, with their resourceVersions.
+        """Waits until the caches have the last writes, and returns the resourceVersions of these.
 
-        Raises: CacheNotSynced after `timeout` seconds or at a stop, and what the source raises.
+        Raises: CacheNotSynced after `timeout` seconds or when `stop` is set, and what the source
+        raises.
         """
         ...
 
@@ -166,7 +167,7 @@ class WaitingBarrier:
     def wait(
         self, resources: Sequence[Resource], timeout: float, stop: threading.Event
     ) -> Mapping[Resource, int]:
-        """Asks the store once for the last writes, waits for the caches, and returns the targets.
+        """Reads the last writes from the store once, waits for the caches, and returns the targets.
 
         `stop` is noticed when a cache advances, and at once when the factory shuts down.
         """
@@ -179,8 +180,8 @@ class WaitingBarrier:
 class PullingBarrier:
     """Reads the watch in the thread of the sync, which usually takes one round trip.
 
-    `catch_up` reads what has changed in these kinds, and returns their last writes as they were
-    after the read.
+    `catch_up` reads the changes of these kinds, and returns the resourceVersions of their last
+    writes after the read.
     """
 
     def __init__(
@@ -196,10 +197,10 @@ class PullingBarrier:
     def wait(
         self, resources: Sequence[Resource], timeout: float, stop: threading.Event
     ) -> Mapping[Resource, int]:
-        """Reads until the caches hold what was written before the end of the first read.
+        """Reads until the caches have all that was written before the end of the first read.
 
-        A second read is needed when a write came between the read and the question for the last
-        writes, more of them when a kind has to be listed or has thousands of changes.
+        A second read is needed if a write comes between the read and the request for the last
+        writes, and more of them if a kind has to be listed or has thousands of changes.
         """
         targets = dict.fromkeys(resources, 0) | dict(self._catch_up(resources))
         deadline = self._clock.monotonic() + timeout

@@ -1,7 +1,7 @@
-"""What an informer calls for each add, update and delete, and two ready-made handlers.
+"""Event handlers, which informers call for each add, update and delete, and two implementations.
 
-Handlers must not change the objects that they are given. They see states and not every change:
-several changes may have become one.
+Handlers must not change the objects that they get. They see states and not every change: several
+changes may have become one.
 
 Source: client-go `tools/cache/controller.go`, Kubernetes 1.33.
 """
@@ -22,23 +22,21 @@ class ResourceEventHandler(Protocol[T_contra]):
     """An event handler. Its calls come one at a time, and in order per object."""
 
     def on_add(self, obj: T_contra, is_in_initial_list: bool) -> None:
-        """Handles an object that appeared; `is_in_initial_list` says whether it was there at the
-        start.
-        """
+        """Handles an object that was added, with `is_in_initial_list` as part of the first list."""
         ...
 
     def on_update(self, old: T_contra, new: T_contra) -> None:
-        """Handles an object that changed, or that a resync shows again (then both are the same)."""
+        """Handles an object that changed, or the same object twice in a resync."""
         ...
 
     def on_delete(self, obj: T_contra | DeletedFinalStateUnknown[T_contra]) -> None:
-        """Handles an object that is gone. A tombstone carries its last known state."""
+        """Handles an object that was deleted. A tombstone has its last known state."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceEventHandlerFuncs(Generic[T]):
-    """An event handler made of functions, any of which may be left out."""
+    """An event handler that calls functions, any of which may be None."""
 
     add: Callable[[T], None] | None = None
     update: Callable[[T, T], None] | None = None
@@ -59,10 +57,10 @@ class ResourceEventHandlerFuncs(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class FilteringResourceEventHandler(Generic[T]):
-    """Passes on the objects that `matches` accepts.
+    """Passes the objects that `matches` accepts to `handler`.
 
     An object that begins to match is added, one that stops matching is deleted. A tombstone without
-    any state passes, for nobody can tell what it was.
+    any state is passed on, since it is not known whether it matched.
     """
 
     matches: Callable[[T], bool]

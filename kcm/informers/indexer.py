@@ -1,7 +1,7 @@
 """The cache of an informer: objects by `namespace/name`, with named indexes.
 
-Guarantees and limits are those of `store.ThreadSafeStore`. Only an informer writes to its indexer;
-everybody else reads.
+Its guarantees are those of `store.ThreadSafeStore`. Only an informer writes to its indexer; all
+others read.
 
 Source: client-go `tools/cache/index.go` and `store.go`, Kubernetes 1.33.
 """
@@ -25,7 +25,7 @@ def meta_namespace_key(obj: KubeObject) -> str:
 
 
 def meta_namespace_index(obj: KubeObject) -> Sequence[str]:
-    """Returns the object's namespace, "" for cluster-scoped objects."""
+    """Returns the object's namespace as the only index value, "" for cluster-scoped objects."""
     return (obj.metadata.namespace or "",)
 
 

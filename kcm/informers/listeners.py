@@ -1,4 +1,4 @@
-"""Notifications, and what every listener of an informer has in common.
+"""Notifications, and the base class of the listeners of an informer.
 
 Source: client-go `tools/cache/shared_informer.go`, processorListener, Kubernetes 1.33. Upstream has
 listeners with a queue only (`kcm.informers.processor`); a `DirectListener` has none.
@@ -20,7 +20,7 @@ log = structlog.get_logger(__name__)
 
 
 class AddNotification(NamedTuple, Generic[T]):
-    """Tells a handler of an object that appeared."""
+    """Notifies a handler of an object that was added."""
 
     obj: T
     is_in_initial_list: bool
@@ -30,7 +30,7 @@ class AddNotification(NamedTuple, Generic[T]):
 
 
 class UpdateNotification(NamedTuple, Generic[T]):
-    """Tells a handler of an object that changed, or that a resync shows again."""
+    """Notifies a handler of an object that changed, or of the same object twice in a resync."""
 
     old: T
     new: T
@@ -40,7 +40,7 @@ class UpdateNotification(NamedTuple, Generic[T]):
 
 
 class DeleteNotification(NamedTuple, Generic[T]):
-    """Tells a handler of an object that is gone."""
+    """Notifies a handler of an object that was deleted."""
 
     obj: T | DeletedFinalStateUnknown[T]
 
@@ -52,7 +52,7 @@ Notification = AddNotification[T] | UpdateNotification[T] | DeleteNotification[T
 
 
 class Listener(Generic[T]):
-    """One event handler of an informer; also the caller's registration of it.
+    """One event handler of an informer, and the handle by which its caller can remove it.
 
     `resync_period` is in seconds, 0 for never.
     """
@@ -69,7 +69,7 @@ class Listener(Generic[T]):
         self.name = type(handler).__name__
         self.requested_resync_period = requested_resync_period
         self.resync_period = 0.0
-        # Whether the resync under way is for this handler; it is for a new one.
+        # Whether the present resync is for this handler; for a new handler it is.
         self.is_syncing = True
         self._next_resync = 0.0
         self._handler = handler
@@ -78,18 +78,18 @@ class Listener(Generic[T]):
         self._observer = observer
 
     def has_synced(self) -> bool:
-        """Reports whether the informer has synced and this handler was told all of its
-        first list.
-        """
+        """Reports whether the informer has synced and the handler has got all of its first list."""
         return self._upstream_has_synced()
 
     def set_resync_period(self, seconds: float, now: float) -> None:
-        """Resyncs every `seconds` from `now` on."""
+        """Sets the resync period in seconds. It begins at `now`, in seconds of the monotonic
+        clock.
+        """
         self.resync_period = seconds
         self._next_resync = now + seconds
 
     def should_resync(self, now: float) -> bool:
-        """Reports whether this handler's resync is due; if so, sets the time of the next one."""
+        """Reports whether this handler's resync is due, and if so sets the time of the next one."""
         if self.resync_period == 0 or now < self._next_resync:
             return False
         self._next_resync = now + self.resync_period
@@ -100,27 +100,27 @@ class Listener(Generic[T]):
         raise NotImplementedError
 
     def start(self) -> None:
-        """Starts to deliver, where that needs a thread."""
+        """Starts the thread of a listener that has one."""
 
     def stop(self) -> None:
-        """Ends delivering, where that needs a thread."""
+        """Stops the thread of a listener that has one."""
 
     def join(self, timeout: float) -> None:
-        """Waits for the thread, where there is one."""
+        """Waits up to `timeout` seconds for the thread of a listener that has one."""
 
     def _deliver(self, notification: Notification[T]) -> None:
         try:
             notification.deliver(self._handler)
-        except Exception as error:  # a change that a handler cannot take must not hide others
+        except Exception as error:  # a handler that fails on one change must get the next ones
             log.exception("Informer handler crashed", kind=self._kind, handler=self.name)
             self._observer.on_handler_crash(self._kind, self.name, error)
 
 
 class DirectListener(Listener[T]):
-    """Calls its handler in the informer's thread, before the informer goes on.
+    """Calls its handler in the informer's thread, before the informer continues.
 
-    For handlers that only take note of a change: nothing waits in a queue, and no thread has to
-    wake. Such a handler must return at once and may not call the informer.
+    It is for handlers that only record a change: there is no queue and no thread to wake. Such a
+    handler must return at once and may not call the informer.
     """
 
     def add(self, notification: Notification[T]) -> None:

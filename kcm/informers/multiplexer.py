@@ -1,15 +1,15 @@
-"""One thread and one read for all kinds of a process (design 0022).
+"""The watch multiplexer: one thread and one read for all kinds of a process (design 0022).
 
-The thread blocks in its reads and hands out changes as they come. Or, with the option `pull`, it
-reads now and then, and whoever needs fresh caches calls `catch_up` in their own thread: a process
-that only syncs keys need not wake for every change of every kind.
+The thread blocks in its reads and hands out changes to the reflectors. With the option `pull` it
+reads only now and then, and a thread that needs fresh caches calls `catch_up` itself: so a process
+that only syncs keys is not woken by every change of every kind.
 
-Guarantees: each reflector gets its entries in order; a kind that fails does not stop the others;
-while the store is away positions are kept, so nothing is listed again only because of that; one
-read brings several entries when they come fast; the thread survives every error.
+Guarantees: each reflector gets its entries in order. A kind that fails does not stop the others.
+While the store is unavailable, positions are kept, so that nothing is listed again only because of
+that. One read returns several entries when they come fast. The thread survives every error.
 
-Does not guarantee that a kind which is added late is listed before the read under way returns (at
-most `block_ms`; with `pull` it is listed at once).
+Does not guarantee that a kind that is added late is listed before the present read returns (at most
+`block_ms`; with `pull` it is listed at once).
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ log = structlog.get_logger(__name__)
 
 
 class WatchMultiplexer:
-    """Drives reflectors. `turn` is one round, `run` repeats it, and `start` does so in a thread.
+    """Drives reflectors. `turn` reads once, `run` repeats it, and `start` runs it in a thread.
 
-    With `pull`, threads may call `catch_up` meanwhile.
+    With `pull`, other threads may call `catch_up` meanwhile.
     """
 
     def __init__(
@@ -74,43 +74,43 @@ class WatchMultiplexer:
             burst=options.read_burst,
         )
         self._after_turn: Callable[[], None] = lambda: None
-        # Replaced, never changed in place: a turn works on the tuple it began with.
+        # Replaced, never changed in place: a turn uses the tuple that it began with.
         self._reflectors: tuple[AnyReflector, ...] = ()
         self._stop = threading.Event()
-        # Set to end a pause: by stop, by a new reflector, by a sync that waits.
+        # Set to end a pause: by `stop`, by a new reflector, by a sync that waits.
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
         progress.on_wait(self._wake.set)
 
     def add(self, reflector: AnyReflector) -> None:
-        """Drives this reflector too, from the next turn on."""
+        """Drives this reflector as well, from the next turn on."""
         with self._lock:
             self._reflectors = (*self._reflectors, reflector)
         self._wake.set()
 
     def remove(self, reflector: AnyReflector) -> None:
-        """Drives this reflector no more, from the next turn on."""
+        """Stops driving this reflector, from the next turn on."""
         with self._lock:
             self._reflectors = tuple(r for r in self._reflectors if r is not reflector)
 
     def on_turn(self, after_turn: Callable[[], None]) -> None:
-        """Calls `after_turn` in the thread after each turn. What it raises is logged."""
+        """Sets a function that the thread calls after each turn. Its exceptions are logged."""
         self._after_turn = after_turn
 
     def start(self) -> None:
-        """Runs in a daemon thread. Another call changes nothing."""
+        """Runs in a daemon thread. Further calls do nothing."""
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(target=self.run, name="informer-watch", daemon=True)
                 self._thread.start()
 
     def stop(self) -> None:
-        """Asks the thread to end after its turn."""
+        """Makes the thread end after its turn."""
         self._stop.set()
         self._wake.set()
 
     def join(self, timeout: float) -> bool:
-        """Waits up to `timeout` seconds for the thread; returns whether it has ended."""
+        """Waits up to `timeout` seconds for the thread. Reports whether it has ended."""
         if self._thread is None:
             return True
         self._thread.join(timeout)
@@ -122,9 +122,9 @@ class WatchMultiplexer:
             self.turn()
 
     def turn(self) -> None:
-        """Lists and resyncs what is due, reads once and hands out; backs off if the store fails.
+        """Lists and resyncs what is due, reads once, and hands out the changes.
 
-        Then it waits as long as the next read should be away.
+        Then it waits until the next read is due. If the store fails, it backs off.
         """
         # Cleared before the reflectors are read: one that is added later sets it again.
         self._wake.clear()
@@ -148,15 +148,14 @@ class WatchMultiplexer:
     def _call_after_turn(self) -> None:
         try:
             self._after_turn()
-        except Exception:  # the thread must outlive a bug in what follows its turns
-            log.exception("What follows a read of the informers failed")
+        except Exception:  # the thread must outlive a bug in the callback
+            log.exception("The callback after a read of the informers failed")
 
     def catch_up(self, resources: Sequence[Resource]) -> Mapping[Resource, int]:
-        """Reads the changes of these kinds in the caller's thread, and returns their newest
-        resourceVersions.
+        """Reads the changes of these kinds in the caller's thread.
 
-        Kinds that had to be listed, or that nobody has informers for, may be left out. Raises:
-        StoreUnavailable.
+        Returns their newest resourceVersions. Kinds that had to be listed, or that have no
+        informer, may be left out. Raises: StoreUnavailable.
         """
         wanted = set(resources)
         with self._reading:
@@ -180,7 +179,9 @@ class WatchMultiplexer:
             reflector.expire()
 
     def _read(self, reflectors: Sequence[AnyReflector]) -> float:
-        """Reads once and hands out. Returns how long to wait before the next turn, in seconds."""
+        """Reads once and hands out the changes. Returns the seconds to wait before the next
+        turn.
+        """
         positions = _positions(reflectors)
         wait = self._seconds_until_due(reflectors)
         if not positions:
@@ -207,9 +208,9 @@ class WatchMultiplexer:
             reflector.apply(entries.get(reflector.resource, ()), position)
 
     def _pause(self) -> float:
-        """Returns how long more entries may gather, in seconds: not at all if a sync waits."""
-        # Cleared before the look at the waiters: one who comes after it sets
-        # the event again, so none waits for a pause to end.
+        """Returns the seconds to wait for more entries, 0 if a sync waits."""
+        # Cleared before the check for waiters: a later waiter sets the event again, so none waits
+        # for a pause to end.
         self._wake.clear()
         return 0.0 if self._progress.has_waiters() else self._pace.count_read()
 
@@ -233,7 +234,9 @@ class WatchMultiplexer:
 
 
 def _positions(reflectors: Sequence[AnyReflector]) -> dict[Resource, int]:
-    """Returns where to read on. Of several caches of one kind, the one furthest behind decides."""
+    """Returns the positions to read from. Of several caches of one kind, the one furthest behind
+    counts.
+    """
     positions: dict[Resource, int] = {}
     for reflector in reflectors:
         if reflector.position is not None:

@@ -1,12 +1,12 @@
-"""Finding code that changes cached objects, which all readers share.
+"""Finds code that changes cached objects, which all readers share.
 
-Guarantees: `check` reports every watched object whose encoding differs from the one that it had
-when it entered the cache, with the first field that differs. Does not guarantee to find who did it,
-nor changes of objects that left the cache more than `RETAIN_SECONDS` ago. It encodes each object
-again and again: it is for tests, and for a suspicious day.
+Guarantees: `check` reports every cached object whose encoding differs from that at its entry into
+the cache, with the first field that differs. Does not find out which code changed it, nor changes
+of objects that left the cache more than `RETAIN_SECONDS` ago. It encodes each object in every
+check, so it is for tests and for debugging.
 
 Source: client-go `tools/cache/mutation_detector.go`, Kubernetes 1.33 (there only objects of the
-last minutes are watched; here all that are cached).
+last minutes are checked; here all that are cached).
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from typing import Any
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.clock import Clock
 
-RETAIN_SECONDS = 120.0  # how long handlers may still hold an object that left the cache
+RETAIN_SECONDS = 120.0  # how long an object is checked after it left the cache
 ABSENT = "<absent>"
 
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """One object that was changed; `before` and `after` are the field's JSON values."""
+    """A change of one cached object; `before` and `after` are the JSON values of the field."""
 
     kind: str
     key: str
@@ -50,7 +50,7 @@ class _Snapshot:
 
 
 class CacheMutationDetector:
-    """Remembers what cached objects looked like."""
+    """Keeps the encodings of cached objects, and compares them with the objects."""
 
     def __init__(self, kind: str, encode: Callable[[KubeObject], bytes], clock: Clock) -> None:
         self._kind = kind
@@ -61,8 +61,8 @@ class CacheMutationDetector:
         self._left: deque[tuple[float, _Snapshot]] = deque()
 
     def add_object(self, key: str, obj: KubeObject) -> None:
-        """Watches an object that enters the cache, and for a while still the one that
-        it replaces.
+        """Begins to check an object that enters the cache. The one that it replaces is checked for
+        a while.
         """
         snapshot = _Snapshot(key, obj, self._encode(obj))
         with self._lock:
@@ -70,12 +70,12 @@ class CacheMutationDetector:
             self._cached[key] = snapshot
 
     def remove_object(self, key: str) -> None:
-        """Says that the object left the cache."""
+        """Records that the object left the cache. It is checked for a while."""
         with self._lock:
             self._leave(key)
 
     def check(self) -> list[Mutation]:
-        """Returns every mutation that is found. The next check finds it again."""
+        """Returns all mutations. The next check returns them again."""
         with self._lock:
             self._forget_old()
             snapshots = [*self._cached.values(), *(snapshot for _, snapshot in self._left)]
@@ -101,8 +101,9 @@ class CacheMutationDetector:
 
 
 def _first_difference(before: Any, after: Any, path: str = "") -> tuple[str, Any, Any]:
-    """Returns the path (`spec.containers[0].image`) of the first field that differs, and its
-    values.
+    """Returns the path of the first field that differs, and its two values.
+
+    A path has the form `spec.containers[0].image`.
     """
     if isinstance(before, dict) and isinstance(after, dict):
         for name in (*before, *(name for name in after if name not in before)):

@@ -1,4 +1,4 @@
-"""The informers' settings, each with its unit and its reason."""
+"""The settings of informers, each with its unit and its reason."""
 
 from __future__ import annotations
 
@@ -9,48 +9,48 @@ from kcm.errors import ConfigurationError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InformerOptions:
-    """How informers read, retry, notify and check. Times are seconds unless named otherwise.
+    """How informers read, retry and notify. Times are in seconds unless named otherwise.
 
-    Raises: ConfigurationError if two settings contradict each other.
+    Raises: ConfigurationError if a setting is out of range or contradicts another.
     """
 
-    # Longest blocking read, in milliseconds; below the socket timeout (5 s), so
-    # that silence is told from a dead link. Also the longest wait of a late
+    # The longest blocking read, in milliseconds. It is below the socket timeout (5 s), so that a
+    # read without changes is not taken for a dead connection. It is also the longest wait of a late
     # informer for its first list, and of a shutdown for the thread.
     block_ms: int = 1000
-    # Pause after a read that brought entries, so that a burst costs one read
-    # and not one per entry. Nobody pauses while a sync waits for freshness.
+    # The pause after a read that returned entries, so that a burst costs one read and not one per
+    # entry. There is no pause while a sync waits for fresh caches.
     merge_seconds: float = 0.002
-    # Reads after entries that follow each other this fast at most, once `read_burst` of them
-    # came in a row: an idle process sees a change at once, a busy one reads many at a time.
+    # The pause after `read_burst` such reads in a row: an idle process sees a change at once, a
+    # busy one reads many at a time.
     read_interval: float = 0.01
     read_burst: int = 8
-    # Whether syncs read the watch themselves, each at its start and to its end. The thread then
-    # only keeps the distance small: it reads every `follow_idle` seconds, or every
-    # `follow_busy` while a read brings `busy_entries` or more.
+    # Whether each sync reads the watch to its end before it begins. The thread then reads only to
+    # leave little for the syncs to read: every `follow_idle` seconds, or every `follow_busy` while
+    # a read returns `busy_entries` or more.
     pull: bool = False
     follow_idle: float = 1.0
     follow_busy: float = 0.1
     busy_entries: int = 100
-    # A list that failed or has to be repeated (410, new epoch); each wait is
-    # stretched by up to the jitter's share of itself. Upstream waits 0.8 to 30 s,
-    # and forgets after two minutes: a server that restarts several times in a
-    # minute would leave every cache, and so every sync, behind for half a minute.
+    # The back-off of a list that failed or has to be repeated (410, new epoch). Each wait is
+    # lengthened by a random share of itself, up to the jitter. Upstream waits 0.8 to 30 s, and
+    # resets after two minutes: if a server restarts several times in a minute, every cache, and so
+    # every sync, would be delayed by half a minute.
     list_backoff_initial: float = 0.1
     list_backoff_max: float = 2.0
     list_backoff_reset: float = 30.0
     list_backoff_jitter: float = 0.5
-    # A store that does not answer. Far shorter than upstream's: Redis has no
-    # API server to shield, and work is to resume within seconds of its return.
+    # The back-off while the store is unavailable. It is far shorter than upstream's: there is no
+    # API server to protect, and work should resume within seconds.
     unavailable_backoff_initial: float = 0.1
     unavailable_backoff_max: float = 2.0
-    # Notifications that wait for one handler before they count as overflow
-    # (upstream's initialBufferSize).
+    # The notifications that may wait for one handler before it counts as an overflow (upstream's
+    # initialBufferSize).
     handler_queue_size: int = 1024
-    # Resync of handlers that name no period of their own; 0 is never.
+    # The resync period of handlers without one of their own; 0 is never.
     default_resync: float = 0.0
-    # Keep every cached object's first encoding, for the factory's check_mutations.
-    # Slow, for tests.
+    # Whether to keep the first encoding of every cached object, for the factory's check_mutations.
+    # It is slow and meant for tests.
     detect_mutations: bool = False
 
     def __post_init__(self) -> None:

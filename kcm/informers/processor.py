@@ -1,12 +1,12 @@
-"""Handing an informer's notifications to its event handlers.
+"""Passes an informer's notifications to its event handlers.
 
-Guarantees: one ordered queue and one thread per handler, so a slow or crashing handler delays
-nobody else; distributing never blocks; a handler that raises is logged and counted, and gets its
-next notification.
+Guarantees: each handler has one ordered queue and one thread, so a slow or crashing handler does
+not delay the others. Distributing never blocks. A handler that raises is logged and counted, and
+gets its next notification.
 
 Does not guarantee bounded memory for a handler that never keeps up. Beyond its bounded queue
-notifications wait in an unbounded overflow, in order, and the first to do so is logged and counted.
-What waits at `stop` is dropped.
+notifications wait in an unbounded overflow, in order; each time the overflow begins, that is logged
+and counted. Notifications that wait at `stop` are dropped.
 
 Source: client-go `tools/cache/shared_informer.go`, sharedProcessor and processorListener,
 Kubernetes 1.33 (one thread here for upstream's two goroutines).
@@ -77,7 +77,7 @@ class ProcessorListener(Listener[T]):
                 self._changed.notify()
 
     def count_waiting(self) -> int:
-        """Returns how many notifications wait."""
+        """Returns the number of notifications that wait."""
         with self._changed:
             return len(self._queue) + len(self._overflow)
 
@@ -88,7 +88,7 @@ class ProcessorListener(Listener[T]):
         self._thread.start()
 
     def run(self) -> None:
-        """Delivers until stopped."""
+        """Delivers notifications until stopped."""
         while True:
             batch = self._take()
             if not batch:
@@ -99,19 +99,19 @@ class ProcessorListener(Listener[T]):
                 self._deliver(notification)
 
     def stop(self) -> None:
-        """Drops what waits. The notification under way is finished."""
+        """Stops the thread after the present notification. Those that wait are dropped."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
 
     def join(self, timeout: float) -> None:
-        """Waits for the thread. A handler that removes itself does not wait."""
+        """Waits up to `timeout` seconds for the thread, except in a handler that removes itself."""
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(timeout)
 
     def _report_overflow(self) -> None:
         if not self._overflow:
-            # Not a warning: a first list longer than the queue does this too.
+            # Not a warning, since it is also the effect of a first list longer than the queue.
             log.info(
                 "Informer handler's queue overflows",
                 kind=self._kind,
@@ -157,24 +157,26 @@ class SharedProcessor(Generic[T]):
                 listener.start()
 
     def remove_listener(self, listener: Listener[T]) -> None:
-        """Stops a listener; what waits for it is dropped. Removing it twice is harmless."""
+        """Stops a listener and drops its waiting notifications. Removing it twice is harmless."""
         with self._lock:
             self._listeners = tuple(other for other in self._listeners if other is not listener)
         listener.stop()
 
     @property
     def listeners(self) -> tuple[Listener[T], ...]:
-        """The listeners, in the order in which they came."""
+        """The listeners, in the order in which they were added."""
         return self._listeners
 
     def distribute(self, notification: Notification[T], *, sync: bool) -> None:
-        """Gives every listener the notification, or with `sync` those whose resync is due."""
+        """Passes the notification to every listener, or with `sync` to those whose resync is
+        due.
+        """
         for listener in self._listeners:
             if not sync or listener.is_syncing:
                 listener.add(notification)
 
     def should_resync(self, now: float) -> bool:
-        """Reports whether any listener's resync is due, and marks those that are."""
+        """Reports whether any listener's resync is due, and sets `is_syncing` of every listener."""
         for listener in self._listeners:
             listener.is_syncing = listener.should_resync(now)
         return any(listener.is_syncing for listener in self._listeners)

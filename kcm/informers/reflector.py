@@ -1,14 +1,14 @@
-"""Keeping one kind's cache equal to the store: list, then watch, and list again when needed.
+"""Keeps one kind's cache equal to the store: lists, then watches, and lists again when needed.
 
-Guarantees: after a failure, a 410 or a new epoch the whole kind is listed again, and the sink is
-told of every object that is no longer there; an object never goes back to an older state than one
-that the sink has seen since this list; the cache's position advances only to what the sink has
+Guarantees: after a failure, a 410 or a new epoch the whole kind is listed again, and the sink
+learns of every object that no longer exists. An object never goes back to a state older than one
+that the sink has seen since that list. The cache's position advances only to what the sink has
 processed.
 
-Does not guarantee that the sink sees every change: a list skips those between.
+Does not guarantee that the sink sees every change: a list skips those in between.
 
-A reflector has no thread. The multiplexer reads for all kinds at once and calls each in turn, so
-nothing in here needs a lock.
+A reflector has no thread. The multiplexer reads for all kinds at once and calls each reflector in
+turn, so no locks are needed here.
 
 Source: client-go `tools/cache/reflector.go`, Kubernetes 1.33. Departures: one blocking read per
 process instead of one per kind; the first list after a 410 comes at once, and only repeated ones
@@ -49,7 +49,7 @@ _DELTA_TYPES = {
 
 
 class ReflectorSink(Protocol[T]):
-    """Where a reflector's objects go (a Controller). All calls come from one thread."""
+    """The consumer of a reflector's objects (a Controller). All calls come from one thread."""
 
     def replace(self, objects: Sequence[T]) -> None: ...
 
@@ -61,7 +61,7 @@ class ReflectorSink(Protocol[T]):
 
 
 class AnyReflector(Protocol):
-    """A reflector as the multiplexer sees it, whatever its objects' type."""
+    """A reflector of objects of any type, as the multiplexer uses it."""
 
     @property
     def resource(self) -> Resource: ...
@@ -84,7 +84,7 @@ class Reflector(Generic[T]):
     """Lists and watches one kind. `resync_period` is in seconds, 0 for never.
 
     After every list but the first, `on_relist` is called with the list's resourceVersion: objects
-    may have come and gone since the last change that the sink has seen.
+    may have been created and deleted since the last change that the sink has seen.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class Reflector(Generic[T]):
         self._should_resync = should_resync
         self._on_relist = on_relist
         self._has_listed = False
-        # None until listed, and again while a new list is due.
+        # None before the first list, and while another list is due.
         self._position: int | None = None
         self._list_at = clock.monotonic()
         self._resync_at = clock.monotonic() + resync_period if resync_period else NEVER
@@ -125,22 +125,22 @@ class Reflector(Generic[T]):
 
     @property
     def position(self) -> int | None:
-        """The resourceVersion to read on from; None while a list is due."""
+        """The resourceVersion from which to read on, None while a list is due."""
         return self._position
 
     @property
     def last_sync_resource_version(self) -> str:
-        """How far the cache has come, "" before the first list."""
+        """The resourceVersion up to which the cache has every write, "" while a list is due."""
         return "" if self._mark.reached < 0 else str(self._mark.reached)
 
     def due_at(self) -> float:
-        """Returns when there is something to do besides reading (monotonic seconds)."""
+        """Returns the time of the next list or resync, in seconds of the monotonic clock."""
         return min(self._resync_at, self._list_at if self._position is None else NEVER)
 
     def list_if_due(self) -> None:
         """Lists if a list is due.
 
-        Raises: StoreUnavailable and EpochChanged, which concern all kinds; other failures lead to
+        Raises: StoreUnavailable and EpochChanged, which concern all kinds; other failures cause
         another list.
         """
         if self._position is None and self._clock.monotonic() >= self._list_at:
@@ -148,11 +148,11 @@ class Reflector(Generic[T]):
                 self._list()
             except (StoreUnavailable, EpochChanged):
                 raise
-            except Exception as error:  # noqa: BLE001 - whatever failed, the cure is another list
+            except Exception as error:  # noqa: BLE001 - any failure calls for another list
                 self._fail("list", error)
 
     def resync_if_due(self) -> None:
-        """Resyncs if the period is over and any handler wants it."""
+        """Resyncs if the period is over and the resync of any handler is due."""
         now = self._clock.monotonic()
         if self._position is None or now < self._resync_at:
             return
@@ -160,11 +160,11 @@ class Reflector(Generic[T]):
         if self._should_resync is None or self._should_resync():
             try:
                 self._sink.resync()
-            except Exception as error:  # noqa: BLE001 - whatever failed, the cure is another list
+            except Exception as error:  # noqa: BLE001 - any failure calls for another list
                 self._fail("resync", error)
 
     def apply(self, changes: Sequence[WatchEntry], position: int) -> None:
-        """Processes entries of this kind, and then counts as read up to `position`."""
+        """Processes entries of this kind, and moves the position up to `position`."""
         if self._position is None:
             return
         if changes and changes[0].resource_version <= self._position:
@@ -173,7 +173,7 @@ class Reflector(Generic[T]):
         try:
             for change in changes:
                 self._apply_one(change)
-        except Exception as error:  # noqa: BLE001 - whatever failed, the cure is another list
+        except Exception as error:  # noqa: BLE001 - any failure calls for another list
             self._fail("watch", error)
             return
         self._position = max(position, self._position)
@@ -182,14 +182,14 @@ class Reflector(Generic[T]):
             self._observer.on_watch(self._view.name, len(changes))
 
     def expire(self) -> None:
-        """Lists again, for entries were lost (410) or positions are void (new epoch)."""
+        """Makes a list due, since entries were lost (410) or positions are void (new epoch)."""
         self._relist_in(self._backoff.next_or_now())
         log.info("Informer lists again", kind=self._view.name)
 
     def _list(self) -> None:
         started = self._clock.monotonic()
         listed = self._source.list_all(self.resource)
-        # Each object is converted before the next is read, or both forms of all would be in memory.
+        # Each object is converted before the next is read, so that only one is in memory twice.
         objects = [self._known(obj) or self._convert(obj) for obj in listed.objects]
         self._sink.replace(objects)
         self._replays_until = max(map(_resource_version, objects), default=0)
@@ -203,7 +203,7 @@ class Reflector(Generic[T]):
     def _known(self, obj: KubeObject) -> T | None:
         """Returns the cached object if it is of the same version as `obj`, else None.
 
-        It spares converting `obj` again.
+        This saves the conversion of `obj`.
         """
         current = self._sink.current(obj.key)
         if current is None or current.uid != obj.uid:
@@ -222,9 +222,10 @@ class Reflector(Generic[T]):
         self._position = change.resource_version
 
     def _read(self, change: WatchEntry) -> T | None:
-        """Returns the object of an entry, or for a deletion that cannot be read the cached one.
+        """Returns the object of an entry. For a deletion that cannot be read it returns the cached
+        one.
 
-        Any other entry that cannot be read changes nothing, for anybody may have added it.
+        Any other entry that cannot be read is skipped (None), since any client may have added it.
         """
         try:
             obj = self._view.decode(change.raw)

@@ -1,8 +1,8 @@
-"""One cache of one kind for everybody in the process, with notifications for who wants them.
+"""One cache of one kind for all code of the process, with notifications for event handlers.
 
-Guarantees: each handler sees add before update before delete for every object, in order; a handler
-that comes late is first told of everything cached, as if in its initial list; the cache is changed
-before the notification goes out.
+Guarantees: each handler sees add before update before delete for every object, in order. A handler
+that is added late first gets all cached objects, as if in its initial list. The cache is changed
+before the notification is sent.
 
 Does not guarantee any order between handlers, nor that cache and notification agree (the cache may
 be ahead). Without handlers there are no notifications and no threads, only the cache.
@@ -56,7 +56,7 @@ MINIMUM_RESYNC_PERIOD = 1.0  # seconds; shorter periods are raised to it, as ups
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InformerContext:
-    """What the informers of one process share."""
+    """The settings and parts that the informers of one process share."""
 
     source: ListerWatcher
     clock: Clock
@@ -77,7 +77,7 @@ class InformerContext:
         )
 
     def new_list_backoff(self) -> BackoffManager:
-        """Returns the back-off of one reflector."""
+        """Returns the back-off of one reflector's lists."""
         return BackoffManager(
             self.clock,
             self.rng,
@@ -106,7 +106,7 @@ class SharedIndexInformer(Generic[T]):
         self._retry_on_error = retry_on_error
         options = context.options
         self._default_resync = options.default_resync if default_resync is None else default_resync
-        # How often the reflector asks whether a handler's resync is due.
+        # The seconds between the reflector's checks whether a handler's resync is due.
         self._resync_check_period = self._default_resync
         self._indexer: Indexer[T] = Indexer()
         self._processor: SharedProcessor[T] = SharedProcessor()
@@ -115,7 +115,7 @@ class SharedIndexInformer(Generic[T]):
         self._controller: Controller[T] | None = None
         self._stopped = False
         self._started_lock = threading.Lock()
-        # Held while deltas are processed, so that a late handler joins between two.
+        # Held while deltas are processed, so that a late handler is added between two of them.
         self._block_deltas = threading.Lock()
         self.mutation_detector = (
             CacheMutationDetector(view.name, codec.encode, context.clock)
@@ -124,17 +124,20 @@ class SharedIndexInformer(Generic[T]):
         )
 
     def add_event_handler(self, handler: ResourceEventHandler[T]) -> Listener[T]:
-        """Notifies `handler`, with the informer's own resync period. See the next method."""
+        """Adds an event handler with the informer's own resync period.
+
+        See `add_event_handler_with_resync_period`.
+        """
         return self.add_event_handler_with_resync_period(handler, self._default_resync)
 
     def add_event_handler_with_resync_period(
         self, handler: ResourceEventHandler[T], resync_period: float, *, direct: bool = False
     ) -> Listener[T]:
-        """Notifies `handler`, also of unchanged objects every `resync_period` seconds (0: never).
+        """Adds an event handler that is resynced every `resync_period` seconds (0: never).
 
         A handler has a thread of its own, unless it is `direct` (see `DirectListener`).
 
-        The registration that is returned tells when the handler has synced. Once the informer has
+        The returned registration reports when the handler has synced. Once the informer has
         started, periods shorter than the shortest so far are raised to that. Raises: RuntimeError
         if the informer has stopped.
         """
@@ -150,16 +153,16 @@ class SharedIndexInformer(Generic[T]):
             return listener
 
     def remove_event_handler(self, registration: Listener[T]) -> None:
-        """Notifies this handler no more. What waits for it is dropped."""
+        """Removes this event handler. Notifications that wait for it are dropped."""
         with self._block_deltas:
             self._processor.remove_listener(registration)
 
     def add_relist_handler(self, handler: Callable[[int], None]) -> None:
-        """Calls `handler` after every list but the first, with the list's resourceVersion.
+        """Adds a function to call after every list but the first, with the list's resourceVersion.
 
-        Such a list follows lost entries, of which the event handlers see no more than the outcome:
-        nothing of an object that was created and deleted meanwhile. The informer's thread makes the
-        call, so `handler` must return at once and raise nothing. Upstream has no such handler.
+        Such a list follows lost entries, of which the event handlers see only the result: nothing
+        of an object that was created and deleted meanwhile. The informer's thread makes the call,
+        so `handler` must return at once and must not raise. Upstream has no such handler.
         """
         self._relist_handlers.append(handler)
 
@@ -174,32 +177,32 @@ class SharedIndexInformer(Generic[T]):
             self._transform = transform
 
     def add_indexers(self, indexers: Mapping[str, IndexFunc[T]]) -> None:
-        """Adds named indexes. Raises: ValueError for a name that another function has."""
+        """Adds named indexes. Raises: ValueError for a name that has another function."""
         self._indexer.add_indexers(indexers)
 
     def get_store(self) -> Indexer[T]:
-        """Returns the cache, to read from."""
+        """Returns the cache, for reading only."""
         return self._indexer
 
     get_indexer = get_store
 
     @property
     def has_started(self) -> bool:
-        """Reports whether a multiplexer drives this informer."""
+        """Whether a multiplexer drives this informer."""
         return self._controller is not None
 
     def has_synced(self) -> bool:
-        """Reports whether the cache holds the whole first list."""
+        """Reports whether the cache has the whole first list."""
         return self._controller is not None and self._controller.has_synced()
 
     @property
     def last_sync_resource_version(self) -> str:
-        """How far the cache has come, "" before the first list."""
+        """The resourceVersion up to which the cache has every write, "" while a list is due."""
         controller = self._controller
         return "" if controller is None else controller.last_sync_resource_version
 
     def start(self, multiplexer: WatchMultiplexer) -> None:
-        """Lets the multiplexer drive this informer. Does nothing once it has started."""
+        """Makes the multiplexer drive this informer. Does nothing if it has started already."""
         with self._started_lock:
             if self._controller is not None:
                 return
@@ -208,7 +211,7 @@ class SharedIndexInformer(Generic[T]):
         multiplexer.add(self._controller.reflector)
 
     def leave(self, multiplexer: WatchMultiplexer) -> None:
-        """Lets the multiplexer no longer drive this informer, whose cache then grows stale."""
+        """Stops the informer: the multiplexer no longer drives it, so its cache becomes stale."""
         with self._started_lock:
             controller, self._stopped = self._controller, True
         if controller is not None:
@@ -217,7 +220,7 @@ class SharedIndexInformer(Generic[T]):
         self._processor.stop(0.0)
 
     def run(self, stop: threading.Event) -> None:
-        """Runs by itself, with a thread of its own, until `stop` is set."""
+        """Runs with a multiplexer and thread of its own until `stop` is set."""
         multiplexer = self._context.new_multiplexer()
         self.start(multiplexer)
         multiplexer.start()
@@ -227,25 +230,27 @@ class SharedIndexInformer(Generic[T]):
         self.stop()
 
     def stop(self, timeout: float = 1.0) -> None:
-        """Stops the handlers' threads. Whoever drives the informer must have stopped before."""
+        """Stops the threads of the handlers. Stop the multiplexer that drives the informer
+        first.
+        """
         with self._started_lock:
             self._stopped = True
         self._processor.stop(timeout)
 
     def handle_deltas(self, key: str, deltas: Deltas[T], is_in_initial_list: bool) -> None:
-        """Brings cache and handlers to the state of these deltas."""
+        """Applies these deltas to the cache and notifies the handlers."""
         with self._block_deltas:
             process_deltas(self, self._indexer, key, deltas, is_in_initial_list)
 
     def on_add(self, obj: T, is_in_initial_list: bool) -> None:
-        """Passes on an add (called by process_deltas)."""
+        """Notifies the handlers of an add (called by process_deltas)."""
         if self.mutation_detector is not None:
             self.mutation_detector.add_object(obj.key, obj)
         if self._processor.listeners:
             self._processor.distribute(AddNotification(obj, is_in_initial_list), sync=False)
 
     def on_update(self, old: T, new: T) -> None:
-        """Passes on an update; one that changed nothing goes only to handlers that resync."""
+        """Notifies the handlers of an update; without a change, only those whose resync is due."""
         if self.mutation_detector is not None:
             self.mutation_detector.add_object(new.key, new)
         if self._processor.listeners:
@@ -253,7 +258,7 @@ class SharedIndexInformer(Generic[T]):
             self._processor.distribute(UpdateNotification(old, new), sync=same)
 
     def on_delete(self, obj: T | DeletedFinalStateUnknown[T]) -> None:
-        """Passes on a delete."""
+        """Notifies the handlers of a delete."""
         if self.mutation_detector is not None:
             self.mutation_detector.remove_object(obj.key)
         if self._processor.listeners:
@@ -312,7 +317,7 @@ class SharedIndexInformer(Generic[T]):
         return listener
 
     def _settle_resync_period(self, wanted: float) -> float:
-        """Returns the resync period that a handler gets.
+        """Returns the resync period for a handler that requests `wanted` seconds.
 
         If it is the shortest so far, the reflector checks that often whether a resync is due.
         """
@@ -324,7 +329,7 @@ class SharedIndexInformer(Generic[T]):
             return wanted
         if self._controller is not None:
             log.warning(
-                "Resync period raised, the informer has started",
+                "Resync period was raised, because the informer has started already",
                 kind=self._view.name,
                 wanted=wanted,
                 resync_check_period=check,

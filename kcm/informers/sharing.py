@@ -1,11 +1,12 @@
-"""Keeping equal parts of cached objects once.
+"""Shares equal parts of cached objects in memory.
 
-Pods of one ReplicaSet have the same labels, owner, containers and volumes. Kept once, these cost no
-memory per pod, and a sync that goes through a thousand pods finds them in the processor's cache
-instead of waiting for memory a thousand times. A running pod of a set takes 9 KB instead of 18.
+Pods of one ReplicaSet have the same labels, owner, containers and volumes. Shared, these take no
+memory per pod, and a sync that iterates a thousand pods finds them in the processor's cache instead
+of waiting for memory a thousand times. A running pod of a set takes 9 KB instead of 18.
 
-Guarantees: a changed object is equal to what it was. Does not guarantee that equal parts are always
-the same object. It is only for objects that nobody else holds yet, and nobody changes from then on.
+Guarantees: an object with shared parts is equal to what it was before. Does not guarantee that
+equal parts are always the same object. Use it only for objects to which there is no other reference
+yet, and that are not changed from then on.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from kcm.apimachinery.meta_v1 import KubeObject, OwnerReference
 
 T = TypeVar("T", bound=KubeObject)
 
-_MOST = 10_000  # different parts that are remembered; then from the start
+_MOST = 10_000  # the most parts that are remembered; then all are forgotten
 
 
 class Sharing:
-    """The parts that one cache has seen. For one thread."""
+    """The parts that one cache has seen. Not thread-safe."""
 
     def __init__(self) -> None:
         self._known: dict[Hashable, Any] = {}
@@ -31,7 +32,7 @@ class Sharing:
     def share(self, obj: T) -> T:
         """Returns the object, compact, with parts replaced by equal ones that were seen before.
 
-        These are its labels and owners and, for a pod, what its template says.
+        These are its labels and owner references and, for a pod, the parts of its template.
         """
         metadata = obj.metadata.__dict__
         labels, owners = metadata["labels"], metadata["owner_references"]
@@ -51,7 +52,9 @@ class Sharing:
         return self._known.setdefault(key, part)
 
     def _share_template(self, pod: Pod) -> None:
-        """Takes equal parts of the spec from the pod that was seen last of the same owner."""
+        """Replaces parts of the spec by equal ones of the pod of the same owner that was seen
+        last.
+        """
         owners = pod.metadata.owner_references
         maker = owners[0].uid if owners else pod.metadata.generate_name
         if not maker:
@@ -68,5 +71,5 @@ class Sharing:
 
 
 def _identity(owner: OwnerReference) -> Hashable:
-    # Unknown fields may hold anything: such a reference is like no other.
+    # Unknown fields may hold anything, so a reference with such fields is not shared.
     return id(owner) if owner.__pydantic_extra__ else tuple(owner.__dict__.values())

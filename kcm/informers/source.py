@@ -1,9 +1,10 @@
-"""What an informer reads from: full lists, changes of many kinds in one read, last versions.
+"""The interface of a store for informers: full lists, changes of many kinds in one read, last
+versions.
 
-Guarantees of a source: the entries of one kind come in the order of their resourceVersions; the
-objects of a list are at least as new as the list's resourceVersion (some may be newer, and then
-come again as entries); what a reader may have missed is reported as `gone`, never skipped silently.
-Not guaranteed: any order between kinds, or that a position has an entry.
+Guarantees of a source: the entries of one kind are returned in the order of their resourceVersions.
+The objects of a list are at least as new as the list's resourceVersion (newer ones are returned
+again as entries). If a reader may have missed entries, the kind is reported as `gone`. Not
+guaranteed: any order between kinds, or that a position is that of an entry.
 """
 
 from __future__ import annotations
@@ -20,20 +21,22 @@ __all__ = ["ChangeType", "Changes", "FullList", "ListerWatcher", "WatchEntry"]
 
 
 class ListerWatcher(Protocol):
-    """The store, as informers see it. Safe to call from several threads.
+    """A store as informers use it. Thread-safe.
 
-    Raises errors.StoreUnavailable when it cannot be reached, and errors.EpochChanged when positions
-    from before are void.
+    Raises errors.StoreUnavailable when it cannot be reached, and errors.EpochChanged when a restart
+    or failover of Redis has made earlier positions void.
     """
 
     def list_all(self, resource: Resource) -> FullList:
-        """Returns every object of the kind."""
+        """Returns all objects of the kind."""
         ...
 
     def read_changes(self, positions: Mapping[Resource, int], block_ms: int) -> Changes:
-        """Returns the entries after these positions; waits up to `block_ms` for the first."""
+        """Returns the changes after these positions, after a wait of up to `block_ms`
+        milliseconds.
+        """
         ...
 
     def last_rvs(self, resources: Sequence[Resource]) -> Mapping[Resource, int]:
-        """Returns the resourceVersion of the last write to each kind (0 for none)."""
+        """Returns the resourceVersion of the last write to each kind, 0 for none."""
         ...

@@ -1,9 +1,9 @@
 """A thread-safe map from keys to objects, with named indexes and tallies.
 
-Guarantees: in every call all indexes and tallies agree with the objects; a write whose index or
-state function raises changes nothing; a write touches only the index values that it changes. Reads
-return the cached object itself. Does not guarantee that nobody changes those objects (see
-mutation_detector), nor any order of what a read returns.
+Guarantees: in every call all indexes and tallies agree with the objects. A write whose index or
+state function raises changes nothing. A write touches only the index values that it changes. Reads
+return the cached object itself. Does not guarantee that these objects are not changed by readers
+(see mutation_detector), nor any order of the results of a read.
 
 Source: client-go `tools/cache/thread_safe_store.go`, Kubernetes 1.33. Upstream has no tallies.
 """
@@ -20,15 +20,15 @@ T = TypeVar("T")
 
 IndexFunc = Callable[[T], Sequence[str]]
 
-_Entry = tuple[str, Collection[str], Collection[str]]  # index, values to leave, values to join
+_Entry = tuple[str, Collection[str], Collection[str]]  # index, values to remove, values to add
 
 
 @dataclass(frozen=True)
 class Tally(Generic[T]):
-    """Counts objects by their state, for each value of an index.
+    """A count of objects by their state, for each value of an index.
 
-    Whoever needs only numbers asks for these, which takes as long as there are states and not as
-    there are objects. `state` must depend on nothing but the object.
+    Reading it takes time by the number of states, not by that of objects. `state` must depend on
+    nothing but the object.
     """
 
     index: str
@@ -45,13 +45,14 @@ class ThreadSafeStore(Generic[T]):
         self._lock = threading.Lock()
         self._items: dict[str, T] = {}
         self._indexers: dict[str, IndexFunc[T]] = dict(indexers or {})
-        # Index name, value, keys. No value stands here without a key.
+        # By index name and value, the keys. There is no value without a key.
         self._indices: dict[str, dict[str, set[str]]] = {name: {} for name in self._indexers}
-        # By index value. No value stands here without a count, and no state with the count 0.
+        # By tally and index value, the counts of states. There is no value without a count, and no
+        # state with the count 0.
         self._tallies: dict[Tally[Any], dict[str, Counter[Hashable]]] = {}
 
     def put(self, key: str, obj: T) -> T | None:
-        """Stores `obj` under `key`; returns what stood there."""
+        """Stores `obj` under `key`, and returns the object that was there before."""
         with self._lock:
             old = self._items.get(key)
             moves = self._moves(old, obj)
@@ -64,7 +65,7 @@ class ThreadSafeStore(Generic[T]):
             return old
 
     def remove(self, key: str) -> T | None:
-        """Drops `key`; returns what stood there."""
+        """Removes `key`, and returns the object that was there."""
         with self._lock:
             old = self._items.get(key)
             if old is None:
@@ -78,18 +79,18 @@ class ThreadSafeStore(Generic[T]):
             return old
 
     def get_by_key(self, key: str) -> T | None:
-        """Returns the object under `key`, or None. It takes no lock: one read of a dict
-        is atomic.
+        """Returns the object under `key`, or None. It takes no lock, as one read of a dict is
+        atomic.
         """
         return self._items.get(key)
 
     def list_all(self) -> list[T]:
-        """Returns every object."""
+        """Returns all objects."""
         with self._lock:
             return list(self._items.values())
 
     def list_keys(self) -> list[str]:
-        """Returns every key."""
+        """Returns all keys."""
         with self._lock:
             return list(self._items)
 
@@ -97,9 +98,9 @@ class ThreadSafeStore(Generic[T]):
         return len(self._items)
 
     def add_indexers(self, indexers: Mapping[str, IndexFunc[T]]) -> None:
-        """Adds index functions, also over what is stored already.
+        """Adds index functions, and indexes the stored objects with them.
 
-        Raises: ValueError for a name that another function has.
+        Raises: ValueError for a name that has another function.
         """
         with self._lock:
             for name, func in indexers.items():
@@ -117,13 +118,13 @@ class ThreadSafeStore(Generic[T]):
             return dict(self._indexers)
 
     def by_index(self, name: str, value: str) -> list[T]:
-        """Returns the objects with this value. Raises: KeyError for an unknown index."""
+        """Returns the objects with this index value. Raises: KeyError for an unknown index."""
         with self._lock:
             items = self._items
             return [items[key] for key in self._index(name).get(value, ())]
 
     def add_tally(self, tally: Tally[T]) -> None:
-        """Counts the states of a tally from now on, also of what is stored already.
+        """Counts the states of a tally from now on, including those of the stored objects.
 
         Raises: KeyError if its index is unknown.
         """
@@ -137,7 +138,7 @@ class ThreadSafeStore(Generic[T]):
             self._tallies[tally] = counts
 
     def tally(self, tally: Tally[T], value: str) -> Mapping[Hashable, int]:
-        """Returns how many objects under `value` of the tally's index have which state.
+        """Returns the number of objects in each state, of those under `value` in the tally's index.
 
         Raises: KeyError for a tally that was not added.
         """
@@ -145,7 +146,7 @@ class ThreadSafeStore(Generic[T]):
             return dict(self._tallies[tally].get(value, {}))
 
     def index_values(self, name: str) -> list[str]:
-        """Returns every value that some object has (upstream's ListIndexFuncValues)."""
+        """Returns all values that any object has in the index (upstream's ListIndexFuncValues)."""
         with self._lock:
             return list(self._index(name))
 
@@ -156,7 +157,9 @@ class ThreadSafeStore(Generic[T]):
             raise KeyError(f"index with name {name} does not exist") from None
 
     def _moves(self, old: T | None, new: T | None) -> list[_Entry]:
-        """Returns what a write changes in the indexes, worked out before anything is written."""
+        """Returns the changes of the indexes by a write. They are computed before anything is
+        written.
+        """
         moves: list[_Entry] = []
         for name, func in self._indexers.items():
             before = func(old) if old is not None else ()
@@ -168,7 +171,9 @@ class ThreadSafeStore(Generic[T]):
     def _recounts(
         self, old: T | None, new: T | None
     ) -> Sequence[tuple[dict[str, Counter[Hashable]], _Counted | None, _Counted | None]]:
-        """Returns what a write changes in the tallies, worked out before anything is written."""
+        """Returns the changes of the tallies by a write. They are computed before anything is
+        written.
+        """
         recounts = []
         for tally, counts in self._tallies.items():
             func = self._indexers[tally.index]

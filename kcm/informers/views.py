@@ -1,4 +1,4 @@
-"""What an informer keeps of an object: all of it, or only its metadata."""
+"""The views of informers: they cache whole objects, or only their metadata."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ T = TypeVar("T", bound=KubeObject)
 
 
 class PartialObjectMetadata(KubeObject):
-    """apiVersion, kind and metadata of an object of any kind; the rest is dropped unread.
+    """apiVersion, kind and metadata of an object of any kind. All other fields are ignored.
 
-    Unlike upstream's, apiVersion and kind stay those of the object itself.
+    Unlike upstream's, apiVersion and kind are those of the object itself.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -30,8 +30,8 @@ class PartialObjectMetadata(KubeObject):
 class ObjectView(Generic[T]):
     """How an informer turns what it reads into the objects that it caches.
 
-    `decode` takes the JSON of a watch log entry, `convert` a listed object. `name` tells informers
-    of one kind apart.
+    `decode` takes the JSON of a watch log entry, `convert` a listed object. `name` distinguishes
+    informers of one kind.
     """
 
     name: str
@@ -40,7 +40,7 @@ class ObjectView(Generic[T]):
 
 
 def full_view(resource: Resource) -> ObjectView[KubeObject]:
-    """Returns the view that keeps whole objects, of the kind's own model."""
+    """Returns the view for whole objects of the kind's own model."""
     sharing = Sharing()
 
     def decode(raw: bytes) -> KubeObject:
@@ -50,7 +50,7 @@ def full_view(resource: Resource) -> ObjectView[KubeObject]:
 
 
 def metadata_view(resource: Resource) -> ObjectView[PartialObjectMetadata]:
-    """Returns the view that keeps metadata only."""
+    """Returns the view for metadata only."""
 
     def decode(raw: bytes) -> PartialObjectMetadata:
         return compact(PartialObjectMetadata.model_validate_json(raw))
@@ -59,7 +59,7 @@ def metadata_view(resource: Resource) -> ObjectView[PartialObjectMetadata]:
 
 
 def to_metadata(obj: KubeObject) -> PartialObjectMetadata:
-    """Returns the object's metadata, which it shares with the object."""
+    """Returns an object with the same metadata, which the two share."""
     return PartialObjectMetadata.model_construct(
         api_version=obj.api_version, kind=obj.kind, metadata=obj.metadata
     )
