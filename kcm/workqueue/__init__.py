@@ -1,14 +1,14 @@
 """The work queue: client-go's rules, kept in Redis, for any number of machines.
 
-Guarantees: a key waits at most once; it is never held by two workers at a time; if it is added
-while it is in flight, it is synced again; a key that was added is synced, whatever happens to
+Guarantees: a key waits at most once. It is never held by two workers at a time. If it is added
+while it is in flight, it is synced again. A key that was added is synced, whatever happens to
 workers and messages, as long as a pump and a reaper run somewhere and Redis keeps its data. A
 worker that lost its lease cannot write, because its fence is no longer valid (designs 0004 and
 0001).
 
-Does not guarantee: that a key is synced only once per add (a worker that died may have done its
-work); order, beyond the oldest coming first in general; anything about Celery messages, which are
-only wake-ups and may be lost, late or doubled.
+Does not guarantee that a key is synced only once per add (a worker that died may have done its
+work), nor an order, except that the oldest keys generally come first. It does not depend on Celery
+messages, which are only wake-ups and may be lost, late or doubled.
 """
 
 from kcm.workqueue.additions import Addition, add_keys, dispatch

@@ -1,4 +1,4 @@
-"""Adding keys to one or several queues, in as few calls as possible."""
+"""Adds keys to one or several queues, in as few calls as possible."""
 
 from __future__ import annotations
 
@@ -9,20 +9,22 @@ from kcm import errors
 from kcm.redisio import Fence, RedisIO
 from kcm.redisio.connection import Argument
 
-_CHUNK = 1000  # keys a call: keeps a script under about 10 ms
+_CHUNK = 1000  # keys per call, so that a script takes less than about 10 ms
 
 
 @dataclass(frozen=True)
 class Addition:
-    """Keys of one queue that need a sync, in `delay` seconds (0: now)."""
+    """Keys to add to one queue in `delay` seconds (0: now)."""
 
     queue: str
     keys: tuple[str, ...]
     delay: float = 0.0
-    rate_limited: bool = False  # instead of `delay`: when back-off and token bucket allow
+    rate_limited: bool = False  # instead of `delay`: add them when back-off and token bucket allow
 
     def args(self) -> list[Argument]:
-        """Returns the addition as the scripts `queue_add` and `queue_dispatch` read it."""
+        """Returns the addition in the form that the scripts `queue_add` and `queue_dispatch`
+        read.
+        """
         delay: Argument = self.delay * 1000 if self.delay > 0 else 0
         if self.rate_limited:
             delay = "limited"
@@ -30,18 +32,21 @@ class Addition:
 
 
 def add_keys(io: RedisIO, additions: Iterable[Addition]) -> int:
-    """Adds keys, and returns how many did not wait already. Raises StoreUnavailable."""
+    """Adds keys, and returns the number of those that were not waiting already. Raises
+    StoreUnavailable.
+    """
     return sum(int(io.call("queue_add", *_flatten(chunk))[1]) for chunk in _chunks(additions))
 
 
 def dispatch(
     io: RedisIO, fence: Fence, positions: Mapping[str, int], additions: Iterable[Addition]
 ) -> int:
-    """Adds keys and stores up to where events are dispatched, under a lease (design 0005).
+    """Adds keys and stores the positions up to which they were dispatched, under a fence (design
+    0005).
 
-    `positions` are the resourceVersions by resource. They go with the last call: a
-    dispatcher that dies midway leaves keys without a position, which is harmless, and never
-    a position without keys. Returns how many keys did not wait already.
+    `positions` are the resourceVersions by resource. They are stored by the last call: a dispatcher
+    that dies midway leaves keys without a position, which is harmless, and never a position without
+    its keys. Returns the number of keys that were not waiting already.
 
     Raises: Fenced when the lease is lost (that call wrote nothing), StoreUnavailable.
     """
@@ -69,7 +74,7 @@ def _flatten(additions: Iterable[Addition]) -> list[Argument]:
 
 
 def _chunks(additions: Iterable[Addition]) -> Iterator[list[Addition]]:
-    """Splits additions into what goes in one call each."""
+    """Yields lists of additions, each for one call."""
     chunk: list[Addition] = []
     size = 0
     for piece in (piece for addition in additions for piece in _pieces(addition)):

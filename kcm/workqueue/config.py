@@ -12,23 +12,23 @@ RENEW_EVERY = 1.0  # seconds between renewals of held keys
 
 @dataclass(frozen=True)
 class QueueConfig:
-    """Settings of one queue. All processes that configure it should agree.
+    """The settings of one queue. All processes that configure it should agree.
 
-    Raises: ConfigurationError for values that cannot work together.
+    Raises: ConfigurationError for values that do not fit together.
     """
 
-    task: str  # Celery task that a message starts, with the key as its argument
-    broker_queue: str  # Celery queue that the messages go to
-    cap: int = 0  # runs in flight at most, over all workers; 0: no limit
-    claim: int = 8  # keys that one run claims at most under backlog
-    threshold: int = 16  # waiting keys up to which one message stands for one key
-    lease: float = 4.0  # seconds until a key whose worker is silent is taken away
+    task: str  # the Celery task that a message starts, with the key as its argument
+    broker_queue: str  # the Celery queue of the messages
+    cap: int = 0  # the most keys in flight, over all workers; 0: no limit
+    claim: int = 8  # the most keys that one run takes when many wait
+    threshold: int = 16  # up to this number of waiting keys, each key gets a message of its own
+    lease: float = 4.0  # seconds until a key is taken from a worker that does not renew its lease
     renew_limit: float = 30.0  # seconds after the take when renewal stops
-    base_delay: float = 0.005  # seconds before the first retry; doubles with each failure
-    max_delay: float = 1000.0  # seconds: the longest delay of one key
-    qps: float = 10.0  # overall bucket: retries a second
-    burst: int = 100  # overall bucket: retries at once
-    stall: float = 2.0  # seconds that a key waits before its message may count as lost
+    base_delay: float = 0.005  # seconds before the first retry; each failure doubles them
+    max_delay: float = 1000.0  # the longest delay of a key, in seconds
+    qps: float = 10.0  # retries per second of all keys, from a token bucket
+    burst: int = 100  # the most retries at once
+    stall: float = 2.0  # seconds that a key waits before its message counts as lost
 
     def __post_init__(self) -> None:
         for wrong, words in self._checks():
@@ -61,7 +61,9 @@ class QueueConfig:
         ]
 
     def fields(self, broker_prefix: str) -> dict[str, str | int | float]:
-        """Returns what the script stores: times in ms, the broker's list under its full name."""
+        """Returns the fields for the script: times in milliseconds, and the full name of the
+        broker's list.
+        """
         return {
             "task": self.task,
             "list": broker_prefix + self.broker_queue,

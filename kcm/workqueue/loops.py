@@ -1,8 +1,8 @@
 """The pump and the reaper, which move keys that no worker moves.
 
-Guarantees: any number of either may run at once, in any processes; each pass is one script, and a
-store that does not answer is waited out. Does not guarantee punctuality while none runs: delayed
-and abandoned keys then wait, but none is lost.
+Guarantees: any number of either may run at once, in any processes. Each pass is one script, and
+passes that fail are repeated with a back-off. While none runs, delayed and abandoned keys wait, but
+none is lost.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from kcm.redisio import RedisIO
 
 log = structlog.get_logger(__name__)
 
-_BATCH = 1000  # keys a call: keeps a script under about 10 ms
+_BATCH = 1000  # keys per call, so that a script takes less than about 10 ms
 _LONGEST_BLOCK = 1.0  # seconds
 _FIRST_BACKOFF, _LONGEST_BACKOFF = 0.1, 2.0  # seconds after a failed pass, doubling
 
 
 class Pump:
-    """Moves delayed keys that are due. It sleeps until the earliest is, or until it is woken.
+    """Moves delayed keys that are due. It sleeps until the earliest is due, or until it is woken.
 
-    `longest_block` is the most seconds that one sleep lasts: so long may `stop` go unnoticed.
+    A sleep lasts `longest_block` seconds at most, so `stop` may go unnoticed for that long.
     """
 
     def __init__(
@@ -38,8 +38,9 @@ class Pump:
         self._longest = min(longest_block, io.settings.socket_timeout / 2)
 
     def once(self) -> float | None:
-        """Moves what is due; returns the seconds until the next key (0: at once), or None without
-        one.
+        """Moves the keys that are due.
+
+        Returns the seconds until the next key is due (0: at once), or None if no key is delayed.
         """
         _, now, earliest, moved = self._io.call("queue_pump", _BATCH, call_id="")
         if int(moved) > 0:
@@ -47,19 +48,19 @@ class Pump:
         return max(0.0, (float(earliest) - float(now)) / 1000) if earliest else None
 
     def run(self, stop: threading.Event) -> None:
-        """Pumps until `stop`."""
+        """Moves keys until `stop` is set."""
         _keep_on(self._pass, "pump", stop, self._clock)
 
     def _pass(self, stop: threading.Event) -> None:
         due_in = self.once()
         wait = self._longest if due_in is None else min(due_in, self._longest)
         if wait > 0 and not stop.is_set():
-            # Redis takes a timeout of 0 for 'forever'.
+            # For Redis, a timeout of 0 means forever.
             self._io.execute("BLPOP", self._io.keys.pump_wake(), max(wait, 0.001))
 
 
 class Reaper:
-    """Frees keys of dead workers, and sends lost wake-ups again."""
+    """Frees the keys of dead workers, and repeats lost wake-ups."""
 
     def __init__(self, io: RedisIO, *, interval: float = 1.0, clock: Clock | None = None) -> None:
         self._io = io
@@ -67,18 +68,20 @@ class Reaper:
         self._clock = clock or RealClock()
 
     def once(self) -> dict[str, tuple[int, int]]:
-        """Takes one pass; returns keys reaped and wake-ups found lost, per queue that had any."""
+        """Runs one pass. Returns the numbers of reaped keys and lost wake-ups, per queue that had
+        any.
+        """
         _, *reply = self._io.call("queue_reap", _BATCH, call_id="")
         repaired = {
             queue: (int(reaped), int(lost))
             for queue, reaped, lost in zip(reply[::3], reply[1::3], reply[2::3], strict=True)
         }
         for queue, (reaped, lost) in repaired.items():
-            log.warning("queue needed repair", queue=queue, reaped=reaped, lost_messages=lost)
+            log.warning("a queue was repaired", queue=queue, reaped=reaped, lost_messages=lost)
         return repaired
 
     def run(self, stop: threading.Event) -> None:
-        """Reaps until `stop`."""
+        """Runs a pass every `interval` seconds until `stop` is set."""
         _keep_on(self._pass, "reaper", stop, self._clock)
 
     def _pass(self, stop: threading.Event) -> None:
@@ -89,7 +92,7 @@ class Reaper:
 def _keep_on(
     one_pass: Callable[[threading.Event], None], loop: str, stop: threading.Event, clock: Clock
 ) -> None:
-    """Takes passes until `stop`, with a back-off after those that fail."""
+    """Runs passes until `stop` is set, with a back-off after those that fail."""
     backoff = _FIRST_BACKOFF
     while not stop.is_set():
         try:

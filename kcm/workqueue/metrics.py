@@ -1,9 +1,9 @@
-"""The work queues as Prometheus metrics, under upstream's names.
+"""The metrics of the work queues, under upstream's names.
 
-The numbers live in Redis, so any process shows the truth about all of them; let
-one process per system expose them, or aggregate with `max`.
-Source: staging/src/k8s.io/component-base/metrics/prometheus/workqueue/metrics.go,
-Kubernetes 1.33. Names with `kcm_` have no counterpart there.
+The numbers are in Redis, so every process exposes the same values for all of them: scrape one
+process, or aggregate with `max`. Source:
+staging/src/k8s.io/component-base/metrics/prometheus/workqueue/metrics.go, Kubernetes 1.33. Names
+with `kcm_` do not exist upstream.
 """
 
 from __future__ import annotations
@@ -30,12 +30,13 @@ _GAUGES: tuple[tuple[str, str, Callable[[QueueStats], float]], ...] = (
     ("workqueue_depth", "Keys that wait in the work queue", lambda s: s.depth),
     (
         "workqueue_unfinished_work_seconds",
-        "Seconds of work in progress that work_duration has not seen yet; growth shows stuck runs",
+        "Seconds of syncs in progress, which work_duration does not have yet; it grows if some are "
+        "stuck",
         lambda s: s.unfinished,
     ),
     (
         "workqueue_longest_running_processor_seconds",
-        "Seconds that the longest run of the work queue has lasted",
+        "Seconds since the oldest sync in progress began",
         lambda s: s.longest,
     ),
     ("kcm_workqueue_running", "Keys in flight", lambda s: s.running),
@@ -46,7 +47,7 @@ _GAUGES: tuple[tuple[str, str, Callable[[QueueStats], float]], ...] = (
 _COUNTERS: tuple[tuple[str, str, Callable[[QueueStats], float]], ...] = (
     ("workqueue_adds", "Adds handled by the work queue", lambda s: s.adds),
     ("workqueue_retries", "Retries handled by the work queue", lambda s: s.retries),
-    ("kcm_workqueue_reaped", "Keys taken from silent workers", lambda s: s.reaped),
+    ("kcm_workqueue_reaped", "Keys whose leases were not renewed in time", lambda s: s.reaped),
     ("kcm_workqueue_messages", "Wake-ups sent through the broker", lambda s: s.messages),
     ("kcm_workqueue_lost_messages", "Wake-ups found lost", lambda s: s.lost_messages),
 )
@@ -58,23 +59,22 @@ _HISTOGRAMS: tuple[tuple[str, str, Callable[[QueueStats], LatencyHistogram]], ..
     ),
     (
         "workqueue_work_duration_seconds",
-        "Seconds that a run of a key from the work queue takes",
+        "Seconds that a sync of a key from the work queue takes",
         lambda s: s.work_duration,
     ),
 )
 
 
 class QueueCollector(Collector):
-    """Collects the metrics of all queues with one call per scrape.
-
-    It collects nothing while the store is away.
+    """Collects the metrics of all queues with one call per scrape, none while the store is
+    unavailable.
     """
 
     def __init__(self, io: RedisIO) -> None:
         self._io = io
 
     def collect(self) -> Iterable[Metric]:
-        """Returns the families with the present values; none while the store is away."""
+        """Returns the families with the present values; none while the store is unavailable."""
         try:
             return families(read_stats(self._io))
         except errors.Temporary as error:
@@ -87,7 +87,7 @@ class QueueCollector(Collector):
 
 
 def families(stats: Sequence[QueueStats]) -> list[Metric]:
-    """Returns the metric families over the given queues."""
+    """Returns the metric families of these queues."""
     metrics: list[Metric] = []
     for name, text, value in _GAUGES:
         gauge = GaugeMetricFamily(name, text, labels=["name"])

@@ -1,7 +1,7 @@
-"""One work queue, shared by every process.
+"""One work queue, which all processes share.
 
-Source of the rules: staging/src/k8s.io/client-go/util/workqueue/ (queue.go,
-delaying_queue.go, default_rate_limiters.go), Kubernetes 1.33.
+Source of the rules: staging/src/k8s.io/client-go/util/workqueue/ (queue.go, delaying_queue.go,
+default_rate_limiters.go), Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from kcm.workqueue.additions import Addition, add_keys
 from kcm.workqueue.config import QueueConfig
 from kcm.workqueue.types import Finished, KeyLease, QueueStats, SyncResult, parse_stats
 
-_DRAIN_POLL = 0.1  # seconds between looks at what still runs
+_DRAIN_POLL = 0.1  # seconds between checks for keys in flight
 
 
 class WorkQueue:
-    """The queue `name`. Threads may share it. Every method raises StoreUnavailable."""
+    """The work queue called `name`. Thread-safe. Every method raises StoreUnavailable."""
 
     def __init__(self, io: RedisIO, name: str, *, clock: Clock | None = None) -> None:
         self.name = name
@@ -31,17 +31,17 @@ class WorkQueue:
         self._running_key = io.keys.queue(name, "running")
 
     def configure(self, config: QueueConfig) -> None:
-        """Stores how this queue works, and sends the wake-ups for keys that wait already."""
+        """Stores the settings of the queue, and sends wake-ups for keys that wait already."""
         fields = config.fields(self.io.keys.broker_prefix())
         flat = [part for pair in fields.items() for part in pair]
         self.io.call("queue_configure", self.name, *flat, call_id="")
 
     def add(self, *keys: str) -> int:
-        """Adds keys, and returns how many did not wait already."""
+        """Adds keys, and returns the number of those that were not waiting already."""
         return add_keys(self.io, [Addition(self.name, keys)])
 
     def add_after(self, key: str, delay: float) -> None:
-        """Adds `key` in `delay` seconds, or earlier if it is due earlier already."""
+        """Adds `key` after `delay` seconds. If it is already due earlier, that stays."""
         add_keys(self.io, [Addition(self.name, (key,), delay)])
 
     def add_rate_limited(self, key: str) -> None:
@@ -49,7 +49,7 @@ class WorkQueue:
         add_keys(self.io, [Addition(self.name, (key,), rate_limited=True)])
 
     def forget(self, *keys: str, fence: Fence | None = None) -> None:
-        """Forgets the keys' failures. Raises: Fenced if the fence is no longer valid."""
+        """Resets the failure counts of the keys. Raises: Fenced if the fence is no longer valid."""
         guard = fence.args() if fence else NO_FENCE
         if self.io.call("queue_forget", *guard, self.name, *keys, call_id="")[0] == "FENCED":
             raise errors.Fenced
@@ -57,7 +57,8 @@ class WorkQueue:
     def take(
         self, named: str | None = None, max_keys: int = 8, *, answers_message: bool = True
     ) -> list[KeyLease]:
-        """Takes waiting keys, `named` first if it waits; none if there is no work or no room.
+        """Takes waiting keys, `named` first if it waits; none if no key waits or the cap is
+        reached.
 
         `answers_message` is false for a take without a wake-up.
         """
@@ -68,7 +69,7 @@ class WorkQueue:
         return self._leases(taken, before)
 
     def _leases(self, taken: Sequence[str], before: float) -> list[KeyLease]:
-        """Returns the leases in the answer of a take, which is empty if there are none."""
+        """Returns the leases in the reply to a take, which is empty if no key was taken."""
         duration, limit, *rest = taken or ("0", "0")
         parts = iter(rest)
         leases = []
@@ -91,11 +92,11 @@ class WorkQueue:
         )
 
     def finish(self, lease: KeyLease, outcome: SyncResult) -> Finished:
-        """Ends one run of a key; see `finish_all`."""
+        """Ends one sync of a key; see `finish_all`."""
         return self.finish_all([(lease, outcome)])[0]
 
     def finish_all(self, ended: Sequence[tuple[KeyLease, SyncResult]]) -> list[Finished]:
-        """Ends the syncs of several keys in one call, each by itself; returns the answers in order.
+        """Ends the syncs of several keys in one call, independently; returns the answers in order.
 
         A key that was added while it was in flight waits again at once, whatever the result.
         """
@@ -120,13 +121,14 @@ class WorkQueue:
         return finished, self._leases(taken, before)
 
     def stats(self) -> QueueStats:
-        """Returns the figures of the queue at this moment."""
+        """Returns the statistics of the queue at this moment."""
         return read_stats(self.io, self.name)[0]
 
     def shut_down(self) -> None:
-        """Stops all takes, in every process, until `resume`. Adds are kept.
+        """Stops all takes, in every process, until `resume`. Adds are still accepted.
 
-        It is for operators and tests: a worker that ends takes no more and abandons what it holds.
+        It is for operators and tests. A worker that stops need not call it: it takes no more keys
+        and abandons those that it holds.
         """
         self.io.call("queue_drain", self.name, "1", call_id="")
 
@@ -135,7 +137,8 @@ class WorkQueue:
         self.io.call("queue_drain", self.name, "0", call_id="")
 
     def drain(self, timeout: float, stop: threading.Event | None = None) -> bool:
-        """Shuts down, then waits up to `timeout` seconds; returns whether no run is left.
+        """Shuts down the queue, and waits up to `timeout` seconds. Reports whether no key is in
+        flight.
 
         Source: ShutDownWithDrain in queue.go.
         """
@@ -149,13 +152,14 @@ class WorkQueue:
 
 
 def renew(io: RedisIO, leases: Sequence[KeyLease]) -> list[str]:
-    """Extends leases of any queues; returns per lease `OK`, `LIMIT` (the last
-    extension) or `LOST`.
+    """Extends leases of any queues.
+
+    Returns for each lease `OK`, `LIMIT` (this was the last extension) or `LOST`.
     """
     args = [part for lease in leases for part in (lease.queue, lease.key, lease.token)]
     return io.call("queue_renew", *args, call_id="")[1:]
 
 
 def read_stats(io: RedisIO, *names: str) -> list[QueueStats]:
-    """Returns the figures of the named queues, or of all that were ever configured, by name."""
+    """Returns the statistics of the named queues, or of all that were ever configured, by name."""
     return parse_stats(io.call("queue_stats", *names, call_id="")[1:])

@@ -1,9 +1,9 @@
-"""Renewing the leases of keys in flight, in one thread per process.
+"""Renews the leases of keys in flight, in one thread per process.
 
-Guarantees: a held lease is renewed every second, up to its renewal limit, and `is_lost` turns true
-no later than the lease ends on the server: it rests on this process's monotonic clock, read before
-the take or renewal was sent, so a process that was frozen knows without asking. Does not guarantee
-that a run which looks only before its last write is in time: the fence does.
+Guarantees: a held lease is renewed every second, up to its renewal limit, and `is_lost` becomes
+true no later than the lease ends on the server. It compares this process's monotonic clock with its
+value before the take or renewal was sent, so that a process that was frozen knows without asking. A
+check just before a write may still come too early; only the fence protects the write.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ log = structlog.get_logger(__name__)
 @dataclass
 class _HeldLease:
     lease: KeyLease
-    until: float  # monotonic: when the lease ends unless renewed
+    until: float  # the end of the lease unless it is renewed, on the monotonic clock
     last_extension: bool = False
     lost: bool = False
 
 
 class Renewer:
-    """Renews the leases that this process holds."""
+    """Renews the leases of this process. Thread-safe."""
 
     def __init__(self, io: RedisIO, *, clock: Clock | None = None) -> None:
         self._io = io
         self._clock = clock or RealClock()
         self._lock = threading.Lock()
-        self._held: dict[str, _HeldLease] = {}  # by token: unique over all queues
+        self._held: dict[str, _HeldLease] = {}  # by token, which is unique over all queues
 
     def hold(self, *leases: KeyLease) -> None:
         """Renews these leases from now on."""
@@ -48,26 +48,26 @@ class Renewer:
                 self._held[lease.token] = _HeldLease(lease, lease.taken_at + duration)
 
     def release(self, *leases: KeyLease) -> None:
-        """Stops renewing these leases, for their keys are finished."""
+        """Stops renewing these leases, because their keys are finished."""
         with self._lock:
             for lease in leases:
                 self._held.pop(lease.token, None)
 
     def is_lost(self, lease: KeyLease) -> bool:
-        """Reports whether someone else may run the key by now, as far as this process can tell."""
+        """Reports whether another worker may run the key by now, as far as this process knows."""
         with self._lock:
             held = self._held.get(lease.token)
         return held is None or held.lost or self._clock.monotonic() >= held.until
 
     def held(self) -> list[KeyLease]:
-        """Returns the leases that are renewed at this moment."""
+        """Returns the leases that are being renewed."""
         with self._lock:
             return [held.lease for held in self._held.values()]
 
     def once(self) -> None:
-        """Renews every held lease, in one call.
+        """Renews all held leases in one call.
 
-        Raises: StoreUnavailable; the leases then run out by themselves.
+        Raises: StoreUnavailable; unless a later call succeeds, the leases then expire.
         """
         with self._lock:
             open_ = [h for h in self._held.values() if not (h.lost or h.last_extension)]
@@ -77,28 +77,30 @@ class Renewer:
         answers = renew(self._io, [held.lease for held in open_])
         with self._lock:
             for held, answer in zip(open_, answers, strict=True):
-                self._note(held, answer, before)
+                self._apply(held, answer, before)
 
-    def _note(self, held: _HeldLease, answer: str, before: float) -> None:
+    def _apply(self, held: _HeldLease, answer: str, before: float) -> None:
         lease = held.lease
         if answer == "LOST":
-            # A finish may have ended the run while the renewal was on its way.
+            # The sync may have been finished while the renewal was being sent.
             if lease.token in self._held:
                 held.lost = True
-                log.warning("lease of a running key is lost", queue=lease.queue, key=lease.key)
+                log.warning(
+                    "the lease of a key in flight is lost", queue=lease.queue, key=lease.key
+                )
             return
         held.until = min(before + lease.duration, lease.taken_at + lease.renew_limit)
         if answer == "LIMIT":
             held.last_extension = True
             log.warning(
-                "run reached its renewal limit",
+                "a sync has reached its renewal limit",
                 queue=lease.queue,
                 key=lease.key,
                 limit_seconds=lease.renew_limit,
             )
 
     def run(self, stop: threading.Event) -> None:
-        """Renews every second until `stop`. A store that does not answer is waited out."""
+        """Renews every second until `stop` is set. Errors are logged."""
         while not self._clock.wait(stop, RENEW_EVERY):
             try:
                 self.once()

@@ -1,4 +1,4 @@
-"""The types of a work queue: leases, results, statistics."""
+"""The types of a work queue: leases, results and statistics."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from kcm.redisio import Fence
 
 @dataclass(frozen=True)
 class KeyLease:
-    """The right to run one key, until it is finished, reaped or not renewed in time."""
+    """The right to sync one key, until it is finished, reaped or not renewed in time."""
 
     queue: str
     key: str
     token: str
     failures: int  # rate-limited retries so far
     waited: float  # seconds between the add and the take
-    fence: Fence  # what every write made for this key carries
-    taken_at: float  # the taker's monotonic clock, before the take was sent
-    duration: float  # seconds a take or renewal lasts
+    fence: Fence  # the fence of every write of this sync
+    taken_at: float  # the time before the take was sent, on the worker's monotonic clock
+    duration: float  # seconds for which a take or renewal is valid
     renew_limit: float  # seconds after the take when renewal stops
 
 
 class SyncStatus(StrEnum):
-    """How a run of a key ended, in client-go's terms."""
+    """How the sync of a key ended. The comments are client-go's calls."""
 
     DONE = "done"  # Forget
     RETRY = "retry"  # AddRateLimited
     REQUEUE = "requeue"  # Forget, then AddAfter
-    ABANDON = "abandon"  # handed back as it was, e.g. by a worker that shuts down
+    ABANDON = "abandon"  # not synced, as by a worker that shuts down; the key waits again
 
 
 @dataclass(frozen=True)
 class SyncResult:
-    """The result of a sync, with the delay in seconds where it has one."""
+    """The result of a sync, with the delay in seconds of a requeue."""
 
     result: SyncStatus
     delay: float = 0.0
@@ -47,19 +47,17 @@ class SyncResult:
 
     @classmethod
     def retry(cls) -> SyncResult:
-        """Returns the result of a sync that failed: the key comes back with a back-off."""
+        """Returns the result of a sync that failed: the key is requeued with a back-off."""
         return cls(SyncStatus.RETRY)
 
     @classmethod
     def requeue_after(cls, seconds: float) -> SyncResult:
-        """Returns the result of a sync that succeeded and asks to be repeated after a time."""
+        """Returns the result of a sync that succeeded, and whose key is requeued after a delay."""
         return cls(SyncStatus.REQUEUE, seconds)
 
     @classmethod
     def abandon(cls) -> SyncResult:
-        """Returns the result of a sync that did not take place: the key is handed back
-        as it was.
-        """
+        """Returns the result of a sync that did not take place: the key waits as before."""
         return cls(SyncStatus.ABANDON)
 
 
@@ -67,8 +65,8 @@ class SyncResult:
 class Finished:
     """The answer to one finish."""
 
-    lost: bool  # the lease was over: the outcome was not recorded
-    delay: float | None  # seconds until the key comes back; None when it does not
+    lost: bool  # whether the lease was lost before, so that the result was ignored
+    delay: float | None  # seconds until the key is due again, None if it is not
 
 
 # Upper bounds in seconds, as upstream's ExponentialBuckets(10e-9, 10, 10).
@@ -79,13 +77,13 @@ BUCKETS: tuple[float, ...] = tuple(float(f"1e{exponent}") for exponent in range(
 
 @dataclass(frozen=True)
 class LatencyHistogram:
-    """Counts per bucket, not cumulated; the last bucket has everything above."""
+    """Counts per bucket, not cumulative; the last bucket has everything above the bounds."""
 
     counts: tuple[int, ...]
     sum_seconds: float
 
     def cumulate(self) -> list[tuple[str, float]]:
-        """Returns pairs of upper bound and count up to it, as Prometheus has them."""
+        """Returns pairs of an upper bound and the count up to it, in Prometheus' form."""
         bounds = [*(repr(bound) for bound in BUCKETS), "+Inf"]
         total, pairs = 0, []
         for bound, count in zip(bounds, self.counts, strict=True):
@@ -96,16 +94,16 @@ class LatencyHistogram:
 
 @dataclass(frozen=True)
 class QueueStats:
-    """The figures of one queue at one moment. Ages and durations are in seconds."""
+    """The statistics of one queue at one moment. Ages and durations are in seconds."""
 
     name: str
     depth: int
     running: int
     delayed: int
-    failing: int  # keys with failures on record
+    failing: int  # keys with a failure count
     oldest: float  # age of the key that waits longest
-    unfinished: float  # sum of the ages of all runs
-    longest: float  # age of the oldest run
+    unfinished: float  # sum of the ages of all syncs in progress
+    longest: float  # age of the oldest sync in progress
     cap: int
     draining: bool
     adds: int
@@ -113,14 +111,14 @@ class QueueStats:
     reaped: int
     messages: int  # pushed to the broker
     lost_messages: int
-    outstanding: int  # pushed, and not yet answered by a take
+    outstanding: int  # messages that no take has answered yet
     since_finish: float | None  # since the last finish; None before the first
     queue_duration: LatencyHistogram = field(repr=False)
     work_duration: LatencyHistogram = field(repr=False)
 
 
 def parse_stats(reply: Sequence[str]) -> list[QueueStats]:
-    """Returns the figures in the answer of the script queue_stats, without its status word."""
+    """Returns the statistics in the reply of the script queue_stats, without its status word."""
     queues, i = [], 0
     while i < len(reply):
         end = i + 2 + 2 * int(reply[i + 1])
