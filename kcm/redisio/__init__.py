@@ -1,7 +1,7 @@
 """The adapter to Redis: connections, key names, Lua scripts.
 
-Only this package imports `redis`. Everything above it calls scripts with `RedisIO.call` and plain
-commands with `RedisIO.execute`, and sees the errors of `kcm.errors`, never the driver's.
+Only this package imports `redis`. All other packages call scripts with `RedisIO.call` and plain
+commands with `RedisIO.execute`, which raise the errors of `kcm.errors`, never the driver's.
 """
 
 from kcm.redisio.connection import RedisIO

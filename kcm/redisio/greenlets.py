@@ -1,13 +1,13 @@
-"""Code that blocks, run in an event loop: each call in a greenlet that yields while it waits.
+"""Runs blocking code in an event loop: each call is a greenlet that yields while it waits.
 
 The store's code is written for threads: it sends a command and returns with the reply. In a
-greenlet the same code gives way to the event loop until the reply is there, so one thread serves
+greenlet the same code yields to the event loop until the reply has arrived, so one thread serves
 many requests, without locks between them and without a switch of threads for each wait. SQLAlchemy
-bridges to asyncio in the same way.
+connects to asyncio in the same way.
 
-Guarantees: `run` ends with the result or the error of its work, as a call would. What must not stop
-the event loop is passed through `block`, which calls it in a thread. Does not guarantee that others
-run while a greenlet computes: only short work belongs here.
+Guarantees: `run` ends with the result or the error of its work, as a call would. Calls that must
+not stop the event loop are made through `block`, which runs them in a thread. While a greenlet
+computes, others do not run, so only short work should be run in this way.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ InThread = Callable[[Callable[[], Any]], Awaitable[Any]]
 
 
 class TooLong(BaseException):
-    """The work turned out to be too long for the event loop, and has changed nothing yet.
+    """Raised when the work turns out to be too long for the event loop and has changed nothing yet.
 
-    It is no Exception, so that no handler between the store and `run` takes it for a failure.
+    It is not an Exception, so that no handler between the store and `run` takes it for a failure.
     """
 
 
 class _Work(greenlet):
-    """Work under way. `in_thread` calls a function in a thread."""
+    """The greenlet of some work. `in_thread` calls a function in a thread."""
 
     def __init__(self, work: Callable[[], Any], in_thread: InThread) -> None:
         super().__init__(work)
@@ -41,7 +41,7 @@ class _Work(greenlet):
 
 
 class _Origin(threading.local):
-    """The work on whose behalf this thread calls something."""
+    """The work for which this thread makes a call of `block`."""
 
     work: _Work | None = None
 
@@ -52,7 +52,7 @@ _origin = _Origin()
 async def run(work: Callable[[], T], in_thread: InThread) -> T:
     """Returns the result of `work`, which may call `wait_for` and `block`. Raises what it raises.
 
-    Raises: TooLong, if the work says so; the caller may then run it elsewhere.
+    Raises: TooLong if the work raises it; the caller may then run it in a thread.
     """
     worker = _Work(work, in_thread)
     result = worker.switch()
@@ -67,19 +67,21 @@ async def run(work: Callable[[], T], in_thread: InThread) -> T:
 
 
 def is_running() -> bool:
-    """Reports whether the caller is work of `run`."""
+    """Reports whether the caller runs as work of `run`."""
     return isinstance(getcurrent(), _Work)
 
 
 def wait_for(awaitable: Awaitable[T]) -> T:
-    """Returns what the awaitable gives, while the event loop goes on. Only for work of `run`."""
+    """Waits for an awaitable and returns its result, while the event loop runs. Only for work of
+    `run`.
+    """
     worker = getcurrent()
     assert worker.parent is not None
     return cast(T, worker.parent.switch(awaitable))
 
 
 def block(call: Callable[[], T]) -> T:
-    """Calls what may block: here, or in a thread if the caller is work of `run`."""
+    """Makes a call that may block: directly, or in a thread if the caller is work of `run`."""
     worker = getcurrent()
     if not isinstance(worker, _Work):
         return call()
@@ -94,10 +96,10 @@ def _call_for(work: _Work, call: Callable[[], T]) -> T:
         _origin.work = None
 
 
-def note_write() -> None:
-    """Notes that the work has changed something: from now on it must end where it is.
+def mark_written() -> None:
+    """Marks the work as having changed data, so that it does not raise TooLong from now on.
 
-    It may be called in the thread of `block`, too.
+    It may be called in the thread of `block` as well.
     """
     worker = getcurrent()
     work = worker if isinstance(worker, _Work) else _origin.work
@@ -106,7 +108,7 @@ def note_write() -> None:
 
 
 def raise_if_long(size: int, most: int) -> None:
-    """Raises TooLong for more than `most` bytes to work on, unless something was written."""
+    """Raises TooLong if `size` is above `most` bytes, unless the work has changed data."""
     worker = getcurrent()
     if size > most and isinstance(worker, _Work) and not worker.has_written:
         raise TooLong

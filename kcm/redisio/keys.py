@@ -1,9 +1,9 @@
-"""Every key name of kcm (design 0027).
+"""The names of all keys of kcm (design 0027).
 
-All keys begin with the prefix; a resource is named as in `kubectl`
-(`pods`, `replicasets.apps`), an object key is `namespace/name` or `name`.
-`docs/redis-keys.md` explains each for people with `redis-cli`. The Lua library
-builds the same names; `tests/unit/redisio/test_keys.py` holds them together.
+All keys begin with the prefix; a resource is named as in `kubectl` (`pods`, `replicasets.apps`), an
+object key is `namespace/name` or `name`. Each docstring says the Redis type and the content.
+`docs/redis-keys.md` explains the keys for users of `redis-cli`. The Lua library builds the same
+names; `tests/unit/redisio/test_keys.py` compares them.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ class Keys:
 
     # --- store
     def meta(self) -> str:
-        """Hash: run_id, format, epoch, epoch_start, epoch_token, born (the data id); former, once
-        emptied."""
+        """Hash: run_id, format, epoch, epoch_start, epoch_token, born (the data id); former, if the
+        store was emptied.
+        """
         return self._join("meta")
 
     def resource_version(self) -> str:
-        """String: the counter behind every resourceVersion."""
+        """String: the counter that is the source of every resourceVersion."""
         return self._join("rv")
 
     def object(self, resource: str, key: str) -> str:
@@ -39,21 +40,23 @@ class Keys:
         return self._join("keys", resource)
 
     def index(self, entry: str) -> str:
-        """Set of `<resource> <key>` for one index entry, e.g. `owner:<uid>`."""
+        """Set of `<resource> <key>`: the objects with one index entry, e.g. `owner:<uid>`."""
         return self._join("index", entry)
 
     def raised(self) -> str:
-        """Hash: index entry `node:<name>` to the resourceVersion at which a pod last came to
-        the node or left it, and the stamp of the guard under which it came."""
+        """Hash by index entry `node:<name>`: the resourceVersion at which a pod was last bound to
+        or removed from the node, and the stamp of the guard under which it was bound.
+        """
         return self._join("raised")
 
     def charged(self, namespace: str) -> str:
-        """Hash: resource to the resourceVersion of its object that was charged to the
-        namespace's quotas last."""
+        """Hash by resource: the resourceVersion of its object that was last charged to the
+        namespace's quotas.
+        """
         return self._join("charged", namespace)
 
     def damaged(self) -> str:
-        """Hash: `<resource> <key>` of an object that cannot be read to why."""
+        """Hash by `<resource> <key>` of an object that cannot be read: the reason."""
         return self._join("damaged")
 
     def watch(self, resource: str) -> str:
@@ -61,19 +64,23 @@ class Keys:
         return self._join("watch", resource)
 
     def last_rv(self) -> str:
-        """Hash: resource to the resourceVersion of its last write; `*`: that none is missing."""
+        """Hash by resource: the resourceVersion of its last write. The field `*` exists if none is
+        missing.
+        """
         return self._join("last_rv")
 
     def trimmed(self) -> str:
-        """Hash: resource to the highest resourceVersion trimmed off its watch log; `*`: when."""
+        """Hash by resource: the highest resourceVersion trimmed off its watch log. The field `*`
+        changes with every trimming.
+        """
         return self._join("trimmed")
 
     def trim_marks(self) -> str:
-        """Sorted set: resourceVersion counter by time (ms), for trimming by age."""
+        """Sorted set of values of the resourceVersion counter by time (ms), for trimming by age."""
         return self._join("trim_marks")
 
     def store_stats(self) -> str:
-        """Hash: counters of the store, e.g. writes refused by a fence."""
+        """Hash: counters of the store, e.g. of writes refused by a fence."""
         return self._join("store", "stats")
 
     def call(self, call_id: str) -> str:
@@ -82,11 +89,11 @@ class Keys:
 
     # --- event bus
     def events(self) -> str:
-        """Stream: the event bus, which takes injected events."""
+        """Stream: the event bus, to which injected events are added."""
         return self._join("events")
 
     def dead_events(self) -> str:
-        """Stream: refused events with reason and original fields."""
+        """Stream: dead letters, which are refused events with the reason and their fields."""
         return self._join("events", "dead")
 
     def event_stats(self) -> str:
@@ -103,28 +110,28 @@ class Keys:
         return self._join("queue", name, part)
 
     def pump_wake(self) -> str:
-        """List: a token here wakes the pump before its earliest known due time."""
+        """List: an element wakes the pump before its earliest known due time."""
         return self._join("pump", "wake")
 
     def expectations(self, controller: str, key: str) -> str:
-        """Hash: names or uids that a controller expects to see created or deleted."""
+        """Hash: names or uids of objects whose creation or deletion a controller expects."""
         return self._join("expectations", controller, key)
 
     def limiter(self, name: str) -> str:
-        """Hash: qps, burst, tokens, at (ms) of a token bucket that writes draw from."""
+        """Hash: qps, burst, tokens and at (ms) of a token bucket from which writes take tokens."""
         return self._join("limiter", name)
 
     def memory(self, controller: str, key: str) -> str:
-        """Hash: what a controller remembers about one key from sync to sync."""
+        """Hash: the memory of a controller about one key, from sync to sync."""
         return self._join("memory", controller, key)
 
     def dispatch_position(self) -> str:
-        """Hash: resource to the resourceVersion up to which its events are queued."""
+        """Hash by resource: the resourceVersion up to which its keys were dispatched."""
         return self._join("dispatch", "position")
 
     # --- coordination
     def token(self) -> str:
-        """String: the counter behind every fencing token."""
+        """String: the counter that is the source of every fencing token."""
         return self._join("token")
 
     def lease(self, name: str) -> str:
@@ -132,31 +139,32 @@ class Keys:
         return self._join("lease", name)
 
     def tick_state(self, loop: str) -> str:
-        """Hash: what a periodic loop keeps between its passes."""
+        """Hash: the state of a periodic loop between its passes."""
         return self._join("tick", loop)
 
     def workers(self) -> str:
-        """Hash: process identity to its last sign of life and what it is."""
+        """Hash by process identity: its last heartbeat and its description."""
         return self._join("workers")
 
     def metrics(self) -> str:
         """Hash: counters of syncs and passes over all processes."""
         return self._join("metrics")
 
-    # --- what is measured
+    # --- measurements
     def reported(self, node: str) -> str:
-        """Hash, expires: what a node reports of itself and of its pods."""
+        """Hash that expires: the measurements that a node reports of itself and its pods."""
         return self._join("reported", node)
 
     def published(self, of: str, metric: str) -> str:
-        """Hash: object key, with labels where there are any, to the value of a metric that
-        somebody published; `of` is a resource or `external`."""
+        """Hash by object key, with labels if there are any: the published value of a metric; `of`
+        is a resource or `external`.
+        """
         return self._join("published", of, metric)
 
     def broker_stats(self) -> str:
-        """Hash: reason to how many messages of the broker were dropped for it."""
+        """Hash by reason: the number of messages that the broker dropped for it."""
         return self._join("broker", "stats")
 
     def broker_prefix(self) -> str:
-        """What kombu puts before every key of its own."""
+        """Returns the prefix of all keys of kombu."""
         return self.prefix + ":celery:"

@@ -1,12 +1,11 @@
-"""Keys of kcm's that hold another type than kcm keeps there.
+"""Mends keys of kcm whose type is not the one that kcm stores there.
 
-Somebody else wrote them, and every call that needs one fails. Guarantees: such a key is
-moved aside, under its name and `:aside:` and the time, so nothing is lost and the next call
-makes it anew; lists and indexes of objects are made again from the objects before they are
-replaced, so nobody reads a short one; the records of last writes and of trimming are made
-again from the watch logs, so no cache passes for fresh that is not; who reads a kind whose
-watch log was lost lists it again. Does not notice a list or an index that was deleted: who
-takes away what there is takes it away.
+Another program has written them, and every call that needs one fails. Guarantees: such a key is
+renamed, to its name with `:aside:` and the time, so nothing is lost and the next call creates it
+again. Lists and indexes of objects are built again from the objects before they are replaced, so no
+reader gets an incomplete one. The records of last writes and of trimming are built again from the
+watch logs, so no cache is taken for fresh that is not. Readers of a kind whose watch log was lost
+list it again. A list or an index that was deleted is not rebuilt.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ log = structlog.get_logger("kcm.redis")
 
 _BATCH = 500  # keys in one round trip
 
-# The start of a name behind the prefix, and the type; the first start that fits counts, and
-# "" stands for any type.
+# The start of a name after the prefix, and the type. The first start that matches counts; "" means
+# any type.
 _TYPES: tuple[tuple[str, str], ...] = (
-    ("object:", ""),  # the store deals with damaged objects
+    ("object:", ""),  # the store handles damaged objects
     ("keys:", "zset"),
     ("index:", "set"),
     ("watch:", "stream"),
@@ -56,7 +55,7 @@ _TYPES: tuple[tuple[str, str], ...] = (
         "store:stats", "tick:", "trimmed", "workers",
     )),
 )  # fmt: skip
-# What kombu keeps besides the queues, for the exchanges that workers use.
+# The keys of kombu other than queues, for the exchanges that workers use.
 _BROKER = (
     "unacked", "unacked_index", "unacked_mutex", "_kombu.binding_deadlines",
     *(f"_kombu.binding{sort}.{exchange}"
@@ -80,9 +79,7 @@ class RedisCommands(Protocol):
 
 
 def type_of(name: str) -> str:
-    """Returns the type that a key must have, by its name without the prefix; "" if it
-    may be any.
-    """
+    """Returns the type that a key must have, by its name without the prefix; "" for any type."""
     if ":aside:" in name or ":anew:" in name:
         return ""
     if name.startswith("queue:"):
@@ -91,7 +88,7 @@ def type_of(name: str) -> str:
 
 
 def mend(io: RedisCommands) -> list[str]:
-    """Moves aside every key of a wrong type, and makes again what can be made again.
+    """Moves aside every key of a wrong type, and rebuilds those that can be rebuilt.
 
     Returns the names of the keys that this call moved. Raises: StoreUnavailable.
     """
@@ -113,7 +110,7 @@ def mend(io: RedisCommands) -> list[str]:
 
 
 def restore_last_versions(io: RedisCommands) -> None:
-    """Makes the record of each kind's last write again from the watch logs, if it was lost.
+    """Rebuilds the record of each kind's last write from the watch logs, if it was lost.
 
     Raises: StoreUnavailable.
     """
@@ -126,11 +123,11 @@ def _restore(io: RedisCommands, kinds: Iterable[str], *, trimming_lost: bool) ->
 
 @dataclass
 class _Names:
-    """The names of the store's keys, as far as mending needs them."""
+    """The names of the keys that mending needs."""
 
     objects: list[str] = field(default_factory=list)
-    kinds: set[str] = field(default_factory=set)  # that have a list of objects or a watch log
-    wrong: list[str] = field(default_factory=list)  # of keys that have another type than expected
+    kinds: set[str] = field(default_factory=set)  # resources with a list of objects or a watch log
+    wrong: list[str] = field(default_factory=list)  # names of keys with an unexpected type
 
 
 def _look(io: RedisCommands, prefix: str) -> _Names:
@@ -144,9 +141,9 @@ def _look(io: RedisCommands, prefix: str) -> _Names:
 
 
 def mend_broker(io: RedisCommands, queues: Iterable[str]) -> None:
-    """Moves aside what only the broker's clients use, where it has a wrong type: they end at it.
+    """Moves aside keys of the broker that have a wrong type, with which its clients would fail.
 
-    Raises: StoreUnavailable.
+    `queues` are the names of its queues. Raises: StoreUnavailable.
     """
     prefix = io.keys.broker_prefix()
     names = [prefix + name for name in (*queues, *_BROKER)]
@@ -155,10 +152,10 @@ def mend_broker(io: RedisCommands, queues: Iterable[str]) -> None:
 
 
 def _move_aside(io: RedisCommands, name: str, suffix: str = "") -> bool:
-    """Moves a key aside if its type is wrong still, and puts `name + suffix` in its place.
+    """Moves a key aside if its type is still wrong, and puts `name + suffix` in its place.
 
-    Returns whether it did: other processes notice as well, and what the first one put in
-    the key's place must stay.
+    Reports whether it did: other processes mend as well, and the key that the first one put there
+    must stay.
     """
     wanted = type_of(name.removeprefix(io.keys.prefix + ":"))
     aside = f"{name}:aside:{time.time_ns() // 1_000_000}"
@@ -166,7 +163,7 @@ def _move_aside(io: RedisCommands, name: str, suffix: str = "") -> bool:
     text = scripts.load_alone("mend_key")
     (moved,) = io.pipeline_each([("EVAL", text, 0, name, wanted, aside, replacement)])
     if moved == 1:
-        log.error("A key held another type than kcm keeps there, and was moved aside", key=name)
+        log.error("A key had another type than kcm stores there, and was moved aside", key=name)
     return bool(moved == 1)
 
 
@@ -180,7 +177,7 @@ def _wrong(io: RedisCommands, prefix: str, names: Sequence[str]) -> Iterator[str
 
 
 def _reindex(io: RedisCommands, lists: Sequence[str], objects: Sequence[str], suffix: str) -> None:
-    """Makes lists and indexes again from the objects, under their names and the suffix."""
+    """Builds lists and indexes again from the objects, under their names with the suffix."""
     start_of_objects = io.keys.object("", "").removesuffix(":")
     for start in range(0, len(objects) if lists else 0, _BATCH):
         names = [name.removeprefix(start_of_objects) for name in objects[start : start + _BATCH]]

@@ -1,9 +1,9 @@
 """Calls of greenlets share one connection to Redis, and are sent without waiting for each other.
 
-Guarantees: replies reach those who asked, in order. When the connection fails, or a reply does not
-come in time, every call that waits is sent again in a thread, over the driver's own connections and
-with the driver's patience; call ids make that safe, as for every repeated call. Calls from threads
-take the driver's way from the start.
+Guarantees: each caller gets its own replies, in order. If the connection fails, or a reply does not
+arrive in time, every waiting call is sent again in a thread, over the driver's own connections and
+with the driver's retries; call ids make that safe, as for every repeated call. Calls from threads
+always use the driver's connections.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from kcm.settings import Settings
 
 log = structlog.get_logger("kcm.redis")
 
-LONG_REPLY = 64 * 1024  # bytes; what is done with more of them does not belong in an event loop
+LONG_REPLY = 64 * 1024  # bytes; handling a longer reply would stop the event loop for too long
 RETRY_AFTER = 1.0  # seconds after a failed connection until the next attempt
 
 Reply = Any
@@ -34,7 +34,7 @@ Command = Sequence[Argument]
 
 
 class LinkError(Exception):
-    """The shared connection failed before the reply came."""
+    """Raised when the shared connection fails before a reply has arrived."""
 
 
 @dataclass(slots=True)
@@ -43,7 +43,7 @@ class _Exchange:
 
     count: int
     future: asyncio.Future[list[Reply]]
-    deadline: float  # of the loop's clock
+    deadline: float  # on the loop's clock
     replies: list[Reply] = field(default_factory=list)
 
 
@@ -61,13 +61,14 @@ class _Link(asyncio.Protocol):
 
     @property
     def is_open(self) -> bool:
-        """Reports whether commands can be sent."""
+        """Whether commands can be sent."""
         return self._transport is not None and not self._transport.is_closing()
 
     def send(self, packed: bytes, count: int) -> asyncio.Future[list[Reply]]:
-        """Sends `count` packed commands. The future gives their replies, or raises LinkError.
+        """Sends `count` packed commands. The returned future has their replies, or raises
+        LinkError.
 
-        Raises LinkError if the connection has ended meanwhile.
+        Raises LinkError if the connection is closed.
         """
         if self._transport is None or self._transport.is_closing():
             raise LinkError("closed before the command was sent")
@@ -84,7 +85,9 @@ class _Link(asyncio.Protocol):
             self._transport.abort()
 
     async def end_with_loop(self) -> None:
-        """Waits for the end of the connection; ends it when the loop does and cancels its tasks."""
+        """Waits until the connection is closed. Closes it if the task is cancelled, as at the
+        loop's end.
+        """
         try:
             await self._lost
         finally:
@@ -99,12 +102,12 @@ class _Link(asyncio.Protocol):
             while (reply := self._reader.gets()) is not False:
                 self._deliver(reply)
         except hiredis.ProtocolError as error:
-            log.warning("Redis sent what is no reply", error=str(error))
+            log.warning("Redis sent an invalid reply", error=str(error))
             self.close()
 
     def _deliver(self, reply: Reply) -> None:
-        if not self._waiting:  # as a server says that it has too many clients
-            log.warning("Redis sent what nobody asked for", reply=str(reply))
+        if not self._waiting:  # such as the error that the server has too many clients
+            log.warning("Redis sent an unexpected reply", reply=str(reply))
             self.close()
             return
         exchange = self._waiting[0]
@@ -137,7 +140,7 @@ class _Link(asyncio.Protocol):
 
 
 class PipelinedIO(RedisIO):
-    """A RedisIO whose calls from greenlets share one connection. For one event loop."""
+    """A RedisIO whose calls from greenlets share one connection. Use it in one event loop only."""
 
     def __init__(self, settings: Settings | None = None, *, name: str = "") -> None:
         super().__init__(settings, name=name)
@@ -145,14 +148,14 @@ class PipelinedIO(RedisIO):
         self._link: _Link | None = None
         self._connecting: asyncio.Task[_Link] | None = None
         self._ending: asyncio.Task[None] | None = None
-        self._connect_at = 0.0  # of the loop's clock
+        self._connect_at = 0.0  # the time of the next attempt, on the loop's clock
         self._callbacks: dict[Argument, Callable[[Reply], Reply]] = dict(
             self._client.response_callbacks
         )
 
     def call(self, name: str, *args: Argument, call_id: str | None = None) -> list[str]:
         if call_id != "":
-            greenlets.note_write()
+            greenlets.mark_written()
         return super().call(name, *args, call_id=call_id)
 
     def attach(self) -> None:
@@ -184,7 +187,7 @@ class PipelinedIO(RedisIO):
         return greenlets.block(partial(super().info, section))
 
     def close(self) -> None:
-        """Closes every connection. It is called when the event loop has ended, or in it."""
+        """Closes all connections. Call it in the event loop, or after the loop has ended."""
         if self._link is not None:
             self._link.close()
         super().close()
@@ -199,7 +202,7 @@ class PipelinedIO(RedisIO):
         return self._parse(command, reply)
 
     def _exchange(self, commands: Sequence[Command]) -> list[Reply]:
-        """Sends commands over the link, and returns the replies, errors among them.
+        """Sends commands over the link, and returns the replies, of which some may be exceptions.
 
         Raises: LinkError.
         """
@@ -210,20 +213,20 @@ class PipelinedIO(RedisIO):
         replies = greenlets.wait_for(link.send(packed, len(commands)))
         for reply in replies:
             if isinstance(reply, redis.ConnectionError):
-                # "LOADING" is one: the driver tries again, and after some others connects anew.
+                # Such as LOADING: the driver retries the command or connects again.
                 raise LinkError(str(reply))
         greenlets.raise_if_long(sum(map(_size, replies)), LONG_REPLY)
         return replies
 
     def _parse(self, command: Command, reply: Reply) -> Reply:
-        """Returns a reply as the driver would. Raises the error that it is."""
+        """Returns a reply as the driver would. Raises a reply that is an exception."""
         if isinstance(reply, Exception):
             raise reply
         callback = self._callbacks.get(command[0])
         return reply if callback is None else callback(reply)
 
     async def _open_link(self) -> _Link:
-        """Returns the open link; those who ask meanwhile wait for the same attempt."""
+        """Returns the open link. Concurrent callers wait for the same attempt."""
         loop = asyncio.get_running_loop()
         if self._connecting is None or self._connecting.done():
             if loop.time() < self._connect_at:
@@ -232,7 +235,7 @@ class PipelinedIO(RedisIO):
         return await asyncio.shield(self._connecting)
 
     async def _connect(self) -> _Link:
-        """Opens the link. Raises LinkError, also when nobody waits any more."""
+        """Opens the link. Raises LinkError, also if no caller waits for it any more."""
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(self.settings.connect_timeout):
@@ -246,7 +249,7 @@ class PipelinedIO(RedisIO):
         return link
 
     async def _greet(self, link: _Link) -> None:
-        """Sends what a new connection sends first; ends the connection where that fails."""
+        """Sends the first commands of a new connection, and closes the connection if that fails."""
         try:
             for reply in await link.send(*self._greeting()):
                 if isinstance(reply, Exception):
@@ -256,7 +259,9 @@ class PipelinedIO(RedisIO):
             raise
 
     async def _dial(self, new_link: Callable[[], _Link]) -> _Link:
-        """Opens a connection to where the driver goes. Raises LinkError where it cannot."""
+        """Opens a connection to the driver's address. Raises LinkError if it needs TLS or
+        Sentinel.
+        """
         loop, pool = asyncio.get_running_loop(), self._client.connection_pool
         options = pool.connection_kwargs
         if pool.connection_class is UnixDomainSocketConnection:
@@ -269,7 +274,7 @@ class PipelinedIO(RedisIO):
         return link
 
     def _greeting(self) -> tuple[bytes, int]:
-        """Returns what a new connection sends first, and the number of commands."""
+        """Returns the packed first commands of a new connection, and their number."""
         options = self._client.connection_pool.connection_kwargs
         commands: list[Command] = []
         if options.get("password"):
@@ -283,7 +288,7 @@ class PipelinedIO(RedisIO):
 
 def _pack(command: Command) -> bytes:
     name = command[0]
-    if isinstance(name, str) and " " in name:  # "SCRIPT LOAD" is two words, as to the driver
+    if isinstance(name, str) and " " in name:  # "SCRIPT LOAD" is sent as two arguments
         command = [*name.split(), *command[1:]]
     arguments: Any = tuple(map(encode, command))  # the stub knows tuples of one only
     packed: bytes = hiredis.pack_command(arguments)
@@ -291,7 +296,7 @@ def _pack(command: Command) -> bytes:
 
 
 def _size(reply: Reply) -> int:
-    """Returns the bytes of a reply."""
+    """Returns the number of bytes in a reply."""
     if isinstance(reply, bytes):
         return len(reply)
     return sum(map(_size, reply)) if isinstance(reply, list) else 0

@@ -1,4 +1,4 @@
-"""Sending one command as it was typed, and returning the reply as the server gave it."""
+"""Sends one command as a user typed it, and returns the reply as the server sent it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kcm.settings import Settings
 
 @dataclass(frozen=True)
 class ErrorReply:
-    """The error that the server answered."""
+    """An error reply of the server."""
 
     text: str
 

@@ -1,21 +1,20 @@
-"""Lua scripts: how they are put together, numbered and called.
+"""Lua scripts: how they are composed, numbered and called.
 
-Each `lua/<name>.lua` defines `run()` and returns a flat array of strings whose
-first element is a status word. Between the library (`lib_core.lua` and those
-named in a `--! use` line) and a closing part that every script shares, the
-loaded text guarantees for all of them:
+Each `lua/<name>.lua` defines `run()`, which returns a flat array of strings whose first element is
+a status word. In the loaded text, libraries (`lib_core.lua` and those of its `--! use` lines) come
+before it, and a part that all scripts share comes after it. These guarantee for every script:
 
-- refused with `EPOCH` when the caller has seen another epoch than the store has,
-  or the store has lost a counter (design 0003);
-- a call id that was answered before gets the same answer, and nothing is done
-  again, for 60 s (design 0002: the driver repeats a call whose reply was lost);
-- `NOW` is Redis' own clock in ms, plus the offset that tests pass in. It does not
-  follow when that clock is set back (design 0018), `WALL` does.
+- it returns `EPOCH` when the caller knows another epoch than the store has, or the store has
+  lost a counter (design 0003);
+- a call id that was answered in the last 60 s gets the same answer, and nothing is done again
+  (design 0002: the driver repeats a call whose reply was lost);
+- `NOW` is the clock of Redis in ms, plus the offset that tests pass in. When that clock is set
+  back, `NOW` is not (design 0018), but `WALL` is.
 
-Not guaranteed: roll-back. A script checks everything before its first write.
+There is no roll-back: a script checks everything before its first write.
 
-Arguments: ARGV[1] prefix, [2] epoch, [3] call id or '', [4] clock offset in
-ms, from [5] on the script's own, read with `arg(i)`.
+Arguments: ARGV[1] prefix, [2] epoch, [3] call id or '', [4] clock offset in ms, from [5] on the
+script's own, read with `arg(i)`.
 """
 
 from __future__ import annotations
@@ -48,8 +47,8 @@ return reply
 class Fence:
     """The proof that a write needs: `field` of the hash `key` must hold `token`, or it is refused.
 
-    Tokens come from one counter, so no two leases share one. Whoever removes or replaces the record
-    locks out its former holder (design 0001).
+    Tokens come from one counter, so no two leases share one. When the record is removed or
+    replaced, writes of its former holder are refused (design 0001).
     """
 
     key: str
@@ -57,17 +56,17 @@ class Fence:
     token: str
 
     def args(self) -> tuple[str, str, str]:
-        """Returns the fence as the scripts read it."""
+        """Returns the fence in the form that the scripts read."""
         return (self.key, self.field, self.token)
 
 
 NO_FENCE = ("", "", "")
-_ALONE = ("attach", "mend_key")  # run before, or without, what the library needs
+_ALONE = ("attach", "mend_key")  # scripts that are run without the library
 
 
 @dataclass(frozen=True)
 class Script:
-    """One script as Redis gets it, with its SHA-1."""
+    """One script as it is loaded into Redis, with its SHA-1."""
 
     name: str
     text: str
@@ -88,13 +87,13 @@ def load(name: str) -> Script:
 
 
 def load_alone(name: str) -> str:
-    """Returns the text of a script that does without the library: `attach` or `mend_key`."""
+    """Returns the text of a script that runs without the library: `attach` or `mend_key`."""
     return _read(name)
 
 
 @cache
 def names() -> tuple[str, ...]:
-    """Returns the names of the scripts that are called with the library."""
+    """Returns the names of the scripts that run with the library."""
     entries = resources.files("kcm.redisio").joinpath("lua").iterdir()
     stems = sorted(entry.name.removesuffix(".lua") for entry in entries)
     return tuple(stem for stem in stems if not stem.startswith("lib_") and stem not in _ALONE)

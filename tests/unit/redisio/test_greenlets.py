@@ -265,14 +265,14 @@ class TestTooLong:
 
     def test_is_not_raised_once_something_was_written(self) -> None:
         def work() -> str:
-            greenlets.note_write()
+            greenlets.mark_written()
             greenlets.raise_if_long(11, 10)
             return "ended where it was"
 
         assert run(work) == "ended where it was"
 
     def test_is_not_raised_outside_of_work(self) -> None:
-        greenlets.note_write()
+        greenlets.mark_written()
         greenlets.raise_if_long(11, 10)
 
     def test_is_not_raised_once_something_was_written_in_a_thread(self) -> None:
@@ -295,7 +295,7 @@ class TestTooLong:
 
     def test_concerns_one_work_only(self) -> None:
         def write() -> None:
-            greenlets.note_write()
+            greenlets.mark_written()
             greenlets.wait_for(asyncio.sleep(0))
 
         async def main() -> None:
