@@ -277,7 +277,7 @@ class TestTooLong:
 
     def test_is_not_raised_once_something_was_written_in_a_thread(self) -> None:
         def work() -> str:
-            greenlets.block(greenlets.note_write)
+            greenlets.block(greenlets.mark_written)
             greenlets.raise_if_long(11, 10)
             return "ended where it was"
 
