@@ -1,6 +1,6 @@
-"""Who may act: fenced leases inside kcm, and leader election as upstream has it.
+"""Fenced leases, by which the processes of kcm exclude each other, and upstream's leader election.
 
-Exclusion rests on `lease` and `keeper`, which fence. `election` decides whether an instance is
+Exclusion depends on `lease` and `keeper`, which fence. `election` decides whether an instance is
 active at all; it does not fence, and need not.
 """
 

@@ -1,15 +1,14 @@
 """Leader election over a coordination.k8s.io Lease, by client-go's rules.
 
-Guarantees: a candidate judges others only by the time at which it saw the
-record change, on its own monotonic clock, so clocks of different hosts need not
-agree, only run at about the same rate. A leader that cannot renew for the renew
-deadline stops leading before others may start.
+Guarantees: a candidate takes another one's lease for expired only by the time at which it saw the
+record change, on its own monotonic clock. So the clocks of hosts need not agree, only run at about
+the same rate. A leader that cannot renew for the renew deadline stops leading before others may
+start.
 
-Does not guarantee that there is only one leader: a frozen process leads until
-it looks again. Nothing here fences; writes carry the fences of design 0001.
+Does not guarantee that there is only one leader: a frozen process leads until it checks again.
+Nothing here fences; writes have the fences of design 0001.
 
-Source: staging/src/k8s.io/client-go/tools/leaderelection/leaderelection.go,
-Kubernetes 1.33.
+Source: staging/src/k8s.io/client-go/tools/leaderelection/leaderelection.go, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -34,13 +33,13 @@ JITTER_FACTOR = 1.2
 
 
 def default_identity() -> str:
-    """Returns `<host>_<uuid>`, the name that the controller manager gives itself."""
+    """Returns `<host>_<uuid>`, which is the default identity of upstream's controller manager."""
     return f"{socket.gethostname()}_{uuid.uuid4()}"
 
 
 @dataclass(frozen=True)
 class LeaderElectionRecord:
-    """What the Lease object says about the leader."""
+    """The content of the Lease object about the leader."""
 
     holder_identity: str  # '' when it was released
     lease_duration_seconds: int
@@ -50,22 +49,26 @@ class LeaderElectionRecord:
 
 
 class LeaseLock(Protocol):
-    """Reads and writes the Lease object. Versions are opaque; any `KcmError` is a failed try."""
+    """Reads and writes the Lease object. Versions are opaque; any `KcmError` is a failed
+    attempt.
+    """
 
     def get(self) -> tuple[LeaderElectionRecord, str] | None:
         """Returns the record and its version, or None if there is no object yet."""
         ...
 
     def create(self, record: LeaderElectionRecord) -> str:
-        """Creates the object; returns its version. Raises: AlreadyExists."""
+        """Creates the object, and returns its version. Raises: AlreadyExists."""
         ...
 
     def update(self, record: LeaderElectionRecord, version: str) -> str:
-        """Replaces the record of exactly `version`; returns the new version. Raises: Conflict."""
+        """Replaces the record if it has `version`, and returns the new version. Raises:
+        Conflict.
+        """
         ...
 
     def identity(self) -> str:
-        """The identity of this candidate."""
+        """Returns the identity of this candidate."""
         ...
 
     def describe(self) -> str:
@@ -73,7 +76,7 @@ class LeaseLock(Protocol):
         ...
 
     def record_event(self, text: str) -> None:
-        """Records an Event about the lock: `became leader`, `stopped leading`."""
+        """Records an Event about the lock, such as `became leader` or `stopped leading`."""
         ...
 
 
@@ -85,29 +88,29 @@ def _ignore(*_: object) -> None:
 class LeaderCallbacks:
     """The functions that a candidate calls.
 
-    `on_started_leading` runs in a thread of its own; when it raises, leading is over. The other two
-    must return at once.
+    `on_started_leading` runs in a thread of its own; if it raises, the candidate stops leading. The
+    other two must return at once.
     """
 
     on_started_leading: Callable[[threading.Event], None]  # the event is set when leading ends
-    on_stopped_leading: Callable[[], None]  # also when this candidate never led, as upstream
-    on_new_leader: Callable[[str], None] = field(default=_ignore)  # the first seen leader, too
+    on_stopped_leading: Callable[[], None]  # also if this candidate has never led, as upstream
+    on_new_leader: Callable[[str], None] = field(default=_ignore)  # also for the first leader
 
 
 @dataclass(frozen=True)
 class LeaderElectionConfig:
-    """Periods in seconds, with the defaults of the controller manager's flags.
+    """The settings of an election, with the defaults of the controller manager's flags.
 
-    Raises: ConfigurationError, in upstream's words, for periods that cannot work.
+    Raises: ConfigurationError, in upstream's words, for periods that do not fit together.
     """
 
     name: str = "kcm-controller-manager"
     namespace: str = "kube-system"
     identity: str = field(default_factory=default_identity)
-    lease_duration: float = 15.0  # others wait this long after the last change they saw
-    renew_deadline: float = 10.0  # the leader gives up after failing for this long
-    retry_period: float = 2.0  # between tries
-    release_on_cancel: bool = True  # give the lease up on a clean stop
+    lease_duration: float = 15.0  # seconds that others wait after the last change they saw
+    renew_deadline: float = 10.0  # seconds of failed renewals after which the leader gives up
+    retry_period: float = 2.0  # seconds between attempts
+    release_on_cancel: bool = True  # whether to release the lease when it stops
 
     def __post_init__(self) -> None:
         checks = (
@@ -134,7 +137,7 @@ class LeaderElectionConfig:
 class _Observed:
     record: LeaderElectionRecord | None = None
     version: str = ""
-    at: float = 0.0  # monotonic, when the record last changed for us
+    at: float = 0.0  # when this candidate saw the record change, on its monotonic clock
 
     @property
     def holder(self) -> str:
@@ -171,17 +174,19 @@ class LeaderElector:
 
     @property
     def leader(self) -> str:
-        """The leader that was seen last; '' before the first."""
+        """The identity of the leader that was last seen, "" before the first."""
         return self._observed.holder
 
     @property
     def is_leader(self) -> bool:
-        """Reports whether this candidate is the leader that was seen last."""
+        """Whether this candidate is the leader that was last seen."""
         return self._observed.holder == self.config.identity
 
     def check(self, max_tolerable_expired: float) -> str | None:
-        """Returns what is wrong if this leader's lease ended longer ago than tolerable; for
+        """Returns an error message if this leader's lease expired too long ago, else None; for
         /healthz.
+
+        It may have expired up to `max_tolerable_expired` seconds ago.
         """
         overdue = self.config.lease_duration + max_tolerable_expired
         if not self.is_leader or self._clock.monotonic() - self._observed.at <= overdue:
@@ -224,19 +229,19 @@ class LeaderElector:
         try:
             self._renew_until_lost(stop, crashed)
         finally:
-            # Before the release, unlike upstream: nobody else may start while
-            # this process has not been told to stop.
+            # Before the release, unlike upstream: no other candidate may start before the callback
+            # of this one has been asked to stop.
             over.set()
             if self.config.release_on_cancel:
                 self.release()
             self._record_event("stopped leading")
 
     def _start_leading(self, over: threading.Event, crashed: threading.Event) -> None:
-        # Upstream's process dies with its callback; a leader that does nothing
-        # must not keep the lease here either.
+        # If the callback fails, upstream's process exits. Here the lease is released, as a leader
+        # that does nothing must not keep it.
         try:
             self._callbacks.on_started_leading(over)
-        except Exception:  # logged; the elector then gives the lease up
+        except Exception:  # logged; the elector then releases the lease
             log.exception("leading failed", lease=self._lock.describe())
             crashed.set()
 
@@ -254,7 +259,7 @@ class LeaderElector:
         while not stop.is_set():
             if self.try_acquire_or_renew():
                 return True
-            # Upstream would go on trying until the deadline; we know already.
+            # Another candidate leads. Upstream would try until the deadline all the same.
             if not self.is_leader:
                 return False
             left = deadline - self._clock.monotonic()
@@ -264,7 +269,7 @@ class LeaderElector:
         return False
 
     def try_acquire_or_renew(self) -> bool:
-        """Tries once; returns whether this candidate leads afterwards."""
+        """Makes one attempt, and reports whether this candidate leads afterwards."""
         try:
             return self._renew_unread() or self._acquire_or_renew_read()
         except errors.KcmError as error:
@@ -272,7 +277,7 @@ class LeaderElector:
             return False
 
     def _renew_unread(self) -> bool:
-        # The usual case of a leader: one write, on the version it wrote last.
+        # The usual case of a leader: one write, which replaces the version that it wrote last.
         observed = self._observed
         if observed.record is None or not self.is_leader:
             return False
@@ -321,8 +326,10 @@ class LeaderElector:
         self._observed = _Observed(record, version, self._clock.monotonic())
 
     def release(self) -> bool:
-        """Gives the lease up if this candidate holds it, so that others need not wait
-        for its end.
+        """Releases the lease if this candidate holds it, so that others need not wait until it
+        expires.
+
+        Returns False if that failed.
         """
         try:
             answer = self._lock.get()

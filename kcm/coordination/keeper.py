@@ -1,9 +1,9 @@
-"""One thread that holds any number of leases.
+"""Holds any number of leases in one thread.
 
-Guarantees: `on_started` and `on_stopped` alternate per lease, in the keeper's thread; a new term
-always comes with its own `on_stopped` and `on_started`, even if no one else held the lease in
-between. While a call to Redis hangs, the callbacks are late; `FencedLease.held` and the fence are
-not. Give the keeper a `RedisIO` whose socket timeout is below the lease's duration.
+Guarantees: for each lease `on_started` and `on_stopped` alternate, and are called in the keeper's
+thread. If a lease is lost and acquired again, both are called, even if no other process held the
+lease in between. While a call to Redis hangs, the callbacks are late, but `FencedLease.held` and
+the fence are not. Give the keeper a `RedisIO` whose socket timeout is below the lease's duration.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ log = structlog.get_logger(__name__)
 
 @dataclass
 class _KeptLease:
-    """A lease, and what to call when its terms start and end."""
+    """A lease, with the functions to call when it is acquired and lost."""
 
     lease: FencedLease
     on_started: Callable[[Fence], None]
     on_stopped: Callable[[], None]
-    started: str = ""  # the token that on_started was called with
+    started: str = ""  # the token for which on_started was called, "" after on_stopped
 
 
 class LeaseKeeper:
-    """Acquires and renews leases, and calls back when a term starts or ends."""
+    """Acquires and renews leases, and calls back when one is acquired or lost."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class LeaseKeeper:
     def add(
         self, name: str, on_started: Callable[[Fence], None], on_stopped: Callable[[], None]
     ) -> FencedLease:
-        """Holds `name` from the next pass on. Call it for the first lease before `run`.
+        """Holds the lease `name` from the next pass on. Add the first lease before `run`.
 
         The callbacks must return at once. One that raises is logged, and the lease is kept.
         """
@@ -71,7 +71,7 @@ class LeaseKeeper:
         return lease
 
     def remove(self, lease: FencedLease) -> None:
-        """Gives a lease up and keeps it no more. Its callbacks are not called."""
+        """Releases a lease and no longer holds it. Its callbacks are not called."""
         self._kept = [kept for kept in self._kept if kept.lease is not lease]
         try:
             lease.release()
@@ -79,32 +79,32 @@ class LeaseKeeper:
             log.warning("lease not released", lease=lease.name, error=str(error))
 
     def once(self) -> None:
-        """Acquires and renews everything in one call, then calls back for every change."""
+        """Acquires and renews all leases in one call, then calls back for every change."""
         try:
             acquire_all(self._io, self.holder, [kept.lease for kept in self._kept], self._clock)
         except errors.KcmError as error:
             log.warning("leases could not be renewed", holder=self.holder, error=str(error))
         for kept in self._kept:
-            self._tell(kept)
+            self._call_back(kept)
 
-    def _tell(self, kept: _KeptLease) -> None:
+    def _call_back(self, kept: _KeptLease) -> None:
         token = kept.lease.known_token()
         if token == kept.started:
             return
         if kept.started:
             log.info("lease lost", lease=kept.lease.name, holder=self.holder, token=kept.started)
-            self._end_term(kept)
+            self._stop_kept(kept)
         if token:
             log.info("lease acquired", lease=kept.lease.name, holder=self.holder, token=token)
             kept.started = token
             _call_safely(kept.lease, lambda: kept.on_started(kept.lease.fence))
 
-    def _end_term(self, kept: _KeptLease) -> None:
+    def _stop_kept(self, kept: _KeptLease) -> None:
         kept.started = ""
         _call_safely(kept.lease, kept.on_stopped)
 
     def run(self, stop: threading.Event) -> None:
-        """Keeps the leases until `stop`, then calls `on_stopped` and gives them up."""
+        """Holds the leases until `stop` is set, then calls `on_stopped` and releases them."""
         if not self._kept:
             return
         while not stop.is_set():
@@ -113,10 +113,10 @@ class LeaseKeeper:
         self.release()
 
     def release(self) -> None:
-        """Gives every lease up, so that others need not wait."""
+        """Releases all leases, so that others need not wait until they expire."""
         for kept in self._kept:
             if kept.started:
-                self._end_term(kept)
+                self._stop_kept(kept)
             try:
                 kept.lease.release()
             except errors.KcmError as error:
@@ -126,5 +126,5 @@ class LeaseKeeper:
 def _call_safely(lease: FencedLease, callback: Callable[[], None]) -> None:
     try:
         callback()
-    except Exception:  # a callback's fault must not cost the other leases
+    except Exception:  # an error of a callback must not affect the other leases
         log.exception("lease callback failed", lease=lease.name)

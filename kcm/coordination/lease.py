@@ -1,12 +1,12 @@
-"""Internal leases: who may do a thing that only one process does at a time.
+"""Internal leases, for work that only one process may do at a time.
 
-Guarantees: at most one holder's writes pass the fence at any time, whatever freezes, dies or comes
-back; every uninterrupted term has a token of its own. `held` turns false no later than the term
-ends on the server, because it rests on this process's monotonic clock, read before the call was
-sent.
+Guarantees: at most one holder's writes pass the fence at any time, even if processes freeze, die or
+return. A lease that was lost and acquired again has a new token. `held` becomes false no later than
+the lease ends on the server, because it compares this process's monotonic clock with its value
+before the call was sent.
 
-Does not guarantee that `held` is still true a moment after it was looked at: what must not happen
-twice carries the fence (designs 0001 and 0030).
+Does not guarantee that `held` is still true a moment after it was read: writes that must not be
+made twice need the fence (designs 0001 and 0030).
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ from kcm import errors
 from kcm.clock import Clock, RealClock
 from kcm.redisio import Fence, RedisIO
 
-DURATION = 4.0  # seconds that a term lasts unless renewed
+DURATION = 4.0  # seconds after which a lease ends unless it is renewed
 RENEW_EVERY = 1.0  # seconds between renewals
 
 
 class FencedLease:
-    """One holder's view of the lease `name`. One thread uses it; any may read `held` and `fence`.
+    """The lease `name` as one holder uses it, in one thread. All threads may read `held` and
+    `fence`.
 
-    Raises: ConfigurationError unless `duration` exceeds twice `renew_every`, so that one lost
-    renewal does not end the term.
+    Raises: ConfigurationError unless `duration` exceeds twice `renew_every`, so that the lease
+    survives one lost renewal.
     """
 
     def __init__(
@@ -47,73 +48,77 @@ class FencedLease:
         self.renew_every = renew_every
         self._io = io
         self._clock = clock or RealClock()
-        self._term = _Term()
-        self.seen_holder = ""  # at the last acquire; '' when nobody held it
+        self._holding = _Holding()
+        self.seen_holder = ""  # the holder at the last acquire, "" if there was none
 
     def try_acquire(self) -> bool:
-        """Takes the lease if it is free or over, or renews a running term of this holder.
+        """Acquires the lease if it is free or has expired, or renews it if this holder has it.
 
-        Returns whether it is held. Raises: StoreUnavailable; a term that was held then runs out by
-        itself.
+        Reports whether it is held. Raises: StoreUnavailable; unless a later call succeeds, a held
+        lease then expires.
         """
         acquire_all(self._io, self.holder, [self], self._clock)
         return self.held
 
     def renew(self) -> bool:
-        """Extends the running term; returns false if it is over or someone else's."""
-        term = self._term
-        if not term.token:
+        """Renews the lease. Returns False if it has expired or another process has it."""
+        holding = self._holding
+        if not holding.token:
             return False
         before = self._clock.monotonic()
-        answer = self._io.call("lease_renew", *self._args(term.token), call_id="")[1]
-        self._term = _Term(term.token, before + self.duration) if answer == "OK" else _Term()
+        answer = self._io.call("lease_renew", *self._args(holding.token), call_id="")[1]
+        self._holding = (
+            _Holding(holding.token, before + self.duration) if answer == "OK" else _Holding()
+        )
         return self.held
 
     def release(self) -> None:
-        """Gives the lease up if this holder has it."""
-        term, self._term = self._term, _Term()
-        if term.token:
-            self._io.call("lease_release", self.name, term.token)
+        """Releases the lease if this holder has it."""
+        holding, self._holding = self._holding, _Holding()
+        if holding.token:
+            self._io.call("lease_release", self.name, holding.token)
 
     @property
     def held(self) -> bool:
-        """Reports whether the term surely still runs."""
-        term = self._term
-        return bool(term.token) and self._clock.monotonic() < term.until
+        """Whether the lease is certainly still held."""
+        holding = self._holding
+        return bool(holding.token) and self._clock.monotonic() < holding.until
 
     @property
     def fence(self) -> Fence:
-        """The fence that writes under this lease carry.
+        """The fence for writes under this lease.
 
-        Raises: Fenced if no term was acquired, or it was lost or released.
+        Raises: Fenced if the lease was never acquired, or was lost or released.
         """
-        if not self._term.token:
+        if not self._holding.token:
             raise errors.Fenced(f"lease {self.name!r} is not held")
-        return Fence(self._io.keys.lease(self.name), "token", self._term.token)
+        return Fence(self._io.keys.lease(self.name), "token", self._holding.token)
 
     def known_token(self) -> str:
-        """Returns the running term's token; '' once it may be over, for then a new term is due."""
-        return self._term.token if self.held else ""
+        """Returns the token of the lease, "" if it may have expired, as it must then be acquired
+        anew.
+        """
+        return self._holding.token if self.held else ""
 
-    def note(self, status: str, token: str, holder: str, before: float) -> None:
-        """Takes over an answer of lease_acquire to a call that was sent at `before` (monotonic)."""
+    def apply_reply(self, status: str, token: str, holder: str, before: float) -> None:
+        """Applies the reply of lease_acquire to a call that was sent at `before` (monotonic)."""
         self.seen_holder = holder
-        self._term = _Term(token, before + self.duration) if status == "HELD" else _Term()
+        self._holding = _Holding(token, before + self.duration) if status == "HELD" else _Holding()
 
     def _args(self, token: str) -> tuple[str, int, str]:
         return (self.name, round(self.duration * 1000), token)
 
     def acquire_args(self) -> tuple[str, int, str]:
-        """Returns this lease's part of a lease_acquire call."""
+        """Returns the arguments for this lease in a call of lease_acquire."""
         return self._args(self.known_token())
 
 
 @dataclass(frozen=True)
-class _Term:
-    # One object, replaced as a whole: readers in other threads never see a
-    # token of one term with the end of another.
+class _Holding:
+    # One object, replaced as a whole, so that readers in other threads never see an old token with
+    # a new end.
     token: str = ""
-    until: float = 0.0  # monotonic
+    until: float = 0.0  # the end of the lease, on the monotonic clock
 
 
 def acquire_all(io: RedisIO, holder: str, leases: Sequence[FencedLease], clock: Clock) -> None:
@@ -123,11 +128,11 @@ def acquire_all(io: RedisIO, holder: str, leases: Sequence[FencedLease], clock: 
     _, *reply = io.call("lease_acquire", holder, *args)
     answers = zip(reply[::3], reply[1::3], reply[2::3], strict=True)
     for lease, (status, token, current) in zip(leases, answers, strict=True):
-        lease.note(status, token, current, before)
+        lease.apply_reply(status, token, current, before)
 
 
 def check_periods(name: str, duration: float, renew_every: float) -> None:
-    """Raises ConfigurationError for periods that cannot hold a lease."""
+    """Raises ConfigurationError for periods with which a lease cannot be held."""
     if renew_every <= 0:
         raise errors.ConfigurationError(
             f"lease {name!r}: renew_every {renew_every} s must be greater than 0"
@@ -139,5 +144,5 @@ def check_periods(name: str, duration: float, renew_every: float) -> None:
 
 
 def new_holder(what: str) -> str:
-    """Returns a holder name that no other process or restart shares."""
+    """Returns a holder name that is unique to this process: `<what>_<uuid>`."""
     return f"{what}_{uuid.uuid4()}"

@@ -1,8 +1,8 @@
-"""Which processes are alive: each sends a heartbeat every 5 s.
+"""Heartbeats, by which it is known which processes are alive. Each process sends one every 5 s.
 
-Guarantees: ages are measured on Redis' clock, so hosts' clocks need not agree; a process that ends
-cleanly disappears at once, one that dies within 30 s. Does not guarantee that a process which is
-shown has not been frozen since its last heartbeat.
+Guarantees: ages are measured on Redis' clock, so hosts' clocks need not agree. A process that stops
+cleanly disappears at once, one that dies within 30 s. A process that is shown may have been frozen
+since its last heartbeat.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from kcm.redisio import RedisIO
 log = structlog.get_logger(__name__)
 
 HEARTBEAT_EVERY = 5.0  # seconds
-DEAD_AFTER = 30.0  # seconds of silence
+DEAD_AFTER = 30.0  # seconds without a heartbeat
 
 
 @dataclass(frozen=True)
 class Member:
-    """What a process says of itself."""
+    """A process, as it describes itself in its heartbeats."""
 
     identity: str
     kind: str  # worker, manager, beat
-    name: str = ""  # the Celery node, where it is one
-    queues: tuple[str, ...] = ()  # consumed Celery queues
+    name: str = ""  # the name of the Celery node, "" if it is none
+    queues: tuple[str, ...] = ()  # the Celery queues that it consumes
     host: str = field(default_factory=socket.gethostname)
     pid: int = field(default_factory=os.getpid)
     parent: int = field(default_factory=os.getppid)  # groups a worker's pool children
@@ -43,7 +43,7 @@ class Member:
 
 
 class Presence:
-    """The heartbeats of one process. With `forgets`, it removes dead processes as well."""
+    """Sends the heartbeats of one process. With `forgets`, it removes dead processes as well."""
 
     def __init__(
         self, io: RedisIO, member: Member, *, forgets: bool = False, clock: Clock | None = None
@@ -54,13 +54,13 @@ class Presence:
         self._clock = clock or RealClock()
 
     def once(self) -> list[str]:
-        """Sends a heartbeat; returns the identities of processes that it removed.
+        """Sends a heartbeat, and returns the identities of processes that it removed.
 
         Raises: Temporary.
         """
-        told = asdict(self.member)
-        del told["identity"], told["silent"]
-        opened = json.dumps(told, separators=(",", ":")).removesuffix("}")
+        fields = asdict(self.member)
+        del fields["identity"], fields["silent"]
+        opened = json.dumps(fields, separators=(",", ":")).removesuffix("}")
         limit = round(DEAD_AFTER * 1000) if self._forgets else 0
         key = self._io.keys.workers()
         return self._io.call("worker_seen", key, self.member.identity, opened, limit, call_id="")[
@@ -68,26 +68,26 @@ class Presence:
         ]
 
     def leave(self) -> None:
-        """Removes this process. Raises: Temporary."""
+        """Removes the record of this process. Raises: Temporary."""
         self._io.execute("HDEL", self._io.keys.workers(), self.member.identity)
 
     def run(self, stop: threading.Event) -> None:
-        """Sends heartbeats until `stop`, then leaves. A store that is away is waited out."""
+        """Sends heartbeats until `stop` is set, then removes the process. Errors are logged."""
         while not stop.is_set():
             self._try_step(self.once)
             self._clock.wait(stop, HEARTBEAT_EVERY)
         self._try_step(self.leave)
 
     def _try_step(self, step: Any) -> None:
-        """Takes a step, and logs if the store is away."""
+        """Calls `step`, and logs its error."""
         try:
             step()
         except errors.KcmError as error:
-            log.warning("no sign of life was given", error=str(error))
+            log.warning("no heartbeat was sent", error=str(error))
 
 
 def members(io: RedisIO) -> list[Member]:
-    """Returns every process with a heartbeat in the last 30 s, sorted by kind, host and pid."""
+    """Returns all processes with a heartbeat in the last 30 s, sorted by kind, host and pid."""
     (seconds, micros), reply = io.pipeline([("TIME",), ("HGETALL", io.keys.workers())])
     now = int(seconds) * 1000 + int(micros) // 1000 + io.clock_offset_ms
     pairs = reply.items() if isinstance(reply, dict) else zip(reply[::2], reply[1::2], strict=True)
@@ -97,11 +97,11 @@ def members(io: RedisIO) -> list[Member]:
 
 
 def _member(identity: str, raw: bytes, now: int) -> Member | None:
-    """Returns the process, or None for an entry that kcm did not write in this version."""
+    """Returns the process of an entry, or None for one that is not valid in this version of kcm."""
     try:
-        told = json.loads(raw)
-        silent = abs(now - int(told.pop("last_seen"))) / 1000
-        queues = tuple(told.pop("queues", ()))
-        return Member(identity, queues=queues, silent=silent, **told)
+        fields = json.loads(raw)
+        silent = abs(now - int(fields.pop("last_seen"))) / 1000
+        queues = tuple(fields.pop("queues", ()))
+        return Member(identity, queues=queues, silent=silent, **fields)
     except (ValueError, TypeError, KeyError):
-        return None  # a foreign entry, or one of another version
+        return None  # written by another program or another version
