@@ -1,8 +1,7 @@
-"""One identity per controller towards Redis (upstream's ControllerClientBuilder).
+"""Creates one client of Redis per controller (upstream's ControllerClientBuilder).
 
-A client is a connection pool of its own. `CLIENT LIST` shows it as `kcm/<identity>`, and the
-identity is the component of the Events that are recorded for it. Nothing is connected before it is
-used.
+A client has a connection pool of its own, which `CLIENT LIST` shows as `kcm/<identity>`. Nothing is
+connected before it is used.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Client:
-    """Access under one identity.
+    """The connections of one identity, such as a controller.
 
-    Controllers work on `objects`, which lie in `store` or behind a remote API server; `metrics` are
-    the metrics APIs of that place.
+    Controllers work on `objects`, which are in `store` or behind a remote API server; `metrics` are
+    the metrics APIs of the same place.
     """
 
     identity: str
@@ -47,14 +46,14 @@ class Client:
 
 
 class ClientBuilder:
-    """Makes the clients of a process. One identity always gets the same client."""
+    """Creates the clients of a process. The same identity always gets the same client."""
 
     def __init__(
         self, settings: Settings, clock: Clock, remote: ClusterConnection | None = None
     ) -> None:
         self._settings = settings
         self._clock = clock
-        # the API server whose objects are worked on, or None for the objects in Redis
+        # the API server with the objects of the controllers, or None for the objects in Redis
         self.remote = remote
         self._lock = threading.Lock()
         self._clients: dict[str, Client] = {}
@@ -72,7 +71,7 @@ class ClientBuilder:
         if self.remote is None:
             metrics = StoredMetrics(UsageBoard(io), self._clock)
             return Client(identity, io, store, store, metrics)
-        # The HTTP client takes 0.1 s to import, so only those who need it wait for it.
+        # Imported only when needed, as importing the HTTP client takes 0.1 s.
         from kcm.store.remote.metrics import RemoteMetrics  # noqa: PLC0415
         from kcm.store.remote.rest import RestClient  # noqa: PLC0415
         from kcm.store.remote.store import RemoteStore  # noqa: PLC0415
@@ -83,7 +82,7 @@ class ClientBuilder:
         return Client(identity, io, store, remote, RemoteMetrics(rest))
 
     def close(self) -> None:
-        """Closes the connections of every client."""
+        """Closes the connections of all clients."""
         with self._lock:
             for client in self._clients.values():
                 client.close()

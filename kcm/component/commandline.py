@@ -1,8 +1,8 @@
-"""The manager's command line: every flag in sections, computed from the registry.
+"""The manager's command line: all flags in sections, computed from the registry.
 
-`kcm manager` runs with it, and `kcm up` reads the flags that it passes on. Source:
-NewControllerManagerCommand in cmd/kube-controller-manager/app/controllermanager.go,
-Kubernetes 1.33.
+`kcm manager` uses it to run, and `kcm up` to parse the flags that it passes on. Source:
+NewControllerManagerCommand in cmd/kube-controller-manager/app/controllermanager.go, Kubernetes
+1.33.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from kcm.registry import controller_types
 
 LONG = """\
 The kcm controller manager starts the control loops of Kubernetes that this kcm has: it turns
-changes of objects into keys of the controllers' work queues, which Celery workers empty. Flags
-win over environment variables (KCM_ and the flag in capitals), these over --config, that over
-the defaults."""
+changes of objects into keys of the controllers' work queues, which Celery workers process. Flags
+take precedence over environment variables (KCM_ and the flag in capitals), these over --config,
+and that over the defaults."""
 GLOBAL = (
     ("--config FILE", "A KubeControllerManagerConfiguration file. (KCM_CONFIG; kcm's own.)"),
-    ("--stop-with-stdin", "End when standard input is closed, so as not to outlive a parent."),
+    ("--stop-with-stdin", "Stop when standard input is closed, so as not to outlive a parent."),
     ("--version", "Print the version and exit."),
     ("-h, --help", "Print this and exit."),
 )
@@ -46,7 +46,7 @@ class SectionedCommand(click.Command):
 
 
 def help_lines(types: Sequence[type[Controller]], width: int = 100) -> Iterator[str]:
-    """Yields the lines of the help text."""
+    """Yields the lines of the help text, wrapped to `width` columns."""
     yield from (LONG, "", "Usage:", "  kcm manager [flags]", "")
     by_section: dict[str, list[Flag]] = {}
     for flag in all_flags(types):
@@ -64,7 +64,7 @@ def help_lines(types: Sequence[type[Controller]], width: int = 100) -> Iterator[
 
 
 def _describe(flag: Flag, types: Sequence[type[Controller]]) -> str:
-    default = flag.print(flag.default)
+    default = flag.format(flag.default)
     text = f"{flag.meaning} (default {default})" if default else flag.meaning
     if flag.name != "controllers":
         return text
@@ -96,8 +96,8 @@ def build_command(
 ) -> SectionedCommand:
     """Returns the command for these arguments, which calls `run` with its parameters.
 
-    `--controller-module` and `--config` among the arguments decide which flags there are.
-    Raises ConfigurationError.
+    `--controller-module` and `--config` among the arguments decide which flags exist. Raises
+    ConfigurationError.
     """
     types = controller_types(_modules(argv, environ))
     params: list[click.Parameter] = [_option(flag) for flag in all_flags(types)]
@@ -127,7 +127,7 @@ def _option(flag: Flag) -> click.Option:
 
 
 def _modules(argv: Sequence[str], environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Returns the modules of users' controllers, by arguments that cannot be parsed yet."""
+    """Returns the modules of users' controllers from arguments that cannot be parsed yet."""
     flags: dict[str, str] = {}
     if modules := _list_given(argv, "controller-module"):
         flags["controller-module"] = ",".join(modules)
@@ -150,7 +150,7 @@ def _list_given(argv: Sequence[str], name: str) -> list[str]:
 
 
 def parse_flags(argv: Sequence[str]) -> dict[str, str]:
-    """Returns the flags among the arguments, as `ManagerOptions.load` takes them.
+    """Returns the texts of the flags among the arguments by name, for `ManagerOptions.load`.
 
     Prints the help and raises click's Exit for --help. Raises ConfigurationError and
     click.ClickException.
@@ -161,7 +161,9 @@ def parse_flags(argv: Sequence[str]) -> dict[str, str]:
 
 
 def read_given_flags(params: Mapping[str, object], flags: Sequence[Flag]) -> dict[str, str]:
-    """Returns the flags that were on the command line, as text."""
+    """Returns the texts of the flags on the command line by name. `params` are click's
+    parameters.
+    """
     given: dict[str, str] = {}
     for flag in flags:
         value = params.get(flag.field_id)

@@ -1,7 +1,7 @@
 """The configuration file: a KubeControllerManagerConfiguration with the fields that kcm has.
 
-Upstream has the type but no flag for a file; `--config` is kcm's own. Every fault names the file
-and the field, and all faults are reported at once.
+Upstream has the type but no flag for a file; `--config` is kcm's own. Errors have the file and the
+field, and all of them are reported at once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ KIND = "KubeControllerManagerConfiguration"
 
 
 def read_config(path: str) -> Mapping[str, Any]:
-    """Returns the one document of the file. Raises ConfigurationError."""
+    """Returns the fields of the one document in the file. Raises ConfigurationError."""
     try:
         text = Path(path).read_text("utf-8")
         documents = codec.load_yaml_documents(text, path)
@@ -43,7 +43,7 @@ def read_config(path: str) -> Mapping[str, Any]:
 def values(document: Mapping[str, Any], flags: Sequence[Flag], path: str) -> dict[str, Any]:
     """Returns the document's values by flag name.
 
-    Raises ConfigurationError with every unknown field and every value of a wrong type.
+    Raises ConfigurationError with all unknown fields and all values of a wrong type.
     """
     places = {place: flag for flag in flags for place in _places(flag)}
     by_flag: dict[str, Any] = {}
@@ -62,7 +62,7 @@ def values(document: Mapping[str, Any], flags: Sequence[Flag], path: str) -> dic
 
 
 def _places(flag: Flag) -> set[tuple[str, ...]]:
-    """Returns the paths of a flag's field: upstream's, and kcm's where it differs."""
+    """Returns the paths of a flag's field: upstream's, and kcm's if it differs."""
     return {flag.path, (*flag.path[:-1], camel_case(flag.field))}
 
 
@@ -81,14 +81,16 @@ def _unknown(place: tuple[str, ...], known: Sequence[tuple[str, ...]]) -> str:
     theirs = {controller.section for controller in KNOWN if controller.section}
     sections = {other[0] for other in known}
     if place[0] in theirs - sections:
-        return "a section of Kubernetes whose controller kcm has not built yet"
+        return "a section of Kubernetes for a controller that kcm does not have yet"
     if len(place) == 1 and place[0] in sections:
         return "must be a mapping of fields"
     return "unknown field" + suggest(".".join(place), map(".".join, known), most=1)
 
 
 def as_document(flags: Sequence[Flag], current: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the configuration document with these values, for /configz."""
+    """Returns the configuration document with the values in `current`, by flag name, for
+    /configz.
+    """
     document: dict[str, Any] = {"apiVersion": API_VERSION, "kind": KIND}
     for flag in flags:
         part = document
@@ -97,6 +99,6 @@ def as_document(flags: Sequence[Flag], current: Mapping[str, Any]) -> dict[str, 
         value = current[flag.name]
         plain = isinstance(value, (bool, int, float)) or value is None
         part[flag.path[-1]] = (
-            list(value) if flag.type is tuple else value if plain else flag.print(value)
+            list(value) if flag.type is tuple else value if plain else flag.format(value)
         )
     return document

@@ -1,8 +1,7 @@
 """The controller context: what all controllers of a process share.
 
-Building it opens no connection and starts no thread; `start` does. Source:
-CreateControllerContext in cmd/kube-controller-manager/app/controllermanager.go,
-Kubernetes 1.33.
+Building it opens no connection and starts no thread; `start` does. Source: CreateControllerContext
+in cmd/kube-controller-manager/app/controllermanager.go, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -53,11 +52,11 @@ if TYPE_CHECKING:
 log = structlog.get_logger("kcm.manager")
 
 STORE_TIMEOUT = 10.0  # seconds, as upstream waits for the API server
-STOP_TIMEOUT = 2.0  # seconds that the threads have to end
+STOP_TIMEOUT = 2.0  # seconds to wait for each thread to end
 
 
 class LoopMode(StrEnum):
-    """Which of the core and cloud controllers run here."""
+    """Which of the core and cloud controllers run in this process."""
 
     INCLUDE_CLOUD_LOOPS = "IncludeCloudLoops"  # not offered: kcm has no cloud provider
     EXTERNAL_LOOPS = "ExternalLoops"
@@ -65,7 +64,7 @@ class LoopMode(StrEnum):
 
 @dataclass
 class ControllerContext:
-    """What the controllers of one process share."""
+    """The settings, clients, caches and threads that the controllers of one process share."""
 
     settings: Settings
     options: ManagerOptions
@@ -85,9 +84,9 @@ class ControllerContext:
     member: Member
     loop_mode: LoopMode = LoopMode.EXTERNAL_LOOPS
     stop: threading.Event = field(default_factory=threading.Event)
-    # Set once the informers of every controller were asked for and started. Before that, no
+    # Set once the informers of all controllers were requested and started. Before that, no
     # controller may start informers of its own. After that, `start_informers` starts those that are
-    # asked for late.
+    # requested late.
     informers_started: threading.Event = field(default_factory=threading.Event)
     _threads: list[threading.Thread] = field(default_factory=list)
 
@@ -97,7 +96,8 @@ class ControllerContext:
         return self.selection.started
 
     def start(self) -> None:
-        """Attaches to the store, fills the caches, and starts the threads beside the controllers.
+        """Connects to the store, fills the caches, and starts the threads other than the
+        controllers'.
 
         Raises StoreUnavailable and ConfigurationError.
         """
@@ -113,7 +113,7 @@ class ControllerContext:
         self.caches.factory.wait_for_cache_sync(self.stop)
 
     def start_informers(self) -> None:
-        """Starts every informer that was asked for and has not been started."""
+        """Starts all informers that were requested and have not been started."""
         self.caches.factory.start()
 
     def _spawn_all(self) -> None:
@@ -136,7 +136,7 @@ class ControllerContext:
         self._threads.append(thread)
 
     def wait_fresh(self, resources: Sequence[Resource]) -> None:
-        """Waits until the caches hold every earlier write (design 0011). Raises CacheNotSynced."""
+        """Waits until the caches have every earlier write (design 0011). Raises CacheNotSynced."""
         barrier = self.caches.factory.freshness_barrier()
         barrier.wait(resources, FRESHNESS_TIMEOUT, self.stop)
 
@@ -170,7 +170,7 @@ class ControllerContext:
         return ExpectedChanges(expectations, informers, client.objects, self.clock)
 
     def dead_threads(self) -> list[str]:
-        """Returns the names of threads that ended although nobody asked them to."""
+        """Returns the names of threads that have ended although the context was not stopped."""
         if self.stop.is_set():
             return []
         return [thread.name for thread in self._threads if not thread.is_alive()]
@@ -209,7 +209,7 @@ def build_context(
 ) -> ControllerContext:
     """Returns a context for the controllers that run. Nothing is connected yet.
 
-    `kind`, `name` (of the Celery node) and `queues` are what `kcm status` shows.
+    `kind`, `name` (of the Celery node) and `queues` are shown by `kcm status`.
     """
     settings = settings or Settings()
     options = options or ManagerOptions.load()
@@ -245,8 +245,8 @@ def build_context(
 def _build_caches(
     clients: ClientBuilder, shared: Client, clock: Clock, observer: CountingObserver, kind: str
 ) -> Caches:
-    # Another API server is watched over connections of its own, and a manager has changes to
-    # dispatch: both take changes as they come. Workers read them when they have a key to sync.
+    # Another API server is watched over connections of its own, and a manager has to dispatch
+    # changes: both read changes at once. Workers read them when they have a key to sync.
     options = InformerOptions(pull=kind == "worker" and clients.remote is None)
     source = clients.client("shared-informers").objects
     factory = SharedInformerFactory(source, clock=clock, options=options, observer=observer)
@@ -258,7 +258,7 @@ def _build_caches(
 def require_store(context: ControllerContext) -> None:
     """Waits up to 10 s for the store, as upstream waits for the API server.
 
-    Raises StoreUnavailable when the store does not answer in time.
+    Raises StoreUnavailable when the store does not respond in time.
     """
     deadline = context.clock.monotonic() + STORE_TIMEOUT
     while True:
@@ -268,6 +268,6 @@ def require_store(context: ControllerContext) -> None:
         except errors.Temporary as error:
             if context.clock.monotonic() >= deadline or context.stop.is_set():
                 raise errors.StoreUnavailable(
-                    f"the store did not answer within {STORE_TIMEOUT:g} s: {error}"
+                    f"the store did not respond within {STORE_TIMEOUT:g} s: {error}"
                 ) from error
             context.clock.wait(context.stop, 0.2)

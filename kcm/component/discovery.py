@@ -1,8 +1,8 @@
-"""Which kinds are served, looked up again every 30 s.
+"""Keeps the set of served kinds, which is refreshed every 30 s.
 
 Upstream asks the API server (GetAvailableResources, and a RESTMapper that is reset every 30 s).
-Here the scheme answers, to which a user's controller may add kinds. As upstream, a controller whose
-kind appears later is not started late.
+Here the kinds are those of the scheme, to which a user's controller may add kinds. As upstream, a
+controller whose kind appears later is not started late.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ REDISCOVER_EVERY = 30.0  # seconds
 
 
 class Discovery:
-    """The kinds that were served at the last lookup."""
+    """The kinds that were served at the last refresh."""
 
     def __init__(
         self,
@@ -41,12 +41,12 @@ class Discovery:
         return frozenset(resource.name for resource in self._resources())
 
     def list_missing(self, controller: Controller) -> list[str]:
-        """Returns the kinds that the controller needs and nobody serves."""
+        """Returns the kinds that the controller needs and that are not served."""
         names = [_name(model) for model in list_declared_models(controller)]
         return sorted(name for name in names if name not in self.available)
 
     def refresh(self) -> None:
-        """Looks the kinds up again and logs what changed."""
+        """Updates the served kinds from the scheme, and logs the changes."""
         before, self.available = self.available, self._list_served()
         if before != self.available:
             log.info(

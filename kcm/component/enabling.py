@@ -1,4 +1,4 @@
-"""Which controllers `--controllers` enables, by upstream's rules.
+"""Decides which controllers `--controllers` enables, by upstream's rules.
 
 Source: IsControllerEnabled in staging/src/k8s.io/controller-manager/app/helper.go,
 options/generic.go (names, aliases, unknown ones), Kubernetes 1.33.
@@ -16,20 +16,20 @@ Types = Sequence[type[Controller]]
 
 
 def known_controllers(types: Types) -> tuple[str, ...]:
-    """Returns every name there is: upstream's, and those of a user's own controllers."""
+    """Returns the names of all controllers: upstream's, and those of a user's own controllers."""
     own = [kind.name for kind in types if kind.name not in BY_NAME]
     return (*BY_NAME, *own)
 
 
 def controller_aliases(types: Types) -> Mapping[str, str]:
-    """Returns older and short names, each with the name that it stands for."""
+    """Returns the controllers' names by their older and short names."""
     aliases = {known.alias: known.name for known in KNOWN if known.alias}
     aliases.update((kind.short_name, kind.name) for kind in types if kind.short_name != kind.name)
     return aliases
 
 
 def controllers_disabled_by_default(types: Types) -> frozenset[str]:
-    """Returns the controllers that `*` does not enable."""
+    """Returns the names of the controllers that `*` does not enable."""
     theirs = {known.name for known in KNOWN if known.disabled_by_default}
     return frozenset(theirs | {kind.name for kind in types if kind.disabled_by_default})
 
@@ -39,7 +39,7 @@ def is_controller_enabled(
 ) -> bool:
     """Reports whether the list enables `name`.
 
-    The first entry that names it decides, then `*`; otherwise it is disabled.
+    The first entry with the name decides, then `*`; otherwise it is disabled.
     """
     for entry in controllers:
         if entry == name:
@@ -50,7 +50,7 @@ def is_controller_enabled(
 
 
 def resolve_names(controllers: Sequence[str], types: Types) -> tuple[str, ...]:
-    """Returns the list with names in the place of aliases.
+    """Returns the list with names in place of aliases.
 
     Raises ConfigurationError for unknown names, and for a controller of upstream that is enabled by
     name but not part of kcm.
@@ -67,7 +67,7 @@ def resolve_names(controllers: Sequence[str], types: Types) -> tuple[str, ...]:
         if name not in known:
             faults.append(f'"{name}" is not in the list of known controllers')
         elif not sign and name not in built and not BY_NAME[name].cloud:
-            faults.append(f'"{name}" is a controller of Kubernetes that kcm has not built yet')
+            faults.append(f'"{name}" is a controller of Kubernetes that kcm does not have yet')
     if faults:
         raise errors.ConfigurationError(f"--controllers: {'; '.join(faults)}\n{_listing(types)}")
     return tuple(resolved)

@@ -1,7 +1,7 @@
 """Flags, computed from the option groups and from each controller's options.
 
 Guarantees: every option has one flag, one environment variable (`KCM_` and the flag in capitals)
-and one field of the configuration file. Two options that would share a flag are refused.
+and one field of the configuration file. Two options with the same flag are an error.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kcm.reconcile.contract import Controller
 from kcm.settings import Settings
 
 _TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
-_FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False"})  # the values of strconv.ParseBool
+_FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False"})  # as Go's strconv.ParseBool
 
 # The title, the attribute of ManagerOptions, the group, and the path in the configuration file.
 BUILT_IN: tuple[tuple[str, str, type[Group], tuple[str, ...]], ...] = (
@@ -35,7 +35,7 @@ BUILT_IN: tuple[tuple[str, str, type[Group], tuple[str, ...]], ...] = (
 
 @dataclass(frozen=True)
 class Flag:
-    """One option and the ways to set it."""
+    """One option: its flag, its environment variable and its field in the configuration file."""
 
     name: str  # such as "leader-elect-lease-duration"
     section: str  # the heading in --help
@@ -57,7 +57,7 @@ class Flag:
         return self.name.replace("-", "_")
 
     def parse(self, text: str) -> Any:
-        """Returns the value that the text stands for. Raises ValueError."""
+        """Returns the value of a text. Raises ValueError."""
         if self.type is bool:
             return _parse_bool(text)
         if self.type is tuple:
@@ -69,7 +69,7 @@ class Flag:
         return text
 
     def from_config(self, value: Any) -> Any:
-        """Returns the value that a configuration file gives. Raises ValueError."""
+        """Returns the value of a field in the configuration file. Raises ValueError."""
         if self.type is tuple:
             if isinstance(value, list) and all(isinstance(part, str) for part in value):
                 return tuple(value)
@@ -81,8 +81,8 @@ class Flag:
             raise ValueError(f"must be {article}, not {value!r}")
         return value
 
-    def print(self, value: Any) -> str:
-        """Returns the text that `parse` reads back."""
+    def format(self, value: Any) -> str:
+        """Returns the text from which `parse` returns this value."""
         if isinstance(value, bool):
             return "true" if value else "false"
         if isinstance(value, timedelta):
@@ -93,7 +93,7 @@ class Flag:
 
     @property
     def kind(self) -> str:
-        """The type as --help names it, empty for switches."""
+        """The name of the type in --help, empty for switches."""
         return _KINDS.get(self.type, "string")
 
 
@@ -142,7 +142,7 @@ def config_section(kind: type[Controller]) -> str:
 
 
 def all_flags(types: Sequence[type[Controller]]) -> tuple[Flag, ...]:
-    """Returns every flag. Raises ConfigurationError when two options share one."""
+    """Returns all flags. Raises ConfigurationError when two options have the same flag."""
     by_name: dict[str, Flag] = {}
     taken = {"config": "global", **{_flag_of_setting(name): "settings" for name in _SETTINGS}}
     for flag in (*built_in_flags(), *controller_flags(types)):

@@ -22,13 +22,15 @@ NEVER_NEGATIVE = timedelta(0)
 
 
 def option(default: Any, meaning: str, *, flag: str = "", **limits: Any) -> Any:
-    """Returns a field with its meaning, and with a flag name where that is not the field's own."""
+    """Returns a field with its description, and with the name of its flag if that is another
+    one.
+    """
     extra: JsonDict | None = {"flag": flag} if flag else None
     return Field(default=default, description=meaning, json_schema_extra=extra, **limits)
 
 
 class Group(BaseModel):
-    """The base of the groups of options."""
+    """The base class of the groups of options."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -44,7 +46,7 @@ class GenericOptions(Group):
     )
     controller_start_interval: GoDuration = option(
         timedelta(0),
-        "Interval between starting controllers; each wait is stretched by up to its own length.",
+        "Interval between starting controllers; each wait is lengthened at random, up to twofold.",
         ge=NEVER_NEGATIVE,
     )
     min_resync_period: GoDuration = option(
@@ -58,8 +60,8 @@ class GenericOptions(Group):
     )
     controller_modules: tuple[str, ...] = option(
         (),
-        "Python file or module with controllers of your own, beside those built in. May be "
-        "repeated; workers and beat need it, too.",
+        "Python file or module with controllers of your own, in addition to those built in. May be "
+        "repeated; workers and beat need it as well.",
         flag="controller-module",
     )
 
@@ -67,16 +69,16 @@ class GenericOptions(Group):
         "",
         "Path to kubeconfig file with authorization and master location information. The "
         "controllers then work on the objects of that API server instead of those in Redis, "
-        "which keeps the work queues. Workers and beat need it, too.",
+        "which keeps the work queues. Workers and beat need it as well.",
     )
 
 
 class LeaderElectionOptions(Group):
-    """Whether only one of several managers is active.
+    """Options of the election that lets only one of several managers be active.
 
-    It is off by default, unlike upstream: leases of 4 s decide which manager dispatches a kind and
-    which one ingests, and fences protect every write, so kcm is meant to run with several active
-    managers. An election would only lengthen the gap after a crash to the lease duration.
+    Unlike upstream, it is off by default: leases of 4 s decide which manager dispatches a kind and
+    which one ingests, and fences protect every write, so several managers may be active. With an
+    election, the gap after a crash would last for the lease duration.
     """
 
     leader_elect: bool = option(
@@ -129,8 +131,8 @@ class LeaderElectionOptions(Group):
         return self
 
     def election(self, identity: str) -> LeaderElectionConfig:
-        """Returns the elector's configuration. Raises ConfigurationError for impossible
-        periods.
+        """Returns the elector's configuration. Raises ConfigurationError for periods that do not
+        fit.
         """
         return LeaderElectionConfig(
             name=self.resource_name,
@@ -143,7 +145,7 @@ class LeaderElectionOptions(Group):
 
 
 class ServingOptions(Group):
-    """Where health, metrics and debug pages are served, and to whom."""
+    """The address of the health, metrics and debug pages, and who may read them."""
 
     bind_address: str = option(
         "127.0.0.1",
@@ -159,8 +161,8 @@ class ServingOptions(Group):
     )
     secure_port_wait: bool = option(
         False,
-        "When the port is taken, wait for it in the background instead of ending: several "
-        "managers on one host show the same metrics. (kcm's own; a worker's manager sets it.)",
+        "When the port is in use, wait for it in the background instead of exiting: several "
+        "managers on one host expose the same metrics. (kcm's own; a worker's manager sets it.)",
     )
     tls_cert_file: str = option("", "File with the x509 certificate for HTTPS.")
     tls_private_key_file: str = option("", "File with the private key of --tls-cert-file.")

@@ -1,4 +1,4 @@
-"""Periodic loops that trim watch logs and expire Events."""
+"""The periodic loops that trim watch logs and delete expired Events."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from kcm.store.trim import trim
 if TYPE_CHECKING:
     from kcm.component.context import ControllerContext
 
-TRIM_EVERY = 30.0  # seconds; several passes fall into the retention, see store.trim
+TRIM_EVERY = 30.0  # seconds; there must be several passes within the retention, see store.trim
 EXPIRE_EVERY = 60.0  # seconds
 
 Pass = Callable[[Mapping[str, str], Fence], Mapping[str, str] | None]
 
 
 def periods() -> Mapping[str, float]:
-    """Returns the loops' names and periods in seconds, for beat."""
+    """Returns the periods of the loops in seconds, by name, for beat."""
     return {"housekeeping.trim": TRIM_EVERY, "housekeeping.events": EXPIRE_EVERY}
 
 

@@ -6,7 +6,7 @@ from kcm.reconcile.contract import Controller, Tick
 
 
 def loop_name(controller: Controller, tick: Tick) -> str:
-    """Returns a loop's name: the controller's, followed by the tick's own where they differ."""
+    """Returns a loop's name: the controller's, followed by the tick's own if they differ."""
     if tick.name == controller.short_name:
         return tick.name
     return f"{controller.short_name}.{tick.name}"

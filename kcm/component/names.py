@@ -1,4 +1,4 @@
-"""Every controller that Kubernetes has, whether kcm has it or not.
+"""The table of all controllers of Kubernetes, whether kcm has them or not.
 
 Source: cmd/kube-controller-manager/names/controller_names.go, the descriptors in
 cmd/kube-controller-manager/app/*.go, cloud-provider/names, and the types of
@@ -19,7 +19,7 @@ class KnownController:
     section: str = ""  # its section of KubeControllerManagerConfiguration
     disabled_by_default: bool = False
     cloud: bool = False  # part of a cloud provider: kcm has no cloud controllers
-    first: bool = False  # started before all others, which need what it makes
+    first: bool = False  # started before all others, which need the objects that it creates
 
 
 _Known = KnownController
@@ -93,7 +93,7 @@ KNOWN: tuple[KnownController, ...] = (
 
 BY_NAME = {known.name: known for known in KNOWN}
 
-# Fields of the configuration whose names are not the flags' in camelCase.
+# By flag, the fields of the configuration whose names are not the flag's in camelCase.
 CONFIG_FIELDS = {
     "concurrent-replicaset-syncs": "concurrentRSSyncs",
     "terminated-pod-gc-threshold": "terminatedPodGCThreshold",
@@ -110,6 +110,6 @@ CONFIG_FIELDS = {
 
 
 def camel_case(name: str) -> str:
-    """Returns `replicaset-controller` or `min_resync_period` as a field of the configuration."""
+    """Returns a name such as `replicaset-controller` or `min_resync_period` in camelCase."""
     first, *rest = name.replace("_", "-").split("-")
     return first + "".join(part[:1].upper() + part[1:] for part in rest)

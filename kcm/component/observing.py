@@ -1,4 +1,4 @@
-"""Counts what the informers of this process did, for its metrics."""
+"""Counts the steps and failures of this process's informers, for its metrics."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kcm.informers.observer import FailedStep, Observer
 
 
 class CountingObserver(Observer):
-    """Counts what informers report."""
+    """Counts what informers report. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -37,7 +37,7 @@ class CountingObserver(Observer):
         self._add("overflows", kind, handler)
 
     def snapshot(self, metric: str) -> dict[tuple[str, ...], float]:
-        """Returns the counts by labels.
+        """Returns the counts of a metric by label values.
 
         `metric` is one of lists, list_seconds, watched, failures, panics and overflows.
         """

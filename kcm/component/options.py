@@ -1,8 +1,8 @@
-"""The controller manager's options: from a flag, else the environment, else the file, else the
-default.
+"""The options of the controller manager.
 
-Every process reads the same options. The manager takes flags; workers and beat read environment and
-file with `ManagerOptions.load()`.
+A value is that of the flag, else of the environment, else of the configuration file, else the
+default. Every process reads the same options. The manager takes flags; workers and beat read
+environment and file with `ManagerOptions.load()`.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ class ManagerOptions:
     serving: ServingOptions = field(default_factory=ServingOptions)
     # keyed by the controller's name
     controllers: Mapping[str, Options] = field(default_factory=dict)
-    # where each value comes from, by flag; defaults are not listed
+    # by flag, the source of its value: flag, environment or config; without defaults
     sources: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def load(
         cls, flags: Mapping[str, str] | None = None, environ: Mapping[str, str] | None = None
     ) -> ManagerOptions:
-        """Reads flags (from name to text), environment and file.
+        """Reads flags (texts by name), environment and configuration file.
 
-        Raises ConfigurationError, which says where the wrong value comes from.
+        Raises ConfigurationError, which names the source of the wrong value.
         """
         return _Loader(flags or {}, os.environ if environ is None else environ).load()
 
     def types(self) -> tuple[type[Controller], ...]:
-        """Returns every controller there is, enabled or not. Raises ConfigurationError."""
+        """Returns the classes of all controllers, enabled or not. Raises ConfigurationError."""
         return controller_types(self.generic.controller_modules)
 
     def of(self, kind: type[Controller]) -> Options:
@@ -58,11 +58,13 @@ class ManagerOptions:
         return self.controllers.get(kind.name) or kind.options_type()
 
     def resync_period(self) -> float:
-        """Returns seconds drawn anew at each call, so that caches do not resync in step."""
+        """Returns a random resync period in seconds, so that caches are not all resynced at the
+        same time.
+        """
         return self.generic.min_resync_period.total_seconds() * (1 + random.random())
 
     def values(self) -> Iterator[tuple[Flag, Any]]:
-        """Yields every flag and its value."""
+        """Yields all flags with their values."""
         types = self.types()
         own: dict[str, BaseModel] = {kind.name: self.of(kind) for kind in types}
         for flag in all_flags(types):
@@ -70,16 +72,17 @@ class ManagerOptions:
             yield flag, getattr(group, flag.field)
 
     def to_environment(self) -> dict[str, str]:
-        """Returns variables that reproduce these options in another process, whatever it
-        inherits.
+        """Returns environment variables that give another process the same options.
+
+        They override what that process inherits.
         """
         variables = {
-            flag.env: flag.print(_make_absolute(flag, value)) for flag, value in self.values()
+            flag.env: flag.format(_make_absolute(flag, value)) for flag, value in self.values()
         }
         return {CONFIG_ENV: "", **variables}
 
     def to_config(self) -> dict[str, Any]:
-        """Returns the configuration file that reproduces these options."""
+        """Returns the content of a configuration file that gives the same options."""
         pairs = list(self.values())
         return configfile.as_document(
             [flag for flag, _ in pairs], {flag.name: value for flag, value in pairs}
@@ -91,13 +94,14 @@ def list_controller_modules(
 ) -> tuple[str, ...]:
     """Returns the modules of users' controllers. Raises ConfigurationError.
 
-    They decide which flags there are: of `flags`, only those that name them and the file are read.
+    They decide which flags exist. So of `flags`, only those of the modules and of the file are
+    read.
     """
     return _Loader(flags, environ).list_modules()
 
 
 def _make_absolute(flag: Flag, value: Any) -> Any:
-    """Returns paths made absolute, so that they hold in any working directory."""
+    """Returns the value with absolute paths, which are valid in any working directory."""
     if flag.name.endswith("-file"):
         return str(Path(value).absolute()) if value else value
     if flag.name == "controller-module":
@@ -184,4 +188,4 @@ class _Loader:
             "environment": flag.env,
             "config": f"{self._path}: {'.'.join(flag.path)}",
         }.get(source, f"--{flag.name}")
-        return f"{where}: {message}, not {flag.print(fault['input'])!r}"
+        return f"{where}: {message}, not {flag.format(fault['input'])!r}"

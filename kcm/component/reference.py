@@ -1,4 +1,4 @@
-"""Settings and options as tables, for `docs/configuration.md` and for --help."""
+"""Tables of all settings and options, for `docs/configuration.md`."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class Row:
 
 @dataclass(frozen=True)
 class Section:
-    """Rows under one heading."""
+    """The rows under one heading."""
 
     title: str
     rows: tuple[Row, ...]
 
 
 def sections(types: Sequence[type[Controller]]) -> tuple[Section, ...]:
-    """Returns the options: the manager's own, then one section per controller that has any."""
+    """Returns the options: the manager's own, then one section per controller that has options."""
     grouped: dict[str, list[Row]] = {}
     for flag in all_flags(types):
         grouped.setdefault(flag.section, []).append(_row(flag))
@@ -39,7 +39,7 @@ def sections(types: Sequence[type[Controller]]) -> tuple[Section, ...]:
 
 
 def reference(types: Sequence[type[Controller]]) -> tuple[Section, ...]:
-    """Returns the settings of every process, then the options."""
+    """Returns the settings of every process as a section, then the sections of the options."""
     rows = tuple(
         Row(
             flag="",
@@ -60,6 +60,6 @@ def _row(flag: Flag) -> Row:
         variable=flag.env,
         field=".".join(flag.path),
         kind=flag.kind or "bool",
-        default=flag.print(flag.default),
+        default=flag.format(flag.default),
         meaning=flag.meaning,
     )

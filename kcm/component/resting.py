@@ -1,10 +1,10 @@
-"""Loops that rest: those that see another loop's memory, and found nothing to do in it.
+"""Resting loops: those that see another loop's memory, and found nothing to do in it.
 
-Such a loop runs after each pass of the other one. When it finds nothing to do then, there is
-nothing until the next pass either, and beat sends it no ticks meanwhile (design 0023).
+Such a loop runs after each pass of the other one. If it finds nothing to do then, there is nothing
+to do until the next pass either, and beat sends it no ticks meanwhile (design 0023).
 
-Guarantees: a pass of the other loop that ends while this one runs is not missed, since the mark
-names the pass whose memory was read. Does not guarantee that a resting loop is not run.
+Guarantees: a pass of the other loop that ends while this one runs is not missed, since RESTS_AFTER
+identifies the pass whose memory was read. A resting loop may still be run by a tick.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from kcm.component.loop_names import loop_name
 from kcm.reconcile.contract import Controller
 from kcm.redisio import RedisIO
 
-# Fields of a loop's state in Redis, besides what its passes remember.
-ENDED = ".ended"  # when its last pass ended, in milliseconds since 1970
-RESTS_AFTER = ".rests_after"  # that time of the loop that it sees, when there was nothing to do
+# Fields of a loop's state in Redis, in addition to the memory of its passes.
+ENDED = ".ended"  # the time when its last pass ended, in milliseconds since 1970
+RESTS_AFTER = ".rests_after"  # ENDED of the loop that it sees, if it found nothing to do
 
 
 def list_followed_loops(controllers: Iterable[Controller]) -> dict[str, str]:
-    """Returns the loops that see another loop, each with the other's name."""
+    """Returns the names of the loops that are seen by other loops, by the names of the latter."""
     return {
         loop_name(controller, tick): loop_name(controller, seen)
         for controller in controllers
@@ -32,7 +32,7 @@ def list_followed_loops(controllers: Iterable[Controller]) -> dict[str, str]:
 
 
 def is_resting(io: RedisIO, loop: str, followed: str) -> bool:
-    """Reports whether `loop` has done what the last pass of the loop `followed` left it.
+    """Reports whether `loop` found nothing to do after the last pass of the loop `followed`.
 
     Raises StoreUnavailable.
     """

@@ -1,4 +1,6 @@
-"""Selects the controllers that a process runs: those enabled whose kinds are served."""
+"""Selects the controllers that a process runs: those that are enabled and whose kinds are
+served.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +20,15 @@ from kcm.reconcile.contract import Controller
 
 @dataclass(frozen=True)
 class Selection:
-    """Which controllers are started, disabled and skipped."""
+    """The controllers that are started, disabled and skipped."""
 
     started: tuple[Controller, ...]
     disabled: tuple[str, ...] = ()
-    skipped: Mapping[str, str] | None = None  # from the name to the reason
+    skipped: Mapping[str, str] | None = None  # by name, the reason
 
 
 def select(options: ManagerOptions, discovery: Discovery | None = None) -> Selection:
-    """Decides on every controller. Raises ConfigurationError as `resolve_names` does."""
+    """Returns the selection for the options. Raises ConfigurationError as `resolve_names` does."""
     discovery = discovery or Discovery()
     types = options.types()
     wanted = resolve_names(options.generic.controllers, types)
@@ -45,7 +47,7 @@ def select(options: ManagerOptions, discovery: Discovery | None = None) -> Selec
         controller = kind(options.of(kind))
         missing = discovery.list_missing(controller)
         if kind.local_only and options.generic.kubeconfig:
-            skipped[kind.name] = "another API server cannot check what its writes depend on"
+            skipped[kind.name] = "another API server cannot check the guards of its writes"
         elif missing:
             skipped[kind.name] = f"the store does not serve {', '.join(missing)}"
         else:

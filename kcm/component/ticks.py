@@ -1,8 +1,8 @@
-"""Runs periodic loops, one pass at a time over all workers (design 0023).
+"""Runs periodic loops, one pass of a loop at a time over all workers (design 0023).
 
-Guarantees: a pass runs under its loop's lease, which is taken without waiting. What the pass writes
-and remembers carries the lease's fence. A pass that comes within half an interval of the last one
-is not run, so two beats do no harm.
+Guarantees: a pass runs under its loop's lease, which is taken without waiting. All writes of the
+pass have the lease's fence, as has its memory. A pass that comes within half an interval of the
+last one is not run, so two beats do no harm.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ log = structlog.get_logger("kcm.tick")
 
 @dataclass(frozen=True)
 class PassInput:
-    """What a pass starts from: the memory of the last pass, and the time and epoch of Redis."""
+    """What a pass begins with: the memory of the last pass, the fence, and the time and epoch of
+    Redis.
+    """
 
     state: Mapping[str, str]
     fence: Fence
@@ -42,11 +44,11 @@ class PassInput:
 
 @dataclass(frozen=True)
 class PassResult:
-    """What a pass leaves: its memory (None keeps it), and loops to run next."""
+    """The result of a pass: its memory (None keeps the present one), and loops to run next."""
 
     state: Mapping[str, str] | None = None
     wakes: tuple[str, ...] = ()
-    idle: bool = False  # there was nothing to do
+    idle: bool = False  # whether there was nothing to do
 
 
 Pass = Callable[[PassInput], PassResult]
@@ -59,8 +61,8 @@ class Loop:
     name: str
     every: float
     run: Pass
-    sees: str = ""  # the loop whose memory the pass sees, its own when empty
-    fields: tuple[str, ...] = ()  # the fields of that memory that are wanted, all when empty
+    sees: str = ""  # the loop whose memory the pass gets, "" for its own
+    fields: tuple[str, ...] = ()  # the fields of that memory that the pass gets, empty for all
 
 
 class TickRunner:
@@ -104,7 +106,7 @@ class TickRunner:
             self._context.recorder.record(event, controller.name)
         for failure in outcome.failures:
             if isinstance(failure.error, errors.LimitReached):
-                continue  # As planned: what is left is done by a later pass.
+                continue  # As planned: a later pass does the rest.
             error = str(failure.error)
             log.warning("a write of a pass failed", controller=controller.name, error=error)
         if plan.error is not None:
@@ -119,10 +121,10 @@ class TickRunner:
             raise errors.Fenced
 
     def run(self, name: str, due: float) -> bool:
-        """Runs one pass that was due at `due` (Unix seconds). Returns False when there was none to
-        run.
+        """Runs one pass that was due at `due` (Unix seconds), and the loops that it wakes.
 
-        Raises LookupError for an unknown loop, and what the pass raises.
+        Returns False if the pass was not run, because it is running elsewhere or ran a short time
+        ago. Raises LookupError for an unknown loop, and what the pass raises.
         """
         loop = self._loops.get(name)
         if loop is None:
@@ -137,7 +139,7 @@ class TickRunner:
         return True
 
     def _run_woken(self, loop: Loop, due: float) -> None:
-        """Runs a pass besides the regular ones, however short ago the last one was."""
+        """Runs a pass in addition to the regular ones, however short ago the last one was."""
         with self._hold_lease(loop) as fence:
             if fence is not None:
                 self._run_pass(replace(loop, every=0.0), due, fence)
@@ -161,9 +163,9 @@ class TickRunner:
 
     @contextmanager
     def _hold_lease(self, loop: Loop) -> Iterator[Fence | None]:
-        """Holds the loop's lease while a pass runs and renews it.
+        """Holds and renews the loop's lease while a pass runs.
 
-        Yields None when another process runs a pass.
+        Yields the fence, or None if another process holds the lease.
         """
         context = self._context
         lease = FencedLease(context.io, f"tick:{loop.name}", context.identity, clock=context.clock)
@@ -200,7 +202,7 @@ def _is_empty(plan: Plan) -> bool:
 
 
 def _load_memory(io: RedisIO, key: str, wanted: tuple[str, ...]) -> tuple[Mapping[str, str], str]:
-    """Returns what a loop remembers, and when the pass ended that left it.
+    """Returns the memory of a loop, and the time when the pass that saved it ended.
 
     Fields that begin with a dot are the runner's own.
     """

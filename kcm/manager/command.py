@@ -47,7 +47,7 @@ def log_flags(options: ManagerOptions) -> None:
     """
     for flag, value in options.values():
         source = options.sources.get(flag.name, "default")
-        log.info(f'FLAG: --{flag.name}="{flag.print(value)}"', source=source)
+        log.info(f'FLAG: --{flag.name}="{flag.format(value)}"', source=source)
 
 
 def _on_signals(stop: Callable[[], None]) -> None:

@@ -25,7 +25,7 @@ def test_the_store_is_waited_for_ten_seconds(monkeypatch: pytest.MonkeyPatch) ->
         raise errors.StoreUnavailable("refused")
 
     monkeypatch.setattr(context.io, "attach", away)
-    with pytest.raises(errors.StoreUnavailable, match="did not answer within 10 s: refused"):
+    with pytest.raises(errors.StoreUnavailable, match="did not respond within 10 s: refused"):
         require_store(context)
     assert clock.monotonic() == pytest.approx(10, abs=0.3)
 

@@ -53,7 +53,7 @@ def test_no_option_takes_a_settings_variable() -> None:
 
 def test_every_flag_reads_what_it_prints(samples: Types) -> None:
     for flag in all_flags(samples):
-        assert flag.parse(flag.print(flag.default)) == flag.default
+        assert flag.parse(flag.format(flag.default)) == flag.default
 
 
 @pytest.mark.parametrize("text", ["1", "t", "T", "true", "TRUE", "True"])

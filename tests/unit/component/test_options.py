@@ -104,7 +104,7 @@ def test_a_whole_file_in_upstreams_form(tmp_path: Path) -> None:
         ("serving: {securePort: true}", "serving.securePort: must be a whole number, not True"),
         ("serving: {securePort: '1'}", "serving.securePort: must be a whole number, not '1'"),
         ("serving: {securePort: 70000}", "serving.securePort: Input should be less than or equal"),
-        ("deploymentController: {concurrentDeploymentSyncs: 5}", "kcm has not built yet"),
+        ("deploymentController: {concurrentDeploymentSyncs: 5}", "kcm does not have yet"),
         ("nonsense: {a: 1}", "nonsense: unknown field"),
         ("widgetController: {enableWidgets: 1}", "enableWidgets: must be true or false, not 1"),
         ("widgetController: {concurrentWidgetSyncs: 0}", "widgetController.concurrentWidgetSyncs:"),

@@ -101,7 +101,7 @@ def test_an_unknown_name_is_refused_with_the_names_there_are(samples: Types) -> 
 
 def test_enabling_one_that_is_not_built_yet_is_refused(samples: Types) -> None:
     words = re.escape(
-        '"deployment-controller" is a controller of Kubernetes that kcm has not built'
+        '"deployment-controller" is a controller of Kubernetes that kcm does not have'
     )
     with pytest.raises(errors.ConfigurationError, match=words):
         resolve_names(["deployment"], samples)
