@@ -1,3 +1,3 @@
-"""The manager: it starts the controllers, dispatches, pumps, reaps and ingests, and serves health
-and metrics.
+"""The manager: starts the controllers, dispatches, pumps, reaps and ingests, and serves health and
+metrics.
 """

@@ -1,4 +1,4 @@
-"""Runs the manager as a process of its own: `python -m kcm.manager`."""
+"""Runs the manager as a process: `python -m kcm.manager`."""
 
 from __future__ import annotations
 

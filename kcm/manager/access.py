@@ -1,8 +1,8 @@
-"""Who may read the manager's pages.
+"""Decides who may read the manager's pages.
 
-On a loopback address everybody on the machine may, but no web page: a Host header other than a
-loopback name is refused, since a browser that was lured by DNS rebinding sends the lure's name.
-With a token, everything but the health checks needs it. Only GET and HEAD are allowed.
+On a loopback address all users of the machine may, but web pages may not: a Host header other than
+a loopback name is refused, since after DNS rebinding a browser sends the name of the web page's
+host. With a token, all requests but health checks need it. Only GET and HEAD are allowed.
 """
 
 from __future__ import annotations

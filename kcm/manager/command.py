@@ -1,4 +1,4 @@
-"""`kcm manager`: reads its flags, runs a manager, and ends on a signal."""
+"""`kcm manager`: reads its flags, and runs a manager until a signal stops it."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def _main(stop_with_stdin: bool, version: bool, **params: object) -> None:
 
 
 def log_flags(options: ManagerOptions) -> None:
-    """Logs every flag with its effective value and where the value comes from.
+    """Logs every flag with its effective value and the source of the value.
 
-    No flag is a secret: passwords and tokens are named by file.
+    No flag has a secret value: passwords and tokens are in files.
     """
     for flag, value in options.values():
         source = options.sources.get(flag.name, "default")
@@ -57,7 +57,7 @@ def _on_signals(stop: Callable[[], None]) -> None:
 
 def _on_closed_stdin(stop: Callable[[], None]) -> None:
     def wait() -> None:
-        # Not sys.stdin: a thread that holds its lock aborts the interpreter's end.
+        # Not sys.stdin: the interpreter aborts if a thread holds its lock at the end.
         while os.read(0, 4096):
             pass
         stop()

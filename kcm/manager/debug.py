@@ -1,6 +1,6 @@
 """The debug pages: controllers with their queues and caches, and threads.
 
-A controller that has a method `debug(view)` is shown by what that returns (JSON), any other by its
+If a controller has a method `debug(view)`, its page shows what that returns (JSON), otherwise its
 queue, its watches and its caches.
 """
 
@@ -27,7 +27,9 @@ class DebugPages:
         self._context = manager.context
 
     def controllers(self) -> Mapping[str, Any]:
-        """Returns the controllers, and which of them were started, disabled or skipped."""
+        """Returns the names of the controllers that were started, disabled or skipped, the latter
+        with reasons.
+        """
         selection = self._context.selection
         return {
             "started": list(self._manager.started),
@@ -36,7 +38,9 @@ class DebugPages:
         }
 
     def controller(self, name: str) -> Any:
-        """Returns one controller by its name or short name, None when it does not run."""
+        """Returns the description of a controller by its name or short name, None if it does not
+        run.
+        """
         for controller in self._context.controllers:
             if name in (controller.name, controller.short_name):
                 return self._describe(controller)
@@ -78,7 +82,7 @@ class DebugPages:
         }
 
     def threads(self) -> str:
-        """Returns every thread's name and stack."""
+        """Returns the names and stacks of all threads."""
         names = {thread.ident: thread.name for thread in threading.enumerate()}
         parts = [
             f"{names.get(ident, '?')} ({ident})\n{''.join(traceback.format_stack(frame))}"

@@ -1,4 +1,4 @@
-"""The controllers' own metrics on `/metrics`."""
+"""The metrics that controllers declare, on `/metrics`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kcm.reconcile.counters import SUM, Counter, Histogram
 def families_of_declared(
     declared: Iterable[Counter | Histogram], counts: Mapping[str, int]
 ) -> Iterable[Metric]:
-    """Returns a family for each declared metric, from the sums by name."""
+    """Returns a family for each declared metric. `counts` are the sums of `reconcile.counters`."""
     sums: dict[str, dict[tuple[str, ...], int]] = {}
     for name, count in sorted(counts.items()):
         family, *values = name.split("|")

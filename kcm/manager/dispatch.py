@@ -1,20 +1,21 @@
-"""Dispatch: watch events become keys in the work queues (design 0005).
+"""Dispatch: adds keys to the work queues for watch events (design 0005).
 
-One manager at a time dispatches a kind, under a fenced lease. The others follow with warm caches
-and keep the keys of events that the leader has not confirmed yet, so that whoever takes over
-resumes where the leader stopped.
+One manager at a time dispatches a kind, under a fenced lease. The others have warm caches and keep
+the keys of events that the leader has not confirmed yet, so that the one that takes over continues
+where the leader stopped.
 
-Guarantees: the script that adds the keys of events also stores the position up to there, so no
-event's keys are lost, and a leader that was overtaken adds nothing. Each key is added at least once
-per burst of events; the queue merges repeats. Does not guarantee one addition per event.
+Guarantees: the script that adds the keys of events also stores the position of these events, so the
+keys of no event are lost, and a leader that lost its lease adds nothing. Each key is added at least
+once per burst of events; the queue merges repeats. Does not guarantee one addition per event.
 
-An informer that lists again shows nothing of objects that came and went meanwhile. After such a
-list, all keys of the controllers that watch the kind are added, once per controller. Controllers
-that watch every kind are left out, for their periodic passes look at everything.
+An informer that lists again does not show objects that were created and deleted meanwhile. After
+such a list, all keys of the controllers that watch the kind are added, once per controller.
+Controllers that watch every kind are left out, since their periodic passes check all objects.
 
-A manager that starts cold has no old states to compare with. It treats every object of its first
-list as added, and replays the deletions since the stored position. Where those are lost (410, new
-epoch) it adds every key that has persisted state as well, since a list shows no deletions.
+A manager that starts without caches has no old states to compare with. It handles every object of
+its first list as added, and replays the deletions since the stored position. If these are lost
+(410, new epoch), it adds every key that has persisted state as well, since a list does not show
+deletions.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ log = structlog.get_logger("kcm.dispatch")
 
 @dataclass(frozen=True)
 class WatchRoute:
-    """One watch of one controller."""
+    """One watch of one controller, with a function that returns the controller's view."""
 
     controller: Controller
     watch: Watch
@@ -49,8 +50,8 @@ class WatchRoute:
     def list_additions(
         self, change: Change, crashed: Callable[[str, Exception], None]
     ) -> list[Addition]:
-        """Returns the keys that a change touches. A crash of the key function is contained and
-        reported.
+        """Returns the keys that a change touches. If the key function raises, `crashed` is called
+        instead.
         """
         try:
             keys = tuple(dict.fromkeys(self.watch.keys(change, self.view())))
@@ -64,12 +65,12 @@ class WatchRoute:
 class _Pending:
     resource_version: int
     additions: list[Addition]
-    confirms: bool = True  # whether events up to the resourceVersion go out with it
+    confirms: bool = True  # whether sending it confirms events up to the resourceVersion
 
 
 class KindDispatcher:
-    """Turns the notifications of one kind into additions to queues. It is an informer's event
-    handler.
+    """Collects the keys that the changes of one kind touch. It is an event handler of an
+    informer.
     """
 
     def __init__(
@@ -87,8 +88,8 @@ class KindDispatcher:
         self._crashed = crashed
         self._lock = threading.Lock()
         # Sorted by resourceVersion, except for the objects of a first list, which are older than
-        # what follows. So a position is confirmed only when everything noted before it went out
-        # with it or earlier.
+        # what follows. So a position may be confirmed only when all that was collected before it
+        # was sent with it or earlier.
         self._pending: deque[_Pending] = deque()
 
     # --- informer's side
@@ -100,12 +101,12 @@ class KindDispatcher:
         self._note(Change(old, new))
 
     def on_delete(self, obj: Any) -> None:
-        last = getattr(obj, "obj", obj)  # a DeletedFinalStateUnknown carries its last known state
+        last = getattr(obj, "obj", obj)  # a DeletedFinalStateUnknown has the last known state
         if last is not None:
             self._note(Change(last, None))
 
     def _note(self, change: Change) -> None:
-        # The informer's thread sends when it has handed out all that it read.
+        # The informers' thread sends it when it has handed out all that it read.
         version = int(change.object.metadata.resource_version or 0)
         pending = _Pending(version, self._list_additions(change))
         with self._lock:
@@ -119,51 +120,55 @@ class KindDispatcher:
         ]
 
     def note(self, change: Change, version: int) -> None:
-        """Notes the keys that a change touches. `version` is the resourceVersion of the change."""
+        """Collects the keys that a change touches. `version` is the resourceVersion of the
+        change.
+        """
         self.note_additions(self._list_additions(change), version)
 
-    # --- flusher's side
+    # --- dispatcher's side
 
     def prune(self, position: int) -> None:
-        """Forgets what the leader has confirmed up to `position`."""
+        """Drops what the leader has confirmed up to `position`."""
         with self._lock:
             while self._pending and self._pending[0].resource_version <= position:
                 self._pending.popleft()
 
     def drain(self) -> list[_Pending]:
-        """Returns everything noted so far. `restore` takes it back if it cannot be sent."""
+        """Returns and removes all that was collected. Call `restore` with it if it cannot be
+        sent.
+        """
         with self._lock:
             taken = list(self._pending)
             self._pending.clear()
         return taken
 
     def restore(self, taken: list[_Pending]) -> None:
-        """Puts back what could not be sent, in front of what came since."""
+        """Puts back what could not be sent, before what was collected since."""
         with self._lock:
             self._pending.extendleft(reversed(taken))
 
     def note_additions(
         self, additions: list[Addition], version: int, *, confirms: bool = True
     ) -> None:
-        """Notes keys that the events up to `version` touch.
+        """Collects keys that the events up to `version` touch.
 
-        Sending them confirms these events, unless `confirms` is false: then the keys come besides,
-        and the events have notes of their own.
+        Sending them confirms these events, unless `confirms` is false: then the keys are
+        additional, and those of the events are collected on their own.
         """
         with self._lock:
             self._pending.append(_Pending(version, additions, confirms))
         self._wake()
 
     def controllers(self) -> list[Controller]:
-        """Returns the controllers whose keys the kind's events touch."""
+        """Returns the controllers that watch the kind, including those that watch every kind."""
         return list({route.controller.name: route.controller for route in self._routes}.values())
 
     def list_own_controllers(self) -> list[str]:
-        """Returns the names of the controllers that watch this kind by its name."""
+        """Returns the names of the controllers that watch this kind in particular."""
         return list({r.controller.name: None for r in self._routes if r.watch.model is not None})
 
     def list_cached_additions(self, controller: str) -> list[Addition]:
-        """Returns the keys of a controller that the cached objects of the kind touch."""
+        """Returns the keys of a controller for all cached objects of the kind."""
         additions = []
         for route in self._routes:
             if route.controller.name == controller and route.watch.model is not None:
@@ -173,10 +178,11 @@ class KindDispatcher:
 
 
 class Dispatcher:
-    """Sends what the dispatchers of kinds note, for the kinds that this manager leads.
+    """Sends what the dispatchers of kinds have collected, for the kinds that this manager leads.
 
-    The informers' thread calls `send` after each read. `run` is a thread beside it for what is left
-    over: what could not be sent, other leaders' positions, kinds that were listed again.
+    The informers' thread calls `send` after each read. `run` is another thread, which sends again
+    what could not be sent, reads other leaders' positions, and handles kinds that were listed
+    again.
     """
 
     def __init__(self, io: Any, kinds: Sequence[KindDispatcher], clock: Clock) -> None:
@@ -184,17 +190,17 @@ class Dispatcher:
         self._kinds = kinds
         self._clock = clock
         self._wake = threading.Event()
-        # Held while notes are sent: a position is confirmed only when all before it went out.
+        # Held while keys are sent: a position is confirmed only when all before it was sent.
         self._sending = threading.Lock()
         self._lock = threading.Lock()
-        self._relisted: dict[KindDispatcher, int] = {}  # with the resourceVersion of the list
+        self._relisted: dict[KindDispatcher, int] = {}  # the resourceVersion of the list
 
     def wake(self) -> None:
-        """Wakes the sender."""
+        """Wakes the thread of `run`."""
         self._wake.set()
 
     def send(self) -> None:
-        """Sends what was noted; what cannot be sent is tried again by the thread."""
+        """Sends what was collected. If that fails, the thread of `run` tries again."""
         try:
             self.flush()
         except errors.KcmError as error:
@@ -202,8 +208,9 @@ class Dispatcher:
             self.wake()
 
     def run(self, stop: threading.Event, follow_every: float = 1.0) -> None:
-        """Sends what is left over until `stop` is set. It reads other leaders' positions each
-        `follow_every` seconds.
+        """Sends what could not be sent before, until `stop` is set.
+
+        It reads other leaders' positions every `follow_every` seconds.
         """
         followed = self._clock.monotonic()
         while not stop.is_set():
@@ -221,13 +228,13 @@ class Dispatcher:
                 self._wake.set()
 
     def on_relist(self, kind: KindDispatcher, resource_version: int) -> None:
-        """Notes that the informer of a kind has listed again."""
+        """Records that the informer of a kind has listed again, and wakes the thread of `run`."""
         with self._lock:
             self._relisted[kind] = resource_version
         self.wake()
 
     def enqueue_relisted(self) -> None:
-        """Adds all keys of the controllers that watch the kinds which were listed again."""
+        """Collects all keys of the controllers that watch kinds which were listed again."""
         with self._lock:
             relisted, self._relisted = self._relisted, {}
         additions: dict[str, list[Addition]] = {}
@@ -240,8 +247,9 @@ class Dispatcher:
                 kind.note_additions(additions[name], resource_version, confirms=False)
 
     def flush(self) -> int:
-        """Sends everything noted for the kinds that this manager leads, and returns the number of
-        new keys.
+        """Sends all that was collected for the kinds that this manager leads.
+
+        Returns the number of keys that were not waiting already.
         """
         with self._sending:
             return sum(self._flush_kind(kind) for kind in self._kinds if kind.lease.held)
@@ -261,12 +269,12 @@ class Dispatcher:
         except errors.KcmError as error:
             kind.restore(taken)
             if isinstance(error, errors.Fenced):
-                log.info("dispatch of a kind went to another manager", kind=kind.resource.name)
+                log.info("another manager dispatches the kind now", kind=kind.resource.name)
                 return 0
             raise
 
     def follow(self) -> None:
-        """Forgets what other leaders have confirmed."""
+        """Drops what other leaders have confirmed."""
         following = [kind for kind in self._kinds if not kind.lease.held]
         if not following:
             return

@@ -1,8 +1,8 @@
 """Health, metrics, configuration and debug pages of one manager, as an ASGI app.
 
-`/livez` and `/healthz` say whether this process works. An outage of the store does not fail them,
-since a restart would not help. `/readyz` also needs the store, synced caches, and leadership where
-there is an election.
+`/livez` and `/healthz` report whether this process works. An outage of the store does not fail
+them, since a restart would not help. `/readyz` also needs the store, synced caches, and leadership
+if there is an election.
 
 Source of paths and forms: staging/src/k8s.io/apiserver/pkg/server/healthz and
 staging/src/k8s.io/controller-manager/app/serve.go, Kubernetes 1.33.
@@ -23,12 +23,12 @@ from starlette.routing import Route
 from kcm.manager.access import PageAccess
 from kcm.manager.debug import DebugPages
 
-Check = Callable[[], str | None]  # what is wrong, or None
+Check = Callable[[], str | None]  # returns what is wrong, or None
 
 
 @dataclass(frozen=True)
 class ManagerPages:
-    """The contents of the pages."""
+    """The checks, metrics and documents that the pages show."""
 
     live: Mapping[str, Check]
     ready: Mapping[str, Check]
@@ -38,7 +38,7 @@ class ManagerPages:
 
 
 def build_app(pages: ManagerPages, access: PageAccess) -> PageAccess:
-    """Returns the pages behind their access rules."""
+    """Returns an app that serves the pages to those whom `access` lets pass."""
     routes = [
         *_health_routes("healthz", pages.live),
         *_health_routes("livez", pages.live),

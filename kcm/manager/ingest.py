@@ -1,4 +1,4 @@
-"""The ingester: one at a time, it accepts injected events (design 0021)."""
+"""The ingester, one of which at a time processes injected events (design 0021)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from kcm.store.eventbus import EventBus
 log = structlog.get_logger("kcm.ingest")
 
 BLOCK_MS = 1000  # the longest wait for an event, below the socket timeout
-STANDBY_EVERY = 0.2  # seconds between looks at the lease while another manager ingests
+STANDBY_EVERY = 0.2  # seconds between checks of the lease while another manager ingests
 
 
 class Ingester:
-    """Reads the event bus while it holds the lease `ingest`."""
+    """Processes the entries of the event bus while it holds the lease `ingest`."""
 
     def __init__(self, bus: EventBus, lease: FencedLease, clock: Clock) -> None:
         self._bus = bus
@@ -26,8 +26,8 @@ class Ingester:
         self._clock = clock
 
     def run(self, stop: threading.Event) -> None:
-        """Ingests until `stop` is set. Bad events go to the dead letters, and an outage is waited
-        out.
+        """Ingests until `stop` is set. Refused events become dead letters, and other errors are
+        logged.
         """
         ready = False
         while not stop.is_set():
@@ -49,7 +49,9 @@ class Ingester:
                 self._clock.wait(stop, 0.5)
 
     def once(self) -> int:
-        """Processes the entries that wait, or waits for one, and returns how many there were."""
+        """Processes the waiting entries, after a wait for the first of them, and returns their
+        number.
+        """
         entries = self._bus.read(self._lease.holder, BLOCK_MS)
         for entry_id, fields in entries:
             result = self._bus.process(entry_id, fields, self._lease.fence)

@@ -1,7 +1,7 @@
-"""Starts and stops the dispatch of custom kinds as they come and go.
+"""Starts and stops the dispatch of custom kinds when these are added and removed.
 
-Guarantees: within a second or so of a kind's coming, its events are dispatched to the controllers
-that watch every kind. Their sweeps find what happened before.
+Guarantees: about a second after a kind is added, its events are dispatched to the controllers that
+watch every kind. The periodic passes of these controllers find what happened before.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ FOLLOW_EVERY = 1.0  # seconds
 
 
 class KindFollower:
-    """Adds and removes the dispatchers of one manager."""
+    """Adds and removes the dispatchers of one manager. `make` and `leave` start and stop the
+    dispatch.
+    """
 
     def __init__(
         self,
@@ -37,13 +39,13 @@ class KindFollower:
         self._leave = leave
 
     def run(self, stop: threading.Event) -> None:
-        """Follows the kinds until `stop` is set."""
+        """Calls `once` every FOLLOW_EVERY seconds until `stop` is set. Errors are logged."""
         while not self._context.clock.wait(stop, FOLLOW_EVERY):
             try:
                 self.once()
             except errors.Temporary as error:
                 log.warning("custom kinds are not followed", error=str(error))
-            except Exception:  # the thread must outlive whatever a definition holds
+            except Exception:  # the thread must outlive any definition, even an invalid one
                 log.exception("custom kinds are not followed")
 
     def once(self) -> None:

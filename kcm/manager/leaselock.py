@@ -1,4 +1,4 @@
-"""The Lease object that managers compete for, in the store.
+"""The Lease object for the leader election of managers, in the store.
 
 Source: staging/src/k8s.io/client-go/tools/leaderelection/resourcelock/leaselock.go, Kubernetes
 1.33.
@@ -20,11 +20,11 @@ from kcm.store import Store
 
 COMPONENT = "kcm-controller-manager"  # the source of the leader's Events
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)  # stands for a missing time, as Go's zero does
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)  # the value of a missing time, like Go's zero time
 
 
 class StoreLeaseLock:
-    """One candidate's access to the Lease."""
+    """Reads and writes the Lease for one candidate."""
 
     def __init__(
         self, store: Store, namespace: str, name: str, identity: str, recorder: Recorder
@@ -37,7 +37,7 @@ class StoreLeaseLock:
         self._lease: Lease | None = None  # as last read or written
 
     def get(self) -> tuple[LeaderElectionRecord, str] | None:
-        """Returns the record and its resourceVersion, None when there is no Lease."""
+        """Returns the record and its resourceVersion, None if there is no Lease."""
         try:
             lease = self._store.get(self._resource, self.describe())
         except errors.NotFound:
@@ -47,16 +47,18 @@ class StoreLeaseLock:
         return _record(lease), _version(lease)
 
     def create(self, record: LeaderElectionRecord) -> str:
-        """Creates the Lease. Raises AlreadyExists."""
+        """Creates the Lease, and returns its resourceVersion. Raises AlreadyExists."""
         self._lease = self._store.create(
             Lease(metadata=self._meta, spec=LeaseSpec(**_fields(record)))
         )
         return _version(self._lease)
 
     def update(self, record: LeaderElectionRecord, version: str) -> str:
-        """Replaces the record of exactly `version`. Raises Conflict."""
+        """Replaces the record if it has `version`, and returns the new resourceVersion. Raises
+        Conflict.
+        """
         base = self._lease or Lease(metadata=self._meta)
-        # What others put into the spec, such as a strategy, stays.
+        # Other fields of the spec, such as the strategy, are kept.
         spec = base.spec.replace(**_fields(record))
         self._lease = self._store.update(
             base.with_metadata(resource_version=version).with_spec(spec)
@@ -64,7 +66,7 @@ class StoreLeaseLock:
         return _version(self._lease)
 
     def identity(self) -> str:
-        """This candidate's identity."""
+        """Returns the identity of this candidate."""
         return self._identity
 
     def describe(self) -> str:
@@ -72,7 +74,7 @@ class StoreLeaseLock:
         return f"{self._meta.namespace}/{self._meta.name}"
 
     def record_event(self, text: str) -> None:
-        """Records `<identity> became leader` and the like as an Event about the Lease."""
+        """Records an Event about the Lease, such as `<identity> became leader`."""
         about = self._lease or Lease(metadata=self._meta)
         event = Event(about, "Normal", "LeaderElection", f"{self._identity} {text}")
         self._recorder.record(event, COMPONENT)

@@ -1,7 +1,7 @@
 """The manager: starts the controllers, and dispatches, pumps, reaps and ingests for them.
 
-Any number of managers may run. Leases decide which of them dispatches a kind and which one
-ingests; pumps and reapers do no harm side by side.
+Any number of managers may run. Leases decide which of them dispatches a kind and which one ingests;
+several pumps and reapers may run at the same time.
 
 Source: StartControllers in cmd/kube-controller-manager/app/controllermanager.go, Kubernetes 1.33.
 """
@@ -33,11 +33,11 @@ from kcm.workqueue import Pump, Reaper
 log = structlog.get_logger("kcm.manager")
 
 START_JITTER = 1.0  # upstream's ControllerStartJitter: a wait lasts 1 to 2 intervals
-RETRY_EVERY = 0.5  # seconds between attempts while the store is away
+RETRY_EVERY = 0.5  # seconds between attempts while the store is unavailable
 
 
 class Manager:
-    """Runs everything that is not a sync or a tick."""
+    """Runs all loops of kcm other than syncs and ticks."""
 
     def __init__(self, context: ControllerContext) -> None:
         self.context = context
@@ -77,7 +77,7 @@ class Manager:
         informer.add_relist_handler(partial(self.dispatcher.on_relist, kind))
 
     def _join(self, resource: Resource) -> KindDispatcher:
-        """Starts to dispatch a kind that came after the start."""
+        """Starts to dispatch a kind that was added after the start."""
         routes = [
             WatchRoute(controller, watch, self._view_of(controller))
             for controller in self.context.controllers
@@ -106,7 +106,7 @@ class Manager:
     def start(self) -> None:
         """Starts every controller, then the informers, and returns once the caches have synced.
 
-        A store that goes away meanwhile is waited out. Raises ConfigurationError.
+        While the store is unavailable, it tries again. Raises ConfigurationError.
         """
         self.start_controllers()
         self._retry_while_away(self.context.start)
@@ -152,18 +152,18 @@ class Manager:
         self._spawn(Reaper(context.io, clock=clock).run, "kcm-reaper")
         self._spawn(self._queues.run, "kcm-queues")
         if clients.remote is not None:
-            return  # the event bus leads to the objects in Redis
+            return  # the event bus is for the objects in Redis only
         ingester = Ingester(EventBus(clients.client("ingest").io), self._ingest_lease, clock)
         self._spawn(ingester.run, "kcm-ingest")
 
     def _retry_while_away(self, step: Callable[[], None]) -> None:
-        """Takes a step, again and again while the store is away."""
+        """Calls `step`, again and again while the store is unavailable."""
         while not self.context.stop.is_set():
             try:
                 step()
                 return
             except errors.Temporary as error:
-                log.warning("store is away, trying again", error=str(error))
+                log.warning("the store is unavailable, trying again", error=str(error))
                 self.context.clock.wait(self.context.stop, RETRY_EVERY)
 
     def _spawn(self, run: Callable[[threading.Event], None], name: str) -> None:
@@ -172,8 +172,8 @@ class Manager:
         self._threads.append(thread)
 
     def dead_threads(self) -> list[str]:
-        """Returns the names of threads that ended although nobody asked them to, which only a bug
-        causes.
+        """Returns the names of threads that have ended although the manager was not stopped: a
+        bug.
         """
         if self.context.stop.is_set():
             return []
@@ -181,7 +181,7 @@ class Manager:
         return own + self.context.dead_threads()
 
     def stop_loops(self) -> None:
-        """Stops every loop and gives up the leases, within about a second."""
+        """Stops every loop and releases the leases, within about a second."""
         self.context.stop.set()
         self.dispatcher.wake()
         informers = self.context.stop_informers()
@@ -189,7 +189,7 @@ class Manager:
             thread.join(STOP_TIMEOUT)
 
     def stop(self) -> None:
-        """Stops every loop, then what is shared, and closes the connections."""
+        """Stops every loop, then the context, and closes the connections."""
         self.stop_loops()
         self.context.shutdown()
 
@@ -201,8 +201,8 @@ def _list_watched_resources(model: type | None) -> list[Resource]:
 
 
 def _ignore_start(fence: Fence) -> None:
-    """Does nothing: whoever acts looks at the lease."""
+    """Does nothing: the code that needs the lease checks whether it is held."""
 
 
 def _ignore_stop() -> None:
-    """Does nothing: whoever acts looks at the lease."""
+    """Does nothing: the code that needs the lease checks whether it is held."""

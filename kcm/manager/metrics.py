@@ -1,9 +1,9 @@
-"""The page `/metrics`: what this process knows, and what all processes put into Redis.
+"""The page `/metrics`: metrics of this process, and those that all processes keep in Redis.
 
-Numbers about queues, syncs, leases, streams and workers come from Redis at each scrape. So they are
-right with any number of pool children, workers and hosts, and any one manager shows them; aggregate
-over managers with `max`. Numbers that begin with `kcm_informer_` or `process_` are this manager's
-own.
+Metrics of queues, syncs, leases, streams and workers are read from Redis at each scrape. So they
+are right with any number of pool children, workers and hosts, and every manager exposes them;
+aggregate over managers with `max`. Metrics that begin with `kcm_informer_` or `process_` are this
+manager's own.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class _Page(Collector):
         except errors.KcmError as error:
             log.warning("metrics are not available", error=str(error))
             up = 0.0
-        yield gauge("kcm_store_up", "Whether the store answers", [], [((), up)])
+        yield gauge("kcm_store_up", "Whether the store responds", [], [((), up)])
 
 
 def gauge(name: str, text: str, labels: Sequence[str], samples: Iterable[Sample]) -> Metric:
@@ -113,7 +113,10 @@ def counter(name: str, text: str, labels: Sequence[str], samples: Iterable[Sampl
 
 
 def sync_families(totals: Mapping[tuple[str, str], Totals]) -> Iterable[Metric]:
-    """Returns results and durations, like controller-runtime's controller_runtime_reconcile_*."""
+    """Returns the results and durations of syncs and passes.
+
+    They are like controller-runtime's controller_runtime_reconcile_*.
+    """
     for what, label, thing in (
         (SYNC, "controller", "reconciliations"),
         (PASS, "loop", "passes of periodic loops"),
@@ -135,10 +138,8 @@ def sync_families(totals: Mapping[tuple[str, str], Totals]) -> Iterable[Metric]:
 
 
 def _looks(total: Totals | None) -> Metric:
-    """Returns the passes over all nodes once more, under upstream's name. The buckets are
-    kcm's.
-    """
-    family = HistogramMetricFamily(DURATION, "Duration of a look at the health of all nodes")
+    """Returns the durations of passes over all nodes under upstream's name, with kcm's buckets."""
+    family = HistogramMetricFamily(DURATION, "Duration of a check of the health of all nodes")
     if total is not None:
         family.add_metric([], _cumulate(total), total.seconds)
     return family
@@ -154,7 +155,7 @@ def _cumulate(total: Totals) -> list[tuple[str, float]]:
 
 
 def scheduler_names(manager: Manager) -> list[str]:
-    """Returns the names whose pods this manager's scheduler places, none where it does not run."""
+    """Returns the names of this manager's schedulers, none if the scheduler does not run here."""
     for controller in manager.context.controllers:
         if isinstance(controller, SchedulerController):
             return sorted(controller.options.names)
@@ -162,22 +163,22 @@ def scheduler_names(manager: Manager) -> list[str]:
 
 
 def list_declared_metrics(manager: Manager) -> list[Counter | Histogram]:
-    """Returns what the controllers of this manager count. Some inherit it from another
-    controller.
+    """Returns the metrics that the controllers declare, each once. Some controllers inherit
+    theirs.
     """
     metrics = (metric for c in manager.context.controllers for metric in c.metrics)
     return list(dict.fromkeys(metrics))
 
 
 def lease_names(manager: Manager) -> list[str]:
-    """Returns the internal leases that there may be."""
+    """Returns the names of all internal leases, whether or not they exist."""
     kinds = [f"dispatch:{kind.resource.name}" for kind in manager.kinds]
     loops = [loop_name(c, tick) for c in manager.context.controllers for tick in c.ticks()]
     return ["beat", "ingest", *kinds, *(f"tick:{name}" for name in loops)]
 
 
 def store_families(io: RedisIO, leases: Sequence[str]) -> Iterable[Metric]:
-    """Returns leases, streams and the server itself. Raises Temporary."""
+    """Returns the metrics of leases, streams and the server. Raises Temporary."""
     keys, kinds = io.keys, [resource.name for resource in scheme.resources()]
     now = io.now()
     meta, stats, dropped, bus, waiting, dead, *rest = io.pipeline(
@@ -197,7 +198,7 @@ def store_families(io: RedisIO, leases: Sequence[str]) -> Iterable[Metric]:
     logs, objects, terms = rest[:size], rest[size : 2 * size], rest[2 * size :]
     yield gauge(
         "kcm_lease_held",
-        "1 for each internal lease that somebody holds",
+        "1 for each internal lease that is held",
         ["lease", "holder"],
         [
             ((name, term[0].decode()), 1)
@@ -207,13 +208,13 @@ def store_families(io: RedisIO, leases: Sequence[str]) -> Iterable[Metric]:
     )
     yield counter(
         "kcm_event_bus_events",
-        "Events injected through the front door, by what became of them",
+        "Injected events that were processed, by result",
         ["result"],
         [((result,), int(bus.get(result.encode(), 0))) for result in ("applied", "refused")],
     )
     yield counter(
         "kcm_broker_messages_dropped",
-        "Messages of the broker that were none, or asked for what kcm never asks for",
+        "Invalid messages of the broker that were dropped, by reason",
         ["reason"],
         [((reason.decode(errors="replace"),), int(n)) for reason, n in dropped.items()],
     )
@@ -223,7 +224,7 @@ def store_families(io: RedisIO, leases: Sequence[str]) -> Iterable[Metric]:
     yield gauge("kcm_store_objects", "Objects in the store", ["resource"], _by(kinds, objects))
     yield gauge(
         "kcm_store_damaged_objects",
-        "Stored objects that cannot be read, those nobody has met yet excepted",
+        "Stored objects that were found to be unreadable",
         ["resource"],
         [((name,), n) for name, n in Counts(r for r, _ in damage.read_damaged(io)).items()],
     )
@@ -242,13 +243,13 @@ def _server_families(
     )
     yield gauge(
         "kcm_store_epoch_start",
-        "First resourceVersion of the server's present run; 0 in its first",
+        "First resourceVersion of the present epoch; 0 in the first one",
         [],
         [((), int(meta.get(b"epoch_start", 0)))],
     )
     yield counter(
         "kcm_store_emptied",
-        "How often the store was found to have lost everything that it held",
+        "How often the store was found to have lost all of its data",
         [],
         [((), int(stats.get(b"emptied", 0)))],
     )
@@ -259,20 +260,20 @@ def _by(names: Sequence[str], numbers: Sequence[Any]) -> list[Sample]:
 
 
 def worker_families(io: RedisIO) -> Iterable[Metric]:
-    """Returns the live workers. Raises Temporary."""
+    """Returns the numbers of live processes by kind and host. Raises Temporary."""
     counts: dict[tuple[str, str], int] = {}
     for member in members(io):
         counts[member.kind, member.host] = counts.get((member.kind, member.host), 0) + 1
     yield gauge(
         "kcm_processes_alive",
-        "Processes that gave a sign of life within 30 s",
+        "Processes that sent a heartbeat within 30 s",
         ["kind", "host"],
         counts.items(),
     )
 
 
 def own_families(manager: Manager, leading: Callable[[], bool] | None) -> Iterable[Metric]:
-    """Returns this process's own numbers."""
+    """Returns the metrics of this process."""
     context = manager.context
     seen = context.observer.snapshot
     yield gauge("kcm_build_info", "Version of kcm", ["version"], [((__version__,), 1)])

@@ -1,7 +1,7 @@
 """The zones of the node lifecycle controller on `/metrics`, under upstream's names.
 
 The zones are those of its last pass. Source: pkg/controller/nodelifecycle/metrics.go, Kubernetes
-1.33. Left out: the deprecated evictions_number, and the duration for a single node.
+1.33. The deprecated evictions_number and the duration for a single node are left out.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kcm.controllers.nodelifecycle.memory import load_zones
 from kcm.controllers.nodelifecycle.zones import Zone, print_zone
 from kcm.redisio import RedisIO
 
-MONITOR = f"{NodeLifecycleController.short_name}.{MONITORING}"  # the loop that looks at the nodes
+MONITOR = f"{NodeLifecycleController.short_name}.{MONITORING}"  # the loop that checks the nodes
 DURATION = "node_collector_update_all_nodes_health_duration_seconds"
 _GAUGES: tuple[tuple[str, str, Callable[[Zone], float]], ...] = (
     (
@@ -34,7 +34,7 @@ _GAUGES: tuple[tuple[str, str, Callable[[Zone], float]], ...] = (
 
 
 def node_families(io: RedisIO) -> Iterable[Metric]:
-    """Returns the gauges. Raises Temporary."""
+    """Returns the gauges of the zones. Raises Temporary."""
     raw = io.execute("HGET", io.keys.tick_state(MONITOR), "zones")
     zones = load_zones({"zones": raw.decode()} if raw else {})
     for name, text, value in _GAUGES:

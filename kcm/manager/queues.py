@@ -1,8 +1,8 @@
-"""Keeps the configurations of the queues, and the broker's keys.
+"""Restores the configurations of the queues, and mends the broker's keys.
 
-Configurations are written at the start, and again when they are gone. Nobody else looks after the
+Configurations are written at the start, and again if they are lost. No other part mends the
 broker's keys. Guarantees: a controller's queue that was emptied, or lost its configuration, works
-again some seconds later, whoever took it away.
+again some seconds later.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def queue_config(controller: Controller) -> QueueConfig:
 
 
 class QueueKeeper:
-    """Keeps the queues of the controllers that were added."""
+    """Restores the configurations of the queues that were added."""
 
     def __init__(self, io: RedisIO, clock: Clock) -> None:
         self._io = io
@@ -43,7 +43,9 @@ class QueueKeeper:
         self._queues: list[tuple[WorkQueue, QueueConfig]] = []
 
     def add(self, queue: WorkQueue, config: QueueConfig) -> None:
-        """Configures a queue now, and keeps it so. Raises Temporary."""
+        """Configures a queue now, and again whenever its configuration is lost. Raises
+        Temporary.
+        """
         queue.configure(config)
         self._queues.append((queue, config))
 
@@ -53,10 +55,10 @@ class QueueKeeper:
             try:
                 self.once()
             except errors.KcmError as error:
-                log.warning("queues are not looked after", error=str(error))
+                log.warning("queues could not be checked", error=str(error))
 
     def once(self) -> Sequence[str]:
-        """Configures again what has no configuration, and returns those queues. Raises
+        """Configures the queues without a configuration again, and returns their names. Raises
         KcmError.
         """
         keys, kept = self._io.keys, list(self._queues)

@@ -1,8 +1,8 @@
-"""Recovers the deletions that the first list of a cold dispatcher cannot show.
+"""Recovers the deletions that the first list of a dispatcher without caches cannot show.
 
-Guarantees: after `recover`, every key that an event since the stored position touches has been
-noted, or will come from the informer. Where the watch log no longer reaches back (410, new epoch),
-every key that has persisted state is noted instead (design 0005).
+Guarantees: after `recover`, all keys that events since the stored position touch have been
+collected, or will be by the informer. If the watch log no longer reaches back to there (410, new
+epoch), all keys with persisted state are collected instead (design 0005).
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ log = structlog.get_logger("kcm.dispatch")
 
 
 def recover(context: ControllerContext, kind: KindDispatcher) -> None:
-    """Notes what was deleted since the stored position of the kind."""
+    """Makes the dispatcher enqueue the keys of all deletions since the stored position of the
+    kind.
+    """
     reply = context.io.execute("HGET", context.io.keys.dispatch_position(), kind.resource.name)
     if reply is None:
         return
-    if context.clients.remote is not None:  # its log of changes cannot be read back at once
+    if context.clients.remote is not None:  # past changes of a remote store cannot be read
         note_persisted_keys(context, kind, 0)
         return
     position = int(reply)
@@ -31,13 +33,13 @@ def recover(context: ControllerContext, kind: KindDispatcher) -> None:
     while position < target:
         changes = context.store.read_changes({kind.resource: position}, 0)
         reached = changes.positions[kind.resource]
-        if kind.resource in changes.gone or reached == position:  # trimmed, or taken away
+        if kind.resource in changes.gone or reached == position:  # trimmed or deleted
             note_persisted_keys(context, kind, target)
             return
         for change in changes.entries:
             if change.type == "DELETED":
                 last = damage.decode_change(change)
-                if last is None:  # nobody can say whose keys it touches
+                if last is None:  # it is not known which keys it touches
                     note_persisted_keys(context, kind, target)
                     continue
                 kind.note(Change(last, None), change.resource_version)
@@ -53,7 +55,7 @@ def note_persisted_keys(context: ControllerContext, kind: KindDispatcher, versio
     for controller in kind.controllers():
         keys = _read_persisted_keys(context, controller.short_name)
         log.info(
-            "every key with persisted state is queued", queue=controller.short_name, keys=len(keys)
+            "every key with persisted state is added", queue=controller.short_name, keys=len(keys)
         )
         if keys:
             kind.note_additions([Addition(controller.short_name, tuple(sorted(keys)))], version)

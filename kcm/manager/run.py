@@ -1,9 +1,9 @@
-"""Runs a manager: serves health, waits for the store, leads if it must, starts and stops.
+"""Runs a manager: serves health, waits for the store, leads if necessary, starts and stops.
 
-With leader election, only the leader dispatches, ingests, pumps and reaps. Workers are not
-part of the election: their writes are fenced per key (design 0001), so idle workers would
-protect nothing and cost capacity. A manager that loses the election stops all of its work at
-once and exits with code 1. Its supervisor starts it again as a candidate.
+With leader election, only the leader dispatches, ingests, pumps and reaps. Workers are not part of
+the election: their writes are fenced per key (design 0001), so idle workers would protect nothing
+and cost capacity. A manager that loses the election stops all of its work at once and exits with
+code 1. Its supervisor starts it again as a candidate.
 
 Source: Run in cmd/kube-controller-manager/app/controllermanager.go, Kubernetes 1.33.
 """
@@ -33,8 +33,9 @@ RENEWAL_TOLERANCE = 20.0  # seconds overdue until /healthz fails, as upstream
 
 
 class ManagerRun:
-    """One manager process, from its start to its exit code. Any thread or signal may call
-    `ask_to_stop`.
+    """One manager process, from its start to its exit code.
+
+    Any thread or signal handler may call `ask_to_stop`.
     """
 
     def __init__(self, context: ControllerContext) -> None:
@@ -46,14 +47,15 @@ class ManagerRun:
         self.server = self._health_server()
 
     def ask_to_stop(self) -> None:
-        """Ends the process cleanly."""
+        """Makes `run` stop the manager cleanly and return."""
         self._asked.set()
         self.context.stop.set()
 
     def run(self) -> int:
-        """Works until it is asked to stop (0), or until the election or the start fails (1).
+        """Runs the manager, and returns its exit code.
 
-        Raises ConfigurationError and StoreUnavailable.
+        That is 0 after `ask_to_stop`, and 1 if the election was lost or the start failed. Raises
+        ConfigurationError and StoreUnavailable.
         """
         log.info("Starting", version=__version__, loop_mode=self.context.loop_mode.value)
         self.server.start()
@@ -87,7 +89,7 @@ class ManagerRun:
         try:
             self.manager.start()
         except Exception as error:  # reported by the main thread, which ends the process
-            if self.context.stop.is_set():  # what was being started has been stopped already
+            if self.context.stop.is_set():  # the manager was stopped while it started
                 log.debug("start was interrupted", error=str(error))
                 return
             self._failed = True
@@ -116,7 +118,7 @@ class ManagerRun:
         self._stop_leading()
 
     def _stop_leading(self) -> None:
-        """Stops all work. It is called when leading ends, and once more when the elector does."""
+        """Stops all work. It is called when leading ends, and again when the elector ends."""
         if not self._asked.is_set() and not self.context.stop.is_set():
             self._failed = True
             log.error("leaderelection lost")

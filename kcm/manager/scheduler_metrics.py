@@ -17,7 +17,9 @@ _QUEUES = ("active", "backoff", "unschedulable", "gated")
 
 
 def pending_families(io: RedisIO, names: Sequence[str]) -> Iterable[Metric]:
-    """Returns the pods by queue. `names` are those of the schedulers. Raises Temporary."""
+    """Returns the numbers of pods by queue. `names` are those of the schedulers. Raises
+    Temporary.
+    """
     family = GaugeMetricFamily(
         "scheduler_pending_pods", "Number of pending pods, by the queue", labels=["queue"]
     )

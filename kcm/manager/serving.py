@@ -1,7 +1,7 @@
 """The HTTP server of the manager's pages, in a thread of its own.
 
-Guarantees: a taken port is known before anything else starts. `stop` returns within a second,
-whoever still holds a connection open.
+Guarantees: a port in use is reported before anything else starts. `stop` returns within a second,
+even if connections are open.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from kcm.http.serving import TLSFiles, build_config
 
 log = structlog.get_logger("kcm.health")
 
-PORT_RETRY_EVERY = 2.0  # seconds between looks at a port that another manager serves
+PORT_RETRY_EVERY = 2.0  # seconds between attempts to bind a port that another manager uses
 STOP_TIMEOUT = 0.8  # seconds
 
 
 def bind(options: ServingOptions) -> socket.socket:
-    """Returns a listening socket. Raises PortTaken with port and flag, and ConfigurationError."""
+    """Returns a listening socket. Raises PortTaken, with port and flag, and ConfigurationError."""
     return listen(options.bind_address, options.secure_port, "--secure-port (0: none)")
 
 
@@ -45,7 +45,7 @@ def read_token(options: ServingOptions) -> str:
 
 
 class HealthServer:
-    """Serves `app` as the options say."""
+    """Serves `app` at the address and with the TLS files of the options."""
 
     def __init__(self, app: Any, options: ServingOptions, clock: Clock) -> None:
         self._options = options
@@ -66,7 +66,7 @@ class HealthServer:
         self._server = Server(config)
 
     def start(self) -> None:
-        """Serves from now on, or, with --secure-port-wait, once the port is free.
+        """Starts to serve, with --secure-port-wait as soon as the port is free.
 
         Raises PortTaken and ConfigurationError.
         """
@@ -100,7 +100,7 @@ class HealthServer:
         listener.close()
 
     def stop(self) -> None:
-        """Stops serving. Open connections are cut."""
+        """Stops serving, and closes open connections."""
         self._stop.set()
         self._server.should_exit = True
         if self._thread is not None:
