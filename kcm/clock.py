@@ -1,8 +1,8 @@
-"""The clock that components are given.
+"""The clock that components get.
 
-Code takes a `Clock` and never calls `time` or `datetime.now` itself, so that a test steps
-time by hand (see `kcm.testing.clock`). Times that several hosts share, those of leases,
-delays and rate limits, do not come from here: the Lua scripts read the clock of Redis.
+Code uses a `Clock` and never calls `time` or `datetime.now` itself, so that a test can set the time
+(see `kcm.testing.clock`). Times that several hosts share, those of leases, delays and rate limits,
+do not come from here: the Lua scripts read the clock of Redis.
 """
 
 from __future__ import annotations
@@ -14,23 +14,25 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Tells a component the time, and waits for it."""
+    """The time, for one component, and waiting with a timeout."""
 
     def now(self) -> datetime:
         """Returns the time of the wall clock, aware and in UTC."""
         ...
 
     def monotonic(self) -> float:
-        """Returns seconds on a clock that never goes back. Only differences mean anything."""
+        """Returns seconds on a clock that never goes back. Only differences of its values are
+        meaningful.
+        """
         ...
 
     def wait(self, event: threading.Event, timeout: float) -> bool:
-        """Waits up to `timeout` seconds for `event`, and returns whether it is set."""
+        """Waits up to `timeout` seconds for `event`, and reports whether it is set."""
         ...
 
 
 class RealClock:
-    """Reads the clocks of the machine."""
+    """The clocks of the machine."""
 
     def now(self) -> datetime:
         return datetime.now(UTC)

@@ -1,9 +1,9 @@
-"""Every exception of kcm, in one place.
+"""All exceptions of kcm.
 
-The docstring of a class is its default message; facts travel as attributes. Three families matter
-to callers: `ApiError` (the outcome of a request, in the words and codes of the Kubernetes API),
-`Temporary` (the cause lies outside: try again) and `Fenced` (this worker no longer holds what it
-writes for: stop).
+The first line of a class's docstring is its default message; facts are attributes. Three families
+matter to callers: `ApiError` (the outcome of a request, in the words and codes of the Kubernetes
+API), `Temporary` (the cause is outside of kcm: try again) and `Fenced` (this worker no longer holds
+the key or lease that it writes for: stop).
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class ConfigurationError(KcmError):
 
 
 class PortTaken(ConfigurationError):
-    """Something else listens on the port."""
+    """The port is in use."""
 
 
 class Temporary(KcmError):
-    """The cause lies outside and may pass: trying again later is right."""
+    """The cause is outside of kcm and may pass, so it may help to try again later."""
 
 
 class StoreUnavailable(Temporary):
@@ -51,7 +51,9 @@ class StorageFull(Temporary):
 
 
 class WrongTypeOfKey(Temporary):
-    """A key holds another type than kcm keeps there; it is moved aside, so a repeat may succeed."""
+    """A key has another type than kcm stores there; it is moved aside, so another attempt may
+    succeed.
+    """
 
 
 class CacheNotSynced(Temporary):
@@ -83,7 +85,9 @@ class ExecTimeout(ContainerRuntimeError):
 
 
 class ContainerConfigError(Temporary):
-    """What a container's environment or volumes refer to is missing or cannot be had here."""
+    """An object that a container's environment or volumes refer to is missing or not available
+    here.
+    """
 
 
 class Fenced(KcmError):
@@ -96,7 +100,7 @@ class EpochChanged(Temporary):
 
 @dataclass(frozen=True)
 class FieldError:
-    """One fault at one field, printed as upstream's `field.Error` prints it.
+    """A fault of one field, with a text in the form of upstream's `field.Error`.
 
     Source: staging/src/k8s.io/apimachinery/pkg/util/validation/field/errors.go, Kubernetes 1.33.
     """
@@ -119,15 +123,13 @@ class FieldError:
 
 
 class Verbatim(str):
-    """A value that is printed as it stands, for what Go prints in a way of its own."""
+    """A value that is printed unchanged, for values that Go prints in another way."""
 
     __slots__ = ()
 
 
 def _print_value(value: Any) -> str:
-    """Returns a value as Go's %v, %q or %#v prints it: quoted and escaped, so that it is
-    one line.
-    """
+    """Returns a value as Go's %v, %q or %#v prints it: on one line, quoted and escaped."""
     if isinstance(value, Verbatim):
         return str(value)
     if isinstance(value, dict) and value and all(isinstance(v, str) for v in value.values()):
@@ -227,11 +229,11 @@ class Conflict(ApiError):
 
 
 class GuardFailed(Conflict):
-    """A condition that the write depended on no longer holds, so nothing was written."""
+    """A guard of the write no longer holds, so nothing was written."""
 
 
 class LimitReached(GuardFailed):
-    """The token bucket that the write draws from is empty, so nothing was written."""
+    """The token bucket of the write is empty, so nothing was written."""
 
 
 class Gone(ApiError):
@@ -242,7 +244,9 @@ class Gone(ApiError):
 
 
 class Damaged(ApiError):
-    """What the store holds of the object cannot be read: somebody else wrote it, or half of it."""
+    """The stored object cannot be read: another program wrote it, or only a part of it was
+    written.
+    """
 
     code = 500
     reason = "StorageReadError"  # as upstream's, for an object that cannot be decoded
@@ -251,7 +255,7 @@ class Damaged(ApiError):
     def of(cls, resource: str, key: str, why: str) -> Damaged:
         return cls(
             f'{resource} "{key}" is stored in a form that cannot be read ({why}): delete it, '
-            "or put it right where it was written",
+            "or have it written correctly",
             resource=resource,
             name=key.rpartition("/")[2],
         )
@@ -287,8 +291,8 @@ class Invalid(ApiError):
 class WrongType(Invalid):
     """A value has another type than its field.
 
-    `given` says for each cause which type: string, number, bool, array, object or null, as JSON
-    calls them, or an empty text for a cause of another sort.
+    `given` has the type for each cause: string, number, bool, array, object or null, as in JSON, or
+    "" for another kind of cause.
     """
 
     def __init__(
@@ -308,14 +312,16 @@ _HOLDS = re.compile(r" holds an? \w+, not an? ")
 
 
 def from_redis(text: str) -> KcmError:
-    """Returns the exception for an error text of Redis. The adapter and the scripts share it."""
+    """Returns the exception for an error text of Redis, whether a command or a script returned
+    it.
+    """
     if "OOM command not allowed" in text:
         return OutOfMemory(f"Redis refuses writes, raise maxmemory: {text}")
     if "MISCONF" in text:
         return StorageFull(f"Redis refuses writes, look at its disk and log: {text}")
     if "WRONGTYPE" in text or _HOLDS.search(text):
         return WrongTypeOfKey(
-            f"a key of kcm's holds another type than it should, and is moved aside: {text}"
+            f"a key of kcm has another type than it should, and is moved aside: {text}"
         )
     if "LOADING" in text or "MASTERDOWN" in text:
         return StoreUnavailable(f"Redis does not answer yet: {text}")

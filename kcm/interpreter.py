@@ -1,6 +1,6 @@
-"""Settings of the Python interpreter that processes with large caches need.
+"""Settings of the Python interpreter for processes with large caches.
 
-With 1,000 pods created by one ReplicaSet, on two cores with two child processes, the defaults took
+For 1,000 pods created by one ReplicaSet, on two cores with two child processes, the defaults took
 520 ms and these take 290 ms.
 """
 
@@ -13,14 +13,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 # Cached objects are many small containers without cycles. With the defaults, the middle and full
-# collections go through whole caches over and over while these fill; rare ones still find the
-# cycles that exceptions leave. The young collections stay small: each object is looked at once
-# either way, but a collection of 100,000 objects stops the process for longer (bench watch.p99 in
-# turns on a busy machine: 10 and 14 ms with 100,000, 5 and 6 ms with 2,000; 5,000 is as good as
-# 2,000).
+# collections traverse whole caches again and again while these fill; rare collections still find
+# the cycles that exceptions leave. The young collections stay small: each object is traversed once
+# in any case, but a collection of 100,000 objects stops the process for longer (bench watch.p99,
+# alternating, on a busy machine: 10 and 14 ms with 100,000, 5 and 6 ms with 2,000; 5,000 is as good
+# as 2,000).
 GC_THRESHOLDS = (2_000, 1_000, 100)
 
-# Seconds. A thread that syncs gives the interpreter up at every call to Redis; with the default of
+# Seconds. A thread that syncs releases the interpreter at every call to Redis; with the default of
 # 5 ms, the thread that fills the caches then keeps it for that long.
 SWITCH_INTERVAL = 0.0005
 
@@ -34,10 +34,10 @@ def tune() -> None:
 
 @contextmanager
 def pause_collector() -> Iterator[None]:
-    """Keeps the collector from running meanwhile, for imports.
+    """Disables the garbage collector in the block, which is for imports.
 
-    They make nothing but objects that stay; going through these again and again is a tenth of the
-    time that they take.
+    Imports create only objects that stay; traversing these again and again takes a tenth of their
+    time.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -49,10 +49,9 @@ def pause_collector() -> Iterator[None]:
 
 
 def end_quickly() -> None:
-    """Keeps the interpreter from looking for cycles when it ends: what is left goes with the
-    process.
+    """Keeps the interpreter from searching for cycles when it exits.
 
-    The search goes through all that a process holds, several times: it takes 1.2 s for 600,000
-    small objects. With `kcm up` several processes end at once, and are killed after 3.7 s.
+    The search traverses all objects several times: it takes 1.2 s for 600,000 small objects. With
+    `kcm up` several processes exit at once, and are killed after 3.7 s.
     """
     atexit.register(gc.freeze)

@@ -1,6 +1,6 @@
 """Logging: constant messages with fields, on the console or as JSON.
 
-Records of the standard library's loggers (Celery, uvicorn) and of kcm's own look alike.
+Records of the standard library's loggers (Celery, uvicorn) and of kcm's own have the same form.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SHARED: list[Processor] = [
 
 
 def configure(log_format: str, level: str) -> None:
-    """Sends all logs of `level` and above to standard error, as `console` or `json`."""
+    """Writes all logs of `level` and above to standard error, as `console` or `json`."""
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,
@@ -49,7 +49,7 @@ def configure(log_format: str, level: str) -> None:
 
 
 def _renderers(log_format: str) -> list[Processor]:
-    # Tracebacks without the values of variables: those may be secrets.
+    # Tracebacks do not show the values of variables, as these may be secrets.
     if log_format == "json":
         tracebacks = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
         return [

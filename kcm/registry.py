@@ -1,8 +1,8 @@
-"""The list of controllers. A new one is its module and one line here.
+"""The registry of controllers. A new controller is a module and one line here.
 
-A user's own controller is in a file or package of theirs. It is named with `--controller-module
+A user's own controller is in a file or package of theirs. It is loaded with `--controller-module
 path.py` (or `package.module`), or published under the entry point group `kcm.controllers`.
-`tests/architecture` checks that the lines here and the modules under `kcm/controllers` pair up.
+`tests/architecture` checks that the lines here and the modules under `kcm/controllers` agree.
 """
 
 from __future__ import annotations
@@ -51,10 +51,11 @@ ENTRY_POINTS = "kcm.controllers"
 
 
 def controller_types(modules: Iterable[str] = ()) -> tuple[type[Controller], ...]:
-    """Returns every controller class: kcm's, those of installed packages, those in `modules`.
+    """Returns the classes of all controllers: kcm's, those of installed packages, those in
+    `modules`.
 
     Raises ConfigurationError when a module has none or cannot be imported, or when two controllers
-    share a name.
+    have the same name.
     """
     by_name: dict[str, type[Controller]] = {}
     for kind in _all(modules):
@@ -81,14 +82,14 @@ def _all(modules: Iterable[str]) -> Iterator[type[Controller]]:
 def _load(point: EntryPoint) -> type[Controller]:
     try:
         kind = point.load()
-    except Exception as error:  # a stranger's module may raise anything
+    except Exception as error:  # a user's module may raise anything
         raise errors.ConfigurationError(
             f"entry point {ENTRY_POINTS}:{point.name} ({point.value}): "
             f"{type(error).__name__}: {error}"
         ) from error
     if not (inspect.isclass(kind) and issubclass(kind, Controller)):
         raise errors.ConfigurationError(
-            f"entry point {ENTRY_POINTS}:{point.name} ({point.value}) is no subclass of "
+            f"entry point {ENTRY_POINTS}:{point.name} ({point.value}) is not a subclass of "
             "kcm.reconcile.contract.Controller"
         )
     return kind
@@ -102,7 +103,7 @@ def load_module(reference: str) -> list[type[Controller]]:
     try:
         is_file = reference.endswith(".py")
         module = _from_file(Path(reference)) if is_file else importlib.import_module(reference)
-    except Exception as error:  # here, too
+    except Exception as error:  # as in _load
         raise errors.ConfigurationError(
             f"--controller-module {reference}: {type(error).__name__}: {error}"
         ) from error
@@ -120,8 +121,8 @@ def load_module(reference: str) -> list[type[Controller]]:
 
 
 def _from_file(path: Path) -> ModuleType:
-    """Returns the file as a module. It is run once per process, so that its classes stay
-    the same.
+    """Returns the file as a module. It is executed once per process, so that its classes stay the
+    same.
     """
     path = path.resolve()
     name = f"kcm_user_{path.stem}_{zlib.crc32(str(path).encode()):08x}"
@@ -134,7 +135,7 @@ def _from_file(path: Path) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except BaseException:  # raised again; half a module must not be found by the next import
+    except BaseException:  # raised again; the next import must not find half a module
         del sys.modules[name]
         raise
     return module

@@ -1,8 +1,8 @@
-"""Settings shared by every process, read from `KCM_*` environment variables.
+"""The settings that all processes share, read from `KCM_*` environment variables.
 
-Only what all processes must agree on lives here; a controller's tunables are
-flags of the controller manager (`kcm manager --help`). Each field says its
-meaning, unit and default, and `docs/configuration.md` is generated from them.
+Only settings on which all processes must agree are here; the options of controllers are flags of
+the controller manager (`kcm manager --help`). The description of each field has its meaning, unit
+and default, and `docs/configuration.md` is generated from them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def _default_state_dir() -> Path:
 
 
 class Settings(BaseSettings):
-    """The settings that every process shares: where Redis is, and how to speak to it."""
+    """The settings that all processes share, such as how to connect to Redis."""
 
     model_config = SettingsConfigDict(env_prefix="KCM_", frozen=True)
 
@@ -30,7 +30,8 @@ class Settings(BaseSettings):
         "folder.",
     )
     prefix: str = Field(
-        default="kcm", description="First part of every key, so that several kcm share a server."
+        default="kcm",
+        description="First part of every key, so that several kcm can share a server.",
     )
     state_dir: Path = Field(
         default_factory=_default_state_dir,
@@ -49,8 +50,8 @@ class Settings(BaseSettings):
     default_not_ready_toleration_seconds: int = Field(
         default=300,
         ge=0,
-        description="Seconds that new pods stay on a node that is not ready, unless they say "
-        "otherwise, kube-apiserver's `--default-not-ready-toleration-seconds`.",
+        description="Seconds that pods stay on a node that is not ready, unless they have a "
+        "toleration of their own, kube-apiserver's `--default-not-ready-toleration-seconds`.",
     )
     default_unreachable_toleration_seconds: int = Field(
         default=300,
@@ -62,7 +63,7 @@ class Settings(BaseSettings):
         default=3.0,
         gt=0,
         description="Seconds until an unanswered Redis call fails. Below the 4 s of the internal "
-        "leases, so that their holder hears of a dead link in time.",
+        "leases, so that their holder notices a dead connection in time.",
     )
     connect_timeout: float = Field(
         default=3.0, gt=0, description="Seconds until a connection attempt fails."
@@ -70,12 +71,12 @@ class Settings(BaseSettings):
     health_check_interval: float = Field(
         default=3.0,
         ge=0,
-        description="Seconds of idleness after which a connection is tried before use.",
+        description="Seconds of idleness after which a connection is tested before use.",
     )
     worker_manager: bool = Field(
         default=True,
-        description="Whether a Celery worker runs a manager beside itself. False where "
-        "`kcm manager` runs on its own.",
+        description="Whether a Celery worker starts a manager process. False if `kcm manager` runs "
+        "on its own.",
     )
     log_format: str = Field(
         default="console", pattern="^(console|json)$", description="`console` or `json`."
@@ -88,12 +89,12 @@ class Settings(BaseSettings):
 
     @cached_property
     def socket_path(self) -> Path:
-        """Returns the path of the embedded server's Unix socket."""
+        """The path of the embedded server's Unix socket."""
         return self.state_dir / "run" / "redis.sock"
 
     @cached_property
     def password_file(self) -> Path:
-        """Returns the path of the password file.
+        """The path of the embedded server's password file.
 
         The file exists while the embedded server has a port (Redis has no ACL per listener).
         """
@@ -101,8 +102,8 @@ class Settings(BaseSettings):
 
     @cached_property
     def effective_redis_url(self) -> str:
-        """Returns `redis_url`, or the URL of the embedded server's socket, with its password if it
-        has one.
+        """`redis_url`, or the URL of the embedded server's socket, with its password if it has
+        one.
         """
         if self.redis_url:
             return self.redis_url

@@ -14,7 +14,7 @@ class InformerOptions:
     Raises: ConfigurationError if a setting is out of range or contradicts another.
     """
 
-    # The longest blocking read, in milliseconds. It is below the socket timeout (5 s), so that a
+    # The longest blocking read, in milliseconds. It is below the socket timeout (3 s), so that a
     # read without changes is not taken for a dead connection. It is also the longest wait of a late
     # informer for its first list, and of a shutdown for the thread.
     block_ms: int = 1000
