@@ -1,7 +1,7 @@
-"""The periodic loops, computed from what the enabled controllers declare.
+"""The schedule of beat: the periodic loops of the enabled controllers, and housekeeping.
 
-Each entry sends a message to the ticks' queue that expires after one interval;
-the tick itself decides, under its loop's lease, whether there is a pass to run.
+Each entry sends a message to the queue for ticks, which expires after one interval. The worker
+decides, under the loop's lease, whether to run a pass.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TICKS_QUEUE = "ticks"
 
 
 def beat_schedule(controllers: Sequence[Controller]) -> dict[str, dict[str, Any]]:
-    """Celery's `beat_schedule` for these controllers and kcm's own housekeeping."""
+    """Returns Celery's `beat_schedule` for these controllers and kcm's own housekeeping."""
     entries = {name: _entry(name, every) for name, every in loop_periods(controllers).items()}
     return {**entries, KUBELET_HOUSEKEEPING: _to_every_kubelet()}
 
@@ -35,13 +35,15 @@ def loop_periods(controllers: Sequence[Controller]) -> dict[str, float]:
 
 
 def tick_task_name(loop: str) -> str:
-    """Returns the Celery task of a periodic loop."""
+    """Returns the name of a periodic loop's Celery task."""
     return f"kcm.{loop}"
 
 
 def _to_every_kubelet() -> dict[str, Any]:
-    """Reaches each node by a fanout exchange, and nobody when there is none. A kubelet that
-    hears nothing keeps the time itself."""
+    """Returns the entry whose message reaches every node by a fanout exchange.
+
+    A kubelet that gets no messages does its housekeeping by its own clock.
+    """
     queue = kubelet_fanout()
     return {
         "task": KUBELET_HOUSEKEEPING,

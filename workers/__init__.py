@@ -1,4 +1,4 @@
-"""The Celery side of kcm: the app, its tasks, and what runs beside them.
+"""The Celery side of kcm: the app, its tasks, and the manager that a worker starts.
 
 `celery -A workers worker`, `celery -A workers beat` and `celery -A workers flower` are the
 processes. `kcm up` starts all of them on one machine.
@@ -14,7 +14,8 @@ __all__ = ["app"]
 
 
 def __getattr__(name: str) -> Any:
-    """Returns the app, made when somebody asks for it: kubelets do not, and need no control plane.
+    """Returns the app, which is created at the first access: kubelets do not need the control
+    plane.
 
     Celery looks for `app`, and then, since that is also a module here, for `celery`.
     """

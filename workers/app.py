@@ -1,4 +1,4 @@
-"""The Celery app: one task per controller, one for ticks, and the manager beside the worker."""
+"""The Celery app: one task per controller, one per periodic loop, and the steps of the worker."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from workers.tasks import register_tasks
 def create_app(settings: Settings | None = None, options: ManagerOptions | None = None) -> Celery:
     """Returns a Celery app for these settings.
 
-    It opens no connection and starts no thread, since the worker's parent process forks from here.
+    It opens no connection and starts no thread, since the worker's parent process forks its
+    children.
     """
     settings = settings or Settings()
     options = options or ManagerOptions.load()

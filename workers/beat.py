@@ -1,6 +1,6 @@
-"""Beat's scheduler: the leading beat sends ticks, and any number may stand by.
+"""Beat's scheduler: the leading beat sends ticks, and any number of others may stand by.
 
-Guarantees: only the holder of the lease `beat` sends. Each message carries the time it was due and
+Guarantees: only the holder of the lease `beat` sends. Each message has the time when it was due and
 expires after one interval, so missed passes never pile up. Two beats that send the same pass do no
 harm: a pass that comes within half an interval of the last one is not run (design 0023).
 """
@@ -23,7 +23,7 @@ from workers.config import FOLLOWED_LOOPS
 
 log = structlog.get_logger("kcm.beat")
 
-LOOK_EVERY = 1.0  # seconds between looks at the lease
+LOOK_EVERY = 1.0  # seconds between renewals of the lease
 
 
 class LeasedScheduler(Scheduler):  # type: ignore[misc] # celery has no types
@@ -51,16 +51,18 @@ class LeasedScheduler(Scheduler):  # type: ignore[misc] # celery has no types
         return self.data
 
     def tick(self, *args: Any, **kwargs: Any) -> float:
-        """Sends what is due if this beat leads, and returns the seconds until the next look."""
+        """Sends the ticks that are due if this beat leads, and returns the seconds until the next
+        call.
+        """
         if not self._check_leading():
-            self._due.clear()  # what was due meanwhile was the leader's to send
+            self._due.clear()  # the leader sends the ticks that are due meanwhile
             return LOOK_EVERY
         now = time.monotonic()
         for name, entry in self.schedule.items():
             every = entry.schedule.run_every.total_seconds()
             due = self._due.setdefault(name, now + every)
             if due <= now:
-                # On time; missed passes are not made up for.
+                # At the regular times; missed passes are not made up for.
                 self._due[name] = due + every if due + every > now else now + every
                 if not self._is_resting(name):
                     self.apply_entry(entry, producer=self.producer)
@@ -77,7 +79,7 @@ class LeasedScheduler(Scheduler):  # type: ignore[misc] # celery has no types
                 self._lease.release()
                 self._presence.leave()
             except errors.KcmError as error:
-                log.warning("lease was not released, it runs out", error=str(error))
+                log.warning("the lease was not released, it expires", error=str(error))
 
     def _is_resting(self, loop: str) -> bool:
         followed = self.app.conf.get(FOLLOWED_LOOPS, {}).get(loop)

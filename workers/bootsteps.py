@@ -1,10 +1,10 @@
-"""Boot steps that run the manager as a child of the worker (design 0031).
+"""Boot steps that run the manager as a child process of the worker (design 0031).
 
-The worker's blueprint owns the manager's process. The consumer's blueprint arms the timer
-that restarts the manager, because its steps start again at every reconnect, which clears the
-worker's timers. So `celery worker` and `celery beat` alone are a working system.
-`KCM_WORKER_MANAGER=false` leaves the manager to `kcm manager`. The manager ends by itself
-when the worker is gone: it reads a pipe whose other end only the worker holds.
+The worker's blueprint owns the manager's process. The consumer's blueprint sets the timer that
+restarts the manager, because its steps start again at every reconnect, which clears the worker's
+timers. So `celery worker` and `celery beat` alone are a working system. With
+`KCM_WORKER_MANAGER=false` the worker starts no manager, for use with `kcm manager`. The manager
+stops by itself when the worker is gone: it reads a pipe whose other end only the worker has.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kcm.settings import Settings
 
 log = structlog.get_logger("kcm.worker")
 
-CHECK_EVERY = 1.0  # seconds between looks at the manager's process
+CHECK_EVERY = 1.0  # seconds between checks of the manager's process
 STOP_TIMEOUT = 3.0  # seconds for the manager to release its leases
 
 
@@ -33,14 +33,14 @@ class ManagerProcess:
         self._stopped = False
 
     def ensure_running(self) -> None:
-        """Starts the manager if it has not been started, or has ended by itself."""
+        """Starts the manager if it has not been started, or has exited by itself."""
         if self._stopped:  # the consumer's timer may still fire while the worker shuts down
             return
         if self._process is not None:
             code = self._process.poll()
             if code is None:
                 return
-            log.warning("manager ended, starting it again", exit_code=code)
+            log.warning("the manager has exited, starting it again", exit_code=code)
             self._close_pipe()
         self._process = subprocess.Popen(
             # Several workers on a host each have a manager: one serves the port, and the others
@@ -51,7 +51,7 @@ class ManagerProcess:
         )
 
     def ask(self) -> None:
-        """Asks the manager to end."""
+        """Asks the manager to stop."""
         self._stopped = True
         if self._process is not None:
             self._close_pipe()
@@ -75,7 +75,7 @@ class ManagerProcess:
 
 
 class ManagerStep(bootsteps.StartStopStep):  # type: ignore[misc] # celery has no types
-    """Runs the manager as long as the worker lives."""
+    """Runs the manager as long as the worker runs."""
 
     requires = ("celery.worker.components:Pool",)
 
@@ -90,8 +90,8 @@ class ManagerStep(bootsteps.StartStopStep):  # type: ignore[misc] # celery has n
             worker.kcm_manager.ensure_running()
 
     def close(self, worker: Any) -> None:
-        # It is only asked here: manager and pool end side by side, and the signal waits for the
-        # manager.
+        # It is only asked here, so that manager and pool stop at the same time. The handler of
+        # worker_shutdown waits for the manager.
         if worker.kcm_manager is not None:
             worker.kcm_manager.ask()
 
@@ -102,7 +102,7 @@ class ManagerStep(bootsteps.StartStopStep):  # type: ignore[misc] # celery has n
 
 
 class WatchManagerStep(bootsteps.StartStopStep):  # type: ignore[misc] # celery has no types
-    """Looks after the manager's process while the worker is connected."""
+    """Restarts the manager's process if it has exited, while the worker is connected."""
 
     requires = ("celery.worker.consumer.connection:Connection",)
 

@@ -18,7 +18,7 @@ KUBELET_HOUSEKEEPING = "kcm.kubelet.housekeeping"  # the task and the exchange
 
 
 def broker_url(settings: Settings) -> str:
-    """Returns the settings' Redis as kombu writes it."""
+    """Returns the URL of the settings' Redis in kombu's form."""
     url = settings.effective_redis_url
     if url.startswith("unix://"):
         rest = url.removeprefix("unix://")
@@ -33,7 +33,7 @@ def broker_url(settings: Settings) -> str:
     return url
 
 
-# By name, since a process that makes no connection needs none of it.
+# By name, since a process without connections does not need the module.
 TRANSPORT_ALIASES.update(
     redis="workers.transport:Transport",
     rediss="workers.transport:Transport",
@@ -42,17 +42,16 @@ TRANSPORT_ALIASES.update(
 
 
 def transport_options(settings: Settings, tasks: Iterable[str] | None = None) -> dict[str, Any]:
-    """Returns how kombu speaks to Redis: with kcm's key prefix, and no silence longer than the
-    timeout.
+    """Returns kombu's options for Redis: kcm's key prefix, and the same timeouts.
 
-    Messages for others than the `tasks` are dropped.
+    Messages for other tasks than `tasks` are dropped; with None they are not checked for that.
     """
     options: dict[str, Any] = {
         "global_keyprefix": f"{settings.prefix}:celery:",
         "socket_timeout": settings.socket_timeout,
         "socket_connect_timeout": settings.connect_timeout,
-        # Without these a worker stays deaf for minutes on a half-open link. kombu looks once per
-        # interval, so it notices silence after at most twice this.
+        # Without these a worker gets no messages for minutes over a half-open connection. kombu
+        # checks once per interval, so it notices that after at most two intervals.
         "health_check_interval": BROKER_HEALTH_CHECK_INTERVAL,
         "socket_keepalive": not settings.effective_redis_url.startswith("unix://"),
         "retry_on_timeout": True,
@@ -68,5 +67,5 @@ def kubelet_fanout(node: str = "") -> Broadcast:
     """Returns a node's queue, which gets each message that is sent to all nodes."""
     name = KUBELET_HOUSEKEEPING
     exchange = Exchange(name, type="fanout", durable=False)
-    # Named after the node: a new name at each start would leave the old one's binding behind.
+    # Named after the node, since a new name at each start would leave the old binding behind.
     return Broadcast(name, queue=f"{name}.{node}", exchange=exchange, routing_key=name)

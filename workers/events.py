@@ -1,8 +1,8 @@
 """A boot step that sends Celery's task events a few times a second.
 
-Celery sends the events of a task in the turn of its loop in which they arise: a message to the
-broker before the task reaches a child, and two more when it has ended. Flower shows them just as
-well a moment later. Events that wait when the worker dies are lost, as those of a lost connection.
+Celery sends the events of a task immediately: a message to the broker before the task reaches a
+child, and two more when it has ended. For Flower it is enough to get them a moment later. Events
+that wait when the worker dies are lost, as those of a lost connection.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from typing import Any
 from celery import bootsteps
 
 SEND_EVERY = 0.25  # seconds
-BUFFER_LIMIT = 500  # events that are sent at once, however little time has passed
+BUFFER_LIMIT = 500  # the most events that are collected before they are sent
 
 
 class BatchEventsStep(bootsteps.StartStopStep):  # type: ignore[misc] # celery has no types
-    """Lets the event dispatcher of a new connection gather task events."""
+    """Makes the event dispatcher of a new connection collect task events."""
 
     requires = ("celery.worker.consumer.events:Events",)
 
     def start(self, consumer: Any) -> None:
         dispatcher = consumer.event_dispatcher
-        if consumer.hub is None or dispatcher is None:  # the other pools send each by itself
+        if consumer.hub is None or dispatcher is None:  # other pools send each event at once
             return
         is_due = False
 

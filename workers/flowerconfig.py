@@ -1,7 +1,7 @@
 """Flower's configuration: `celery -A workers flower --conf=.../flowerconfig.py`.
 
-Flower reads this file as Python and takes the names that are options of its. By default it asks for
-a login, changes nothing (read-only) and listens on loopback. The environment variables
+Flower executes this file and takes the names that are options of its own. By default it requires a
+login, changes nothing (read-only) and listens on loopback. The environment variables
 KCM_FLOWER_ADDRESS, KCM_FLOWER_PORT, KCM_FLOWER_USER, KCM_FLOWER_PASSWORD and
 KCM_FLOWER_READ_ONLY=false change that. Without a password in the environment, one is generated into
 the file `flower-password` of the state folder, which only its owner can read.
@@ -28,10 +28,10 @@ read_only = os.environ.get("KCM_FLOWER_READ_ONLY", "true").lower() not in {"fals
 if read_only:
     require_read_only()
 require_login_for_metrics()
-persistent = False  # truth is in the store and in /metrics; this is a window
-enable_events = False  # workers run with -E; Flower need not tell them to send events
+persistent = False  # the store and /metrics have the data; Flower only shows it
+enable_events = False  # workers run with -E, so Flower need not enable their events
 tasks_columns = "name,args,state,runtime,exception,received,worker"
 max_tasks = 20_000
 purge_offline_workers = 300  # seconds
 inspect_timeout = 1000.0  # milliseconds
-end_quickly()  # of 20,000 tasks
+end_quickly()  # without a search for cycles in 20,000 tasks

@@ -1,4 +1,4 @@
-"""What Flower's configuration file needs: the password, and how tasks are shown."""
+"""The login for Flower's configuration file, and the format in which Flower shows tasks."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ PASSWORD_FILE = "flower-password"
 
 
 def load_password() -> str:
-    """Returns KCM_FLOWER_PASSWORD, or the text of the state folder's file, generated at the first
-    use.
+    """Returns KCM_FLOWER_PASSWORD, or the password in a file of the state folder.
+
+    The first call generates the file.
     """
     given = os.environ.get("KCM_FLOWER_PASSWORD")
     if given:
@@ -23,7 +24,7 @@ def load_password() -> str:
     path = Settings().state_dir / PASSWORD_FILE
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
-        # Created with its mode, so that nobody can read it in between.
+        # Created with its mode, so that no other user can read it in between.
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         return path.read_text().strip()
@@ -34,7 +35,7 @@ def load_password() -> str:
 
 
 def require_read_only() -> None:
-    """Raises ConfigurationError for a Flower without a read-only mode."""
+    """Raises ConfigurationError for a version of Flower without a read-only mode."""
     from flower.options import options  # noqa: PLC0415 - only Flower's own process imports it
 
     if "read_only" not in options:
@@ -45,7 +46,7 @@ def require_read_only() -> None:
 
 
 def require_login_for_metrics() -> None:
-    """Makes /metrics ask for the login, as every other page does. /healthcheck stays open."""
+    """Makes /metrics require the login, as every other page does. /healthcheck stays open."""
     from flower.views.monitor import Metrics  # noqa: PLC0415 - only Flower's own process
     from tornado import web  # noqa: PLC0415
 
@@ -53,7 +54,9 @@ def require_login_for_metrics() -> None:
 
 
 def refuse_non_ascii_logins() -> None:
-    """Answers 401 where Flower's comparison of credentials fails on other letters with a 500."""
+    """Makes Flower respond with 401 to credentials that are not ASCII, for which it responds with
+    500.
+    """
     from flower.views import BaseHandler  # noqa: PLC0415 - only Flower's own process
     from tornado import web  # noqa: PLC0415
 
@@ -69,17 +72,17 @@ def refuse_non_ascii_logins() -> None:
 
 
 def login() -> str:
-    """Returns user and password as Flower takes them. Raises ConfigurationError."""
+    """Returns user and password in Flower's form, `user:password`. Raises ConfigurationError."""
     pair = f"{os.environ.get('KCM_FLOWER_USER', 'kcm')}:{load_password()}"
     if not pair.isascii():
         raise errors.ConfigurationError(
-            "KCM_FLOWER_USER and KCM_FLOWER_PASSWORD must be ASCII: Flower compares nothing else"
+            "KCM_FLOWER_USER and KCM_FLOWER_PASSWORD must be ASCII: Flower supports nothing else"
         )
     return pair
 
 
 def format_task(task: Any) -> Any:
-    """Shows `default/web` instead of `('default/web',)`."""
+    """Makes Flower show `default/web` instead of `('default/web',)`."""
     task.args = print_arguments(task.args)
     return task
 

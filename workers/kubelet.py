@@ -1,12 +1,11 @@
 """The kubelet as a Celery worker: `celery -A workers.kubelet worker -P threads`.
 
-The agent does not need Celery: its record of pod work is in its own memory, and a pod
-that nobody took for 200 ms it runs itself, also while Redis is away. A message on the
-node's own queue says that a pod waits; the task that it starts does the pod's work, so
-that Flower shows what a node does. Beat's housekeeping message reaches every node by
-a fanout exchange.
+The kubelet does not need Celery: it keeps its pod work in its own memory, and runs the work of a
+pod itself if no task has taken it for 200 ms, also while Redis is unavailable. A message on the
+node's own queue says that a pod waits; the task that it starts does the pod's work, so that Flower
+shows what a node does. Beat's housekeeping message reaches every node by a fanout exchange.
 
-`kcm kubelet` hands its flags on in the environment variable KCM_KUBELET_FLAGS (JSON).
+`kcm kubelet` passes its flags on in the environment variable KCM_KUBELET_FLAGS (JSON).
 """
 
 from __future__ import annotations
@@ -37,18 +36,18 @@ log = structlog.get_logger("kcm.kubelet")
 
 APP_NAME = "kcm-kubelet"
 SYNC_TASK = "kcm.kubelet.sync_pod"
-MOST_WAITING = 1000  # messages; without them the agent's own threads do the work
-EXPIRES = 30.0  # seconds: by then the agent has long done it itself
-PAUSE = 1.0  # seconds without messages, after one could not be sent
+MOST_WAITING = 1000  # messages; for the others the kubelet's own threads do the work
+EXPIRES = 30.0  # seconds, after which the kubelet has done the work itself
+PAUSE = 1.0  # seconds without messages after one could not be sent
 
 
 def queue_of(node: str) -> str:
-    """The queue of one node."""
+    """Returns the name of a node's queue."""
     return f"kcm.kubelet.{node}"
 
 
 class Waker:
-    """Sends a message for each pod that waits, in a thread of its own."""
+    """Sends a message for each pod that waits, in the thread that calls `run`."""
 
     def __init__(self, app: Celery, queue: str, name_pod: Callable[[str], str] = str) -> None:
         """`name_pod` returns the name under which Flower shows the pod with a uid."""
@@ -59,12 +58,12 @@ class Waker:
         self._woken = threading.Event()
 
     def wake(self, uid: str) -> None:
-        """A pod waits. Never blocks."""
+        """Sends a message soon for the pod with this uid. Never blocks."""
         self._waiting.append(uid)
         self._woken.set()
 
     def run(self, stop: threading.Event) -> None:
-        """Send until `stop`; what cannot be sent is dropped."""
+        """Sends messages until `stop` is set. Those that cannot be sent are dropped."""
         while not stop.is_set():
             self._woken.wait(0.5)
             self._woken.clear()
@@ -89,7 +88,9 @@ class Waker:
 
 
 class KubeletStep(bootsteps.StartStopStep):  # type: ignore[misc] # celery has no types
-    """Runs the agent as long as the worker lives; it is up before the broker is asked."""
+    """Runs the kubelet as long as the worker runs. It starts before the worker connects to the
+    broker.
+    """
 
     requires = ("celery.worker.components:Pool",)
 
@@ -122,7 +123,7 @@ def _name_pod(app: Any, uid: str) -> str:
 
 
 def create_app(settings: Settings | None = None, flags: dict[str, Any] | None = None) -> Celery:
-    """The app of one node's kubelet. Raises ConfigurationError."""
+    """Returns the Celery app of one node's kubelet. Raises ConfigurationError."""
     settings = settings or Settings()
     flags = flags if flags is not None else json.loads(os.environ.get(FLAGS_VARIABLE) or "{}")
     if "node_name" not in flags:
@@ -157,29 +158,31 @@ def create_app(settings: Settings | None = None, flags: dict[str, Any] | None = 
 
 def _log(settings: Settings) -> None:
     configure(settings.log_format, settings.log_level)
-    # The sync loop has told what happened; that a message came and went adds nothing.
+    # The sync loop logs what happens; log lines about messages add nothing to that.
     for name in ("celery.worker.strategy", "celery.app.trace"):
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
 def _register(app: Celery) -> None:
     def sync_pod(uid: str) -> None:
-        """Do a pod's waiting work, if nobody else has."""
+        """Does the waiting work of a pod, unless it has been done already."""
         if app.kcm_kubelet is not None:
             app.kcm_kubelet.kubelet.sync_waiting_pod(uid)
 
     def housekeeping(_: str, scheduled_at: float) -> None:
-        """It is time to clean up on every node."""
+        """Requests a clean-up of this node."""
         if app.kcm_kubelet is not None:
             app.kcm_kubelet.kubelet.request_housekeeping()
 
     app.task(name=SYNC_TASK, shared=False)(sync_pod)
-    # Thirty a minute: nobody wants to see them in Flower.
+    # Without events: they would come thirty times a minute, and hide other tasks in Flower.
     app.task(name=HOUSEKEEPING, shared=False, send_events=False)(housekeeping)
 
 
 def __getattr__(name: str) -> Celery:
-    """The app, made when Celery asks for it: its flags come from the environment."""
+    """Returns the app, which is created when Celery accesses it: its flags are in the
+    environment.
+    """
     if name == "app":
         globals()["app"] = create_app()
         return globals()["app"]

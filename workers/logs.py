@@ -1,4 +1,4 @@
-"""Logging: Celery's lines and kcm's in one form."""
+"""Logging: Celery's lines and kcm's in the same form."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kcm.settings import Settings
 
 
 def connect() -> None:
-    """Takes over Celery's logging set-up. A second call changes nothing."""
+    """Replaces Celery's logging set-up. Further calls do nothing."""
     signals.setup_logging.connect(_configure, dispatch_uid="kcm-logging")
 
 

@@ -1,8 +1,8 @@
-"""Checks of the broker's messages before they are let in.
+"""Checks of the broker's messages before they are delivered.
 
-Anybody who may write to the broker's lists or publish to its channels can put anything there, and
-Celery ends at what is no message at all. kcm's own messages need little of what a message can
-contain, so the rest is refused: no callbacks, no chains, no later time.
+Any client that may write to the broker's lists or publish to its channels can put anything there,
+and Celery stops at an invalid message. kcm's own messages need little of what a message can
+contain, so all else is refused: callbacks, chains, later times.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import from_json
 
-MOST_BYTES = 1 << 20  # bytes of a whole message; kcm's have some hundred
+MOST_BYTES = 1 << 20  # the most bytes of a message; kcm's have a few hundred
 _PIDBOX, _REPLIES, _EVENTS = ".celery.pidbox", ".reply.celery.pidbox", "celeryev."
 
 _Name = Annotated[str, Field(min_length=1, max_length=1000)]
@@ -23,7 +23,9 @@ _Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)] | None
 
 
 class RefusedError(ValueError):
-    """Why a message is dropped. The first argument is one of a few words, for counting."""
+    """Raised for a message to drop. The first argument is one of a few reasons, by which it is
+    counted.
+    """
 
 
 class _Strict(BaseModel):
@@ -114,12 +116,12 @@ def parse_message(raw: bytes) -> Any:
 def check(message: Any, queue: str, tasks: Container[str] | None = None) -> None:
     """Raises RefusedError for a message that does not belong into a queue.
 
-    A worker says which `tasks` it has. Without them only the envelope is checked.
+    `tasks` are the names of the worker's tasks. With None only the envelope is checked.
     """
     try:
         envelope = _Envelope.model_validate(message)
         if tasks is None or _EVENTS in queue or queue.endswith(_REPLIES):
-            return  # replies to those who asked; no worker reads them
+            return  # replies and events, which no worker reads
         body = _body(envelope)
         if queue.endswith(_PIDBOX):
             _Control.model_validate(body)

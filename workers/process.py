@@ -1,8 +1,8 @@
-"""What one worker process keeps: connections, caches and lease renewals.
+"""The state of one worker process: connections, caches and lease renewals.
 
-In the prefork pool each child has its own, made after the fork. The parent holds no connection,
-cache or thread of kcm's, since a child that inherits a thread's lock may wait for it for ever. A
-child must be up within seconds, so the caches fill in a thread and the first task waits for them.
+In the prefork pool each child has its own, created after the fork. The parent has no connection,
+cache or thread of kcm, since a child that inherits a held lock may wait for it forever. A child
+must be up within seconds, so the caches fill in a thread and the first task waits for them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kcm.reconcile.runner import Runner
 
 log = structlog.get_logger("kcm.worker")
 
-# seconds that a first task waits for the caches; the reaper frees its keys sooner
+# seconds that the first task waits for the caches; the reaper frees its keys earlier
 SYNC_TIMEOUT = 30.0
 
 
@@ -38,13 +38,13 @@ class WorkerProcess:
         self._thread.start()
 
     def _start(self) -> None:
-        """Fills the caches, however long Redis is away."""
+        """Fills the caches, however long Redis is unavailable."""
         while not self.context.stop.is_set():
             try:
                 self.context.start()
                 break
             except errors.Temporary as error:
-                log.warning("store is not ready, trying again", error=str(error))
+                log.warning("the store is not ready, trying again", error=str(error))
                 self.context.clock.wait(self.context.stop, 0.5)
             except Exception as error:  # noqa: BLE001 - reported by the first task, which needs it
                 self._failure = error
@@ -59,7 +59,7 @@ class WorkerProcess:
             raise self._failure
 
     def sync(self, short_name: str, key: str) -> int:
-        """Answers a wake-up for a controller, see `Runner.run`."""
+        """Handles a wake-up for a controller, see `Runner.run`."""
         self._wait_ready()
         return self._runners[short_name].run(key)
 
@@ -77,7 +77,7 @@ class WorkerProcess:
         return ran
 
     def stop(self) -> None:
-        """Hands back keys that have not started, stops the threads, and closes the connections."""
+        """Abandons keys that have not started, stops the threads, and closes the connections."""
         self.context.shutdown()
 
 
@@ -87,13 +87,13 @@ _node: tuple[str, tuple[str, ...]] = ("", ())  # set before the fork, so that ch
 
 
 def describe(name: str, queues: Sequence[str]) -> None:
-    """Notes the Celery node's name and the queues that it consumes, for `kcm status`."""
+    """Records the Celery node's name and the queues that it consumes, for `kcm status`."""
     global _node  # noqa: PLW0603 - one per process is the point
     _node = (name, tuple(queues))
 
 
 def current() -> WorkerProcess:
-    """Returns this process's state, made at the first use and again after a fork."""
+    """Returns this process's state, which is created at the first call and again after a fork."""
     global _process  # noqa: PLW0603 - one per process is the point
     with _lock:
         if _process is None or _process[0] != os.getpid():
@@ -102,7 +102,7 @@ def current() -> WorkerProcess:
 
 
 def shutdown() -> None:
-    """Stops this process's state, if it has any."""
+    """Stops this process's state, if it has one."""
     global _process  # noqa: PLW0603 - see current
     with _lock:
         if _process is not None and _process[0] == os.getpid():

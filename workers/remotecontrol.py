@@ -1,7 +1,7 @@
-"""Celery's remote control: workers answer questions and take no orders.
+"""Celery's remote control: workers answer queries and refuse commands.
 
-Otherwise whoever can publish to the broker could take away a worker's pool, its queues or its life,
-and nothing in kcm would bring them back. What remains is what Flower shows.
+Otherwise any client that can publish to the broker could remove a worker's pool or its queues or
+shut it down, and nothing in kcm would restore them. The queries that Flower needs are answered.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from typing import Any
 
 from celery import signals
 
-# Questions, and orders that only change how much workers report.
+# Queries, and commands that only change how much workers report.
 ANSWERED = frozenset(
     {
         "active", "active_queues", "clock", "conf", "enable_events", "heartbeat", "ping",
         "query_task", "registered", "report", "reserved", "revoked", "scheduled", "stats",
     }
 )  # fmt: skip
-REFUSAL = "kcm takes no orders by remote control: see Security in docs/operations.md"
+REFUSAL = "kcm accepts no commands by remote control: see Security in docs/operations.md"
 
 
 def connect() -> None:
-    """Restricts the workers of this process when they start. A second call changes nothing."""
+    """Restricts the workers of this process when they start. Further calls do nothing."""
     signals.celeryd_init.connect(_restrict, dispatch_uid="kcm-remote-control")
 
 
@@ -37,7 +37,7 @@ def _refuse(state: Any, **_: Any) -> dict[str, str]:
 
 
 def _greet(state: Any, from_node: str = "", **_: Any) -> dict[str, Any] | None:
-    """Answers a worker that starts with mingle. Its revoked tasks are not accepted."""
+    """Responds to a worker that starts with mingle. Its revoked tasks are ignored."""
     if from_node == state.hostname:
         return None
     return {"revoked": [], "clock": state.app.clock.forward()}

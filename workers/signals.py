@@ -1,4 +1,4 @@
-"""Celery's signals: warm up each process that runs tasks, and stop it cleanly.
+"""Handlers of Celery's signals: they warm up each process that runs tasks, and stop it cleanly.
 
 Signals belong to the process, not to an app, so workers of other apps are left alone.
 """
@@ -24,7 +24,7 @@ APP_NAME = "kcm"
 
 
 def connect() -> None:
-    """Connects the signals. A second call changes nothing."""
+    """Connects the handlers. Further calls do nothing."""
     signals.celeryd_after_setup.connect(_describe, dispatch_uid="kcm-describe")
     signals.worker_process_init.connect(_warm_up, dispatch_uid="kcm-child-init")
     signals.worker_process_shutdown.connect(_stop, dispatch_uid="kcm-child-stop")
@@ -40,12 +40,12 @@ def _describe(sender: str = "", instance: Any = None, **_: Any) -> None:
 
 
 def _mend_broker(queues: Sequence[str]) -> None:
-    """Repairs keys of a wrong type, at which a worker would end at each start."""
+    """Mends keys of a wrong type, which would stop a worker at each start."""
     io = RedisIO(Settings(), name="kcm/start", patient=False)
     try:
         mend_broker(io, queues)
     except errors.KcmError as error:
-        log.warning("the broker's keys were not looked at", error=str(error))
+        log.warning("the broker's keys were not checked", error=str(error))
     finally:
         io.close()  # before the pool forks
 

@@ -1,9 +1,9 @@
-"""The tasks: `kcm.<controller>.sync` for each controller, and one for each periodic loop, such as
-`kcm.nodelifecycle.monitorNodeStatus`.
+"""The tasks: `kcm.<controller>.sync` for each controller, and one for each periodic loop.
 
-A sync's argument is the key that its message was sent for. The run takes more keys while there are
-any (`default/web +7` in Flower, if so many waited). A failed sync raises, so that Flower shows it
-red; the queue, not Celery, retries it.
+The latter have names such as `kcm.nodelifecycle.monitorNodeStatus`. The argument of a sync is the
+key for which its message was sent. The run takes more keys as long as there are any (`default/web
++7` in Flower, if so many waited). A failed sync raises, so that Flower shows it as failed; the
+queue, not Celery, retries it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from workers.process import current
 
 
 def register_tasks(app: Celery, controllers: Sequence[Controller]) -> None:
-    """Gives the app a task per controller and one per periodic loop. No other app gets them."""
+    """Adds a task per controller and one per periodic loop to the app, and to no other app."""
     for controller in controllers:
         _register_sync(app, controller.short_name)
     for loop in loop_periods(controllers):
@@ -36,12 +36,12 @@ def _register_sync(app: Celery, short_name: str) -> None:
     def sync(key: str, *more: Any) -> None:
         current().sync(short_name, key)
 
-    sync.__doc__ = f"Sync waiting keys of {short_name}, the named one first."
+    sync.__doc__ = f"Syncs waiting keys of {short_name}, the named one first."
     app.task(name=task_name(short_name), shared=False)(sync)
 
 
 def task_name(short_name: str) -> str:
-    """Returns the Celery task of a controller."""
+    """Returns the name of a controller's Celery task."""
     return f"kcm.{short_name}.sync"
 
 
@@ -49,5 +49,5 @@ def _register_tick(app: Celery, loop: str) -> None:
     def run_pass(scheduled_at: float) -> None:
         current().tick(loop, scheduled_at)
 
-    run_pass.__doc__ = f"Run the pass of {loop} that was due at this time (Unix seconds)."
+    run_pass.__doc__ = f"Runs the pass of {loop} that was due at this time (Unix seconds)."
     app.task(name=tick_task_name(loop), shared=False)(run_pass)

@@ -1,7 +1,7 @@
-"""kombu's Redis transport for a broker into which anybody may write.
+"""kombu's Redis transport, for a broker to which other programs may write.
 
-Guarantees: a message that is none, or asks for what kcm never asks for, is dropped before Celery
-sees it: logged, counted in `kcm:broker:stats`, and not put back. Everything else is kombu's.
+Guarantees: an invalid message, or one with content that kcm never sends, is dropped before Celery
+gets it: it is logged, counted in `kcm:broker:stats`, and not put back. All else is done by kombu.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _SHOWN = 200  # characters of a dropped message in the log
 
 
 class _CheckingChannel:
-    """A channel that checks what it reads before it delivers it."""
+    """A channel that checks messages before it delivers them."""
 
     def _brpop_read(self: Any, **options: Any) -> bool:
-        # As kombu's, except for what is no message.
+        # As kombu's, except for invalid messages.
         try:
             try:
                 popped = self.client.parse_response(self.client.connection, "BRPOP", **options)
@@ -52,7 +52,7 @@ class _CheckingChannel:
             self.connection._deliver(message, queue)
 
     def basic_ack(self: Any, delivery_tag: str, multiple: bool = False) -> None:
-        # Celery acknowledges every message, also those that nobody keeps (`no_ack`).
+        # Celery acknowledges every message, also those of `no_ack` queues, which are not kept.
         try:
             self.qos.get(delivery_tag)
         except KeyError:
@@ -86,16 +86,16 @@ class _CheckingChannel:
         try:
             with self.conn_or_acquire() as client:
                 client.execute_command("HINCRBY", stats, reason, 1)
-        except Exception as failure:  # noqa: BLE001 - the count is worth no consumer
+        except Exception as failure:  # noqa: BLE001 - a failed count must not stop the consumer
             log.debug("a dropped message was not counted", error=str(failure))
 
 
 class ServerChannel(_CheckingChannel, redis.Channel):  # type: ignore[misc] # kombu has no types
-    """A channel of a plain server."""
+    """A checking channel to a plain server."""
 
 
 class SentinelChannel(_CheckingChannel, redis.SentinelChannel):  # type: ignore[misc] # kombu has no types
-    """A channel of a server that Sentinel finds."""
+    """A checking channel to a server that Sentinel finds."""
 
 
 class Transport(redis.Transport):  # type: ignore[misc] # kombu has no types
