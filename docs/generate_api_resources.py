@@ -1,4 +1,4 @@
-"""Writes `docs/api-resources.md` from what the API server's discovery answers.
+"""Writes `docs/api-resources.md` from the API server's discovery documents.
 
     python docs/generate_api_resources.py
 
@@ -30,7 +30,7 @@ ALL = "all"  # verbs: create, delete, deletecollection, get, list, patch, update
 
 
 def page() -> str:
-    """The whole document."""
+    """Returns the whole document."""
     versions = [("", "v1")] + [
         (group, version) for group, found in sorted(discovery.groups().items()) for version in found
     ]

@@ -59,7 +59,7 @@ Read by `kcm flower` and `kcm up` only.
 
 
 def page() -> str:
-    """The whole document."""
+    """Returns the whole document."""
     first, *options = reference(controller_types())
     parts = [INTRODUCTION, *_settings(first)]
     for section in options:

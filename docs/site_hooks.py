@@ -1,9 +1,9 @@
 """Hooks of the documents' site (mkdocs.yml): pages and links outside of `docs/`.
 
-The documents link to files of the repository as a reader of the repository needs it
-(`../CHANGELOG.md`, `../examples/03-process/page.yaml`). On the site, the files that
-are linked so stand beside the pages, and the links are changed accordingly. Where the
-text of a link is the name of a file, the site has the title of the page.
+The documents link to files of the repository by their paths there (`../CHANGELOG.md`,
+`../examples/03-process/page.yaml`). On the site, these files are beside the pages, and the links
+are changed accordingly. If the text of a link is the name of a file, the site shows the title of
+the page instead.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Adds the pages and examples that lie outside of `docs/`."""
+    """Adds the pages and examples from outside of `docs/`."""
     paths = [ROOT / name for name in ADDED_PAGES]
     for folder in ADDED_FOLDERS:
         paths += sorted(path for path in (ROOT / folder).rglob("*") if _is_shown(path))
@@ -63,17 +63,17 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Lets long names in code break where their words end, and nowhere else."""
+    """Allows line breaks in long names in code after the ends of words only."""
     return _CODE.sub(lambda code: _WORD_END.sub(r"\g<0><wbr>", code[0]), html)
 
 
 def repository_path(site: str) -> str:
-    """The path in the repository of a file of the site."""
+    """Returns the path in the repository of a file of the site."""
     return site if site in ADDED_PAGES or site.startswith(ADDED_FOLDERS) else f"docs/{site}"
 
 
 def site_path(repository: str) -> str:
-    """The path on the site of a file of the repository."""
+    """Returns the path on the site of a file of the repository."""
     if repository in ("docs", "README.md"):
         return HOME
     path = repository.removeprefix("docs/")
@@ -81,7 +81,7 @@ def site_path(repository: str) -> str:
 
 
 def link_text(text: str, target: str) -> str:
-    """The text of a link; one that is a page's file name becomes the page's title."""
+    """Returns the text of a link: the page's title if the text is the page's file name."""
     if not target.endswith(".md") or text != posixpath.basename(target):
         return text
     return (ROOT / target).read_text("utf-8").splitlines()[0].removeprefix("# ")
