@@ -1,10 +1,10 @@
--- First call of every process, and again whenever the epoch is another than it knows.
--- An epoch ends with the server's run, and with the data: a server that was emptied has
--- no epoch, one that lost a counter has none that counts. A new one makes all older
+-- The first call of every process, repeated whenever the epoch is not the one that it knows.
+-- An epoch ends when the server restarts, and when data is lost: a server that was emptied has
+-- no epoch, and the epoch of one that lost a counter is void. A new epoch makes all older
 -- positions and tokens void by moving both counters forward (design 0003).
--- ARGV: prefix, run id, format version of this program, the id of the data that the caller knows or ''
+-- ARGV: prefix, run id, format version of this program, the data id that the caller knows or ''
 -- returns: status NEW | SAME | EPOCH | EMPTIED | FORMAT; the stored format for FORMAT, else
---   the epoch and the id of the data
+--   the epoch and the data id
 local P = ARGV[1]
 local meta, rv_key, token_key = P .. ':meta', P .. ':rv', P .. ':token'
 local function int(n) return string.format('%.0f', n) end
@@ -12,7 +12,7 @@ local clock = redis.call('TIME')
 local MICROS = clock[1] * 1000000 + clock[2]
 local MAX_ID = 4503599627370496 -- as in store_write.lua
 
--- What somebody else put in the place of ours is kept, under another name.
+-- Renames a key of another type, which another program has written.
 local function require_type(key, expected)
   local actual = redis.call('TYPE', key)['ok']
   if actual ~= expected and actual ~= 'none' then
@@ -20,15 +20,15 @@ local function require_type(key, expected)
   end
 end
 
--- A counter, nil when there is none.
+-- Returns the value of a counter, nil when there is none that is valid.
 local function counter(key)
   local text = redis.call('GET', key)
   local number = text and string.match(text, '^%d+$') and tonumber(text)
   return number and number < MAX_ID and number or nil
 end
 
--- Moves a counter beyond everything that was given before. Where a count was lost, that is
--- the time in microseconds: nobody counts as fast.
+-- Moves a counter beyond all numbers that were drawn before. If the count was lost, that is the
+-- time in microseconds, since no counter grows as fast.
 local function advance(key, lost)
   local new = (counter(key) or 0) + 1000000
   if lost or not counter(key) then new = math.max(new, MICROS) end
@@ -56,7 +56,7 @@ local function begin_epoch(rv, token)
   epoch = ARGV[2] .. '.' .. int(MICROS) .. '.' .. rv
   redis.call('HSET', meta, 'run_id', ARGV[2], 'format', ARGV[3], 'epoch', epoch, 'born', data_id,
     'epoch_start', rv, 'epoch_token', token)
-  -- No cache may pass for fresh that was filled before.
+  -- No cache that was filled before may be taken for fresh.
   for _, resource in ipairs(redis.call('HKEYS', P .. ':last_rv')) do
     redis.call('HSET', P .. ':last_rv', resource, rv)
   end
@@ -68,7 +68,7 @@ if redis.call('EXISTS', meta, rv_key, token_key) == 0 then
   redis.call('SET', rv_key, '0')
   redis.call('SET', token_key, '0')
   begin_epoch('0', '0')
-  redis.call('HSET', P .. ':last_rv', '*', '0') -- from here on every write is in it
+  redis.call('HSET', P .. ':last_rv', '*', '0') -- from now on it has every write
 elseif run_id ~= ARGV[2] or not epoch or not data_id
     or not whole(rv_key, known[5] or '0') or not whole(token_key, known[6] or '0') then
   status, data_id = 'EPOCH', data_id or ARGV[2] .. '.' .. int(MICROS)
@@ -76,7 +76,7 @@ elseif run_id ~= ARGV[2] or not epoch or not data_id
 end
 if ARGV[4] ~= '' and ARGV[4] ~= data_id then
   status = 'EMPTIED'
-  if former ~= ARGV[4] then -- the first one to tell: what is known of then lies ahead of the counters
+  if former ~= ARGV[4] then -- the first call that knows: older positions are ahead of the counters
     redis.call('HSET', meta, 'former', ARGV[4])
     begin_epoch(advance(rv_key, true), advance(token_key, true))
     redis.pcall('HINCRBY', P .. ':store:stats', 'emptied', 1)

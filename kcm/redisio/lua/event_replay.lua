@@ -1,4 +1,4 @@
--- Puts one dead letter back into the stream of injected events, its own fields only.
+-- Moves one dead letter back into the stream of injected events, with its own fields only.
 -- ARGV: dead stream, entry id, stream of events
 -- returns: OK, '1' or '0' when the letter is gone
 local function run()

@@ -1,4 +1,4 @@
--- Drops the expectations of a key: its controller object is gone.
+-- Removes the expectations of a key whose object is gone.
 -- ARGV: fence key, field, token ('' '' '' for none); expectations key
 -- returns: OK | FENCED
 local function run()

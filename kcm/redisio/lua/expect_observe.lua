@@ -1,6 +1,6 @@
--- Takes entries off the expectations of a key. An entry stands there once, so an
--- observation that comes twice lowers nothing twice. Not fenced: whoever sees a
--- change may tell.
+-- Removes entries from the expectations of a key. Each entry is there once, so an observation
+-- that is repeated has no further effect. Not fenced: every process that sees a change may
+-- report it.
 -- ARGV: expectations key, entries...
 -- returns: OK, how many entries were expected
 local function run()

@@ -1,4 +1,4 @@
--- What a controller still expects to see for a key; nothing once that has expired.
+-- Returns the changes that a controller still expects for a key; none once they have expired.
 -- ARGV: expectations key
 -- returns: OK, entries...
 local function run()

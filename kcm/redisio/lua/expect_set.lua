@@ -1,4 +1,4 @@
--- Sets what a controller expects to see for a key, instead of what it expected before.
+-- Replaces the changes that a controller expects for a key.
 -- ARGV: fence key, field, token ('' '' '' for none); expectations key;
 --       time to live in ms; then entries, each 'create <name>' or 'delete <uid>'
 -- returns: OK | FENCED

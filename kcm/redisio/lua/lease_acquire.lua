@@ -1,13 +1,13 @@
 --! use lib_lease
--- Takes leases that are free or over, and renews those whose running term the
--- caller knows. A holder that does not know its term (it restarted, or gave the
--- lease up for lost) gets a new token, which locks out what it did before.
+-- Acquires leases that are free or have expired, and renews those of which the caller knows the
+-- token. A holder that does not know the token (it restarted, or took the lease for lost) gets a
+-- new one, and its writes with the old one are refused.
 -- ARGV: holder, then triples of lease name, duration ms, known token or ''
 -- returns: OK, then per lease: HELD | TAKEN, token (HELD), holder
 local function acquire(holder, name, duration, known)
   local current, token, expires = read_lease(name)
   if current ~= '' and current ~= holder and NOW < expires then return 'TAKEN', '', current end
-  if current ~= holder or token ~= known or not term_lasts(name, token, expires) then
+  if current ~= holder or token ~= known or not is_valid(name, token, expires) then
     token = int(redis.call('INCR', P .. ':token'))
   end
   write_lease(name, holder, token, duration)

@@ -1,5 +1,5 @@
 --! use lib_lease
--- Gives leases up, so that the next holder need not wait for their end.
+-- Releases leases, so that the next holder need not wait until they expire.
 -- ARGV: pairs of lease name and token
 -- returns: OK, then per lease: OK | LOST
 local function run()

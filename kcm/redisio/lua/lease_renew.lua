@@ -1,5 +1,5 @@
 --! use lib_lease
--- Extends running terms; one that ended is lost, even when nobody took it since.
+-- Renews leases. One that has expired is lost, even if no other holder has acquired it since.
 -- ARGV: triples of lease name, duration ms, token
 -- returns: OK, then per lease: OK | LOST
 local function run()
@@ -8,7 +8,7 @@ local function run()
   for i = 1, ARGC, 3 do
     local name, token = arg(i), arg(i + 2)
     local holder, current, expires = read_lease(name)
-    local lasts = token == current and term_lasts(name, token, expires)
+    local lasts = token == current and is_valid(name, token, expires)
     if lasts then write_lease(name, holder, token, tonumber(arg(i + 1))) end
     reply[#reply + 1] = lasts and 'OK' or 'LOST'
   end

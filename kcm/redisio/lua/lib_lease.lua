@@ -1,10 +1,10 @@
 -- Internal leases (design 0030): a hash of holder, token and end.
--- Invariant: a token names one uninterrupted term of one holder.
+-- Invariant: a lease that is lost and acquired again has a new token.
 
--- Leases are taken and renewed each second, so here it shows when the wall clock was set
--- back: what is noticed is added to NOW for good. Between the step and this, what is taken
--- ends early, which costs a run and nothing else.
-local BACK = 1000 -- ms; less is waited out
+-- Leases are acquired and renewed each second, so here it is noticed when the wall clock was set
+-- back: the difference is added to NOW for good. Leases and keys that are taken in between end
+-- early, which costs one more sync and nothing else.
+local BACK = 1000 -- ms; a smaller difference is ignored
 local function watch_clock()
   local server = WALL - tonumber(ARGV[4])
   local seen = whole(redis.call('HGET', P .. ':meta', 'clock'))
@@ -17,14 +17,14 @@ local function watch_clock()
   end
 end
 
--- holder, token, end (ms); '' and 0 where there is none.
+-- Returns holder, token and end (ms); '' and 0 if there are none.
 local function read_lease(name)
   local kept = redis.call('HMGET', P .. ':lease:' .. name, 'holder', 'token', 'expires')
   return kept[1] or '', kept[2] or '', tonumber(kept[3] or '0')
 end
 
--- A token counts while its lease runs and its epoch lasts.
-local function term_lasts(name, token, expires)
+-- Reports whether a token is valid: its lease has not expired, and it is of this epoch.
+local function is_valid(name, token, expires)
   return token ~= '' and NOW < expires and fence_holds(P .. ':lease:' .. name, 'token', token)
 end
 

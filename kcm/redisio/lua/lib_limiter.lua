@@ -1,9 +1,9 @@
--- Token buckets by name, drawn from by whole passes and by single writes. A bucket that
--- nobody has set up gives nothing, nor does one with a rate of 0.
+-- Token buckets by name, from which passes and single writes take tokens. A bucket that does not
+-- exist gives no tokens, nor does one with a rate of 0.
 
 local function limiter_key(name) return P .. ':limiter:' .. name end
 
--- Rate per second, burst and tokens by now; nil where there is no such bucket.
+-- Returns the rate per second, the burst and the tokens now; nil if there is no such bucket.
 local function limiter_read(name)
   local kept = redis.call('HMGET', limiter_key(name), 'qps', 'burst', 'tokens', 'at')
   if not kept[1] then return nil end
@@ -17,7 +17,7 @@ local function limiter_write(name, qps, burst, tokens)
     'tokens', string.format('%.6f', tokens), 'at', string.format('%.3f', MOMENT))
 end
 
--- Whether there was a token; it is gone then. Sums of fractions may fall short of 1 by a hair.
+-- Takes a token, and reports whether there was one. A sum of fractions may be slightly below 1.
 local function limiter_take(name)
   local qps, burst, tokens = limiter_read(name)
   if not qps or qps <= 0 or tokens < 0.999999 then return false end

@@ -1,23 +1,23 @@
 -- Work queues: one queue's record, adding, delaying, rate limits, counters.
--- Invariants every script keeps: a key is in `waiting` at most once; a key in
--- `running` is not in `waiting` (an add puts it into `again` instead); `running`,
--- `leases` and `starts` have the same members.
+-- Invariants of every script: a key is in `waiting` at most once; a key in `running` is not in
+-- `waiting` (an add puts it into `again` instead); `running`, `leases` and `starts` have the same
+-- members.
 
--- With fractions of milliseconds, so that keys added within one keep their order and
--- short syncs land in the right histogram bucket.
+-- Formats milliseconds with fractions, so that keys that are added within one millisecond keep
+-- their order, and short syncs are counted in the right histogram bucket.
 local function ms(n) return string.format('%.3f', n) end
 
 local CONFIG = {'task', 'list', 'routing_key', 'cap', 'claim', 'threshold', 'lease',
   'renew_limit', 'base_delay', 'max_delay', 'qps', 'burst', 'stall', 'draining'}
 local PARTS = {'config', 'waiting', 'running', 'leases', 'starts', 'again', 'delayed',
   'failures', 'bucket', 'stats'}
--- What holds before the first queue_configure: keys wait, nothing is sent.
+-- The settings before the first queue_configure: keys wait, and no messages are sent.
 local DEFAULTS = {cap = 0, claim = 8, threshold = 16, lease = 4000, renew_limit = 30000,
   base_delay = 5, max_delay = 1000000, qps = 10, burst = 100, stall = 2000}
 
 local loaded = {}
 
--- The queue's key names, its configuration and the counts of this call.
+-- Returns the queue's key names, its configuration and the counts of this call.
 local function queue(name)
   if loaded[name] then return loaded[name] end
   local q = {name = name, counts = {}, fresh = {}, key = {}}
@@ -51,7 +51,7 @@ local function count(q, field, by)
   if by ~= 0 then q.counts[field] = (q.counts[field] or 0) + (by or 1) end
 end
 
--- One observation in an upstream histogram: buckets 1e-8 s to 10 s, factor 10.
+-- Counts one observation in an upstream histogram: buckets 1e-8 s to 10 s, factor 10.
 local function observe(q, histogram, milliseconds)
   local seconds = math.max(0, milliseconds) / 1000
   local bucket, bound = 0, 1e-8
@@ -69,15 +69,15 @@ local function write_counts(q)
   q.counts = {}
 end
 
--- The key waits since `since`; returns 1 when it did not wait before.
+-- Makes the key wait, with the time `since`; returns 1 when it did not wait before.
 local function let_wait(q, key, since)
   local added = redis.call('ZADD', q.key.waiting, 'NX', since, key)
   if added == 1 then q.fresh[#q.fresh + 1] = key end
   return added
 end
 
--- When a key of this call came: a microsecond after the one before it, for keys with
--- the same score would go by name.
+-- Returns the time of a key that this call adds: a microsecond after that of the one before it,
+-- since keys with the same score are sorted by name.
 local came = -1
 local function arrival()
   came = came + 1
@@ -112,7 +112,8 @@ local function add_after(q, key, delay)
   return new
 end
 
--- The overall bucket: takes a token that may not be there yet; ms until it is.
+-- Takes a token from the bucket of all keys, in advance if there is none; returns the ms until
+-- there is one.
 local function bucket_delay(q)
   local kept = redis.call('HMGET', q.key.bucket, 'tokens', 'at')
   local at = math.min(tonumber(kept[2]) or MOMENT, MOMENT)
@@ -122,17 +123,17 @@ local function bucket_delay(q)
   return math.max(0, -tokens / q.qps * 1000)
 end
 
--- client-go's default limiter: the larger of the key's own exponential delay
--- and the bucket's; both are drawn every time.
+-- client-go's default limiter: returns the larger one of the key's own exponential delay and the
+-- bucket's; both advance every time.
 local function limited_delay(q, key)
   local failures = redis.call('HINCRBY', q.key.failures, key, 1)
   local own = math.min(q.max_delay, q.base_delay * 2 ^ (failures - 1))
   return math.max(own, bucket_delay(q))
 end
 
--- The additions of one call, from argument `first` on: groups of queue, delay
+-- Makes the additions of one call, which are the arguments from `first` on: groups of queue, delay
 -- (milliseconds, or 'limited'), number of keys, keys.
-local function mark_all(first)
+local function add_all(first)
   local touched, added, i = {}, 0, first
   while i <= ARGC do
     local q, delay, keys = queue(arg(i)), arg(i + 1), tonumber(arg(i + 2))
@@ -152,14 +153,14 @@ local function mark_all(first)
   return touched, added
 end
 
--- The running record goes; the caller decides where the key goes.
+-- Removes the running record of a key; the caller decides what happens to the key.
 local function end_run(q, key)
   redis.call('HDEL', q.key.running, key)
   redis.call('ZREM', q.key.leases, key)
   redis.call('HDEL', q.key.starts, key)
 end
 
--- What was added while it ran waits from the moment it was added.
+-- Makes a key that was added while it was in flight wait, with the time when it was added.
 local function run_again(q, key)
   local since = redis.call('ZSCORE', q.key.again, key)
   if not since then return false end

@@ -1,7 +1,8 @@
--- Taking keys: each gets a fencing token, a lease and a start time. Keys that are taken in
--- one call are one run, see `room`.
+-- Taking keys: each gets a fencing token, a lease and a start time. Keys that are taken in one
+-- call are one run, see `room`.
 
--- Pairs of key and score: the named key if it still waits, then the oldest.
+-- Removes keys from the waiting ones: the named key if it still waits, then the oldest. Returns
+-- pairs of key and score.
 local function claim(q, named, most)
   local claimed = {}
   local since = named ~= '' and redis.call('ZSCORE', q.key.waiting, named)
@@ -28,8 +29,8 @@ local function start(q, key, since)
   return token, redis.call('HGET', q.key.failures, key) or '0', ms(waited)
 end
 
--- Takes up to `most` keys, `named` first, and appends to the reply: lease ms, renewal limit
--- ms, then per key: key, token, failures so far, ms it waited. Returns OK, or why it took none.
+-- Takes up to `most` keys, `named` first, and appends to the reply: lease ms, renewal limit ms,
+-- then per key: key, token, failures so far, ms it waited. Returns OK, or why it took none.
 local function take_keys(q, named, most, reply)
   if q.draining then return 'DRAINING' end
   local waiting = redis.call('ZCARD', q.key.waiting)

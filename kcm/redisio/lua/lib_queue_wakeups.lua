@@ -1,11 +1,11 @@
--- Wake-ups: Celery messages pushed straight onto the broker's list.
--- `outstanding` (in stats) is how many were pushed and not yet answered by a
--- take. It may be wrong either way, since messages get lost and doubled: too
--- low costs empty takes, too high is put right by the reaper.
+-- Wake-ups: Celery messages that are pushed to the broker's list.
+-- `outstanding` (in stats) is the number of those that no take has answered yet. It may be too
+-- low or too high, since messages are lost and doubled: the former causes takes without keys, the
+-- latter is corrected by the reaper.
 
 local BODY_END = '], {}, {"callbacks": null, "errbacks": null, "chain": null, "chord": null}]'
 
--- An id never used before: the counter may repeat after a failover, the run id not.
+-- Returns a new id: the counter may repeat after a failover, but the run id does not.
 local function message_id(q)
   local number = redis.call('HINCRBY', q.key.stats, 'messages', 1)
   local hex = redis.sha1hex(q.key.stats .. ' ' .. number .. ' ' .. ARGV[2] .. ' ' .. ms(MOMENT))
@@ -13,8 +13,8 @@ local function message_id(q)
     hex:sub(18, 20) .. '-' .. hex:sub(21, 32)
 end
 
--- What kombu 5.7 and Celery 5.7 write for a task message of protocol 2. Built
--- from text: cjson would turn empty objects and null into something else.
+-- Returns a task message of protocol 2, as kombu 5.7 and Celery 5.7 write it. It is built from
+-- text, since cjson does not encode empty objects and null as they do.
 local function envelope(q, key, more)
   local id = message_id(q)
   local shown = more > 0 and key .. ' +' .. int(more) or key
@@ -30,8 +30,8 @@ local function envelope(q, key, more)
     q.routing_json .. '}, "priority": 0, "body_encoding": "utf-8", "delivery_tag": "' .. id .. '"}}'
 end
 
--- How many more runs the cap allows. The keys of one take are synced one after the
--- other, so they are one run: those that started in the same moment.
+-- Returns the number of runs that the cap still allows. The keys of one take are synced one after
+-- the other, so those that started in the same moment are one run.
 local function room(q)
   if q.cap == 0 then return math.huge end
   local runs, seen = 0, {}
@@ -41,20 +41,20 @@ local function room(q)
   return math.max(0, q.cap - runs)
 end
 
--- How many keys one run claims: one, or under backlog several.
+-- Returns the number of keys that one run takes: one, or several when many wait.
 local function claim_size(q, waiting)
   return waiting <= q.threshold and 1 or q.claim
 end
 
--- Runs that claim several keys, and runs in all.
+-- Returns the number of runs that take several keys, and that of all runs.
 local function runs_needed(q, waiting, free)
   if not q.task or q.draining then return 0, 0 end
   local large = math.ceil(math.max(0, waiting - q.threshold) / q.claim)
   return large, math.min(large + math.min(waiting, q.threshold), free)
 end
 
--- The key that a run is sent for: one that came to wait in this call, else the
--- one that run number i (from 0) will probably find oldest.
+-- Returns the key for the message of run number i (from 0): one that this call added, else the
+-- one that will probably be the oldest for that run.
 local function key_for_run(q, i, large, size, number)
   if large == 0 and q.fresh[number] then return q.fresh[number] end
   local rank = i < large and i * size or large * size + i - large
@@ -70,8 +70,8 @@ local function push(q, from, to, large, size)
   end
 end
 
--- As many messages on their way as runs are needed. Ends every script that
--- changes what waits or runs; writes the counts, too.
+-- Sends messages until there are as many as runs are needed, and writes the counts. Every script
+-- that changes which keys wait or are in flight ends with it.
 local function ensure_wakeups(q)
   local waiting = redis.call('ZCARD', q.key.waiting)
   if waiting > 0 then

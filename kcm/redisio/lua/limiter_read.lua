@@ -1,5 +1,5 @@
 --! use lib_limiter
--- What token buckets hold by now. Reads only.
+-- Returns the rates and tokens of buckets. Reads only.
 -- ARGV: name...
 -- returns: OK, then per bucket: tokens per second, burst, tokens ('' three times: no such bucket)
 local function run()

@@ -1,6 +1,6 @@
 --! use lib_limiter
--- Sets the rates of token buckets. A bucket whose rate stays keeps its tokens; one that was
--- empty, or gave nothing, is empty at its new rate, too; otherwise it starts full.
+-- Sets the rates of token buckets. A bucket whose rate is unchanged keeps its tokens. One that
+-- was empty, or had a rate of 0, is empty at its new rate as well; otherwise it starts full.
 -- Source: SwapLimiter in pkg/controller/nodelifecycle/scheduler/rate_limited_queue.go.
 -- ARGV: fence key, field, token; then per bucket: name, tokens per second ('' removes it), burst
 -- returns: OK | FENCED

@@ -1,6 +1,6 @@
 --! use lib_limiter
--- Takes a token of a bucket, for writes that another server's store carries out; a write of
--- our own takes it by a guard, in the moment of the write.
+-- Takes a token from a bucket, for a write to a remote store. A write to the local store takes
+-- it by a guard, in the moment of the write.
 -- ARGV: name
 -- returns: OK | EMPTY
 local function run()

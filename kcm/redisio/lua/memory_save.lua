@@ -1,5 +1,5 @@
--- Changes what a controller remembers about a key.
--- ARGV: fence key, field, token; memory key; number of fields to drop; those; field, value...
+-- Changes the memory of a controller about a key.
+-- ARGV: fence key, field, token; memory key; number of fields to remove; those; field, value...
 -- returns: OK | FENCED
 local function run()
   if not fence_holds(arg(1), arg(2), arg(3)) then return {'FENCED'} end

@@ -1,8 +1,8 @@
--- Moves a key of a wrong type aside and puts another in its place, if there is one. Stands
--- alone, without the library: the keys that the library reads may be the ones to move.
--- ARGV: key, the type that it should have, the name for what is there, the name of what is
---   to come there or ''
--- returns: 1; 0 when the key was right, for several processes may notice at once
+-- Moves a key of a wrong type aside and puts another in its place, if there is one. It does not
+-- use the library, since the keys that the library reads may be the ones to move.
+-- ARGV: key, the type that it should have, its new name, the name of the key that replaces it
+--   or ''
+-- returns: 1; 0 if the type is right, as several processes may notice a wrong one
 local key, expected, aside, replacement = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local actual = redis.call('TYPE', key)['ok']
 if actual == expected or actual == 'none' then

@@ -1,7 +1,7 @@
 --! use lib_queue
 --! use lib_queue_wakeups
--- Stores how a queue works; any process may store it again. Keys that
--- were added before get their wake-ups now.
+-- Stores the settings of a queue; any process may store them again. Keys that were added before
+-- get their wake-ups now.
 -- ARGV: queue, then pairs of a config field and its value (times in ms)
 -- returns: OK
 local function run()

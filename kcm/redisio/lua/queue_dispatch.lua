@@ -1,15 +1,15 @@
 --! use lib_queue
 --! use lib_queue_wakeups
--- What a dispatcher does with several events, at once: it adds their keys and stores the
--- resourceVersions up to which events are dispatched (design 0005).
+-- Adds the keys of several events, and stores the resourceVersions up to which events have been
+-- dispatched (design 0005).
 -- ARGV: fence key, field, token; position hash; number of positions; pairs of
 --   field and position; then groups as in queue_add
--- returns: OK, how many keys did not wait already | FENCED
+-- returns: OK, the number of keys that were not waiting already | FENCED
 local function run()
   if not fence_holds(arg(1), arg(2), arg(3)) then return {'FENCED'} end
   local positions = tonumber(arg(5))
   for i = 6, 4 + 2 * positions, 2 do redis.call('HSET', arg(4), arg(i), arg(i + 1)) end
-  local touched, added = mark_all(6 + 2 * positions)
+  local touched, added = add_all(6 + 2 * positions)
   for _, q in pairs(touched) do ensure_wakeups(q) end
   return {'OK', int(added)}
 end

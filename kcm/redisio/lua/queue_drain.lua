@@ -1,8 +1,8 @@
 --! use lib_queue
 --! use lib_queue_wakeups
--- Stops or resumes taking from a queue; adds are kept meanwhile.
+-- Stops or resumes taking from a queue; keys can still be added.
 -- ARGV: queue, '1' to stop, '0' to resume
--- returns: OK, keys still running
+-- returns: OK, the number of keys in flight
 local function run()
   local config = P .. ':queue:' .. arg(1) .. ':config'
   if arg(2) == '1' then

@@ -1,14 +1,14 @@
 --! use lib_queue
 --! use lib_queue_wakeups
 --! use lib_queue_takes
--- Ends syncs, and takes the next keys for a run that goes on. Each key by itself: a lost
--- token refuses only its own key.
--- ARGV: queue, most keys to take next (0 for a run that ends), then per key: key, token,
+-- Ends syncs, and takes the next keys if the run continues. A lost token affects only its own
+-- key.
+-- ARGV: queue, the most keys to take next (0 if the run ends), then per key: key, token,
 --   outcome, delay ms
 --   outcomes: done (forget failures), retry (after a rate-limited delay),
---   requeue (forget failures, again after the delay), abandon (back as it was)
--- returns: OK, then per key: OK | LOST, ms until it comes back ('' when it does not);
---   then, where keys were taken, what `take_keys` appends
+--   requeue (forget failures, add it again after the delay), abandon (it waits as before)
+-- returns: OK, then per key: OK | LOST, ms until it is due again ('' if it is not);
+--   then, if keys were taken, what `take_keys` appends
 local outcomes = {}
 
 function outcomes.done(q, key)
@@ -33,8 +33,8 @@ function outcomes.abandon(q, key)
   return '0'
 end
 
--- client-go's Done comes after AddAfter: a key that was added meanwhile runs
--- again at once, and its delayed add happens as well.
+-- In client-go, Done comes after AddAfter: a key that was added meanwhile waits again at once,
+-- and is added after the delay as well.
 local function finish(q, key, token, outcome, delay)
   if not fence_holds(q.key.running, key, token) then return 'LOST', '' end
   local started = redis.call('HGET', q.key.starts, key)

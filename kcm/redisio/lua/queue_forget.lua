@@ -1,5 +1,5 @@
 --! use lib_queue
--- Forgets how often keys failed, so that their next delay is the shortest.
+-- Resets the failure counts of keys, so that their next delay is the shortest.
 -- ARGV: fence key, field, token ('' for none); queue; key...
 -- returns: OK | FENCED
 local function run()

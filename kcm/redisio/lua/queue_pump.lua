@@ -1,6 +1,6 @@
 --! use lib_queue
 --! use lib_queue_wakeups
--- Moves delayed keys that are due to the waiting ones, in all queues.
+-- Moves delayed keys that are due to the waiting keys, in all queues.
 -- ARGV: most keys to move in this call
 -- returns: OK, now (ms), earliest due time left (ms) or '', keys moved
 local function pump(q, most)

@@ -1,11 +1,10 @@
 --! use lib_queue
 --! use lib_queue_wakeups
--- Finds keys whose worker died (lease over) and keys whose message was lost
--- (waiting for the stall time, with room under the cap), in all queues.
+-- Frees keys whose worker died (the lease has expired), and repeats lost messages (a key has
+-- waited for the stall time, with room under the cap), in all queues.
 -- ARGV: most keys to reap per queue
--- returns: OK, then per queue that needed something: queue, keys reaped, messages
---   found lost
-local SCANNED = 500 -- messages looked at; any beyond count as still on their way
+-- returns: OK, then per queue that had any: queue, number of keys reaped, number of lost messages
+local SCANNED = 500 -- the most messages to read; any beyond count as present
 
 local function reap(q, most)
   local expired = redis.call('ZRANGE', q.key.leases, '-inf', NOW, 'BYSCORE', 'LIMIT', 0, most)
@@ -17,9 +16,10 @@ local function reap(q, most)
   return #expired
 end
 
--- Judged by the oldest key, not by the last take: where others are added and
--- taken all the time, one whose message was lost would wait for ever. Under
--- backlog this repeats, at most once per stall time, what workers have prefetched.
+-- Reports whether a message is probably lost, by the age of the oldest key. The time of the last
+-- take would not do: while other keys are added and taken all the time, a key whose message was
+-- lost would wait forever. Under backlog, messages that workers have prefetched are repeated, at
+-- most once per stall time.
 local function stalled(q)
   local oldest = redis.call('ZRANGE', q.key.waiting, 0, 0, 'WITHSCORES')[2]
   if not oldest or not q.task or q.draining or room(q) == 0 then return false end
@@ -27,8 +27,8 @@ local function stalled(q)
   return MOMENT - math.max(tonumber(oldest), tonumber(resent)) >= q.stall
 end
 
--- Messages for this queue that still lie in the list: several queues share one,
--- and a queue whose workers are merely down must not be flooded.
+-- Returns the number of messages for this queue that are still in the list, which several queues
+-- share. A queue whose workers are only down must not get more and more of them.
 local function still_in_list(q)
   local marker, found = '"task": ' .. cjson.encode(q.task) .. ',', 0
   for _, message in ipairs(redis.call('LRANGE', q.list, -SCANNED, -1)) do

@@ -1,5 +1,5 @@
 --! use lib_queue
--- Extends leases, never beyond take + renewal limit (design 0001).
+-- Renews leases, but never beyond take + renewal limit (design 0001).
 -- ARGV: triples of queue, key, token
 -- returns: OK, then per triple: OK | LIMIT (held until its lease ends) | LOST
 local function renew(q, key, token)

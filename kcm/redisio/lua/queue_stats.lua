@@ -1,5 +1,5 @@
 --! use lib_queue
--- Everything that status and metrics show. Reads only.
+-- Returns all that `kcm status` and metrics show of queues. Reads only.
 -- ARGV: queue... (none: all)
 -- returns: OK, then per queue: name, number of pairs, pairs of name and value
 --   (counts; times and ages in ms)

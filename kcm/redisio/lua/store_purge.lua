@@ -1,7 +1,7 @@
--- Takes away an object that cannot be read, whatever stands in its place, and tells its
--- watchers that it was deleted.
--- ARGV: resource, key, head and tail of its last state around the resourceVersion, then the
---   index entries that name it
+-- Removes an object that cannot be read, or the key of another type in its place, and appends its
+-- deletion to the watch log.
+-- ARGV: resource, key, head and tail of its last state before and after the resourceVersion, then
+--   its index entries
 -- returns: OK, resourceVersion | NOTFOUND
 local function run()
   local r, k = arg(1), arg(2)
@@ -14,7 +14,7 @@ local function run()
   local entry = {'type', 'DELETED', 'key', k, 'object', arg(3) .. rv .. arg(4)}
   if redis.call('TYPE', log)['ok'] ~= 'stream' or
       type(redis.pcall('XADD', log, rv .. '-0', unpack(entry))) ~= 'string' then
-    mark_trimmed(r, rv) -- the log has no room for it: whoever reads it lists again
+    mark_trimmed(r, rv) -- the log cannot take the entry: its readers list again
   end
   for n = 5, ARGC do
     redis.pcall('SREM', P .. ':index:' .. arg(n), r .. ' ' .. k)

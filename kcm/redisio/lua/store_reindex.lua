@@ -1,10 +1,10 @@
--- Makes lists and indexes of objects beside those that cannot be used. They take the names
--- of the others afterwards, in one step each (mend_key.lua); until then nothing of these
--- kinds can be written, so nothing is missed.
--- ARGV: what the names of the new keys end with, number of names, the names of the lists and
---   indexes to make, then pairs of resource and key of objects
+-- Builds lists and indexes of objects under other names. They replace those of a wrong type later,
+-- in one step each (mend_key.lua); until then no object of these kinds can be written, so the new
+-- ones are complete.
+-- ARGV: the suffix of the names of the new keys, number of names, the names of the lists and
+--   indexes to build, then pairs of resource and key of objects
 -- returns: OK
-local KEPT = 600 -- seconds, in case nobody finishes this
+local KEPT = 600 -- seconds until the new keys expire, in case they replace none
 
 local function run()
   local suffix, names = arg(1), tonumber(arg(2))

@@ -1,6 +1,6 @@
--- Makes every reader of some kinds list them again, and every sync wait until its caches
--- did: for kinds whose watch log was lost. No list that was begun before has the
--- resourceVersion that is drawn here.
+-- Makes all readers of kinds whose watch log was lost list them again, and every sync wait until
+-- its caches have. Lists that were begun before do not have the resourceVersion that is drawn
+-- here.
 -- ARGV: resource...
 -- returns: OK
 local function run()

@@ -1,11 +1,12 @@
--- Makes the record of last writes again if it was lost, and that of trimming if the caller
--- moved it aside: from the watch logs, whose last ids are the last writes, and which begin
--- where they were trimmed. Whoever reads a kind without a log lists it again.
+-- Rebuilds the record of last writes if it was lost, and that of trimming if the caller moved it
+-- aside, from the watch logs: their last ids are the last writes, and they begin where they were
+-- trimmed. Readers of a kind without a log list it again.
 -- ARGV: '1' if the record of trimming was lost, else '0'; resource...
 -- returns: OK, '1' if the record of last writes was lost
 local LAST = P .. ':last_rv'
 
--- The numbers of a log's first entry, nil without any, and of its last id, nil without a log.
+-- Returns the number of a log's first entry, nil without entries, and that of its last id, nil
+-- without a log.
 local function ends_of(r)
   local log = P .. ':watch:' .. r
   if redis.call('TYPE', log)['ok'] ~= 'stream' then return end
@@ -16,7 +17,7 @@ local function ends_of(r)
       first = string.match(info[n + 1][1], '^%d+')
     end
   end
-  if #last > 15 then return end -- typed by hand, see store_write
+  if #last > 15 then return end -- not an id of kcm, see store_write
   return first, last
 end
 

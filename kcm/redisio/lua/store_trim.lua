@@ -1,6 +1,6 @@
--- Trims the watch logs and remembers how far, so that a reader can tell that
--- it lost entries (design 0020). One call marks the present (time, counter) and
--- trims each log to what is younger than the retention and within the length.
+-- Trims the watch logs and records how far, so that a reader notices that it lost entries (design
+-- 0020). Each call records the time and the counter, and removes from each log the entries that
+-- are older than the retention or beyond the length.
 -- ARGV: retention ms, most entries per log, resource...
 -- returns: OK, then per resource the number of entries removed
 local function older_than(age)

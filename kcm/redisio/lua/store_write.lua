@@ -1,36 +1,36 @@
 --! use lib_limiter
--- The one write of the store (design 0019): a batch, each item succeeding or
--- failing by itself, the whole batch under one fence.
+-- Writes objects (design 0019): a batch of items, of which each succeeds or fails by itself, under
+-- one fence.
 -- ARGV: fence key, field, token ('' '' '' for none); stream of injected events, group and
 --       entry id to acknowledge once every item is written ('' '' '' for none);
 --       number of shared texts, the texts; number of items; then per item: header
 --       (JSON), head, tail, number of a shared text ('0' for none). The object's
---       JSON is head .. resourceVersion .. tail .. shared text: copies of one
---       object send what they have in common once, and no object is decoded here.
+--       JSON is head .. resourceVersion .. tail .. shared text: for copies of an
+--       object the shared text is sent once, and no object is decoded here.
 -- header: o  create | update | delete        r  resource     k  object key
 --         u  uid ('' = any for update and delete)
 --         v  expected resourceVersion ('' = any)
 --         i  index entries                    d  '1' when being deleted
 --         g  guards, each {name, ...}: see `guards`
---         a  true: a create does not ask for its namespace (backups come back in any order)
---         c  true: an update that takes more of the namespace's quotas, as every create may
---         q  true: the quotas are charged with it in this call. Items with q are written
---            together or not at all; the quotas' own updates come last
+--         a  true: a create that does not need its namespace (objects of a backup have any order)
+--         c  true: an update that uses more of the namespace's quotas, as every create may
+--         q  true: it is charged to quotas in this call. Items with q are written together or
+--            not at all; the updates of the quotas themselves come last
 -- returns: OK, then two strings per item: status, detail
 --   ok <rv> | exists <uid> | notfound '' | conflict <rv> | uid <uid> | guard <n>
 --   | namespace missing | namespace terminating | error <text>
---   | quota '' (there are quotas, nobody charged them) | withheld '' (another with q failed);
+--   | quota '' (there are quotas, and it was not charged) | withheld '' (another with q failed);
 --   or FENCED alone, when the fence no longer holds
-local MAX_ID = 4503599627370496 -- 2^52: beyond it doubles lose whole numbers
+local MAX_ID = 4503599627370496 -- 2^52, within the whole numbers that a double can represent
 
 local RAISED = P .. ':raised'
 
 local function object_key(r, k) return P .. ':object:' .. r .. ':' .. k end
 local function watch_key(r) return P .. ':watch:' .. r end
 
--- Each guard is true when the write may go ahead.
+-- Each guard returns true when the write may proceed.
 local guards = {
-  -- {exists, resource, key, uid}: there, with this uid ('' = any), not being deleted
+  -- {exists, resource, key, uid}: the object exists with this uid ('' = any), not being deleted
   exists = function(g)
     local cur = redis.call('HMGET', object_key(g[2], g[3]), 'uid', 'deleting')
     return cur[1] and (g[4] == '' or cur[1] == g[4]) and cur[2] ~= '1'
@@ -40,9 +40,9 @@ local guards = {
     local uid = redis.call('HGET', object_key(g[2], g[3]), 'uid')
     return not uid or (g[4] ~= '' and uid ~= g[4])
   end,
-  -- {unindexed, entry}: no object carries this index entry
+  -- {unindexed, entry}: no object has this index entry
   unindexed = function(g) return redis.call('SCARD', P .. ':index:' .. g[2]) == 0 end,
-  -- {indexed, resource, key, entry}: the object is there and carries this index entry
+  -- {indexed, resource, key, entry}: the object exists and has this index entry
   indexed = function(g)
     return redis.call('SISMEMBER', P .. ':index:' .. g[4], g[2] .. ' ' .. g[3]) == 1
   end,
@@ -64,10 +64,10 @@ local guards = {
     end
     return true
   end,
-  -- {token, name}: the bucket had a token, which is taken; so it stands behind other guards
+  -- {token, name}: the bucket had a token, which is taken, so this guard must be the last one
   token = function(g) return limiter_take(g[2]) end,
-  -- {unchanged, entry, rv, stamp}: no object took or left this index entry (a `node:` one)
-  -- after rv, those excepted whose writes asked with the same rv and stamp
+  -- {unchanged, entry, rv, stamp}: no object got or lost this index entry (a `node:` one) after
+  -- rv, except by writes whose guard had the same rv and stamp
   unchanged = function(g)
     local last = redis.call('HGET', RAISED, g[2])
     if not last then return true end
@@ -77,8 +77,8 @@ local guards = {
 }
 
 local checked = {}
--- Raises before the first write when a key holds another type than we keep there; whether
--- there is such a key.
+-- Raises before the first write when a key has another type than kcm stores there. Reports
+-- whether the key exists.
 local function require_type(key, expected)
   if checked[key] then return true end
   local actual = redis.call('TYPE', key)['ok']
@@ -90,13 +90,13 @@ local function require_type(key, expected)
 end
 
 local names = {}
--- The keys of a resource, their types checked once a call.
+-- Returns the keys of a resource, whose types are checked once per call.
 local function names_of(r)
   local own = names[r]
   if not own then
     own = {object = P .. ':object:' .. r .. ':', keys = P .. ':keys:' .. r, watch = watch_key(r)}
     require_type(own.keys, 'zset')
-    -- A log with entries that somebody took away begins anew behind a gap.
+    -- A log that was deleted begins again, with a gap before it.
     if not require_type(own.watch, 'stream') then
       local newest = redis.call('HGET', P .. ':last_rv', r)
       if newest then mark_trimmed(r, newest) end
@@ -106,14 +106,14 @@ local function names_of(r)
   return own
 end
 
--- The namespace in an object's key; nil when it has none.
+-- Returns the namespace in an object's key; nil if it has none.
 local function namespace_of(k)
   local slash = string.find(k, '/', 1, true)
   return slash and string.sub(k, 1, slash - 1)
 end
 
 local namespaces = {}
--- Why nothing new may come into an object's namespace; nil when it may, or has none.
+-- Returns why nothing may be created in an object's namespace; nil if it may, or it has none.
 local function closed(k)
   local name = namespace_of(k)
   if not name then return end
@@ -127,7 +127,7 @@ local function closed(k)
 end
 
 local limited = {}
--- Whether the item takes of quotas that nobody charged for it. Events take of none.
+-- Reports whether the item should have been charged to quotas and was not. Events never are.
 local function is_uncharged(h)
   if h.q or h.r == 'events' or not (h.c or (h.o == 'create' and not h.a)) then return false end
   local name = namespace_of(h.k)
@@ -146,9 +146,9 @@ local function entries_of(text)
   return found
 end
 
--- Who places pods asks whether a node's set of pods is still what it saw: each change of
--- the set leaves its rv here. A write that asked so itself leaves its stamp as well: the
--- next one of its batch then sees that nobody else came between.
+-- The scheduler guards its writes by the set of pods on a node. So each change of the set records
+-- its rv here, and a write with such a guard records its stamp as well: the next write of its batch
+-- then sees that no other write came in between.
 local function raise(entry, rv, g)
   if string.sub(entry, 1, 5) ~= 'node:' then return end
   local stamp = ''
@@ -174,8 +174,8 @@ local function update_indexes(h, rv, old, new)
   end
 end
 
--- A stream whose last id is ahead of the counter was written by hand: jump the
--- counter past it, or put a hopeless stream aside, which its watchers see as 410.
+-- Handles a stream whose last id is ahead of the counter, as another program has written it: moves
+-- the counter past the id, or if that is too high moves the stream aside, so that watchers get 410.
 local function make_room(r)
   local info = redis.call('XINFO', 'STREAM', watch_key(r))
   local last = '0-0'
@@ -193,7 +193,7 @@ local function make_room(r)
   end
 end
 
--- resourceVersions are drawn for the whole call at once; those left over stay unused.
+-- Returns a resourceVersion. They are drawn for the whole call at once; some may stay unused.
 local drawn, last_drawn = 0, -1
 local function next_rv(items)
   if drawn >= last_drawn then
@@ -204,8 +204,8 @@ local function next_rv(items)
   return int(drawn)
 end
 
--- Appends the watch entry under the next resourceVersion. This is an item's
--- first write, so what Redis refuses here (memory, disk) has changed nothing.
+-- Appends the watch entry with the next resourceVersion. This is an item's first write, so if Redis
+-- refuses it (memory, disk) nothing has changed.
 local function append(h, event, o, own)
   for attempt = 1, 2 do
     local rv = next_rv(o.items)
@@ -217,14 +217,14 @@ local function append(h, event, o, own)
       or string.find(id.err, 'exhausted', 1, true)
     if attempt == 2 or not behind then error({err = id.err}) end
     make_room(h.r)
-    last_drawn = -1 -- what was drawn before lies behind the stream's last id
+    last_drawn = -1 -- resourceVersions that were drawn before are below the stream's last id
   end
 end
 
 local last_rvs = {}
 
 local DAMAGED, are_damaged = P .. ':damaged', nil
--- Whether any object is known to be unreadable; then a write of it ends that.
+-- Reports whether any object is recorded as damaged; a write of it removes the record.
 local function damaged()
   if are_damaged == nil then are_damaged = redis.call('TYPE', DAMAGED)['ok'] == 'hash' end
   return are_damaged
@@ -269,11 +269,11 @@ local function refused_by(list)
   end
 end
 
--- Why an item is not to be written: its status and detail; else nil, nil and what is stored:
--- rv, uid and index entries. A create that finds its own uid has been written already: 'ok'.
+-- Returns status and detail of an item that must not be written; else nil, nil and the stored rv,
+-- uid and index entries. A create that finds its own uid was written by an earlier call: 'ok'.
 local function why_not(h, own)
   local cur = redis.pcall('HMGET', own.object .. h.k, 'rv', 'uid', 'index')
-  if cur.err then -- another thing stands there: the name is taken
+  if cur.err then -- a key of another type has the name
     if h.o == 'create' then return 'exists', '' end
     return 'error', cur.err
   end
@@ -293,7 +293,8 @@ local function why_not(h, own)
   return nil, nil, cur
 end
 
--- `o` is the object as sent: head, tail, shared; and how many items the call has.
+-- Writes an item. `o` has the object's head, tail and shared text, and the number of items in the
+-- call.
 local function write(h, o)
   local own = names_of(h.r)
   local status, detail, cur = why_not(h, own)
@@ -306,13 +307,14 @@ local function write(h, o)
   return put(h, o, h.o == 'create' and 'ADDED' or 'MODIFIED', own, old)
 end
 
--- pcall's answer as status and detail.
+-- Returns the results of pcall as status and detail.
 local function outcome(fine, status, detail)
   if fine then return status, detail end
   return 'error', type(status) == 'table' and status.err or tostring(status)
 end
 
--- Before anything is written: the answers of the charged items, when one may not be written.
+-- Returns the answers of the charged items if one of them must not be written, else none. It is
+-- called before anything is written.
 local function withheld(headers)
   local answers, fine = {}, true
   for n = 1, #headers do

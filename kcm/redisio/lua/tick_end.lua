@@ -1,4 +1,4 @@
--- Ends one pass of a periodic loop and keeps what it wants remembered.
+-- Ends one pass of a periodic loop and saves its memory.
 -- ARGV: fence key, field, token; state key; '1' to replace the memory; field, value...
 -- returns: OK | FENCED
 local function run()

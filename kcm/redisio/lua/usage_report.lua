@@ -1,4 +1,4 @@
--- Replaces what nodes report of themselves and of their pods, all that was before included.
+-- Replaces the measurements that nodes report of themselves and of their pods.
 -- ARGV: ms that a report lasts; then per node: key, number of values, field, value...
 -- returns: OK
 local function run()

@@ -1,7 +1,7 @@
--- One process' sign of life; on request, forgets those that have been silent.
--- ARGV: key; identity; JSON object without its closing brace; ms of silence
---       after which others are forgotten, '0' for never
--- returns: OK, then the forgotten identities
+-- Records the heartbeat of a process; on request, removes processes without heartbeats.
+-- ARGV: key; identity; JSON object without its closing brace; ms without a heartbeat
+--       after which others are removed, '0' for never
+-- returns: OK, then the removed identities
 local function forget_silent(key, limit)
   local forgotten = {}
   local all = redis.call('HGETALL', key)
