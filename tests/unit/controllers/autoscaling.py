@@ -1,4 +1,6 @@
-"""What tests of the autoscaler are made of: pods with figures, metrics to ask, autoscalers."""
+"""Builders for the autoscaler's tests: pods, autoscalers, metric specs, and a fake metrics
+client.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ MINUTE = timedelta(minutes=1)
 
 
 def pod(name: str, *, cpu: str | None = "1", ready: bool = True, **changes: Any) -> Pod:
-    """Returns a pod that has run for an hour, and been ready as long, unless told otherwise."""
+    """Returns a pod that started an hour ago and, by default, has been ready since then."""
     requests = {"cpu": Quantity(cpu)} if cpu is not None else {}
     container = builders.container("app", resources=ResourceRequirements(requests=requests))
     since = changes.pop("since", builders.START)
@@ -40,7 +42,9 @@ def pod(name: str, *, cpu: str | None = "1", ready: bool = True, **changes: Any)
 
 @dataclass
 class FakeMetrics:
-    """Figures by pod, and values of metrics; `failure` is what every question meets."""
+    """A metrics client that answers from its fields; it raises `failure` in every call, if that is
+    set.
+    """
 
     cpu: Mapping[str, str | Mapping[str, str]] = field(default_factory=dict)  # by name
     memory: Mapping[str, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""One sync of an autoscaler, and what came of it."""
+"""Runs one sync of an autoscaler for tests, and reads its results."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def web(replicas: int | None = 3, **changes: Any) -> KubeObject:
 
 
 def three(percent: int) -> FakeMetrics:
-    """Figures of three pods that use so many percent of one cpu."""
+    """Returns metrics in which each of three pods uses `percent` percent of one CPU."""
     return FakeMetrics(cpu={f"p{n}": f"{percent * 10}m" for n in range(3)})
 
 
@@ -61,9 +61,10 @@ def sync(
 
 
 def compute_outcome(plan: Plan, meanwhile: KubeObject | None = None) -> Outcome:
-    """Returns what becomes of the plan's writes.
+    """Returns the outcome of the plan's patches, as if each had been written.
 
-    `meanwhile` is what the target has become by then.
+    `meanwhile` is the target's stored state at the time of the write; None means the state that the
+    plan saw.
     """
     patches = [write for write in plan.writes if isinstance(write, Patch)]
     assert patches == plan.writes
@@ -77,9 +78,11 @@ def replicas_of(obj: KubeObject) -> int | None:
 
 
 def carry_out(plan: Plan) -> tuple[int | None, HorizontalPodAutoscaler | None, Plan]:
-    """Returns the target's new replicas, the new autoscaler, and the plan that follows.
+    """Returns the target's new replicas, the autoscaler with its new status, and the following
+    plan.
 
-    The replicas are None where the target is not scaled, the autoscaler where it is not written.
+    The replicas are None if the plan does not scale the target, the autoscaler is None if its
+    status is not written.
     """
     outcome = compute_outcome(plan)
     replicas = next((replicas_of(obj) for _, obj in outcome.done), None)

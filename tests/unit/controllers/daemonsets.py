@@ -1,4 +1,4 @@
-"""What tests of DaemonSets share."""
+"""Builders that several tests of DaemonSets share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def build_rolling_update(unavailable: int | str = 1, surge: int | str = 0) -> di
 
 
 def of(**spec: Any) -> DaemonSet:
-    """Returns a DaemonSet whose pods have these fields in their specs."""
+    """Returns a DaemonSet whose pod template has these fields in its spec."""
     return daemon_set(template=template(LABELS, **spec))
 
 

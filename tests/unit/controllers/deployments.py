@@ -1,4 +1,4 @@
-"""What tests of Deployments share."""
+"""Builders that several tests of Deployments share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Job over many syncs, its pods' fate in the test's hands; and syncs that break off."""
+"""A Job with its controller in memory, for tests that sync it many times or interrupt a sync."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from kcm.testing.world import World
 
 
 class CrashError(Exception):
-    """The worker is killed."""
+    """Stands for the crash of the worker in the middle of a sync."""
 
 
 class Jobs:
-    """Has a Job and its controller over a world."""
+    """Holds a Job and its controller in a World; a test decides the fate of the Job's pods."""
 
     def __init__(self, job: Job, *others: KubeObject) -> None:
         self.world = World(job, *others)
@@ -52,21 +52,21 @@ class Jobs:
 
     @property
     def left(self) -> list[str]:
-        """Pods that bear the finalizer."""
+        """Returns the names of the pods that still have the Job's tracking finalizer."""
         return [pod.name for pod in self.pods if is_tracked(pod)]
 
     def conditions(self) -> dict[str, str]:
-        """Returns type and reason of the true conditions, in their order."""
+        """Returns the reasons of the conditions that are true, by type, in their order."""
         all_conditions = self.status.conditions or ()
         return {c.type: c.reason or "" for c in all_conditions if c.status == "True"}
 
     def counts(self) -> tuple[int, int, int]:
-        """Returns how many pods are active, have succeeded and have failed, by the Job's status."""
+        """Returns how many pods are active, succeeded and failed according to the Job's status."""
         status = self.status
         return status.active or 0, status.succeeded or 0, status.failed or 0
 
     def indexes(self) -> list[int]:
-        """Returns the indexes of active pods."""
+        """Returns the completion indexes of the active pods, in ascending order."""
         return sorted(int(pod.annotations[COMPLETION_INDEX]) for pod in self.active)
 
     def reasons(self) -> list[str]:
@@ -88,7 +88,7 @@ class Jobs:
         return JobController().reconcile(self.key, self.world.view())
 
     def sync(self, *, writes: int = 10**6) -> Plan:
-        """Syncs once. With `writes`, the sync is killed behind so many writes."""
+        """Syncs once. With `writes`, CrashError is raised after that many writes."""
         plan = self.plan()
         outcome = self._carry_out(plan, writes)
         self.events += [*plan.events, *plan.events_after(outcome)]
@@ -132,7 +132,7 @@ class Jobs:
     # --- kubelets
 
     def put(self, pod: Pod, *, ready: bool = False, **status: Any) -> Pod:
-        """Gives a pod a status."""
+        """Sets fields of a pod's status, and returns the new pod."""
         now = self.world.now
         if ready:
             status["conditions"] = [builders.condition("Ready", since=now)]
@@ -141,7 +141,7 @@ class Jobs:
         return new_pod
 
     def place(self, node: str = "n1") -> None:
-        """Binds the pods that are not bound, and runs them."""
+        """Binds the pods without a node to `node`, and makes them run and ready."""
         for pod in self.active:
             if not pod.spec.node_name:
                 bound = pod.with_spec(pod.spec.replace(node_name=node))
@@ -167,7 +167,9 @@ class Jobs:
         return [ContainerStatus(name="c", state=ContainerState(terminated=ended))]
 
     def end(self) -> None:
-        """Kubelets end what is being deleted."""
+        """Stops the pods that are being deleted, as kubelets do: they fail, and vanish without a
+        finalizer.
+        """
         for pod in self.pods:
             if pod.deleting:
                 self.world.objects["pods", pod.key] = pod.with_metadata(
@@ -183,7 +185,7 @@ class Jobs:
         return obj
 
     def at(self, index: int) -> Pod:
-        """Returns the active pod of an index."""
+        """Returns the active pod with a completion index."""
         (pod,) = (p for p in self.active if p.annotations[COMPLETION_INDEX] == str(index))
         return pod
 

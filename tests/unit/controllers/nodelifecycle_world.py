@@ -1,4 +1,6 @@
-"""Nodes, their heartbeats and the passes over them, on a clock that tests step."""
+"""Nodes in memory with their heartbeats and the node lifecycle passes, on a clock that tests
+step.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ ZONE = "topology.kubernetes.io/zone"
 
 @dataclass
 class Bucket:
-    """A token bucket, as the script keeps it."""
+    """A token bucket that computes what the Lua script of the limiter computes."""
 
     rate: float
     burst: float
@@ -40,7 +42,7 @@ class Bucket:
 
 
 class Silence:
-    """A cluster whose nodes report every second, unless they are silent."""
+    """A cluster whose nodes send a heartbeat every second, except those in `silent`."""
 
     def __init__(self, *nodes: Node, pods: tuple[Pod, ...] = (), **options: Any) -> None:
         times = {"node_monitor_period": 1, "node_monitor_grace_period": 10}  # pydantic: seconds
@@ -61,7 +63,9 @@ class Silence:
     # --- time
 
     def run(self, seconds: float) -> None:
-        """Steps second by second: heartbeats, a pass over all nodes, a taint pass."""
+        """Steps the clock second by second; each second has heartbeats, a health pass and a taint
+        pass.
+        """
         for _ in range(int(seconds)):
             self.step(1)
             self.beat()
@@ -73,7 +77,9 @@ class Silence:
         self.world.now = START + timedelta(seconds=self.seconds)
 
     def beat(self) -> None:
-        """Renews the lease of every node that is not silent, and reports it ready."""
+        """Renews the lease of every node that is not in `silent`, and reports an unknown one as
+        ready.
+        """
         for observed in self.nodes():
             if observed.name not in self.silent:
                 renewed = lease(observed.name, namespace="kube-node-lease", renewed=self.world.now)
@@ -106,7 +112,11 @@ class Silence:
         )
 
     def monitor(self, *, dies: bool = False) -> Plan:
-        """Makes a pass over all nodes; one that dies forgets what it saw, but not what it wrote."""
+        """Makes a health pass over all nodes and returns its plan.
+
+        With `dies` the pass loses its memory and its events, but not its writes, as if its worker
+        had crashed.
+        """
         tick = self.controller.ticks()[0]
         assert tick.name == MONITORING
         plan = tick.run(self.view(), self.state)
@@ -123,7 +133,7 @@ class Silence:
         return plan
 
     def work_off(self) -> Plan:
-        """Makes a pass over the queues."""
+        """Makes a pass over the taint queues."""
         tick = self.controller.ticks()[1]
         plan = tick.run(self.view(), {field: self.state[field] for field in tick.fields})
         outcome = self.world.carry_out(plan)

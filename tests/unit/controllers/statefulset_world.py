@@ -1,4 +1,4 @@
-"""What tests of StatefulSets share: a controller over a world whose pods run as the test says."""
+"""A StatefulSet with its controller and pods in memory, for tests of StatefulSets."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def build_retention_policy(when_deleted: str, when_scaled: str) -> dict[str, Any
 
 
 class Cluster:
-    """The controller over a world, and pods whose image may be broken."""
+    """A StatefulSet controller in a World; pods with the image `broken` never become ready."""
 
     def __init__(self, *, gate: bool = False, **fields: Any) -> None:
         owner = stateful_set(**fields)
@@ -122,6 +122,8 @@ class Cluster:
         return sorted((r.revision, r.name) for r in own_revisions)
 
     def claims(self) -> dict[str, str]:
-        """Returns the claims, each with the kind of its owner."""
+        """Returns the kind of each claim's managing owner by the claim's name; "" where there is
+        none.
+        """
         owners = {c.name: controller_of(c) for c in self.world.of(PersistentVolumeClaim)}
         return {name: owner.kind if owner else "" for name, owner in owners.items()}

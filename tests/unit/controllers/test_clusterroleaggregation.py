@@ -1,4 +1,4 @@
-"""Aggregated cluster roles as a table: roles in, rules out."""
+"""Tests which rules an aggregated ClusterRole gets from other roles."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ def rule(resource: str) -> PolicyRule:
 
 
 def role(name: str, *resources: str, of: str = "", to: str = "") -> ClusterRole:
-    """A role; `of`: made of those with this label, `to`: with this label."""
+    """Returns a role. With `of` it aggregates roles that have this label, with `to` it has this
+    label.
+    """
     selector = LabelSelector(match_labels={"to": of})
     return ClusterRole(
         metadata=ObjectMeta(name=name, labels={"to": to} if to else None),
@@ -25,7 +27,9 @@ def role(name: str, *resources: str, of: str = "", to: str = "") -> ClusterRole:
 
 
 def resources(*roles: ClusterRole) -> list[str] | None:
-    """What the first role allows after a sync; None when nothing is written."""
+    """Returns the resources that the first role allows after a sync; None when nothing is
+    written.
+    """
     controller = ClusterRoleAggregationController()
     plan = controller.reconcile(roles[0].key, FakeView(*roles, controller=controller))
     if not plan.writes:

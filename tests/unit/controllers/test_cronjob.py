@@ -1,4 +1,4 @@
-"""CronJobs: what is started when, what of earlier Jobs, what is said about it."""
+"""Tests of CronJobs: which Jobs they start when, how they treat earlier Jobs, and their Events."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_deadline_bounds_what_counts_as_missed() -> None:
 
 
 def start_job(**spec: Any) -> Cron:
-    """One Job runs, and the next is due."""
+    """Returns a CronJob whose first Job runs, at the time when the next one is due."""
     cron = Cron(cron_job(schedule=HOURLY, **spec), now=at("01T01:00"))
     cron.sync()
     cron.events.clear()

@@ -1,4 +1,4 @@
-"""CronJobs: which starts were missed, and when the next one is."""
+"""Tests which start times of a CronJob were missed, and when the next one is."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HOURLY = "0 * * * *"
 
 
 def at(text: str) -> datetime:
-    """A time on the first days of 2024."""
+    """Returns a time of January 2024 in UTC; `text` is the day and the time of day."""
     return datetime.fromisoformat(f"2024-01-{text}").replace(tzinfo=UTC)
 
 

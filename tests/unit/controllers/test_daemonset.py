@@ -1,4 +1,4 @@
-"""DaemonSets: placement as tables, updates over many syncs in a world."""
+"""Tests of DaemonSets over many syncs in a World."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.unit.controllers.daemonsets import LABELS, build_rolling_update, tain
 
 
 class Cluster:
-    """The controller, a scheduler and kubelets over a world."""
+    """A DaemonSet controller, a scheduler and kubelets in a World."""
 
     def __init__(self, *nodes: str, **spec: Any) -> None:
         owner = daemon_set(**spec)
@@ -61,7 +61,7 @@ class Cluster:
         return plan
 
     def run(self) -> None:
-        """Bind what waits, and let it start."""
+        """Binds the pods without a node, and starts the pods as kubelets do."""
         for pod in self.pods():
             if not pod.spec.node_name and not pod.deleting:
                 put(self.world, pod.with_spec(pod.spec.replace(node_name=node_of(pod))))

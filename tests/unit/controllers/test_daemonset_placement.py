@@ -1,4 +1,4 @@
-"""DaemonSets: which node gets a pod, and how it is tied to it."""
+"""Tests which nodes get a pod of a DaemonSet, and how the pod is bound to its node."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_a_node_wakes_those_that_judge_it_anew() -> None:
 
 
 def test_a_node_wakes_those_that_have_a_pod_there_though_it_is_not_for_them() -> None:
-    """Upstream's TestAddNode, and what 1.34 added: a pod that is there may have to go."""
+    """Upstream's TestAddNode, and the change of 1.34: the pod there may have to be deleted."""
     ssd = daemon_set("ssd", template=template({"app": "ssd"}, node_selector={"disk": "ssd"}))
     astray = builders.pod("ssd-1", owner=ssd, node="n1")
     plain = builders.node("n1")

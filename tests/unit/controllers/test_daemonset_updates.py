@@ -1,4 +1,4 @@
-"""Updates of DaemonSets step by step: how many pods come and go in each sync."""
+"""Tests how many pods each sync of a DaemonSet's update creates and deletes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 
 
 class Rollout:
-    """A DaemonSet over nodes whose pods get ready only when told."""
+    """A DaemonSet in a World whose pods become ready only when a test calls `mark`."""
 
     def __init__(self, nodes: int, **spec: Any) -> None:
         owner = daemon_set(**spec)
@@ -44,7 +44,9 @@ class Rollout:
         put(self.world, apply(obj.with_spec(changed)))
 
     def sync(self) -> tuple[int, int]:
-        """How many pods one sync creates and deletes. Deleted ones are gone at once."""
+        """Syncs once, and returns how many pods were created and deleted. Deleted pods vanish at
+        once.
+        """
         view = FakeView(*self.world.objects.values(), now=self.world.now)
         plan = DaemonSetController().reconcile(self.key, view)
         self.world.carry_out(plan)
@@ -58,10 +60,10 @@ class Rollout:
         return len(created), len(deleted)
 
     def settle(self) -> tuple[int, int]:
-        """How many pods are created and deleted until nothing is left to do.
+        """Syncs until nothing changes, and returns how many pods were created and deleted.
 
-        Upstream's tests see both in one sync: their fake observes deletions at once, a
-        cluster does not, and there, too, the update goes on in the next sync.
+        Upstream's tests count both in one sync, because their fake cache shows deletions at once.
+        In a cluster, and here, the update continues in the next sync.
         """
         created, deleted = 0, 0
         while (counts := self.sync()) != (0, 0):
@@ -77,7 +79,9 @@ class Rollout:
         count: int | None = None,
         which: Callable[[Pod], bool] = lambda pod: True,
     ) -> None:
-        """Make pods ready, or not: so many of those that are not so yet."""
+        """Makes up to `count` pods that are not so yet ready, or unready; `which` selects among
+        them.
+        """
         others = [pod for pod in self.pods() if is_ready(pod) is not ready and which(pod)]
         for pod in others[:count]:
             condition = builders.condition("Ready", str(ready), since=self.world.now)
@@ -143,7 +147,7 @@ Steps = list[tuple[int, int] | str]
 def test_an_update_goes_by_these_steps(
     nodes: int, ready: bool, update: dict[str, Any], steps: Steps
 ) -> None:
-    """Upstream's functions of these names in pkg/controller/daemon/update_test.go."""
+    """The cases are upstream's functions of these names in pkg/controller/daemon/update_test.go."""
     rollout = start_rollout(nodes, ready=ready)
     rollout.change("foo2/bar2", **update)
     done: Steps = []
@@ -317,7 +321,9 @@ def test_bounds_come_of_the_number_of_nodes(
 def test_a_pod_that_has_ended_blocks_its_node_only_until_it_is_deleted(
     phase: str, deleted: bool, replaced: tuple[int, int], surged: tuple[int, int]
 ) -> None:
-    """Upstream's TestGetNodesToDaemonPods: deleted terminal pods are nobody's."""
+    """Upstream's TestGetNodesToDaemonPods: terminal pods that are being deleted count for no
+    node.
+    """
     for update, expected in (
         (build_rolling_update(1), replaced),
         (build_rolling_update(0, 1), surged),

@@ -1,4 +1,4 @@
-"""Deployments: the arithmetic as tables, rollouts over many syncs."""
+"""Tests of Deployments: rollouts over many syncs, and the computations of a sync as tables."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ from tests.unit.controllers.deployments import build_rolling_update
 
 
 class Cluster:
-    """Both controllers over a world, and pods that run as the test says."""
+    """The Deployment and ReplicaSet controllers in a World; pods with the image `broken` never get
+    ready.
+    """
 
     def __init__(self, owner: Deployment, **more: Any) -> None:
         self.world = World(owner, **more)
@@ -47,7 +49,7 @@ class Cluster:
         self.fewest, self.most = 99, 0
 
     def settle(self, rounds: int = 60) -> None:
-        """Sync everything until nothing changes."""
+        """Syncs all objects until nothing changes."""
         for _ in range(rounds):
             before = dict(self.world.objects)
             self.deployments()
@@ -87,7 +89,7 @@ class Cluster:
         return obj
 
     def change(self, **spec: Any) -> None:
-        """As a user changes the spec."""
+        """Changes fields of the Deployment's spec, as a user does."""
         old = self.deployment
         self.world.write(Update(old.with_spec(old.spec.replace(**spec)), old))
 
@@ -97,7 +99,7 @@ class Cluster:
         self.change(template=template.replace(spec=spec))
 
     def sizes(self) -> dict[str, int]:
-        """Pods asked for by image."""
+        """Returns the replicas that each ReplicaSet's spec asks for, by image."""
         return {
             rs.spec.template.spec.containers[0].image or "": rs.spec.replicas or 0
             for rs in self.world.of(ReplicaSet)
@@ -265,7 +267,9 @@ def test_a_name_that_is_taken_is_counted_and_another_one_found() -> None:
     ],
 )
 def test_a_set_is_named_after_as_much_of_the_name_as_has_room(name: str, expected: str) -> None:
-    """TestGenerateReplicaSetName of pkg/controller/deployment, 1.34: the hash has ten digits."""
+    """Upstream's TestGenerateReplicaSetName (pkg/controller/deployment, 1.34): the hash has ten
+    digits.
+    """
     assert name_of_set(name, "1234567890") == f"{expected}-1234567890"
 
 

@@ -1,4 +1,6 @@
-"""Deployments: the arithmetic of a step, and the hashes and annotations of revisions."""
+"""Tests the computations of a Deployment's sync, and the hashes and annotations of its
+revisions.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The disruption controller as a table: a budget, pods and their owners in, status out."""
+"""Tests which status a PodDisruptionBudget gets from its pods and their owners."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_several_owners_add_up() -> None:
 
 @pytest.mark.parametrize("case", ["gone", "another", "another group"])
 def test_a_replica_set_whose_deployment_is_none_speaks_for_itself(case: str) -> None:
-    """getScaleController, the last of upstream's finders, asks the ReplicaSet then."""
+    """Upstream's last finder, getScaleController, then reads the scale of the ReplicaSet itself."""
     over = deployment("web", replicas=6)
     reference = owner_reference(over, controller=True)
     if case == "another group":

@@ -1,4 +1,4 @@
-"""Endpoints: addresses by readiness and ports."""
+"""Tests which addresses and ports the Endpoints of a service have."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def by_hand(**metadata: Any) -> Endpoints:
 
 @pytest.mark.parametrize("selector", [{"app": "web"}, {}], ids=["ours", "made by hand"])
 def test_endpoints_go_with_their_service(selector: dict[str, str]) -> None:
-    """Upstream's syncService: whoever made them."""
+    """Upstream's syncService deletes them, whoever created them."""
     world = World(service(selector=selector), backend(1), *([] if selector else [by_hand()]))
     assert sync(world) is not None
     obj = world.objects.pop(("services", "default/web"))
@@ -118,7 +118,7 @@ def test_endpoints_go_only_while_there_is_no_service() -> None:
 
 
 def test_records_of_elections_need_no_service() -> None:
-    """Upstream's checkLeftoverEndpoints."""
+    """Upstream's checkLeftoverEndpoints keeps Endpoints that are records of a leader election."""
     record = by_hand(annotations={LEADER_RECORD: "{}"})
     assert sync(World(record)) is record
 
@@ -133,7 +133,7 @@ def test_endpoints_that_come_before_their_service_are_no_news() -> None:
 
 
 def test_a_service_that_is_being_deleted_keeps_right_endpoints() -> None:
-    """Upstream's syncService takes no notice of the deletion."""
+    """Upstream's syncService does not look at the deletion timestamp."""
     world = World(service(), backend(1))
     sync(world)
     world.objects["services", "default/web"] = service(metadata={"deletion_timestamp": NOW})
@@ -142,7 +142,7 @@ def test_a_service_that_is_being_deleted_keeps_right_endpoints() -> None:
 
 
 def test_addresses_go_by_ip_not_by_the_names_of_pods() -> None:
-    """Upstream's SortSubsets."""
+    """Upstream's SortSubsets sorts the addresses as texts."""
     pods = [
         pod(name, labels={"app": "web"}, status={"phase": "Running", "pod_ip": ip})
         for name, ip in (("a", "10.0.0.9"), ("b", "10.0.0.10"), ("c", "10.0.0.1"))
@@ -184,7 +184,7 @@ def build_listening_pod(number: int, *names: str, ready: bool = True) -> Pod:
     ],
 )
 def test_ports_with_the_same_pods_share_a_subset(pods: list[Pod], expected: list[Any]) -> None:
-    """Upstream's TestPackSubsets, as far as a service's pods go."""
+    """Those cases of upstream's TestPackSubsets that the pods of a service can have."""
     named = [ServicePort(name=name, port=80 + n, target_port=name) for n, name in enumerate("ab")]
     assert summarize(sync(World(service(ports=named), *pods))) == expected
 

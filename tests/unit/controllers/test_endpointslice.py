@@ -1,4 +1,4 @@
-"""Endpoint slices: which endpoints there are, and how they are packed."""
+"""Tests which endpoints the slices of a service have, and how these are distributed over slices."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ def test_a_slice_of_ours_wakes_its_service_and_others_do_not() -> None:
 def test_a_slice_that_somebody_relabels_wakes_the_service_that_had_it(
     labels: dict[str, str], expected: set[str]
 ) -> None:
-    """TestOnEndpointSliceUpdate of pkg/controller/endpointslice."""
+    """Upstream's TestOnEndpointSliceUpdate of pkg/controller/endpointslice."""
     world = World(service(), backend(1))
     (endpoint_slice,) = sync(world)
     changed = endpoint_slice.with_metadata(labels=labels)

@@ -1,4 +1,4 @@
-"""Endpoint slices: which are created, changed and deleted when services and ports change."""
+"""Tests which slices are created, updated and deleted when services and ports change."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def reconcile(world: World, most: int = 100) -> Plan:
 
 
 def words(plan: Plan) -> dict[str, int]:
-    """How many slices a sync creates, updates and deletes."""
+    """Returns how many slices a plan creates, updates and deletes, by verb."""
     return dict(Counter(WORDS[type(write)] for write in plan.writes))
 
 
@@ -101,7 +101,7 @@ def test_a_service_that_is_deleted_gets_no_new_slices(
 
 @pytest.mark.parametrize("deleting", [False, True])
 def test_what_a_service_has_is_kept_right_until_it_is_gone(deleting: bool) -> None:
-    """Upstream's TestReconcilerFinalizeSvcDeletionTimestamp: updates, deletes, recycling."""
+    """Upstream's TestReconcilerFinalizeSvcDeletionTimestamp: its updates, deletes and recycling."""
     world = build_synced_world(4, most=2)
     put(world, service(metadata={"deletion_timestamp": NOW if deleting else None}))
     world.objects.pop(("pods", "default/web-0000"))
@@ -194,7 +194,7 @@ def test_the_last_slice_becomes_the_placeholder() -> None:
 
 
 def test_a_placeholder_becomes_the_first_slice() -> None:
-    """Upstream's TestPlaceHolderSliceCompare: one that says so already stays."""
+    """Upstream's TestPlaceHolderSliceCompare: an equal placeholder is not written again."""
     world = build_synced_world(0)
     (placeholder,) = slices(world)
     assert words(reconcile(world)) == {}
@@ -283,7 +283,7 @@ def test_slices_take_at_most_so_many(most: int, expected: list[int]) -> None:
 
 
 def test_the_fullest_slice_that_changes_is_filled_first() -> None:
-    """Upstream's reconcileByPortMapping: those marked for update, by length."""
+    """Upstream's reconcileByPortMapping sorts the slices that it has to update by length."""
     world = build_synced_world(6, most=3)
     first, second = slices(world)
     gone = [endpoint.target_ref for endpoint in (*first.endpoints[:2], second.endpoints[0])]
@@ -304,7 +304,9 @@ def test_slices_are_owned_by_their_service() -> None:
 
 
 def test_a_slice_that_has_more_than_is_allowed_now_gets_no_more() -> None:
-    """The limit was another one before: what it holds stays, what comes goes elsewhere."""
+    """After the limit was lowered, a slice keeps its endpoints, and new ones go into other
+    slices.
+    """
     world = build_synced_world(10)
     gone = next(obj for obj in world.of(Pod) if obj.name == backend(9).name)
     del world.objects["pods", gone.key]

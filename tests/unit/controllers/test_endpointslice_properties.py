@@ -1,5 +1,6 @@
-"""Endpoint slices while pods, ports, limits and slices change at random: what one sync makes
-of them is right, whatever there was before, and the next sync has nothing to do."""
+"""Tests slices while pods, ports, limits and slices change at random: whatever slices there were
+before, one sync makes them right, and the next sync writes nothing.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ PORTS = [
 
 
 class Cluster:
-    """A service, its pods, and what users and the garbage collector do to them."""
+    """A service and its pods, with random changes as users and the garbage collector make them."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
@@ -77,7 +78,7 @@ class Cluster:
     # --- what becomes of it
 
     def sync(self) -> int:
-        """How many writes it takes."""
+        """Syncs once, and returns the number of writes."""
         options = EndpointSliceOptions(max_endpoints_per_slice=self.most)
         plan = EndpointSliceController(options).reconcile("default/web", self.world.view())
         self.world.carry_out(plan)
@@ -86,7 +87,9 @@ class Cluster:
         return len(plan.writes)
 
     def list_published_ports(self) -> dict[str, list[tuple[str, int | None]]]:
-        """The ports of every pod in a slice of this very service."""
+        """Returns the published ports of each pod by its name; every slice must belong to this
+        service.
+        """
         ports_by_pod: dict[str, list[tuple[str, int | None]]] = {}
         for one in slices(self.world):
             (owner,) = one.metadata.owner_references or []

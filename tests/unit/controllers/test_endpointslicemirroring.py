@@ -1,5 +1,6 @@
-"""Mirroring. Cases after upstream's
-pkg/controller/endpointslicemirroring/{reconciler,endpointslicemirroring_controller}_test.go."""
+"""Tests the slices that mirror Endpoints. The cases follow upstream's
+pkg/controller/endpointslicemirroring/{reconciler,endpointslicemirroring_controller}_test.go.
+"""
 
 from __future__ import annotations
 
@@ -95,7 +96,7 @@ def test_a_slice_says_what_the_endpoints_say() -> None:
 
 
 def test_slices_of_endpoints_that_were_made_anew_get_the_new_owner() -> None:
-    """The garbage collector would take them with the old one."""
+    """With the old owner the garbage collector would delete them."""
     world = World(custom(), endpoints(subset("10.0.0.1")))
     sync(world)
     (before,) = slices(world)

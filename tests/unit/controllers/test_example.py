@@ -1,4 +1,4 @@
-"""The example of a user's own controller: loaded as a user would, tested as a table."""
+"""Tests the example of a user's own controller, loaded as a user loads it."""
 
 from __future__ import annotations
 

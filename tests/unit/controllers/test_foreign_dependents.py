@@ -1,4 +1,6 @@
-"""Objects of another namespace that claim to belong to an owner here: anybody may write that."""
+"""Tests objects whose owner reference names an owner of another namespace; any user can write
+one.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ FOREIGN = 5
 
 
 def foreign(owner: KubeObject, names: list[str]) -> list[Pod]:
-    """Pods of another namespace, labelled and owned as the owner's own are."""
+    """Returns pods of another namespace with the labels and owner reference of the owner's own
+    pods.
+    """
     return [
         pod(
             name,
@@ -64,7 +68,7 @@ CASES: list[tuple[Controller, KubeObject]] = [
 def test_what_another_namespace_claims_to_own_changes_nothing(
     controller: Controller, owner: KubeObject
 ) -> None:
-    """A sync does the same with and without them, and touches none of them."""
+    """A sync plans the same with these objects as without them, and changes none of them."""
     pods = foreign(owner, [f"web-{number}" for number in range(FOREIGN)])
     sets = [
         replica_set(f"web-{number}", namespace="evil", labels={"app": "web"}).with_metadata(

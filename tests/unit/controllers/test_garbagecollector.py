@@ -1,4 +1,4 @@
-"""The garbage collector as a table: an owner graph in, plan out."""
+"""Tests which writes the garbage collector plans for a graph of owners."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 
 
 def reconcile(item: KubeObject, *objects: KubeObject) -> Plan:
-    """The sync of an owner, which is or is not among the objects."""
+    """Returns the plan for an owner; the owner exists only if it is among the objects too."""
     controller = GarbageCollector()
     return controller.reconcile(str(Item.of(item)), FakeView(*objects, controller=controller))
 
 
 def build_owned_pod(name: str, *owners: KubeObject | OwnerReference, **fields: Any) -> Pod:
-    """Returns a pod with these owners."""
+    """Returns a pod that has these owners."""
     references = [o if isinstance(o, OwnerReference) else owner_reference(o) for o in owners]
     return pod(name, metadata={"owner_references": references}, **fields)
 
 
 def mark_deleting(obj: T, *finalizers: str) -> T:
-    """Returns the object as it is while it is deleted."""
+    """Returns the object with a deletion timestamp and these finalizers."""
     return obj.with_metadata(deletion_timestamp=START, finalizers=list(finalizers) or None)
 
 
@@ -44,7 +44,7 @@ def build_blocking_reference(owner: KubeObject) -> OwnerReference:
 
 
 def summary(plan: Plan) -> list[str]:
-    """Each write in a few words."""
+    """Returns a short text for each write of a plan."""
     lines = []
     for write in plan.writes:
         if isinstance(write, Delete):
@@ -160,7 +160,7 @@ def test_an_item_of_a_kind_that_is_no_more_is_nothing_to_do() -> None:
 
 
 def test_a_clusters_object_with_an_owner_in_a_namespace_is_never_collected() -> None:
-    """Since upstream's 92743."""
+    """Upstream does so since its pull request 92743."""
     references = [owner_reference(GONE), owner_reference(node("gone-node"))]
     plan = reconcile(GONE, node("n1", metadata={"owner_references": references}))
     assert (summary(plan), plan.events) == ([], [])
@@ -179,7 +179,7 @@ def test_an_object_in_a_namespace_may_belong_to_one_of_the_cluster() -> None:
 def test_issue_88097_a_bad_reference_to_a_live_owner_costs_no_good_child_its_life(
     bad_first: bool,
 ) -> None:
-    """Upstream once remembered by uid alone that an owner was absent."""
+    """Upstream once kept a cache of absent owners by uid alone."""
     good = build_owned_pod("good", OWNER)
     elsewhere = build_owned_pod("elsewhere", OWNER, namespace="far")
     wrong_kind = OwnerReference(api_version="v1", kind="Node", name="owner", uid=OWNER.uid)

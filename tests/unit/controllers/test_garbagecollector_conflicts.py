@@ -1,4 +1,6 @@
-"""Owner references that disagree with what exists: what goes, what stays, who is told."""
+"""Tests owner references that conflict with the existing objects: which dependents are deleted or
+kept, and which Events there are.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ def build_warning(namespace: str, owner: KubeObject) -> str:
 
 @dataclass(frozen=True)
 class Case:
-    """Objects in the order in which they are seen, and what is left of them."""
+    """Objects in the order in which informers see them, with the expected deletions and Events."""
 
     seen: list[KubeObject]
     deleted: list[str] = field(default_factory=list)
@@ -120,7 +122,9 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_conflicting_owners(case: Case) -> None:
-    """Upstream's TestConflictingData. Keys come of what has been seen, syncs see everything."""
+    """Upstream's TestConflictingData. Keys are computed from the objects seen so far; syncs see
+    all.
+    """
     world, controller = World(*case.seen), GarbageCollector()
     seen: list[KubeObject] = []
     keys: dict[str, None] = {}
@@ -139,7 +143,7 @@ def test_conflicting_owners(case: Case) -> None:
 
 
 def test_a_sync_for_a_living_owners_uid_under_another_name_spares_its_dependents() -> None:
-    """The uid alone made an owner of a version that is not served count as absent."""
+    """Once an owner of a version that is not served counted as absent by its uid alone."""
     item = Item("secrets", "ns2/secretname", DEPLOYMENT.uid)
     view = FakeView(DEPLOYMENT, child("a", UNSERVED))
     assert GarbageCollector().reconcile(str(item), view).writes == []

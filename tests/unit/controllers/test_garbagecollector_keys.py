@@ -1,4 +1,4 @@
-"""Which owners a change makes the garbage collector look at."""
+"""Tests which owners' keys the garbage collector enqueues for a change."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def newer(obj: Pod, **metadata: object) -> Pod:
 
 
 def keys(old: KubeObject | None, new: KubeObject | None, *present: KubeObject) -> list[str]:
-    """The names of the owners; `present` is what the caches hold besides the new state."""
+    """Returns the names of the enqueued owners. The caches hold `present` and the new object."""
     view = FakeView(*present, *([new] if new is not None else []))
     keys_of_change = list(dict.fromkeys(item_keys(Change(old, new), view)))
     return [Item.parse(key).key.rpartition("/")[2] for key in keys_of_change]

@@ -1,4 +1,4 @@
-"""The garbage collector on random owner graphs, against upstream's rules in a few lines."""
+"""Compares the garbage collector with a short model of upstream's rules on random owner graphs."""
 
 from __future__ import annotations
 
@@ -24,26 +24,30 @@ POLICIES: list[PropagationPolicy] = ["Background", "Foreground", "Orphan"]
 
 
 def bare(name: str) -> KubeObject:
-    """a1 and b1 are pods of two namespaces, n1 is a node."""
+    """Returns an object by name: a1 and b1 are pods of the namespaces a and b, n1 is a node."""
     return node(name) if name[0] == "n" else pod(name, namespace=name[0])
 
 
 @dataclass
 class Model:
-    """Who is there, and what they refer to."""
+    """The existing objects by name, with the names of their owners."""
 
     owners: dict[str, set[str]]  # of those that are there
     blocking: set[tuple[str, str]] = field(default_factory=set)
 
     def is_outside(self, name: str) -> bool:
-        """One of the cluster that names an owner in a namespace is never touched."""
+        """Reports whether a cluster-scoped object names a namespaced owner; such an object is never
+        changed.
+        """
         return name[0] == "n" and any(owner[0] != "n" for owner in self.owners[name])
 
     def is_solid(self, name: str, owner: str) -> bool:
         return owner in self.owners and (owner[0] == "n" or owner[0] == name[0])
 
     def settle(self) -> None:
-        """Remove whatever has owners of which none is left, then references to those gone."""
+        """Removes objects that have owners but none that exists, then references to absent
+        owners.
+        """
         while lost := [n for n in self.owners if self._is_lost(n)]:
             for name in lost:
                 del self.owners[name]
@@ -90,7 +94,7 @@ def build_objects(model: Model) -> list[KubeObject]:
 
 
 class Collected:
-    """A world in which the garbage collector answers every change, in any order."""
+    """A World in which the garbage collector handles every change, in random order."""
 
     def __init__(self, objects: list[KubeObject], seed: int, *, sweeps_only: bool) -> None:
         self.world = World(*objects, watch=self._see)

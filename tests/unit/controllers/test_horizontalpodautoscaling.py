@@ -1,4 +1,4 @@
-"""What an autoscaler does, as tables: objects and figures in, plan out."""
+"""Tests which plan a sync makes for an autoscaler, its target and their metrics."""
 
 from __future__ import annotations
 
@@ -265,7 +265,9 @@ def test_upstreams_counters_are_counted() -> None:
 
 
 def test_a_scale_counts_once_it_was_written() -> None:
-    """Upstream's reconcileAutoscaler: the action is known after the update of the scale."""
+    """In upstream's reconcileAutoscaler, too, the action is known only after the update of the
+    scale.
+    """
     plan = sync(autoscaler(cpu(30)), three(50))
     (patch,) = plan.writes
     refused = Outcome(failures=[Failure(patch, errors.Conflict("refused"))])

@@ -1,4 +1,6 @@
-"""Windows, rates and bounds; the cases of upstream's horizontal_test.go about them."""
+"""Tests stabilization windows, scaling policies and bounds, by the cases of upstream's
+horizontal_test.go.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ READY = "ReadyForNewScale"
 
 
 def marks(*pairs: tuple[int, float]) -> tuple[ReplicaMark, ...]:
-    """Replicas and how many seconds ago."""
+    """Returns a history of replicas. Each pair is a replica count and how many seconds ago it was
+    set.
+    """
     return tuple(ReplicaMark(replicas, NOW.timestamp() - ago) for replicas, ago in pairs)
 
 

@@ -1,4 +1,6 @@
-"""How many replicas a metric asks for; the cases of upstream's replica_calculator_test.go."""
+"""Tests how many replicas follow from a metric, by the cases of upstream's
+replica_calculator_test.go.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ def pods(count: int, **changes: Any) -> list[Pod]:
 
 
 def figures(*milli: int | None, age: float = 0) -> dict[str, PodMetric]:
-    """Of p0, p1 ...; None for one that is missing."""
+    """Returns the metrics of the pods p0, p1 and so on; None leaves a pod's metric out."""
     moment = NOW - timedelta(seconds=age)
     window = timedelta(seconds=10)
     return {f"p{n}": PodMetric(m, moment, window) for n, m in enumerate(milli) if m is not None}
@@ -45,7 +47,9 @@ def by_utilization(
 
 
 def build_starting_pod(name: str, *, ready: bool) -> Pod:
-    """One that started a minute ago, within the time in which the cpu's figures are doubtful."""
+    """Returns a pod that started a minute ago, within the period in which its CPU metrics may not
+    count.
+    """
     return pod(name, ready=ready, started=NOW - MINUTE, since=NOW - MINUTE)
 
 

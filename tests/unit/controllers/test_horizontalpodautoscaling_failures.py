@@ -1,4 +1,4 @@
-"""Autoscalers whose metrics or targets cannot be had."""
+"""Tests autoscalers whose metrics or targets cannot be read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs: how many pods there are, how a Job ends, what it says meanwhile."""
+"""Tests of Jobs: how many pods they create, how they finish, and their status meanwhile."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_pods_that_are_missed_least_go_first() -> None:
 
 
 def test_of_pods_alike_those_go_first_whose_sidecars_were_started_most() -> None:
-    """TestSortingActivePods of pkg/controller: since 1.32."""
+    """Upstream's TestSortingActivePods of pkg/controller, as it is since 1.32."""
     sidecar = Container(name="s", image="s", restart_policy="Always")
 
     def build_restarted_pod(name: str, restarts: int, of_sidecar: int) -> Pod:

@@ -1,4 +1,4 @@
-"""Jobs whose pods fail: limits, delays, policies."""
+"""Tests of Jobs whose pods fail: backoff limits, backoff delays and pod failure policies."""
 
 from __future__ import annotations
 

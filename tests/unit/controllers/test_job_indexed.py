@@ -1,4 +1,4 @@
-"""Jobs whose pods have numbers, and policies of success."""
+"""Tests of indexed Jobs, and of success policies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each pod is counted exactly once, wherever a sync breaks off."""
+"""Tests that a Job counts each finished pod exactly once, wherever a sync is interrupted."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_any_course_of_events_ends_with_exact_counts(seed: int) -> None:
 
 
 def test_a_job_that_is_done_when_it_is_resumed_has_started_when_it_did() -> None:
-    """The start moves with the condition only, else the status would be refused."""
+    """The start time changes together with the condition only; otherwise the status is refused."""
     jobs = Jobs(build_indexed_job(2))
     jobs.settle()
     jobs.place()

@@ -1,4 +1,4 @@
-"""What becomes of a deleted namespace and what is in it, as tables and over several syncs."""
+"""Tests how the contents of a deleted namespace are deleted, in one and in several syncs."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def test_one_that_was_deleted_without_a_phase_gets_it() -> None:
 
 
 def test_conditions_keep_their_places() -> None:
-    """Upstream's TestUpdateConditions: what is there is changed where it is."""
+    """Upstream's TestUpdateConditions: an existing condition is changed in its place."""
     strange = NamespaceCondition(type="Strange", status="True")
     last = NamespaceCondition(type="NamespaceContentRemaining", status="False")
     old = build_terminating_namespace()

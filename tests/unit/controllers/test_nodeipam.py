@@ -1,4 +1,4 @@
-"""Node ranges as a table: nodes and the cluster's ranges in, nodes' ranges out."""
+"""Tests which pod CIDRs nodes get from the cluster's CIDRs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Health, taints and evictions as tables: nodes and time in, marks and taints out."""
+"""Tests node health, taints and evictions: which conditions and taints nodes get, and when."""
 
 from __future__ import annotations
 

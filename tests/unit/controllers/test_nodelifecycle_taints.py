@@ -1,4 +1,4 @@
-"""The taints by condition of single nodes, and eviction without taints."""
+"""Tests the NoSchedule taints by node condition, and eviction without NoExecute taints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Zones: states, rates and who is given up when, as upstream's documentation has them."""
+"""Tests zones as upstream's documentation describes them: their states, eviction rates, and which
+nodes are evicted when.
+"""
 
 from __future__ import annotations
 

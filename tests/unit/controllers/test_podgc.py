@@ -1,4 +1,4 @@
-"""PodGC as a table: pods, nodes and memory in, plan and memory out."""
+"""Tests which pods PodGC deletes, and what it remembers for its next pass."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def collect(
 
 
 def list_deleted(plan: Plan) -> list[str]:
-    """The names of the pods deleted; each forced, and this very pod only."""
+    """Returns the names of the pods that the plan deletes; each deletion must be forced and name
+    the uid.
+    """
     writes = [write for write in plan.writes if isinstance(write, Delete)]
     for write in writes:
         assert write.options.grace_period_seconds == 0
@@ -39,7 +41,7 @@ def list_deleted(plan: Plan) -> list[str]:
 
 
 def list_marked(plan: Plan) -> list[Pod]:
-    """The pods whose status is changed, as they become."""
+    """Returns the pods whose status the plan changes, in their new state."""
     pods = []
     for write in plan.writes:
         if isinstance(write, Patch):

@@ -1,4 +1,4 @@
-"""The ReplicaSet controller as a table: objects in, plan out."""
+"""Tests which plan the ReplicaSet controller makes for a set of objects."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def reconcile(*objects: KubeObject, key: str = "default/web", gate: bool = False
 
 
 def counts(plan: Plan) -> tuple[int, int, int]:
-    """How many creations, deletions and patches a plan holds."""
+    """Returns how many creations, deletions and patches a plan has."""
     kinds = [type(write) for write in plan.writes]
     return kinds.count(Create), kinds.count(Delete), kinds.count(Patch)
 

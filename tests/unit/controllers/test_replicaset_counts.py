@@ -1,4 +1,4 @@
-"""Counts from the cache and counts of the pods themselves lead to the same plan."""
+"""Tests that the counts from the cache and counting the pods one by one lead to the same plan."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def look_at_each_pod(rs: ReplicaSet, *objects: KubeObject) -> Plan:
 
 
 def summary(plan: Plan) -> tuple[list[tuple[str, object]], object, object]:
-    """Returns what a plan writes, the status that it reports and when it comes back."""
+    """Returns a plan's writes, the status that it writes, and the delay until the next sync."""
     writes = [(type(w).__name__, getattr(w, "obj", getattr(w, "old", None))) for w in plan.writes]
     update = plan.status_after(Outcome())
     return writes, update and update.new, plan.requeue_after

@@ -1,4 +1,4 @@
-"""Which pods go first: upstream's ActivePodsWithRanks, criterion by criterion."""
+"""Tests which pods are deleted first, by each criterion of upstream's ActivePodsWithRanks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ READY: dict[str, Any] = {"phase": "Running", "ready": True, "node": "n1"}
 
 
 def order(*pods: Pod, related: tuple[Pod, ...] = ()) -> list[str]:
-    """All but the last in the order they go, from every order they may come in."""
+    """Returns the names of the pods to delete, all but one; asserts that the input's order does not
+    matter.
+    """
     for seed in range(5):
         shuffled = list(pods)
         random.Random(seed).shuffle(shuffled)

@@ -1,4 +1,4 @@
-"""Whatever pods there are, syncs bring a ReplicaSet to what is asked for."""
+"""Tests that syncs bring a ReplicaSet to its desired replicas whatever pods there are."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OTHER = replica_set("other", labels={"app": "web"})
 
 @st.composite
 def pods(draw: st.DrawFn) -> list[Pod]:
-    """Pods of any owner, labels, phase and age."""
+    """Draws pods with any owner, labels, phase and age."""
     return [_pod(draw, f"p{number}") for number in range(draw(st.integers(0, 12)))]
 
 

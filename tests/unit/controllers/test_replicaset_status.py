@@ -1,4 +1,4 @@
-"""The status of a ReplicaSet as a table: pods and outcome in, status out."""
+"""Tests which status a ReplicaSet gets from its pods and the outcome of a sync."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""ReplicationControllers: what they have of ReplicaSets, seen through their own kind."""
+"""Tests that the ReplicaSet controller's logic works for ReplicationControllers through their
+kind.
+"""
 
 from __future__ import annotations
 

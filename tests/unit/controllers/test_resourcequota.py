@@ -1,5 +1,6 @@
-"""Counting what a namespace has. Cases after upstream's
-pkg/controller/resourcequota/resource_quota_controller_test.go."""
+"""Tests the usage that quotas' statuses show. The cases follow upstream's
+pkg/controller/resourcequota/resource_quota_controller_test.go.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""StatefulSets: over many syncs in a world whose pods run as the test says."""
+"""Tests of StatefulSets over many syncs in a World."""
 
 from __future__ import annotations
 

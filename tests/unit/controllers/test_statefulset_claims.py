@@ -1,4 +1,4 @@
-"""StatefulSets: claims of volumes, and with whom they go."""
+"""Tests the volume claims of a StatefulSet, and with which owner they are deleted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""StatefulSets: the owners of claims as the retention policy has them, whatever they were."""
+"""Tests the owners that a retention policy gives to claims, whatever owners they had before."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ STRANGER = build_controller_reference(builders.replica_set("random"))
 
 
 def owners_after(policy: tuple[str, str], pod: Pod, references: list[OwnerReference]) -> list[str]:
-    """Who owns the claim after a sync: `Kind`, or `Kind!` for the one that manages it."""
+    """Returns the claim's owners after a sync, as `Kind`, or as `Kind!` for the managing owner."""
     when_deleted, when_scaled = policy
     owner = stateful_set(replicas=2, **build_retention_policy(when_deleted, when_scaled))
     claim = next(claims_of(owner, pod.name)).with_metadata(owner_references=references or None)
@@ -120,7 +120,7 @@ def test_a_set_of_another_group_with_the_same_name_is_somebody_else() -> None:
 
 
 def start(cluster: Cluster, **changes: Any) -> None:
-    """One round, and the pods run without getting ready."""
+    """Syncs twice with pods that run but do not become ready, then changes the spec."""
     cluster.broken = "nginx:1.25"
     cluster.settle(rounds=2)
     cluster.change(**changes)

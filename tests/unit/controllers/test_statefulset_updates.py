@@ -1,4 +1,4 @@
-"""StatefulSets: updates, revisions, and the traps of both."""
+"""Tests updates and revisions of StatefulSets."""
 
 from __future__ import annotations
 

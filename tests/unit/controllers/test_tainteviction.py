@@ -1,4 +1,4 @@
-"""Taint eviction as a table: a pod, its node and what was noted in, plan out."""
+"""Tests which plan taint eviction makes for a pod, its node and the remembered deadline."""
 
 from __future__ import annotations
 

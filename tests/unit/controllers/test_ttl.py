@@ -1,4 +1,4 @@
-"""The ttl annotation as a table: cluster sizes in, seconds out."""
+"""Tests the TTL annotation of nodes, in seconds, by the size of the cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs are deleted when their time after the end is over, and not before."""
+"""Tests that finished Jobs are deleted once their TTL is over, and not before."""
 
 from __future__ import annotations
 
