@@ -1,4 +1,4 @@
-"""Two electors with real threads and real time, over one Lease in memory."""
+"""Tests two electors with real threads and real time, over one Lease in memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LONG_LEASE = {"lease_duration": 3600.0, "renew_deadline": 1800.0, "retry_period"
 
 
 class Instance:
-    """A controller manager that would work while it leads."""
+    """One instance of the controller manager that takes part in the election."""
 
     def __init__(self, shared: Shared, identity: str, periods: Mapping[str, Any] = PERIODS) -> None:
         self.leading = threading.Event()

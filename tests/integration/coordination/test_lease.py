@@ -1,4 +1,4 @@
-"""Fenced leases on a real server."""
+"""Tests fenced leases on a real server."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_of_many_who_try_at_once_one_gets_it(io: RedisIO, takers: int) -> None:
 
 
 def set_back(io: RedisIO, seconds: int) -> None:
-    """Make it look as if the server's clock had been so far ahead a moment ago."""
+    """Makes the server's clock look set back by `seconds` just now."""
     now, micros = io.execute("TIME")
     ahead = (int(now) + seconds) * 1000 + int(micros) // 1000
     io.execute("HSET", io.keys.meta(), "clock", ahead)

@@ -1,4 +1,4 @@
-"""A controller that records what it is asked, as the only one there is."""
+"""A manager whose only controller records its calls."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kcm.settings import Settings
 
 
 class Recording(Controller):
-    """Enqueues ReplicaSets by their own key, and by their pods' `for` label."""
+    """Enqueues ReplicaSets by their own key, and by the `for` label of pods."""
 
     name: ClassVar[str] = "recording-controller"
     short_name: ClassVar[str] = "recording"

@@ -1,4 +1,4 @@
-"""Other processes than the API server learn of custom kinds: the collector's, the ingester's."""
+"""Tests that the garbage collector's and the ingester's processes learn of custom kinds."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def context(io: RedisIO, settings: Settings) -> Iterator[ControllerContext]:
 
 
 def define(store: Store) -> None:
-    """Store a definition, settled as the API server would."""
+    """Creates a definition whose names are accepted, as the API server does."""
     store.create(definition())
     resource = scheme.by_name(DEFINITIONS)
 
@@ -83,7 +83,7 @@ def test_a_process_learns_of_kinds_when_it_asks(store: Store) -> None:
 
 
 class Counted(Store):
-    """A store that counts the lists that are read from it."""
+    """A store that counts its lists."""
 
     lists = 0
 
@@ -135,7 +135,7 @@ def test_nothing_is_created_of_a_kind_that_goes(store: Store) -> None:
 
 
 class Collecting:
-    """A manager with a garbage collector whose keys run in this process."""
+    """A manager with a garbage collector; the test runs the collector's keys in this process."""
 
     def __init__(self, context: ControllerContext) -> None:
         self.context = context

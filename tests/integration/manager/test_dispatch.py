@@ -1,4 +1,4 @@
-"""From a write to a marked key, over restarts and changes of the leader."""
+"""Tests that every write enqueues its keys, also over restarts and changes of the leader."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SETS = scheme.lookup("rs")
 
 
 class Bench:
-    """Dispatchers of one manager, driven by hand: no threads but the informers'."""
+    """The dispatchers of one manager, driven by the test; only the informers have a thread."""
 
     def __init__(self, context: ControllerContext, holder: str) -> None:
         self.context = context
@@ -67,7 +67,7 @@ class Bench:
             recover(self.context, kind)
 
     def settle(self) -> None:
-        """Wait until every event so far has reached the dispatchers."""
+        """Waits until every event so far has reached the dispatchers."""
         self.context.wait_fresh([PODS, SETS])
 
 

@@ -1,4 +1,4 @@
-"""Loops that rest while the loop whose memory they see has not passed again."""
+"""Tests loops that rest until the loop whose memory they read has passed again."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FOLLOWER, FOLLOWED = "recording.following", "recording"
 
 
 class Following(Recording):
-    """Has a loop that looks at what the loop `recording` remembers."""
+    """A controller with a loop that reads what the loop `recording` remembers."""
 
     busy: ClassVar[bool] = False
 

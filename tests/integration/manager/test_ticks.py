@@ -1,4 +1,4 @@
-"""Passes of periodic loops: once per due time, one at a time, remembering."""
+"""Tests the passes of periodic loops: one per due time, one at a time, with a memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An executor over a real store, and ways to meddle behind its back."""
+"""A plan executor over a real store, and another client that changes objects during its writes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T", bound=KubeObject)
 
 
 class WatchedStore(Store):
-    """A store that counts script calls, and lets others be faster once."""
+    """A store that counts its calls, and calls `meanwhile` once before the next write."""
 
     def __init__(self, io: RedisIO) -> None:
         super().__init__(io)
@@ -53,18 +53,18 @@ def executor(store: WatchedStore) -> PlanExecutor:
 
 @pytest.fixture
 def others(io: RedisIO) -> Store:
-    """Gives the same store, as other clients use it."""
+    """Gives another client of the same store."""
     return Store(io)
 
 
 def put(store: Store, obj: T) -> T:
-    """Creates what a builder made; its uid is kept."""
+    """Creates an object of a builder in the store, with the uid that it has."""
     fields: dict[str, Any] = {"resource_version": None}
     return store.create(obj.with_metadata(**fields))
 
 
 def get_stored(store: Store, obj: T) -> T:
-    """Returns the object as it is stored now."""
+    """Returns the stored state of an object."""
     return get_object(store, type(obj), obj.key)
 
 

@@ -1,4 +1,4 @@
-"""The event recorder over a real store."""
+"""Tests the event recorder over a real store."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_while_the_store_is_away_recording_goes_on(
 
 
 class SteppingClock(FakeClock):
-    """Sets `stop` after a number of waits, and lets an event that is set end a wait at once."""
+    """A fake clock that sets `stop` after a number of waits."""
 
     def __init__(self, stop: threading.Event, waits: int) -> None:
         super().__init__()
@@ -183,7 +183,7 @@ def test_what_waits_is_written_at_the_end(recorder: EventRecorder, store: Watche
 def test_events_about_names_that_no_event_may_bear_are_named_by_chance(
     name: str, recorder: EventRecorder, store: WatchedStore
 ) -> None:
-    """TestGenerateEventName of client-go/tools/record/util."""
+    """Upstream's TestGenerateEventName of client-go/tools/record/util."""
     say(recorder, about=RS.with_metadata(name=name))
     recorder.flush()
     (event,) = list_events(store)

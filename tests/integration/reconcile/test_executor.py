@@ -1,4 +1,4 @@
-"""Plans carried out against a real store."""
+"""Tests the execution of plans against a real store."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def add_label(obj: KubeObject) -> KubeObject:
 
 
 def touch(others: Store, obj: Pod) -> KubeObject:
-    """Someone else changes the object."""
+    """Changes the object as another client."""
     return others.patch(PODS, obj.key, {"metadata": {"annotations": {"touched": "yes"}}})
 
 

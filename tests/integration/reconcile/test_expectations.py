@@ -1,4 +1,4 @@
-"""Expectations: sets in Redis, fenced, that expire."""
+"""Tests the expectations in Redis: sets of pending writes that expire and are fenced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a controller remembers about a key, in Redis."""
+"""Tests what a controller remembers about a key in Redis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A gate between clients and the server that can lose what passes, in a test's event loop."""
+"""A proxy between clients and the server that can lose bytes, in the event loop of a test."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Script = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 class Gate:
     """Forwards connections to the server's socket, except those that a script answers.
 
-    The first connections go to `scripts`, one each; a script may call `forward`.
+    Each of the first connections goes to one of `scripts`; a script may call `forward`.
     """
 
     def __init__(self, path: Path, upstream: str) -> None:
@@ -40,16 +40,16 @@ class Gate:
         await self._server.wait_closed()
 
     def lose_replies(self) -> None:
-        """Loses the replies to everything sent over the connections there are now."""
+        """Drops the replies on the connections that are open now; commands are still forwarded."""
         self._mute |= self._open
 
     def fall_silent(self) -> None:
-        """Forwards nothing any more over the connections there are now, and keeps them open."""
+        """Drops commands and replies on the connections that are open now, and keeps these open."""
         self._mute |= self._open
         self._deaf |= self._open
 
     def drop(self) -> None:
-        """Closes the connections there are now."""
+        """Closes the connections that are open now."""
         for writer in self._open:
             writer.close()
 
@@ -70,7 +70,7 @@ class Gate:
             self._tasks.discard(task)
 
     async def forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Forwards one connection until one of its ends closes it."""
+        """Forwards one connection until the client or the server closes it."""
         replies, server = await asyncio.open_unix_connection(self._upstream)
         back = asyncio.create_task(self._pump(replies, writer, self._mute, writer))
         try:

@@ -1,4 +1,4 @@
-"""Calls, epochs and lost replies, against a real server."""
+"""Tests calls, epochs and lost replies against a real server."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_an_answer_is_repeated_for_a_repeated_call(io: RedisIO) -> None:
 
 
 def another_run(io: RedisIO) -> None:
-    """What a restart leaves behind: another run id, and no scripts."""
+    """Makes the server look restarted: another run id, and no scripts."""
     io.execute("HSET", io.keys.meta(), "run_id", "another-run")
     io.execute("SCRIPT FLUSH")
 
@@ -98,7 +98,7 @@ class TestEpoch:
 
 
 class TestEmptied:
-    """A server that holds nothing any more, its run id the same."""
+    """Tests a server that lost all its data but has the same run id."""
 
     def test_positions_of_before_are_void_although_the_counter_began_anew(
         self, io: RedisIO, settings: Settings
@@ -176,7 +176,7 @@ class TestEmptied:
 
 
 class _DropsReplies:
-    """Stands between the driver and the server: executes a command, then loses its reply."""
+    """Wraps the driver: on demand it executes a script, drops the reply, and executes it again."""
 
     def __init__(self, io: RedisIO) -> None:
         self._original: Callable[..., Any] = io.driver.execute_command
@@ -194,7 +194,7 @@ class _DropsReplies:
 
 
 def test_a_write_whose_reply_is_lost_happens_once(io: RedisIO) -> None:
-    """The driver sends the very same command again after a lost reply."""
+    """The driver sends the same command again after a lost reply."""
     store = Store(io)
     faults = _DropsReplies(io)
     faults.drop_next = True

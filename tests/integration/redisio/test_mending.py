@@ -1,4 +1,4 @@
-"""Keys of another type than kcm keeps there are moved aside, and what they held is made again."""
+"""Tests that keys of a wrong type are moved aside, and that their contents are built again."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def store(io: RedisIO) -> Store:
 
 
 def retry(step: Callable[[], object]) -> None:
-    """As loops do: a step that fails for a while is taken again."""
+    """Calls `step` twice, as loops do: the first call fails, the second succeeds."""
     with pytest.raises(errors.WrongTypeOfKey):
         step()
     step()
@@ -79,7 +79,7 @@ def test_looks_are_no_more_frequent_than_need_be(store: Store) -> None:
 
 
 def damage(io: RedisIO, key: str) -> None:
-    """Put another thing in the place of what kcm keeps under a key."""
+    """Replaces what kcm keeps under a key with a string."""
     io.execute("DEL", key)
     io.execute("SET", key, "x")
 
@@ -169,7 +169,9 @@ def test_an_object_stays_whole_when_one_of_its_indexes_cannot_be_changed(store: 
 
 
 class Interrupted:
-    """A process that, having looked which keys are wrong, is overtaken by another."""
+    """A connection on which another process mends the keys after this one has found them
+    damaged.
+    """
 
     def __init__(self, io: RedisIO, overtake: Callable[[], object]) -> None:
         self.keys = io.keys

@@ -1,4 +1,4 @@
-"""Many greenlets on one connection, against a real server and in either event loop."""
+"""Tests many greenlets on one connection, against a real server and in either event loop."""
 
 from __future__ import annotations
 
@@ -320,7 +320,7 @@ def test_charged_writes_of_many_greenlets_neither_wait_for_ever_nor_take_too_muc
 
 
 def test_a_thread_never_uses_the_link(io: RedisIO, piped: PipelinedIO, run_loop: RunLoop) -> None:
-    """Whose work is blocked in a thread calls the driver there, not the loop."""
+    """Work that is blocked in a thread calls the driver there, not the event loop's link."""
 
     def block() -> tuple[bytes, int]:
         return greenlets.block(lambda: (piped.execute("ECHO", "a"), threading.get_ident()))

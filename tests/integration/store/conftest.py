@@ -1,4 +1,4 @@
-"""A store on an empty server, and the clock it goes by."""
+"""A store on an empty server, with a fake clock."""
 
 from __future__ import annotations
 

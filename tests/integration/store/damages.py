@@ -1,4 +1,4 @@
-"""Kinds of damage that may befall what stands in Redis."""
+"""Ways in which an object's data in Redis can be damaged, for tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What the system adds to new pods, and refuses. Cases after upstream's admission tests."""
+"""Tests what admission adds to new objects and refuses. The cases follow upstream's admission
+tests.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""One object that cannot be read costs itself only: every kind of damage, every reader."""
+"""Tests that an object that cannot be read affects no other object, for every kind of damage and
+every reader.
+"""
 
 from __future__ import annotations
 
@@ -175,7 +177,9 @@ def test_a_name_that_is_no_text_is_passed_over(store: Store) -> None:
 
 
 class Overtaken(RedisIO):
-    """Somebody deletes and creates an object between two calls of its reader."""
+    """A connection whose pipelined reads miss every object, as if another client deleted it before
+    the read and created it again afterwards; reads in one transaction (`at_once`) see it.
+    """
 
     def pipeline_each(self, commands: Any, **how: Any) -> list[Any]:
         replies = super().pipeline_each(commands, **how)

@@ -1,4 +1,4 @@
-"""Deleting all objects of a kind in a namespace."""
+"""Tests the deletion of all objects of a kind in a namespace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The front door: what comes in, what is refused, what happens to rubbish."""
+"""Tests the event bus: which entries become objects, which are refused, and that no malformed entry
+stops it.
+"""
 
 from __future__ import annotations
 

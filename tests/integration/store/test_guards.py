@@ -1,4 +1,4 @@
-"""Guards hold for the same writes in the store's script and in the World of kcm.testing."""
+"""Tests that guards stop the same writes in the store's script and in the World of kcm.testing."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ _NUMBERS = count()
 
 
 class Side(Protocol):
-    """One of the two that are compared."""
+    """One of the two implementations of guards that the test compares."""
 
     versions: dict[str, int]  # by what happened last
 
     def write(self, write: Write) -> KubeObject | None:
-        """The object as written; None when a guard stopped the write."""
+        """Returns the written object, or None if a guard stopped the write."""
         ...
 
     def version(self) -> int: ...
@@ -51,7 +51,7 @@ class Side(Protocol):
 
 
 class InStore:
-    """The store, and its write script."""
+    """Writes with the store's Lua script."""
 
     def __init__(self, store: Store) -> None:
         self.versions: dict[str, int] = {}
@@ -70,7 +70,7 @@ class InStore:
 
 
 class InWorld:
-    """The World, whose only token bucket is empty."""
+    """Writes to a World whose token buckets are empty."""
 
     def __init__(self) -> None:
         self.versions: dict[str, int] = {}
@@ -89,7 +89,9 @@ class InWorld:
 
 
 def prepare(side: Side) -> None:
-    """A tainted node with a pod that was bound to it, and a namespace with a quota."""
+    """Creates a tainted node with a pod bound to it, a namespace with a quota, and a pod in
+    deletion.
+    """
     side.write(Create(node("n1", taints=[TAINT])))
     side.versions["node"] = side.version()
     side.write(Create(pod("a", node_name="")))
@@ -110,7 +112,7 @@ def prepare(side: Side) -> None:
 
 
 def passes(side: Side, guard: Guard) -> bool:
-    """Whether a write under the guard goes ahead."""
+    """Reports whether a write under the guard succeeds."""
     probe = strip_store_fields(config_map(f"probe-{next(_NUMBERS)}"))
     return side.write(Create(probe, (guard,))) is not None
 

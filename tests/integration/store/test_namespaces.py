@@ -1,4 +1,4 @@
-"""Namespace lifecycle in the store, whoever writes."""
+"""Tests that the store enforces the lifecycle of namespaces for every writer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PODS = scheme.lookup("pods")
 
 
 def terminate(store: Store, name: str) -> None:
-    """Delete a namespace; its finalizer keeps it."""
+    """Deletes a namespace; its finalizer keeps it terminating."""
     store.delete(NAMESPACES, name)
     assert store.get(NAMESPACES, name).deleting
 

@@ -1,7 +1,7 @@
-"""deploy/redis: what was written is there again after the server was killed.
+"""Tests with deploy/redis that written data survives a kill of the server.
 
-A server checks its ACL when it replays a transaction or a script from the append-only file,
-and replays as user `default`: see deploy/redis/users.acl. Only Redis does so, not Valkey.
+A server checks its ACL when it replays a transaction or a script from the append-only file, and
+replays as user `default`: see deploy/redis/users.acl. Only Redis does so, not Valkey.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PODS = scheme.lookup("pods")
 
 @contextmanager
 def serve(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A server as the composition starts it, over the folder's data; killed at the end."""
+    """Starts a server on the data of `folder` as the composition does, and kills it at the end."""
     socket = folder / "r.sock"
     environment = {
         **os.environ,
@@ -57,7 +57,7 @@ def worker(folder: Path) -> RedisIO:
 
 
 def dump(io: RedisIO) -> dict[str, Any]:
-    """What every key holds that does not expire."""
+    """Returns the contents of every key that does not expire."""
     reads = {
         b"hash": ("HGETALL",),
         b"set": ("SMEMBERS",),

@@ -1,4 +1,4 @@
-"""Quotas hold, whoever creates and however many at a time."""
+"""Tests that quotas hold for every writer and for many concurrent ones."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def store(io: RedisIO, clock: FakeClock) -> Store:
 
 
 def limit(store: Store, name: str = "few", **hard: Any) -> ResourceQuota:
-    """Creates a quota, as it is once its controller has counted that nothing is used yet."""
+    """Creates a quota whose status shows that its controller has counted no usage yet."""
     amounts = {key: Quantity(value) for key, value in hard.items()}
     spec = ResourceQuotaSpec(hard=amounts)
     quota = store.create(ResourceQuota(metadata=ObjectMeta(name=name), spec=spec))
@@ -222,7 +222,7 @@ def test_a_count_that_missed_a_charge_is_not_written(store: Store, io: RedisIO) 
 
 
 def _create_some(url: str, client: int) -> int:
-    """One client process: tries ten pods, says how many it got."""
+    """Runs one client process: it tries to create ten pods, and returns how many were created."""
     io = RedisIO(Settings(redis_url=url))
     io.attach()
     store = Store(io)

@@ -1,4 +1,4 @@
-"""What is stored can be read again, by every reader, whichever way it came."""
+"""Tests that every reader can read everything that any writer could store."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def nest(levels: int, *, lists: bool = False) -> Any:
 
 
 def deep_pod(levels: int, *, lists: bool = False) -> Any:
-    """A pod of so many levels in all."""
+    """Returns a pod whose body is nested `levels` deep."""
     body = codec.to_dict(pod("deep"))
     body["x"] = nest(levels - 1, lists=lists)
     return codec.decode(body, PODS)
@@ -61,7 +61,7 @@ def test_what_is_deeper_is_refused(store: Store, levels: int, lists: bool) -> No
 
 
 def test_managers_of_deep_fields_count(store: Store) -> None:
-    """The managers repeat the fields, three levels deeper."""
+    """The managed fields repeat the fields, nested three levels deeper."""
     store.create(deep_pod(MAX_DEPTH))
     store.delete(PODS, "default/deep")
     with pytest.raises(errors.BadRequest, match="managers included"):

@@ -1,4 +1,4 @@
-"""Cluster IPs and node ports of Services, under contention and at the ranges' ends."""
+"""Tests cluster IPs and node ports of Services, for concurrent writers and exhausted ranges too."""
 
 from __future__ import annotations
 

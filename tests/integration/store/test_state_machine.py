@@ -1,4 +1,6 @@
-"""The store against a plain model, with several clients, lost replies and stale versions."""
+"""Compares the store with a simple model, under several clients, lost replies and stale
+versions.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ CLIENTS = st.integers(0, 1)
 
 
 class StoreMachine(RuleBasedStateMachine):
-    """Two clients; each keeps the version of every object that it saw last."""
+    """Two clients of one store; each keeps the version of every object that it read last."""
 
     settings_: Settings
 

@@ -1,4 +1,4 @@
-"""The verbs, against a real server."""
+"""Tests the store's verbs against a real server."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ class TestPatch:
 
 
 class TestModifyWhatIsKnown:
-    """Changes of a state that the caller remembers."""
+    """Tests `modify` with a state that the caller already has."""
 
     @staticmethod
     def label(old: KubeObject) -> KubeObject:

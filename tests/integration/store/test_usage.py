@@ -1,4 +1,4 @@
-"""What is measured, in Redis and out again."""
+"""Tests how reported and published metrics are stored in Redis and read again."""
 
 from __future__ import annotations
 

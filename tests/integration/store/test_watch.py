@@ -1,4 +1,4 @@
-"""Reading the watch log, trimming it, and what foreign hands do to it."""
+"""Tests reads and trims of the watch log, also when other clients have changed it."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class TestForeignEntries:
 
 @pytest.mark.parametrize("seed", range(25))
 def test_list_then_watch_loses_nothing(store: Store, settings: Settings, seed: int) -> None:
-    """20 interleavings each: a reader lists in pages and then watches, while a writer writes."""
+    """Each of 20 rounds lists in pages and then reads the log, while a writer writes at random."""
     rng = random.Random(seed)
     writer = Store(RedisIO(settings), FakeClock())
     for round_ in range(20):

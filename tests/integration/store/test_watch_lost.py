@@ -1,4 +1,6 @@
-"""A watch log that somebody takes away: its readers list again, whether or not more is written."""
+"""Tests that readers of a watch log that was deleted list again, whether or not there are new
+writes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A configured queue on an empty server, and a way to look at its state."""
+"""A configured queue on an empty server, and functions that read its state."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Configure = Callable[..., WorkQueue]
 
 @pytest.fixture
 def configure(io: RedisIO) -> Configure:
-    """Gives a function that configures a queue; what is not said is short and unlimited."""
+    """Gives a function that configures a queue; fields that are not given have their defaults."""
 
     def make(name: str = "replicaset", **overrides: Any) -> WorkQueue:
         config = {"task": f"kcm.{name}.sync", "broker_queue": "controllers", **overrides}
@@ -33,13 +33,13 @@ def queue(configure: Configure) -> WorkQueue:
 
 
 def messages(io: RedisIO, broker_queue: str = "controllers") -> list[dict[str, Any]]:
-    """Returns the messages in the broker's list; the next to be consumed comes first."""
+    """Returns the messages in the broker's list; the first is the next to be consumed."""
     raw = io.execute("LRANGE", io.keys.broker_prefix() + broker_queue, 0, -1)
     return [json.loads(message) for message in reversed(raw)]
 
 
 def message_keys(io: RedisIO) -> list[str]:
-    """Returns the keys that the messages were sent for."""
+    """Returns the key that each message names."""
     return [json.loads(message["body"])[0][0] for message in messages(io)]
 
 
@@ -59,7 +59,9 @@ _READ = {
 
 
 def state(io: RedisIO) -> dict[str, Any]:
-    """Returns everything in the store, apart from the answers that are kept for repeated calls."""
+    """Returns the contents of every key, apart from the replies that are kept for repeated
+    calls.
+    """
     contents = {}
     for key in io.execute("KEYS", "*"):
         name = key.decode()
@@ -71,6 +73,6 @@ def state(io: RedisIO) -> dict[str, Any]:
 
 
 def new_epoch(io: RedisIO) -> None:
-    """Begins an epoch, as a restart of the server does: older tokens are void."""
+    """Begins an epoch, as a restart of the server does; older tokens become invalid."""
     io.execute("HSET", io.keys.meta(), "run_id", "before-restart")
     io.attach()

@@ -1,4 +1,4 @@
-"""The contract with kombu and Celery: what a script pushes, a worker runs."""
+"""Tests that kombu and Celery understand the messages that the scripts push."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def app(redis_server: EmbeddedServer, io: RedisIO) -> Iterator[Celery]:
 
 
 def shape(value: Any) -> Any:
-    """Key sets and value types, all the way down."""
+    """Returns the value with its scalars replaced by the names of their types."""
     if isinstance(value, dict):
         return {key: shape(part) for key, part in value.items()}
     if isinstance(value, list):

@@ -1,7 +1,7 @@
-"""The work queue against a plain model, under lost, doubled and late messages.
+"""Compares the work queue with a simple model, under lost, repeated and late messages.
 
-Time moves only in whole kiloseconds, and so do all delays: the milliseconds
-that pass between two calls can never decide a comparison.
+Time and delays advance in whole kiloseconds only, so that the milliseconds between two calls never
+decide a comparison.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ KEYS = st.sampled_from([f"k{i}" for i in range(9)])
 
 @dataclass
 class Model:
-    """client-go's queue in a few dictionaries, plus leases."""
+    """A model of client-go's queue with leases, in plain dictionaries."""
 
     now: float = 0.0
     waiting: set[str] = field(default_factory=set)
@@ -145,7 +145,7 @@ OUTCOMES = st.one_of(
 
 
 class QueueMachine(RuleBasedStateMachine):
-    """Every rule acts on both; the invariants compare."""
+    """Applies every rule to the queue and to the model; its invariants compare the two."""
 
     server: EmbeddedServer
 
@@ -260,7 +260,9 @@ class QueueMachine(RuleBasedStateMachine):
         self.model.reap()
 
     def run_everything(self) -> None:
-        """With time, pump and reaper, everything owed runs, whatever messages were lost."""
+        """Checks that time, pump and reaper make every added key run, whatever messages were
+        lost.
+        """
         for _ in range(60):
             self.step(2)
             self.pump()

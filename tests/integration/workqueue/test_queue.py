@@ -1,4 +1,4 @@
-"""client-go's rules: adding, taking, finishing."""
+"""Tests client-go's rules for adding, taking and finishing keys."""
 
 from __future__ import annotations
 

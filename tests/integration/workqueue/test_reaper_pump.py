@@ -1,4 +1,4 @@
-"""Expiry, renewal, due times; the loops against a real server."""
+"""Tests expiry and renewal of leases, delayed keys, and the loops of reaper and pump."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_the_pump_moves_only_what_is_due_and_says_when_the_next_is(
 
 
 def test_keys_that_fall_due_together_go_by_their_time(queue: WorkQueue, io: RedisIO) -> None:
-    """Upstream's delaying queue is a heap by time; names say nothing."""
+    """Upstream's delaying queue is a heap sorted by time; the keys' names do not matter."""
     for number, key in enumerate("zyxabc"):
         queue.add_after(key, 1 + number / 100)
     step(io, 5)
@@ -163,7 +163,7 @@ def blocked_clients(io: RedisIO) -> int:
 
 @pytest.fixture
 def patient(settings: Settings) -> Iterator[RedisIO]:
-    """Gives a connection whose calls may block for longer than any test runs."""
+    """Gives a connection whose blocking calls may last longer than any test."""
     io = RedisIO(settings.model_copy(update={"socket_timeout": 2 * HOUR}))
     yield io
     io.close()
@@ -172,7 +172,9 @@ def patient(settings: Settings) -> Iterator[RedisIO]:
 def test_the_running_pump_wakes_when_a_key_is_added_and_when_it_is_due(
     queue: WorkQueue, io: RedisIO, patient: RedisIO
 ) -> None:
-    """Each sleep would last an hour: a key moves because the pump knows when, or not at all."""
+    """Each sleep would last an hour: the key moves only if the pump is woken or knows the due
+    time.
+    """
     stop = threading.Event()
     pump = Pump(patient, longest_block=HOUR)
     loops = [threading.Thread(target=loop.run, args=(stop,)) for loop in (pump, Reaper(io))]

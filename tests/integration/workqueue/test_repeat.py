@@ -1,4 +1,4 @@
-"""Every script may be delivered twice (design 0002)."""
+"""Tests that every script may be executed twice for one call (design 0002)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Q = "replicaset"
 
 
 def arrange(io: RedisIO) -> str:
-    """A queue with a key in every place; returns the token of the one that runs."""
+    """Creates a queue with keys in every state, and returns the token of the running one."""
     queue = WorkQueue(io, Q)
     queue.configure(QueueConfig(task="kcm.replicaset.sync", broker_queue="controllers"))
     queue.add("running", "waiting", "waiting too")

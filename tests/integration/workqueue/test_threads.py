@@ -1,4 +1,4 @@
-"""Many takers at once: no key is ever held by two of them."""
+"""Tests that concurrent threads never hold the same key."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROUNDS = 300
 
 
 class Workers:
-    """Threads that take keys, note who holds what, and finish."""
+    """Threads that take keys, record who holds which, and finish them."""
 
     def __init__(self, queue: WorkQueue) -> None:
         self.queue = queue

@@ -1,4 +1,4 @@
-"""Messages: how many, for which keys, and what happens when they are lost."""
+"""Tests the messages of a queue: how many there are, which keys they name, and their loss."""
 
 from __future__ import annotations
 

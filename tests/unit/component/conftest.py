@@ -1,4 +1,4 @@
-"""The sample controllers as the only ones there are."""
+"""Replaces the registry's controllers with the sample controllers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Controllers of a user's own, as `--controller-module` loads them."""
+"""A user's own controllers, as `--controller-module` loads them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class WidgetController(Controller):
 
 
 class Gadget(KubeObject):
-    """A kind that nobody serves."""
+    """A kind that no server serves."""
 
     api_version: str = "example.com/v1"
     kind: str = "Gadget"

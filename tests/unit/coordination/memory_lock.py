@@ -1,4 +1,4 @@
-"""A Lease object in memory, with versions and faults."""
+"""A Lease in memory with versions, whose store can fail, for tests of the leader election."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kcm.coordination import LeaderElectionRecord
 
 @dataclass
 class Shared:
-    """The object that all candidates see."""
+    """The stored Lease that all candidates read and write."""
 
     record: LeaderElectionRecord | None = None
     version: int = 0
@@ -19,7 +19,7 @@ class Shared:
 
 
 class MemoryLock:
-    """Gives one candidate access to the shared lock."""
+    """One candidate's access to the shared Lease."""
 
     def __init__(self, shared: Shared, identity: str) -> None:
         self.shared = shared

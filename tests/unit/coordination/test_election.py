@@ -1,4 +1,4 @@
-"""client-go's rules, by the cases of its leaderelection_test.go and a few more."""
+"""Tests client-go's rules by the cases of its leaderelection_test.go, and a few more."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def record(holder: str, transitions: int = 0, seconds: int = 15) -> LeaderElecti
 
 
 class Candidate:
-    """An elector with everything it touches."""
+    """An elector with its lock, its clock and a record of its callbacks."""
 
     def __init__(self, shared: Shared, clock: FakeClock, identity: str = ME, **config: Any) -> None:
         self.shared = shared
@@ -68,7 +68,9 @@ def shared() -> Shared:
 
 
 class StopAfter(FakeClock):
-    """Steps when waited on, and acts at given moments; sets `stop` at the last one."""
+    """A fake clock that calls each act at its time while the elector waits; the last one sets
+    `stop`.
+    """
 
     def __init__(self, *acts: tuple[float, Callable[[], None]]) -> None:
         super().__init__()

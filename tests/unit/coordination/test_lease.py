@@ -11,7 +11,7 @@ from kcm.testing.clock import FakeClock
 
 
 class Store:
-    """Stands in for Redis; a call may take long, or fail."""
+    """Replaces Redis; a call may take `takes` seconds, or fail."""
 
     keys = Keys()
 
@@ -108,7 +108,7 @@ def test_holders_are_unique_per_start() -> None:
 
 
 class Callbacks:
-    """A keeper's callbacks, noted."""
+    """Records the callbacks of a lease."""
 
     def __init__(self, keeper: LeaseKeeper, name: str) -> None:
         self.events: list[str] = []

@@ -1,4 +1,4 @@
-"""A store in memory, recording handlers, and informers driven by hand."""
+"""A store in memory, handlers that record their calls, and informers that a test drives by hand."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ REPLICASETS = scheme.by_name("replicasets.apps")
 def obj(
     key: str, resource_version: int = 1, resource: Resource = PODS, **labels: str
 ) -> KubeObject:
-    """Returns an object of a kind, by key."""
+    """Returns an object with this key, kind and resourceVersion."""
     namespace, _, name = key.rpartition("/")
     metadata: dict[str, Any] = {
         "name": name,
@@ -46,14 +46,14 @@ def obj(
 
 
 def pod(key: str, resource_version: int = 1, **labels: str) -> Pod:
-    """Returns a pod, by key."""
+    """Returns a pod with this key and resourceVersion."""
     new_obj = obj(key, resource_version, PODS, **labels)
     assert isinstance(new_obj, Pod)
     return new_obj
 
 
 class FakeSource:
-    """The store: one counter, per kind the objects and the log of their changes."""
+    """A store in memory: one version counter, and the objects and the change log of each kind."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()  # one call at a time, as Redis runs scripts
@@ -86,14 +86,14 @@ class FakeSource:
             return self._append(resource, "DELETED", key, obj(key, self.rv, resource))
 
     def foreign(self, resource: Resource = PODS) -> int:
-        """Adds an entry that is not ours to the kind's stream."""
+        """Advances the kind's stream past an entry that its reader skips."""
         with self.lock:
             self.rv += 1
             self.last[resource] = self.rv
             return self.rv
 
     def trim(self, resource: Resource = PODS) -> None:
-        """Drops the kind's log."""
+        """Deletes the log of the kind."""
         with self.lock:
             self.log[resource] = []
             self.trimmed[resource] = self.last.get(resource, 0)
@@ -131,7 +131,7 @@ class FakeSource:
     def inject(
         self, change_type: ChangeType, key: str, raw: bytes, resource: Resource = PODS
     ) -> int:
-        """Adds an entry with bytes of the test's own."""
+        """Adds an entry with the bytes `raw` to the log."""
         with self.lock:
             self.rv += 1
             self.last[resource] = self.rv
@@ -153,7 +153,7 @@ class FakeSource:
 
 
 class Recorder:
-    """A handler that writes down what it is told, in short words."""
+    """A handler that records its events as short texts."""
 
     def __init__(self) -> None:
         self.events: list[str] = []
@@ -171,9 +171,8 @@ class Recorder:
         self._note(f"delete {obj.key}" + (" unknown" if unknown else ""))
 
     def wait_for(self, count: int) -> list[str]:
-        """Waits until there are so many events, and returns them.
-
-        The handler has a thread of its own.
+        """Waits until `count` events are recorded, and returns all; the handler runs in another
+        thread.
         """
         with self.told:
             assert self.told.wait_for(lambda: len(self.events) >= count, 10), self.events
@@ -186,7 +185,7 @@ class Recorder:
 
 
 class CountingObserver(Observer):
-    """Writes down what is reported."""
+    """An observer that records its calls as short texts."""
 
     def __init__(self) -> None:
         self.seen: list[str] = []
@@ -208,7 +207,7 @@ class CountingObserver(Observer):
 
 
 class World:
-    """Informers on a fake store, turned by the test instead of a thread."""
+    """Informers on a fake store; the test calls `turn` in place of the informers' thread."""
 
     def __init__(self, **options: Any) -> None:
         self.source = FakeSource()
@@ -231,7 +230,7 @@ class World:
         return SharedIndexInformer(resource, full_view(resource), self.context, **options)
 
     def start_informer(self, resource: Resource = PODS) -> SharedIndexInformer[KubeObject]:
-        """Starts an informer, and returns it once it has listed."""
+        """Starts an informer, and returns it after its first list."""
         informer = self.informer(resource)
         informer.start(self.multiplexer)
         self.turn()

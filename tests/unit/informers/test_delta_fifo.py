@@ -9,7 +9,7 @@ Popped = list[tuple[str, list[str], bool]]
 
 
 class Bench:
-    """A FIFO of strings "key=state" whose consumer knows what `known` holds."""
+    """A FIFO of texts "key=state" with a consumer; `known` is what the consumer's store holds."""
 
     def __init__(self, *known: str) -> None:
         self.known: ThreadSafeStore[str] = ThreadSafeStore()

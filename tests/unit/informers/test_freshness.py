@@ -12,7 +12,7 @@ from tests.unit.informers.fakes import NODES, PODS, FakeSource, World, read_cach
 
 
 class WaitingClock(FakeClock):
-    """Runs a step of the test instead of waiting."""
+    """A fake clock whose waits call `step`."""
 
     def __init__(self, step: Callable[[], None]) -> None:
         super().__init__()
@@ -77,8 +77,9 @@ def test_a_timeout_says_which_cache_is_late() -> None:
 
 
 def test_issue_129795_a_sync_waits_for_a_late_cache_again_however_long_it_is_late() -> None:
-    """Upstream's ReplicaSets get too many pods when expectations expire before the cache shows
-    the first ones. Here nothing expires: a sync without a fresh cache does not begin."""
+    """Upstream creates too many pods when expectations expire before the cache shows the first
+    ones. In kcm a sync never begins without a fresh cache, however late the cache is.
+    """
     source, progress, clock = FakeSource(), CacheProgress(), FakeClock()
     mark = progress.mark(PODS)
     mark.advance(0)

@@ -1,4 +1,4 @@
-"""Listeners that are called in the informer's thread."""
+"""Tests handlers that are called in the informer's thread."""
 
 from kcm.informers.handlers import ResourceEventHandlerFuncs
 from tests.unit.informers.fakes import Recorder, World

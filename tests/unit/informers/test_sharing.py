@@ -1,4 +1,4 @@
-"""Cached objects share what is equal, and stay equal to what they were."""
+"""Tests that cached objects share equal parts, and that sharing does not change an object."""
 
 from __future__ import annotations
 

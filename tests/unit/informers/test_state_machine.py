@@ -1,4 +1,4 @@
-"""Random interleavings of writes, trims, failures and resyncs against a plain model."""
+"""Compares informers with a simple model under random writes, trims, failures and resyncs."""
 
 from typing import Any
 
@@ -19,9 +19,9 @@ COLOURS = st.sampled_from(["red", "blue"])
 
 
 class Follower:
-    """A handler that holds what it was told, and notes what makes no sense.
+    """A handler that keeps the objects of its events, and records events that contradict them.
 
-    It does not raise: an informer would contain that, and the test not see it.
+    It does not raise, because an informer would catch the error and the test would not see it.
     """
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ def check_indexes(indexer: Indexer[KubeObject]) -> None:
 
 
 class FifoMachine(RuleBasedStateMachine):
-    """The queue and the cache alone: whatever waits, popping it all gives the model."""
+    """The FIFO and the cache alone: once all deltas are popped, the cache equals the model."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -126,7 +126,7 @@ class FifoMachine(RuleBasedStateMachine):
 
 
 class InformerMachine(RuleBasedStateMachine):
-    """A whole informer: after calm turns the cache equals the source."""
+    """A whole informer: after turns without failures the cache equals the source."""
 
     def __init__(self) -> None:
         super().__init__()

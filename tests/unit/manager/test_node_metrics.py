@@ -1,4 +1,4 @@
-"""The node lifecycle controller's numbers, as Prometheus gets them."""
+"""Tests the metrics of the node lifecycle controller."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FIVE = [*(in_zone(f"a{n}", "a") for n in range(4)), in_zone("b0", "b")]
 
 
 class Stored:
-    """A server that holds zones."""
+    """A server that holds the stored zones."""
 
     keys = Keys()
 

@@ -1,4 +1,4 @@
-"""The scheduler's numbers, as Prometheus gets them."""
+"""Tests the metrics of the scheduler."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kcm.scheduler.metrics import METRICS, SchedulerCounts
 
 
 class Stored:
-    """A server that holds how many pods wait."""
+    """A server that answers with the number of pending pods."""
 
     keys = Keys()
 

@@ -1,4 +1,4 @@
-"""Upstream's three rules for Events, on a clock stepped by hand."""
+"""Tests the rules by which client-go aggregates, counts and drops Events, on a fake clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Controllers' own counters: what is added, and how it is shown."""
+"""Tests controllers' own counters and histograms: how values add up, and how Prometheus gets
+them.
+"""
 
 from __future__ import annotations
 

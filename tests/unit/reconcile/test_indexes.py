@@ -1,4 +1,4 @@
-"""The indexes of every cache."""
+"""Tests which values each index of the caches computes for an object."""
 
 from __future__ import annotations
 

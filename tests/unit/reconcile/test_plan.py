@@ -1,4 +1,4 @@
-"""Plans as values."""
+"""Tests of Plan, Outcome and their methods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which servers kcm refuses or warns about."""
+"""Tests which servers kcm refuses, and about which it warns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocking code in an event loop: what it gets, what it raises, and who runs meanwhile."""
+"""Tests blocking code in an event loop: its results, its errors, and other work meanwhile."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def run(work: Callable[[], Any]) -> Any:
 
 
 def count_work() -> int:
-    """Returns how much work exists, ended or not."""
+    """Returns how many `_Work` objects exist, finished or not."""
     gc.collect()
     return sum(isinstance(obj, greenlets._Work) for obj in gc.get_objects())  # nothing counts it
 

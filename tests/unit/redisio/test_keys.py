@@ -1,4 +1,4 @@
-"""Key names: what scripts build is what `Keys` names."""
+"""Tests that the scripts build only keys that `Keys` names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SCRIPTED = re.compile(r"P \.\. ':([a-z_]+)")
 
 
 def families() -> set[str]:
-    """The first word behind the prefix of every key that `Keys` builds."""
+    """Returns the first word after the prefix for every key that `Keys` builds."""
     keys, names = Keys("p"), set()
     for name, method in inspect.getmembers(keys, inspect.ismethod):
         if not name.startswith("_"):

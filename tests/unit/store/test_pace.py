@@ -1,4 +1,4 @@
-"""Reads of a busy reader are slowed, those of an idle one are not."""
+"""Tests that the reads of a busy reader are delayed, and those of an idle one are not."""
 
 from kcm.store.pace import ReadPace
 from kcm.testing.clock import FakeClock

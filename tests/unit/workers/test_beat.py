@@ -1,4 +1,4 @@
-"""When beat sends what: plain intervals, by a clock in the test's hands."""
+"""Tests which entries beat sends at which times, on a clock that the test sets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from workers.beat import LOOK_EVERY, LeasedScheduler
 
 
 class Beat(LeasedScheduler):
-    """Beat without a server: who leads is up to the test, and what it sends is written down."""
+    """Beat without a server: a test decides whether it leads, and reads what it has sent."""
 
     def __init__(self, entries: dict[str, float]) -> None:
         app = Celery(broker="memory://", set_as_current=False)
@@ -37,14 +37,14 @@ class Beat(LeasedScheduler):
 
 @pytest.fixture
 def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The monotonic clock: the only item."""
+    """Gives a list whose only item is the time of the monotonic clock."""
     seconds = [100.0]
     monkeypatch.setattr("workers.beat.time.monotonic", lambda: seconds[0])
     return seconds
 
 
 def tick(beat: Beat) -> tuple[list[str], float]:
-    """What one look sends, and when the next one is due."""
+    """Returns the entries that one look sends, and the seconds until the next look."""
     beat.sent = []
     return beat.sent, round(beat.tick(), 6)
 

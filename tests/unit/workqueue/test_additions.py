@@ -7,7 +7,7 @@ from kcm.workqueue import Addition, add_keys, dispatch
 
 
 class Recorder:
-    """Stands in for Redis: notes calls, answers OK."""
+    """Replaces Redis: records calls, and answers OK."""
 
     keys = Keys()
 

@@ -11,7 +11,7 @@ from kcm.workqueue import Pump, Reaper
 
 
 class Store:
-    """Stands in for Redis: gives the answers in turn, then stops the loop."""
+    """Replaces Redis: gives its answers in turn, and stops the loop with the last one."""
 
     keys = Keys()
     settings = Settings(redis_url="redis://nowhere")

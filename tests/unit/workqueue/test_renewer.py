@@ -12,7 +12,7 @@ from kcm.workqueue import KeyLease, Renewer
 
 
 class Answers:
-    """Stands in for Redis: answers renewals as told, one per lease."""
+    """Replaces Redis: answers a renewal with `answer` for each lease."""
 
     def __init__(self, answer: str = "OK") -> None:
         self.answer = answer

@@ -1,5 +1,6 @@
-"""What LimitRanges add and refuse. Cases after upstream's
-plugin/pkg/admission/limitranger/admission_test.go."""
+"""Tests which defaults LimitRanges set and which objects they refuse. The cases follow upstream's
+plugin/pkg/admission/limitranger/admission_test.go.
+"""
 
 from __future__ import annotations
 

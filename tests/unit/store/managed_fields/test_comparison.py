@@ -54,7 +54,7 @@ BODIES = st.fixed_dictionaries(
 
 
 def list_changes(before: Body, after: Body) -> Paths:
-    """Returns the changed paths as they are defined: each path's value is looked up twice."""
+    """Returns the changed paths by their definition: it looks every path up in both objects."""
     present = paths(after, Pod, nodes=True)
     holders = add_holders(frozenset(path[:-1] for path in present if len(path) > 1))
     old, new = Values(before, Pod), Values(after, Pod)

@@ -1,4 +1,4 @@
-"""Durations as metrics-server prints them."""
+"""Tests the parsing of durations that metrics-server writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What differs by kind when objects are created and updated."""
+"""Tests the rules of single kinds for creates, updates and deletes."""
 
 from __future__ import annotations
 
@@ -242,8 +242,9 @@ def test_what_was_decided_before_stands() -> None:
 def test_a_second_delete_of_a_pod_only_shortens_its_grace(
     passed: int, first: int, asked: int | None, expected: tuple[str, int, int]
 ) -> None:
-    """TestBeforeDelete of apiserver/pkg/registry/rest: what is done, and when the pod ends,
-    in seconds since the first delete."""
+    """Upstream's TestBeforeDelete of apiserver/pkg/registry/rest. `expected` has the operation, the
+    pod's deletion timestamp in seconds since the first delete, and its grace period.
+    """
     pods, old = scheme.by_name("pods"), builders.pod("web", node="n1")
     op, going = prepare_delete(old, pods, DeleteOptions(first), builders.START)
     assert op == "update"
