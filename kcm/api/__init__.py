@@ -1,1 +1,4 @@
-"""The API types: pure data, no I/O. Import what you need from its modules."""
+"""The API types as pydantic models, and the scheme of all kinds. No I/O.
+
+Import what you need from the modules.
+"""

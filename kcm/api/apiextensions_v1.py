@@ -17,7 +17,7 @@ from kcm.apimachinery.times import Time
 
 
 class CustomResourceDefinitionNames(Model):
-    """How the kind is called."""
+    """The names under which a custom kind is served, and the names of its objects and lists."""
 
     plural: str = ""
     singular: str | None = None
@@ -28,7 +28,7 @@ class CustomResourceDefinitionNames(Model):
 
 
 class CustomResourceColumnDefinition(Model):
-    """A column that `kubectl get` shows."""
+    """A column of the table that `kubectl get` prints for a custom kind."""
 
     name: str = ""
     type: str = ""
@@ -39,7 +39,7 @@ class CustomResourceColumnDefinition(Model):
 
 
 class CustomResourceDefinitionVersion(Model):
-    """One version of the kind."""
+    """One version of a custom kind: its schema, subresources and columns."""
 
     name: str = ""
     served: Bool = False
@@ -53,14 +53,14 @@ class CustomResourceDefinitionVersion(Model):
 
 
 class CustomResourceConversion(Model):
-    """How objects are turned from one version into another."""
+    """How custom objects are converted between versions. kcm serves the strategy None only."""
 
     strategy: str = ""
     webhook: JsonObject | None = None
 
 
 class CustomResourceDefinitionSpec(Model):
-    """The kind: its names, scope and versions."""
+    """The names, scope and versions of a custom kind."""
 
     group: str = ""
     names: CustomResourceDefinitionNames = Field(default_factory=CustomResourceDefinitionNames)
@@ -71,7 +71,7 @@ class CustomResourceDefinitionSpec(Model):
 
 
 class CustomResourceDefinitionCondition(Model):
-    """One aspect of a definition's state."""
+    """One aspect of the state of a CustomResourceDefinition."""
 
     type: str = ""
     status: str = ""
@@ -81,7 +81,7 @@ class CustomResourceDefinitionCondition(Model):
 
 
 class CustomResourceDefinitionStatus(Model):
-    """Which names were accepted, and in which versions objects may be stored."""
+    """The names that the API server accepted, and the versions in which objects may be stored."""
 
     conditions: Annotated[list[CustomResourceDefinitionCondition] | None, MergeKey("type")] = None
     accepted_names: CustomResourceDefinitionNames | None = None
@@ -89,7 +89,7 @@ class CustomResourceDefinitionStatus(Model):
 
 
 class CustomResourceDefinition(KubeObject):
-    """A kind that a user adds to the API."""
+    """Defines a custom kind, whose objects the API server serves as it does built-in kinds."""
 
     api_version: str = "apiextensions.k8s.io/v1"
     kind: str = "CustomResourceDefinition"

@@ -18,7 +18,7 @@ from kcm.apimachinery.times import Time
 
 
 class ReplicaSetSpec(Model):
-    """How many pods, chosen by which labels, made from which template."""
+    """The number of pods that a ReplicaSet keeps, the selector for them, and their template."""
 
     replicas: Int32 | None = None
     min_ready_seconds: Int32 | None = None
@@ -37,7 +37,7 @@ class ReplicaSetCondition(Model):
 
 
 class ReplicaSetStatus(Model):
-    """How many pods there are, by how far they have come."""
+    """The observed numbers of a ReplicaSet's pods, by their state."""
 
     replicas: Int32 = 0
     fully_labeled_replicas: Int32 | None = None
@@ -49,7 +49,7 @@ class ReplicaSetStatus(Model):
 
 
 class ReplicaSet(KubeObject):
-    """Keeps a number of pods alike."""
+    """Keeps a given number of identical pods running."""
 
     api_version: str = "apps/v1"
     kind: str = "ReplicaSet"
@@ -58,21 +58,24 @@ class ReplicaSet(KubeObject):
 
 
 class RollingUpdateDeployment(Model):
-    """How far an update may go from the wanted number of pods, as a number or percentage."""
+    """How far a rolling update may deviate from the wanted number of pods.
+
+    Each field is a number of pods or a percentage of the wanted number.
+    """
 
     max_unavailable: IntOrString | None = None
     max_surge: IntOrString | None = None
 
 
 class DeploymentStrategy(Model):
-    """How old pods are replaced: RollingUpdate or Recreate."""
+    """How a Deployment replaces old pods by new ones: type RollingUpdate or Recreate."""
 
     type: str | None = None
     rolling_update: RollingUpdateDeployment | None = None
 
 
 class DeploymentSpec(Model):
-    """How many pods, made from which template, and how they change with it."""
+    """The wanted number of pods, their template, and how changes of it are rolled out."""
 
     replicas: Int32 | None = None
     selector: LabelSelector | None = None
@@ -98,7 +101,7 @@ class DeploymentCondition(Model):
 
 
 class DeploymentStatus(Model):
-    """How many pods there are, by how far they and the update have come."""
+    """The observed numbers of a Deployment's pods, and the progress of its rollout."""
 
     observed_generation: Int64 | None = None
     replicas: Int32 | None = None
@@ -112,7 +115,7 @@ class DeploymentStatus(Model):
 
 
 class Deployment(KubeObject):
-    """Rolls out changes of a template through ReplicaSets."""
+    """Keeps a number of pods running through ReplicaSets, and rolls out changes of their pods."""
 
     api_version: str = "apps/v1"
     kind: str = "Deployment"
@@ -121,34 +124,34 @@ class Deployment(KubeObject):
 
 
 class RollingUpdateStatefulSetStrategy(Model):
-    """Which pods an update reaches, and how many of them at a time."""
+    """Which pods a rolling update replaces, and how many may be unavailable during it."""
 
     partition: Int32 | None = None
     max_unavailable: IntOrString | None = None
 
 
 class StatefulSetUpdateStrategy(Model):
-    """How old pods are replaced: RollingUpdate or OnDelete."""
+    """How a StatefulSet replaces old pods by new ones: type RollingUpdate or OnDelete."""
 
     type: str | None = None
     rolling_update: RollingUpdateStatefulSetStrategy | None = None
 
 
 class StatefulSetPersistentVolumeClaimRetentionPolicy(Model):
-    """What becomes of claims: Retain or Delete."""
+    """What happens to the claims of pods that are no longer wanted: Retain or Delete."""
 
     when_deleted: str | None = None
     when_scaled: str | None = None
 
 
 class StatefulSetOrdinals(Model):
-    """The numbers in the pods' names."""
+    """The numbers (ordinals) that the names of the pods end in."""
 
     start: Int32 = 0
 
 
 class StatefulSetSpec(Model):
-    """How many pods, made from which template and claims, and in what order they change."""
+    """The wanted number of pods, the templates of pods and claims, and how pods are updated."""
 
     replicas: Int32 | None = None
     selector: LabelSelector | None = None
@@ -176,7 +179,7 @@ class StatefulSetCondition(Model):
 
 
 class StatefulSetStatus(Model):
-    """How many pods there are, by how far they and the update have come."""
+    """The observed numbers of a StatefulSet's pods, and the progress of its rollout."""
 
     observed_generation: Int64 | None = None
     replicas: Int32 = 0
@@ -191,7 +194,7 @@ class StatefulSetStatus(Model):
 
 
 class StatefulSet(KubeObject):
-    """Keeps numbered pods, each with its own name and volumes."""
+    """Keeps numbered pods running, each with a stable name and volume claims of its own."""
 
     api_version: str = "apps/v1"
     kind: str = "StatefulSet"
@@ -210,14 +213,14 @@ class RollingUpdateDaemonSet(Model):
 
 
 class DaemonSetUpdateStrategy(Model):
-    """How old pods are replaced: RollingUpdate or OnDelete."""
+    """How a DaemonSet replaces old pods by new ones: type RollingUpdate or OnDelete."""
 
     type: str | None = None
     rolling_update: RollingUpdateDaemonSet | None = None
 
 
 class DaemonSetSpec(Model):
-    """What runs on every node, and how it changes."""
+    """The template of the pods that run on nodes, their selector, and how they are updated."""
 
     selector: LabelSelector | None = None
     template: PodTemplateSpec = Field(default_factory=PodTemplateSpec)
@@ -237,7 +240,7 @@ class DaemonSetCondition(Model):
 
 
 class DaemonSetStatus(Model):
-    """The numbers of nodes on which a pod is wanted, runs and is ready."""
+    """The numbers of nodes that should run the DaemonSet's pod, run it, and have it ready."""
 
     current_number_scheduled: Int32 = 0
     number_misscheduled: Int32 = 0
@@ -252,7 +255,7 @@ class DaemonSetStatus(Model):
 
 
 class DaemonSet(KubeObject):
-    """Keeps a pod on every node that it is meant for."""
+    """Keeps one pod on each node that the pod template's node selector and affinity allow."""
 
     api_version: str = "apps/v1"
     kind: str = "DaemonSet"
@@ -261,7 +264,7 @@ class DaemonSet(KubeObject):
 
 
 class ControllerRevision(KubeObject):
-    """A snapshot of a controller's state; its data never changes."""
+    """A snapshot of the pod template of a StatefulSet or DaemonSet. Its data never changes."""
 
     api_version: str = "apps/v1"
     kind: str = "ControllerRevision"

@@ -1,4 +1,4 @@
-"""authentication.k8s.io/v1: questions about who somebody is; never stored.
+"""authentication.k8s.io/v1: TokenReview and SelfSubjectReview, which are never stored.
 
 Source: staging/src/k8s.io/api/authentication/v1/types.go, Kubernetes 1.33.
 """
@@ -14,7 +14,7 @@ GROUP = "authentication.k8s.io"
 
 
 class UserInfo(Model):
-    """The name, uid and groups of a user, as a token or a certificate says."""
+    """What the API server knows of a user: name, uid, groups and further attributes (`extra`)."""
 
     username: str | None = None
     uid: str | None = None
@@ -23,14 +23,14 @@ class UserInfo(Model):
 
 
 class TokenReviewSpec(Model):
-    """A token, and for whom it must be meant."""
+    """The bearer token to check, and the audiences for one of which it must have been issued."""
 
     token: str | None = None
     audiences: list[str] | None = None
 
 
 class TokenReviewStatus(Model):
-    """Whose token it is."""
+    """Whether the token is valid, and the user whom it authenticates."""
 
     authenticated: Bool | None = None
     user: UserInfo | None = None
@@ -39,7 +39,7 @@ class TokenReviewStatus(Model):
 
 
 class TokenReview(KubeObject):
-    """A question to the API server: which user has this token, and is it valid?"""
+    """Asks the API server whether a bearer token is valid, and which user it authenticates."""
 
     api_version: str = "authentication.k8s.io/v1"
     kind: str = "TokenReview"
@@ -48,13 +48,13 @@ class TokenReview(KubeObject):
 
 
 class SelfSubjectReviewStatus(Model):
-    """The user who sent the review."""
+    """The user who sent the request."""
 
     user_info: UserInfo | None = None
 
 
 class SelfSubjectReview(KubeObject):
-    """A question to the API server: who am I?"""
+    """Asks the API server as which user it sees the sender of this request."""
 
     api_version: str = "authentication.k8s.io/v1"
     kind: str = "SelfSubjectReview"
@@ -62,7 +62,7 @@ class SelfSubjectReview(KubeObject):
 
 
 class SelfSubjectReviewV1Beta1(KubeObject):
-    """Who am I? As kubectl before 1.28 asks."""
+    """The SelfSubjectReview of v1beta1, for `kubectl auth whoami` before 1.28."""
 
     api_version: str = "authentication.k8s.io/v1beta1"
     kind: str = "SelfSubjectReview"

@@ -1,4 +1,4 @@
-"""authorization.k8s.io/v1: questions about what users may do; never stored.
+"""authorization.k8s.io/v1: reviews of what users may do, which are never stored.
 
 Source: staging/src/k8s.io/api/authorization/v1/types.go, Kubernetes 1.33.
 """
@@ -14,7 +14,7 @@ GROUP = "authorization.k8s.io"
 
 
 class ResourceAttributes(Model):
-    """A verb on a resource."""
+    """A verb on a resource or on one object of it. Empty fields mean all."""
 
     namespace: str | None = None
     verb: str | None = None
@@ -33,7 +33,7 @@ class NonResourceAttributes(Model):
 
 
 class SubjectAccessReviewStatus(Model):
-    """Whether the user may, and why."""
+    """Whether the user is allowed to do it, and the reason."""
 
     allowed: Bool = False
     denied: Bool | None = None
@@ -49,7 +49,7 @@ class SelfSubjectAccessReviewSpec(Model):
 
 
 class SubjectAccessReviewSpec(SelfSubjectAccessReviewSpec):
-    """What which user wants to do."""
+    """A user, and the request whose permission is asked about."""
 
     user: str | None = None
     groups: list[str] | None = None
@@ -58,7 +58,7 @@ class SubjectAccessReviewSpec(SelfSubjectAccessReviewSpec):
 
 
 class SelfSubjectAccessReview(KubeObject):
-    """A question to the API server: may I do this?"""
+    """Asks the API server whether the sender may do something."""
 
     api_version: str = "authorization.k8s.io/v1"
     kind: str = "SelfSubjectAccessReview"
@@ -67,7 +67,7 @@ class SelfSubjectAccessReview(KubeObject):
 
 
 class SubjectAccessReview(KubeObject):
-    """A question to the API server: may this user do this?"""
+    """Asks the API server whether a given user may do something."""
 
     api_version: str = "authorization.k8s.io/v1"
     kind: str = "SubjectAccessReview"
@@ -76,7 +76,7 @@ class SubjectAccessReview(KubeObject):
 
 
 class LocalSubjectAccessReview(KubeObject):
-    """A question to the API server: may this user do this in the review's namespace?"""
+    """Asks the API server whether a given user may do something in the review's namespace."""
 
     api_version: str = "authorization.k8s.io/v1"
     kind: str = "LocalSubjectAccessReview"
@@ -85,13 +85,13 @@ class LocalSubjectAccessReview(KubeObject):
 
 
 class SelfSubjectRulesReviewSpec(Model):
-    """The namespace that the question is about."""
+    """The namespace whose rules are listed."""
 
     namespace: str | None = None
 
 
 class ResourceRule(Model):
-    """Verbs that a user may use on resources."""
+    """Verbs that a user may use on certain resources, or on objects of certain names."""
 
     verbs: list[str] = Field(default_factory=list)
     api_groups: list[str] | None = None
@@ -100,14 +100,17 @@ class ResourceRule(Model):
 
 
 class NonResourceRule(Model):
-    """Verbs that a user may use on paths that are no resources."""
+    """Verbs that a user may use on HTTP paths that belong to no resource, such as `/healthz`."""
 
     verbs: list[str] = Field(default_factory=list)
     non_resource_urls: list[str] | None = None
 
 
 class SubjectRulesReviewStatus(Model):
-    """All that the user may do there."""
+    """The rules that allow the user something in the namespace.
+
+    `incomplete` if some are missing.
+    """
 
     resource_rules: list[ResourceRule] = Field(default_factory=list)
     non_resource_rules: list[NonResourceRule] = Field(default_factory=list)
@@ -116,7 +119,7 @@ class SubjectRulesReviewStatus(Model):
 
 
 class SelfSubjectRulesReview(KubeObject):
-    """A question to the API server: what may I do?"""
+    """Asks the API server for everything that the sender may do in a namespace."""
 
     api_version: str = "authorization.k8s.io/v1"
     kind: str = "SelfSubjectRulesReview"

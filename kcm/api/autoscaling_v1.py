@@ -1,7 +1,7 @@
 """autoscaling/v1: HorizontalPodAutoscaler, another served version of autoscaling/v2's.
 
-It knows one metric, the utilization of cpu. Everything else is kept in annotations, so that an
-object read and written here loses nothing.
+Its spec knows one metric, the average CPU utilization. Everything else that v2 has is kept in
+annotations, so that an object which is read and written in v1 loses nothing.
 
 Source: staging/src/k8s.io/api/autoscaling/v1/types.go,
 pkg/apis/autoscaling/{annotations,helpers}.go and pkg/apis/autoscaling/v1/conversion.go, Kubernetes
@@ -37,7 +37,7 @@ Json = dict[str, Any]
 
 
 class HorizontalPodAutoscalerSpec(Model):
-    """What to scale, between which bounds, and the utilization to keep."""
+    """The workload to scale, the bounds of its replicas, and the wanted CPU utilization."""
 
     scale_target_ref: CrossVersionObjectReference = Field(
         default_factory=CrossVersionObjectReference
@@ -48,7 +48,7 @@ class HorizontalPodAutoscalerSpec(Model):
 
 
 class HorizontalPodAutoscalerStatus(Model):
-    """What the autoscaler last saw and decided."""
+    """What the autoscaler last observed and decided."""
 
     observed_generation: Int64 | None = None
     last_scale_time: Time | None = None
@@ -58,7 +58,7 @@ class HorizontalPodAutoscalerStatus(Model):
 
 
 class HorizontalPodAutoscaler(KubeObject):
-    """Keeps as many replicas of a workload as its cpu's utilization asks for."""
+    """Scales a workload so that the average CPU utilization of its pods stays near a target."""
 
     api_version: str = API_VERSION
     kind: str = "HorizontalPodAutoscaler"
@@ -67,10 +67,10 @@ class HorizontalPodAutoscaler(KubeObject):
 
 
 class AutoscalerConversion:
-    """Converts between v1 and v2."""
+    """Converts HorizontalPodAutoscalers between autoscaling/v1 and the stored autoscaling/v2."""
 
     def from_stored(self, raw: bytes, resource: object) -> HorizontalPodAutoscaler:
-        """Returns the autoscaler in v1."""
+        """Returns the autoscaler in v1 of the stored JSON in v2."""
         text = json.dumps(from_v2(json.loads(raw)))
         return HorizontalPodAutoscaler.model_validate_json(text, by_alias=True, by_name=False)
 
@@ -84,7 +84,7 @@ class AutoscalerConversion:
 
 
 def as_v2(obj: HorizontalPodAutoscaler) -> autoscaling_v2.HorizontalPodAutoscaler:
-    """Returns the autoscaler in v2."""
+    """Returns an autoscaler of v1 in v2."""
     body = to_v2(obj.model_dump(mode="json", by_alias=True, exclude_none=True))
     return autoscaling_v2.HorizontalPodAutoscaler.model_validate_json(
         json.dumps(body), by_alias=True, by_name=False
@@ -95,7 +95,7 @@ def as_v2(obj: HorizontalPodAutoscaler) -> autoscaling_v2.HorizontalPodAutoscale
 
 
 def from_v2(body: Mapping[str, Any]) -> Json:
-    """Returns an autoscaler's JSON in v1."""
+    """Returns the JSON in v1 of an autoscaler's JSON in v2."""
     spec, status = dict(body.get("spec") or {}), dict(body.get("status") or {})
     metrics = spec.pop("metrics", None) or []
     current = status.pop("currentMetrics", None) or []
@@ -123,7 +123,10 @@ def _is_cpu(metric: Mapping[str, Any]) -> bool:
 
 
 def _utilization(metric: Mapping[str, Any], part: str) -> int | None:
-    """Returns the utilization of a metric for which v1 has a field."""
+    """Returns the CPU utilization in `part` (`target` or `current`) of a metric of v2, in percent.
+
+    Returns None for every metric that v1 has no field for.
+    """
     if not _is_cpu(metric):
         return None
     utilization: int | None = metric["resource"].get(part, {}).get("averageUtilization")
@@ -139,6 +142,12 @@ def _status_from_v2(metric: Mapping[str, Any]) -> Json:
 
 
 def _old_form(metric: Mapping[str, Any], part: str, prefix: str, always: Mapping[str, str]) -> Json:
+    """Returns a metric of v2, or the status of one, in the form of v2beta1.
+
+    That is the form that v1's annotations hold. `part` is where v2 has the numbers, `prefix` how
+    v2beta1's names of them begin, and `always` has the field that v2beta1 cannot leave out, by the
+    metric's type.
+    """
     metric_in_v1: Json = {"type": metric.get("type", "")}
     for sort, source in metric.items():
         if sort == "type" or not isinstance(source, Mapping):
@@ -164,7 +173,10 @@ def _selector_field(sort: str) -> str:
 
 
 def _old_names(sort: str, prefix: str) -> Mapping[str, str]:
-    """Returns v1's names for the numbers of a target or a status."""
+    """Returns v2beta1's names for the numbers of a metric's target or status, by those of v2.
+
+    `sort` is the field of the metric's type, such as `pods`; `prefix` is `target` or `current`.
+    """
     value, average = f"{prefix}Value", f"{prefix}AverageValue"
     if sort == "object":
         return {"value": value, "averageValue": "averageValue"}
@@ -179,7 +191,10 @@ def _old_names(sort: str, prefix: str) -> Mapping[str, str]:
 
 
 def to_v2(body: Mapping[str, Any]) -> Json:
-    """Returns an autoscaler's JSON in v2. An annotation that cannot be read counts as absent."""
+    """Returns the JSON in v2 of an autoscaler's JSON in v1.
+
+    An annotation that cannot be read counts as absent.
+    """
     spec, status = dict(body.get("spec") or {}), dict(body.get("status") or {})
     annotations = (body.get("metadata") or {}).get("annotations") or {}
     metrics = []
@@ -219,6 +234,10 @@ def _status_to_v2(metric: Json) -> Json:
 
 
 def _new_form(metric: Mapping[str, Any], part: str, prefix: str) -> Json:
+    """Returns a metric of v2beta1, or the status of one, in the form of v2.
+
+    It is the inverse of `_old_form`.
+    """
     metric_in_v2: Json = {"type": metric.get("type", "")}
     for sort, source in metric.items():
         if sort == "type" or not isinstance(source, Mapping):
@@ -247,7 +266,10 @@ def _type_of(numbers: Mapping[str, Any]) -> str:
 
 
 def _read(annotations: Mapping[str, str], name: str, sort: type[Any]) -> Any:
-    """Returns what an annotation holds, empty for a value that kcm did not write."""
+    """Returns the value of an annotation that holds JSON of type `sort`.
+
+    It is empty if the annotation is absent, or holds what v2 cannot read.
+    """
     try:
         value = json.loads(annotations.get(name) or "null")
     except (ValueError, RecursionError):
@@ -261,7 +283,7 @@ def _read(annotations: Mapping[str, str], name: str, sort: type[Any]) -> Any:
 
 _SPEC: type[Model] = autoscaling_v2.HorizontalPodAutoscalerSpec
 _STATUS: type[Model] = autoscaling_v2.HorizontalPodAutoscalerStatus
-# From the annotation to the place in v2 of what it holds, and the conversion of an item.
+# By annotation: the model and field of v2 that it stands for, and what converts an item of it.
 _KEPT: Mapping[str, tuple[type[Model], str, Callable[[Json], Json] | None]] = {
     METRICS: (_SPEC, "metrics", _metric_to_v2),
     CURRENT_METRICS: (_STATUS, "currentMetrics", _status_to_v2),
@@ -271,7 +293,7 @@ _KEPT: Mapping[str, tuple[type[Model], str, Callable[[Json], Json] | None]] = {
 
 
 def _fits(name: str, annotated: Any) -> bool:
-    """Reports whether v2 can read what an annotation holds."""
+    """Reports whether v2 can read the value of an annotation."""
     model, field, convert = _KEPT[name]
     value = [convert(item) for item in annotated] if convert is not None else annotated
     if name == BEHAVIOR:
@@ -287,9 +309,9 @@ def _fits(name: str, annotated: Any) -> bool:
 
 
 def _keys(value: Any, letter: Callable[[str], str]) -> Any:
-    """Returns JSON with the first letter of every name changed.
+    """Returns JSON with `letter` applied to the first letter of every field name.
 
-    Upstream keeps a behavior under Go's names of its fields (`ScaleUp`).
+    Upstream's annotation holds a behavior under Go's field names, such as `ScaleUp`.
     """
     if isinstance(value, dict):
         return {letter(name[:1]) + name[1:]: _keys(inner, letter) for name, inner in value.items()}

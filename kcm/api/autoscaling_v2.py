@@ -16,7 +16,7 @@ from kcm.apimachinery.times import Time
 
 
 class CrossVersionObjectReference(Model):
-    """An object of the same namespace, of whatever version."""
+    """The kind and name of an object in the same namespace, in any API version."""
 
     kubernetes_atomic: ClassVar[bool] = True
 
@@ -26,14 +26,14 @@ class CrossVersionObjectReference(Model):
 
 
 class MetricIdentifier(Model):
-    """Which metric, and which of its series."""
+    """The name of a metric, and a selector for its series."""
 
     name: str = ""
     selector: LabelSelector | None = None
 
 
 class MetricTarget(Model):
-    """What a metric is to be."""
+    """The value that a metric should have: a value, an average per pod or a utilization."""
 
     type: str = ""  # Utilization, Value or AverageValue
     value: Quantity | None = None
@@ -42,7 +42,7 @@ class MetricTarget(Model):
 
 
 class MetricValueStatus(Model):
-    """What a metric was."""
+    """The current value of a metric."""
 
     value: Quantity | None = None
     average_value: Quantity | None = None
@@ -50,7 +50,7 @@ class MetricValueStatus(Model):
 
 
 class ObjectMetricSource(Model):
-    """A metric of one object."""
+    """A metric of one object of the cluster, such as the requests that an Ingress receives."""
 
     described_object: CrossVersionObjectReference = Field(
         default_factory=CrossVersionObjectReference
@@ -60,21 +60,21 @@ class ObjectMetricSource(Model):
 
 
 class PodsMetricSource(Model):
-    """A metric that every pod has, averaged."""
+    """A metric that every pod of the target has. Its average over the pods is compared."""
 
     metric: MetricIdentifier = Field(default_factory=MetricIdentifier)
     target: MetricTarget = Field(default_factory=MetricTarget)
 
 
 class ResourceMetricSource(Model):
-    """What the pods use of cpu or memory."""
+    """The CPU or memory that the pods of the target use on average."""
 
     name: str = ""
     target: MetricTarget = Field(default_factory=MetricTarget)
 
 
 class ContainerResourceMetricSource(Model):
-    """What one container of each pod uses."""
+    """The CPU or memory that one container of each pod of the target uses on average."""
 
     name: str = ""
     target: MetricTarget = Field(default_factory=MetricTarget)
@@ -82,14 +82,17 @@ class ContainerResourceMetricSource(Model):
 
 
 class ExternalMetricSource(Model):
-    """A metric of nothing in the cluster."""
+    """A metric of something outside the cluster, such as the length of a queue."""
 
     metric: MetricIdentifier = Field(default_factory=MetricIdentifier)
     target: MetricTarget = Field(default_factory=MetricTarget)
 
 
 class MetricSpec(Model):
-    """One metric to scale by; the type says which of the sources is set."""
+    """A metric by which the workload is scaled.
+
+    `type` says which one of the other fields is set.
+    """
 
     type: str = ""  # Object, Pods, Resource, ContainerResource or External
     object: ObjectMetricSource | None = None
@@ -100,7 +103,7 @@ class MetricSpec(Model):
 
 
 class HPAScalingPolicy(Model):
-    """How much may change within a period."""
+    """How many replicas, or what percentage of them, may be added or removed within a period."""
 
     type: str = ""  # Pods or Percent
     value: Int32 = 0
@@ -108,7 +111,7 @@ class HPAScalingPolicy(Model):
 
 
 class HPAScalingRules(Model):
-    """How fast the number of replicas may move in one direction."""
+    """How fast the number of replicas may change in one direction."""
 
     stabilization_window_seconds: Int32 | None = None
     select_policy: str | None = None  # Max, Min or Disabled
@@ -117,14 +120,14 @@ class HPAScalingRules(Model):
 
 
 class HorizontalPodAutoscalerBehavior(Model):
-    """How fast to scale up and down."""
+    """How fast the number of replicas may rise and fall."""
 
     scale_up: HPAScalingRules | None = None
     scale_down: HPAScalingRules | None = None
 
 
 class HorizontalPodAutoscalerSpec(Model):
-    """What to scale, between which bounds, and by which metrics."""
+    """The workload to scale, the bounds of its replicas, and the metrics that decide."""
 
     scale_target_ref: CrossVersionObjectReference = Field(
         default_factory=CrossVersionObjectReference
@@ -136,7 +139,7 @@ class HorizontalPodAutoscalerSpec(Model):
 
 
 class ObjectMetricStatus(Model):
-    """What an object's metric was."""
+    """The current value of a metric of one object."""
 
     metric: MetricIdentifier = Field(default_factory=MetricIdentifier)
     current: MetricValueStatus = Field(default_factory=MetricValueStatus)
@@ -146,21 +149,21 @@ class ObjectMetricStatus(Model):
 
 
 class PodsMetricStatus(Model):
-    """What the pods' metric was on average."""
+    """The current average of a metric that every pod has."""
 
     metric: MetricIdentifier = Field(default_factory=MetricIdentifier)
     current: MetricValueStatus = Field(default_factory=MetricValueStatus)
 
 
 class ResourceMetricStatus(Model):
-    """What the pods used on average."""
+    """The CPU or memory that the pods currently use on average."""
 
     name: str = ""
     current: MetricValueStatus = Field(default_factory=MetricValueStatus)
 
 
 class ContainerResourceMetricStatus(Model):
-    """What the container used on average."""
+    """The CPU or memory that one container of each pod currently uses on average."""
 
     name: str = ""
     current: MetricValueStatus = Field(default_factory=MetricValueStatus)
@@ -168,14 +171,17 @@ class ContainerResourceMetricStatus(Model):
 
 
 class ExternalMetricStatus(Model):
-    """What the external metric was."""
+    """The current value of a metric of something outside the cluster."""
 
     metric: MetricIdentifier = Field(default_factory=MetricIdentifier)
     current: MetricValueStatus = Field(default_factory=MetricValueStatus)
 
 
 class MetricStatus(Model):
-    """What one metric was when it was last looked at; empty when that failed."""
+    """The last observed value of one metric of the spec.
+
+    All fields are empty if it could not be read.
+    """
 
     type: str = ""
     object: ObjectMetricStatus | None = None
@@ -186,7 +192,7 @@ class MetricStatus(Model):
 
 
 class HorizontalPodAutoscalerCondition(Model):
-    """Whether an autoscaler can scale, does, and is limited."""
+    """One aspect of an autoscaler's state: whether it can scale, does so, and is limited."""
 
     type: str = ""  # AbleToScale, ScalingActive or ScalingLimited
     status: str = ""
@@ -196,7 +202,7 @@ class HorizontalPodAutoscalerCondition(Model):
 
 
 class HorizontalPodAutoscalerStatus(Model):
-    """What the autoscaler last saw and decided."""
+    """What the autoscaler last observed and decided."""
 
     observed_generation: Int64 | None = None
     last_scale_time: Time | None = None
@@ -207,7 +213,7 @@ class HorizontalPodAutoscalerStatus(Model):
 
 
 class HorizontalPodAutoscaler(KubeObject):
-    """Keeps as many replicas of a workload as its metrics ask for."""
+    """Scales a workload between two bounds, so that its metrics stay near their targets."""
 
     api_version: str = "autoscaling/v2"
     kind: str = "HorizontalPodAutoscaler"

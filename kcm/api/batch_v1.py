@@ -26,7 +26,7 @@ JOB_CONTROLLER = "kubernetes.io/job-controller"
 
 
 class PodFailurePolicyOnExitCodesRequirement(Model):
-    """Exit codes of a failed pod's containers, by a list of numbers."""
+    """A condition on the exit codes of a failed pod's containers."""
 
     container_name: str | None = None
     operator: str = ""
@@ -34,7 +34,7 @@ class PodFailurePolicyOnExitCodesRequirement(Model):
 
 
 class PodFailurePolicyOnPodConditionsPattern(Model):
-    """A condition of a failed pod."""
+    """A type and status that a condition of a failed pod must have."""
 
     type: str = ""
     status: str = ""
@@ -49,26 +49,29 @@ class PodFailurePolicyRule(Model):
 
 
 class PodFailurePolicy(Model):
-    """How failed pods affect their Job; the first rule that matches counts."""
+    """What failed pods do to their Job. The first rule that matches a pod applies."""
 
     rules: list[PodFailurePolicyRule] = Field(default_factory=list)
 
 
 class SuccessPolicyRule(Model):
-    """Which indexes, or how many, must have succeeded."""
+    """The indexes that must have succeeded, or how many must have, for the Job to succeed."""
 
     succeeded_indexes: str | None = None
     succeeded_count: Int32 | None = None
 
 
 class SuccessPolicy(Model):
-    """When an Indexed Job counts as complete before all indexes have succeeded."""
+    """When an Indexed Job succeeds before all of its indexes have.
+
+    One rule that holds is enough.
+    """
 
     rules: list[SuccessPolicyRule] = Field(default_factory=list)
 
 
 class JobSpec(Model):
-    """What is run, how often, how many at a time, and what happens after failures."""
+    """The pods that a Job runs, how many must succeed, and how failures are handled."""
 
     parallelism: Int32 | None = None
     completions: Int32 | None = None
@@ -100,14 +103,14 @@ class JobCondition(Model):
 
 
 class UncountedTerminatedPods(Model):
-    """Pods that have ended and are in no count yet, by uid."""
+    """The uids of pods that have ended and are not yet in the counts of the Job's status."""
 
     succeeded: list[str] | None = None
     failed: list[str] | None = None
 
 
 class JobStatus(Model):
-    """How many pods there are and were, and how the Job ended."""
+    """The numbers of a Job's pods, and the conditions that say whether and how it has finished."""
 
     conditions: Annotated[list[JobCondition] | None, MergeKey("type")] = None
     start_time: Time | None = None
@@ -123,7 +126,7 @@ class JobStatus(Model):
 
 
 class Job(KubeObject):
-    """Runs pods until enough of them have succeeded."""
+    """Runs pods until a given number of them has succeeded."""
 
     api_version: str = "batch/v1"
     kind: str = "Job"
@@ -132,14 +135,14 @@ class Job(KubeObject):
 
 
 class JobTemplateSpec(Model):
-    """What the Jobs made from this template look like."""
+    """The metadata and spec of the Jobs that are created from this template."""
 
     metadata: ObjectMeta = Field(default_factory=ObjectMeta)
     spec: JobSpec = Field(default_factory=JobSpec)
 
 
 class CronJobSpec(Model):
-    """When a Job is started, and what it is."""
+    """The schedule of a CronJob, the template of its Jobs, and how many finished Jobs are kept."""
 
     schedule: str = ""
     time_zone: str | None = None
@@ -152,7 +155,7 @@ class CronJobSpec(Model):
 
 
 class CronJobStatus(Model):
-    """Which Jobs run, and when the last one was started and succeeded."""
+    """The running Jobs of a CronJob, and the times of its last start and last success."""
 
     active: list[ObjectReference] | None = None
     last_schedule_time: Time | None = None
@@ -160,7 +163,7 @@ class CronJobStatus(Model):
 
 
 class CronJob(KubeObject):
-    """Starts Jobs by a schedule."""
+    """Creates Jobs on a schedule."""
 
     api_version: str = "batch/v1"
     kind: str = "CronJob"
@@ -172,7 +175,7 @@ FINISHED = ("Complete", "Failed")
 
 
 def condition_of(job: Job, type_: str) -> JobCondition | None:
-    """Returns the condition of a type, if it is true."""
+    """Returns the Job's condition of this type if its status is True, otherwise None."""
     true_conditions = (
         c for c in job.status.conditions or () if c.type == type_ and c.status == "True"
     )
@@ -180,7 +183,7 @@ def condition_of(job: Job, type_: str) -> JobCondition | None:
 
 
 def end_condition(job: Job) -> JobCondition | None:
-    """Returns the condition that says how the Job ended, None while it has not."""
+    """Returns the true condition Complete or Failed, or None while the Job has not finished."""
     final_conditions = (
         c for c in job.status.conditions or () if c.type in FINISHED and c.status == "True"
     )

@@ -1,8 +1,8 @@
-"""Decodes and encodes objects.
+"""Decodes JSON into typed objects and encodes them.
 
-Guarantees: whatever the input, only the errors of `kcm.errors` are raised. An object that is
-decoded and encoded again has every field it had, unknown ones included (null means absent). Does
-not guarantee that the object is valid (see `kcm.validation`) or complete (see `kcm.defaults`).
+Whatever the input, only the errors of `kcm.errors` are raised. An object that is decoded and
+encoded again has every field that it had, unknown ones included (null means absent). The codec
+neither validates objects (`kcm.validation`) nor fills in their defaults (`kcm.defaults`).
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from kcm.apimachinery.yaml_documents import load_yaml_documents
 
 __all__ = ["decode", "decode_stored", "encode", "encode_stored", "load_yaml_documents", "to_dict"]
 
-# It may be beyond a float, into which readers turn a number that they do not know.
+# A number that may be beyond a float. Parsers turn the numbers of unknown fields into floats.
 _LARGE_NUMBER = re.compile(rb"[0-9][eE]\+?0*[0-9]{3}|[0-9]{309}")
 _MOST_CAUSES = 20
-MOST_FAULTS = 10_000  # faults that are looked at; each takes a kilobyte
-_SAFE_DIGITS = 300  # digits that fit a float, whichever they are
-_SHOWN = 200  # characters of bad input that a message repeats
+MOST_FAULTS = 10_000  # the most faults that are collected; each takes a kilobyte
+_SAFE_DIGITS = 300  # integers of up to that many digits fit a float
+_SHOWN = 200  # the most characters of bad input that a message shows
 
 
 class _TypeMeta(BaseModel):
@@ -45,8 +45,9 @@ def decode(
 ) -> KubeObject:
     """Returns the object that JSON (or a dict of JSON values) describes.
 
-    With `resource`, kind and apiVersion may be missing, and must otherwise agree. `strict` is for
-    input from outside: it also refuses duplicate fields, at about three times the cost.
+    With `resource`, kind and apiVersion may be missing, and must be those of `resource` otherwise.
+    `strict` is for input from outside: it also rejects duplicate fields, and takes about three
+    times as long.
 
     Raises BadRequest (not JSON, not an object, no kind, another kind than `resource`, a number
     beyond a float), UnknownKind, or Invalid with one cause per wrong field.
@@ -67,7 +68,7 @@ def _decode_text(text: bytes, resource: Resource | None) -> KubeObject:
 
 
 def read(text: bytes, resource: Resource) -> KubeObject:
-    """Decodes as `decode` does, whatever kind and apiVersion the JSON names."""
+    """Decodes as `decode` does, but does not check the kind and apiVersion that the JSON has."""
     try:
         return resource.model.model_validate_json(text, by_alias=True, by_name=False)
     except ValidationError as error:
@@ -75,7 +76,7 @@ def read(text: bytes, resource: Resource) -> KubeObject:
 
 
 def decode_stored(raw: bytes, resource: Resource) -> KubeObject:
-    """Returns the object of the store's JSON in the version of `resource`.
+    """Returns an object in the version of `resource` from the JSON that the store keeps.
 
     Raises what `decode` raises.
     """
@@ -96,7 +97,7 @@ def encode(part: Model) -> bytes:
             part, by_alias=True, exclude_none=True, warnings="error"
         )
     except (PydanticSerializationError, ValueError) as error:
-        raise errors.BadRequest(f"the object cannot be printed as JSON: {error}") from None
+        raise errors.BadRequest(f"the object cannot be encoded as JSON: {error}") from None
 
 
 def to_dict(obj: KubeObject, parts: set[str] | None = None) -> dict[str, Any]:
@@ -109,13 +110,14 @@ def to_dict(obj: KubeObject, parts: set[str] | None = None) -> dict[str, Any]:
 
 @cache
 def attributes_of(model: type[Model]) -> Mapping[str, str]:
-    """Returns the attributes of a built-in kind by the names of their fields in JSON."""
+    """Returns the attribute names of a built-in kind's model by the fields' names in JSON."""
     return {str(info.alias): name for name, info in model.model_fields.items()}
 
 
 def list_unshared(one: KubeObject, other: KubeObject) -> set[str]:
-    """Returns the parts of two objects of a kind, as `to_dict` takes them, that are not one and
-    the same in memory.
+    """Returns the names of the parts of two objects, as `to_dict` takes them, that are not shared.
+
+    A part is shared if both objects hold the same Python object.
     """
     mine, theirs = _parts(one), _parts(other)
     names = mine.keys() | theirs.keys()
@@ -152,7 +154,7 @@ def _resource_in(text: bytes) -> Resource:
 
 
 def _check_type_meta(obj: KubeObject, resource: Resource) -> None:
-    """Fills in an empty kind and apiVersion. Raises BadRequest for others."""
+    """Fills in an empty kind and apiVersion. Raises BadRequest if one is not that of `resource`."""
     if obj.kind not in {"", resource.kind}:
         raise errors.BadRequest(
             f"the kind in the data ({obj.kind[:_SHOWN]}) does not match "
@@ -167,7 +169,11 @@ def _check_type_meta(obj: KubeObject, resource: Resource) -> None:
 
 
 def _decode_without_nulls(text: bytes, resource: Resource, error: ValidationError) -> KubeObject:
-    """Decodes again without explicit nulls, as Go treats them. Raises what is wrong otherwise."""
+    """Decodes again without explicit nulls, which Go treats as absent fields.
+
+    Raises BadRequest or WrongType for what is wrong without the nulls, too. `error` is the error of
+    the first attempt.
+    """
     if (count := error.error_count()) > MOST_FAULTS:
         raise errors.BadRequest(f"{count} values of the object do not fit its kind")
     if (wrong := _not_an_object(error)) is not None:
@@ -192,7 +198,10 @@ def _without_nulls(value: Any) -> Any:
 
 
 def _load(text: bytes, *, refuse_duplicates: bool = False) -> Any:
-    """Parses with Python's own parser, which can refuse more than pydantic's."""
+    """Parses JSON with Python's own parser, which can reject more than pydantic's does.
+
+    It rejects NaN, Infinity and numbers beyond a float. Raises BadRequest.
+    """
     try:
         return json.loads(
             text.decode(),
@@ -291,7 +300,10 @@ def _field_error(fault: ErrorDetails) -> errors.FieldError:
 
 
 def _bad_value(fault: ErrorDetails) -> Any:
-    """Returns the bad value, or the JSON of a struct, cut short."""
+    """Returns the rejected value of a fault, or the JSON of a list or dict.
+
+    Text is cut to _SHOWN characters.
+    """
     value = fault["input"]
     if isinstance(value, dict | list):
         return json.dumps(value, default=str)[:_SHOWN]

@@ -13,7 +13,7 @@ from kcm.apimachinery.times import MicroTime
 
 
 class LeaseSpec(Model):
-    """Who holds the lease, since when, and for how many seconds after each renewal."""
+    """The holder of a lease, when it acquired and renewed it, and how long a renewal is valid."""
 
     holder_identity: str | None = None
     lease_duration_seconds: Int32 | None = None
@@ -25,7 +25,7 @@ class LeaseSpec(Model):
 
 
 class Lease(KubeObject):
-    """A claim that one holder renews."""
+    """A right that one holder at a time has and renews, as in leader election."""
 
     api_version: str = "coordination.k8s.io/v1"
     kind: str = "Lease"

@@ -15,7 +15,7 @@ from kcm.apimachinery.meta_v1 import KubeObject
 
 
 class EndpointConditions(Model):
-    """Whether an endpoint takes traffic; an absent `ready` counts as true."""
+    """Whether an endpoint accepts traffic. An absent `ready` counts as true."""
 
     ready: Bool | None = None
     serving: Bool | None = None
@@ -23,26 +23,26 @@ class EndpointConditions(Model):
 
 
 class ForZone(Model):
-    """A zone that should use the endpoint."""
+    """A zone whose clients should use the endpoint."""
 
     name: str = ""
 
 
 class ForNode(Model):
-    """A node that should use the endpoint."""
+    """A node whose clients should use the endpoint."""
 
     name: str = ""
 
 
 class EndpointHints(Model):
-    """Who should use an endpoint."""
+    """The zones and nodes whose clients should use an endpoint."""
 
     for_zones: list[ForZone] | None = None
     for_nodes: list[ForNode] | None = None
 
 
 class Endpoint(Model):
-    """One backend of a service, by its addresses."""
+    """One backend of a Service, such as a pod."""
 
     addresses: list[str] = Field(default_factory=list)
     conditions: EndpointConditions = Field(default_factory=EndpointConditions)
@@ -55,7 +55,7 @@ class Endpoint(Model):
 
 
 class EndpointPort(Model):
-    """One port of all endpoints of a slice; an absent number means every port."""
+    """A port of all endpoints of a slice. An absent number means every port."""
 
     kubernetes_atomic: ClassVar[bool] = True
 
@@ -66,7 +66,7 @@ class EndpointPort(Model):
 
 
 class EndpointSlice(KubeObject):
-    """A part of the endpoints of a service."""
+    """Some of the endpoints of a Service; those of one Service may be in several slices."""
 
     api_version: str = "discovery.k8s.io/v1"
     kind: str = "EndpointSlice"

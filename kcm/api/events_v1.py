@@ -34,7 +34,7 @@ _CORE_NAMES = {core: name for name, core in _NAMES.items()}
 
 
 class Event(KubeObject):
-    """A report of something that happened to an object."""
+    """Reports what happened to an object, for people. Events are kept for a limited time."""
 
     api_version: str = API_VERSION
     kind: str = "Event"
@@ -55,12 +55,12 @@ class Event(KubeObject):
 
 
 def to_core(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns an event's JSON in core v1."""
+    """Returns the JSON in core/v1 of an Event's JSON in events.k8s.io/v1."""
     return _rename(body, _NAMES) | {"apiVersion": "v1"}
 
 
 def from_core(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the JSON of a core v1 event in events.k8s.io/v1."""
+    """Returns the JSON in events.k8s.io/v1 of an Event's JSON in core/v1."""
     return _rename(body, _CORE_NAMES) | {"apiVersion": API_VERSION}
 
 
@@ -69,10 +69,10 @@ def _rename(body: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]
 
 
 class EventConversion:
-    """Converts between events.k8s.io/v1 and core v1."""
+    """Converts Events between events.k8s.io/v1 and the stored core/v1."""
 
     def from_stored(self, raw: bytes, resource: object) -> Event:
-        """Returns the event in events.k8s.io/v1."""
+        """Returns the Event in events.k8s.io/v1 of the stored JSON in core/v1."""
         body = from_core(json.loads(raw))
         return Event.model_validate_json(json.dumps(body), by_alias=True, by_name=False)
 
@@ -87,7 +87,7 @@ class EventConversion:
 
 
 def as_core(event: Event) -> CoreEvent:
-    """Returns the event in core v1."""
+    """Returns an Event of events.k8s.io/v1 in core/v1."""
     return CoreEvent.model_validate_json(
         EventConversion().to_stored(event), by_alias=True, by_name=False
     )

@@ -1,4 +1,4 @@
-"""metrics.k8s.io/v1beta1: what nodes and pods use; never stored.
+"""metrics.k8s.io/v1beta1: the CPU and memory that nodes and pods use. Never stored.
 
 Source: staging/src/k8s.io/metrics/pkg/apis/metrics/v1beta1/types.go, Kubernetes 1.33.
 """
@@ -16,7 +16,7 @@ API_VERSION = "metrics.k8s.io/v1beta1"
 
 
 class NodeMetrics(KubeObject):
-    """What a node used over the window up to the timestamp."""
+    """The CPU and memory that a node used in the window that ends at the timestamp."""
 
     api_version: str = API_VERSION
     kind: str = "NodeMetrics"
@@ -26,14 +26,14 @@ class NodeMetrics(KubeObject):
 
 
 class ContainerMetrics(Model):
-    """What a container used."""
+    """The CPU and memory that a container used."""
 
     name: str
     usage: ResourceList
 
 
 class PodMetrics(KubeObject):
-    """What a pod's containers used over the window up to the timestamp."""
+    """The CPU and memory that a pod's containers used in the window that ends at the timestamp."""
 
     api_version: str = API_VERSION
     kind: str = "PodMetrics"

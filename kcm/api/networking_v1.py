@@ -16,14 +16,14 @@ from kcm.apimachinery.meta_v1 import KubeObject, LabelSelector
 
 
 class IPBlock(Model):
-    """A range of addresses, and ranges of it that are left out."""
+    """A range of IP addresses, and ranges within it that are excluded."""
 
     cidr: str = ""
     except_: list[str] | None = Field(default=None, alias="except")
 
 
 class NetworkPolicyPeer(Model):
-    """Whom traffic comes from or goes to: pods and namespaces by label, or addresses."""
+    """The other side of allowed traffic: pods and namespaces by label, or IP addresses."""
 
     pod_selector: LabelSelector | None = None
     namespace_selector: LabelSelector | None = None
@@ -31,7 +31,7 @@ class NetworkPolicyPeer(Model):
 
 
 class NetworkPolicyPort(Model):
-    """A port, or a range of ports."""
+    """A port, or a range of ports, to which traffic is allowed."""
 
     protocol: str | None = None
     port: IntOrString | None = None
@@ -39,21 +39,21 @@ class NetworkPolicyPort(Model):
 
 
 class NetworkPolicyIngressRule(Model):
-    """Traffic to the chosen pods that is allowed."""
+    """Traffic that the selected pods may receive."""
 
     ports: list[NetworkPolicyPort] | None = None
     from_: list[NetworkPolicyPeer] | None = Field(default=None, alias="from")
 
 
 class NetworkPolicyEgressRule(Model):
-    """Traffic of the chosen pods that is allowed."""
+    """Traffic that the selected pods may send."""
 
     ports: list[NetworkPolicyPort] | None = None
     to: list[NetworkPolicyPeer] | None = None
 
 
 class NetworkPolicySpec(Model):
-    """Which pods are isolated, and what traffic they may have."""
+    """The pods to which a policy applies, and the traffic that it allows them."""
 
     pod_selector: LabelSelector = Field(default_factory=LabelSelector)
     ingress: list[NetworkPolicyIngressRule] | None = None
@@ -62,7 +62,7 @@ class NetworkPolicySpec(Model):
 
 
 class ServiceBackendPort(Model):
-    """A port of a service, by name or number."""
+    """A port of a Service, by name or by number."""
 
     kubernetes_atomic: ClassVar[bool] = True
 
@@ -71,21 +71,21 @@ class ServiceBackendPort(Model):
 
 
 class IngressServiceBackend(Model):
-    """A service, and one of its ports."""
+    """A Service, and the port of it that gets the requests."""
 
     name: str = ""
     port: ServiceBackendPort = Field(default_factory=ServiceBackendPort)
 
 
 class IngressBackend(Model):
-    """Where requests go: a service or another object."""
+    """What gets the requests: a Service or another object of the same namespace."""
 
     service: IngressServiceBackend | None = None
     resource: TypedLocalObjectReference | None = None
 
 
 class HTTPIngressPath(Model):
-    """A path, and where its requests go."""
+    """A path, and the backend that gets its requests."""
 
     path: str | None = None
     path_type: str | None = None
@@ -93,27 +93,27 @@ class HTTPIngressPath(Model):
 
 
 class HTTPIngressRuleValue(Model):
-    """The paths of a host."""
+    """The paths of a host and their backends."""
 
     paths: list[HTTPIngressPath] = Field(default_factory=list)
 
 
 class IngressRule(Model):
-    """A host, and where its requests go."""
+    """A host, and the backends of its paths."""
 
     host: str | None = None
     http: HTTPIngressRuleValue | None = None
 
 
 class IngressTLS(Model):
-    """Hosts whose requests come by TLS, and the Secret with key and certificate."""
+    """Hosts that are served by TLS, and the Secret with their private key and certificate."""
 
     hosts: list[str] | None = None
     secret_name: str | None = None
 
 
 class IngressSpec(Model):
-    """How requests from outside reach services."""
+    """How HTTP requests from outside the cluster are routed to Services."""
 
     ingress_class_name: str | None = None
     default_backend: IngressBackend | None = None
@@ -122,7 +122,7 @@ class IngressSpec(Model):
 
 
 class IngressPortStatus(Model):
-    """Whether a port of a load balancer works."""
+    """A port of a load balancer, and the error that it has."""
 
     port: Int32 = 0
     protocol: str = ""
@@ -130,7 +130,7 @@ class IngressPortStatus(Model):
 
 
 class IngressLoadBalancerIngress(Model):
-    """An address of the load balancer."""
+    """An IP address or host name of an Ingress' load balancer."""
 
     ip: str | None = None
     hostname: str | None = None
@@ -150,7 +150,7 @@ class IngressStatus(Model):
 
 
 class IngressClassParametersReference(Model):
-    """An object with further settings of a class."""
+    """An object with further settings for the controller of an IngressClass."""
 
     api_group: str | None = None
     kind: str = ""
@@ -160,7 +160,7 @@ class IngressClassParametersReference(Model):
 
 
 class IngressClassSpec(Model):
-    """Which controller an ingress class is of."""
+    """The controller that serves the Ingresses of a class, and its parameters."""
 
     controller: str | None = None
     parameters: IngressClassParametersReference | None = None
@@ -175,7 +175,7 @@ class NetworkPolicy(KubeObject):
 
 
 class Ingress(KubeObject):
-    """Requests from outside, and the services they reach."""
+    """Routes HTTP requests from outside to Services. kcm stores the object, but routes nothing."""
 
     api_version: str = "networking.k8s.io/v1"
     kind: str = "Ingress"
@@ -184,7 +184,7 @@ class Ingress(KubeObject):
 
 
 class IngressClass(KubeObject):
-    """A class of ingresses, and the controller that serves it."""
+    """A class of Ingresses, and the controller that serves them. kcm has no such controller."""
 
     api_version: str = "networking.k8s.io/v1"
     kind: str = "IngressClass"

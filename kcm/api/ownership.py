@@ -1,4 +1,4 @@
-"""Owner references: who owns an object.
+"""Controller references: which owner manages an object.
 
 Source: staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/controller_ref.go, Kubernetes 1.33.
 """
@@ -10,7 +10,7 @@ from kcm.apimachinery.meta_v1 import KubeObject, OwnerReference
 
 
 def controller_of(obj: KubeObject) -> OwnerReference | None:
-    """Returns the reference to the one owner that manages the object, or None."""
+    """Returns the object's controller reference, or None if it has none."""
     for reference in obj.metadata.owner_references or ():
         if reference.controller:
             return reference
@@ -18,13 +18,16 @@ def controller_of(obj: KubeObject) -> OwnerReference | None:
 
 
 def is_controlled_by(obj: KubeObject, owner: KubeObject) -> bool:
-    """Reports whether this very incarnation of `owner` manages the object."""
+    """Reports whether the object's controller reference has the uid of `owner`."""
     reference = controller_of(obj)
     return reference is not None and reference.uid == owner.uid
 
 
 def new_controller_ref(owner: KubeObject) -> OwnerReference:
-    """Returns a reference that makes `owner` the managing owner, deleted after its dependents."""
+    """Returns a controller reference to `owner`.
+
+    It has blockOwnerDeletion, so a foreground deletion of `owner` waits for the dependent.
+    """
     resource = scheme.resource_of(owner)
     return OwnerReference(
         api_version=resource.api_version,

@@ -16,7 +16,7 @@ from kcm.apimachinery.times import Time
 
 
 class PodDisruptionBudgetSpec(Model):
-    """How many of the selected pods must stay, or may go."""
+    """The pods of a budget, and how many of them must stay available or may be unavailable."""
 
     min_available: IntOrString | None = None
     selector: LabelSelector | None = None
@@ -25,7 +25,7 @@ class PodDisruptionBudgetSpec(Model):
 
 
 class PodDisruptionBudgetStatus(Model):
-    """How many pods there are, and how many may be evicted now."""
+    """How many healthy pods there are, and how many may be evicted now."""
 
     observed_generation: Int64 | None = None
     disrupted_pods: dict[str, Time] | None = None
@@ -37,7 +37,7 @@ class PodDisruptionBudgetStatus(Model):
 
 
 class PodDisruptionBudget(KubeObject):
-    """Limits how many pods evictions may take away at once."""
+    """Limits how many pods of an application evictions may make unavailable at once."""
 
     api_version: str = "policy/v1"
     kind: str = "PodDisruptionBudget"

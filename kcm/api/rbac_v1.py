@@ -1,4 +1,4 @@
-"""rbac.authorization.k8s.io/v1: roles and who has them.
+"""rbac.authorization.k8s.io/v1: roles, and the bindings that grant them.
 
 Source: staging/src/k8s.io/api/rbac/v1/types.go, Kubernetes 1.33.
 """
@@ -16,7 +16,7 @@ GROUP = "rbac.authorization.k8s.io"
 
 
 class PolicyRule(Model):
-    """Which verbs on which resources, or on which URLs."""
+    """Verbs that are allowed on resources, or on URLs that belong to no resource."""
 
     verbs: list[str] = Field(default_factory=list)
     api_groups: list[str] | None = None
@@ -26,7 +26,7 @@ class PolicyRule(Model):
 
 
 class Subject(Model):
-    """A user, a group or a service account."""
+    """A user, group or service account to which a role is granted."""
 
     kubernetes_atomic: ClassVar[bool] = True
 
@@ -37,7 +37,7 @@ class Subject(Model):
 
 
 class RoleRef(Model):
-    """The role that a binding gives."""
+    """The Role or ClusterRole that a binding grants."""
 
     kubernetes_atomic: ClassVar[bool] = True
 
@@ -47,13 +47,13 @@ class RoleRef(Model):
 
 
 class AggregationRule(Model):
-    """The cluster roles, by their labels, whose rules a cluster role takes over."""
+    """Selectors for the ClusterRoles whose rules are combined into a ClusterRole."""
 
     cluster_role_selectors: list[LabelSelector] | None = None
 
 
 class Role(KubeObject):
-    """What may be done in one namespace."""
+    """Rules that allow requests in one namespace."""
 
     api_version: str = "rbac.authorization.k8s.io/v1"
     kind: str = "Role"
@@ -61,7 +61,7 @@ class Role(KubeObject):
 
 
 class ClusterRole(KubeObject):
-    """What may be done in all namespaces, or wherever a RoleBinding names it."""
+    """Rules that allow requests in all namespaces, or in that of a RoleBinding that names it."""
 
     api_version: str = "rbac.authorization.k8s.io/v1"
     kind: str = "ClusterRole"
@@ -70,7 +70,7 @@ class ClusterRole(KubeObject):
 
 
 class RoleBinding(KubeObject):
-    """Who has a role in one namespace."""
+    """Grants the rules of a Role or ClusterRole in one namespace."""
 
     api_version: str = "rbac.authorization.k8s.io/v1"
     kind: str = "RoleBinding"
@@ -79,7 +79,7 @@ class RoleBinding(KubeObject):
 
 
 class ClusterRoleBinding(KubeObject):
-    """Who has a cluster role everywhere."""
+    """Grants the rules of a ClusterRole in the whole cluster."""
 
     api_version: str = "rbac.authorization.k8s.io/v1"
     kind: str = "ClusterRoleBinding"

@@ -1,7 +1,7 @@
-"""The scale of every kind that says where it keeps its replicas (`Resource.scale`).
+"""The `scale` subresource of objects.
 
-It needs nothing of a kind's model but that it is one. Source:
-pkg/registry/apps/replicaset/storage/storage.go and
+It works for every kind whose `Resource.scale` says where the replicas are, built-in or custom.
+Source: pkg/registry/apps/replicaset/storage/storage.go and
 staging/src/k8s.io/apiextensions-apiserver/pkg/registry/customresource/etcd.go, Kubernetes 1.33.
 """
 
@@ -25,15 +25,15 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Scale:
-    """What the `scale` subresource shows of an object."""
+    """What the `scale` subresource of an object shows."""
 
-    replicas: int | None  # wanted replicas, None where the object does not say
+    replicas: int | None  # wanted replicas, None if the object does not have the field
     status_replicas: int  # replicas that it has
     selector: str  # the selector of its pods as text, or ""
 
 
 def scale_of(obj: KubeObject, resource: Resource) -> Scale:
-    """Returns the scale of an object whose kind has one."""
+    """Returns the scale of an object. `resource.scale` must be set."""
     where = resource.scale
     assert where is not None
     replicas = _at(obj, where.replicas)
@@ -42,15 +42,16 @@ def scale_of(obj: KubeObject, resource: Resource) -> Scale:
 
 
 def with_replicas(obj: KubeObject, replicas: int, resource: Resource) -> KubeObject:
-    """Returns the object with another number of wanted replicas. Raises what codec.decode
-    raises.
+    """Returns the object with another number of wanted replicas.
+
+    Raises what `codec.decode` does.
     """
     assert resource.scale is not None
     return codec.decode(put(codec.to_dict(obj), resource.scale.replicas, replicas), resource)
 
 
 def _at(value: Any, path: str) -> Any:
-    """Returns what an object has at a path such as `.spec.replicas`, None for nothing."""
+    """Returns the value at a path such as `.spec.replicas`, or None if there is none."""
     for step in path.removeprefix(".").split("."):
         if isinstance(value, Model):
             name = _names(type(value)).get(step)
@@ -62,12 +63,12 @@ def _at(value: Any, path: str) -> Any:
 
 @cache
 def _names(model: type[Model]) -> Mapping[str, str]:
-    """Returns the attributes of a model by their names in JSON."""
+    """Returns the attribute names of a model by the fields' names in JSON."""
     return {info.alias or name: name for name, info in model.model_fields.items()}
 
 
 def put(body: Json, path: str, value: Any) -> dict[str, Any]:
-    """Returns the JSON with another value at the path. What lies beside it is shared."""
+    """Returns the JSON with another value at the path. The other parts are shared with `body`."""
     first, _, rest = path.removeprefix(".").partition(".")
     inner = body.get(first)
     below = inner if isinstance(inner, Mapping) else {}
@@ -75,7 +76,7 @@ def put(body: Json, path: str, value: Any) -> dict[str, Any]:
 
 
 def _text_of(selector: Any) -> str:
-    """Returns the text of a label selector.
+    """Returns a label selector as text, "" for none and for one that cannot be read.
 
     Custom kinds keep the text itself, ReplicationControllers plain labels.
     """

@@ -10,7 +10,7 @@ from kcm.apimachinery.meta_v1 import KubeObject
 
 
 class PriorityClass(KubeObject):
-    """A name for a priority of pods."""
+    """Maps a name to a priority of pods."""
 
     api_version: str = "scheduling.k8s.io/v1"
     kind: str = "PriorityClass"

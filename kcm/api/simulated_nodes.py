@@ -1,4 +1,4 @@
-"""The label by which simulated nodes differ from those with a kubelet."""
+"""The label by which simulated nodes can be told from nodes that have a kubelet."""
 
 from __future__ import annotations
 

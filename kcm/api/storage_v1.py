@@ -11,7 +11,7 @@ from kcm.apimachinery.meta_v1 import KubeObject
 
 
 class StorageClass(KubeObject):
-    """A class of volumes, and who makes them."""
+    """A class of volumes, and the provisioner that creates them. kcm provisions no volumes."""
 
     api_version: str = "storage.k8s.io/v1"
     kind: str = "StorageClass"

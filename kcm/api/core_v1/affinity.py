@@ -1,4 +1,4 @@
-"""core/v1: what pods and volumes want of nodes and of other pods.
+"""core/v1: the rules by which pods and volumes choose nodes and other pods.
 
 Source: staging/src/k8s.io/api/core/v1/types.go, Kubernetes 1.33.
 """
@@ -22,7 +22,7 @@ class NodeSelectorRequirement(Model):
 
 
 class NodeSelectorTerm(Model):
-    """Conditions that must all hold. Without any it matches no node."""
+    """Conditions on a node that must all hold. A term without conditions matches no node."""
 
     kubernetes_atomic: ClassVar[bool] = True
 
@@ -31,7 +31,7 @@ class NodeSelectorTerm(Model):
 
 
 class NodeSelector(Model):
-    """Terms of which one must match."""
+    """Terms of which at least one must match a node."""
 
     kubernetes_atomic: ClassVar[bool] = True
 
@@ -39,14 +39,14 @@ class NodeSelector(Model):
 
 
 class PreferredSchedulingTerm(Model):
-    """A node that is preferred, and how strongly (1 to 100)."""
+    """Conditions on preferred nodes, and the weight (1 to 100) that such a node gets."""
 
     weight: Int32 = 0
     preference: NodeSelectorTerm = Field(default_factory=NodeSelectorTerm)
 
 
 class NodeAffinity(Model):
-    """Which nodes a pod requires and which it prefers."""
+    """The nodes that a pod requires, and those that it prefers."""
 
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
     preferred_during_scheduling_ignored_during_execution: list[PreferredSchedulingTerm] | None = (
@@ -55,7 +55,10 @@ class NodeAffinity(Model):
 
 
 class PodAffinityTerm(Model):
-    """Other pods, and the label of nodes that makes a place of them."""
+    """A selector for other pods, and the node label that defines topology domains.
+
+    Two nodes are in the same topology domain if the label has the same value on both.
+    """
 
     label_selector: LabelSelector | None = None
     namespaces: list[str] | None = None
@@ -66,14 +69,14 @@ class PodAffinityTerm(Model):
 
 
 class WeightedPodAffinityTerm(Model):
-    """Pods to be near to or far from, and how strongly (1 to 100)."""
+    """A term of pod affinity or anti-affinity, and its weight (1 to 100)."""
 
     weight: Int32 = 0
     pod_affinity_term: PodAffinityTerm = Field(default_factory=PodAffinityTerm)
 
 
 class PodAffinity(Model):
-    """Which pods a pod wants to be near to."""
+    """The pods with which a pod must, or would rather, share a topology domain."""
 
     required_during_scheduling_ignored_during_execution: list[PodAffinityTerm] | None = None
     preferred_during_scheduling_ignored_during_execution: list[WeightedPodAffinityTerm] | None = (
@@ -91,7 +94,7 @@ class PodAntiAffinity(Model):
 
 
 class Affinity(Model):
-    """What a pod wants of its node and of its neighbours."""
+    """The scheduling rules of a pod about its node and about the pods near it."""
 
     node_affinity: NodeAffinity | None = None
     pod_affinity: PodAffinity | None = None
@@ -99,7 +102,7 @@ class Affinity(Model):
 
 
 class TopologySpreadConstraint(Model):
-    """How evenly matching pods are to be spread over places."""
+    """How evenly matching pods have to be spread over topology domains."""
 
     max_skew: Int32 = 0
     topology_key: str = ""
@@ -112,14 +115,14 @@ class TopologySpreadConstraint(Model):
 
 
 class TopologySelectorLabelRequirement(Model):
-    """A label of a node and the values it may have."""
+    """A node label and the values that it may have."""
 
     key: str = ""
     values: list[str] = Field(default_factory=list)
 
 
 class TopologySelectorTerm(Model):
-    """Conditions on a node's labels that must all hold."""
+    """Conditions on a node's labels. All of them must hold."""
 
     kubernetes_atomic: ClassVar[bool] = True
 

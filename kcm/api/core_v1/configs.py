@@ -10,7 +10,7 @@ from kcm.apimachinery.meta_v1 import KubeObject
 
 
 class ConfigMap(KubeObject):
-    """Settings for pods: text in `data`, bytes as base64 in `binaryData`."""
+    """Configuration data for pods: text in `data`, bytes as base64 in `binaryData`."""
 
     api_version: str = "v1"
     kind: str = "ConfigMap"
@@ -20,9 +20,9 @@ class ConfigMap(KubeObject):
 
 
 class Secret(KubeObject):
-    """Confidential settings: base64 in `data`.
+    """Confidential data: bytes as base64 in `data`.
 
-    `stringData` is plain text, for writing only: defaulting moves it into `data`.
+    `stringData` takes plain text and is write-only: defaulting moves it into `data`.
     """
 
     api_version: str = "v1"

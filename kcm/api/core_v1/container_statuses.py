@@ -1,4 +1,4 @@
-"""core/v1: what the kubelet last saw of containers.
+"""core/v1: the statuses of containers, as the kubelet last observed them.
 
 Source: staging/src/k8s.io/api/core/v1/types.go, Kubernetes 1.33.
 """
@@ -14,20 +14,20 @@ from kcm.apimachinery.times import Time
 
 
 class ContainerStateWaiting(Model):
-    """Why a container is not running yet."""
+    """Why a container is not running yet: a reason in CamelCase and a message."""
 
     reason: str | None = None
     message: str | None = None
 
 
 class ContainerStateRunning(Model):
-    """The time since when a container runs."""
+    """The time at which a running container was started."""
 
     started_at: Time | None = None
 
 
 class ContainerStateTerminated(Model):
-    """How a container ended."""
+    """How and when a container ended."""
 
     exit_code: Int32 = 0
     signal: Int32 | None = None
@@ -56,7 +56,7 @@ class VolumeMountStatus(Model):
 
 
 class LinuxContainerUser(Model):
-    """The user and the groups that a container's first process has."""
+    """The user and groups of a container's first process on Linux."""
 
     uid: Int64 = 0
     gid: Int64 = 0
@@ -64,27 +64,27 @@ class LinuxContainerUser(Model):
 
 
 class ContainerUser(Model):
-    """Who a container runs as."""
+    """The user as whom a container's first process runs."""
 
     linux: LinuxContainerUser | None = None
 
 
 class ResourceHealth(Model):
-    """The health of one device."""
+    """The health of one device of a container."""
 
     resource_id: str = ""
     health: str | None = None
 
 
 class ResourceStatus(Model):
-    """The health of the devices of one resource."""
+    """The health of a container's devices of one resource."""
 
     name: str = ""
     resources: Annotated[list[ResourceHealth] | None, MergeKey("resourceID", patches=False)] = None
 
 
 class ContainerStatus(Model):
-    """What the kubelet last saw of a container."""
+    """What the kubelet last observed of a container."""
 
     name: str = ""
     state: ContainerState | None = None

@@ -17,14 +17,14 @@ from kcm.apimachinery.quantity import ResourceList
 
 
 class ResourceClaim(Model):
-    """A claim of the pod that a container uses."""
+    """One of the pod's resource claims, which a container uses."""
 
     name: str = ""
     request: str | None = None
 
 
 class ResourceRequirements(Model):
-    """What a container may use at most (limits) and is promised (requests)."""
+    """The most that a container may use (limits), and what is reserved for it (requests)."""
 
     limits: ResourceList | None = None
     requests: ResourceList | None = None
@@ -32,7 +32,7 @@ class ResourceRequirements(Model):
 
 
 class ContainerResizePolicy(Model):
-    """Whether a change of a resource restarts the container."""
+    """Whether a container is restarted when its request or limit of a resource changes."""
 
     resource_name: str = ""
     restart_policy: str = ""
@@ -49,7 +49,7 @@ class ContainerPort(Model):
 
 
 class VolumeMount(Model):
-    """Where a volume appears inside a container."""
+    """The path at which a volume is mounted inside a container."""
 
     name: str = ""
     read_only: Bool | None = None
@@ -61,14 +61,14 @@ class VolumeMount(Model):
 
 
 class VolumeDevice(Model):
-    """Where a raw volume appears inside a container, as a device."""
+    """The path at which a raw block volume appears inside a container, as a device."""
 
     name: str = ""
     device_path: str = ""
 
 
 class Container(Model):
-    """One container of a pod."""
+    """A container of a pod: its image, command and settings."""
 
     name: str = ""
     image: str | None = None
@@ -104,6 +104,6 @@ class Container(Model):
 
 
 class EphemeralContainer(Container):
-    """A container added to a running pod to look into it."""
+    """A container that is added to a running pod for debugging."""
 
     target_container_name: str | None = None

@@ -1,4 +1,4 @@
-"""core/v1: where the variables of a container come from.
+"""core/v1: the environment variables of a container and the sources of their values.
 
 Source: staging/src/k8s.io/api/core/v1/types.go, Kubernetes 1.33.
 """
@@ -12,7 +12,7 @@ from kcm.apimachinery.quantity import Quantity
 
 
 class ObjectFieldSelector(Model):
-    """A field of the pod."""
+    """A field of the pod, such as `metadata.name`."""
 
     kubernetes_atomic: ClassVar[bool] = True
 
@@ -21,7 +21,7 @@ class ObjectFieldSelector(Model):
 
 
 class ResourceFieldSelector(Model):
-    """A limit or request of a container, divided by `divisor`."""
+    """A resource limit or request of a container, as a multiple of `divisor`."""
 
     kubernetes_atomic: ClassVar[bool] = True
 
@@ -31,7 +31,7 @@ class ResourceFieldSelector(Model):
 
 
 class ConfigMapKeySelector(Model):
-    """A key of a ConfigMap."""
+    """A key of a ConfigMap in the pod's namespace."""
 
     kubernetes_atomic: ClassVar[bool] = True
 
@@ -41,7 +41,7 @@ class ConfigMapKeySelector(Model):
 
 
 class SecretKeySelector(Model):
-    """A key of a Secret."""
+    """A key of a Secret in the pod's namespace."""
 
     kubernetes_atomic: ClassVar[bool] = True
 
@@ -51,7 +51,7 @@ class SecretKeySelector(Model):
 
 
 class EnvVarSource(Model):
-    """Where a variable's value comes from; exactly one field is set."""
+    """The source of a variable's value. Exactly one field is set."""
 
     field_ref: ObjectFieldSelector | None = None
     resource_field_ref: ResourceFieldSelector | None = None
@@ -60,7 +60,7 @@ class EnvVarSource(Model):
 
 
 class EnvVar(Model):
-    """A variable in a container's environment."""
+    """An environment variable of a container."""
 
     name: str = ""
     value: str | None = None
@@ -68,21 +68,21 @@ class EnvVar(Model):
 
 
 class ConfigMapEnvSource(Model):
-    """All keys of a ConfigMap."""
+    """A ConfigMap whose keys become environment variables."""
 
     name: str | None = None
     optional: Bool | None = None
 
 
 class SecretEnvSource(Model):
-    """All keys of a Secret."""
+    """A Secret whose keys become environment variables."""
 
     name: str | None = None
     optional: Bool | None = None
 
 
 class EnvFromSource(Model):
-    """Variables made of the keys of a ConfigMap or a Secret."""
+    """A ConfigMap or Secret whose keys become environment variables, with an optional prefix."""
 
     prefix: str | None = None
     config_map_ref: ConfigMapEnvSource | None = None

@@ -15,7 +15,7 @@ from kcm.apimachinery.times import MicroTime, Time
 
 
 class ObjectReference(Model):
-    """Which object something is about."""
+    """Identifies an object, or a part of it."""
 
     kubernetes_atomic: ClassVar[bool] = True
 
@@ -29,21 +29,21 @@ class ObjectReference(Model):
 
 
 class EventSource(Model):
-    """Which component on which host reported."""
+    """The component that reported an Event, and its host."""
 
     component: str | None = None
     host: str | None = None
 
 
 class EventSeries(Model):
-    """How often an event recurred, and when last."""
+    """How often an Event was repeated, and when it last was."""
 
     count: Int32 | None = None
     last_observed_time: MicroTime | None = None
 
 
 class Event(KubeObject):
-    """A report of something that happened to an object."""
+    """Reports what happened to an object, for people. Events are kept for a limited time."""
 
     api_version: str = "v1"
     kind: str = "Event"

@@ -1,4 +1,4 @@
-"""core/v1: probes and lifecycle hooks, and what they do.
+"""core/v1: probes and lifecycle hooks, and the actions that they take.
 
 Source: staging/src/k8s.io/api/core/v1/types.go, Kubernetes 1.33.
 """
@@ -13,6 +13,7 @@ from kcm.apimachinery.base import Int32, Int64, Model
 
 
 def _int_or_string(value: Any) -> int | str:
+    """Returns the value if it is a string or an integer of 32 bits. Raises ValueError otherwise."""
     if isinstance(value, str) or (
         isinstance(value, int) and not isinstance(value, bool) and -(2**31) <= value < 2**31
     ):
@@ -30,14 +31,14 @@ class ExecAction(Model):
 
 
 class HTTPHeader(Model):
-    """A header of a request."""
+    """A header of an HTTP request."""
 
     name: str = ""
     value: str = ""
 
 
 class HTTPGetAction(Model):
-    """An HTTP GET request."""
+    """An HTTP GET request. A status from 200 to 399 counts as success."""
 
     path: str | None = None
     port: IntOrString = 0
@@ -47,27 +48,27 @@ class HTTPGetAction(Model):
 
 
 class TCPSocketAction(Model):
-    """A TCP connection that must open."""
+    """A TCP connection that must be accepted."""
 
     port: IntOrString = 0
     host: str | None = None
 
 
 class GRPCAction(Model):
-    """A gRPC health check."""
+    """A request of gRPC's health checking protocol."""
 
     port: Int32 = 0
     service: str | None = None
 
 
 class SleepAction(Model):
-    """A pause, in seconds."""
+    """A wait of `seconds`."""
 
     seconds: Int64 = 0
 
 
 class Probe(Model):
-    """A check of a container's health, and how often it runs (seconds)."""
+    """A health check of a container, and when it runs. Exactly one of its actions is set."""
 
     exec: ExecAction | None = None
     http_get: HTTPGetAction | None = None
@@ -82,7 +83,7 @@ class Probe(Model):
 
 
 class LifecycleHandler(Model):
-    """What to do when a container has started or is about to end; one field is set."""
+    """The action of a lifecycle hook. Exactly one field is set."""
 
     exec: ExecAction | None = None
     http_get: HTTPGetAction | None = None
@@ -91,7 +92,7 @@ class LifecycleHandler(Model):
 
 
 class Lifecycle(Model):
-    """What to do when a container has started and before it ends."""
+    """The hooks that the kubelet runs after a container has started and before it is stopped."""
 
     post_start: LifecycleHandler | None = None
     pre_stop: LifecycleHandler | None = None

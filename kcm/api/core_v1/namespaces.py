@@ -15,7 +15,7 @@ from kcm.apimachinery.times import Time
 
 
 class NamespaceSpec(Model):
-    """Who must finish before a deleted namespace goes."""
+    """The finalizers that keep a deleted namespace until its content is gone."""
 
     finalizers: list[str] | None = None
 
@@ -31,14 +31,14 @@ class NamespaceCondition(Model):
 
 
 class NamespaceStatus(Model):
-    """Active or Terminating, and what stands in the way."""
+    """The phase of a namespace (Active or Terminating), and what delays its deletion."""
 
     phase: str | None = None
     conditions: Annotated[list[NamespaceCondition] | None, MergeKey("type")] = None
 
 
 class Namespace(KubeObject):
-    """A scope for names."""
+    """A scope for the names of objects. Its objects are deleted with it."""
 
     api_version: str = "v1"
     kind: str = "Namespace"

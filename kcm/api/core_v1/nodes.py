@@ -16,7 +16,7 @@ from kcm.apimachinery.times import Time
 
 
 class Taint(Model):
-    """A mark that keeps pods off a node unless they tolerate it."""
+    """Keeps pods off a node, or evicts them, unless they tolerate it."""
 
     key: str = ""
     value: str | None = None
@@ -25,7 +25,7 @@ class Taint(Model):
 
 
 class ConfigMapNodeConfigSource(Model):
-    """A kubelet's configuration in a ConfigMap. No longer used."""
+    """A ConfigMap with the configuration of a kubelet. No longer used."""
 
     namespace: str = ""
     name: str = ""
@@ -35,13 +35,13 @@ class ConfigMapNodeConfigSource(Model):
 
 
 class NodeConfigSource(Model):
-    """Where a kubelet's configuration comes from. No longer used."""
+    """The source of a kubelet's configuration. No longer used."""
 
     config_map: ConfigMapNodeConfigSource | None = None
 
 
 class NodeSpec(Model):
-    """What a node shall be."""
+    """The wanted state of a node: taints, address ranges, and whether pods may be scheduled."""
 
     pod_cidr: str | None = None
     pod_cidrs: Annotated[list[str] | None, MergeSet()] = None
@@ -64,20 +64,20 @@ class NodeCondition(Model):
 
 
 class NodeAddress(Model):
-    """One address of a node, and what kind it is."""
+    """An address of a node, and its type, such as InternalIP or Hostname."""
 
     type: str = ""
     address: str = ""
 
 
 class NodeSwapStatus(Model):
-    """How much swap space the node has."""
+    """The swap space of a node."""
 
     capacity: Int64 | None = None
 
 
 class NodeSystemInfo(Model):
-    """Identity and versions of a node's software."""
+    """Identifiers and software versions of a node."""
 
     machine_id: str = ""
     system_uuid: str = ""
@@ -93,19 +93,19 @@ class NodeSystemInfo(Model):
 
 
 class DaemonEndpoint(Model):
-    """Where a daemon listens."""
+    """The port of a daemon on a node."""
 
     port: Int32 = Field(default=0, alias="Port")  # capitalised on the wire
 
 
 class NodeDaemonEndpoints(Model):
-    """Where the node's daemons listen."""
+    """The ports of the daemons on a node."""
 
     kubelet_endpoint: DaemonEndpoint | None = None
 
 
 class ContainerImage(Model):
-    """An image that the node has."""
+    """A container image that is present on a node."""
 
     names: list[str] = Field(default_factory=list)
     size_bytes: Int64 | None = None
@@ -119,7 +119,7 @@ class AttachedVolume(Model):
 
 
 class NodeConfigStatus(Model):
-    """Which configuration a kubelet uses. No longer used."""
+    """The configuration that a kubelet uses. No longer used."""
 
     assigned: NodeConfigSource | None = None
     active: NodeConfigSource | None = None
@@ -128,27 +128,27 @@ class NodeConfigStatus(Model):
 
 
 class NodeRuntimeHandlerFeatures(Model):
-    """What a runtime handler can do."""
+    """Features that a runtime handler supports."""
 
     recursive_read_only_mounts: Bool | None = None
     user_namespaces: Bool | None = None
 
 
 class NodeRuntimeHandler(Model):
-    """A way of the node to run containers."""
+    """A handler of a node's container runtime, which a RuntimeClass can name."""
 
     name: str = ""
     features: NodeRuntimeHandlerFeatures | None = None
 
 
 class NodeFeatures(Model):
-    """What the node's container runtime can do."""
+    """Features that a node's container runtime supports."""
 
     supplemental_groups_policy: Bool | None = None
 
 
 class NodeStatus(Model):
-    """What was last seen of a node."""
+    """What was last observed of a node: resources, conditions, addresses and versions."""
 
     capacity: ResourceList | None = None
     allocatable: ResourceList | None = None
@@ -166,7 +166,7 @@ class NodeStatus(Model):
 
 
 class Node(KubeObject):
-    """A machine that runs pods."""
+    """A machine that runs pods, or a simulated one."""
 
     api_version: str = "v1"
     kind: str = "Node"

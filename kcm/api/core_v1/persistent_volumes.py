@@ -30,7 +30,7 @@ from kcm.apimachinery.times import Time
 
 
 class GlusterfsPersistentVolumeSource(Model):
-    """A volume of a Glusterfs cluster."""
+    """A Glusterfs volume."""
 
     endpoints: str = ""
     path: str = ""
@@ -122,14 +122,14 @@ class ScaleIOPersistentVolumeSource(Model):
 
 
 class LocalVolumeSource(Model):
-    """A disk or folder of one node."""
+    """A disk or directory of one node."""
 
     path: str = ""
     fs_type: str | None = None
 
 
 class StorageOSPersistentVolumeSource(Model):
-    """A volume of a StorageOS cluster."""
+    """A StorageOS volume."""
 
     volume_name: str | None = None
     volume_namespace: str | None = None
@@ -139,7 +139,7 @@ class StorageOSPersistentVolumeSource(Model):
 
 
 class CSIPersistentVolumeSource(Model):
-    """A volume of a CSI driver."""
+    """A volume that a CSI driver provides."""
 
     driver: str = ""
     volume_handle: str = ""
@@ -154,13 +154,16 @@ class CSIPersistentVolumeSource(Model):
 
 
 class VolumeNodeAffinity(Model):
-    """The nodes that reach a volume."""
+    """The nodes from which a volume can be reached."""
 
     required: NodeSelector | None = None
 
 
 class PersistentVolumeSpec(Model):
-    """What a volume is; exactly one of its sources is set."""
+    """The storage behind a volume, its size and how it can be mounted.
+
+    Exactly one source is set.
+    """
 
     capacity: ResourceList | None = None
     gce_persistent_disk: GCEPersistentDiskVolumeSource | None = None
@@ -196,7 +199,7 @@ class PersistentVolumeSpec(Model):
 
 
 class PersistentVolumeStatus(Model):
-    """Whether a volume is free, bound, released or failed."""
+    """The phase of a volume: Pending, Available, Bound, Released or Failed."""
 
     phase: str | None = None
     message: str | None = None
@@ -205,7 +208,7 @@ class PersistentVolumeStatus(Model):
 
 
 class PersistentVolume(KubeObject):
-    """A volume that outlives pods, and which claim has it."""
+    """Storage that exists independently of pods. kcm stores the object, but binds no claims."""
 
     api_version: str = "v1"
     kind: str = "PersistentVolume"

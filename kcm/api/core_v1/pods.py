@@ -1,4 +1,4 @@
-"""core/v1: Pod, PodSpec, PodStatus and the template that makes pods.
+"""core/v1: Pod, PodSpec, PodStatus, PodTemplateSpec and PodTemplate.
 
 Source: staging/src/k8s.io/api/core/v1/types.go, Kubernetes 1.33.
 """
@@ -22,7 +22,7 @@ from kcm.apimachinery.times import Time
 
 
 class Toleration(Model):
-    """The taints that a pod puts up with, and for how many seconds."""
+    """Lets a pod run on nodes that have a matching taint, for a time or without a limit."""
 
     key: str | None = None
     operator: str | None = None
@@ -38,7 +38,7 @@ class PodReadinessGate(Model):
 
 
 class PodSchedulingGate(Model):
-    """A reason, by name, not to schedule the pod yet."""
+    """The name of a gate. A pod is not scheduled while it has any."""
 
     name: str = ""
 
@@ -50,14 +50,14 @@ class PodOS(Model):
 
 
 class PodDNSConfigOption(Model):
-    """An option of the resolver."""
+    """An option of the DNS resolver."""
 
     name: str | None = None
     value: str | None = None
 
 
 class PodDNSConfig(Model):
-    """Settings of the resolver, merged into those of the DNS policy."""
+    """DNS settings that are merged into those of the pod's DNS policy."""
 
     nameservers: list[str] | None = None
     searches: list[str] | None = None
@@ -65,14 +65,14 @@ class PodDNSConfig(Model):
 
 
 class HostAlias(Model):
-    """Names of an address in the pod's hosts file."""
+    """An IP address and host names for it, as a line in the pod's hosts file."""
 
     ip: str = ""
     hostnames: list[str] | None = None
 
 
 class PodResourceClaim(Model):
-    """A claim for devices that containers may name."""
+    """A ResourceClaim, or a template of one, under a name by which containers can use it."""
 
     name: str = ""
     resource_claim_name: str | None = None
@@ -80,14 +80,14 @@ class PodResourceClaim(Model):
 
 
 class PodResourceClaimStatus(Model):
-    """The ResourceClaim that was made for one of the pod's claims."""
+    """The ResourceClaim that was created for one of the pod's resource claims."""
 
     name: str = ""
     resource_claim_name: str | None = None
 
 
 class PodSpec(Model):
-    """What a pod shall be."""
+    """The wanted state of a pod: its containers, volumes and settings, and rules for its node."""
 
     volumes: Annotated[list[Volume] | None, MergeKey("name", retain_keys=True)] = None
     init_containers: Annotated[list[Container] | None, MergeKey("name")] = None
@@ -149,19 +149,19 @@ class PodCondition(Model):
 
 
 class PodIP(Model):
-    """One address of a pod."""
+    """An IP address of a pod."""
 
     ip: str = ""
 
 
 class HostIP(Model):
-    """One address of a pod's node."""
+    """An IP address of a pod's node."""
 
     ip: str = ""
 
 
 class PodStatus(Model):
-    """What was last seen of a pod."""
+    """What the kubelet last observed of a pod."""
 
     observed_generation: Int64 | None = None
     phase: str | None = None
@@ -185,7 +185,7 @@ class PodStatus(Model):
 
 
 class Pod(KubeObject):
-    """Containers that run together on one node."""
+    """A group of containers that run together on one node."""
 
     api_version: str = "v1"
     kind: str = "Pod"
@@ -194,14 +194,14 @@ class Pod(KubeObject):
 
 
 class PodTemplateSpec(Model):
-    """What the pods made from this template look like."""
+    """The metadata and spec of the pods that are created from this template."""
 
     metadata: ObjectMeta = Field(default_factory=ObjectMeta)
     spec: PodSpec = Field(default_factory=PodSpec)
 
 
 class PodTemplate(KubeObject):
-    """A template of pods that is kept by itself."""
+    """A pod template that is stored as an object of its own."""
 
     api_version: str = "v1"
     kind: str = "PodTemplate"

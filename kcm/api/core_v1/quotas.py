@@ -15,7 +15,7 @@ from kcm.apimachinery.quantity import ResourceList
 
 
 class ScopedResourceSelectorRequirement(Model):
-    """One condition on what a quota tracks."""
+    """A condition on the objects that a quota tracks."""
 
     scope_name: str = ""
     operator: str = ""
@@ -31,7 +31,7 @@ class ScopeSelector(Model):
 
 
 class ResourceQuotaSpec(Model):
-    """How much of what there may be."""
+    """The limit of each resource, and the scopes of the objects that count."""
 
     hard: ResourceList | None = None
     scopes: list[str] | None = None
@@ -39,14 +39,14 @@ class ResourceQuotaSpec(Model):
 
 
 class ResourceQuotaStatus(Model):
-    """How much there may be, and how much there is."""
+    """The enforced limit of each resource, and how much of it is used."""
 
     hard: ResourceList | None = None
     used: ResourceList | None = None
 
 
 class ResourceQuota(KubeObject):
-    """Limits what the objects of a namespace take together."""
+    """Limits the resources that all objects of a namespace use in total, and their numbers."""
 
     api_version: str = "v1"
     kind: str = "ResourceQuota"
@@ -55,7 +55,7 @@ class ResourceQuota(KubeObject):
 
 
 class LimitRangeItem(Model):
-    """Limits of one type: Pod, Container or PersistentVolumeClaim."""
+    """The limits and defaults for one type: Pod, Container or PersistentVolumeClaim."""
 
     type: str = ""
     max: ResourceList | None = None
@@ -66,13 +66,13 @@ class LimitRangeItem(Model):
 
 
 class LimitRangeSpec(Model):
-    """The limits of a namespace."""
+    """The limits that are enforced in a namespace."""
 
     limits: list[LimitRangeItem] = Field(default_factory=list)
 
 
 class LimitRange(KubeObject):
-    """Limits what each object of a namespace takes, and says what those take that name nothing."""
+    """Limits the resources of each object in a namespace, and sets defaults for containers."""
 
     api_version: str = "v1"
     kind: str = "LimitRange"

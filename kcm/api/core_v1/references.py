@@ -1,4 +1,4 @@
-"""core/v1: how objects name other objects.
+"""core/v1: the structs by which objects refer to other objects.
 
 Source: staging/src/k8s.io/api/core/v1/types.go, Kubernetes 1.33.
 """
@@ -11,7 +11,7 @@ from kcm.apimachinery.base import Model
 
 
 class LocalObjectReference(Model):
-    """A name in the same namespace."""
+    """The name of an object in the same namespace. The field's description says of which kind."""
 
     kubernetes_atomic: ClassVar[bool] = True
 
@@ -19,7 +19,7 @@ class LocalObjectReference(Model):
 
 
 class SecretReference(Model):
-    """A Secret of any namespace."""
+    """The name and namespace of a Secret."""
 
     kubernetes_atomic: ClassVar[bool] = True
 
@@ -28,7 +28,7 @@ class SecretReference(Model):
 
 
 class TypedLocalObjectReference(Model):
-    """An object of the same namespace."""
+    """The kind and name of an object in the same namespace."""
 
     kubernetes_atomic: ClassVar[bool] = True
 
@@ -38,7 +38,7 @@ class TypedLocalObjectReference(Model):
 
 
 class TypedObjectReference(Model):
-    """An object, perhaps of another namespace."""
+    """The kind and name of an object, and its namespace if that is another one."""
 
     api_group: str | None = None
     kind: str = ""

@@ -16,7 +16,7 @@ from kcm.apimachinery.times import Time
 
 
 class ReplicationControllerSpec(Model):
-    """How many pods, chosen by which labels, made from which template."""
+    """The wanted number of pods, the selector for them, and their template."""
 
     replicas: Int32 | None = None
     min_ready_seconds: Int32 | None = None
@@ -35,7 +35,7 @@ class ReplicationControllerCondition(Model):
 
 
 class ReplicationControllerStatus(Model):
-    """How many pods there are, by how far they have come."""
+    """The observed numbers of a ReplicationController's pods, by their state."""
 
     replicas: Int32 = 0
     fully_labeled_replicas: Int32 | None = None
@@ -46,7 +46,7 @@ class ReplicationControllerStatus(Model):
 
 
 class ReplicationController(KubeObject):
-    """Keeps a number of pods alike; ReplicaSets came after it."""
+    """Keeps a given number of identical pods running. ReplicaSets have replaced it."""
 
     api_version: str = "v1"
     kind: str = "ReplicationController"

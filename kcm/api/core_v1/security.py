@@ -1,4 +1,4 @@
-"""core/v1: who the processes of a pod run as, and how they are confined.
+"""core/v1: the security settings of pods and containers.
 
 Source: staging/src/k8s.io/api/core/v1/types.go, Kubernetes 1.33.
 """
@@ -9,7 +9,7 @@ from kcm.apimachinery.base import Bool, Int64, Model
 
 
 class SELinuxOptions(Model):
-    """The SELinux label of a process."""
+    """The SELinux label of a container's processes."""
 
     user: str | None = None
     role: str | None = None
@@ -18,7 +18,7 @@ class SELinuxOptions(Model):
 
 
 class WindowsSecurityContextOptions(Model):
-    """Settings of processes on Windows."""
+    """Security settings for containers on Windows."""
 
     gmsa_credential_spec_name: str | None = None
     gmsa_credential_spec: str | None = None
@@ -27,35 +27,35 @@ class WindowsSecurityContextOptions(Model):
 
 
 class SeccompProfile(Model):
-    """Which system calls are filtered."""
+    """The seccomp profile that filters a container's system calls."""
 
     type: str = ""
     localhost_profile: str | None = None
 
 
 class AppArmorProfile(Model):
-    """Which AppArmor profile confines a process."""
+    """The AppArmor profile that confines a container's processes."""
 
     type: str = ""
     localhost_profile: str | None = None
 
 
 class Sysctl(Model):
-    """A kernel parameter to set."""
+    """A kernel parameter to set for a pod."""
 
     name: str = ""
     value: str = ""
 
 
 class Capabilities(Model):
-    """Capabilities to add and to drop."""
+    """Linux capabilities that a container gets or loses."""
 
     add: list[str] | None = None
     drop: list[str] | None = None
 
 
 class PodSecurityContext(Model):
-    """Users, groups and confinement of all containers of a pod."""
+    """Security settings for all containers of a pod."""
 
     se_linux_options: SELinuxOptions | None = None
     windows_options: WindowsSecurityContextOptions | None = None
@@ -73,7 +73,7 @@ class PodSecurityContext(Model):
 
 
 class SecurityContext(Model):
-    """User, group and confinement of one container; it goes before the pod's."""
+    """Security settings for one container. They override those of the pod."""
 
     capabilities: Capabilities | None = None
     privileged: Bool | None = None

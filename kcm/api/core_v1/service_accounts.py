@@ -14,7 +14,7 @@ from kcm.apimachinery.meta_v1 import KubeObject
 
 
 class ServiceAccount(KubeObject):
-    """A user name for the programs in pods."""
+    """An identity for the processes in pods, as which they authenticate to the API server."""
 
     api_version: str = "v1"
     kind: str = "ServiceAccount"

@@ -16,7 +16,7 @@ from kcm.apimachinery.meta_v1 import Condition, KubeObject
 
 
 class ServicePort(Model):
-    """A port that the service answers on, and where its pods listen."""
+    """A port of a Service, and the port of its pods that the traffic goes to."""
 
     name: str | None = None
     protocol: str | None = None
@@ -27,19 +27,19 @@ class ServicePort(Model):
 
 
 class ClientIPConfig(Model):
-    """How long a client sticks to one pod, in seconds."""
+    """The settings of session affinity by the client's IP address."""
 
     timeout_seconds: Int32 | None = None
 
 
 class SessionAffinityConfig(Model):
-    """The settings of a session affinity."""
+    """The settings of a Service's session affinity."""
 
     client_ip: ClientIPConfig | None = Field(default=None, alias="clientIP")
 
 
 class ServiceSpec(Model):
-    """Which pods are reached, on which addresses and ports."""
+    """The pods behind a Service, and the addresses and ports at which clients reach them."""
 
     ports: Annotated[
         list[ServicePort] | None,
@@ -67,7 +67,7 @@ class ServiceSpec(Model):
 
 
 class PortStatus(Model):
-    """Whether a port of a load balancer works."""
+    """A port of a load balancer, and the error that it has."""
 
     port: Int32 = 0
     protocol: str = ""
@@ -75,7 +75,7 @@ class PortStatus(Model):
 
 
 class LoadBalancerIngress(Model):
-    """An address at which a load balancer takes the service's traffic."""
+    """An IP address or host name of a Service's load balancer."""
 
     ip: str | None = None
     hostname: str | None = None
@@ -84,13 +84,13 @@ class LoadBalancerIngress(Model):
 
 
 class LoadBalancerStatus(Model):
-    """The addresses of the load balancer."""
+    """The addresses of a load balancer."""
 
     ingress: list[LoadBalancerIngress] | None = None
 
 
 class ServiceStatus(Model):
-    """What was last seen of a service's load balancer."""
+    """What was last observed of a Service and its load balancer."""
 
     load_balancer: LoadBalancerStatus = Field(default_factory=LoadBalancerStatus)
     conditions: Annotated[list[Condition] | None, MergeKey("type")] = None
@@ -106,7 +106,7 @@ class Service(KubeObject):
 
 
 class EndpointAddress(Model):
-    """One address behind a service."""
+    """The IP address of one endpoint of a Service."""
 
     kubernetes_atomic: ClassVar[bool] = True
 
@@ -117,7 +117,7 @@ class EndpointAddress(Model):
 
 
 class EndpointPort(Model):
-    """One port behind a service."""
+    """A port of the endpoints of a Service."""
 
     kubernetes_atomic: ClassVar[bool] = True
 
@@ -128,7 +128,7 @@ class EndpointPort(Model):
 
 
 class EndpointSubset(Model):
-    """Addresses that all listen on the same ports."""
+    """Endpoints that all have the same ports."""
 
     addresses: list[EndpointAddress] | None = None
     not_ready_addresses: list[EndpointAddress] | None = None
@@ -136,7 +136,7 @@ class EndpointSubset(Model):
 
 
 class Endpoints(KubeObject):
-    """The addresses behind the service of the same name. EndpointSlices took its place."""
+    """The endpoints of the Service of the same name. EndpointSlices have replaced it."""
 
     api_version: str = "v1"
     kind: str = "Endpoints"

@@ -17,14 +17,14 @@ from kcm.apimachinery.times import Time
 
 
 class VolumeResourceRequirements(Model):
-    """How large a volume must and may be."""
+    """The smallest (requests) and largest (limits) size of a volume."""
 
     limits: ResourceList | None = None
     requests: ResourceList | None = None
 
 
 class PersistentVolumeClaimSpec(Model):
-    """What volume is wanted."""
+    """The volume that a claim asks for: its size, access modes and class."""
 
     access_modes: list[str] | None = None
     selector: LabelSelector | None = None
@@ -49,14 +49,14 @@ class PersistentVolumeClaimCondition(Model):
 
 
 class ModifyVolumeStatus(Model):
-    """How far a change of the volume's attributes has come."""
+    """The progress of a change to another VolumeAttributesClass."""
 
     target_volume_attributes_class_name: str | None = None
     status: str = ""
 
 
 class PersistentVolumeClaimStatus(Model):
-    """What volume was found."""
+    """The phase of a claim, and the properties of the volume that is bound to it."""
 
     phase: str | None = None
     access_modes: list[str] | None = None
@@ -69,7 +69,7 @@ class PersistentVolumeClaimStatus(Model):
 
 
 class PersistentVolumeClaim(KubeObject):
-    """A wish for a volume that outlives pods."""
+    """A request for a volume that exists independently of pods. kcm binds no volumes to claims."""
 
     api_version: str = "v1"
     kind: str = "PersistentVolumeClaim"

@@ -1,4 +1,4 @@
-"""core/v1: what a pod's volume can be.
+"""core/v1: the sources of a pod's volumes.
 
 Source: staging/src/k8s.io/api/core/v1/types.go, Kubernetes 1.33.
 """
@@ -14,7 +14,7 @@ from kcm.apimachinery.quantity import Quantity
 
 
 class KeyToPath(Model):
-    """A key, and the file it becomes."""
+    """A key of a ConfigMap or Secret, and the path of the file that holds its value."""
 
     key: str = ""
     path: str = ""
@@ -22,14 +22,14 @@ class KeyToPath(Model):
 
 
 class HostPathVolumeSource(Model):
-    """A file or folder of the node."""
+    """A file or directory of the node."""
 
     path: str = ""
     type: str | None = None
 
 
 class EmptyDirVolumeSource(Model):
-    """An empty folder that lives as long as the pod."""
+    """A directory that is empty at first and is removed with the pod."""
 
     medium: str | None = None
     size_limit: Quantity | None = None
@@ -95,7 +95,7 @@ class ISCSIVolumeSource(Model):
 
 
 class GlusterfsVolumeSource(Model):
-    """A volume of a Glusterfs cluster."""
+    """A Glusterfs volume."""
 
     endpoints: str = ""
     path: str = ""
@@ -103,7 +103,7 @@ class GlusterfsVolumeSource(Model):
 
 
 class PersistentVolumeClaimVolumeSource(Model):
-    """The volume that a claim of the same namespace is bound to."""
+    """The volume that is bound to a claim in the pod's namespace."""
 
     claim_name: str = ""
     read_only: Bool | None = None
@@ -153,14 +153,14 @@ class CephFSVolumeSource(Model):
 
 
 class FlockerVolumeSource(Model):
-    """A volume that Flocker manages."""
+    """A Flocker volume."""
 
     dataset_name: str | None = None
     dataset_uuid: str | None = None
 
 
 class DownwardAPIVolumeFile(Model):
-    """A file that holds a field of the pod."""
+    """A file with the value of a field of the pod, or of a container's limit or request."""
 
     path: str = ""
     field_ref: ObjectFieldSelector | None = None
@@ -212,7 +212,7 @@ class VsphereVirtualDiskVolumeSource(Model):
 
 
 class QuobyteVolumeSource(Model):
-    """A volume of a Quobyte registry."""
+    """A Quobyte volume."""
 
     registry: str = ""
     volume: str = ""
@@ -241,7 +241,7 @@ class PhotonPersistentDiskVolumeSource(Model):
 
 
 class PortworxVolumeSource(Model):
-    """A volume of a Portworx cluster."""
+    """A Portworx volume."""
 
     volume_id: str = ""
     fs_type: str | None = None
@@ -249,7 +249,7 @@ class PortworxVolumeSource(Model):
 
 
 class ScaleIOVolumeSource(Model):
-    """A volume of a ScaleIO system."""
+    """A ScaleIO volume."""
 
     gateway: str = ""
     system: str = ""
@@ -264,7 +264,7 @@ class ScaleIOVolumeSource(Model):
 
 
 class StorageOSVolumeSource(Model):
-    """A volume of a StorageOS cluster."""
+    """A StorageOS volume."""
 
     volume_name: str | None = None
     volume_namespace: str | None = None
@@ -274,7 +274,7 @@ class StorageOSVolumeSource(Model):
 
 
 class CSIVolumeSource(Model):
-    """A volume that a CSI driver makes for the pod."""
+    """A volume that a CSI driver creates for the pod."""
 
     driver: str = ""
     read_only: Bool | None = None
@@ -284,7 +284,7 @@ class CSIVolumeSource(Model):
 
 
 class ImageVolumeSource(Model):
-    """The files of an image."""
+    """The files of a container image."""
 
     reference: str | None = None
     pull_policy: str | None = None

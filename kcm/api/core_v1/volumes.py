@@ -1,4 +1,4 @@
-"""core/v1: the volumes of pods.
+"""core/v1: the volumes of pods, and the sources that projected and ephemeral volumes combine.
 
 Source: staging/src/k8s.io/api/core/v1/types.go, Kubernetes 1.33.
 """
@@ -69,7 +69,7 @@ class DownwardAPIProjection(Model):
 
 
 class ServiceAccountTokenProjection(Model):
-    """A token of the pod's service account."""
+    """A file with a token of the pod's service account."""
 
     audience: str | None = None
     expiration_seconds: Int64 | None = None
@@ -77,7 +77,7 @@ class ServiceAccountTokenProjection(Model):
 
 
 class ClusterTrustBundleProjection(Model):
-    """Certificates of a ClusterTrustBundle."""
+    """A file with the certificates of ClusterTrustBundles."""
 
     name: str | None = None
     signer_name: str | None = None
@@ -87,7 +87,7 @@ class ClusterTrustBundleProjection(Model):
 
 
 class VolumeProjection(Model):
-    """One source of a projected volume; exactly one field is set."""
+    """One source of a projected volume. Exactly one field is set."""
 
     secret: SecretProjection | None = None
     downward_api: DownwardAPIProjection | None = None
@@ -97,27 +97,27 @@ class VolumeProjection(Model):
 
 
 class ProjectedVolumeSource(Model):
-    """Files of several sources in one folder."""
+    """The files of several sources in one directory."""
 
     sources: list[VolumeProjection] = Field(default_factory=list)
     default_mode: Int32 | None = None
 
 
 class PersistentVolumeClaimTemplate(Model):
-    """The claim that an ephemeral volume makes."""
+    """The metadata and spec of the claim that is created for an ephemeral volume."""
 
     metadata: ObjectMeta = Field(default_factory=ObjectMeta)
     spec: PersistentVolumeClaimSpec = Field(default_factory=PersistentVolumeClaimSpec)
 
 
 class EphemeralVolumeSource(Model):
-    """A volume whose claim lives as long as the pod."""
+    """A volume whose claim is created for the pod and deleted with it."""
 
     volume_claim_template: PersistentVolumeClaimTemplate | None = None
 
 
 class Volume(Model):
-    """A volume of a pod; exactly one of its sources is set."""
+    """A volume of a pod. Exactly one of its sources is set."""
 
     name: str = ""
     host_path: HostPathVolumeSource | None = None
@@ -152,7 +152,7 @@ class Volume(Model):
     image: ImageVolumeSource | None = None
 
     def sources(self) -> Mapping[str, Model]:
-        """The sources that are set, by their names in JSON. A valid volume has one."""
+        """Returns the sources that are set, by their names in JSON. A valid volume has one."""
         values = self.__dict__
         return {wire: source for name, wire in _SOURCES if (source := values[name]) is not None}
 

@@ -1,1 +1,1 @@
-"""Custom kinds: what a definition says of a version, and the base of their objects' models."""
+"""Custom kinds: parsed definitions, and the base class of the models of custom objects."""

@@ -1,7 +1,7 @@
-"""Custom kinds: what a definition says of a version, and the base of the models of its objects.
+"""Custom kinds: the parsed versions of a definition, and the base class of their objects' models.
 
-The metadata of a custom object is typed like that of every object; everything else is plain JSON.
-What a version's schema makes of an object is decided in `kcm.apiextensions.objects`.
+The metadata of a custom object is typed as that of every object; everything else is plain JSON.
+`kcm.apiextensions.objects` prunes, defaults and validates it by the version's schema.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from kcm.apimachinery.meta_v1 import KubeObject
 
 @dataclass(frozen=True, eq=False)
 class CustomVersion:
-    """What a CustomResourceDefinition says of one of its versions."""
+    """One version of a CustomResourceDefinition, with its schema parsed."""
 
     name: str
     schema: StructuralSchema
     columns: tuple[CustomResourceColumnDefinition, ...] = ()
-    selectable: tuple[str, ...] = ()  # JSON paths of fields that field selectors may name
-    deprecation: str = ""  # a warning that everybody who uses the version gets
+    selectable: tuple[str, ...] = ()  # JSON paths of the fields that field selectors may use
+    deprecation: str = ""  # the warning that each response of a deprecated version has, "" for none
 
 
 class CustomObject(KubeObject):
-    """The base of the models of custom kinds. `kinds` derives a model for each served version."""
+    """The base class of the models of custom kinds. Each served version has a model of its own."""
 
     kubernetes_custom: ClassVar[bool] = True
     custom: ClassVar[CustomVersion]
@@ -35,13 +35,16 @@ class CustomObject(KubeObject):
 
     @property
     def content(self) -> dict[str, Any]:
-        """What the object has besides apiVersion, kind and metadata. It must not be changed."""
+        """Returns the fields besides apiVersion, kind and metadata.
+
+        Callers must not change them.
+        """
         named = {"spec": self.spec, "status": self.status}
         content = {name: value for name, value in named.items() if value is not None}
         return content | (self.model_extra or {})
 
     def with_content(self, content: dict[str, Any]) -> Self:
-        """Returns a copy with other content, itself if each part of it is the same."""
+        """Returns a copy with this content, or the object itself if no part of it differs."""
         present = self.content
         if present.keys() == content.keys() and all(content[n] is present[n] for n in content):
             return self
@@ -52,5 +55,5 @@ class CustomObject(KubeObject):
         return copy
 
     def with_status(self, status: Any) -> Self:
-        """Returns a copy with another status, without one for None."""
+        """Returns a copy with this status. None removes the status."""
         return self.replace(status=status)

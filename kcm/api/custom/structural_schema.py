@@ -25,8 +25,9 @@ _ROOT_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
 
 @dataclass(frozen=True, eq=False)
 class StructuralSchema:
-    """One node of a schema: what a value may hold. It is equal only to itself, so it can
-    be a key.
+    """One node of a structural schema: the schema of a value.
+
+    It compares by identity, so that it can be a key.
     """
 
     raw: Json
@@ -46,7 +47,7 @@ class StructuralSchema:
 
     @cached_property
     def merge(self) -> MergeKey | MergeSet | None:
-        """How server-side apply merges this list."""
+        """Returns how server-side apply merges a list of this schema, None for an atomic list."""
         if self.list_type == "map" and self.list_keys:
             known = self.items.properties if self.items is not None else {}
             defaults = tuple(
@@ -59,12 +60,12 @@ class StructuralSchema:
 
     @cached_property
     def rules(self) -> tuple[Json, ...]:
-        """The rules (x-kubernetes-validations) of this node."""
+        """Returns the CEL rules (x-kubernetes-validations) of this node."""
         return tuple(self.raw.get("x-kubernetes-validations") or ())
 
     @cached_property
     def has_rules(self) -> bool:
-        """Whether this node or one below it has rules."""
+        """Reports whether this node or one below it has CEL rules."""
         return bool(self.rules) or any(inner.has_rules for inner in self.inner())
 
     def inner(self) -> Iterator[StructuralSchema]:
@@ -76,25 +77,32 @@ class StructuralSchema:
 
     @cached_property
     def digest(self) -> bytes:
-        """A hash of what the definition says."""
+        """Returns the SHA-256 hash of the node's JSON in the definition."""
         return hashlib.sha256(json.dumps(self.raw).encode()).digest()
 
     @property
     def kubernetes_atomic(self) -> bool:
-        """Whether server-side apply takes this struct or map as one field."""
+        """Reports whether server-side apply treats this struct or map as one field."""
         return self.map_type == "atomic"
 
     def field(self, name: str) -> StructuralSchema | None:
-        """Returns the schema under a name, None where the schema does not say."""
+        """Returns the schema of a field, or None if this schema does not describe it."""
         return self.properties.get(name) or self.additional
 
     def has_meta(self, name: str, root: bool) -> bool:
-        """Reports whether a field belongs to every object and not to this schema."""
+        """Reports whether the field is apiVersion, kind or metadata of an object.
+
+        `root` says whether this node is the root of the schema. Embedded resources have these
+        fields too.
+        """
         return (root or self.embedded) and name in _ROOT_FIELDS
 
 
 def parse(raw: Json) -> StructuralSchema:
-    """Returns the schema that a CustomResourceDefinition holds. It must be structural."""
+    """Returns the parsed form of a schema from a CustomResourceDefinition.
+
+    It must be structural.
+    """
     extra = raw.get("additionalProperties")
     items = raw.get("items")
     return StructuralSchema(

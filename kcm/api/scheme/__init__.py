@@ -1,6 +1,6 @@
-"""The scheme: which kinds there are, one registry for the process.
+"""The scheme: the registry of all kinds, one for each process.
 
-`builtin` has the table of kinds, and `kcm.apiextensions.known` adds the custom ones.
+`builtin` has the table of built-in kinds; `kcm.apiextensions.known` adds the custom ones.
 """
 
 from __future__ import annotations
@@ -51,7 +51,10 @@ lookup = _SCHEME.lookup
 
 
 def _reduce(resource: Resource) -> tuple[Callable[[str, str], Resource], tuple[str, str]]:
-    """Pickles a resource by its kind, so that identity holds in the process that unpickles."""
+    """Pickles a resource as its apiVersion and kind.
+
+    The process that unpickles it gets its own registered resource.
+    """
     return _unpickle, (resource.api_version, resource.kind)
 
 

@@ -1,4 +1,4 @@
-"""The built-in kinds. Adding one is its model and one line in `KINDS`."""
+"""The built-in kinds. A new kind needs a model and one line in `KINDS`."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ KINDS = (
     ),
 )
 
-# Versions of kinds above that are served too, and stored as those.
+# Further served versions of kinds above. They are stored in the versions above.
 OTHER_VERSIONS = (
     replace(
         kind(events_v1.Event, "events", short="ev", has_status=False),

@@ -1,6 +1,6 @@
 """The registry of resources.
 
-Guarantees: no two resources share a group, version and kind or a model, and no two kinds a name.
+No two resources share a model, or group, version and kind. No two kinds share a name.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ from kcm.apimachinery.suggestions import suggest
 
 
 class Scheme:
-    """The registry of resources. Any thread may use it, while custom kinds come and go."""
+    """The registry of resources.
+
+    Thread-safe, so custom kinds may be added and removed at any time.
+    """
 
     def __init__(self, resources: Iterable[Resource] = ()) -> None:
         self._lock = threading.Lock()
@@ -33,7 +36,7 @@ class Scheme:
             self.register(resource)
 
     def register(self, resource: Resource) -> Resource:
-        """Adds a resource. Raises ValueError if its name, kind or model is taken."""
+        """Adds a built-in resource. Raises ValueError if its name, kind or model is taken."""
         with self._lock:
             self._require_free(resource, self._versions.get(resource.name, ()))
             self._builtin.add(resource.name)
@@ -42,28 +45,28 @@ class Scheme:
         return resource
 
     def add_version(self, resource: Resource) -> Resource:
-        """Serves what is stored under a known name as this resource too.
+        """Adds a served version of the kind that is stored under the resource's name.
 
         Raises ValueError if the name is unknown, or kind or model is taken.
         """
         with self._lock:
             if resource.name not in self._versions:
-                raise ValueError(f"nothing is stored as {resource.name}")
+                raise ValueError(f"no kind is stored as {resource.name}")
             self._require_free(resource)
             self._add(resource)
             self._finish_change()
         return resource
 
     def replace_versions(self, name: str, versions: Iterable[Resource] = ()) -> None:
-        """Replaces what is known under a name by these versions, the storage version first.
+        """Replaces all versions of a custom kind. The first new one is the storage version.
 
-        Without versions, the name is forgotten. Raises ValueError, and changes nothing, for the
-        name of a built-in kind, or if a kind is taken by another name.
+        Without versions, the name is removed. Raises ValueError, and changes nothing, if the name
+        is that of a built-in kind, or if an apiVersion and kind belongs to another name.
         """
         with self._lock:
             old, new = self._versions.get(name, ()), tuple(versions)
             if name in self._builtin:
-                raise ValueError(f"{name} is a kind of the system")
+                raise ValueError(f"{name} is a built-in kind")
             for resource in new:
                 taken = self._by_gvk.get((resource.api_version, resource.kind))
                 if taken is not None and taken.name != name:
@@ -108,7 +111,7 @@ class Scheme:
             self._by_alias[alias] = [*self._by_alias.get(alias, ()), resource]
 
     def _finish_change(self) -> None:
-        """Computes anew what follows from the versions, and counts the change."""
+        """Recomputes the lookups that follow from the versions, and increments the generation."""
         self._generation += 1
         self._stored = tuple(versions[0] for versions in self._versions.values() if versions)
         every = (version for versions in self._versions.values() for version in versions)
@@ -116,7 +119,7 @@ class Scheme:
         self._by_place = {(r.group, r.version, r.plural): r for r in self._served}
 
     def generation(self) -> int:
-        """Returns a number that changes when resources come or go."""
+        """Returns a number that increases whenever resources are added or removed."""
         return self._generation
 
     @staticmethod
@@ -132,15 +135,15 @@ class Scheme:
         return self._stored
 
     def served(self) -> tuple[Resource, ...]:
-        """Returns everything that the API serves, several versions of some kinds."""
+        """Returns every served resource: all served versions of all kinds."""
         return self._served
 
     def at(self, group: str, version: str, plural: str) -> Resource | None:
-        """Returns what the API serves there, or None."""
+        """Returns the resource that is served at a group, version and plural, or None."""
         return self._by_place.get((group, version, plural))
 
     def versions(self, name: str) -> tuple[Resource, ...]:
-        """Returns all versions of what is stored under a name, the storage version first."""
+        """Returns all versions of the kind that is stored under a name, storage version first."""
         return self._versions.get(name, ())
 
     def resource_of(self, what: KubeObject | type[KubeObject]) -> Resource:
@@ -165,7 +168,7 @@ class Scheme:
         return match
 
     def by_name(self, name: str) -> Resource:
-        """Returns what is stored under a full name such as replicasets.apps.
+        """Returns the storage version of the kind with a full name such as `replicasets.apps`.
 
         Raises UnknownKind.
         """
@@ -175,7 +178,7 @@ class Scheme:
         return versions[0]
 
     def lookup(self, text: str) -> Resource:
-        """Returns the resource that a person typed: by plural, singular, kind, short or full name.
+        """Returns the resource that a person typed: by plural, singular, short or full name.
 
         Raises UnknownKind.
         """

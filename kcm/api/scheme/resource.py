@@ -1,4 +1,4 @@
-"""What the scheme knows of a kind: names, version, model, and how it is stored."""
+"""`Resource`: what the scheme knows of one version of a kind."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ class Conversion(Protocol):
     """Converts between a served version and the storage version."""
 
     def from_stored(self, raw: bytes, resource: Resource) -> KubeObject:
-        """Returns the object in the served version."""
+        """Returns the object in the version of `resource` from JSON in the storage version."""
         ...
 
     def to_stored(self, obj: KubeObject) -> bytes:
-        """Returns the JSON to store, in the storage version."""
+        """Returns the JSON of the object in the storage version."""
         ...
 
 
 @dataclass(frozen=True)
 class ScalePaths:
-    """Where a kind keeps what its `scale` subresource shows, as paths such as `.spec.replicas`."""
+    """The paths, such as `.spec.replicas`, of the values that the `scale` subresource shows."""
 
     replicas: str = ".spec.replicas"
     status_replicas: str = ".status.replicas"
@@ -32,7 +32,7 @@ class ScalePaths:
 
 @dataclass(frozen=True, eq=False)
 class Resource:
-    """A kind as the API serves it in one version. It is equal only to itself.
+    """A kind in one served version. It compares by identity.
 
     Several resources may share a name: they are versions of one kind, whose objects are stored
     once, in the version that is registered first.
@@ -54,7 +54,7 @@ class Resource:
     api_version: str = ""  # such as "v1" or "apps/v1", computed
     list_kind: str = ""  # computed unless given
     conversion: Conversion | None = None  # None for the storage version
-    custom: CustomVersion | None = None  # what a CustomResourceDefinition says of it
+    custom: CustomVersion | None = None  # the version of its CustomResourceDefinition
     served: bool = True
 
     def __post_init__(self) -> None:
@@ -66,7 +66,7 @@ class Resource:
 
     @property
     def qualified_kind(self) -> str:
-        """The kind with its group, such as `Pod` or `ReplicaSet.apps`."""
+        """Returns the kind with its group, such as `Pod` or `ReplicaSet.apps`."""
         return f"{self.kind}.{self.group}" if self.group else self.kind
 
     def __str__(self) -> str:
@@ -86,7 +86,11 @@ def kind(
     categories: str = "",
     scale: ScalePaths | None = None,
 ) -> Resource:
-    """Returns a resource whose group, version and kind are the model's defaults."""
+    """Returns a resource whose group, version and kind are the defaults of the model's fields.
+
+    `short` and `categories` are names separated by spaces; `cluster` says that objects have no
+    namespace.
+    """
     fields = model.model_fields
     group, _, version = str(fields["api_version"].default).rpartition("/")
     kind_name = str(fields["kind"].default)

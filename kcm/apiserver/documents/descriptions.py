@@ -1,6 +1,7 @@
-"""The descriptions of the fields of the API types, as `kubectl explain` shows them.
+"""The descriptions of the API types' fields, which `kubectl explain` shows.
 
-`descriptions.txt` has a line per field under the name of its model.
+They are in `descriptions.txt`: the name of a model, and below it a line `field: description` for
+each of its fields.
 """
 
 from __future__ import annotations
@@ -9,22 +10,25 @@ from functools import cache
 from importlib import resources
 
 _OF_EVERY_OBJECT = {
-    # Tools find ObjectMeta among the schemas by how upstream's two descriptions begin.
+    # Tools recognize the schemas of objects by how upstream's two descriptions begin.
     "apiVersion": "APIVersion defines the versioned schema of this representation of an object.",
     "kind": "Kind is a string value representing the REST resource this object represents.",
-    "metadata": "Name, labels and what else every object has.",
-    "spec": "What is wanted.",
-    "status": "What is, as it was last seen.",
+    "metadata": "Standard metadata of the object, such as its name and labels.",
+    "spec": "Wanted state of the object.",
+    "status": "Last observed state of the object. The system sets it.",
 }
 
 
 def of(model: str, field: str) -> str:
-    """Returns the description of a model's field, "" without one."""
+    """Returns the description of a model's field, by its name in JSON. Returns "" if there is
+    none.
+    """
     return _load().get((model, field)) or _OF_EVERY_OBJECT.get(field, "")
 
 
 @cache
 def _load() -> dict[tuple[str, str], str]:
+    """Returns the descriptions of `descriptions.txt` by model and field."""
     text = resources.files(__package__).joinpath("descriptions.txt").read_text("utf-8")
     descriptions: dict[tuple[str, str], str] = {}
     model = ""

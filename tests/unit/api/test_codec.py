@@ -236,9 +236,9 @@ def test_strict_input_may_not_hold_numbers_beyond_a_float() -> None:
 
 def test_what_cannot_be_printed_is_refused() -> None:
     pod = builders.pod().with_metadata(labels={"a": 1})
-    with pytest.raises(errors.BadRequest, match="cannot be printed"):
+    with pytest.raises(errors.BadRequest, match="cannot be encoded"):
         codec.encode(pod)
-    with pytest.raises(errors.BadRequest, match="cannot be printed"):
+    with pytest.raises(errors.BadRequest, match="cannot be encoded"):
         codec.encode(builders.pod().with_metadata(name="\ud800"))
 
 

@@ -28,7 +28,7 @@ def test_a_version_is_served_and_not_stored() -> None:
 
 def test_a_version_of_nothing_and_one_that_is_there_already_are_refused() -> None:
     scheme = Scheme([kind(Pod, "pods")])
-    with pytest.raises(ValueError, match="nothing is stored as events"):
+    with pytest.raises(ValueError, match="no kind is stored as events"):
         scheme.add_version(version(Event, "events"))
     scheme.add_version(version(Event, "pods"))
     with pytest.raises(ValueError, match="registered already"):

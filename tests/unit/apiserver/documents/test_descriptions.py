@@ -43,5 +43,5 @@ def test_what_is_not_a_field_is_not_described() -> None:
 def test_references_are_described_too(dialect: Dialect) -> None:
     pod = schemas_of([scheme.lookup("pods")], dialect)["io.k8s.api.core.v1.Pod"]
     spec = pod["properties"]["spec"]
-    assert spec["description"] == "What is wanted."
+    assert spec["description"] == "Wanted state of the object."
     assert "$ref" in (spec if dialect is V2 else spec["allOf"][0])
