@@ -1,5 +1,5 @@
-"""Custom kinds: from CustomResourceDefinitions to resources of the scheme.
+"""Custom kinds: turns CustomResourceDefinitions into resources of the scheme.
 
-`kinds` makes the resources. Pruning, defaulting, validating and rules act on objects. Everything
-here is pure.
+`kinds` builds the resources. Pruning, defaulting, validation and CEL rules apply to custom objects.
+Except for `known`, nothing here keeps state.
 """

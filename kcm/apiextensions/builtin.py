@@ -1,7 +1,7 @@
-"""Names that a definition cannot have, since built-in kinds have them.
+"""Names that a definition cannot have, because built-in kinds have them.
 
-Upstream's API server looks among its own kinds before the defined ones, so that such a definition
-shadows nothing there either. Upstream does not tell its author so, though.
+Upstream's API server looks up its own kinds before custom ones, so such a definition does not hide
+them there either. But upstream does not tell the definition's author.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 from kcm.api import scheme
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
 
-# Served without being stored, so that the scheme does not know them: plural and kind by group.
+# Kinds that are served and not stored, so that the scheme does not have them: kind by plural, by
+# group.
 _UNSTORED = {
     "authentication.k8s.io": {
         "selfsubjectreviews": "SelfSubjectReview",
@@ -26,7 +27,7 @@ _UNSTORED = {
 
 
 def words(group: str) -> frozenset[str]:
-    """Returns plurals, singulars and short names of the built-in kinds of a group."""
+    """Returns the plurals, singulars and short names of the built-in kinds of a group."""
     names = set(_UNSTORED.get(group, ()))
     for kind in _built_in(group):
         names |= {kind.plural, kind.singular, *kind.short_names}
@@ -34,7 +35,7 @@ def words(group: str) -> frozenset[str]:
 
 
 def kinds(group: str) -> frozenset[str]:
-    """Returns kinds and list kinds of the built-in kinds of a group."""
+    """Returns the kinds and list kinds of the built-in kinds of a group."""
     names = set(_UNSTORED.get(group, {}).values())
     names |= {kind.kind for kind in _built_in(group)}
     return frozenset(names | {f"{kind}List" for kind in names})
@@ -45,6 +46,6 @@ def _built_in(group: str) -> list[scheme.Resource]:
 
 
 def shadows(definition: CustomResourceDefinition) -> bool:
-    """Reports whether a built-in kind would be hidden if the definition's kind were served."""
+    """Reports whether the definition has the plural or the kind of a built-in kind."""
     spec = definition.spec
     return spec.names.plural in words(spec.group) or spec.names.kind in kinds(spec.group)

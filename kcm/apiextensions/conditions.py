@@ -1,4 +1,4 @@
-"""Accepted names and conditions of definitions.
+"""The accepted names and the conditions of CustomResourceDefinitions.
 
 Source:
 staging/src/k8s.io/apiextensions-apiserver/pkg/controller/{status/naming_controller,establish/establishing_controller,finalizer/crd_finalizer}.go
@@ -18,7 +18,7 @@ from kcm.api.apiextensions_v1 import (
 from kcm.apiextensions import builtin
 
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
-"""The finalizer of a definition whose objects are to go before it."""
+"""The finalizer that keeps a deleted definition until its objects are deleted."""
 
 _Names = CustomResourceDefinitionNames
 _Outcome = tuple[str, str, str]  # status, reason, message
@@ -27,12 +27,12 @@ _Outcome = tuple[str, str, str]  # status, reason, message
 def find(
     definition: CustomResourceDefinition, kind: str
 ) -> CustomResourceDefinitionCondition | None:
-    """Returns the condition of a type, or None."""
+    """Returns the condition of the type `kind`, or None."""
     return next((c for c in definition.status.conditions or () if c.type == kind), None)
 
 
 def is_true(definition: CustomResourceDefinition, kind: str) -> bool:
-    """Reports whether a condition is true."""
+    """Reports whether the condition of the type `kind` has the status True."""
     condition = find(definition, kind)
     return condition is not None and condition.status == "True"
 
@@ -40,7 +40,10 @@ def is_true(definition: CustomResourceDefinition, kind: str) -> bool:
 def with_condition(
     definition: CustomResourceDefinition, kind: str, outcome: _Outcome, now: datetime
 ) -> CustomResourceDefinition:
-    """Returns the definition with a condition, itself if it has it already."""
+    """Returns the definition with a condition of the type `kind`.
+
+    Returns the definition itself if it already has this condition.
+    """
     status, reason, message = outcome
     old = find(definition, kind)
     if old is not None and (old.status, old.reason, old.message) == outcome:
@@ -67,9 +70,10 @@ def with_condition(
 def settle(
     definition: CustomResourceDefinition, others: Iterable[CustomResourceDefinition], now: datetime
 ) -> CustomResourceDefinition:
-    """Returns the definition with the names that it may have and the conditions that follow.
+    """Returns the definition with its accepted names, and the conditions that follow from them.
 
-    Returns itself if nothing is to be done. `others` are all other definitions.
+    Returns the definition itself if nothing changes. `others` are all definitions; the definition
+    itself may be among them.
     """
     if definition.deleting or is_settled(definition):
         return definition
@@ -88,7 +92,7 @@ def settle(
 
 
 def is_settled(definition: CustomResourceDefinition) -> bool:
-    """Reports whether the definition has all the names that it asks for: nobody can take them."""
+    """Reports whether all names of the definition are accepted, so that no other can take them."""
     return (
         definition.status.accepted_names == definition.spec.names
         and is_true(definition, "NamesAccepted")
@@ -116,7 +120,7 @@ def _accept_names(
         if clashes:
             problems = [f'"{word}" is already in use' for word in clashes]
             if builtin.shadows(definition):
-                problems = [f"{words} by a kind of the system" for words in problems]
+                problems = [f"{words} by a built-in kind" for words in problems]
             message = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
             outcome = ("False", f"{label}Conflict", message)
         else:
@@ -127,7 +131,7 @@ def _accept_names(
 def _collect_taken_names(
     definition: CustomResourceDefinition, others: Iterable[CustomResourceDefinition]
 ) -> tuple[set[str], set[str]]:
-    """Returns words and kinds that built-in kinds and other definitions have in the group."""
+    """Returns the names of resources and the kinds that others have in the definition's group."""
     group, own = definition.spec.group, definition.metadata.name
     resources = set(builtin.words(group))
     kinds = set(builtin.kinds(group))
@@ -149,7 +153,10 @@ def _collect_taken_names(
 def mark_terminating(
     definition: CustomResourceDefinition, now: datetime, *, left: int
 ) -> CustomResourceDefinition:
-    """Returns a definition that is being deleted, after a look at how many objects are left."""
+    """Returns a definition that is being deleted, with its condition Terminating updated.
+
+    `left` is the number of its objects that are left. Without any, its finalizer is removed.
+    """
     if not is_true(definition, "Established"):
         outcome: _Outcome = ("False", "NeverEstablished", "resource was never established")
     elif left:
@@ -167,7 +174,7 @@ def mark_terminating(
 def begin_termination(
     definition: CustomResourceDefinition, now: datetime
 ) -> CustomResourceDefinition:
-    """Returns a definition at the moment when its deletion begins."""
+    """Returns a definition whose deletion begins, with its condition and finalizer."""
     outcome = (
         "True",
         "InstanceDeletionPending",

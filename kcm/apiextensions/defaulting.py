@@ -1,7 +1,8 @@
-"""Defaults of schemas. Nulls that the schema does not allow are dropped first.
+"""Fills in the defaults of schemas. Nulls that the schema does not allow are removed first.
 
-Guarantees: nothing is changed in place, and a value without gaps is returned as it is. Source:
-staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting, Kubernetes 1.33.
+Values are not changed in place. A value that needs no defaults is returned as it is.
+
+Source: staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from kcm.api.custom.structural_schema import MISSING, StructuralSchema
 
 
 def default(value: Any, schema: StructuralSchema | None) -> Any:
-    """Returns a value with its schema's defaults."""
+    """Returns a value with the defaults of its schema."""
     if schema is None:
         return value
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Field selectors: the few fields of each kind by which a list or watch can be narrowed.
+"""Field selectors: select the objects of a list or watch by a few fields of each kind.
 
 Source: pkg/apis/core/v1/conversion.go (field label conversions) and the `ToSelectableFields` of
 each kind's strategy, Kubernetes 1.33.
@@ -86,14 +86,14 @@ _BUILT_IN = {model: _METADATA | fields for model, fields in _BY_KIND.items()}
 
 
 def list_supported_fields(resource: Resource) -> Mapping[str, Getter]:
-    """Returns the fields that a selector over this kind may name."""
+    """Returns the fields that selectors over this kind may use, with functions for their values."""
     if resource.custom is not None:
         return _METADATA | {path[1:]: _at(path) for path in resource.custom.selectable}
     return _BUILT_IN.get(resource.model, _METADATA)
 
 
 def _at(path: str) -> Getter:
-    """Returns a function for the value at one of the paths that a definition makes selectable."""
+    """Returns a function for the value at a path that a definition makes selectable."""
 
     def get(obj: CustomObject) -> object:
         values = jsonpath.find(path, obj.content)
@@ -104,7 +104,7 @@ def _at(path: str) -> Getter:
 
 @dataclass(frozen=True)
 class FieldTerm:
-    """One test: the field's text is, or is not, a value."""
+    """A condition: the text of a field is, or with `negated` is not, a value."""
 
     field: str
     negated: bool
@@ -116,22 +116,22 @@ class FieldTerm:
 
 @dataclass(frozen=True)
 class FieldSelector:
-    """A conjunction of terms. Without any it selects everything."""
+    """Terms that must all hold. Without any, the selector matches everything."""
 
     terms: tuple[FieldTerm, ...] = ()
 
     @classmethod
     def parse(cls, text: str) -> FieldSelector:
-        """Reads `spec.nodeName=n1,status.phase!=Failed`. Raises BadRequest."""
+        """Parses a selector such as `spec.nodeName=n1,status.phase!=Failed`. Raises BadRequest."""
         return cls(tuple(_term(part, text) for part in _split(text) if part))
 
     @property
     def empty(self) -> bool:
-        """Whether it selects everything."""
+        """Reports whether the selector has no terms and matches everything."""
         return not self.terms
 
     def check(self, resource: Resource) -> None:
-        """Raises BadRequest if a term names a field by which this kind cannot be selected."""
+        """Raises BadRequest if a term has a field that this kind does not support."""
         supported = list_supported_fields(resource)
         for term in self.terms:
             _getter(term, supported)
@@ -163,7 +163,7 @@ def _text(value: object) -> str:
 
 
 def _split(text: str) -> list[str]:
-    """Splits at commas without a backslash in front. Escapes stay for `_unescape`."""
+    """Splits at commas that have no backslash before them. Escapes are kept."""
     parts, part, escaped = [], "", False
     for char in text:
         if char == "," and not escaped:

@@ -1,6 +1,6 @@
-"""The simple JSONPath that definitions may use.
+"""The simple JSONPaths that definitions may use.
 
-It has `.spec.a`, `['b']`, `[0]`, `[-1:]`, `[*]`, `..name` (once) and `[?(@.a=="b")]`.
+They consist of `.spec.a`, `['b']`, `[0]`, `[-1:]`, `[*]`, `..name` (once) and `[?(@.a=="b")]`.
 
 Source: staging/src/k8s.io/client-go/util/jsonpath and `isSimpleJSONPath`-like rules in
 staging/src/k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation, Kubernetes 1.33.
@@ -39,10 +39,13 @@ class BadPathError(ValueError):
 
 @lru_cache(maxsize=1024)
 def parse(path: str) -> tuple[Step, ...]:
-    """Returns the steps of a path. Raises BadPathError."""
+    """Returns the steps of a path, each a function from a value to the values below it.
+
+    Raises BadPathError.
+    """
     steps, position, descents = [], 0, 0
     if len(path) > _LONGEST:
-        raise BadPathError(f"path {path[:_SHOWN]!r} and so on is longer than {_LONGEST}")
+        raise BadPathError(f"path {path[:_SHOWN]!r}... is longer than {_LONGEST} characters")
     text = path if path[:1] in {".", "["} else f".{path}"
     while position < len(text):
         token = _TOKEN.match(text, position)
@@ -51,13 +54,13 @@ def parse(path: str) -> tuple[Step, ...]:
         steps.append(_step(token))
         descents += token["descendants"] is not None
         position = token.end()
-    if descents > 1:  # each multiplies what the next one walks
+    if descents > 1:  # each multiplies the work of the next one
         raise BadPathError(f"path {path!r} has more than one recursive descent")
     return tuple(steps)
 
 
 def find(path: str, value: Any) -> list[Any]:
-    """Returns everything at a path. Raises BadPathError."""
+    """Returns all values at a path. Raises BadPathError."""
     values = [value]
     for step in parse(path):
         values = [inner for outer in values for inner in step(outer)]
@@ -110,7 +113,7 @@ def _items(text: str) -> Step:
 
 
 def _descendants(name: str) -> Step:
-    """Returns a step to what is under a name at any depth, in the order of the value."""
+    """Returns a step to the values of all fields of this name, at any depth, in their order."""
 
     def step(value: Any) -> Iterator[Any]:
         waiting = [value]

@@ -1,4 +1,4 @@
-"""The types of a schema's keywords, checked so that all later code can rely on them.
+"""Checks the types of a schema's keywords, so that later code can rely on them.
 
 Source: JSONSchemaProps in
 staging/src/k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1/types_jsonschema.go, Kubernetes
@@ -81,7 +81,7 @@ _KEYWORDS: Mapping[str, tuple[Check, str]] = {
 
 
 def faults(schema: Any, path: str) -> Iterator[FieldError]:
-    """Yields keywords whose value is of a wrong type."""
+    """Yields a fault for each keyword of a schema whose value has a wrong type."""
     if not isinstance(schema, dict):
         yield invalid(path, schema, "must be a schema object")
         return

@@ -1,4 +1,4 @@
-"""Makes resources from definitions: one per served version, all stored under one name."""
+"""Builds resources from definitions: one for each version, all stored under one name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kcm.apimachinery.meta_v1 import KubeObject
 
 
 class VersionConversion(Conversion):
-    """The strategy `None`: versions differ in their apiVersion, and each has its own defaults."""
+    """Converts by the strategy None: versions differ in apiVersion, and have their own defaults."""
 
     def __init__(self, api_version: str, stored: str) -> None:
         self._api_version = api_version
@@ -36,14 +36,16 @@ class VersionConversion(Conversion):
 
 
 def is_served(definition: CustomResourceDefinition) -> bool:
-    """Reports whether objects of the kind may be read and written."""
+    """Reports whether the definition's kind is served: it is established and hides no built-in
+    kind.
+    """
     return is_true(definition, "Established") and not builtin.shadows(definition)
 
 
 def resources_of(definition: CustomResourceDefinition) -> list[Resource]:
-    """Returns the resources of a definition: of its storage version, then of its other versions.
+    """Returns the resources of a definition, that of the storage version first.
 
-    The storage version is among them even if it is not served.
+    Versions that are not served are included.
     """
     versions = sorted(definition.spec.versions, key=lambda version: not version.storage)
     stored = f"{definition.spec.group}/{versions[0].name}"

@@ -1,6 +1,6 @@
-"""The custom kinds that this process knows: it takes definitions and keeps resources in the scheme.
+"""The custom kinds that this process serves: registers them in the scheme by their definitions.
 
-One process serves one store, so they are kept once per process.
+A process serves one store, so they are kept once for each process.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from kcm.apiextensions.kinds import is_served, resources_of
 
 log = structlog.get_logger("kcm.api")
 
-# Bytes of definitions whose kinds went after which their memory is freed: some 40 MB.
+# Garbage is collected after so many bytes of definitions were removed; that frees some 40 MB.
 _DISCARDED = 8_000_000
-_SHARE = 4  # collections take at most one part in so many of the process's CPU time
+_SHARE = 4  # collections take at most 1/_SHARE of the process's CPU time
 
 
 @dataclass(frozen=True)
 class _Source:
-    """What a resource was made from."""
+    """A digest of the definition from which resources were built."""
 
     digest: bytes
     size: int  # bytes of JSON
 
 
 class _Remains:
-    """Frees the memory of classes that no longer serve.
+    """Frees the memory of the models of custom kinds that were replaced or removed.
 
-    A class refers to itself, so that only the collector frees it, and with it its schema. The
-    collector's own rounds over all objects are far apart (see kcm.interpreter).
+    A class refers to itself, so only the garbage collector can free it and its schema. Full
+    collections happen rarely by themselves (see kcm.interpreter).
     """
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class _Remains:
         self._not_before = 0.0  # seconds of CPU
 
     def add(self, size: int) -> None:
-        """Counts what went, and collects when it is much."""
+        """Counts the bytes of a removed definition, and collects garbage when there are many."""
         self._bytes += size
         began = time.process_time()
         if self._bytes < _DISCARDED or began < self._not_before:
@@ -62,9 +62,9 @@ _KNOWN: dict[str, _Source] = {}
 
 
 def learn(definition: CustomResourceDefinition) -> bool:
-    """Serves a definition's kind as the definition says, or no longer.
+    """Registers the kind of a definition, or removes it if it is no longer served.
 
-    Returns whether that changed anything.
+    Returns whether that changed the scheme.
     """
     name = definition.name
     if not is_served(definition):
@@ -91,7 +91,7 @@ def _source(definition: CustomResourceDefinition) -> _Source:
 
 
 def forget(name: str) -> bool:
-    """Stops serving a definition's kind, and returns whether it was served."""
+    """Removes the kind of a definition by its name. Returns whether it was registered."""
     with _LOCK:
         before = _KNOWN.pop(name, None)
         if before is None:
@@ -102,7 +102,7 @@ def forget(name: str) -> bool:
 
 
 def learn_all(definitions: Iterable[CustomResourceDefinition]) -> None:
-    """Serves exactly the kinds of these definitions."""
+    """Registers the kinds of these definitions, and removes all other custom kinds."""
     by_name = {definition.name: definition for definition in definitions}
     for name in _KNOWN.keys() - by_name.keys():
         forget(name)
@@ -111,5 +111,5 @@ def learn_all(definitions: Iterable[CustomResourceDefinition]) -> None:
 
 
 def names() -> frozenset[str]:
-    """Returns the names of the custom kinds that are served."""
+    """Returns the names of the custom kinds that are registered."""
     return frozenset(_KNOWN)

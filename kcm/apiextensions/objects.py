@@ -1,6 +1,7 @@
-"""What the schema of a custom kind makes of its objects: pruning, defaults and validation.
+"""Prunes, defaults and validates custom objects by the schema of their version.
 
-Guarantees: objects are never changed in place.
+Objects are not changed in place.
+
 Source: staging/src/k8s.io/apiextensions-apiserver/pkg/registry/customresource/{strategy,
 status_strategy,validator}.go, Kubernetes 1.33.
 """
@@ -21,14 +22,14 @@ ObjectT = TypeVar("ObjectT", bound=CustomObject)
 def complete(obj: ObjectT, dropped: list[str] | None = None) -> ObjectT:
     """Returns the object pruned and with its defaults.
 
-    The paths of the fields that pruning removes are appended to `dropped`.
+    The paths of the removed fields are appended to `dropped`.
     """
     content = pruning.root(obj.content, obj.custom.schema, dropped)
     return obj.with_content(defaulting.default(content, obj.custom.schema))
 
 
 def list_unknown_fields(obj: CustomObject) -> list[str]:
-    """Returns the paths of the object's fields that the schema does not name."""
+    """Returns the paths of the object's fields that the schema does not have."""
     dropped: list[str] = []
     pruning.root(obj.content, obj.custom.schema, dropped)
     return dropped
@@ -37,8 +38,8 @@ def list_unknown_fields(obj: CustomObject) -> list[str]:
 def validate(obj: CustomObject, old: CustomObject | None = None) -> Faults:
     """Returns the faults of a custom object, or of the change from `old` to it.
 
-    The object has been pruned and has its defaults. Faults by the schema that `old` has as well are
-    left out.
+    The object has been pruned and has its defaults. Faults against the schema that `old` has as
+    well are left out.
     """
     schema = obj.custom.schema
     if old is not None and old.content == obj.content:

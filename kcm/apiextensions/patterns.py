@@ -1,9 +1,9 @@
-"""Regular expressions and formats of schemas.
+"""The regular expressions and formats of schemas.
 
-Expressions are Go's, read by RE2: the same syntax, and time that grows with the text alone. Does
-not guarantee Go's limits on the size of an expression; RE2's are lower.
+Expressions have Go's syntax. RE2 evaluates them, in time that grows linearly with the text. RE2's
+limits on the size of an expression are lower than Go's.
 
-Source of the messages about a bad expression: Go's regexp/syntax/parse.go.
+Source of the messages about invalid expressions: Go's regexp/syntax/parse.go.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from urllib.parse import urlsplit
 import re2
 
 _MAX_LENGTH = 16 * 1024  # characters of an expression
-_MAX_CLASSES = 500  # Unicode classes in an expression; each takes 0.1 ms to read, and 30 KB
-_MOST_SEARCHED = 256 * 1024 * 1024  # characters that one `find_all` may look at
+_MAX_CLASSES = 500  # Unicode classes in an expression; each takes 0.1 ms to parse, and 30 KB
+_MOST_SEARCHED = 256 * 1024 * 1024  # the most characters that one `find_all` may scan
 _SHOWN = 80  # characters of a long expression in an error
 _GO_WORDS = {
     "missing ]": "missing closing ]",
@@ -41,18 +41,18 @@ _CLASS = re.compile(r"\\[pP]")
 
 
 class BadPatternError(ValueError):
-    """The expression cannot be read. The message is Go's."""
+    """The expression is invalid. The message is Go's."""
 
     def __init__(self, problem: str, where: str) -> None:
         super().__init__(f"error parsing regexp: {problem}: `{where}`")
 
 
-@lru_cache(maxsize=128)  # one may take 8 MB
+@lru_cache(maxsize=128)  # each may take 8 MB
 def compile_pattern(pattern: str) -> Any:
-    """Returns the expression for `search`. Raises BadPatternError."""
+    """Returns the compiled expression. Raises BadPatternError."""
     if len(pattern) > _MAX_LENGTH or len(_CLASS.findall(pattern)) > _MAX_CLASSES:
         raise BadPatternError("expression too large", pattern[:_SHOWN])
-    if _ANY_BYTE.match(pattern):  # Go knows no bytes of a character
+    if _ANY_BYTE.match(pattern):  # Go has no escape for a single byte
         raise BadPatternError("invalid escape sequence", r"\C")
     try:
         return re2.compile(make_encodable(pattern), _options())
@@ -68,14 +68,19 @@ def _options() -> Any:
 
 
 def make_encodable(text: str) -> str:
-    """Returns the text as UTF-8 can hold it: half of a surrogate pair becomes U+FFFD, as in Go."""
+    """Returns the text with lone surrogates replaced by U+FFFD, as in Go, so UTF-8 can encode
+    it.
+    """
     if text.isascii():
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Reports whether a text matches somewhere. An expression that cannot be read matches all."""
+    """Reports whether the pattern matches a part of the text.
+
+    An invalid pattern matches any text.
+    """
     try:
         return compile_pattern(pattern).search(make_encodable(text)) is not None
     except BadPatternError:
@@ -83,16 +88,16 @@ def matches(pattern: str, text: str) -> bool:
 
 
 def find(pattern: str, text: str) -> str:
-    """Returns the first match, "" without one. Raises BadPatternError."""
+    """Returns the first match, "" if there is none. Raises BadPatternError."""
     match = compile_pattern(pattern).search(make_encodable(text))
     return str(match[0]) if match else ""
 
 
 def find_all(pattern: str, text: str, most: int = -1) -> list[str]:
-    """Returns the matches, at most so many.
+    """Returns the matches, at most `most` of them; -1 means all.
 
-    Raises BadPatternError, and ValueError when the search takes too much: each search may look at
-    all that follows.
+    Raises BadPatternError, and ValueError if the search takes too much: each match may require a
+    look at the whole rest of the text.
     """
     text = make_encodable(text)
     matches_found = _searches(compile_pattern(pattern), text)
@@ -158,6 +163,6 @@ _FORMATS: Mapping[str, Callable[[str], bool]] = {
 
 
 def has_format(name: str, text: str) -> bool:
-    """Reports whether a text has a format. Unknown formats fit all."""
+    """Reports whether a text has the format of this name. An unknown format fits any text."""
     fits = _FORMATS.get(name)
     return fits is None or fits(text)

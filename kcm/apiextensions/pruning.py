@@ -1,6 +1,7 @@
-"""Drops fields that a schema does not name before an object is stored.
+"""Removes fields that the schema does not have, before an object is stored.
 
-Guarantees: nothing is changed in place, and a value with nothing to drop is returned as it is.
+Values are not changed in place. A value that needs no pruning is returned as it is.
+
 Source: staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning/algorithm.go,
 Kubernetes 1.33.
 """
@@ -20,11 +21,10 @@ def prune(
     *,
     keeps: bool = False,
 ) -> Any:
-    """Returns a value without what its schema does not name. Dropped paths are appended to
-    `dropped`.
+    """Returns a value without the fields that its schema does not have.
 
-    With `keeps`, what the value itself has beyond its schema stays, as in the items of a list that
-    preserves unknown fields.
+    The paths of removed fields are appended to `dropped`. With `keeps`, unknown fields of the value
+    itself stay, as in the items of a list that preserves unknown fields.
     """
     dropped = [] if dropped is None else dropped
     keeps = keeps or (schema is not None and schema.preserve)
@@ -44,7 +44,7 @@ def prune(
 def root(
     body: dict[str, Any], schema: StructuralSchema, dropped: list[str] | None = None
 ) -> dict[str, Any]:
-    """Prunes an object: apiVersion, kind and metadata stay as they are."""
+    """Prunes a whole object, whose apiVersion, kind and metadata stay as they are."""
     dropped = [] if dropped is None else dropped
     return _map(body, schema, "", dropped, is_root=True, keeps=schema.preserve)
 

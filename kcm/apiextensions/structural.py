@@ -1,6 +1,6 @@
 """Checks whether a definition's schema is structural.
 
-Paths name the version (`spec.versions[0].schema...`), also where upstream says `spec.validation`
+Paths contain the version (`spec.versions[0].schema...`), also where upstream has `spec.validation`
 because all versions have the same schema.
 
 Source: staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/schema/validation.go and
@@ -45,7 +45,7 @@ _REASONS = (
 
 
 def check(schema: Any, path: str) -> Faults:
-    """Returns what keeps a schema from being structural."""
+    """Returns the faults that keep a schema from being structural."""
     if not isinstance(schema, dict):
         return [invalid(path, schema, "must be a schema object")]
     try:
@@ -59,7 +59,7 @@ def check(schema: Any, path: str) -> Faults:
 
 def _node(schema: Json, path: str, level: str) -> Iterator[FieldError]:
     if faults := list(keywords.faults(schema, path)):
-        yield from faults  # nothing more can be said of it
+        yield from faults  # further checks would fail on them
         return
     yield from _standard(schema, path)
     yield from _type(schema, path, level)
@@ -253,7 +253,7 @@ def _metadata(schema: Json, path: str, level: str) -> Iterator[FieldError]:
         )
 
 
-# --- value validations, and what they may not say
+# --- value validations, and what they must not contain
 
 
 def _values(schema: Json, path: str) -> Iterator[FieldError]:
@@ -281,8 +281,9 @@ _UNSET = {
 
 
 def _check_nested(schema: Json, path: str, typed: bool, beside: Json) -> Iterator[FieldError]:
-    """Checks a schema below allOf and the like, which may only narrow what is specified
-    outside.
+    """Yields the faults of a schema below allOf, anyOf, oneOf or not.
+
+    It may only restrict values that the schema `beside` it describes.
     """
     if faults := list(keywords.faults(schema, path)):
         yield from faults

@@ -1,6 +1,7 @@
-"""The shape of the API types: what each field holds, and how patches merge it.
+"""The types of the API's fields, and how patches merge them.
 
-It is read from the models' annotations, for patches, checks of unknown fields and OpenAPI.
+They come from the annotations of models and from structural schemas. Patches, checks for unknown
+fields and OpenAPI use them.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ Kind = Literal[
 
 
 Struct = type[Model] | StructuralSchema | None
-"""What has fields: a model, a part of a custom kind's schema, or nothing that is known."""
+"""A type that has fields: a model, or a node of a custom kind's schema. None if it is unknown."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What a field holds. `item` is what lists and maps hold."""
+    """The type of a field's value. `item` is the type of the items of a list or map."""
 
     kind: Kind
     model: Struct = None
@@ -40,24 +41,24 @@ class Shape:
 
     @cached_property
     def struct(self) -> Struct:
-        """The model of the struct, or of the structs in the list."""
+        """Returns the model of the struct, or of the structs in the list."""
         return self.item.model if self.kind == "list" and self.item else self.model
 
 
 @dataclass(frozen=True)
 class Field:
-    """One field of a struct, by its name in JSON."""
+    """A field of a struct, under its name in JSON."""
 
     name: str
     shape: Shape
     merge: MergeKey | MergeSet | None = None
-    atomic: bool = False  # a struct or map that server-side apply takes as one value
+    atomic: bool = False  # a struct or map that server-side apply treats as one field
     retain_keys: bool = False  # a struct whose fields are alternatives
-    optional: bool = False  # it may be absent; other fields print even when they are empty
+    optional: bool = False  # it may be absent; other fields are encoded even if they are empty
 
     @property
     def patch_merge(self) -> MergeKey | MergeSet | None:
-        """How strategic merge patches merge the list, None where they replace it."""
+        """Returns how a strategic merge patch merges the list, None if it replaces the list."""
         return self.merge if self.merge is not None and self.merge.patches else None
 
 
@@ -70,7 +71,7 @@ def fields(model: type[Model]) -> Mapping[str, Field]:
         name = str(info.alias)
         annotation = info.annotation
         if info.metadata and get_origin(annotation) is None:
-            annotation = Annotated[annotation, *info.metadata]  # type: ignore[assignment] # rebuilt as it was written
+            annotation = Annotated[annotation, *info.metadata]  # type: ignore[assignment] # restores the original annotation
         shape = _shape(annotation)
         atomic = shape.model is not None and shape.model.kubernetes_atomic
         by_name[name] = Field(
@@ -85,7 +86,7 @@ def fields(model: type[Model]) -> Mapping[str, Field]:
 
 
 def field(model: Struct, name: str) -> Field | None:
-    """Returns a field of a struct, None where the struct or the field is unknown."""
+    """Returns a field of a struct, or None if the struct or the field is unknown."""
     if model is None:
         return None
     if isinstance(model, StructuralSchema):

@@ -1,4 +1,4 @@
-"""Validates a value against its schema, with upstream's messages.
+"""Validates values by their schemas, with upstream's messages.
 
 Source: k8s.io/kube-openapi/pkg/validation/{errors,validate} and
 staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/{validation/validation.go,schema/listtype/validation.go},
@@ -28,7 +28,7 @@ from kcm.errors import FieldError
 def validate(value: Any, schema: Json, path: str = "") -> Faults:
     """Returns the faults of a value by a schema in JSON form, at most `field_errors.MOST` of them.
 
-    `path` is where the value is in its object.
+    `path` is the path of the value in its object.
     """
     return collect_tentative(_value(value, schema, path))
 
@@ -213,7 +213,7 @@ def _int_or_string(schema: Json) -> bool:
 
 
 def lists(value: Any, schema: StructuralSchema | None, path: str = "") -> Iterator[FieldError]:
-    """Yields items that a set or a list with keys has twice."""
+    """Yields a fault for each item that repeats an earlier one, in sets and lists with keys."""
     if schema is None:
         return
     if isinstance(value, dict):
@@ -243,7 +243,7 @@ def _twice(value: list[Any], schema: StructuralSchema, path: str) -> Iterator[Fi
 def check_embedded(
     value: Any, schema: StructuralSchema | None, path: str = ""
 ) -> Iterator[FieldError]:
-    """Yields objects within the object that lack their apiVersion or kind."""
+    """Yields a fault for each embedded resource without apiVersion or kind."""
     if schema is None:
         return
     if isinstance(value, dict):

@@ -1,6 +1,6 @@
-"""The Kubernetes REST API over the store: an ASGI app that translates and decides nothing itself.
+"""The Kubernetes REST API over the store, as an ASGI app.
 
-Guarantees: defaulting, validation, conflicts and finalizers are the store's, so they are the same
-for HTTP, controllers and injected events. Every failure is a `Status` object, never a trace. Does
-not guarantee that a list is a snapshot beyond its first page (see `kcm.store.reader`).
+Defaulting, validation, conflicts and finalizers are the store's, so they are the same for HTTP
+clients, controllers and injected events. Every failure becomes a `Status` object, never a
+traceback. A list is a snapshot for its first page only (see `kcm.store.reader`).
 """

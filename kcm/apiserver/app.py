@@ -1,9 +1,9 @@
-"""The ASGI app: authorizes a request, reads it, runs its handler, and answers.
+"""The ASGI app: authorizes a request, decodes it, runs its handler and sends the response.
 
-Guarantees: nothing is read or looked up for a request before the handler chain admitted it. No
-store call stops the event loop: short requests run in greenlets (`kcm.redisio.greenlets`), all
-others in threads, at most `THREADS` at once. Beyond the limits in flight clients are told to come
-back. A body is read before it takes a place, and one user can take neither all places nor all
+Nothing is looked up for a request before the handler chain has admitted it. No store call blocks
+the event loop: short requests run in greenlets (`kcm.redisio.greenlets`), all others in `THREADS`
+threads. Clients that exceed the in-flight limits get 429 with `Retry-After`. A request's body is
+read before the request counts as in flight, and one user can use neither the whole limit nor all
 threads. Whatever fails, the client gets a Status.
 """
 
@@ -53,7 +53,10 @@ _PIECE = 256 * 1024  # bytes of a response that are sent at once
 
 
 class ApiServer:
-    """The ASGI app. `start` fills its caches; `end_watches` and `stop` end it."""
+    """The ASGI app.
+
+    `start` starts its threads, which fill the watch caches. `stop_watches` and `stop` shut it down.
+    """
 
     def __init__(
         self,
@@ -63,7 +66,7 @@ class ApiServer:
         limits: Limits | None = None,
         kubelet: KubeletClient | None = None,
     ) -> None:
-        """RBAC decides where no `authorizer` is given."""
+        """Without an `authorizer`, RBAC decides, and system:masters may do everything."""
         self.cacher = Cacher(store)
         self._definitions = DefinitionLoop(store, self.cacher)
         self._limits = limits or Limits()
@@ -78,23 +81,23 @@ class ApiServer:
         client = kubelet or KubeletClient()
         self._logs = Logs(store, client)
         self._node_streams = NodeStreams(store, client)
-        self._tasks: set[asyncio.Task[None]] = set()  # what passes streams on from kubelets
+        self._tasks: set[asyncio.Task[None]] = set()  # streams to kubelets in progress
 
     def start(self) -> None:
-        """Starts to fill the watch caches."""
+        """Starts the threads, which begin to fill the watch caches."""
         self._threads.start()
         self.cacher.start()
         self._definitions.start()
 
-    def end_watches(self) -> None:
-        """Ends every stream. It is called in the event loop."""
+    def stop_watches(self) -> None:
+        """Stops all watches and other streams. It must be called in the event loop."""
         for watch in list(self._watches):
             watch.stop()
         for stream in self._tasks:
             stream.cancel()
 
     def stop(self) -> None:
-        """Ends the threads."""
+        """Stops the threads."""
         self._definitions.stop()
         self.cacher.stop()
         self._threads.stop()
@@ -159,7 +162,9 @@ class ApiServer:
             raise RequestTimeout from None
 
     async def _run(self, state: RequestState, user: User) -> Response:
-        """Runs the handler of a request: a short one in the event loop, others in a thread."""
+        """Runs the handler of a request: in the event loop if it is short, otherwise in a
+        thread.
+        """
 
         def handle() -> Response:
             return self._handle(state)
@@ -190,9 +195,9 @@ class ApiServer:
             return self._routes.page(request)
 
     def _learn_kinds(self) -> None:
-        """Waits until every kind is known whose definition was written before this call.
+        """Waits until every custom kind is known whose definition was written before this call.
 
-        The cacher learns kinds as it reads. Raises StoreUnavailable.
+        The cacher adds kinds to the scheme as it reads their definitions. Raises StoreUnavailable.
         """
         self.cacher.wait_until_fresh(scheme.resource_of(CustomResourceDefinition))
 

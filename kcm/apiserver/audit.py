@@ -1,8 +1,8 @@
-"""The audit log: a line of JSON for each write and each refused write.
+"""The audit log: a line of JSON for each write that a client requested, rejected ones included.
 
-A line says who wrote what with which result. It has no bodies, no headers but the agent, and no
-query. It goes to standard error beside the server's other lines, but not through their formatter,
-which costs more than the rest of a small request.
+A line says who requested which write, and the status code of the response. It has no bodies, no
+query, and no header but the user agent. It goes to standard error as the server's other lines do,
+but not through their formatter, which takes longer than the rest of a small request.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MOST_AGENT = 100
 
 
 class AuditLog:
-    """Writes audit lines to a stream while the logger of their name is enabled for `info`."""
+    """Writes audit lines to a stream if the logger `kcm.apiserver.audit` is enabled for INFO."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._enabled = logging.getLogger(NAME)
@@ -40,9 +40,9 @@ class AuditLog:
         ).bind(logger=NAME)
 
     def log_write(self, state: RequestState, verb: str, code: int, seconds: float) -> None:
-        """Writes the line of a request that was answered with `code`.
+        """Writes the line of a request whose response has the status `code`.
 
-        A line that cannot be written fails no request.
+        `seconds` is how long the request took. If the line cannot be written, a warning is logged.
         """
         if not self._enabled.isEnabledFor(logging.INFO):
             return
@@ -61,5 +61,5 @@ class AuditLog:
                 code=code,
                 seconds=round(seconds, 4),
             )
-        except OSError as error:  # such as a full disk: what was written stays written
+        except OSError as error:  # such as a full disk; the write itself has been made
             log.warning("An audit line could not be written", error=str(error))

@@ -1,6 +1,6 @@
 """The command `python -m kcm.apiserver`: its flags, and the server that they configure.
 
-Flags have kube-apiserver's names where it has them.
+Flags have the names of kube-apiserver's flags where it has them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _LIMITS = Limits()  # the defaults
 
 @dataclass(frozen=True)
 class ServerOptions:
-    """The values of the flags."""
+    """The values of the command's flags."""
 
     address: Address
     anonymous: bool
@@ -55,32 +55,35 @@ class ServerOptions:
 
 
 @click.command()
-@click.option("--bind-address", default="127.0.0.1", show_default=True, help="Where to listen.")
+@click.option(
+    "--bind-address", default="127.0.0.1", show_default=True, help="Address to listen on."
+)
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
     default=8001,
     show_default=True,
-    help="Port to listen on; 0: any.",
+    help="Port to listen on; 0: any free port.",
 )
 @flags.anonymous_auth
 @click.option(
     "--tls/--no-tls",
     default=True,
     show_default=True,
-    help="HTTPS with a certificate made at the first start. kubectl sends no token without.",
+    help="Serve HTTPS, with a certificate that is generated at the first start. kubectl sends "
+    "tokens over HTTPS only.",
 )
 @click.option(
     "--tls-san",
     "names",
     multiple=True,
-    help="A further name or address by which clients reach the server, for the certificate that "
-    "is made. May be given several times.",
+    help="A further name or address of the server, for the generated certificate. "
+    "May be given several times.",
 )
 @click.option(
     "--token-file",
     type=click.Path(path_type=Path),
-    help="File of the administrator's bearer token; made if missing. Default: apiserver-token "
+    help="File of the administrator's bearer token; generated if missing. Default: apiserver-token "
     "in the state folder.",
 )
 @flags.token_auth_file
@@ -91,21 +94,22 @@ class ServerOptions:
     type=click.IntRange(0),
     default=_LIMITS.max_requests_inflight,
     show_default=True,
-    help="Requests that read worked on at a time, watches excepted; beyond, 429. 0: no limit.",
+    help="The most requests that read in flight at a time, watches excluded; others get 429. "
+    "0: no limit.",
 )
 @click.option(
     "--max-mutating-requests-inflight",
     type=click.IntRange(0),
     default=_LIMITS.max_mutating_requests_inflight,
     show_default=True,
-    help="The same for requests that change something.",
+    help="The most mutating requests in flight at a time; others get 429. 0: no limit.",
 )
 @click.option(
     "--request-timeout",
     type=click.FloatRange(0),
     default=_LIMITS.request_timeout,
     show_default=True,
-    help="Seconds until a request that does not end gets 504, watches excepted. 0: no limit.",
+    help="Seconds after which a request gets 504, watches excluded. 0: no limit.",
 )
 @click.option(
     "--kubeconfig",
@@ -115,8 +119,8 @@ class ServerOptions:
 @click.option(
     "--kubelet-certificate-authority",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="File of the authority that signed the kubelets' certificates. Without it kubelets are "
-    "asked over plain HTTP.",
+    help="File of the authority that signed the kubelets' certificates. Without it, "
+    "requests to kubelets use plain HTTP.",
 )
 @click.version_option(__version__)
 def command(
@@ -180,7 +184,7 @@ def _serve(
     certificate: Certificate | None,
     listener: socket.socket,
 ) -> None:
-    """Sets the cluster up, writes the kubeconfig, and serves."""
+    """Creates the default objects, writes the kubeconfig, and serves until a signal comes."""
     rbac = options.authorization_mode == "RBAC"
     bootstrap = ClusterBootstrap(store, roles=rbac)
     bootstrap.ensure()
@@ -213,7 +217,7 @@ def _kubelet_client(authority: Path | None) -> KubeletClient:
 
 
 def _hosts(options: ServerOptions) -> tuple[str, ...]:
-    """Returns names and addresses for the certificate besides those of this machine."""
+    """Returns the names and addresses for the certificate besides those of this machine."""
     host = options.address.host
     return options.names if host in {"0.0.0.0", "::"} else (host, *options.names)
 

@@ -1,7 +1,7 @@
-"""Token, certificate and kubeconfig, generated into the state folder.
+"""The API server's token, certificate and kubeconfig, which are generated into the state folder.
 
-kubectl sends a bearer token only over TLS, so TLS is the default. The certificate is the server's
-own, generated here, and the kubeconfig trusts no other.
+kubectl sends a bearer token over TLS only, so TLS is the default. The certificate is self-signed
+and generated here; the kubeconfig trusts no other.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ _ADDRESSES = ("127.0.0.1", "::1")
 
 @dataclass(frozen=True)
 class Certificate:
-    """The files of a certificate and its key."""
+    """The paths of a certificate and its private key."""
 
     certificate: Path
     key: Path
 
 
 def load_token(path: Path) -> str:
-    """Returns the token in a file. Without a file it generates one that only the owner may read.
+    """Returns the token in a file. If the file is missing, it is created with a random token.
 
-    Raises ConfigurationError.
+    Only the owner may read the file. Raises ConfigurationError.
     """
     try:
         if not path.exists():
@@ -54,9 +54,9 @@ def load_token(path: Path) -> str:
 
 
 def certificate(folder: Path, hosts: Sequence[str] = ()) -> Certificate:
-    """Returns the server's own certificate in `folder`, generated or renewed where needed.
+    """Returns the server's certificate in `folder`, generated or renewed if necessary.
 
-    Raises ConfigurationError.
+    `hosts` are further names and addresses that it has to contain. Raises ConfigurationError.
     """
     files = Certificate(folder / "apiserver.crt", folder / "apiserver.key")
     try:
@@ -117,7 +117,10 @@ def _general(host: str) -> x509.GeneralName:
 
 
 def write_kubeconfig(path: Path, url: str, token: str, authority: Path | None) -> None:
-    """Writes a kubeconfig for one user of one server, which only the owner may read."""
+    """Writes a kubeconfig with one server and one user. Only the owner may read it.
+
+    `authority` is the certificate to trust, None for a server without TLS.
+    """
     cluster: dict[str, object] = {"server": url}
     if authority is not None:
         encoded = base64.b64encode(authority.read_bytes()).decode()
@@ -134,7 +137,7 @@ def write_kubeconfig(path: Path, url: str, token: str, authority: Path | None) -
 
 
 def _write_private(path: Path, text: str) -> None:
-    """Replaces a file as a whole. Nobody else can read it, not even for a moment."""
+    """Replaces a file atomically. At no time can anybody but the owner read it."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     partial.unlink(missing_ok=True)

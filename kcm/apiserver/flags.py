@@ -1,6 +1,6 @@
-"""Flags that say who gets in, of `kcm apiserver` and of `kcm up`, which passes them on.
+"""Flags about authentication and authorization, which `kcm apiserver` and `kcm up` share.
 
-They have kube-apiserver's names.
+They have the names of kube-apiserver's flags.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ anonymous_auth = click.option(
     "--anonymous-auth",
     is_flag=True,
     help="Serve requests without credentials, as user system:anonymous in group "
-    "system:unauthenticated. Roles decide what that user may; without any: health and version.",
+    "system:unauthenticated. Roles decide what that user may do; without any, only health "
+    "and version.",
 )
 token_auth_file = click.option(
     "--token-auth-file",
     type=click.Path(path_type=Path),
-    help='File of more users, read at start; a line is: token,user,uid,"group1,group2".',
+    help='File of further users, read at the start. Each line: token,user,uid,"group1,group2".',
 )
 client_ca_file = click.option(
     "--client-ca-file",
@@ -33,5 +34,5 @@ authorization_mode = click.option(
     type=click.Choice(MODES),
     default=MODES[0],
     show_default=True,
-    help="RBAC: roles and bindings decide. AlwaysAllow: whoever gets in may do everything.",
+    help="RBAC: roles and bindings decide. AlwaysAllow: all users may do everything.",
 )

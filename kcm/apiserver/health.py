@@ -1,4 +1,4 @@
-"""/healthz, /livez and /readyz: whether the server works, and whether it can serve.
+"""/healthz, /livez and /readyz, which report whether the server works and is ready.
 
 Source: staging/src/k8s.io/apiserver/pkg/server/healthz, Kubernetes 1.33.
 """
@@ -21,8 +21,10 @@ Check = Callable[[], str | None]  # what is wrong, or None
 def health_checks(
     store: Store, cacher: Cacher, authorizer: Authorizer
 ) -> Mapping[str, Mapping[str, Check]]:
-    """Returns the checks of each path. An outage of the store is no reason to restart this
-    process.
+    """Returns the checks of each path by their names. A check returns what is wrong, or None.
+
+    The store is checked by /readyz only: a restart of this process would not help against its
+    outage.
     """
 
     def redis() -> str | None:
@@ -53,7 +55,10 @@ def health_checks(
 def respond(
     name: str, which: Mapping[str, Check], check_name: str, verbose: bool, excluded: Sequence[str]
 ) -> Response:
-    """Returns the page of a path, or of one of its checks."""
+    """Returns the page of a path, or of one of its checks if `check_name` is set.
+
+    `which` are the checks of the path `name`.
+    """
     if check_name:
         if check_name not in which:
             return _text("404 page not found\n", 404)

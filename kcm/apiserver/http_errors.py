@@ -1,6 +1,7 @@
-"""Errors of HTTP requests alone. Those of the store are in `kcm.errors`.
+"""Errors of HTTP requests. Errors of the store are in `kcm.errors`.
 
-Source: staging/src/k8s.io/apimachinery/pkg/api/errors/errors.go, Kubernetes 1.33.
+The docstring of an error class is its default message. Source:
+staging/src/k8s.io/apimachinery/pkg/api/errors/errors.go, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class DisruptionRefused(ApiError):
 
     @classmethod
     def because(cls, why: str, retry_after: int = 0) -> DisruptionRefused:
-        """Returns the error with the budget's own words."""
+        """Returns the error with the reason `why` and the seconds after which to retry."""
         error = cls()
         error.why, error.retry_after = why, retry_after
         return error
@@ -89,7 +90,7 @@ class ContinueExpired(Gone):
 
     @classmethod
     def at(cls, token: str) -> ContinueExpired:
-        """Returns the error with a token that goes on with the present."""
+        """Returns the error with a token that continues the list at the present version."""
         error = cls(
             "The provided continue parameter is too old to display a consistent list result. "
             "You can start a new list without the continue parameter, or use the continue token "
@@ -111,7 +112,7 @@ class ApplyConflict(ApiError):
 
     @classmethod
     def between(cls, conflicts: Sequence[tuple[str, str]]) -> ApplyConflict:
-        """Returns the error for manager and field of each conflict."""
+        """Returns the error for conflicts, each a pair of field manager and field."""
         plural = "s" if len(conflicts) != 1 else ""
         by_manager: dict[str, list[str]] = {}
         for manager, field in conflicts:

@@ -1,4 +1,4 @@
-"""The server's metrics under kube-apiserver's names. What is counted as a write is audited, too.
+"""The API server's metrics, under kube-apiserver's names. Counted writes are audited, too.
 
 Source: staging/src/k8s.io/apiserver/pkg/endpoints/metrics/metrics.go and
 endpoints/filters/metrics.go, Kubernetes 1.33.
@@ -34,7 +34,7 @@ _WRITES = frozenset({"POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTIO
 
 
 class ServerMetrics:
-    """Counts requests and what became of them, under upstream's metric names."""
+    """Counts requests, their durations and results, and writes the audit log."""
 
     def __init__(self, cacher: Cacher, in_flight: InFlight, audit: AuditLog | None = None) -> None:
         self._audit = audit or AuditLog()
@@ -46,19 +46,21 @@ class ServerMetrics:
         )
         self._seconds = Histogram(
             "apiserver_request_duration_seconds",
-            "Seconds from a request's head to its answer, watches excepted.",
+            "Seconds from a request's head to its response, watches excluded.",
             _LABELS,
             buckets=_BUCKETS,
             registry=self._registry,
         )
         self._attempts = self._counter(
-            "authentication_attempts", "Requests with credentials, by what came of it.", ("result",)
+            "authentication_attempts", "Authentications of requests, by result.", ("result",)
         )
         self._users = self._counter(
-            "authenticated_user_requests", "Requests by user; few names are told.", ("username",)
+            "authenticated_user_requests",
+            "Authenticated requests by user; most users are counted as other.",
+            ("username",),
         )
         self._decisions = self._counter(
-            "authorization_attempts", "Decisions whether a request may be.", ("result",)
+            "authorization_attempts", "Authorizations of requests, by result.", ("result",)
         )
         self._registry.register(_Watches(cacher))
         self._registry.register(_InFlight(in_flight))
@@ -67,36 +69,37 @@ class ServerMetrics:
         return Counter(name, text, labels, registry=self._registry)
 
     def authentication(self, result: str, user: str = "") -> None:
-        """Counts an attempt: `success` with its user, or `failure`."""
+        """Counts an authentication: `success` with the user's name, or `failure`."""
         self._attempts.labels(result).inc()
         if user:
             self._users.labels(_user_label(user)).inc()
 
     def authorization(self, result: str) -> None:
-        """Counts a decision: `allowed` or `denied`."""
+        """Counts an authorization: `allowed` or `denied`."""
         self._decisions.labels(result).inc()
 
     def page(self, accept: str) -> Response:
-        """Returns the page /metrics."""
+        """Returns the response of /metrics."""
         encode, content_type = choose_encoder(accept)
         return Response(encode(self._registry), content_type=content_type)
 
     @contextmanager
     def request(self, state: RequestState) -> Iterator[Callable[[int], None]]:
-        """Counts one request. It yields a function to call with the code of the response."""
+        """Measures a request. Yields a function that has to be called with the response's code."""
         started = time.perf_counter()
         yield lambda code: self.count(state, code, time.perf_counter() - started)
 
     def count_rejected(self, state: RequestState, code: int) -> None:
-        """Counts a request that the handler chain or a watch rejected."""
+        """Counts a request that was rejected before its handler ran. Audits it if it is a write."""
         if state.info is not None:
             self.count(state, code, 0.0)
         elif kind_of(state.request.method) == "mutating":
             self._audit.log_write(state, state.request.method, code, 0.0)
 
     def count(self, state: RequestState, code: int, seconds: float | None = None) -> None:
-        """Counts a request that was answered. A watch, which has no duration, is counted as it
-        begins.
+        """Counts a request by the code of its response, and audits it if it is a write.
+
+        A watch is counted when it begins, and has no duration (`seconds` is None).
         """
         request, info = state.request, state.info
         if info is None:
@@ -126,7 +129,7 @@ class ServerMetrics:
 
 
 def _user_label(user: str) -> str:
-    """Returns a user as a label. Names that clients make up must not become labels."""
+    """Returns the label for a user's name. Names that clients choose must not become labels."""
     if user in _KNOWN:
         return user
     return "email_id" if "@" in user else "other"
@@ -148,7 +151,7 @@ def _verb(request: Request, info: RequestInfo) -> str:
 
 
 class _Watches:
-    """Reads the numbers of watchers when somebody asks for metrics."""
+    """Collects the numbers of watchers whenever metrics are requested."""
 
     def __init__(self, cacher: Cacher) -> None:
         self._cacher = cacher
@@ -156,7 +159,7 @@ class _Watches:
     def collect(self) -> Iterator[Metric]:
         family = GaugeMetricFamily(
             "apiserver_longrunning_requests",
-            "Watches being served.",
+            "Watches in progress.",
             labels=("verb", "group", "version", "resource"),
         )
         for resource, count in self._cacher.watcher_counts.items():
@@ -165,7 +168,7 @@ class _Watches:
 
 
 class _InFlight:
-    """Reads how many requests are in progress when somebody asks for metrics."""
+    """Collects the numbers of requests in flight whenever metrics are requested."""
 
     def __init__(self, in_flight: InFlight) -> None:
         self._in_flight = in_flight
@@ -173,7 +176,7 @@ class _InFlight:
     def collect(self) -> Iterator[Metric]:
         family = GaugeMetricFamily(
             "apiserver_current_inflight_requests",
-            "Requests being worked on, by kind.",
+            "Requests in flight, by kind.",
             labels=("request_kind",),
         )
         for kind, count in self._in_flight.now.items():

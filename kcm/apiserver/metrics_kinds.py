@@ -1,7 +1,7 @@
-"""The kinds of the metrics APIs, which are asked for and never stored.
+"""The kinds of the metrics APIs, which are computed for requests and never stored.
 
-The usage of nodes and pods has kinds of its own. Custom and external metrics come and go all the
-time, so their kinds are made as they are asked for.
+The usage of nodes and pods has fixed kinds. Custom and external metrics come and go, so their
+resources are built when they are requested.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ def is_metric(resource: Resource) -> bool:
 
 
 def is_open(group: str, version: str) -> bool:
-    """Reports whether the resources of a group and version are not known beforehand."""
+    """Reports whether the group and version has custom or external metrics."""
     return OPEN.get(group) == version
 
 
 def find(group: str, version: str, plural: str) -> Resource | None:
-    """Returns the kind of a metric that is asked for, or None."""
+    """Returns the resource of a metrics API at this path, or None."""
     for resource in RESOURCES:
         if (resource.plural, resource.group, resource.version) == (plural, group, version):
             return resource
@@ -49,8 +49,9 @@ def find(group: str, version: str, plural: str) -> Resource | None:
 
 
 def _is_namespaced(name: str) -> bool | None:
-    """Reports whether the resource that has metrics is namespaced, None without such a
-    resource.
+    """Reports whether the resource that has custom metrics is namespaced.
+
+    Returns None if there is no such resource.
     """
     if name == OF_NAMESPACE:
         return True

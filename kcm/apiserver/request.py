@@ -1,4 +1,4 @@
-"""A request as ASGI delivers it, read whole and within limits."""
+"""`Request`: an HTTP request as ASGI delivers it, and the reading of its body."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_PARAMETERS = 100
 
 @dataclass(frozen=True)
 class Request:
-    """Method, path, headers and body."""
+    """The method, path, headers and body of a request."""
 
     method: str
     path: str
@@ -27,16 +27,16 @@ class Request:
     fields: Sequence[tuple[bytes, bytes]] = ()  # all headers, repeated ones too
 
     def count(self, name: bytes) -> int:
-        """Returns how often a header was sent."""
+        """Returns how often a header occurs."""
         return sum(1 for field, _ in self.fields if field == name)
 
     def header(self, name: bytes) -> str:
-        """Returns a header, "" without it."""
+        """Returns the value of a header, "" if it is absent."""
         return self.headers.get(name, b"").decode("latin-1")
 
     @cached_property
     def pairs(self) -> list[tuple[str, str]]:
-        """Returns the parameters of the query. Raises BadRequest."""
+        """Returns the parameters of the query, repeated ones too. Raises BadRequest."""
         try:
             return parse_qsl(
                 self.query_string.decode("latin-1"),
@@ -48,17 +48,20 @@ class Request:
 
     @cached_property
     def query(self) -> Mapping[str, str]:
-        """The query, with the first value of repeated parameters."""
+        """Returns the parameters of the query by name, with the first value of repeated ones.
+
+        Raises BadRequest.
+        """
         return dict(reversed(self.pairs))
 
     @property
     def content_type(self) -> str:
-        """The body's media type without parameters."""
+        """Returns the media type of the body, without parameters."""
         return self.header(b"content-type").partition(";")[0].strip().lower()
 
 
 def head_of(scope: Scope) -> Request:
-    """Returns the request without its body."""
+    """Returns the request of an ASGI scope, without its body."""
     fields = scope["headers"]
     return Request(
         scope["method"], scope["path"], scope["query_string"], dict(fields), fields=fields
@@ -66,7 +69,10 @@ def head_of(scope: Scope) -> Request:
 
 
 def truth(query: Mapping[str, str], name: str) -> bool:
-    """Returns a boolean parameter in Go's words. Raises BadRequest."""
+    """Returns a boolean parameter, False if it is absent. Accepts what Go's ParseBool accepts.
+
+    Raises BadRequest for another value. A parameter without a value is true.
+    """
     value = query.get(name)
     if value is None or value in {"0", "f", "F", "false", "False", "FALSE"}:
         return False
@@ -76,11 +82,11 @@ def truth(query: Mapping[str, str], name: str) -> bool:
 
 
 async def read_body(receive: Receive, came: Callable[[int], None]) -> bytes:
-    """Returns the body. `came` is called with the bytes of each part, and may raise.
+    """Returns the body. `came` is called with the size of each part in bytes, and may raise.
 
-    Raises RequestTooLarge beyond 3 MiB, and Disconnected.
+    Raises RequestTooLarge beyond MAX_BODY, and Disconnected.
     """
-    body = bytearray()  # of many small parts, each would take more than its bytes
+    body = bytearray()  # a list of many small parts would take more memory
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":

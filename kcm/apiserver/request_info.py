@@ -1,4 +1,4 @@
-"""Request info: the resource, the namespace, the name and the subresource that a path means.
+"""Request info: the resource, namespace, name and subresource that a path identifies.
 
 Source: staging/src/k8s.io/apiserver/pkg/endpoints/request/requestinfo.go, Kubernetes 1.33.
 """
@@ -21,10 +21,10 @@ _CLUSTER = frozenset({"status", "finalize"})
 
 @dataclass(frozen=True)
 class RequestInfo:
-    """The resource that a request is about, or one object of it."""
+    """The resource of a request, and the namespace, name and subresource if the path has them."""
 
     resource: Resource
-    namespace: str = ""  # empty for the cluster or all namespaces
+    namespace: str = ""  # empty for objects without one, and for all namespaces
     name: str = ""
     subresource: str = ""
 
@@ -34,13 +34,13 @@ class RequestInfo:
 
     @property
     def deletable_together(self) -> bool:
-        """Whether a DELETE may be about all objects here."""
+        """Reports whether a DELETE of the collection is allowed here."""
         inside = bool(self.namespace) or not self.resource.namespaced
         return inside and self.resource.name not in NOT_DELETED_TOGETHER
 
 
 def parse(path: str) -> RequestInfo:
-    """Returns what a path below /api/v1 or /apis/<group>/<version> means.
+    """Returns the request info of a path below /api/v1 or /apis/<group>/<version>.
 
     Raises PathNotFound.
     """
@@ -59,7 +59,7 @@ def parse(path: str) -> RequestInfo:
 
 def _find(group: str, version: str, namespace: str, rest: Sequence[str]) -> RequestInfo:
     if rest[2:3] == ["proxy"] and rest[0] == "nodes":
-        rest = rest[:3]  # what follows is a path of the node's own
+        rest = rest[:3]  # the rest is a path of the kubelet's API
     if not rest or len(rest) > 3 or not all(rest):
         raise PathNotFound
     resource = find(group, version, rest[0])
@@ -72,7 +72,7 @@ def _find(group: str, version: str, namespace: str, rest: Sequence[str]) -> Requ
 
 
 def find(group: str, version: str, plural: str) -> Resource:
-    """Returns the resource that is served there. Raises PathNotFound."""
+    """Returns the resource that is served at a group, version and plural. Raises PathNotFound."""
     resource = (
         review_kinds.find(group, version, plural)
         or metrics_kinds.find(group, version, plural)

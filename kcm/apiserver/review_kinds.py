@@ -1,4 +1,4 @@
-"""Review kinds: questions that are created and answered, and never stored."""
+"""The review kinds, whose objects are created to ask for something, and never stored."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RESOURCES: tuple[Resource, ...] = (
     ),
     kind(authorization.SubjectAccessReview, "subjectaccessreviews", cluster=True, has_status=False),
 )
-# Served and not shown in discovery: kubectl 1.27 asks for it all the same.
+# Served, but not in discovery: kubectl 1.27 requests it anyway.
 UNLISTED: tuple[Resource, ...] = (
     kind(
         authentication.SelfSubjectReviewV1Beta1, "selfsubjectreviews", cluster=True,
@@ -43,7 +43,7 @@ def is_review(resource: Resource) -> bool:
 
 
 def find(group: str, version: str, plural: str) -> Resource | None:
-    """Returns the review kind of a path, or None."""
+    """Returns the review kind at a group, version and plural, or None."""
     for resource in _ALL:
         if (resource.plural, resource.group, resource.version) == (plural, group, version):
             return resource

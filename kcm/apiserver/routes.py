@@ -1,6 +1,6 @@
-"""Routes: from a path and a method to the response.
+"""Routes: call the handler for a request's path and method.
 
-Everything here may block, and runs in a thread.
+Handlers may block, so they run in threads or greenlets.
 """
 
 from __future__ import annotations
@@ -28,11 +28,13 @@ from kcm.store.resource_metrics.usage import UsageBoard
 
 _PAGES = ("/api", "/apis", "/api/v1", "/version", "/openapi/v2", "/openapi/v3", "/metrics", "/")
 _SMALL_BODY = 16 * 1024  # bytes
-_STORED = ("", "status")  # subresources that are plain parts of their objects
+_STORED = ("", "status")  # the object itself, and the subresource that is a part of it
 
 
 def is_page(path: str) -> bool:
-    """Reports whether a path is about the server and not about objects."""
+    """Reports whether a path is one of discovery, OpenAPI, health and the like, not of a
+    resource.
+    """
     parts = path.strip("/").split("/")
     return (
         (path.rstrip("/") or "/") in _PAGES
@@ -43,10 +45,10 @@ def is_page(path: str) -> bool:
 
 
 def is_short(request: Request, info: RequestInfo) -> bool:
-    """Reports whether a request is answered within a millisecond or so, waits for Redis left out.
+    """Reports whether a request takes about a millisecond at most, without the waits for Redis.
 
-    Such are reads and writes of one object of a built-in kind with a small body. Definitions and
-    custom kinds have schemas and rules, which may take long, and YAML may be more than it looks.
+    These are reads and writes of one object of a built-in kind with a small body. Schemas and rules
+    of definitions and custom kinds may take long, and so may YAML, which can expand.
     """
     resource = info.resource
     return (
@@ -62,7 +64,7 @@ def is_short(request: Request, info: RequestInfo) -> bool:
 
 
 def is_watch(state: RequestState) -> bool:
-    """Reports whether a request, which was authorized as a watch, is answered by one."""
+    """Reports whether a request is a watch, and was authorized as one."""
     asked, info = state.asked, state.info
     if asked is None or asked.verb != "watch" or info is None or info.subresource:
         return False
@@ -70,7 +72,7 @@ def is_watch(state: RequestState) -> bool:
 
 
 class Routes:
-    """Answers requests other than watches."""
+    """Handles requests other than watches, logs and streams."""
 
     def __init__(
         self, store: Store, cacher: Cacher, metrics: ServerMetrics, chain: HandlerChain
@@ -83,7 +85,10 @@ class Routes:
         self._checks = health.health_checks(store, cacher, chain.authorizer)
 
     def page(self, request: Request) -> Response:
-        """Answers discovery, OpenAPI and health. Raises PathNotFound and MethodNotAllowed."""
+        """Handles a request for discovery, OpenAPI, health or metrics.
+
+        Raises PathNotFound and MethodNotAllowed.
+        """
         if request.method not in {"GET", "HEAD"}:
             raise MethodNotAllowed
         accept = request.header(b"accept")
@@ -116,7 +121,7 @@ class Routes:
         raise PathNotFound
 
     def objects(self, request: Request, info: RequestInfo, caller: Caller) -> Response:
-        """Answers a verb on objects. Raises errors of the store and of the request."""
+        """Handles a request on a resource. Raises errors of the store and of the request."""
         api_request = ApiRequest(
             method="GET" if request.method == "HEAD" else request.method,
             info=info,

@@ -1,4 +1,4 @@
-"""The HTTP server around the app: port, TLS, start and graceful stop."""
+"""The HTTP server that runs the app: its socket, TLS, start and graceful stop."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ log = structlog.get_logger("kcm.apiserver")
 
 _LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # to listen on all addresses
 GRACE = 5  # seconds for requests in progress when the server stops
-LINGER = 0.5  # seconds for idle clients to notice the end; most do not read until they ask
+LINGER = 0.5  # seconds until idle connections are closed; most clients notice only then
 KEEP_ALIVE = 75  # seconds that an idle connection stays open
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where to listen. Port 0 takes any free port."""
+    """The address and port to listen on. Port 0 means any free port."""
 
     host: str = "127.0.0.1"
     port: int = 8001
 
 
 def bind(address: Address) -> socket.socket:
-    """Returns a listening socket. Raises ConfigurationError with port and flag."""
+    """Returns a listening socket. Raises ConfigurationError, which names the port and its flag."""
     return listening.listen(address.host, address.port, "--port")
 
 
@@ -46,18 +46,21 @@ def url_of(listener: socket.socket, certificate: Certificate | None) -> str:
     return f"{'https' if certificate else 'http'}://{shown}:{port}"
 
 
-# asyncio keeps a buffer of 256 KiB per TLS connection, most of an idle watcher's memory. Clients
-# send little, and larger messages come in several reads.
+# asyncio's buffer of 256 KiB for each TLS connection is most of an idle watcher's memory. Clients
+# send little, and larger messages take several reads.
 SSLProtocol.max_size = 16 * 1024
 
 
 class ApiHttpServer(listening.Server):
-    """Ends the app's streams before it waits for connections."""
+    """Runs the app.
+
+    When it shuts down, it stops the app's streams before it waits for connections.
+    """
 
     def __init__(
         self, app: ApiServer, certificate: Certificate | None, authorities: Path | None = None
     ) -> None:
-        """`authorities` sign the client certificates that say who a client is."""
+        """`authorities` is the file of the authorities that sign client certificates."""
         self._app = app
         super().__init__(
             build_config(
@@ -72,8 +75,8 @@ class ApiHttpServer(listening.Server):
         )
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Ends the streams, then shuts down as uvicorn does."""
-        self._app.end_watches()
+        """Stops the streams, then shuts down as uvicorn does."""
+        self._app.stop_watches()
         asyncio.get_running_loop().call_later(LINGER, self._drop_idle)
         await super().shutdown(sockets)
 

@@ -1,1 +1,1 @@
-"""Validation rules in CEL, the Common Expression Language."""
+"""Validation rules in the Common Expression Language (CEL)."""

@@ -1,11 +1,11 @@
-"""The cost of evaluating a rule, estimated from its text and its variables.
+"""Estimates the cost of evaluating a rule from its text and its variables.
 
-Guarantees an upper bound, far too high for most rules. What is below `SMALL` can neither hold the
-interpreter for more than some tenths of a second nor grow beyond some hundred megabytes. Does not
-guarantee that what is above it costs much.
+The estimate is an upper bound, far too high for most rules. A rule whose estimate is below `SMALL`
+neither runs for more than some tenths of a second nor needs more than some hundred megabytes. A
+rule above it may be cheap as well.
 
-The library bounds how often macros iterate in one evaluation, and nothing else: each step may
-double a text, or walk all of a list.
+The library limits only how often macros iterate in one evaluation. Each step may double a string,
+or walk through all of a list.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _LIST = re.compile(r"(?:^|[^\w\])\s.])\s*\[")  # a literal, not an index
 # Operations whose result is longer than their parts together.
 _MULTIPLYING = re.compile(r"\b(replace|join|format|findAll)\s*\(")
 _SPLITTING = re.compile(r"\bsplit\s*\(")
-_PER_STEP = 4  # characters of a rule for each operation, at least
+_PER_STEP = 4  # the fewest characters of a rule for each operation
 
 
 def size(value: Any) -> tuple[int, int]:
-    """Returns the approximate bytes and values of a variable."""
+    """Returns the approximate size of a variable in bytes, and the number of values in it."""
     total = count = 0
     waiting = [value]
     while waiting:
@@ -45,9 +45,9 @@ def size(value: Any) -> tuple[int, int]:
 
 
 def estimate(text: str, length: int, count: int) -> float:
-    """Returns the most steps that a rule takes over so many bytes in so many values.
+    """Returns the most steps that a rule takes over variables of `length` bytes in `count` values.
 
-    Each operation may take the square of what it works on, as a search in a text does.
+    Each operation may take the square of the size of its operands, as a search in a string does.
     """
     if _MULTIPLYING.search(text):
         return float("inf")
@@ -63,4 +63,4 @@ def estimate(text: str, length: int, count: int) -> float:
     return len(text) / _PER_STEP * iterations * (largest * largest)
 
 
-_MANY = 30  # macros from which on another one makes no difference
+_MANY = 30  # the most macros that are counted; more make no difference

@@ -1,5 +1,5 @@
-"""The functions of rules: CEL's own, and those of Kubernetes' libraries for lists and regular
-expressions.
+"""The functions that rules can use: CEL's own, and those of Kubernetes' libraries for lists and
+regular expressions.
 
 Source: staging/src/k8s.io/apiserver/pkg/cel/library/{lists,regex}.go, Kubernetes 1.33.
 """
@@ -75,7 +75,7 @@ def _find_all(text: str, pattern: str, most: int = -1) -> list[str]:
 
 @contextmanager
 def _translate_errors() -> Iterator[None]:
-    """Raises what is wrong with an expression as the library expects it, in Go's words."""
+    """Raises ValueError, as the library expects, with Go's message for a bad pattern."""
     try:
         yield
     except patterns.BadPatternError as error:

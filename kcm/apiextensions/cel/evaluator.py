@@ -1,10 +1,9 @@
-"""Evaluates costly rules in a process of its own, where they can be cut.
+"""Evaluates costly rules in a child process, which can be killed.
 
-The library has no limits on cost and cannot be interrupted. The process has limits: seconds of CPU
-per rule, and memory. A process that meets a limit ends, and the next rule gets a new one.
-
-Guarantees: an evaluation ends, and costs its own object only. Does not guarantee that rules are
-evaluated side by side: each process of kcm has one such process.
+The library has no limits on cost and cannot be interrupted. The child process has limits on its
+memory and on the CPU seconds of each rule. It ends when it exceeds one, and the next rule starts
+another. So every evaluation ends, and a costly rule affects its own object only. Each process of
+kcm has one such child process, which evaluates one rule at a time.
 """
 
 from __future__ import annotations
@@ -34,14 +33,15 @@ class RuleEvaluator:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._owner = 0  # the process that started it: a fork must not share its pipes
+        self._owner = 0  # the pid that started it; a forked process must not use its pipes
 
     def evaluate(
         self, text: str, variables: Mapping[str, Any], seconds: float, *, optional_old: bool
     ) -> ExpressionResult:
-        """Evaluates as `expressions.evaluate` does, within so many seconds of CPU.
+        """Evaluates as `expressions.evaluate` does, with at most `seconds` of CPU time.
 
-        Raises RuntimeError when the process cannot be started.
+        Returns EXHAUSTED if that was not enough. Raises RuntimeError if the child process cannot be
+        started.
         """
         request: _Request = (text, variables, optional_old, seconds)
         with self._lock:
@@ -61,13 +61,13 @@ class RuleEvaluator:
         if process is not None and self._owner == os.getpid():
             if process.poll() is None:
                 return process
-            self._end(process)  # somebody else ended it, which is not the next rule's fault
+            self._end(process)  # it was killed from outside; start another for this rule
         self._process, self._owner = _start(), os.getpid()
         atexit.register(self.close)
         return self._process
 
     def close(self) -> None:
-        """Ends the process. The next evaluation starts another."""
+        """Kills the child process. The next evaluation starts another."""
         with self._lock:
             if self._process is not None and self._owner == os.getpid():
                 self._end(self._process)
@@ -76,12 +76,12 @@ class RuleEvaluator:
         self._process = None
         atexit.unregister(self.close)
         process.kill()
-        with suppress(OSError):  # a request that it did not read
+        with suppress(OSError):  # the process had not read all of the request
             process.communicate()
 
 
 def _start() -> subprocess.Popen[bytes]:
-    """Starts a process and waits until it is ready. Raises RuntimeError when it does not start."""
+    """Starts a child process, and waits until it is ready. Raises RuntimeError if it ends first."""
     command = [sys.executable, "-m", "kcm.apiextensions.cel.evaluator"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdout is not None
@@ -97,7 +97,8 @@ def _start() -> subprocess.Popen[bytes]:
 
 
 def _send(pipe: IO[bytes], value: Any) -> None:
-    pipe.write(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))  # all of it, or nothing
+    # pickled as a whole first: an error sends nothing
+    pipe.write(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
     pipe.flush()
 
 
@@ -109,15 +110,16 @@ def _receive(pipe: IO[bytes]) -> Any:
 
 
 def main() -> None:
-    """Answers until its input ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it ends it
+    """Runs the child process: evaluates one request after the other until its input ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process stops this one
     requests, answers = sys.stdin.buffer, sys.stdout.buffer
     evaluate("true", {})  # loads the library
     used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with suppress(ValueError):  # macOS has no such limit; there only the CPU is limited
         resource.setrlimit(resource.RLIMIT_AS, (_count_mapped_bytes(used) + _MAX_MEMORY,) * 2)
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # the library's last words when it is cut
+    # hides what the library prints when the process is killed
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     _send(answers, "ready")
     while True:
         try:
@@ -130,7 +132,7 @@ def main() -> None:
 def _count_mapped_bytes(otherwise: int) -> int:
     """Returns the size of this process's address space in bytes.
 
-    Returns `otherwise` where /proc does not tell it, as on macOS.
+    Returns `otherwise` if /proc does not have it, as on macOS.
     """
     try:
         with open("/proc/self/statm", "rb") as file:
@@ -142,10 +144,10 @@ def _count_mapped_bytes(otherwise: int) -> int:
 def _answer(
     text: str, variables: Mapping[str, Any], optional_old: bool, seconds: float
 ) -> ExpressionResult:
-    signal.setitimer(signal.ITIMER_PROF, max(seconds, 0.001))  # ends the process
+    signal.setitimer(signal.ITIMER_PROF, max(seconds, 0.001))  # SIGPROF kills the process
     outcome = evaluate(text, variables, optional_old=optional_old)
     signal.setitimer(signal.ITIMER_PROF, 0)
-    if outcome.exhausted:  # out of memory, which a next one might lack as well
+    if outcome.exhausted:  # out of memory; a new process starts with all of it
         sys.exit()
     value = outcome.value
     if isinstance(value, bool) or (isinstance(value, str) and len(value) <= _MAX_RESULT):

@@ -1,6 +1,6 @@
-"""CEL expressions, compiled once and evaluated by cel-expr-python.
+"""CEL expressions, which cel-expr-python compiles once and evaluates.
 
-The first rule loads the library, so that processes without rules do not pay for it.
+The first expression loads the library, so processes without rules do not pay for it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ UNSUPPORTED = (
     "url", "isURL", "ip", "isIP", "cidr", "isCIDR", "quantity", "isQuantity", "format", "semver",
     "isSemver", "authorizer",
 )  # fmt: skip
-"""Functions of Kubernetes' CEL libraries that kcm has not."""
+"""Functions of Kubernetes' CEL libraries that kcm does not have."""
 
 _UNDECLARED = re.compile(rf"undeclared reference to '({'|'.join(UNSUPPORTED)})'")
 _LOCK = threading.Lock()
@@ -25,13 +25,13 @@ _LOCK = threading.Lock()
 
 @dataclass(frozen=True)
 class ExpressionResult:
-    """The result of an expression."""
+    """The value of an expression, or why there is none."""
 
     value: Any = None
     error: str = ""
-    unchecked: bool = False  # it cannot be evaluated here
+    unchecked: bool = False  # kcm lacks a function that it uses
     spent: float = 0.0  # seconds of CPU that it took
-    exhausted: bool = False  # it was cut, since it took more than it may
+    exhausted: bool = False  # it was stopped, because it exceeded its limits
 
 
 EXHAUSTED = ExpressionResult(exhausted=True)
@@ -39,11 +39,11 @@ EXHAUSTED = ExpressionResult(exhausted=True)
 
 @dataclass(frozen=True)
 class CompiledExpression:
-    """An expression, or why there is none."""
+    """A compiled expression, or why it could not be compiled."""
 
     program: Any = None
     error: str = ""
-    unsupported: str = ""  # the function that is missing here
+    unsupported: str = ""  # what it uses and kcm lacks
 
 
 def available() -> bool:
@@ -51,18 +51,21 @@ def available() -> bool:
     return _environment() is not None
 
 
-# An optional variable cannot be handed in: it is bound from a list of none or one.
+# Variables cannot be optionals, so oldSelf is bound from a list of no or one item.
 _BIND = "cel.bind(oldSelf, size(oldSelfs) == 0 ? optional.none() : optional.of(oldSelfs[0]), "
 
 
 @lru_cache(maxsize=2048)
 def compile_expression(text: str, optional_old: bool = False) -> CompiledExpression:
-    """Returns the compiled expression. With `optional_old`, oldSelf is an optional."""
+    """Returns the compiled expression.
+
+    `optional_old` says that oldSelf is an optional, as in rules with optionalOldSelf.
+    """
     environment = _environment()
     if environment is None:
         return CompiledExpression(unsupported="the library for CEL")
     try:
-        with _LOCK:  # the environment promises nothing about threads
+        with _LOCK:  # the environment may not be thread-safe
             return CompiledExpression(
                 environment.compile(f"{_BIND}{text})" if optional_old else text)
             )

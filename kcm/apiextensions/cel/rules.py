@@ -1,13 +1,12 @@
-"""x-kubernetes-validations: rules in CEL, evaluated by the official library.
+"""x-kubernetes-validations: validation rules in CEL, which the official library evaluates.
 
-All rules of an object have one second of CPU together. Upstream's budget has the same purpose and
-counts steps. A rule that may cost much is evaluated in another process (`evaluator`), where it can
-be cut.
+All rules of one object have `BUDGET` seconds of CPU time together; upstream has a budget of steps
+instead. A rule that may cost much is evaluated in a child process (`evaluator`), which can be
+killed.
 
-Does not guarantee upstream's limits on the worst cost of a rule, which it checks when a
-definition is written. A rule that uses one of Kubernetes' functions that kcm lacks
-(`UNSUPPORTED`) is accepted and not checked, and so are all rules where the library cannot be
-loaded. `find_unchecked` reports both.
+Departures: upstream also estimates the worst cost of a rule when a definition is written. A rule
+that uses one of Kubernetes' functions that kcm lacks (`UNSUPPORTED`) is accepted and not checked,
+and so are all rules if the library cannot be loaded. `find_unchecked` reports both.
 
 Source: staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel, Kubernetes 1.33.
 """
@@ -33,7 +32,7 @@ _TYPES = {
     "FieldValueDuplicate": "Duplicate value",
 }
 BUDGET = 1.0  # seconds of CPU for all rules of one object
-_MAX_MESSAGE = 5 * 1024  # bytes that a messageExpression may result in
+_MAX_MESSAGE = 5 * 1024  # the most bytes of a messageExpression's result
 _OUT_OF_BUDGET = "failed due to running out of cost budget, no further validation rules will be run"
 _EXHAUSTED = f"validation {_OUT_OF_BUDGET}"
 _EVALUATOR = RuleEvaluator()
@@ -44,7 +43,11 @@ _NOT_CHECKED = (
 
 
 def check(schema: StructuralSchema, new: Any, old: Any, faults: Faults) -> Faults:
-    """Returns the rules that an object breaks. `old` is None at its creation."""
+    """Returns a fault for each rule that an object breaks.
+
+    `old` is the object before the change, None for a create. `faults` are those found before: after
+    some types of them, rules are not checked.
+    """
     if not schema.has_rules or not expressions.available():
         return []
     if any(f.type in _BLOCKING or "must be of type" in f.detail for f in faults):
@@ -54,7 +57,7 @@ def check(schema: StructuralSchema, new: Any, old: Any, faults: Faults) -> Fault
 
 
 class _Checker:
-    """Checks one object: it walks the object until its seconds are spent."""
+    """Checks the rules of one object until the budget of CPU time is used up."""
 
     def __init__(self) -> None:
         self._left = BUDGET
@@ -63,6 +66,7 @@ class _Checker:
     def walk(
         self, schema: StructuralSchema, new: Any, old: Any, path: str, *, root: bool = False
     ) -> Iterator[FieldError]:
+        """Yields the faults of a value and of all values below it."""
         if new is None or self._ended:
             return
         if schema.rules:
@@ -111,7 +115,7 @@ class _Checker:
         if optional:
             given["oldSelfs"] = [given.pop("oldSelf")] if "oldSelf" in given else []
         elif "oldSelf" in text and "oldSelf" not in given:
-            return  # what was not there before cannot have changed
+            return  # a new value has no old state to compare with
         outcome = self._evaluate(text, given, size, optional)
         if outcome.unchecked or outcome.value is True:
             return
@@ -159,8 +163,9 @@ class _Checker:
 
 
 def _by_key(old: Any, schema: StructuralSchema) -> dict[Any, Any]:
-    """Returns old items by key: only items of a list with keys are known to be the same as
-    before.
+    """Returns the old items of a list by their keys, or {} for a list without keys.
+
+    Items of other lists cannot be matched with their old state.
     """
     if schema.list_type != "map" or not isinstance(old, list):
         return {}
@@ -173,7 +178,7 @@ def _key(item: Any, schema: StructuralSchema) -> tuple[str, ...]:
 
 
 def find_unchecked(schema: StructuralSchema) -> set[str]:
-    """Returns what rules of a schema need and kcm lacks."""
+    """Returns what the rules of a schema use and kcm lacks, such as `function quantity`."""
     expressions_of_rules = {
         expressions.compile_expression(
             str(rule.get("rule") or ""), bool(rule.get("optionalOldSelf"))

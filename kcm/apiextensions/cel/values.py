@@ -1,5 +1,4 @@
-"""Converts JSON values to CEL's: types by the schema, and names of fields as expressions write
-them.
+"""Converts JSON values to CEL values: types by the schema, and escaped field names.
 
 Source: staging/src/k8s.io/apiserver/pkg/cel/{escaping,common/values}.go, Kubernetes 1.33.
 """
@@ -29,8 +28,9 @@ _META = ("name", "generateName")
 
 
 def to_cel(value: Any, schema: StructuralSchema | None, *, root: bool = False) -> Any:
-    """Returns a value for an expression's variable. Rules see only the names in an object's
-    metadata.
+    """Returns a JSON value as the value of a CEL variable.
+
+    Of an object's metadata, rules see only name and generateName.
     """
     if isinstance(value, dict):
         return _map(value, schema, root=root)
@@ -67,7 +67,7 @@ def _map(value: dict[str, Any], schema: StructuralSchema | None, *, root: bool) 
 
 @lru_cache(maxsize=4096)
 def escape_name(name: str) -> str:
-    """Returns the name by which expressions reach a field."""
+    """Returns the name under which expressions can access a field."""
     if name in _RESERVED:
         return f"__{name}__"
     return _SPECIAL.sub(lambda match: _ESCAPES[match[0]], name)
@@ -79,7 +79,7 @@ def _text(value: str, form: str) -> Any:
         return value
     try:
         return read(value)
-    except (ValueError, OverflowError):  # what no datetime or timedelta can hold stays text
+    except (ValueError, OverflowError):  # a value beyond datetime or timedelta stays text
         return value
 
 

@@ -1,7 +1,7 @@
-"""Who asks, and what they may do: authentication, impersonation, RBAC and reviews.
+"""Authentication, impersonation, RBAC and access reviews.
 
-Guarantees: nothing is answered before its request was authenticated and authorized, unknown paths
-included. No decision asks the store, so one is as fresh as the watch caches (milliseconds). Tokens
-are compared in constant time and appear in no log. Does not guarantee that a running watch ends
-when the right to it is revoked: as upstream, requests are checked when they begin.
+Every request is authenticated and authorized before it is handled, also one for an unknown path.
+Decisions read the watch caches, not the store, so they are as fresh as the caches (milliseconds).
+Tokens are compared in constant time and appear in no log. A running watch does not end when the
+permission for it is revoked: as upstream, requests are checked when they begin.
 """

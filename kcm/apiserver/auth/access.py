@@ -1,8 +1,8 @@
-"""Who may speak to the server at all.
+"""The rules about who may connect to the server at all.
 
-On a loopback address, requests must name this machine in their Host header, so that no web page
-gets in by DNS rebinding. A client without credentials is `system:anonymous` where anonymous access
-is enabled. Otherwise it sees no more than upstream's system:public-info-viewer: health and version.
+On a loopback address, the Host header of a request must name this machine, so that no web page gets
+access by DNS rebinding. A client without credentials is `system:anonymous` if anonymous access is
+enabled. Otherwise it may read what upstream's system:public-info-viewer may: health and version.
 """
 
 from __future__ import annotations
@@ -20,13 +20,17 @@ from kcm.apiserver.request import Request
 from kcm.http.listening import is_loopback_host
 
 PUBLIC = frozenset({"/healthz", "/livez", "/readyz", "/version", "/version/"})
-# of two headers, one reader might see the first and another the last
+# of two such headers, programs on the way might use different ones
 _ONCE = (b"host", b"authorization")
 
 
 @dataclass(frozen=True)
 class AccessRules:
-    """The rules: `token` is the administrator's, and `users` are other users by their tokens."""
+    """The rules by which users are authenticated.
+
+    `token` is the administrator's token, `users` has other users by their tokens, and `loopback`
+    says that the server listens on a loopback address only.
+    """
 
     token: str = field(default="", repr=False)
     anonymous: bool = False
@@ -35,7 +39,7 @@ class AccessRules:
 
     @cached_property
     def tokens(self) -> Tokens:
-        """The bearer tokens that are known. The administrator's wins over the others."""
+        """Returns the authenticator for all tokens. The administrator's token takes precedence."""
         return Tokens(dict(chain(self.users.items(), [(self.token, ADMIN)])))
 
     @cached_property
@@ -43,7 +47,7 @@ class AccessRules:
         return Chain((Certificates(), self.tokens))
 
     def check(self, request: Request) -> None:
-        """Refuses requests that must not come near. Raises BadRequest and Forbidden."""
+        """Raises BadRequest for repeated headers, and Forbidden for a wrong Host header."""
         for name in _ONCE:
             if request.count(name) > 1:
                 raise errors.BadRequest(f"too many {name.decode()} headers")
@@ -51,8 +55,9 @@ class AccessRules:
             raise errors.Forbidden("Forbidden: the Host header does not name this machine")
 
     def user(self, request: Request, certificate: PeerCertificate | None = None) -> User | None:
-        """Returns the sender, None for an unknown one. Raises Unauthorized for wrong
-        credentials.
+        """Returns the sender of a request, None if it has no credentials and must have some.
+
+        Raises Unauthorized for wrong credentials.
         """
         given = request.headers.get(b"authorization")
         authorization = None if given is None else given.decode("latin-1")
@@ -63,5 +68,5 @@ class AccessRules:
 
 
 def is_public(request: Request) -> bool:
-    """Reports whether anybody may see this path."""
+    """Reports whether a request may be handled without authentication."""
     return request.method in {"GET", "HEAD"} and request.path in PUBLIC

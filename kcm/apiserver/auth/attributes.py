@@ -1,7 +1,7 @@
-"""The attributes of a request that authorization looks at.
+"""The attributes of a request on which authorization decides.
 
-They follow from the path alone, whatever is served there, so that nothing is revealed about a path
-before its request was authorized.
+They are derived from the path alone, whether or not it is served, so that nothing is revealed about
+a path before its request was authorized.
 
 Source: staging/src/k8s.io/apiserver/pkg/endpoints/request/requestinfo.go and
 endpoints/handlers/responsewriters/errors.go, Kubernetes 1.33.
@@ -26,7 +26,7 @@ _NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
 
 @dataclass(frozen=True)
 class Attributes:
-    """A verb on a resource, or on a path that is no resource."""
+    """A verb on a resource, or on a path that belongs to no resource."""
 
     verb: str
     group: str = ""
@@ -35,11 +35,11 @@ class Attributes:
     subresource: str = ""
     namespace: str = ""
     name: str = ""
-    path: str = ""  # set for what is no resource, else empty
+    path: str = ""  # set for a path that belongs to no resource, otherwise empty
 
     @property
     def full_resource(self) -> str:
-        """The name that rules use, such as `pods` or `pods/log`."""
+        """Returns the resource as rules write it, such as `pods` or `pods/log`."""
         return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
 
     def __str__(self) -> str:
@@ -50,7 +50,7 @@ class Attributes:
 
 
 def of(request: Request) -> Attributes:
-    """Returns the attributes of a request. Raises BadRequest for a query that cannot be read."""
+    """Returns the attributes of a request. Raises BadRequest for an invalid query."""
     parts = request.path.strip("/").split("/")
     if len(parts) < 3 or parts[0] not in {"api", "apis"}:
         return Attributes(request.method.lower(), path=request.path or "/")
@@ -71,9 +71,11 @@ def of(request: Request) -> Attributes:
 
 
 def _verb(request: Request, name: str, subresource: str) -> tuple[str, str]:
-    """Returns the verb and the name, also the name of a list that is narrowed to one object.
+    """Returns the verb of a request and the name of its object.
 
-    Upstream ignores `watch` beside a name. Here that is a watch, and must be allowed as one.
+    A list or watch that its field selector restricts to one object has that object's name. Upstream
+    ignores the parameter `watch` beside a name. Here it makes the request a watch, which must be
+    allowed as one.
     """
     verb = _VERBS.get(request.method, "")
     if verb == "delete" and not name:
@@ -90,7 +92,7 @@ def _verb(request: Request, name: str, subresource: str) -> tuple[str, str]:
 def _only_name(selector: str) -> str:
     try:
         terms = FieldSelector.parse(selector).terms
-    except errors.BadRequest:  # revealed to those who may list at all
+    except errors.BadRequest:  # reported to users who may list
         return ""
     for term in terms:
         if term.field == "metadata.name" and not term.negated:
@@ -99,7 +101,7 @@ def _only_name(selector: str) -> str:
 
 
 def agree(attributes: Attributes, info: RequestInfo) -> bool:
-    """Reports whether what was authorized is what will be served."""
+    """Reports whether the attributes that were authorized are those of what will be served."""
     resource = info.resource
     narrowed = attributes.verb in {"list", "watch"} and not info.name
     named = narrowed or attributes.name == info.name
@@ -115,7 +117,10 @@ def agree(attributes: Attributes, info: RequestInfo) -> bool:
 
 
 def forbidden(who: str, attributes: Attributes, reason: str = "") -> errors.Forbidden:
-    """Returns the error in upstream's words."""
+    """Returns the Forbidden error for a denied request, in upstream's words.
+
+    `who` is the user's name.
+    """
     text = f'User "{who}" cannot {attributes}' + (f": {reason}" if reason else "")
     if attributes.path:
         return errors.Forbidden(f"forbidden: {text}")

@@ -1,6 +1,6 @@
-"""Authenticators: the ways to know who sent a request.
+"""Authenticators, which find out which user has sent a request.
 
-A further way, such as service-account tokens, is one more authenticator in the chain.
+A further method, such as service-account tokens, is one more authenticator in the chain.
 
 Source: staging/src/k8s.io/apiserver/pkg/authentication/{request,token}, Kubernetes 1.33.
 """
@@ -20,39 +20,39 @@ from kcm.apiserver.http_errors import Unauthorized
 
 @dataclass(frozen=True)
 class Credentials:
-    """What a request brought: its Authorization header, and the certificate of its connection."""
+    """The credentials of a request: its Authorization header and its connection's certificate."""
 
     authorization: str | None = field(default=None, repr=False)
     certificate: PeerCertificate | None = None
 
     @property
     def token(self) -> str:
-        """The bearer token, "" for none."""
+        """Returns the bearer token, "" if there is none."""
         scheme, _, rest = (self.authorization or "").strip().partition(" ")
         words = rest.split()
         return words[0] if scheme.lower() == "bearer" and len(words) == 1 else ""
 
 
 class Authenticator(Protocol):
-    """One way to know a user."""
+    """Authenticates users by one kind of credentials."""
 
     def authenticate(self, given: Credentials) -> User | None:
-        """Returns the user, None when these credentials are not of its kind.
+        """Returns the user, or None if there are no credentials of this authenticator's kind.
 
-        Raises Unauthorized for credentials of its kind that are wrong.
+        Raises Unauthorized if there are, but they are wrong.
         """
         ...
 
 
 class Certificates:
-    """Knows users by client certificates that are signed by --client-ca-file."""
+    """Authenticates users by client certificates that an authority of --client-ca-file signed."""
 
     def authenticate(self, given: Credentials) -> User | None:
         return None if given.certificate is None else given.certificate.user()
 
 
 class Tokens:
-    """Knows users by bearer tokens. Only hashes of the tokens are kept."""
+    """Authenticates users by bearer tokens. It keeps only hashes of the tokens."""
 
     def __init__(self, users: Mapping[str, User]) -> None:
         self._users = {_hash(token): user for token, user in users.items() if token}
@@ -61,9 +61,9 @@ class Tokens:
         return self.user_of(given.token) if given.token else None
 
     def user_of(self, token: str) -> User | None:
-        """Returns the owner of a token, or None.
+        """Returns the user of a token, None for an unknown token.
 
-        All tokens are compared, each in constant time, so the time reveals nothing.
+        All known tokens are compared, each in constant time, so that the time reveals nothing.
         """
         wanted, owner = _hash(token), None
         for known, user in self._users.items():
@@ -77,15 +77,16 @@ def _hash(token: str) -> bytes:
 
 
 class Chain:
-    """Asks one authenticator after the other. Raises Unauthorized when none knows the
-    credentials.
-    """
+    """Tries several authenticators, one after the other."""
 
     def __init__(self, ways: Iterable[Authenticator]) -> None:
         self._ways = tuple(ways)
 
     def authenticate(self, given: Credentials) -> User | None:
-        """Returns the user, None without any credentials."""
+        """Returns the user, None if the request has no credentials.
+
+        Raises Unauthorized if it has some, but no authenticator accepts them.
+        """
         refused = None
         for way in self._ways:
             try:

@@ -1,4 +1,4 @@
-"""Authorizers: whether a user may do something.
+"""Authorizers, which decide whether a user may send a request.
 
 Source: staging/src/k8s.io/apiserver/pkg/authorization, Kubernetes 1.33.
 """
@@ -19,7 +19,7 @@ MODES = ("RBAC", "AlwaysAllow")
 
 @dataclass(frozen=True)
 class AuthorizerDecision:
-    """Whether something is allowed, and why."""
+    """Whether a request is allowed, and the reason."""
 
     allowed: bool
     reason: str = ""
@@ -27,22 +27,29 @@ class AuthorizerDecision:
 
 @dataclass(frozen=True)
 class UserRules:
-    """All rules that hold for a user in a namespace. `errors` says what could not be read."""
+    """All rules that apply to a user in a namespace.
+
+    `errors` says which roles could not be read.
+    """
 
     rules: Sequence[PreparedRule]
     errors: Sequence[str] = ()
 
 
 class Authorizer(Protocol):
-    """Decides what users may do."""
+    """Decides which requests users may send."""
 
     def authorize(self, user: User, asked: Attributes) -> AuthorizerDecision:
-        """Returns whether the user may. Raises StoreUnavailable before the roles are known."""
+        """Returns the decision about a request.
+
+        Raises StoreUnavailable while roles are not loaded.
+        """
         ...
 
     def rights(self, user: User, namespace: str) -> UserRules:
-        """Returns what the user may do in a namespace and in the cluster. Raises
-        StoreUnavailable.
+        """Returns the rules that apply to a user in a namespace, cluster-wide ones included.
+
+        Raises StoreUnavailable.
         """
         ...
 
@@ -51,14 +58,15 @@ class Authorizer(Protocol):
         ...
 
     def catch_up(self) -> None:
-        """Waits until the roles that were written before this call are known. Raises
-        StoreUnavailable.
+        """Waits until all roles and bindings that were written before this call are known.
+
+        Raises StoreUnavailable.
         """
         ...
 
 
 class AlwaysAllow:
-    """Allows everything to everybody who gets in."""
+    """Allows every request of every user."""
 
     def authorize(self, user: User, asked: Attributes) -> AuthorizerDecision:
         return AuthorizerDecision(True)
@@ -80,7 +88,7 @@ class AlwaysAllow:
 
 
 class AlwaysDeny(AlwaysAllow):
-    """Allows nothing to anybody."""
+    """Allows no request."""
 
     def authorize(self, user: User, asked: Attributes) -> AuthorizerDecision:
         return AuthorizerDecision(False)
@@ -90,7 +98,7 @@ class AlwaysDeny(AlwaysAllow):
 
 
 class Masters:
-    """Allows everything to system:masters, and asks another authorizer about everybody else."""
+    """Allows every request of system:masters. Another authorizer decides about all other users."""
 
     def __init__(self, behind: Authorizer) -> None:
         self._behind = behind
@@ -106,17 +114,23 @@ class Masters:
 
 @dataclass(frozen=True)
 class Caller:
-    """The user of one request, for handlers that must ask beyond the request's own verb."""
+    """The user of a request, for handlers that need further permissions than the request's verb."""
 
     user: User
     authorizer: Authorizer
 
     def may(self, asked: Attributes) -> bool:
-        """Reports whether the user may. Raises StoreUnavailable."""
+        """Reports whether the user may send a request with these attributes.
+
+        Raises StoreUnavailable.
+        """
         return self.authorizer.authorize(self.user, asked).allowed
 
     def require(self, asked: Attributes) -> None:
-        """Raises Forbidden unless the user may, and StoreUnavailable."""
+        """Raises Forbidden unless the user may send a request with these attributes.
+
+        Raises StoreUnavailable, too.
+        """
         decision = self.authorizer.authorize(self.user, asked)
         if not decision.allowed:
             raise forbidden(self.user.name, asked, decision.reason)

@@ -1,6 +1,6 @@
-"""Creates and completes the cluster's own roles and bindings at the start.
+"""Creates the default cluster roles and bindings when the server starts, and completes them.
 
-What somebody added to them stays. What somebody removed comes back, unless the annotation
+What was added to a default role stays. What was removed from it is restored, unless the annotation
 `rbac.authorization.kubernetes.io/autoupdate` is "false".
 
 Source: pkg/registry/rbac/rest/storage_rbac.go and reconciliation/, Kubernetes 1.33.
@@ -28,7 +28,7 @@ T = TypeVar("T", bound=KubeObject)
 
 
 def ensure(store: Store) -> None:
-    """Creates or completes them. Raises StoreUnavailable."""
+    """Creates or completes the default roles and bindings. Raises StoreUnavailable."""
     for role in policy.cluster_roles():
         _ensure(store, role, complete_role)
     for binding in policy.cluster_role_bindings():
@@ -42,18 +42,18 @@ def _ensure(store: Store, wanted: T, completed: Callable[[T, T], T]) -> None:
         assert isinstance(old, type(wanted))
         if old.annotations.get(policy.AUTOUPDATE) == "false":
             return old
-        return _with_marks(completed(old, wanted), wanted)
+        return _with_labels_of(completed(old, wanted), wanted)
 
     try:
         stored = store.get(resource, wanted.name)
-    except errors.Damaged:  # nobody gets in without it, so it is created anew
+    except errors.Damaged:  # without it users have no access, so it is replaced
         store.delete(resource, wanted.name)
         store.create(wanted)
         return
     except errors.NotFound:
         try:
             store.create(wanted)
-        except errors.AlreadyExists:  # another server starts too
+        except errors.AlreadyExists:  # another server starts at the same time
             return
         return
     if change(stored) == stored:
@@ -64,7 +64,7 @@ def _ensure(store: Store, wanted: T, completed: Callable[[T, T], T]) -> None:
         log.warning("A default role stays as it is", name=wanted.name, error=error.message)
 
 
-def _with_marks(obj: T, wanted: T) -> T:
+def _with_labels_of(obj: T, wanted: T) -> T:
     labels = {**wanted.labels, **obj.labels}
     annotations = {**wanted.annotations, **obj.annotations}
     if labels == obj.labels and annotations == obj.annotations:
@@ -73,7 +73,7 @@ def _with_marks(obj: T, wanted: T) -> T:
 
 
 def complete_role(old: ClusterRole, wanted: ClusterRole) -> ClusterRole:
-    """Returns the role with the rules and the selectors that it lacks."""
+    """Returns `old` with the rules and the aggregation rule of `wanted` that it lacks."""
     if wanted.aggregation_rule is not None:
         present = old.aggregation_rule
         missing = present is None or any(
@@ -87,7 +87,7 @@ def complete_role(old: ClusterRole, wanted: ClusterRole) -> ClusterRole:
 
 
 def complete_binding(old: ClusterRoleBinding, wanted: ClusterRoleBinding) -> ClusterRoleBinding:
-    """Returns the binding with the subjects that it lacks."""
+    """Returns `old` with the subjects of `wanted` that it lacks."""
     present = {(subject.kind, subject.name) for subject in old.subjects or ()}
     missing = [
         subject for subject in wanted.subjects or () if (subject.kind, subject.name) not in present

@@ -1,4 +1,4 @@
-"""Client certificates: the common name is the user, and the organizations are the groups.
+"""Authentication by client certificate: the common name is the user, organizations are groups.
 
 Source: staging/src/k8s.io/apiserver/pkg/authentication/request/x509, Kubernetes 1.33.
 """
@@ -19,7 +19,7 @@ from kcm.apiserver.http_errors import Unauthorized
 
 @dataclass(frozen=True)
 class PeerCertificate:
-    """The certificate of a connection, which TLS found to be signed by a known authority."""
+    """The client certificate of a connection. TLS has verified its signature."""
 
     name: str
     groups: tuple[str, ...]
@@ -27,7 +27,7 @@ class PeerCertificate:
     now: Callable[[], float] = time.time
 
     def user(self) -> User | None:
-        """Returns its user, None without a name.
+        """Returns the user of the certificate, None if it has no name.
 
         Raises Unauthorized once the certificate has expired, since connections outlive
         certificates.
@@ -38,7 +38,7 @@ class PeerCertificate:
 
 
 def peer_of(described: Mapping[str, Any] | None) -> PeerCertificate | None:
-    """Returns the certificate that `ssl.SSLObject.getpeercert()` describes."""
+    """Returns the certificate from what `ssl.SSLObject.getpeercert()` returns, or None."""
     if not described:
         return None
     pairs = [pair for part in described.get("subject", ()) for pair in part]
@@ -49,7 +49,10 @@ def peer_of(described: Mapping[str, Any] | None) -> PeerCertificate | None:
 
 
 def check_authorities(path: Path) -> None:
-    """Raises ConfigurationError unless the file holds certificates of authorities."""
+    """Raises ConfigurationError unless the file holds certificates of authorities.
+
+    `path` is the value of --client-ca-file.
+    """
     try:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(path))
     except (OSError, ssl.SSLError) as error:

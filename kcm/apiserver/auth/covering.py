@@ -1,9 +1,9 @@
-"""Decides whether some rules cover others.
+"""Decides whether some RBAC rules cover others.
 
 Upstream breaks a rule into its smallest parts, one for each group, resource, verb and name, and
-looks for each part among the rules that are held: a rule of 3 KB has a million parts. Here groups
-that are covered by the same held rules count as one, and so do resources, verbs and names. Only the
-combinations of these classes are looked at. The result is upstream's.
+searches the rules that the user has for each part: a rule of 3 KB has a million parts. Here groups
+that the same rules cover are one class, and so are resources, verbs and names. Only the
+combinations of classes are checked. The result is upstream's.
 
 Source: staging/src/k8s.io/component-helpers/auth/rbac/validation/policy_comparator.go, Kubernetes
 1.33.
@@ -18,37 +18,37 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from kcm.api.rbac_v1 import PolicyRule
 from kcm.apiserver.auth.rules import PreparedRule
 
-MOST_TOLD = 100  # parts that are listed
-_MOST_LOOKS = 2_000_000  # elements and combinations that one check looks at
+MOST_LISTED = 100  # the most parts that are listed
+_MOST_LOOKS = 2_000_000  # the most elements and combinations that one comparison checks
 
-# The elements of one dimension that the same rules cover: the rules (a bit each), and the elements.
+# By the rules that cover them (one bit each): the elements of a dimension, such as verbs.
 _Classes = dict[int, list[str]]
 
 
 class TooManyRulesError(Exception):
-    """Comparing the rules would take too much."""
+    """The comparison would need more than _MOST_LOOKS steps."""
 
 
 def find_uncovered(wanted: Iterable[PolicyRule], held: Iterable[PreparedRule]) -> list[PolicyRule]:
-    """Returns up to MOST_TOLD parts of `wanted` that no rule of `held` covers.
+    """Returns up to MOST_LISTED parts of `wanted` that no rule of `held` covers.
 
     A part has one verb and either one group, resource and name, or one URL. Raises
     TooManyRulesError.
     """
     check = _Check(list(held))
     parts = itertools.chain.from_iterable(check.missing(rule) for rule in wanted)
-    return list(itertools.islice(parts, MOST_TOLD))
+    return list(itertools.islice(parts, MOST_LISTED))
 
 
 class _Check:
-    """The rules that are held, and how much may still be looked at."""
+    """Checks rules against the rules that a user has, within a limit of steps."""
 
     def __init__(self, held: Sequence[PreparedRule]) -> None:
         self._held = held
         self._left = _MOST_LOOKS
 
     def missing(self, rule: PolicyRule) -> Iterator[PolicyRule]:
-        """Yields the parts of a rule that are not covered."""
+        """Yields the parts of a rule that no rule of the user covers."""
         verbs = self._classes(rule.verbs, PreparedRule.covers_verb)
         if rule.api_groups and rule.resources and rule.verbs:
             yield from self._find_missing_resources(rule, verbs)
@@ -68,6 +68,7 @@ class _Check:
     def _classes(
         self, elements: Sequence[str], covers: Callable[[PreparedRule, str], bool]
     ) -> _Classes:
+        """Returns the distinct elements, grouped by which of the user's rules cover them."""
         by_cover: _Classes = {}
         self._look(len(elements) * (len(self._held) + 1))
         for element in dict.fromkeys(elements):
@@ -76,7 +77,9 @@ class _Check:
         return by_cover
 
     def _open(self, *dimensions: _Classes) -> Iterator[tuple[str, ...]]:
-        """Yields the combinations that no single rule covers."""
+        """Yields the combinations of elements, one of each dimension, that no single rule
+        covers.
+        """
         self._look(math.prod(len(classes) for classes in dimensions))
         for combination in itertools.product(*(classes.items() for classes in dimensions)):
             by = -1
@@ -86,6 +89,7 @@ class _Check:
                 yield from itertools.product(*(elements for _, elements in combination))
 
     def _look(self, times: int) -> None:
+        """Counts steps of the comparison. Raises TooManyRulesError beyond _MOST_LOOKS."""
         self._left -= times
         if self._left < 0:
             raise TooManyRulesError

@@ -1,4 +1,4 @@
-"""Refuses writes of roles and bindings by which somebody would give away more than they have.
+"""Rejects writes of roles and bindings by which a user would grant permissions they lack.
 
 Source: pkg/registry/rbac/{role,clusterrole,rolebinding,clusterrolebinding}/policybased and
 pkg/registry/rbac/escalation_check.go, Kubernetes 1.33.
@@ -22,8 +22,8 @@ from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.auth.attributes import Attributes
 from kcm.apiserver.auth.authorizer import Caller
-from kcm.apiserver.auth.covering import MOST_TOLD, TooManyRulesError, find_uncovered
-from kcm.apiserver.auth.rules import ALL, PreparedRule, merge_rules, print_rule
+from kcm.apiserver.auth.covering import MOST_LISTED, TooManyRulesError, find_uncovered
+from kcm.apiserver.auth.rules import ALL, PreparedRule, format_rule, merge_rules
 from kcm.apiserver.auth.users import quote_list
 
 _EVERYTHING = (
@@ -43,14 +43,16 @@ class _Write:
 
 
 def grants_anything(obj: KubeObject) -> bool:
-    """Reports whether an object grants anything."""
+    """Reports whether the object is a role or a binding."""
     return isinstance(obj, Role | ClusterRole | RoleBinding | ClusterRoleBinding)
 
 
 def check(caller: Caller, resource: Resource, new: KubeObject, old: KubeObject | None) -> None:
-    """Raises Forbidden unless the caller has what `new` grants, or may grant more.
+    """Raises Forbidden unless the caller has the permissions that `new` grants.
 
-    Raises NotFound for a binding's role, and StoreUnavailable.
+    The verbs `escalate` (on roles) and `bind` (on bindings) allow to grant others, too. `old` is
+    the stored object, None for a create. Raises NotFound if a binding's role does not exist, and
+    StoreUnavailable.
     """
     write = _Write(resource, new, caller)
     if isinstance(new, Role | ClusterRole):
@@ -83,7 +85,7 @@ def _check_binding(
     plural = _PLURALS.get(new.role_ref.kind, "")
     if write.caller.may(_on(write, "bind", plural, new.role_ref.name)):
         return
-    # What the caller wrote a moment ago counts.
+    # Roles that the caller has just written count.
     write.caller.authorizer.catch_up()
     _confirm(write, write.caller.authorizer.role_rules(new.role_ref, new.namespace))
 
@@ -113,12 +115,12 @@ def _confirm(write: _Write, wanted: Sequence[PolicyRule]) -> None:
 
 
 def _list_missing(wanted: Sequence[PolicyRule], held: Sequence[PreparedRule]) -> str:
-    """Returns the rules that are not held, a line each, or ""."""
+    """Returns the rules that are not held as text, a line for each, "" if all are held."""
     try:
         missing = find_uncovered(wanted, held)
     except TooManyRulesError:
-        return "the rules are too many to be compared; grant them in several roles"
-    lines = sorted(print_rule(rule) for rule in merge_rules(missing))
-    if len(missing) == MOST_TOLD:
-        lines.append("and perhaps others")
+        return "there are too many rules to compare; grant them in several roles"
+    lines = sorted(format_rule(rule) for rule in merge_rules(missing))
+    if len(missing) == MOST_LISTED:
+        lines.append("and possibly others")
     return "\n".join(lines)

@@ -1,6 +1,6 @@
-"""The handler chain that every request passes first: who sends it, as whom, and may they.
+"""The handler chain that every request passes first: authentication, impersonation, authorization.
 
-The order is upstream's. Only afterwards is it looked up whether there is such a path at all.
+The order is upstream's. Whether the path exists is looked up only afterwards.
 
 Source: staging/src/k8s.io/apiserver/pkg/server/config.go (DefaultBuildHandlerChain), Kubernetes
 1.33.
@@ -28,7 +28,7 @@ PEER = "kcm.peer_certificate"  # the key in the extensions of an ASGI scope
 
 
 class DecisionCounter(Protocol):
-    """Counts decisions, for the metrics."""
+    """Counts the decisions of the handler chain for the metrics."""
 
     def authentication(self, result: str, user: str = "") -> None: ...
 
@@ -37,11 +37,16 @@ class DecisionCounter(Protocol):
 
 @dataclass
 class RequestState:
-    """What is known of a request so far. The chain fills it in."""
+    """A request, and what the handler chain has found out about it so far.
+
+    `sender` is who authenticated, `user` is on whose behalf the request acts; they differ when the
+    sender impersonates another user. `asked` is None for public paths, `info` until it is looked
+    up.
+    """
 
     request: Request
     sender: User | None = None
-    user: User = ANYBODY  # on whose behalf
+    user: User = ANYBODY  # on whose behalf the request acts
     asked: Attributes | None = None
     info: RequestInfo | None = None
 
@@ -57,7 +62,7 @@ class HandlerChain:
         self._counts = counts
 
     def admit(self, state: RequestState, scope: Scope) -> None:
-        """Admits a request, and fills in who sent it and what it asks.
+        """Authenticates and authorizes a request, and fills in `state` accordingly.
 
         Raises BadRequest, Forbidden, StoreUnavailable and Unauthorized.
         """
@@ -75,17 +80,17 @@ class HandlerChain:
         state.asked = attributes.of(state.request)
         try:
             self.caller(state).require(state.asked)
-        except Exception:  # whatever it is, it is no permission; raised again
+        except Exception:  # every failure counts as a denial; raised again
             self._counts.authorization("denied")
             raise
         self._counts.authorization("allowed")
 
     def caller(self, state: RequestState) -> Caller:
-        """Returns the request's user, for handlers."""
+        """Returns the user of a request together with the authorizer, for handlers."""
         return Caller(state.user, self.authorizer)
 
     def set_info(self, state: RequestState, info: RequestInfo) -> None:
-        """Sets what will be served. Raises PathNotFound when that is not what was authorized."""
+        """Sets the request info. Raises PathNotFound unless it is what was authorized."""
         if state.asked is None or not attributes.agree(state.asked, info):
             raise PathNotFound
         state.info = info

@@ -1,4 +1,4 @@
-"""Impersonation (`kubectl --as`): acts as somebody else for those who may.
+"""Impersonation (`kubectl --as`): requests that act on behalf of another user.
 
 Source: staging/src/k8s.io/apiserver/pkg/endpoints/filters/impersonation.go, Kubernetes 1.33.
 """
@@ -28,9 +28,10 @@ Fields = Sequence[tuple[bytes, bytes]]
 
 
 def impersonate(real: User, fields: Fields, authorizer: Authorizer) -> User | None:
-    """Returns the user that a request acts as, None for the sender itself.
+    """Returns the user that a request's headers ask to act as, None if they ask for no one.
 
-    Raises BadRequest for groups and the like without a user, Forbidden and StoreUnavailable.
+    Raises BadRequest if there are headers for groups, uid or extra, but none for the user;
+    Forbidden if the sender may not impersonate that user; and StoreUnavailable.
     """
     asked = [(name, value) for name, value in fields if name.startswith(_PREFIX)]
     if not asked:
@@ -80,7 +81,7 @@ def _checks(wanted: User) -> Iterator[Attributes]:
 
 
 def _with_implicit_groups(wanted: User) -> User:
-    """Returns the user with the groups that it is in without being asked."""
+    """Returns the user with the groups that the server adds, such as system:authenticated."""
     account = service_account(wanted.name)
     if account and not wanted.groups:
         wanted = wanted.with_groups(*service_account_groups(account[0]))

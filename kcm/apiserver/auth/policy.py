@@ -1,4 +1,4 @@
-"""The roles and bindings that every cluster has.
+"""The default cluster roles and their bindings.
 
 Upstream's roles for its own controllers are left out, since kcm's controllers write to the store
 without passing this server.
@@ -34,7 +34,7 @@ _REVIEWS = (
     ("create", "authorization.k8s.io", "subjectaccessreviews"),
 )
 
-# Verbs, groups (`core` for the one without a name), resources, and names where only some are meant.
+# Verbs, groups (`core` for the core group), resources, and perhaps names of objects.
 _Rule = tuple[str, str, str] | tuple[str, str, str, str]
 
 _VIEW: Sequence[_Rule] = (
@@ -156,7 +156,7 @@ _PATHS: Mapping[str, str] = {
     "/readyz/*",
     "system:public-info-viewer": _PUBLIC,
 }
-# Aggregated roles: the label that selects their parts, and the role of which each is a part itself.
+# Aggregated roles by name, each with the aggregated role that includes it, "" for none.
 _AGGREGATED: Mapping[str, str] = {"admin": "", "edit": "admin", "view": "edit"}
 _PARTS: Mapping[str, str] = {f"system:aggregate-to-{to}": to for to in _AGGREGATED}
 
@@ -174,7 +174,7 @@ _BOUND: Mapping[str, Sequence[str]] = {
 
 
 def cluster_roles() -> list[ClusterRole]:
-    """Returns the cluster roles."""
+    """Returns the default ClusterRoles, sorted by name."""
     roles = [_role(name, [_rule(*rule) for rule in rules]) for name, rules in _RULES.items()]
     roles[0].rules = [*(roles[0].rules or ()), PolicyRule(verbs=["*"], non_resource_urls=["*"])]
     roles += [
@@ -191,7 +191,7 @@ def cluster_roles() -> list[ClusterRole]:
 
 
 def cluster_role_bindings() -> list[ClusterRoleBinding]:
-    """Returns the bindings, each of the role of its name."""
+    """Returns the default ClusterRoleBindings. Each grants the ClusterRole of the same name."""
     return [
         ClusterRoleBinding(
             metadata=_metadata(name, {}),

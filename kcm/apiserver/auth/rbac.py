@@ -1,8 +1,7 @@
-"""The RBAC authorizer over the watch caches of roles and bindings.
+"""The RBAC authorizer, which reads roles and bindings from the watch caches.
 
-Guarantees: a decision reads memory only, and is right for the caches as they are when it is made.
-The rules of aggregated cluster roles are computed here, so they hold whether or not the controller
-that writes them down runs.
+It computes the rules of aggregated cluster roles itself, so they apply whether or not the
+controller that writes them into the roles runs.
 
 Source: plugin/pkg/auth/authorizer/rbac/rbac.go and pkg/registry/rbac/validation/rule.go, Kubernetes
 1.33.
@@ -40,7 +39,7 @@ _MOST_RESOLVED = 1024  # users and namespaces whose rules are kept ready
 
 
 class RoleCaches(Protocol):
-    """Holds the roles. `kcm.apiserver.cache.cacher.Cacher` has these methods."""
+    """The watch caches of roles and bindings, as `kcm.apiserver.cache.cacher.Cacher` has them."""
 
     def cache(self, resource: Resource) -> WatchCache: ...
 
@@ -49,7 +48,7 @@ class RoleCaches(Protocol):
 
 @dataclass(frozen=True)
 class _Grant:
-    """The role that one binding gives to a subject."""
+    """A binding and one of its subjects, to which it grants its role."""
 
     binding: RoleBinding | ClusterRoleBinding
     subject: Subject
@@ -69,7 +68,7 @@ _Grants = dict[tuple[str, str], list[_Grant]]
 
 @dataclass
 class _Resolved:
-    """What one user may do in one namespace."""
+    """The rules that apply to one user in one namespace, and errors about missing roles."""
 
     granted: list[tuple[PreparedRule, _Grant]] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
@@ -143,6 +142,7 @@ class _Index:
                     grants.setdefault(key, []).append(_Grant(binding, subject))
 
     def resolve(self, user: User, namespace: str) -> _Resolved:
+        """Returns the rules of a user in a namespace and in the cluster. Results are kept."""
         resolved = self._resolved.get((user, namespace))
         if resolved is None:
             if len(self._resolved) >= _MOST_RESOLVED:
@@ -163,7 +163,10 @@ class _Index:
         return resolved
 
     def rules(self, reference: RoleRef, namespace: str) -> list[PreparedRule]:
-        """Returns the rules of a role. Raises NotFound."""
+        """Returns the rules of a role that a binding in this namespace ("": the cluster) names.
+
+        Raises NotFound.
+        """
         inside = namespace if reference.kind == "Role" else ""
         key = (inside, reference.name)
         if key not in self._ready:

@@ -1,4 +1,4 @@
-"""PolicyRules: what they allow, and how they are printed.
+"""PolicyRules: what they allow, and how messages show them.
 
 Source: pkg/apis/rbac/v1/evaluation_helpers.go, Kubernetes 1.33.
 """
@@ -15,7 +15,7 @@ ALL = "*"
 
 
 class PreparedRule:
-    """A PolicyRule prepared for many questions."""
+    """A PolicyRule with its lists turned into sets, for many checks."""
 
     __slots__ = ("_groups", "_names", "_prefixes", "_resources", "_urls", "_verbs",
                  "policy")  # fmt: skip
@@ -30,7 +30,7 @@ class PreparedRule:
         self._prefixes = tuple(url.rstrip(ALL) for url in self._urls if url.endswith(ALL))
 
     def allows(self, asked: Attributes) -> bool:
-        """Reports whether this rule alone allows it."""
+        """Reports whether this rule alone allows a request with these attributes."""
         if asked.verb not in self._verbs and ALL not in self._verbs:
             return False
         if asked.path:
@@ -45,9 +45,7 @@ class PreparedRule:
         return bool(asked.subresource) and f"*/{asked.subresource}" in resources
 
     def covers_verb(self, verb: str) -> bool:
-        """Reports whether the rule covers a verb of another rule. The methods below do so for other
-        parts.
-        """
+        """Reports whether the rule covers a verb of another rule. The methods below are alike."""
         return ALL in self._verbs or verb in self._verbs
 
     def covers_group(self, group: str) -> bool:
@@ -60,7 +58,7 @@ class PreparedRule:
         return bool(slash) and f"*/{subresource}" in self._resources
 
     def covers_name(self, name: str) -> bool:
-        """Reports whether the rule covers an object's name, or with "" all names."""
+        """Reports whether the rule covers an object of this name. "" stands for all names."""
         return not self._names or (bool(name) and name in self._names)
 
     def covers_url(self, url: str) -> bool:
@@ -68,7 +66,7 @@ class PreparedRule:
 
 
 def merge_rules(rules: Iterable[PolicyRule]) -> list[PolicyRule]:
-    """Returns the rules, with those that differ only in their verbs merged."""
+    """Returns the rules. Those that differ only in their verbs become one."""
     by_rest: dict[tuple[tuple[str, ...], ...], dict[str, None]] = {}
     for rule in rules:
         key = tuple(
@@ -89,8 +87,8 @@ def merge_rules(rules: Iterable[PolicyRule]) -> list[PolicyRule]:
     ]
 
 
-def print_rule(rule: PolicyRule) -> str:
-    """Returns a rule as upstream's messages print it."""
+def format_rule(rule: PolicyRule) -> str:
+    """Returns a rule as text, as upstream's messages show it."""
     parts = {
         "APIGroups": rule.api_groups, "Resources": rule.resources,
         "NonResourceURLs": rule.non_resource_urls, "ResourceNames": rule.resource_names,

@@ -1,4 +1,4 @@
-"""The static token file: `token,user,uid,"group1,group2"` on each line, read once.
+"""The static token file. Each line is `token,user,uid,"group1,group2"`. It is read once.
 
 Source: staging/src/k8s.io/apiserver/pkg/authentication/token/tokenfile, Kubernetes 1.33.
 """
@@ -13,9 +13,9 @@ from kcm.apiserver.auth.users import User
 
 
 def read(path: Path) -> dict[str, User]:
-    """Returns users by token.
+    """Returns the users of a token file by their tokens.
 
-    Raises ConfigurationError, which names file and line, but never a token.
+    Raises ConfigurationError. The message names the file and the line, but never a token.
     """
     try:
         text = path.read_text("utf-8-sig")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-MASTERS = "system:masters"  # may do everything, whatever the roles say
+MASTERS = "system:masters"  # may send every request, whatever the roles are
 AUTHENTICATED = "system:authenticated"
 UNAUTHENTICATED = "system:unauthenticated"
 ANONYMOUS = "system:anonymous"
@@ -19,7 +19,9 @@ _SERVICE_ACCOUNT = "system:serviceaccount:"
 
 @dataclass(frozen=True)
 class User:
-    """A user's name, and the groups it is in."""
+    """A user as authentication identifies it: name, uid, groups and further attributes
+    (`extra`).
+    """
 
     name: str
     uid: str = ""
@@ -27,22 +29,25 @@ class User:
     extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def with_groups(self, *groups: str) -> User:
-        """Returns this user with further groups."""
+        """Returns this user with these groups added."""
         new = [group for group in groups if group not in self.groups]
         return replace(self, groups=(*self.groups, *new)) if new else self
 
 
 ANYBODY = User(ANONYMOUS, groups=(UNAUTHENTICATED,))
-ADMIN = User("kubernetes-admin", groups=(MASTERS,))  # the user that has the generated token
+ADMIN = User("kubernetes-admin", groups=(MASTERS,))  # the user of the generated token
 
 
 def as_authenticated(user: User) -> User:
-    """Returns the user in the group of all authenticated users."""
+    """Returns the user with the group system:authenticated, unless it is system:anonymous."""
     return user if user.name == ANONYMOUS else user.with_groups(AUTHENTICATED)
 
 
 def service_account(name: str) -> tuple[str, str] | None:
-    """Returns namespace and name in a service account's user name, None for other users."""
+    """Returns namespace and name of the service account with this user name.
+
+    Returns None for the name of another user.
+    """
     namespace, colon, account = name.removeprefix(_SERVICE_ACCOUNT).partition(":")
     if not name.startswith(_SERVICE_ACCOUNT) or not (namespace and colon and account):
         return None
@@ -55,7 +60,7 @@ def service_account_name(namespace: str, name: str) -> str:
 
 
 def service_account_groups(namespace: str) -> tuple[str, str]:
-    """Returns the groups of a namespace's service accounts."""
+    """Returns the groups in which all service accounts of a namespace are."""
     return (SERVICE_ACCOUNTS, f"{SERVICE_ACCOUNTS}:{namespace}")
 
 

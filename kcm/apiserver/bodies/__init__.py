@@ -1,1 +1,1 @@
-"""Request bodies: decoding, checks of their fields, and warnings about them."""
+"""Request bodies: decoding them, checking their fields, and warnings about them."""

@@ -1,4 +1,4 @@
-"""Warnings about what a client writes, and the removal of unknown fields."""
+"""Warnings about the objects that clients write, and pruning of custom objects."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NO_PROTOBUF = (
 
 
 def of(obj: KubeObject) -> list[str]:
-    """Returns warnings for the sender of an object."""
+    """Returns warnings about an object, which its sender gets."""
     return _of_definition(obj) if isinstance(obj, CustomResourceDefinition) else []
 
 
@@ -44,15 +44,16 @@ def _of_definition(definition: CustomResourceDefinition) -> list[str]:
 
 
 def prune_body(body: dict[str, Any], resource: Resource) -> dict[str, Any]:
-    """Prunes an object's JSON as `prune` does."""
+    """Returns an object's JSON without the fields that its kind's schema does not have."""
     if resource.custom is None:
         return body
     return pruning.root(body, resource.custom.schema)
 
 
 def prune(obj: KubeObject) -> KubeObject:
-    """Returns the object without what its schema does not name, so that nobody owns those
-    fields.
+    """Returns the object without the fields that its kind's schema does not have.
+
+    It is called before managed fields are recorded, so that no field manager owns such fields.
     """
     if not isinstance(obj, CustomObject):
         return obj

@@ -1,4 +1,4 @@
-"""fieldValidation: reports the fields of a body that its kind does not have.
+"""The parameter fieldValidation: reports unknown and duplicate fields of a request body.
 
 Source: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/{create,fieldmanager}.go and
 sigs.k8s.io/json (strict decoding), Kubernetes 1.33.
@@ -25,7 +25,7 @@ _MOST = 20  # faults of one body that are reported
 
 
 def mode_of(word: str) -> str:
-    """Returns the mode that a parameter names, Warn without one. Raises BadRequest."""
+    """Returns the mode that the parameter's value names, Warn for "". Raises BadRequest."""
     if word and word not in MODES:
         supported = ", ".join(f'"{mode}"' for mode in MODES)
         raise errors.BadRequest(
@@ -35,10 +35,10 @@ def mode_of(word: str) -> str:
 
 
 def check(obj: KubeObject, body: bytes, mode: str, present: Collection[str] = ()) -> list[str]:
-    """Returns warnings about duplicate fields, and about unknown ones that are not `present`
-    already.
+    """Returns warnings about duplicate and unknown fields of an object. `body` is its JSON.
 
-    Raises BadRequest for any of them in mode Strict.
+    Unknown fields whose paths are in `present` are not reported. Raises BadRequest for any of the
+    others in mode Strict.
     """
     if mode == "Ignore":
         return []
@@ -54,7 +54,7 @@ def check(obj: KubeObject, body: bytes, mode: str, present: Collection[str] = ()
 
 
 def unknown_in(obj: KubeObject) -> Iterator[str]:
-    """Yields the paths of fields that an object's kind does not have."""
+    """Yields the paths of the fields that an object's kind does not have."""
     if isinstance(obj, CustomObject):
         yield from objects.list_unknown_fields(obj)
         yield from unknown(obj.metadata, "metadata.")
@@ -63,7 +63,7 @@ def unknown_in(obj: KubeObject) -> Iterator[str]:
 
 
 def unknown(model: Model, path: str = "") -> Iterator[str]:
-    """Yields the paths of fields that a model does not have."""
+    """Yields the paths of the fields that a model does not have, after the prefix `path`."""
     # Paths are put together only for the few models that have such fields.
     return _walk(model, path) if _has_unknown(model) else iter(())
 
@@ -100,14 +100,14 @@ def _walk(model: Model, path: str) -> Iterator[str]:
 
 @cache
 def _holders(model: type[Model]) -> tuple[tuple[str, str], ...]:
-    """Returns the fields that hold structs, by their names in Python and in JSON."""
+    """Returns the fields that hold structs, as pairs of their names in Python and in JSON."""
     shapes = structure.fields(model)
     wires = ((name, info.alias or name) for name, info in model.model_fields.items())
     return tuple((name, wire) for name, wire in wires if shapes[wire].shape.struct is not None)
 
 
 def duplicates(body: bytes) -> list[str]:
-    """Returns faults for names that one JSON object has twice."""
+    """Returns a message for each field that occurs twice in one JSON object."""
     if _prints_as_it_was(body):
         return []
     faults: list[str] = []
@@ -128,10 +128,10 @@ def duplicates(body: bytes) -> list[str]:
 
 
 def _prints_as_it_was(body: bytes) -> bool:
-    """Reports whether compact JSON is the same after it was parsed and printed.
+    """Reports whether the body is compact JSON that is the same after parsing and formatting.
 
-    A name that stood there twice would be gone. That is so for what most clients send, and takes a
-    fraction of the time of a parser that calls back for each object.
+    A duplicate field would be lost. Most clients send compact JSON, and this check takes a fraction
+    of the time of a parser that calls back for each object.
     """
     try:
         return bool(to_json(from_json(body)) == body.rstrip())

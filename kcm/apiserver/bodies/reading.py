@@ -26,8 +26,8 @@ _POLICIES = ("Background", "Foreground", "Orphan")
 
 
 def to_json(content_type: str, body: bytes) -> bytes:
-    """Returns the body as JSON, not nested too deep. Raises BadRequest and
-    UnsupportedMediaType.
+    """Returns the body as JSON. Raises UnsupportedMediaType, and BadRequest if it is nested too
+    deep.
     """
     if content_type in _JSON:
         text = body
@@ -52,9 +52,9 @@ def _unknown_format(content_type: str) -> UnsupportedMediaType:
 
 
 def read_object(request: ApiRequest) -> tuple[KubeObject, list[str]]:
-    """Returns the object of a create or update, in the namespace of its URL, and warnings about it.
+    """Returns the object in the body of a create or update, and warnings about it.
 
-    Raises BadRequest, Invalid and UnsupportedMediaType.
+    The object gets the namespace of the URL. Raises BadRequest, Invalid and UnsupportedMediaType.
     """
     mode = fieldvalidation.mode_of(request.query.get("fieldValidation", ""))
     if request.content_type == protobuf.CONTENT_TYPE and request.info.resource.custom is not None:
@@ -79,7 +79,7 @@ def read_object(request: ApiRequest) -> tuple[KubeObject, list[str]]:
 
 
 def read_struct(request: ApiRequest, model: type[StructT]) -> StructT:
-    """Returns a body that is no stored kind. An empty body has nothing set.
+    """Returns a body that is no stored kind as `model`. An empty body has no field set.
 
     Raises BadRequest and UnsupportedMediaType.
     """
@@ -93,9 +93,9 @@ def read_struct(request: ApiRequest, model: type[StructT]) -> StructT:
 
 
 def read_delete_options(request: ApiRequest) -> tuple[DeleteOptions, bool]:
-    """Returns how to delete and whether it is a dry run, from the body, else from the query.
+    """Returns the options of a delete, and whether it is a dry run.
 
-    Raises BadRequest.
+    The body takes precedence over the query. Raises BadRequest and Invalid.
     """
     options = read_struct(request, structs.DeleteOptions)
     query = request.query
@@ -110,7 +110,7 @@ def read_delete_options(request: ApiRequest) -> tuple[DeleteOptions, bool]:
 
 
 def convert_delete_options(body: structs.DeleteOptions) -> tuple[DeleteOptions, bool]:
-    """Returns what delete options mean to the store, and whether it is a dry run.
+    """Returns the store's form of delete options, and whether they ask for a dry run.
 
     Raises BadRequest and Invalid.
     """

@@ -1,4 +1,4 @@
-"""Bodies that are no stored kind: Scale, Binding, Eviction and DeleteOptions.
+"""Request bodies that are no stored kind: Scale, Binding, Eviction and DeleteOptions.
 
 Source: staging/src/k8s.io/api/{autoscaling,policy}/v1/types.go and
 staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/types.go, Kubernetes 1.33.
@@ -20,21 +20,21 @@ StructT = TypeVar("StructT", bound="Struct")
 
 
 class Struct(Model):
-    """A body with a kind."""
+    """The base of request bodies with apiVersion and kind that are no stored objects."""
 
     api_version: str | None = None
     kind: str | None = None
 
 
 class Preconditions(Model):
-    """Conditions under which an object is deleted."""
+    """The uid and resourceVersion that an object must have to be deleted."""
 
     uid: str | None = None
     resource_version: str | None = None
 
 
 class DeleteOptions(Struct):
-    """How to delete an object, and under which conditions."""
+    """How to delete an object, and under which preconditions."""
 
     grace_period_seconds: Int64 | None = None
     preconditions: Preconditions | None = None
@@ -44,7 +44,7 @@ class DeleteOptions(Struct):
 
 
 class ScaleSpec(Model):
-    """How many replicas are wanted."""
+    """The wanted number of replicas."""
 
     replicas: Int32 = 0
 
@@ -71,7 +71,7 @@ class Eviction(Struct):
 
 
 def read(value: Any, model: type[StructT]) -> StructT:
-    """Returns the struct that a JSON value describes. Raises BadRequest."""
+    """Returns the struct that a JSON value holds. Raises BadRequest."""
     try:
         struct = model.model_validate(value, by_alias=True, by_name=False)
     except ValidationError as error:

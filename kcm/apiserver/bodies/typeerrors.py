@@ -1,4 +1,4 @@
-"""Reports values of a wrong type as upstream's decoder does.
+"""Formats errors about values of a wrong type as upstream's decoder does.
 
 Source: encoding/json (UnmarshalTypeError) as sigs.k8s.io/json uses it, and
 staging/src/k8s.io/apiserver/pkg/endpoints/handlers/rest.go, Kubernetes 1.33.
@@ -22,7 +22,7 @@ _PLAIN = {
 
 
 def in_body(error: errors.WrongType, resource: Resource) -> errors.BadRequest:
-    """Returns the error of a body."""
+    """Returns the error of a body with values of a wrong type."""
     return errors.BadRequest(
         f'{resource.kind} in version "{resource.version}" cannot be handled as a '
         f"{resource.kind}: {describe(error, resource)}"
@@ -30,7 +30,7 @@ def in_body(error: errors.WrongType, resource: Resource) -> errors.BadRequest:
 
 
 def in_patch(error: errors.WrongType, resource: Resource, patch: bytes) -> errors.Invalid:
-    """Returns the error of a patch whose result is no object of its kind."""
+    """Returns the error of a patch whose result has values of a wrong type."""
     text = patch.decode(errors="replace").strip()
     return errors.Invalid(
         [errors.FieldError("Invalid value", "patch", text, describe(error, resource))]
@@ -38,7 +38,7 @@ def in_patch(error: errors.WrongType, resource: Resource, patch: bytes) -> error
 
 
 def describe(error: errors.WrongType, resource: Resource) -> str:
-    """Returns what is wrong, field by field."""
+    """Returns the text for all wrong values of an error."""
     pairs = zip(error.causes, error.given, strict=True)
     return ", ".join(_describe_field(cause, json_type, resource) for cause, json_type in pairs)
 
@@ -57,7 +57,10 @@ def _is_number_out_of_place(json_type: str, shape: Shape | None) -> bool:
 
 
 def _place(field: str, resource: Resource) -> tuple[str, Shape | None, str]:
-    """Returns the struct that has the field, the field's shape, and the path without indices."""
+    """Returns the name of the struct that has the field, the field's shape, and its path.
+
+    The path has no list indices. The shape is None for an unknown field.
+    """
     model: Struct = resource.model
     struct, shape, path = resource.kind, None, []
     for name, index in _STEP.findall(field):
@@ -76,7 +79,7 @@ def _place(field: str, resource: Resource) -> tuple[str, Shape | None, str]:
 
 
 def go_type(shape: Shape) -> str:
-    """Returns Go's name of a type."""
+    """Returns the Go type of a shape, such as `[]string`."""
     if shape.kind == "integer":
         return f"int{shape.bits}"
     if shape.kind == "list":

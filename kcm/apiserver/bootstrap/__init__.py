@@ -1,1 +1,1 @@
-"""What an API server sets up and keeps: the cluster's own objects, definitions, its Service."""
+"""What an API server creates and keeps: default objects, custom kinds, the Service `kubernetes`."""

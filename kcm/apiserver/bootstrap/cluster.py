@@ -1,7 +1,7 @@
-"""What every cluster has before anybody creates anything: namespaces, classes and roles.
+"""Creates the objects that every cluster has: namespaces, priority classes and roles.
 
-They are created at the start, and again when the store was emptied. What somebody deletes meanwhile
-stays away until the next start, as upstream.
+They are created at the start, and again if the store was emptied. As upstream, one that is deleted
+meanwhile is not created again before the next start.
 """
 
 from __future__ import annotations
@@ -19,23 +19,30 @@ from kcm.store.admission.chain import ensure_system_classes
 
 log = structlog.get_logger("kcm.apiserver")
 
-LOOK_EVERY = 1.0  # seconds between looks at whether the store was emptied
+LOOK_EVERY = 1.0  # seconds between checks whether the store was emptied
 
 
 class ClusterBootstrap:
-    """Creates them, and looks in a thread whether the store was emptied."""
+    """Creates the default objects, and again from a thread when the store was emptied.
+
+    `roles` says whether the default roles are created, too.
+    """
 
     def __init__(self, store: Store, *, roles: bool = True, clock: Clock | None = None) -> None:
         self._store = store
         self._roles = roles
         self._clock = clock or RealClock()
-        self._data_id = ""  # of the data that has them
+        self._data_id = ""  # of the store for which the objects were created
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
     def ensure(self) -> None:
-        """Creates what is missing, unless that was done for this data. Raises StoreUnavailable."""
-        data_id = self._store.data_id  # first, so that an emptying meanwhile is seen next time
+        """Creates the missing default objects, unless that was done since the store was emptied.
+
+        Raises StoreUnavailable.
+        """
+        # first: if the store is emptied meanwhile, the next call notices
+        data_id = self._store.data_id
         if data_id == self._data_id:
             return
         namespaces.ensure(self._store)
@@ -48,8 +55,11 @@ class ClusterBootstrap:
     def _ensure_key(self) -> None:
         try:
             node_token.ensure_key(self._store)
-        except errors.Forbidden as error:  # whatever needs no kubelet works without it
-            log.error("Kubelets cannot be asked for logs", error=error.message)
+        except errors.Forbidden as error:  # everything that needs no kubelet works without the key
+            log.error(
+                "The key for kubelets cannot be created; logs and exec will not work",
+                error=error.message,
+            )
 
     def start(self) -> None:
         """Starts the thread."""
@@ -57,7 +67,7 @@ class ClusterBootstrap:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the thread."""
+        """Stops the thread."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join(LOOK_EVERY + 1)
@@ -67,6 +77,6 @@ class ClusterBootstrap:
             try:
                 self.ensure()
             except errors.KcmError as error:
-                log.warning("What every cluster has cannot be made", error=error.message)
-            except Exception:  # if the thread ended, it would never try again
-                log.exception("What every cluster has cannot be made")
+                log.warning("The default objects cannot be created", error=error.message)
+            except Exception:  # if the thread stopped, nothing would retry
+                log.exception("The default objects cannot be created")

@@ -1,10 +1,10 @@
 """The loop that accepts the names of CustomResourceDefinitions and cleans up after them.
 
-Guarantees: a definition that is written is settled at once. One that is being deleted goes when the
-last of its objects is gone. Every API server runs the loop; several do no harm, since each write
-holds only for the version that was looked at.
+A new definition is handled at once. One that is being deleted is removed when the last of its
+objects is gone. Every API server runs the loop. Several do no harm, since each write applies to the
+version of the definition that was read.
 
-It runs here and not in the workers for the reasons in
+Why it runs here and not in the workers is in
 docs/designs/0014-definitions-settle-in-the-api-server.md. Source:
 staging/src/k8s.io/apiextensions-apiserver/pkg/controller/{status,establish,finalizer}, Kubernetes
 1.33.
@@ -32,16 +32,19 @@ log = structlog.get_logger("kcm.apiserver")
 
 Change = Callable[[KubeObject], KubeObject]
 
-IDLE = 30.0  # seconds until everything is looked at again, changed or not
-CLEANING = 0.3  # seconds between looks at the objects of definitions that are being deleted
-RETRY = 1.0  # seconds, while the store is away
+IDLE = 30.0  # seconds between passes if nothing changes
+CLEANING = 0.3  # seconds between passes while definitions are being deleted
+RETRY = 1.0  # seconds between attempts while the store is unavailable
 _PAGE = 500
 
 _State = tuple[str, str | None]  # UID and resourceVersion
 
 
 class DefinitionLoop:
-    """Settles definitions. `start` runs it in a thread, and `turn` looks once at all of them."""
+    """Accepts and cleans up definitions.
+
+    `start` runs the loop in a thread; `turn` is one pass of it.
+    """
 
     def __init__(self, store: Store, cacher: Cacher, clock: Clock | None = None) -> None:
         self._store = store
@@ -62,7 +65,7 @@ class DefinitionLoop:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the thread."""
+        """Stops the thread."""
         self._stop.set()
         self._wake.set()
         if self._thread is not None:
@@ -74,10 +77,10 @@ class DefinitionLoop:
                 self._subscribe()
                 pause = self.turn()
             except errors.Temporary as error:
-                log.warning("Definitions cannot be settled", error=error.message)
+                log.warning("Definitions cannot be handled", error=error.message)
                 pause = RETRY
-            except Exception:  # if the thread ended, every new kind would stay unserved
-                log.exception("Settling definitions failed, it goes on")
+            except Exception:  # if the thread stopped, no new kind would be served
+                log.exception("Handling definitions failed and is retried")
                 pause = RETRY
             self._clock.wait(self._wake, pause)
 
@@ -86,12 +89,10 @@ class DefinitionLoop:
         cache = self._cacher.cache(self._resource)
         if self._watcher is None or self._watcher.ended:
             _, self._watcher = cache.subscribe(None, "", self._wake.set)
-        self._watcher.pending.clear()  # each look is at everything
+        self._watcher.pending.clear()  # each pass handles every definition
 
     def turn(self) -> float:
-        """Looks at every definition, and returns for how many seconds there is nothing
-        more to do.
-        """
+        """Handles every definition once, and returns the seconds until the next pass is due."""
         definitions = self._definitions()
         for definition in definitions:
             if not definition.deleting:
@@ -109,6 +110,7 @@ class DefinitionLoop:
     def _settle(
         self, definition: CustomResourceDefinition, others: Sequence[CustomResourceDefinition]
     ) -> None:
+        """Writes the conditions and accepted names of a definition, unless they are up to date."""
         if _state(definition) in self._settled:
             return
         now = self._clock.now()
@@ -125,9 +127,10 @@ class DefinitionLoop:
         self._write(definition, change, Subresource.STATUS)
 
     def _clean(self, definition: CustomResourceDefinition) -> None:
-        """Deletes the objects of a definition that is being deleted, and then lets it go.
+        """Deletes the objects of a definition that is being deleted, and then its finalizer.
 
-        No object can be added meanwhile: its creation depends on a definition that stays.
+        No object can be added meanwhile: a create is guarded by a definition that is not being
+        deleted.
         """
         now = self._clock.now()
         left = self._delete_objects(definition) if self._is_served(definition) else 0
@@ -146,6 +149,7 @@ class DefinitionLoop:
         return any(version.custom is not None for version in scheme.versions(definition.name))
 
     def _delete_objects(self, definition: CustomResourceDefinition) -> int:
+        """Deletes all objects of a definition's kind. Returns how many are left."""
         resource, after = scheme.by_name(definition.name), ""
         while page := self._store.raw_page(resource, None, after, _PAGE):
             for key, raw in page:

@@ -1,7 +1,7 @@
 """The Service `kubernetes` in the namespace default, by which programs in pods find this server.
 
-It comes back when somebody deletes it. Its endpoints name the addresses of the API servers. A
-server that listens only on the loopback is reached by no pod, so it has no address there.
+If it is deleted, it is created again. Its endpoints are the addresses of the API servers. A server
+that listens on the loopback only has no endpoint, since pods cannot reach it.
 
 Source: pkg/controlplane/controller/kubernetesservice/controller.go and
 pkg/controlplane/reconcilers/instancecount.go, Kubernetes 1.33.
@@ -35,7 +35,7 @@ from kcm.store import Store
 log = structlog.get_logger("kcm.apiserver")
 
 NAME, NAMESPACE, KEY = "kubernetes", "default", "default/kubernetes"
-# The EndpointSlice of these endpoints is kept here too.
+# This module writes the EndpointSlice of these endpoints, too.
 _UNMIRRORED = {"endpointslice.kubernetes.io/skip-mirror": "true"}
 INTERVAL = 10.0  # seconds, as upstream's EndpointInterval
 PORT = 443
@@ -44,8 +44,9 @@ _NOWHERE_NEAR = ("192.0.2.1", 9)  # no packet is sent: the system only chooses a
 
 
 def find_advertised_address(host: str) -> str:
-    """Returns the address under which others reach a server bound to `host`, "" when they
-    cannot.
+    """Returns the address at which others reach a server that is bound to `host`.
+
+    Returns "" if they cannot reach it.
     """
     try:
         if host in _ANYWHERE:
@@ -59,7 +60,7 @@ def find_advertised_address(host: str) -> str:
 
 
 class KubernetesService:
-    """Keeps the Service and its endpoints in a thread."""
+    """Creates the Service and its endpoints and corrects them, from a thread."""
 
     def __init__(self, store: Store, host: str, port: int, clock: Clock | None = None) -> None:
         self._store = store
@@ -70,30 +71,33 @@ class KubernetesService:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Starts a thread that looks after them every ten seconds."""
+        """Starts a thread that calls `sync` every INTERVAL seconds."""
         self._thread = threading.Thread(
             target=self._run, name="kcm-kubernetes-service", daemon=True
         )
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the thread, and removes this server from the endpoints."""
+        """Stops the thread, and removes this server's address from the endpoints."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join(INTERVAL)
         try:
             self._keep_endpoints(here=False)
         except errors.KcmError as error:
-            log.warning("This server stays among the endpoints", error=error.message)
+            log.warning(
+                "This server cannot be removed from the endpoints of the service kubernetes",
+                error=error.message,
+            )
 
     def _run(self) -> None:
         while not self._stop.is_set():
             try:
                 self.sync()
-            except errors.KcmError as error:  # it is tried again, and the server works without it
-                log.warning("The service kubernetes cannot be kept", error=error.message)
-            except Exception:  # if the thread ended, it would never try again
-                log.exception("The service kubernetes cannot be kept")
+            except errors.KcmError as error:  # it is retried, and the server works without it
+                log.warning("The service kubernetes cannot be written", error=error.message)
+            except Exception:  # if the thread stopped, nothing would retry
+                log.exception("The service kubernetes cannot be written")
             self._clock.wait(self._stop, INTERVAL)
 
     def sync(self) -> None:
@@ -130,7 +134,10 @@ class KubernetesService:
         )
 
     def _keep_endpoints(self, *, here: bool) -> None:
-        """Adds this server's address or removes it. Other servers' addresses stay."""
+        """Adds this server's address to the endpoints if `here`, and removes it otherwise.
+
+        Other servers' addresses stay.
+        """
         if not self._ip:
             return
         endpoints = self._store.modify(

@@ -1,1 +1,1 @@
-"""The watch caches, one per kind, and the cacher that fills them from Redis."""
+"""The watch caches, one for each kind, and the cacher that fills them from Redis."""

@@ -1,7 +1,7 @@
-"""The cacher: the one reader of Redis in a process, which fills the watch cache of every kind.
+"""The cacher fills the watch caches of all kinds with one reader of Redis for each process.
 
-Guarantees: one blocking read serves all kinds and all watchers. While the store is away, caches and
-positions are kept. After a lost position the kind is listed again. No error ends the thread.
+One blocking read serves all kinds and all watchers. While the store is unavailable, caches and
+positions are kept. A kind whose position has expired is listed again. No error stops the thread.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ class Cacher:
         self._caches = {resource.name: WatchCache(resource) for resource in scheme.resources()}
         self._positions: dict[str, int] = {}
         self._stop = threading.Event()
-        self._hurry = threading.Event()  # set when somebody waits for what was written
+        self._hurry = threading.Event()  # set when a caller waits for fresh data
         self._pace = ReadPace(self._clock, shortest=MERGE, interval=READ_INTERVAL, burst=READ_BURST)
         self._thread: threading.Thread | None = None
 
     def cache(self, resource: Resource) -> WatchCache:
-        """Returns the cache of a kind, for whichever of its versions."""
+        """Returns the cache of a kind, which all of its versions share."""
         cache = self._caches.get(resource.name)
-        if cache is None:  # learned a moment ago, and filled by the thread
+        if cache is None:  # a new custom kind; the thread will fill it
             with self._lock:
                 stored = scheme.by_name(resource.name)
                 cache = self._caches.setdefault(resource.name, WatchCache(stored))
@@ -63,12 +63,12 @@ class Cacher:
 
     @property
     def synced(self) -> bool:
-        """Whether every kind was listed."""
+        """Reports whether the first list of every kind is in its cache."""
         return all(cache.position >= 0 for cache in list(self._caches.values()))
 
     @property
     def watcher_counts(self) -> Mapping[Resource, int]:
-        """The number of watchers of each kind."""
+        """Returns the number of watchers of each kind."""
         return {cache.resource: cache.watcher_count for cache in list(self._caches.values())}
 
     def start(self) -> None:
@@ -77,16 +77,16 @@ class Cacher:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the thread, which takes as long as one blocking read."""
+        """Stops the thread, which takes up to the duration of one blocking read."""
         self._stop.set()
         self._hurry.set()
         if self._thread is not None:
             self._thread.join(BLOCK_MS / 1000 + 1)
 
     def wait_until_fresh(self, resource: Resource) -> int:
-        """Waits until the cache has everything that was written before this call.
+        """Waits until the cache has every write to the kind from before this call.
 
-        Returns the store's version. Raises StoreUnavailable.
+        Returns the store's resourceVersion. Raises StoreUnavailable.
         """
         version = self._store.resource_version()
         wanted = self._store.last_rvs([resource])[resource]
@@ -98,9 +98,9 @@ class Cacher:
         return version
 
     def wait_for_version(self, resource: Resource, version: int) -> int:
-        """Waits, as `wait_until_fresh` does, for a version that a client knows.
+        """Waits until the cache has reached `version`, and returns a version that it has reached.
 
-        Raises TooLargeResourceVersion as well.
+        Raises TooLargeResourceVersion if the store has not reached `version`, and StoreUnavailable.
         """
         cache = self.cache(resource)
         if 0 < version <= cache.position:
@@ -113,7 +113,10 @@ class Cacher:
         return reached
 
     def wait_until_filled(self, resource: Resource) -> int:
-        """Returns the version of what the cache holds, however old. Raises StoreUnavailable."""
+        """Waits until the kind was listed, and returns the version of the cache, however old.
+
+        Raises StoreUnavailable.
+        """
         if not greenlets.block(partial(self.cache(resource).wait, 0, FRESH_TIMEOUT)):
             raise errors.StoreUnavailable("the watch cache is not filled yet")
         return self.cache(resource).position
@@ -127,12 +130,15 @@ class Cacher:
             except errors.Temporary as error:
                 log.warning("The watch cache cannot read the store", error=error.message)
                 self._clock.wait(self._stop, PAUSE)
-            except Exception:  # if the thread ended, every watch would fall silent
-                log.exception("The watch cache failed, it goes on")
+            except Exception:  # if the thread stopped, no watch would get events
+                log.exception("The watch cache failed and is retried")
                 self._clock.wait(self._stop, PAUSE)
 
     def turn(self, block_ms: int = BLOCK_MS) -> None:
-        """Lists the kinds without a position, then reads once and hands the changes out."""
+        """Lists the kinds that have no position, then reads changes once and applies them.
+
+        `block_ms` is how many milliseconds the read may wait for changes.
+        """
         self._follow_scheme()
         for cache in list(self._caches.values()):
             if cache.resource.name not in self._positions:
@@ -149,7 +155,7 @@ class Cacher:
             elif resource in by_kind or position != self._positions[resource.name]:
                 self._positions[resource.name] = position
                 if resource.model is CustomResourceDefinition:
-                    # first, so that those who wait for a definition may go on
+                    # first, so that waiters for the definition find its kind
                     _learn(by_kind[resource])
                 cache = self._caches[resource.name]
                 cache.apply(_readable(cache, by_kind[resource]), position)
@@ -158,7 +164,7 @@ class Cacher:
             self._hurry.clear()
 
     def _follow_scheme(self) -> None:
-        """Starts and ends caches as custom kinds come, change and go."""
+        """Adds, replaces and retires caches as custom kinds are added, changed and removed."""
         with self._lock:
             present = {resource.name: resource for resource in scheme.resources()}
             for name, resource in present.items():
@@ -214,7 +220,7 @@ def _definitions(entries: Iterable[Entry]) -> Iterator[CustomResourceDefinition]
 
 
 def _learn(changes: Iterable[WatchEntry]) -> None:
-    """Learns definitions that were written."""
+    """Registers, changes and removes custom kinds by the changes of their definitions."""
     for change in changes:
         if change.type == "DELETED":
             known.forget(change.key)
@@ -225,10 +231,11 @@ def _learn(changes: Iterable[WatchEntry]) -> None:
 
 
 def _readable(cache: WatchCache, changes: Iterable[WatchEntry]) -> list[WatchEntry]:
-    """Returns the changes that can be handed to watchers.
+    """Returns the changes that watchers can get.
 
-    A deletion that cannot be read is reported with the last cached state. Another entry that cannot
-    be read changes nothing, since anybody may have added it.
+    A DELETED entry that cannot be decoded is reported with the last cached state of its object.
+    Another entry that cannot be decoded is left out, since the object itself may not have changed:
+    any program can append to the log.
     """
     readable: list[WatchEntry] = []
     for change in changes:

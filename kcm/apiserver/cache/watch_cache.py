@@ -1,10 +1,10 @@
 """The watch cache of one kind: its objects, its recent changes and its watchers.
 
-Guarantees: a watcher that subscribes at a resourceVersion gets every later change once and in
-order, or `Gone`. A watcher that does not keep up is cut and never slows the others. Does not
-guarantee freshness by itself: see `wait`.
+A watcher that subscribes at a resourceVersion gets every later change once and in order, or `Gone`.
+A watcher that does not keep up is disconnected and never slows down the others. The cache may be
+behind the store: see `wait`.
 
-Source of the idea: staging/src/k8s.io/apiserver/pkg/storage/cacher, Kubernetes 1.33.
+It follows the idea of staging/src/k8s.io/apiserver/pkg/storage/cacher, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.store import WatchEntry
 from kcm.store.watch import ChangeType
 
-HISTORY = 10_000  # changes that are kept for watchers that come back
+HISTORY = 10_000  # changes that are kept for watches that start at an earlier version
 HISTORY_BYTES = 40_000_000  # bytes of JSON in them: 10,000 pods, or some hundred large definitions
 # bytes of JSON in the newest changes, which stay decoded and take five times that
 DECODED_BYTES = 4_000_000
@@ -30,7 +30,10 @@ BACKLOG = 1_000  # changes that a watcher may be behind before it is cut
 
 
 class Entry:
-    """One state of an object as it is stored, decoded only when somebody needs its fields."""
+    """One state of an object in the storage version.
+
+    Its JSON is decoded when its fields are needed.
+    """
 
     __slots__ = ("_converted", "_obj", "_resource", "key", "raw", "version")
 
@@ -57,29 +60,29 @@ class Entry:
         return decoded
 
     def forget_decoded(self) -> None:
-        """Forgets the decoded forms. They are decoded again when needed."""
+        """Drops the decoded forms. They are decoded again when they are needed."""
         self._obj = self._converted = None
 
     def convert_to(self, resource: Resource) -> Entry:
-        """Returns the entry in the version of `resource`, itself for the storage version."""
+        """Returns the entry in the version of `resource`, or itself for the storage version."""
         if resource.conversion is None:
             return self
         known = self._converted
         if known is None or known._resource is not resource:
             known = Entry.build(resource, codec.decode_stored(self.raw, resource), self.version)
-            self._converted = known  # of several versions, the one that was asked for last
+            self._converted = known  # only the version that was requested last is kept
         return known
 
     @classmethod
     def build(cls, resource: Resource, obj: KubeObject, version: int = 0) -> Entry:
-        """Returns an entry of an object in the version of `resource`."""
+        """Returns an entry with an object in the version of `resource`."""
         entry = cls(resource, obj.key, codec.encode(obj), version)
         entry._obj = obj
         return entry
 
 
 class CacheEvent:
-    """A change with the state before it, so that selectors can tell what it means."""
+    """A change of an object, with the entry before it, by which selectors decide what it means."""
 
     __slots__ = ("_converted", "_line", "before", "entry", "type")
 
@@ -113,13 +116,11 @@ class CacheEvent:
 
     @property
     def size(self) -> int:
-        """The bytes of JSON that are kept for this change alone."""
+        """Returns the bytes of JSON that are kept for this change alone."""
         return len(self.entry.raw)
 
     def forget_decoded(self) -> None:
-        """Forgets what can be computed again from the JSON, except for objects that are
-        present.
-        """
+        """Drops what can be computed again from the JSON, except an object that is still cached."""
         self._line = self._converted = None
         if self.before is not None:
             self.before.forget_decoded()
@@ -128,7 +129,7 @@ class CacheEvent:
 
 
 def event_line(type: str, raw: bytes) -> bytes:
-    """Returns one line of a watch's stream."""
+    """Returns the line of a watch's stream for an event. `raw` is the object's JSON."""
     return b'{"type":"%b","object":%b}\n' % (type.encode(), raw)
 
 
@@ -136,12 +137,14 @@ def event_line(type: str, raw: bytes) -> bytes:
 class CacheWatcher:
     """The events that one watch has yet to send; upstream's cacheWatcher.
 
-    The cache appends to `pending`, and the watch takes from it.
+    The cache appends to `pending` and calls `wake`; the watch takes events from it. A watcher gets
+    no more events once it is `slow` (it did not keep up), `gone` (the kind was listed again) or
+    `retired` (the kind is no longer served).
     """
 
     wake: Callable[[], None]
     pending: deque[CacheEvent] = field(default_factory=deque)
-    position: int = 0  # everything up to here was handed out once `pending` is empty
+    position: int = 0  # once `pending` is empty, all events up to this version were sent
     slow: bool = False
     gone: bool = False
     retired: bool = False
@@ -152,7 +155,7 @@ class CacheWatcher:
 
 
 class WatchCache:
-    """The objects and changes of one kind. One thread writes, and any thread reads."""
+    """The objects and recent changes of one kind. One thread writes; any thread may read."""
 
     def __init__(
         self, resource: Resource, history: int = HISTORY, history_bytes: int = HISTORY_BYTES
@@ -176,7 +179,7 @@ class WatchCache:
     # --- the writer's side
 
     def refill(self, entries: Iterable[Entry], position: int) -> None:
-        """Starts anew with these objects, and ends the watchers: their changes may have gaps."""
+        """Replaces all objects, and disconnects the watchers, whose changes may have gaps."""
         with self._changed:
             self._objects = {entry.key: entry for entry in entries}
             self._keys = sorted(self._objects)
@@ -192,7 +195,9 @@ class WatchCache:
             self._changed.notify_all()
 
     def retire(self) -> None:
-        """Ends all watches, because the kind is no longer served or its definition has changed."""
+        """Disconnects all watchers, because the kind is no longer served or its definition
+        changed.
+        """
         with self._changed:
             self._retired = True
             for watcher in self._watchers:
@@ -201,7 +206,7 @@ class WatchCache:
             self._watchers.clear()
 
     def apply(self, changes: Sequence[WatchEntry], position: int) -> None:
-        """Takes in changes and hands them to the watchers."""
+        """Applies changes up to `position`, and passes them on to the watchers."""
         with self._changed:
             events = [self._take(change) for change in changes]
             self.generation += bool(events)
@@ -257,19 +262,25 @@ class WatchCache:
     # --- the readers' side
 
     def wait(self, version: int, timeout: float) -> bool:
-        """Waits up to `timeout` seconds until the cache holds the changes up to `version`."""
+        """Waits up to `timeout` seconds for the changes up to `version`.
+
+        Returns whether the cache has them.
+        """
         with self._changed:
             return self._changed.wait_for(lambda: self.position >= version, timeout)
 
     def entries(self, namespace: str = "", after: str = "") -> list[Entry]:
-        """Returns the objects after the key `after`, sorted by key."""
+        """Returns the objects whose keys follow the key `after`, sorted by key.
+
+        An empty namespace stands for all.
+        """
         with self._changed:
             return self._slice(namespace, after)
 
     def snapshot(self, version: int, namespace: str = "", after: str = "") -> list[Entry]:
-        """Returns what `entries` returned when the version was `version`.
+        """Returns what `entries` returned when the cache was at `version`.
 
-        Raises Gone when the changes since then are no longer here.
+        Raises Gone if the history does not reach back that far.
         """
         with self._changed:
             self._require(version)
@@ -304,15 +315,17 @@ class WatchCache:
         return [self._objects[key] for key in keys[first:last]]
 
     def get(self, key: str) -> Entry | None:
-        """Returns one object, or None."""
+        """Returns the entry of an object, or None."""
         return self._objects.get(key)
 
     def subscribe(
         self, version: int | None, namespace: str, wake: Callable[[], None]
     ) -> tuple[list[Entry], CacheWatcher]:
-        """Returns a watcher of the changes after `version`; for None, the present objects as well.
+        """Returns a watcher of the changes after `version`.
 
-        Raises Gone when the changes after `version` are no longer here.
+        For None it also returns the present objects of the namespace, and the watcher gets the
+        changes after these. `wake` is called when events are pending or the watcher is
+        disconnected. Raises Gone if the history does not reach back to `version`.
         """
         with self._changed:
             if version is not None:
@@ -329,11 +342,11 @@ class WatchCache:
             return [], watcher
 
     def unsubscribe(self, watcher: CacheWatcher) -> None:
-        """Hands no more changes to a watcher."""
+        """Removes a watcher, which gets no more changes."""
         with self._changed:
             self._watchers.discard(watcher)
 
     @property
     def watcher_count(self) -> int:
-        """The number of watchers that keep up."""
+        """Returns the number of subscribed watchers."""
         return len(self._watchers)

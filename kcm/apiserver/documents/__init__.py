@@ -1,1 +1,1 @@
-"""Documents about the API itself: discovery and OpenAPI."""
+"""Discovery and OpenAPI: the documents that describe the API itself."""

@@ -1,4 +1,4 @@
-"""Discovery: what the server serves, in the three forms that clients ask for.
+"""Discovery: the documents that say which resources are served, in upstream's three forms.
 
 Source: staging/src/k8s.io/apiserver/pkg/endpoints/discovery and
 staging/src/k8s.io/api/apidiscovery, Kubernetes 1.33.
@@ -46,7 +46,7 @@ def version() -> dict[str, str]:
 
 
 def list_served_resources() -> tuple[Resource, ...]:
-    """Returns all kinds, reviews and metrics included."""
+    """Returns all served resources, also reviews and metrics, which are not stored."""
     return (*scheme.served(), *review_kinds.RESOURCES, *metrics_kinds.RESOURCES)
 
 
@@ -78,7 +78,11 @@ def priority(version_: str) -> tuple[int, int, int, str]:
 
 
 def api(accept: str, server: str) -> Response:
-    """Returns the response of /api: the core group's versions, or aggregated, its resources."""
+    """Returns the response of /api: the versions of the core group.
+
+    A client that asks for aggregated discovery gets its resources, too. `server` is the address
+    that the client used.
+    """
     form = _aggregated_form(accept)
     if form:
         return _aggregated(form, [""])
@@ -93,7 +97,7 @@ def api(accept: str, server: str) -> Response:
 
 
 def apis(accept: str) -> Response:
-    """Returns the response of /apis: the groups, or aggregated, their resources."""
+    """Returns the response of /apis: the groups, for aggregated discovery with their resources."""
     form = _aggregated_form(accept)
     if form:
         return _aggregated(form, list(groups()))

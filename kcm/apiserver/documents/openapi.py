@@ -1,7 +1,7 @@
-"""OpenAPI v3 and v2 documents, generated from the models.
+"""The OpenAPI documents of version 3 and 2, which are generated from the models.
 
-They serve `kubectl explain`, and clients that learn parameters and patches from them. Version 2 is
-served as JSON and as protobuf.
+`kubectl explain` reads them, and clients that need the schemas of parameters and patches. Version 2
+is served as JSON and as protobuf.
 
 Source: k8s.io/kube-openapi, Kubernetes 1.33.
 """
@@ -28,8 +28,9 @@ _JSON_NAMES = frozenset({"application/json", "application/*", "*/*"})
 
 
 def respond(rest: Sequence[str], accept: str) -> Response:
-    """Answers /openapi/v2, /openapi/v3 and the paths below it. Raises PathNotFound and
-    NotAcceptable.
+    """Returns the response for /openapi/v2, /openapi/v3 or a path below it.
+
+    `rest` are the parts of the path after /openapi. Raises PathNotFound and NotAcceptable.
     """
     media = media_types(accept)
     if rest == ["v2"] and media and media[0].name == openapi_protobuf.CONTENT_TYPE:
@@ -52,12 +53,12 @@ def respond(rest: Sequence[str], accept: str) -> Response:
 
 
 def _list_described_resources() -> list[Resource]:
-    """Returns every kind but metrics, which nobody writes."""
+    """Returns every served resource but metrics, which clients cannot write."""
     return [resource for resource in discovery.list_served_resources() if not is_metric(resource)]
 
 
 def _places() -> dict[str, list[Resource]]:
-    """Returns what is served at `api/v1` and the like."""
+    """Returns the served resources by group and version, such as `api/v1` or `apis/apps/v1`."""
     by_place: dict[str, list[Resource]] = {}
     for resource in _list_described_resources():
         place = f"{'apis' if resource.group else 'api'}/{resource.api_version}"
@@ -78,8 +79,9 @@ def _index(_generation: int) -> bytes:
 
 
 def _hash(place: str, resources: Iterable[Resource]) -> str:
-    """Hashes what the document is generated from, since the document itself is generated
-    on demand.
+    """Returns a hash of what a document is generated from.
+
+    The document itself is generated only when a client asks for it.
     """
     made = hashlib.sha256(f"{place} {__version__}".encode())
     for resource in resources:
@@ -103,8 +105,9 @@ def _describe_serving(resource: Resource) -> tuple[object, ...]:
 
 @lru_cache(maxsize=64)
 def _v3(place: str, _hash: str) -> bytes:
-    """Returns the document of a place. It is cached by name, so that a kind that goes does not
-    stay.
+    """Returns the document of a group and version.
+
+    The cache is keyed by names, not by resources, so that a removed kind's models can be freed.
     """
     resources = _places()[place]
     return json_bytes(

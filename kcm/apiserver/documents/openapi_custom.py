@@ -1,7 +1,7 @@
-"""The published schemas of custom kinds.
+"""The OpenAPI schemas of custom kinds.
 
-Version 2 of OpenAPI has no nullable and no combinations of schemas, so these are left out, and with
-them what only restricts.
+Version 2 of OpenAPI knows neither `nullable` nor combinations of schemas, so these are left out of
+it, and so are types that would be wrong without them.
 
 Source: staging/src/k8s.io/apiextensions-apiserver/pkg/controller/openapi/{builder,v2}, Kubernetes
 1.33.
@@ -17,7 +17,7 @@ _NEVER = frozenset({"example", "externalDocs", "$schema", "id"})
 
 
 def publish_schema(schema: Mapping[str, Any], *, full: bool) -> dict[str, Any]:
-    """Returns a schema for the document of version 3 (`full`) or 2."""
+    """Returns a schema in the form of OpenAPI version 3 if `full`, otherwise of version 2."""
     if not full and _is_loose(schema):
         return {k: v for k, v in schema.items() if k == "description" or k.startswith("x-")}
     schema_part: dict[str, Any] = {}
@@ -29,9 +29,7 @@ def publish_schema(schema: Mapping[str, Any], *, full: bool) -> dict[str, Any]:
 
 
 def _is_loose(schema: Mapping[str, Any]) -> bool:
-    """Reports whether clients of version 2 must not check a value, since its types would be wrong
-    there.
-    """
+    """Reports whether version 2 has no type for a value, so that clients must not check it."""
     loose = ("x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields", "nullable")
     return any(schema.get(name) for name in loose)
 

@@ -1,4 +1,4 @@
-"""The operations on one resource, in OpenAPI v3 or v2."""
+"""The OpenAPI operations of one resource, in version 3 or 2."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _PATCHES = (patches.JSON_PATCH, patches.MERGE_PATCH, patches.STRATEGIC, patches.
 
 
 def paths_of(resource: Resource, dialect: Dialect) -> dict[str, Any]:
-    """Returns the paths of a resource and of its status."""
+    """Returns the operations of a resource and of its status, by path and method."""
     base = f"/{'apis' if resource.group else 'api'}/{resource.api_version}"
     inside = f"{base}/namespaces/{{namespace}}" if resource.namespaced else base
     collection, object_path = f"{inside}/{resource.plural}", f"{inside}/{resource.plural}/{{name}}"
@@ -56,6 +56,8 @@ def paths_of(resource: Resource, dialect: Dialect) -> dict[str, Any]:
 
 
 class _Operations:
+    """Builds the operations of one resource."""
+
     def __init__(self, resource: Resource, dialect: Dialect) -> None:
         self._resource = resource
         self._dialect = dialect

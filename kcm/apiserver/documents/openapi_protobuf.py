@@ -1,4 +1,4 @@
-"""The OpenAPI v2 document as protobuf, which kubectl up to 1.27 asks for and nothing else.
+"""The OpenAPI v2 document as protobuf, the only form that kubectl up to 1.27 accepts.
 
 Field numbers are those of openapiv2/OpenAPIv2.proto in github.com/google/gnostic-models.
 """
@@ -18,7 +18,7 @@ _METHODS = {"get": 2, "put": 3, "post": 4, "delete": 5, "patch": 8}
 
 
 def encode(document: Json) -> bytes:
-    """Returns the document's bytes."""
+    """Returns the document in protobuf."""
     info = _text(1, document["info"]["title"]) + _text(2, document["info"]["version"])
     paths = b"".join(_write_named(2, name, _path(item)) for name, item in document["paths"].items())
     return (

@@ -1,4 +1,4 @@
-"""The schemas of the API types, in OpenAPI v3 or v2."""
+"""The OpenAPI schemas of the API types, in version 3 or 2."""
 
 from __future__ import annotations
 
@@ -42,7 +42,11 @@ DELETE_OPTIONS, STATUS, PATCH = f"{_META}.DeleteOptions", f"{_META}.Status", f"{
 
 @dataclass(frozen=True)
 class Dialect:
-    """What differs between the versions of OpenAPI."""
+    """What differs between the versions of OpenAPI.
+
+    `refs` is the prefix of references to schemas. `body_parameter` says that the body of a request
+    is one of its parameters.
+    """
 
     refs: str
     body_parameter: bool
@@ -68,7 +72,7 @@ _SPECIAL = {
 
 
 def name_of(model: type[Model]) -> str:
-    """Returns the definition's name, which is upstream's."""
+    """Returns the name of a model's schema, such as `io.k8s.api.core.v1.Pod`, as upstream."""
     if issubclass(model, CustomObject):
         return _custom_name(model)
     module = next(part for part in _PACKAGES if model.__module__.startswith(part))
@@ -83,14 +87,16 @@ def _custom_name(model: type[CustomObject]) -> str:
 
 
 def list_name(resource: Resource) -> str:
-    """Returns the name of the definition of a kind's list."""
+    """Returns the name of the schema of a resource's list."""
     if resource.custom is not None:
         return name_of(resource.model).removesuffix(resource.kind) + resource.list_kind
     return f"{name_of(resource.model)}List"
 
 
 def gvk(resource: Resource, suffix: str = "") -> Schema:
-    """Returns the x-kubernetes-group-version-kind of a resource."""
+    """Returns the x-kubernetes-group-version-kind of a resource, with a `suffix` that of its
+    list.
+    """
     return {
         "group": resource.group,
         "version": resource.version,
@@ -99,7 +105,7 @@ def gvk(resource: Resource, suffix: str = "") -> Schema:
 
 
 def schemas_of(resources: Iterable[Resource], dialect: Dialect) -> dict[str, Schema]:
-    """Returns the definitions of these resources and of everything that they refer to."""
+    """Returns, by name, the schemas of these resources and of all structs that they refer to."""
     schemas: dict[str, Schema] = {}
     _add(schemas, ListMeta, dialect)
     for resource in resources:
@@ -119,10 +125,10 @@ def schemas_of(resources: Iterable[Resource], dialect: Dialect) -> dict[str, Sch
 
 
 def _custom(schema: StructuralSchema, dialect: Dialect) -> Schema:
-    """Returns a custom kind's own schema, with what every object has.
+    """Returns the schema of a custom kind, with apiVersion, kind and metadata.
 
-    In version 2 a kind that keeps unknown fields is an object and nothing more: kubectl would take
-    unnamed fields of an object with fields for unknown.
+    In version 2 a kind that keeps unknown fields is just an object: kubectl would reject fields
+    that a schema with properties does not name.
     """
     if dialect.body_parameter and schema.preserve:
         return {"type": "object"}
@@ -143,7 +149,7 @@ def _machinery(dialect: Dialect) -> dict[str, Schema]:
     }
     return {
         DELETE_OPTIONS: _object(
-            "How to delete, and only if.",
+            "How to delete an object, and under which preconditions.",
             apiVersion=text, kind=text, dryRun=names, gracePeriodSeconds=number,
             orphanDependents=truth, preconditions=conditions, propagationPolicy=text,
         ),
@@ -152,7 +158,7 @@ def _machinery(dialect: Dialect) -> dict[str, Schema]:
             apiVersion=text, kind=text, code=number, message=text, reason=text, status=text,
             details={"type": "object"}, metadata=dialect.ref(name_of(ListMeta)),
         ),
-        PATCH: {"type": "object", "description": "A patch in one of the forms of its media type."},
+        PATCH: {"type": "object", "description": "A patch in the form that its media type names."},
     }  # fmt: skip
 
 

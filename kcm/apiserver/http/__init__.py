@@ -1,1 +1,1 @@
-"""The HTTP side of requests: connections, limits, threads, and the forms of responses."""
+"""The HTTP side of the API server: connections, limits, threads, and forms of responses."""

@@ -1,7 +1,7 @@
-"""Content negotiation: which form of a response a client wants.
+"""Content negotiation: in which form a client wants a response.
 
-Responses are JSON, as an object, a Table or metadata alone. A client that lists protobuf first gets
-JSON if it lists that too.
+Responses are JSON: an object, a Table or metadata alone. A client that prefers protobuf gets JSON
+if its Accept header lists JSON, too.
 
 Source: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/negotiation, Kubernetes 1.33.
 """
@@ -21,7 +21,10 @@ _AS = frozenset({"Table", "PartialObjectMetadata", "PartialObjectMetadataList"})
 
 @dataclass(frozen=True)
 class Form:
-    """The form of a response. `as_` is "", "Table" or "PartialObjectMetadata"."""
+    """The form of a response.
+
+    `as_` is "Table", "PartialObjectMetadata", or "" for the object itself.
+    """
 
     as_: str = ""
     version: str = "v1"
@@ -44,7 +47,7 @@ class MediaType:
 
 @lru_cache(maxsize=256)
 def media_types(header: str) -> tuple[MediaType, ...]:
-    """Returns the entries of an Accept header, the best first."""
+    """Returns the entries of an Accept header, those with the highest quality first."""
     entries = sorted(_entries(header), key=lambda entry: -entry[0])
     return tuple(media for _, media in entries)
 
@@ -65,7 +68,10 @@ def _entries(header: str) -> Iterator[tuple[float, MediaType]]:
 
 @lru_cache(maxsize=256)
 def negotiate(header: str) -> Form:
-    """Returns the form to respond in. Raises NotAcceptable."""
+    """Returns the form of the response to a request with this Accept header.
+
+    Raises NotAcceptable.
+    """
     if not header:
         return Form()
     for media in media_types(header):

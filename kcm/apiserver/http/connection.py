@@ -1,7 +1,7 @@
-"""One connection: uvicorn's protocol with limits, and with the client's certificate for the app.
+"""uvicorn's HTTP protocol for one connection, with limits and the client's certificate.
 
-uvicorn bounds neither the size of a request's head nor how long a client may take to send it or to
-read a response, so one slow client could hold memory for ever.
+uvicorn limits neither the size of a request's head nor the time that a client may take to send it
+or to read a response, so a slow client could occupy memory for any time.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from kcm.http.upgrades import UpgradableConnection
 
 MAX_HEAD = 256 * 1024  # bytes; upstream allows 1 MiB
 MAX_FIELDS = 500  # headers
-MAX_MESSAGE = 32 * 1024 * 1024  # bytes behind a head: the largest body in the smallest chunks
-HEAD_TIMEOUT = 32.0  # seconds from a connection's or a head's beginning to its end, as upstream
+MAX_MESSAGE = 32 * 1024 * 1024  # bytes of a body, also if it comes in the smallest chunks
+HEAD_TIMEOUT = 32.0  # seconds for sending a request's head, as upstream
 _PIECE = 16 * 1024
-READ_TIMEOUT = 60.0  # seconds in which a client reads nothing before it is cut
+READ_TIMEOUT = 60.0  # seconds for which a client may read nothing
 _FIELD_MARKS = len(b": \r\n")
 _TOO_LARGE = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: text/plain\r\n"
@@ -27,11 +27,11 @@ _TOO_LARGE = (
 
 
 class LimitedConnection(UpgradableConnection):
-    """A connection that is cut when its client is too slow or sends too much."""
+    """A connection that is closed when its client is too slow or sends too much."""
 
     _head: asyncio.TimerHandle | None = None  # runs while a head is not complete
     _stalled: asyncio.TimerHandle | None = None  # runs while the client does not read
-    _size = 0  # bytes of the head that is being read, or behind it
+    _size = 0  # bytes received of the current head or body
     _begun = False  # whether a head has begun and not ended
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
@@ -42,12 +42,12 @@ class LimitedConnection(UpgradableConnection):
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._end_head()
-        self._end_stall()
+        self._cancel_head_timer()
+        self._cancel_stall_timer()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        # In pieces, for an event loop may deliver more at once than a head may have.
+        # In pieces, since an event loop may deliver more at once than a head may have.
         for start in range(0, len(data), _PIECE):
             if not self.transport.is_closing():
                 self._receive(data[start : start + _PIECE])
@@ -62,7 +62,7 @@ class LimitedConnection(UpgradableConnection):
 
     @property
     def idle(self) -> bool:
-        """Whether no request is in progress."""
+        """Reports whether no request is in progress."""
         return self.cycle is None or (self.cycle.response_complete and not self.pipeline)
 
     def on_message_begin(self) -> None:
@@ -71,14 +71,14 @@ class LimitedConnection(UpgradableConnection):
         self.scope["extensions"] = self._extensions
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._begun:  # otherwise it trails a chunked body and must not pass for a header
+        if self._begun:  # otherwise it is a trailer of a chunked body, and no header
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         if self.transport.is_closing():
             return
-        self._end_head()
-        # What was read last may hold much of a head, and of what is behind it.
+        self._cancel_head_timer()
+        # The last piece may contain a part of the head and of the body.
         is_large = self._size > MAX_HEAD and self._head_size() > MAX_HEAD
         self._size = 0
         if is_large or len(self.headers) > MAX_FIELDS:
@@ -100,7 +100,7 @@ class LimitedConnection(UpgradableConnection):
         self._stalled = self.loop.call_later(READ_TIMEOUT, self.transport.abort)
 
     def resume_writing(self) -> None:
-        self._end_stall()
+        self._cancel_stall_timer()
         super().resume_writing()
 
     def _await_head(self) -> None:
@@ -108,7 +108,7 @@ class LimitedConnection(UpgradableConnection):
         self._head = self.loop.call_later(HEAD_TIMEOUT, self.transport.abort)
 
     def _refuse(self) -> None:
-        self._end_head()
+        self._cancel_head_timer()
         if self._begun and not self.transport.is_closing():
             self.transport.write(_TOO_LARGE)
         self.transport.close()
@@ -117,12 +117,12 @@ class LimitedConnection(UpgradableConnection):
         fields = sum(len(name) + len(value) + _FIELD_MARKS for name, value in self.headers)
         return len(self.url) + fields
 
-    def _end_head(self) -> None:
+    def _cancel_head_timer(self) -> None:
         if self._head is not None:
             self._head.cancel()
             self._head = None
 
-    def _end_stall(self) -> None:
+    def _cancel_stall_timer(self) -> None:
         if self._stalled is not None:
             self._stalled.cancel()
             self._stalled = None

@@ -1,11 +1,10 @@
-"""Limits on requests in flight and on their bodies, for all clients and for one user.
+"""Limits on requests in flight and on the bytes of their bodies, in total and for each user.
 
-Requests that change things have a limit of their own. One user may take half of the places, so that
-others find one. Members of system:masters always get one, since an administrator must be answered
-by a busy server as well.
+Mutating requests have a limit of their own. One user may use half of a limit. Members of
+system:masters are exempt, since a busy server must respond to its administrator, too.
 
 Source: staging/src/k8s.io/apiserver/pkg/server/filters/maxinflight.go, Kubernetes 1.33. The half
-per user is kcm's; upstream's priority and fairness shares in another way.
+for each user is kcm's; upstream shares by priority and fairness.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _READS = frozenset({"GET", "HEAD"})
 
 @dataclass(frozen=True)
 class Limits:
-    """The flags of these names. 0 stands for no limit."""
+    """The values of the flags of the same names. 0 means no limit."""
 
     max_requests_inflight: int = 400  # requests that read
     max_mutating_requests_inflight: int = 200
@@ -31,12 +30,12 @@ class Limits:
 
 
 def kind_of(method: str) -> str:
-    """Returns `readOnly` or `mutating`."""
+    """Returns `readOnly` or `mutating`, the kind of a request with this method."""
     return "readOnly" if method in _READS else "mutating"
 
 
 class InFlight:
-    """Counts requests. It is used in the event loop alone."""
+    """Counts the requests in flight. Only the event loop's thread may use it."""
 
     def __init__(self, limits: Limits) -> None:
         self._most = {
@@ -48,7 +47,7 @@ class InFlight:
 
     @contextmanager
     def admit(self, method: str, user: User) -> Iterator[None]:
-        """Holds a place for one request. Raises TooManyRequests."""
+        """Counts a request as in flight while the context lasts. Raises TooManyRequests."""
         kind = kind_of(method)
         most, mine = self._most[kind], self._of[kind]
         if most > 0 and MASTERS not in user.groups:
@@ -65,9 +64,9 @@ class InFlight:
 
 
 class Bodies:
-    """Counts the bytes of bodies while they come in. It is used in the event loop alone.
+    """Counts the bytes of request bodies in memory. Only the event loop's thread may use it.
 
-    A body takes no place in flight before it is read, so a slow one costs others none.
+    A request is not in flight before its body is read, so slow bodies do not block other requests.
     """
 
     MOST = 128 * 1024 * 1024  # bytes of all bodies
@@ -81,7 +80,7 @@ class Bodies:
 
     @contextmanager
     def receive(self, user: User) -> Iterator[None]:
-        """Holds a body of which not all has come. Raises TooManyRequests."""
+        """Counts a body as incomplete while the context lasts. Raises TooManyRequests."""
         if self._coming[user.name] >= self.MOST_COMING and MASTERS not in user.groups:
             raise TooManyRequests
         self._coming[user.name] += 1
@@ -92,7 +91,7 @@ class Bodies:
 
     @contextmanager
     def hold(self, user: User) -> Iterator[HeldBody]:
-        """Holds the bytes of a request's body until the request ends."""
+        """Yields a counter for the bytes of one body, which count until the context ends."""
         held = HeldBody(self, user)
         try:
             yield held
@@ -101,7 +100,7 @@ class Bodies:
             _subtract(self._of, user.name, held.size)
 
     def add(self, user: User, size: int) -> None:
-        """Adds bytes of a user. Raises TooManyRequests."""
+        """Counts further bytes of a user's bodies. Raises TooManyRequests."""
         if MASTERS not in user.groups and (
             self._held + size > self.MOST or self._of[user.name] + size > self.MOST_OF_ONE
         ):
@@ -111,7 +110,7 @@ class Bodies:
 
 
 class HeldBody:
-    """The bytes of one body."""
+    """Counts the bytes of one body."""
 
     def __init__(self, bodies: Bodies, user: User) -> None:
         self._bodies = bodies
@@ -119,7 +118,7 @@ class HeldBody:
         self.size = 0
 
     def add(self, size: int) -> None:
-        """Adds bytes that have come. Raises TooManyRequests."""
+        """Counts bytes that were received. Raises TooManyRequests."""
         self._bodies.add(self._user, size)
         self.size += size
 

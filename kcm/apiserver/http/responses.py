@@ -1,4 +1,4 @@
-"""Requests and responses as handlers see them."""
+"""`ApiRequest` and `Response`: requests and responses as handlers use them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_MANAGER = 128  # characters of a field manager's name, as upstream
 
 @dataclass(frozen=True)
 class ApiRequest:
-    """One request on objects, its body included."""
+    """A request on a resource, with its body."""
 
     method: str
     info: RequestInfo
@@ -33,8 +33,7 @@ class ApiRequest:
 
     @property
     def manager(self) -> str:
-        """Returns who manages the fields that this request sets: fieldManager, else the client's
-        name.
+        """Returns the field manager: the parameter fieldManager, or the name of the client.
 
         Raises BadRequest.
         """
@@ -46,7 +45,7 @@ class ApiRequest:
         return name or self.agent.partition("/")[0][:MAX_MANAGER] or "unknown"
 
     def flag(self, name: str) -> bool:
-        """Returns a boolean parameter. As upstream, it is true where it has no value.
+        """Returns a boolean parameter. As upstream, one without a value is true.
 
         Raises BadRequest.
         """
@@ -54,19 +53,22 @@ class ApiRequest:
 
     @property
     def dry_run(self) -> bool:
-        """Whether nothing is to be stored. Raises BadRequest for a word other than All."""
+        """Reports whether nothing is to be stored. Raises BadRequest for a value other than All."""
         return dry_run(self.query.get("dryRun", ""))
 
 
 def dry_run(word: str) -> bool:
-    """Returns what a dryRun parameter or option means. Raises BadRequest."""
+    """Reports whether a value of dryRun asks for a dry run. Raises BadRequest."""
     if word not in {"", "All"}:
         raise errors.BadRequest(f'dryRun: Unsupported value: "{word}": supported values: "All"')
     return word == "All"
 
 
 def read_number(query: Mapping[str, str], name: str) -> int | None:
-    """Returns a parameter that is a whole number from 0 on. Raises BadRequest."""
+    """Returns the value of a parameter as an integer, None without a value.
+
+    Raises BadRequest unless it is a whole number from 0 to 2^63 - 1.
+    """
     text = query.get(name, "")
     if not text:
         return None
@@ -81,7 +83,7 @@ def read_number(query: Mapping[str, str], name: str) -> int | None:
 
 @dataclass(frozen=True)
 class Response:
-    """What goes back to the client: code, headers and body."""
+    """A response to a client."""
 
     body: bytes
     code: int = 200
@@ -91,7 +93,7 @@ class Response:
 
 
 def json_bytes(value: Any) -> bytes:
-    """Returns compact JSON. Half of a surrogate pair, which no text can hold, becomes `?`."""
+    """Returns compact JSON. A lone surrogate, which UTF-8 cannot encode, becomes `?`."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
 
 

@@ -1,11 +1,10 @@
-"""Runs what may block off the event loop, in a few threads.
+"""Runs calls that may block in a few threads, for the event loop.
 
-Guarantees: work that was handed over and is awaited ends exactly once, with its result or its
-error. Work that is no longer awaited when its turn comes is not started. Does not guarantee that
-started work is interrupted.
+A call that is awaited ends exactly once, with its result or its error. A call that is no longer
+awaited when its turn comes is not started. A started call is not interrupted.
 
-asyncio's `run_in_executor` takes two futures, a condition and three turns of the loop for the same,
-which is more than a read from the store itself.
+asyncio's `run_in_executor` takes two futures, a condition and three iterations of the loop for the
+same, which is more than a read from the store.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class _PendingCall:
-    """Work, and the future of those who wait for it."""
+    """A call that waits for a thread, and the future of its result."""
 
     work: Callable[[], Any]
     future: asyncio.Future[Any]
@@ -86,7 +85,10 @@ class Threads:
             thread.start()
 
     async def run(self, work: Callable[[], T], user: User) -> T:
-        """Returns the result of `work`, which is called in a thread. Raises what it raises."""
+        """Returns the result of `work`, which is called in a thread. Raises what it raises.
+
+        `user` is on whose behalf the call is made.
+        """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         whose = _MASTERS if MASTERS in user.groups else user.name
@@ -99,7 +101,7 @@ class Threads:
             del future  # an error would lead back to itself
 
     def stop(self) -> None:
-        """Drops work that has not started, and waits for the rest."""
+        """Drops the calls that have not started, and waits for the others."""
         self.stopping = True
         for _ in self._threads:
             self._tasks.put(None)
@@ -107,7 +109,7 @@ class Threads:
             thread.join()
 
     def _begin(self) -> None:
-        """Hands to the free threads what they may start. The lock is held."""
+        """Assigns waiting calls to free threads. The lock must be held."""
         while self._free and (whose := self._next()) is not None:
             tasks = self._waiting[whose]
             task = tasks.popleft()
@@ -120,8 +122,9 @@ class Threads:
             self._tasks.put((whose, task))
 
     def _next(self) -> str | None:
-        """Returns whose turn it is. It passes over few users, since each of those has a thread
-        already.
+        """Returns the user whose call starts next, None if none may start.
+
+        It passes over few users, since each of them already has a thread.
         """
         if self._free > self._reserved:
             return next(iter(self._waiting), None)

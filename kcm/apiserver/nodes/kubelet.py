@@ -1,7 +1,7 @@
-"""An HTTP client for a node's kubelet: a request, its response as a stream, or an upgrade.
+"""An HTTP client for kubelets, whose responses are streams.
 
-Guarantees: nothing is buffered beyond one read, and leaving the stream closes the connection.
-Redirects are not followed: a kubelet has nobody to redirect to.
+Nothing is buffered beyond one read, and leaving the context closes the connection. Redirects are
+not followed: a kubelet never redirects.
 
 Source: pkg/kubelet/client/kubelet_client.go, Kubernetes 1.33.
 """
@@ -26,7 +26,7 @@ from kcm.store import Store, node_token
 
 DEFAULT_PORT = 10250
 CONNECT_TIMEOUT = 10.0  # seconds
-HEAD_TIMEOUT = 30.0  # seconds until the kubelet answers at all
+HEAD_TIMEOUT = 30.0  # seconds until the head of the response is complete
 _CHUNK = 64 * 1024
 # As kubeadm sets --kubelet-preferred-address-types: names of nodes may be unknown to DNS.
 _PREFERRED = ("InternalIP", "ExternalIP", "InternalDNS", "ExternalDNS", "Hostname")
@@ -36,19 +36,22 @@ _MOST_HEAD = 64 * 1024  # bytes of a response to an upgrade
 
 
 class KubeletUnreachable(errors.ApiError):
-    """The kubelet does not answer."""
+    """The kubelet cannot be reached or does not respond."""
 
 
 @dataclass(frozen=True)
 class KubeletAddress:
-    """Where a node's kubelet listens, and the token that it accepts, "" without one."""
+    """The URL of a node's kubelet, and the token that it accepts, "" for none."""
 
     url: str
     token: str = field(default="", repr=False)
 
 
 def kubelet_of(store: Store, name: str, *, tls: bool) -> KubeletAddress:
-    """Returns a node's kubelet. Raises BadRequest, NotFound and KubeletUnreachable."""
+    """Returns the address of a node's kubelet.
+
+    Raises BadRequest, NotFound and KubeletUnreachable.
+    """
     node = store.get_as(Node, name)
     known = [(address.type, address.address) for address in node.status.addresses or ()]
     reachable = next((value for kind in _PREFERRED for type_, value in known if type_ == kind), "")
@@ -65,15 +68,16 @@ def kubelet_of(store: Store, name: str, *, tls: bool) -> KubeletAddress:
 
 
 def _host(node: str, address: str, port: int) -> str:
-    """Returns the address as a URL has it. Whoever writes a node's status chooses it. Raises
-    BadRequest.
+    """Returns the address in the form that a URL needs. Raises BadRequest if it is not valid.
+
+    It comes from the node's status, so it cannot be trusted.
     """
     if not 0 < port <= _MAX_PORT:
         raise errors.BadRequest(f"node {node}: port {port} of its kubelet is not valid")
     if _NAME.fullmatch(address):
         return address
     try:
-        if "%" not in address:  # nobody else knows a zone of this machine
+        if "%" not in address:  # a zone id is valid on this machine only
             return f"[{IPv6Address(address)}]"
     except ValueError:
         pass  # reported below
@@ -82,7 +86,7 @@ def _host(node: str, address: str, port: int) -> str:
 
 @dataclass(frozen=True)
 class KubeletResponse:
-    """The head of a response, and its body piece by piece."""
+    """The status of a response, and its body as a stream."""
 
     status: int
     body: AsyncIterator[bytes]
@@ -91,7 +95,7 @@ class KubeletResponse:
 
 @dataclass(frozen=True)
 class Upgraded:
-    """An upgraded connection: the response's head, and the streams."""
+    """An upgraded connection: the head of the response, and the streams in both directions."""
 
     head: bytes
     reader: asyncio.StreamReader
@@ -99,7 +103,10 @@ class Upgraded:
 
 
 class KubeletClient:
-    """Sends requests to kubelets. `tls` checks their certificates; None stands for plain HTTP."""
+    """Sends requests to kubelets.
+
+    `tls` checks their certificates; without it, requests are sent over plain HTTP.
+    """
 
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self._tls = tls
@@ -110,7 +117,10 @@ class KubeletClient:
 
     @asynccontextmanager
     async def get(self, url: str, token: str = "") -> AsyncIterator[KubeletResponse]:
-        """Sends a GET. The connection lasts as long as the context. Raises KubeletUnreachable."""
+        """Sends a GET. The connection is closed when the context ends.
+
+        Raises KubeletUnreachable.
+        """
         async with self._connect(url) as (reader, writer):
             writer.write(_request(url, {"Accept": "*/*", "Connection": "close"}, token))
             yield await _read_response(url, reader)
@@ -119,9 +129,10 @@ class KubeletClient:
     async def upgrade(
         self, url: str, headers: Mapping[str, str], token: str = ""
     ) -> AsyncIterator[Upgraded | KubeletResponse]:
-        """Asks for an upgrade with the client's headers. Yields a response where it is refused.
+        """Sends an upgrade request with the client's headers.
 
-        Raises KubeletUnreachable.
+        Yields the upgraded connection, or the response if the kubelet declines. Raises
+        KubeletUnreachable.
         """
         async with self._connect(url) as (reader, writer):
             writer.write(_request(url, headers, token))
@@ -180,7 +191,7 @@ def _unreachable(url: str, error: Exception) -> KubeletUnreachable:
 
 
 class _Exchange:
-    """Parses one response. The parser calls the methods named on_*."""
+    """Parses one response. The parser calls the methods `on_*`."""
 
     def __init__(self, reader: asyncio.StreamReader) -> None:
         self._reader = reader
@@ -191,7 +202,10 @@ class _Exchange:
         self.content_type = ""
 
     async def head(self, known: bytes = b"") -> None:
-        """Reads until the headers are complete. Raises ConnectionError when there are none."""
+        """Reads until the headers are complete. `known` was read before.
+
+        Raises ConnectionError if the kubelet closes the connection first.
+        """
         if known:
             self._parser.feed_data(known)
         while not self._headed:
@@ -199,7 +213,7 @@ class _Exchange:
                 raise ConnectionResetError("the kubelet closed the connection")
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """Yields the body. It ends early where the kubelet breaks off, as its log may."""
+        """Yields the body in pieces. It ends early if the kubelet closes the connection."""
         while True:
             while self._pieces:
                 yield self._pieces.popleft()

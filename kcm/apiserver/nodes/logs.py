@@ -1,7 +1,7 @@
-"""pods/log: passes on what a container printed from its node's kubelet.
+"""The subresource pods/log: streams a container's log from its node's kubelet.
 
-The kubelet's response is streamed in the event loop. Only the lookup of pod and node takes a
-thread, for a moment.
+The kubelet's response is streamed in the event loop. Only the lookup of pod and node runs in a
+thread.
 
 Source: pkg/registry/core/pod/rest/log.go, LogLocation in pkg/registry/core/pod/strategy.go and
 ValidatePodLogOptions in pkg/apis/core/validation/validation.go, Kubernetes 1.33.
@@ -32,11 +32,11 @@ _FLAGS = ("follow", "previous", "timestamps")
 _AT_LEAST = {"sinceSeconds": 1, "tailLines": 0, "limitBytes": 1}
 _MUST = {0: "must be greater than or equal to 0", 1: "must be greater than 0"}
 _FINE = range(200, 207)
-_SHOWN = 10_000  # bytes of a kubelet's error that are passed on
+_SHOWN = 10_000  # the most bytes of a kubelet's error that a message shows
 
 
 def is_log(method: str, info: RequestInfo) -> bool:
-    """Reports whether a request asks for a log."""
+    """Reports whether a request is for a container's log."""
     names = (info.resource.name, info.subresource)
     return method == "GET" and names == ("pods", "log") and bool(info.name)
 
@@ -44,10 +44,10 @@ def is_log(method: str, info: RequestInfo) -> bool:
 def location(
     store: Store, info: RequestInfo, query: Mapping[str, str], *, tls: bool
 ) -> KubeletAddress | None:
-    """Returns the kubelet, with the URL of the log.
+    """Returns the address of the pod's kubelet, with the URL of the log.
 
-    Returns None for a pod without a node, which has no log, and for pods of simulated nodes, whose
-    containers print nothing. Raises NotFound, BadRequest, Invalid and KubeletUnreachable.
+    Returns None for a pod without a node, and for a pod on a simulated node, whose containers print
+    nothing. Raises NotFound, BadRequest, Invalid and KubeletUnreachable.
     """
     options = _options(query, info.name)
     pod = store.get_as(Pod, info.key)
@@ -62,12 +62,15 @@ def location(
 
 
 def _is_simulated(store: Store, node: str) -> bool:
-    """Reports whether a node has no kubelet behind it. Raises NotFound."""
+    """Reports whether a node is simulated, and has no kubelet. Raises NotFound."""
     return SIMULATOR_LABEL in store.get_as(Node, node).labels
 
 
 def _options(query: Mapping[str, str], name: str) -> dict[str, str]:
-    """Returns the parameters as the kubelet takes them."""
+    """Returns the parameters of the kubelet's request. Raises BadRequest and Invalid.
+
+    `name` is the pod's name, for the error.
+    """
     parameters = {flag: "true" for flag in _FLAGS if truth(query, flag)}
     faults: list[errors.FieldError] = []
     for field, least in _AT_LEAST.items():
@@ -102,7 +105,10 @@ def _instant(text: str) -> str:
 
 
 def container_of(pod: Pod, wanted: str) -> str:
-    """Returns the container that is meant. Raises BadRequest."""
+    """Returns the name of the container: `wanted`, or the only one of the pod if that is "".
+
+    Raises BadRequest.
+    """
     spec = pod.spec
     containers = [container.name for container in spec.containers]
     first = [container.name for container in spec.init_containers or ()]
@@ -129,19 +135,19 @@ def _quote_all(names: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class Logs:
-    """Answers requests for logs."""
+    """Handles requests for logs."""
 
     store: Store
     kubelet: KubeletClient
 
     def find(self, info: RequestInfo, request: Request) -> KubeletAddress | None:
-        """Returns the kubelet, as `location` does. It blocks."""
+        """Returns the address of the log as `location` does. It blocks."""
         return location(self.store, info, request.query, tls=self.kubelet.tls)
 
     async def pass_on(
         self, where: KubeletAddress | None, receive: Receive, send: Send, began: Callable[[], None]
     ) -> None:
-        """Streams the log until it ends or the client leaves.
+        """Streams the log until it ends or the client disconnects. `began` is called at its start.
 
         Raises KubeletUnreachable and KubeletRefused before anything is sent.
         """
@@ -158,7 +164,7 @@ class Logs:
 
 
 async def copy(response: KubeletResponse, receive: Receive, send: Send) -> None:
-    """Passes the body on until it ends or the client leaves."""
+    """Sends the body of a response until it ends or the client disconnects."""
     copying = asyncio.ensure_future(_copy(response, send))
     leaving = asyncio.ensure_future(_wait_for_disconnect(receive))
     try:
@@ -170,7 +176,7 @@ async def copy(response: KubeletResponse, receive: Receive, send: Send) -> None:
 
 
 async def _copy(response: KubeletResponse, send: Send) -> None:
-    # A kubelet that breaks off in the middle has no more to say, and the head is sent already.
+    # The head is sent already, so an error of the kubelet can only end the body.
     with contextlib.suppress(OSError, httptools.HttpParserError):
         async for piece in response.body:
             await send({"type": "http.response.body", "body": piece, "more_body": True})
@@ -183,7 +189,7 @@ async def _wait_for_disconnect(receive: Receive) -> None:
 
 
 async def head(send: Send, content_type: str = "text/plain") -> None:
-    """Starts a successful response."""
+    """Sends the head of a successful response."""
     kind = content_type.encode("latin-1")
     headers = [(b"content-type", kind), (b"cache-control", b"no-cache, private")]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -194,7 +200,7 @@ class KubeletRefused(errors.ApiError):
 
 
 async def check(response: KubeletResponse) -> None:
-    """Raises KubeletRefused for a response that reports a failure."""
+    """Raises KubeletRefused unless the response reports success."""
     if response.status in _FINE:
         return
     reason = b""

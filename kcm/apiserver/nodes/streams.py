@@ -1,12 +1,11 @@
-"""pods/exec, pods/attach, pods/portforward and nodes/proxy: passed on to the node's kubelet.
+"""pods/exec, pods/attach, pods/portforward and nodes/proxy, which are passed on to the kubelet.
 
-An upgraded connection is passed on byte by byte: what runs in it is between client and kubelet.
-Guarantees: when one side leaves, both connections end. Nothing is asked of a kubelet before the
-request was authorized.
+The bytes of an upgraded connection are copied without looking at them. When one side closes its
+connection, both are closed. A kubelet gets no request before the client's was authorized.
 
 Source: pkg/registry/core/pod/rest/subresources.go, ResourceLocation and streamLocation in
 pkg/registry/core/pod/strategy.go, pkg/registry/core/node/rest/proxy.go, Kubernetes 1.33.
-Departures: nodes/proxy takes only GET, and upgrades nothing.
+Departures: nodes/proxy accepts only GET, and no upgrades.
 """
 
 from __future__ import annotations
@@ -39,17 +38,17 @@ _PASSED = (
 
 
 def is_stream(info: RequestInfo) -> bool:
-    """Reports whether a request asks for a connection to a pod."""
+    """Reports whether a request is for exec, attach or port-forward."""
     return (info.resource.name, info.subresource) in _STREAMED and bool(info.name)
 
 
 def is_proxy(info: RequestInfo) -> bool:
-    """Reports whether a request is for a node's own API."""
+    """Reports whether a request is for the kubelet's own API."""
     return (info.resource.name, info.subresource) == ("nodes", "proxy")
 
 
 def path_of(info: RequestInfo, pod: Pod, request: Request) -> str:
-    """Returns the kubelet's path for a stream, with its query. Raises BadRequest."""
+    """Returns the path of a stream in the kubelet's API, with its query. Raises BadRequest."""
     where = f"{pod.namespace}/{pod.name}"
     if info.subresource == "portforward":
         ports = [("port", value) for name, value in request.pairs if name == "ports"]
@@ -66,7 +65,7 @@ def path_of(info: RequestInfo, pod: Pod, request: Request) -> str:
 
 
 def upgrade_headers(request: Request) -> dict[str, str]:
-    """Returns the headers of an upgrade; of repeated ones, all values."""
+    """Returns the headers of an upgrade request. The values of a repeated header are joined."""
     headers: dict[str, list[str]] = {}
     for name, value in request.fields:
         headers.setdefault(name.decode("latin-1"), []).append(value.decode("latin-1"))
@@ -75,13 +74,13 @@ def upgrade_headers(request: Request) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class NodeStreams:
-    """Answers requests for connections to pods, and to nodes' own APIs."""
+    """Handles requests for streams to pods, and for kubelets' own APIs."""
 
     store: Store
     kubelet: KubeletClient
 
     def find(self, info: RequestInfo, request: Request) -> KubeletAddress:
-        """Returns the kubelet, with the URL to ask for. It blocks.
+        """Returns the address of the kubelet, with the URL to request. It blocks.
 
         Raises NotFound, BadRequest, MethodNotAllowed and KubeletUnreachable.
         """
@@ -110,7 +109,10 @@ class NodeStreams:
     async def proxy(
         self, where: KubeletAddress, receive: Receive, send: Send, began: Callable[[], None]
     ) -> None:
-        """Passes on what a node answers. Raises KubeletUnreachable and KubeletRefused."""
+        """Sends the kubelet's response to the client. `began` is called at its start.
+
+        Raises KubeletUnreachable and KubeletRefused.
+        """
         async with self.kubelet.get(where.url, where.token) as response:
             await logs.check(response)
             began()
@@ -120,9 +122,10 @@ class NodeStreams:
     async def connect(
         self, where: KubeletAddress, request: Request, scope: Scope, began: Callable[[], None]
     ) -> None:
-        """Connects client and kubelet until one of them leaves.
+        """Connects client and kubelet until one of them disconnects.
 
-        Raises KubeletUnreachable and KubeletRefused before anything is sent.
+        `began` is called when the kubelet has accepted. Raises KubeletUnreachable and
+        KubeletRefused before anything is sent.
         """
         take_over = upgrade_of(scope)
         if take_over is None:
@@ -131,7 +134,9 @@ class NodeStreams:
         async with self.kubelet.upgrade(where.url, headers, where.token) as response:
             if not isinstance(response, Upgraded):
                 await logs.check(response)
-                raise logs.KubeletRefused(f"the kubelet answered {response.status} to an upgrade")
+                raise logs.KubeletRefused(
+                    f"the kubelet responded {response.status} to the upgrade request"
+                )
             began()
             await _join(take_over, response)
 

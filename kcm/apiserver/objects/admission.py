@@ -1,4 +1,4 @@
-"""Checks that a write must pass besides its request's own authorization."""
+"""The checks that a write of an object must pass besides the authorization of its request."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kcm.apiserver.http.responses import ApiRequest
 def check_create(request: ApiRequest, obj: KubeObject) -> None:
     """Checks an object before it is created. Raises Forbidden, NotFound and StoreUnavailable.
 
-    A PUT or PATCH was authorized as such. Where it creates, its user must be allowed to create.
+    A PUT or PATCH that creates an object also needs the permission to create it.
     """
     info = request.info
     if request.method != "POST":
@@ -31,8 +31,9 @@ def check_create(request: ApiRequest, obj: KubeObject) -> None:
 def check_change(
     request: ApiRequest, change: Callable[[KubeObject], KubeObject]
 ) -> Callable[[KubeObject], KubeObject]:
-    """Returns `change` followed by the checks of its result, which raise as `check_create`
-    does.
+    """Returns a function that applies `change` and checks its result.
+
+    It raises what `check_create` raises.
     """
 
     def inner(old: KubeObject) -> KubeObject:
@@ -45,6 +46,6 @@ def check_change(
 
 
 def _namespace(request: ApiRequest) -> str:
-    """Returns the namespace in the request's path: a namespace is inside itself."""
+    """Returns the namespace for authorization. A namespace counts as inside itself."""
     info = request.info
     return info.name if info.resource.name == "namespaces" else info.namespace

@@ -1,8 +1,8 @@
-"""pods/eviction: a delete that honours PodDisruptionBudgets.
+"""The subresource pods/eviction: a delete that respects PodDisruptionBudgets.
 
-Guarantees: each of a budget's allowed disruptions is given away once, however many clients evict at
-the same time. A pod that a budget counts as healthy is deleted only with one of its disruptions. A
-pod that became ready meanwhile is not taken for an unready one.
+Each of a budget's allowed disruptions is used once, however many clients evict at the same time. A
+pod that a budget counts as healthy is deleted only if that uses one of its disruptions. A pod that
+becomes ready meanwhile is not deleted as an unready one.
 
 Source: pkg/registry/core/pod/storage/eviction.go, Kubernetes 1.33.
 """
@@ -29,7 +29,7 @@ MAX_DISRUPTED_PODS = 2000  # evictions that the budget's controller has not conf
 ALLOWED = "DisruptionAllowed"
 TARGET = "DisruptionTarget"
 _ATTEMPTS = 20  # attempts at writes that conflict with others', as upstream's EvictionsRetry
-_SOON = 10  # seconds until an eviction that only came too early may be tried again
+_SOON = 10  # seconds after which an eviction that came too early may be retried
 _ENDED = ("Succeeded", "Failed")
 _CLOCK: Clock = RealClock()
 
@@ -72,7 +72,7 @@ class _Eviction:
         self._dry = dry
 
     def run(self) -> None:
-        """Deletes the pod, with a disruption of its budget where it needs one."""
+        """Deletes the pod. Uses one of its budget's disruptions if it needs one."""
         pod = self._delete_unprotected()
         if pod is None:
             return
@@ -87,7 +87,10 @@ class _Eviction:
         self._delete(self._options)
 
     def _delete_unprotected(self) -> Pod | None:
-        """Deletes a pod that budgets do not protect, or returns the pod."""
+        """Deletes the pod and returns None, or returns the pod if budgets protect it.
+
+        Pods that have ended, are pending or are being deleted are not protected.
+        """
         pinned = bool(self._options.resource_version)
         for attempt in range(_ATTEMPTS):
             pod = self._store.get_as(Pod, self._key)
@@ -121,7 +124,7 @@ class _Eviction:
         return budgets[0] if budgets else None
 
     def _take(self, budget: PodDisruptionBudget, pod: Pod) -> None:
-        """Takes one of the budget's disruptions, and checks again whenever others were faster."""
+        """Uses one of the budget's disruptions. Checks again if others have written the budget."""
         resource = scheme.resource_of(PodDisruptionBudget)
         if self._dry:
             _take_disruption(budget, pod.name)
@@ -144,7 +147,7 @@ class _Eviction:
             raise _too_early(budget) from None
 
     def _delete(self, options: DeleteOptions) -> None:
-        """Marks the pod as disrupted, then deletes it."""
+        """Gives the pod the condition DisruptionTarget, then deletes it."""
         if not self._dry:
             marked = self._mark(options)
             if options.resource_version:
@@ -175,7 +178,7 @@ def _is_ready(pod: Pod) -> bool:
 
 
 def _allows_unready(budget: PodDisruptionBudget) -> bool:
-    """Reports whether unready pods may be deleted without a disruption."""
+    """Reports whether pods that are not ready may be deleted without using a disruption."""
     if budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow":
         return True
     status_ = budget.status
@@ -183,7 +186,10 @@ def _allows_unready(budget: PodDisruptionBudget) -> bool:
 
 
 def _take_disruption(obj: KubeObject, pod: str) -> KubeObject:
-    """Returns the budget with one disruption less. Raises DisruptionRefused and Forbidden."""
+    """Returns the budget with one allowed disruption less.
+
+    Raises DisruptionRefused and Forbidden. `pod` is the name of the evicted pod.
+    """
     assert isinstance(obj, PodDisruptionBudget)
     _check(obj)
     now = _CLOCK.now().replace(microsecond=0)
@@ -241,7 +247,7 @@ def _forbidden(budget: PodDisruptionBudget, why: str) -> errors.Forbidden:
 
 
 def _with_target(pod: Pod) -> Pod:
-    """Returns the pod with the condition that says why it is deleted."""
+    """Returns the pod with the condition DisruptionTarget, which says why it is deleted."""
     condition = PodCondition(
         type=TARGET,
         status="True",

@@ -1,8 +1,8 @@
-"""get and list, answered from the store and from its watch cache.
+"""The verbs get and list, from the store and from its watch cache.
 
-Guarantees: all pages of a list show the moment of the first one, put together from the cache's
-history. When the history no longer reaches back, the client is told so and gets a token for the
-rest as it is then. A list at an exact version is made the same way.
+All pages of a list show the state at its first page, which is restored from the cache's history. If
+the history no longer reaches back that far, the client gets an error and a token for the rest in
+its present state. A list at an exact version is restored in the same way.
 
 Source: staging/src/k8s.io/apiserver/pkg/storage/{etcd3/store,etcd3/errors,continue}.go, Kubernetes
 1.33.
@@ -27,7 +27,7 @@ from kcm.store.reader import decode_continue, encode_continue
 
 
 def get(store: Store, cacher: Cacher, request: ApiRequest) -> Response:
-    """Returns one object from the store, with resourceVersion=0 from the cache."""
+    """Returns an object from the store, or from the cache for resourceVersion=0."""
     info = request.info
     entry = None
     if request.query.get("resourceVersion") == "0":
@@ -40,7 +40,7 @@ def get(store: Store, cacher: Cacher, request: ApiRequest) -> Response:
 def entry_response(
     request: ApiRequest, entry: Entry, code: int = 200, warnings: Sequence[str] = ()
 ) -> Response:
-    """Returns one object in the form that the client asked for."""
+    """Returns a response with an object, in the form that the client asked for."""
     if not request.form.as_:
         return Response(entry.raw, code, warnings=warnings)
     if request.form.as_ == "Table":
@@ -51,22 +51,22 @@ def entry_response(
     return json_response(partial_metadata(entry.obj, request.form), code, warnings)
 
 
-_INCONSISTENT = -1  # the version in a token whose list may go on with the present
+_INCONSISTENT = -1  # the version in a token whose list continues at the present version
 _TOO_OLD = "The resourceVersion for the provided list is too old."
 
 
 @dataclass(frozen=True)
 class ListedPage:
-    """The entries of a page, the version that it shows, and what follows it."""
+    """The entries of a page, the version that it shows, and how the list continues."""
 
     entries: Sequence[Entry]
     version: int
-    token: str = ""  # for the next page, "" on the last one
-    remaining: int | None = None  # entries on later pages; None where selectors leave it open
+    token: str = ""  # the continue token for the next page, "" on the last one
+    remaining: int | None = None  # entries on later pages; None with selectors
 
 
 def select(cacher: Cacher, request: ApiRequest) -> ListedPage:
-    """Returns the page that a request asks for.
+    """Returns the page of a list that a request asks for.
 
     Raises BadRequest, Gone, StoreUnavailable and TooLargeResourceVersion.
     """
@@ -98,7 +98,7 @@ def _entries(
             raise ContinueExpired.at(encode_continue(after, _INCONSISTENT)) from None
         if page.fresh.match == "Exact":
             raise errors.Gone(_TOO_OLD) from None
-        return cache.entries(namespace, after)  # listed anew a moment ago, so it is the present
+        return cache.entries(namespace, after)  # it was just filled again, so it is current
 
 
 def _start(cacher: Cacher, request: ApiRequest, page: Page) -> tuple[str, int]:
@@ -121,7 +121,7 @@ def _start(cacher: Cacher, request: ApiRequest, page: Page) -> tuple[str, int]:
 
 
 def list_(cacher: Cacher, request: ApiRequest) -> Response:
-    """Returns a page of a list."""
+    """Returns a response with a page of a list."""
     page = select(cacher, request)
     meta: dict[str, Any] = {"resourceVersion": str(page.version)}
     if page.token:
@@ -132,7 +132,7 @@ def list_(cacher: Cacher, request: ApiRequest) -> Response:
 
 
 def items_response(request: ApiRequest, entries: Sequence[Entry], meta: dict[str, Any]) -> Response:
-    """Returns objects as a list in the form that the client asked for."""
+    """Returns a response with objects as a list, in the form that the client asked for."""
     resource = request.info.resource
     if request.form.as_ == "Table":
         include = request.query.get("includeObject", "")

@@ -30,19 +30,19 @@ from kcm.store.resource_metrics.answers import StoredMetrics, Value, not_found
 from kcm.store.resource_metrics.usage import EXTERNAL as EXTERNAL_METRICS
 from kcm.store.resource_metrics.usage import Measured
 
-_EVERY = "*"  # as a name: all objects, narrowed by a label selector
+_EVERY = "*"  # as a name: all objects that the label selector matches
 _STORED = {NODES: scheme.by_name("nodes"), PODS: scheme.by_name("pods")}
 
 
 class MetricsApis:
-    """Serves the metrics APIs from the stored metrics and the watch caches."""
+    """Serves the metrics APIs from the metrics that nodes report and from the watch caches."""
 
     def __init__(self, cacher: Cacher, metrics: StoredMetrics) -> None:
         self._cacher = cacher
         self._metrics = metrics
 
     def respond(self, request: ApiRequest) -> Response:
-        """Returns metrics in the form that the client asked for.
+        """Returns a response with metrics, in the form that the client asked for.
 
         Raises BadRequest, MethodNotAllowed, NotFound, PathNotFound and StoreUnavailable.
         """
@@ -80,7 +80,7 @@ class MetricsApis:
         return [_of_pod(obj, pods[obj.key]) for obj in objects if obj.key in pods]
 
     def _objects(self, info: RequestInfo, request: ApiRequest) -> list[KubeObject]:
-        """Returns the objects that the metrics are about, from the watch cache."""
+        """Returns the selected objects that the metrics describe, from the watch cache."""
         selection = ObjectSelection.of(info, request.query)
         self._cacher.wait_until_filled(info.resource)
         entries = self._cacher.cache(info.resource).entries(info.namespace)
@@ -139,7 +139,7 @@ class MetricsApis:
     # --- discovery
 
     def resources(self, group: str) -> Response:
-        """Returns the metrics that are published at present, as a group's resources."""
+        """Returns the discovery document of a group: the metrics that are published at present."""
         entries = []
         for of, metric in self._metrics.list_metrics():
             if (of == EXTERNAL_METRICS) is (group == EXTERNAL) and (entry := _entry(of, metric)):

@@ -1,4 +1,4 @@
-"""Patches: from a request's body to a function on objects.
+"""Parses patches of all media types into functions on objects.
 
 Source: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/patch.go, Kubernetes 1.33.
 """
@@ -34,7 +34,7 @@ _MOST_OPERATIONS = 10_000  # operations of a JSON patch, as upstream
 
 @dataclass(frozen=True)
 class ObjectPatch:
-    """What a patch makes of an object's JSON."""
+    """A parsed patch: a function from an object's JSON to the patched JSON."""
 
     run: Callable[[dict[str, Any]], dict[str, Any]]
     # The fields of the object that it reads and changes, None for a patch that may reach any.
@@ -45,12 +45,12 @@ class ObjectPatch:
 
 
 def parse(content_type: str, body: bytes, resource: Resource) -> ObjectPatch:
-    """Returns the change that the patch makes to an object's JSON.
+    """Returns the patch that a request's body holds.
 
     Raises BadRequest and UnsupportedMediaType.
     """
     known = [JSON_PATCH, MERGE_PATCH]
-    if resource.custom is None:  # the schema of a custom kind has no merge marks
+    if resource.custom is None:  # the schema of a custom kind has no merge keys for it
         known.append(STRATEGIC)
     if content_type not in known:
         raise UnsupportedMediaType(
@@ -68,15 +68,16 @@ def parse(content_type: str, body: bytes, resource: Resource) -> ObjectPatch:
         raise errors.BadRequest("error decoding patch: it must be a JSON object")
     if content_type == MERGE_PATCH:
         return ObjectPatch(lambda target: dict(merge_patch(target, patch)), frozenset(patch))
-    # A directive is no field, so with one at its top a patch is applied to the whole object.
+    # A directive is no field, so a patch with one at its top level applies to the whole object.
     return ObjectPatch(lambda target: _apply_strategic(target, patch, resource), frozenset(patch))
 
 
 def _apply_strategic(
     target: dict[str, Any], patch: dict[str, Any], resource: Resource
 ) -> dict[str, Any]:
-    """Returns the target after a strategic patch. As upstream, the patch's kind and version are
-    ignored.
+    """Returns the target after a strategic merge patch.
+
+    As upstream, the patch's kind and apiVersion are ignored.
     """
     merged = strategic.apply(target, patch, resource.model)
     return merged | {name: target[name] for name in ("apiVersion", "kind") if name in target}
@@ -106,7 +107,10 @@ def _json_patch(operations: Any) -> ObjectPatch:
 
 
 def _apply_operations(target: dict[str, Any], operations: list[Any]) -> Any:
-    """Returns the target after the operations. It bounds the bytes that copies add."""
+    """Returns the target after the operations of a JSON patch.
+
+    Raises Unprocessable if copies add more than MAX_BODY bytes.
+    """
     target_now, copied = copy.deepcopy(target), 0
     for operation in operations:
         patch = jsonpatch.JsonPatch([operation])
@@ -122,7 +126,7 @@ def _apply_operations(target: dict[str, Any], operations: list[Any]) -> Any:
 
 
 def _size_at(target: Any, pointer: Any) -> int:
-    """Returns the bytes of a value, 0 where the copy itself will report that there is none."""
+    """Returns the size of a value as JSON, in bytes. Returns 0 if there is none at the pointer."""
     try:
         value = jsonpointer.resolve_pointer(target, pointer, None)
     except (TypeError, AttributeError, jsonpointer.JsonPointerException):
@@ -149,10 +153,10 @@ def _text(body: dict[str, Any]) -> bytes:
 def on_objects(
     change: ObjectPatch, resource: Resource, body: bytes
 ) -> Callable[[KubeObject], KubeObject]:
-    """Returns the change as a function on objects. A patch with a version applies only to that
-    version.
+    """Returns the patch as a function on objects.
 
-    What the patch does not name is shared with the old object, not printed and decoded again.
+    It raises Conflict if the patch has another resourceVersion than the object. Parts that the
+    patch does not name are shared with the old object, not encoded and decoded again.
     """
     parts = _touched_parts(change, resource)
 
@@ -177,7 +181,8 @@ def on_objects(
 def _touched_parts(change: ObjectPatch, resource: Resource) -> frozenset[str] | None:
     """Returns the attributes that a patch changes, None if it may change any.
 
-    A schema or unknown fields may tie the parts of an object together.
+    That is so for custom objects, whose schema may relate parts to each other, and for unknown
+    fields.
     """
     if change.fields is None or resource.custom is not None:
         return None

@@ -1,4 +1,4 @@
-"""Reviews: SubjectAccessReview and its kin, SelfSubjectRulesReview, TokenReview, SelfSubjectReview.
+"""Handles access reviews, SelfSubjectRulesReview, TokenReview and SelfSubjectReview.
 
 Source: pkg/registry/{authorization,authentication}, Kubernetes 1.33.
 """
@@ -28,7 +28,7 @@ _Access = authorization.SelfSubjectAccessReviewSpec
 
 
 def respond(request: ApiRequest, tokens: Tokens) -> Response:
-    """Returns the review that was sent, with its status.
+    """Returns a response with the review of the request and its status.
 
     Raises BadRequest, Invalid, MethodNotAllowed, PathNotFound and StoreUnavailable.
     """
@@ -166,7 +166,7 @@ def _token(asked: authentication.TokenReview, tokens: Tokens) -> authentication.
     if user is None:
         return authentication.TokenReviewStatus(error="invalid bearer token")
     if audiences and AUDIENCE not in audiences:
-        wrong = f'the token is meant for "{AUDIENCE}", not for the audiences that were asked for'
+        wrong = f'the audience of the token, "{AUDIENCE}", is not among those requested'
         return authentication.TokenReviewStatus(error=wrong)
     return authentication.TokenReviewStatus(
         authenticated=True,

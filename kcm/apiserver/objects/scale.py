@@ -1,4 +1,4 @@
-"""The scale subresource of every kind that says where it keeps its replicas (`Resource.scale`).
+"""The `scale` subresource of every kind that has `Resource.scale`.
 
 Source: pkg/registry/apps/replicaset/storage/storage.go and
 staging/src/k8s.io/apiextensions-apiserver/pkg/registry/customresource/etcd.go, Kubernetes 1.33.
@@ -28,7 +28,7 @@ _SHOWN_METADATA = ("name", "namespace", "uid", "resourceVersion", "creationTimes
 
 
 def scale(store: Store, request: ApiRequest) -> Response:
-    """Answers GET, PUT and PATCH of an object's scale.
+    """Handles GET, PUT and PATCH of an object's scale.
 
     Raises NotFound, Conflict, Invalid, ApplyConflict and BadRequest.
     """
@@ -43,7 +43,10 @@ def scale(store: Store, request: ApiRequest) -> Response:
 
 
 def scale_of(obj: KubeObject, resource: Resource) -> dict[str, Any]:
-    """Returns the Scale of an object. Raises InternalError where the object has no replicas."""
+    """Returns the JSON of an object's Scale.
+
+    Raises ApiError if the object has no replicas field.
+    """
     where, current = _paths(resource), scaling.scale_of(obj, resource)
     if current.replicas is None:
         raise errors.ApiError(
@@ -116,7 +119,7 @@ def _with_replicas(old: KubeObject, replicas: int, resource: Resource) -> KubeOb
 
 
 def _apply(store: Store, request: ApiRequest) -> KubeObject:
-    """Applies a Scale, which is an apply of the object's replicas and nothing else."""
+    """Applies a Scale, as a server-side apply of the object's replicas alone."""
     info = request.info
     config = serverside.document(request.body)
     wanted = structs.read(config, structs.Scale)
@@ -142,7 +145,7 @@ def _respond(request: ApiRequest, body: dict[str, Any]) -> Response:
 
 
 def _table(request: ApiRequest, body: dict[str, Any]) -> dict[str, Any]:
-    """Returns the table of upstream's printScale."""
+    """Returns the Scale as a Table, with the columns of upstream's printScale."""
     meta = body["metadata"]
     created = meta.get("creationTimestamp")
     columns = (

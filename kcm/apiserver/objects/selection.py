@@ -1,4 +1,4 @@
-"""What a list or watch is narrowed to, and how fresh it must be.
+"""The selectors, the page and the freshness that a list or watch asks for.
 
 Source: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/get.go and
 staging/src/k8s.io/apimachinery/pkg/apis/meta/internalversion/validation, Kubernetes 1.33.
@@ -31,7 +31,7 @@ class ObjectSelection:
 
     @classmethod
     def of(cls, info: RequestInfo, query: Mapping[str, str]) -> ObjectSelection:
-        """Returns the selection of a list or watch. Raises BadRequest."""
+        """Returns the selection that a list or watch asks for. Raises BadRequest."""
         labels = Selector.parse(query.get("labelSelector", ""))
         fields = FieldSelector.parse(query.get("fieldSelector", ""))
         if info.name:
@@ -48,7 +48,7 @@ class ObjectSelection:
 
     @property
     def everything(self) -> bool:
-        """Whether no selector narrows it; a namespace may."""
+        """Reports whether there are no selectors. The namespace does not count as one."""
         return self.labels is None and self.fields is None
 
     def matches(self, entry: Entry) -> bool:
@@ -58,20 +58,23 @@ class ObjectSelection:
         return self.fields is None or self.fields.matches(entry.obj, self.resource)
 
     def covers(self, key: str) -> bool:
-        """Reports whether an object is in the namespace."""
+        """Reports whether the object with this key is in the namespace."""
         return not self.namespace or key.startswith(f"{self.namespace}/")
 
 
 @dataclass(frozen=True)
 class Freshness:
-    """resourceVersion and resourceVersionMatch. `version` is None where the request has none."""
+    """The parameters resourceVersion and resourceVersionMatch.
+
+    `version` is None if it is not given.
+    """
 
     version: int | None = None
     match: str = ""
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> Freshness:
-        """Returns what a request demands. Raises BadRequest."""
+        """Returns the freshness that a request asks for. Raises BadRequest."""
         version, match = (
             read_number(query, "resourceVersion"),
             query.get("resourceVersionMatch", ""),
@@ -89,7 +92,7 @@ class Freshness:
 
 @dataclass(frozen=True)
 class Page:
-    """How much of a list is wanted."""
+    """The part of a list that a request asks for. A limit of 0 means no limit."""
 
     limit: int = 0
     continue_: str = ""
@@ -98,7 +101,7 @@ class Page:
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> Page:
-        """Returns the page that a request wants. Raises BadRequest."""
+        """Returns the page that a request asks for. Raises BadRequest."""
         fresh = Freshness.of(query)
         if query.get("continue") and fresh.match:
             raise errors.BadRequest("resourceVersionMatch is forbidden when continue is provided")

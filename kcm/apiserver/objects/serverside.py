@@ -1,7 +1,7 @@
 """Server-side apply.
 
-Guarantees: fields that another manager owns change only by force. Fields that the applier no longer
-names are removed, unless somebody else owns them. An apply that changes nothing writes nothing.
+Fields that another field manager owns change only by force. Fields that the applier no longer names
+are removed, unless another manager owns them. An apply that changes nothing writes nothing.
 
 Source: sigs.k8s.io/structured-merge-diff/v4/merge/update.go and
 staging/src/k8s.io/apimachinery/pkg/util/managedfields/internal, Kubernetes 1.33.
@@ -40,12 +40,12 @@ from kcm.store.managed_fields.managers import (
 )
 from kcm.store.merge import LAST_APPLIED
 
-_KUBECTL = "kubectl"  # kubectl applies on the client too, under the annotation
+_KUBECTL = "kubectl"  # kubectl also applies on the client, and then writes an annotation
 
 
 @dataclass(frozen=True)
 class Application:
-    """One apply: who applies what."""
+    """One server-side apply: the configuration, and the field manager that applies it."""
 
     resource: Resource
     config: Mapping[str, Any]
@@ -56,15 +56,17 @@ class Application:
 
     @property
     def owned(self) -> Paths:
+        """Returns the paths of the fields that the configuration sets."""
         return paths(self.config, self.resource.model, self.subresource)
 
     def as_manager(self, owned: Paths) -> ManagedFieldsEntry:
+        """Returns the applier's managed-fields entry, with these paths."""
         version, time = self.resource.api_version, format_time(self.now)
         return ManagedFieldsEntry(self.manager, "Apply", version, time, owned, self.subresource)
 
 
 def document(body: bytes) -> dict[str, Any]:
-    """Returns what is applied, as it was sent. Raises BadRequest."""
+    """Returns the applied configuration as it was sent. Raises BadRequest."""
     documents = codec.load_yaml_documents(body, "the body")
     if len(documents) != 1:
         raise errors.BadRequest("the body of an apply must be exactly one object")
@@ -73,7 +75,7 @@ def document(body: bytes) -> dict[str, Any]:
 
 
 def configuration(body: bytes, resource: Resource) -> dict[str, Any]:
-    """Returns the object that is applied. Raises BadRequest."""
+    """Returns the applied configuration, after a check of its types. Raises BadRequest."""
     parsed = document(body)
     try:
         codec.decode(parsed, resource)  # the types are right
@@ -94,7 +96,7 @@ def create_applied(application: Application) -> KubeObject:
 
 
 def apply_to(application: Application, old: KubeObject) -> KubeObject:
-    """Returns `old` after the apply, `old` itself when nothing changes.
+    """Returns `old` after the apply, or `old` itself if nothing changes.
 
     Raises ApplyConflict and Conflict.
     """
@@ -128,7 +130,10 @@ def _with_managers(
     others: Sequence[ManagedFieldsEntry],
     fought: Paths,
 ) -> KubeObject:
-    """Returns `new` with its managers, those of `old` where neither fields nor owners changed."""
+    """Returns `new` with its managed fields, or `old` if neither fields nor owners have changed.
+
+    `fought` are the paths that the applier takes from the `others`.
+    """
     before = parse_managers(old.metadata.managed_fields)
     managers = [other.with_owned(other.owned - fought) for other in others]
     managers.append(application.as_manager(application.owned))
@@ -148,7 +153,7 @@ def _identity(manager: ManagedFieldsEntry) -> tuple[str, str, str, Paths]:
 def _managers(
     application: Application, live: dict[str, Any], old: KubeObject
 ) -> tuple[Paths, list[ManagedFieldsEntry]]:
-    """Returns what the applier owned until now, and the other managers."""
+    """Returns the paths that the applier has owned so far, and the other managers."""
     known = parse_managers(old.metadata.managed_fields)
     if not known:
         everything = paths(live, application.resource.model, application.subresource, nodes=True)
@@ -161,7 +166,7 @@ def _managers(
 
 
 def _last_applied(application: Application, old: KubeObject) -> Paths:
-    """Returns the fields that kubectl applied on the client, which it may take without force."""
+    """Returns the paths that kubectl applied on the client, which it may take without force."""
     if application.manager != _KUBECTL:
         return frozenset()
     text = old.annotations.get(LAST_APPLIED, "{}")
@@ -169,7 +174,7 @@ def _last_applied(application: Application, old: KubeObject) -> Paths:
         nesting.check(text.encode(errors="replace"))
         config = json.loads(text)
     except (ValueError, errors.BadRequest):
-        return frozenset()  # somebody else's
+        return frozenset()  # not written by kubectl
     if not isinstance(config, dict):
         return frozenset()
     annotation: Path = ("f:metadata", "f:annotations", f"f:{LAST_APPLIED}")
@@ -177,7 +182,7 @@ def _last_applied(application: Application, old: KubeObject) -> Paths:
 
 
 def _with_last_applied(application: Application, body: dict[str, Any]) -> dict[str, Any]:
-    """Returns the body with the annotation of client-side applies brought up to date."""
+    """Returns the body with kubectl's annotation of the last applied configuration updated."""
     metadata = body.get("metadata") or {}
     annotations = metadata.get("annotations") or {}
     if (
@@ -198,7 +203,7 @@ def _annotations(config: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _conflicts(others: Sequence[ManagedFieldsEntry], fought: Paths) -> list[tuple[str, str]]:
-    """Returns manager and field of each conflict, in a fixed order."""
+    """Returns the field manager and the field of each conflict, sorted."""
     pairs = [
         (f'"{other.name}" using {other.api_version}', format_path(path))
         for other in others

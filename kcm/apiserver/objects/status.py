@@ -33,13 +33,14 @@ _CAUSES = {
 
 
 def failure(error: Exception) -> dict[str, Any]:
-    """Returns the Status of an exception. An unexpected one is logged and answered without
-    details.
+    """Returns the Status of an exception.
+
+    An unexpected exception is logged, and its Status has no details.
     """
     if isinstance(error, errors.ApiError):
         body = _status(error.code, error.reason, error.message, _details(error))
         if isinstance(error, http_errors.PathNotFound):
-            body["details"] = {}  # kubectl looks for a name in them, and fails without any
+            body["details"] = {}  # kubectl reads a name from them, and fails if they are absent
         if isinstance(error, http_errors.ContinueExpired):
             body["metadata"] = {"continue": error.token}
         return body
@@ -48,7 +49,7 @@ def failure(error: Exception) -> dict[str, Any]:
         return _status(503, "ServiceUnavailable", error.message, details)
     if not isinstance(error, errors.KcmError):
         log.error("A request failed unexpectedly", exc_info=error)
-    cause = {"message": "an unexpected error; the server's log tells more"}
+    cause = {"message": "an unexpected error; see the server's log"}
     message = f"Internal error occurred: {cause['message']}"
     return _status(500, "InternalError", message, {"causes": [cause]})
 

@@ -1,7 +1,7 @@
-"""Strategic merge patch: lists of structs merge by key, as the models' marks say.
+"""Strategic merge patch: lists of structs merge by the keys that the models define.
 
-Guarantees: neither argument is changed. Directives never end up in the result. The time grows
-linearly with the lengths of both arguments.
+Arguments are not changed. Directives never end up in the result. The time grows linearly with the
+lengths of both arguments.
 
 Source: staging/src/k8s.io/apimachinery/pkg/util/strategicpatch/patch.go, Kubernetes 1.33.
 """
@@ -22,15 +22,15 @@ _PATCH = "$patch"
 _RETAIN = "$retainKeys"
 _ORDER = "$setElementOrder/"
 _REMOVE = "$deleteFromPrimitiveList/"
-_MOST_OF_ONE = 100  # items of a patch for one item of a list: each copies what it merges into
-_SHOWN = 200  # characters of bad input that a message repeats
+_MOST_OF_ONE = 100  # the most items of a patch for one list item: each merge copies that
+_SHOWN = 200  # the most characters of bad input that a message shows
 _GONE = object()
 
 Json = Mapping[str, Any]
 
 
 def apply(target: Json, patch: Json, model: Struct) -> dict[str, Any]:
-    """Returns `target` with `patch` applied. Raises BadRequest for a directive without meaning."""
+    """Returns `target` with `patch` applied. Raises BadRequest for an unknown directive."""
     directive = patch.get(_PATCH)
     if directive == "replace":
         return apply({}, {name: value for name, value in patch.items() if name != _PATCH}, None)
@@ -102,7 +102,7 @@ def _merge_list(
 
 
 class _Items:
-    """A list whose items have keys, while it is patched."""
+    """A list that is patched, whose items have keys."""
 
     def __init__(self, present: Sequence[Any], key: str, model: Struct) -> None:
         self._items = list(present)
@@ -145,12 +145,12 @@ def _directive(item: Any) -> Any:
 
 
 def _token(value: Any) -> str:
-    """Returns a token. Two values are equal if their tokens are."""
+    """Returns a text by which two values can be compared: equal values have equal texts."""
     return json.dumps(value, sort_keys=True)
 
 
 def _reader(key: str) -> Callable[[Any], str]:
-    """Returns a function that maps a list item to the token of its value under `key`."""
+    """Returns a function that returns the token of a list item's value under `key`."""
     return lambda item: _token(item.get(key) if isinstance(item, Mapping) else None)
 
 
@@ -160,9 +160,7 @@ def _sort_by_order(
     order: list[Any] | None,
     token: Callable[[Any], str],
 ) -> list[Any]:
-    """Returns the list in the patch's order. What only the server has keeps its place
-    among them.
-    """
+    """Returns the list in the patch's order. Items that only the server has keep their places."""
     if order is None:
         return merged
     wanted, before = _places(order, token), _places(present, token)
@@ -178,7 +176,7 @@ def _sort_by_order(
 
 
 def _places(items: Sequence[Any], token: Callable[[Any], str]) -> dict[str, int]:
-    """Returns where each token stands first."""
+    """Returns the first index of each token."""
     places: dict[str, int] = {}
     for place, item in enumerate(items):
         places.setdefault(token(item), place)
@@ -196,7 +194,7 @@ def _remove_values(merged: dict[str, Any], patch: Json) -> None:
 
 
 def _order_unpatched(merged: dict[str, Any], patch: Json, model: Struct) -> None:
-    """Sorts lists that a patch only reorders."""
+    """Sorts the lists that a patch reorders without changing their items."""
     for name in patch:
         field_name = name.removeprefix(_ORDER)
         if not name.startswith(_ORDER) or field_name in patch:

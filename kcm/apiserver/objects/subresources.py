@@ -1,4 +1,4 @@
-"""Subresources that are not plain parts of their objects, and their handlers.
+"""Subresources other than `status`, and their handlers.
 
 Source: pkg/registry/core/pod/storage/storage.go and pkg/registry/core/namespace/storage/storage.go,
 Kubernetes 1.33.
@@ -31,7 +31,7 @@ _CLOCK: Clock = RealClock()
 
 
 def bind(store: Store, request: ApiRequest) -> Response:
-    """Answers a POST of a Binding: binds a pod to a node, once."""
+    """Handles a POST of a Binding: binds a pod that has no node yet to a node."""
     node = reading.read_struct(request, structs.Binding).target.name
     if not node:
         fault = errors.FieldError("Required value", "target.name")
@@ -49,9 +49,9 @@ def bind(store: Store, request: ApiRequest) -> Response:
 
 
 def finalize(store: Store, request: ApiRequest) -> Response:
-    """Answers a PUT of a namespace with other spec.finalizers.
+    """Handles a PUT of a namespace that changes its spec.finalizers.
 
-    Without any, a namespace that is being deleted goes.
+    A namespace that is being deleted is removed when it has none left.
     """
     obj, warnings = reading.read_object(request)
     assert isinstance(obj, Namespace)

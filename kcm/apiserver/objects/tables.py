@@ -1,4 +1,4 @@
-"""Server-side tables: what `kubectl get` prints.
+"""Server-side tables, which `kubectl get` prints.
 
 Source: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/response.go and
 pkg/printers/internalversion/printers.go, Kubernetes 1.33.
@@ -21,7 +21,7 @@ from kcm.printing.columns import Column, columns_of, convert_for_columns
 from kcm.printing.custom import DefinedColumn
 
 _INCLUDE = ("", "Metadata", "Object", "None")
-# What the row of a pod that has ended says about it.
+# The message of the row's condition Completed, by the phase of an ended pod.
 _COMPLETED = {
     "Succeeded": "The pod has completed successfully.",
     "Failed": "The pod failed.",
@@ -44,7 +44,7 @@ _NAMES = {
 
 
 def check_include(word: str) -> None:
-    """Raises BadRequest for an unknown includeObject."""
+    """Raises BadRequest for an unknown value of includeObject."""
     if word not in _INCLUDE:
         raise errors.BadRequest(f"unrecognized includeObject value: {word!r}")
 
@@ -58,7 +58,11 @@ def table(
     *,
     headers: bool = True,
 ) -> dict[str, Any]:
-    """Returns the entries as a Table. Raises BadRequest."""
+    """Returns the entries as a Table. Raises BadRequest.
+
+    `include` is the value of includeObject, `meta` the Table's metadata. Without `headers`, the
+    Table has no column definitions.
+    """
     check_include(include)
     columns, now = columns_of(resource, wide=True), datetime.now(UTC)
     rows = [
@@ -101,13 +105,16 @@ def _row_content(obj: KubeObject, form: Form, include: str) -> dict[str, Any]:
 
 
 def row_object(include: str, whole: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns what a row shows of an object that is not stored. Raises BadRequest."""
+    """Returns the field `object` of the row of an object that is not stored, as `include` asks.
+
+    Raises BadRequest.
+    """
     check_include(include)
     return {} if include == "None" else {"object": whole if include == "Object" else part}
 
 
 def partial_metadata(obj: KubeObject, form: Form) -> dict[str, Any]:
-    """Returns the object's metadata alone."""
+    """Returns the object's metadata as PartialObjectMetadata."""
     metadata = obj.metadata.model_dump(mode="json", by_alias=True, exclude_none=True)
     return {
         "kind": "PartialObjectMetadata",

@@ -1,4 +1,4 @@
-"""create, update, patch and delete: from requests to the store's verbs.
+"""The verbs create, update, patch, apply and delete: from requests to calls of the store.
 
 Source: staging/src/k8s.io/apiserver/pkg/endpoints/handlers, Kubernetes 1.33.
 """
@@ -23,25 +23,25 @@ from kcm.clock import Clock, RealClock
 from kcm.store import DeleteOptions, FieldManager, Store, Subresource, rules
 from kcm.store.strategies import kinds
 
-# Kinds whose delete answers with the object (upstream's ReturnDeletedObject). Typed clients decode
-# what they expect.
+# Kinds whose delete responds with the object (upstream's ReturnDeletedObject), which typed clients
+# expect.
 _RETURN_DELETED = frozenset(
     {"persistentvolumeclaims", "pods", "resourcequotas", "serviceaccounts", "services"}
 )
 _CLOCK: Clock = RealClock()
 NOBODY = FieldManager("")  # changes that no manager owns
-_ATTEMPTS = 3  # attempts for an object that is created and deleted again and again
+_ATTEMPTS = 3  # attempts while others create and delete the object
 
 
 def object_response(
     request: ApiRequest, obj: KubeObject, code: int = 200, warnings: Sequence[str] = ()
 ) -> Response:
-    """Returns the object that a write left, in the form that the client asked for."""
+    """Returns a response with the object after a write, in the form that the client asked for."""
     return lists.entry_response(request, Entry.build(request.info.resource, obj), code, warnings)
 
 
 def create(store: Store, request: ApiRequest) -> Response:
-    """Answers a POST of an object."""
+    """Handles a POST of an object."""
     obj, warnings = reading.read_object(request)
     if request.info.name:
         raise MethodNotAllowed
@@ -51,14 +51,14 @@ def create(store: Store, request: ApiRequest) -> Response:
 
 
 def field_manager(request: ApiRequest) -> FieldManager:
-    """Returns who makes the request. Raises BadRequest."""
+    """Returns the field manager of the request. Raises BadRequest."""
     return FieldManager(request.manager)
 
 
 def create_object(
     store: Store, request: ApiRequest, obj: KubeObject, manager: FieldManager | None = None
 ) -> KubeObject:
-    """Creates an object, unless it is a dry run.
+    """Creates an object, or only checks that it could be created in a dry run.
 
     Raises what Store.create raises, NamespaceTerminating and NotFound.
     """
@@ -82,7 +82,7 @@ def _dry_create(
 
 
 def update(store: Store, request: ApiRequest, cacher: Cacher | None = None) -> Response:
-    """Answers a PUT of an object or of its status, with 201 when that created it."""
+    """Handles a PUT of an object or of its status. The code is 201 if that created the object."""
     obj, warnings = reading.read_object(request)
     info = request.info
     if obj.name and obj.name != info.name:
@@ -136,7 +136,7 @@ def _needs_version(info: RequestInfo) -> errors.Invalid:
 
 
 def apply(store: Store, request: ApiRequest) -> Response:
-    """Answers a PATCH by server-side apply, with 201 when that created the object."""
+    """Handles a PATCH by server-side apply. The code is 201 if that created the object."""
     info, mode = request.info, fieldvalidation.mode_of(request.query.get("fieldValidation", ""))
     config = serverside.configuration(request.body, info.resource)
     place = {"name": info.name, "namespace": info.namespace}
@@ -166,7 +166,7 @@ def apply(store: Store, request: ApiRequest) -> Response:
 
 
 def application(request: ApiRequest, config: Mapping[str, Any]) -> serverside.Application:
-    """Returns the apply that a request asks for. Raises BadRequest."""
+    """Returns the server-side apply that a request asks for. Raises BadRequest."""
     if not request.query.get("fieldManager"):
         raise errors.BadRequest("fieldManager: Required value: is required for apply patch")
     info = request.info
@@ -183,13 +183,16 @@ def application(request: ApiRequest, config: Mapping[str, Any]) -> serverside.Ap
 def modify_applied(
     store: Store, request: ApiRequest, applied: serverside.Application
 ) -> KubeObject:
-    """Returns the object after the apply. Raises NotFound, ApplyConflict and Conflict."""
+    """Applies to a stored object, and returns it as stored.
+
+    Raises NotFound, ApplyConflict and Conflict.
+    """
     manager = FieldManager(request.manager, "Apply")
     return modify(store, request, lambda old: serverside.apply_to(applied, old), manager=manager)
 
 
 def patch(store: Store, request: ApiRequest, cacher: Cacher | None = None) -> Response:
-    """Answers a PATCH of an object or of its status."""
+    """Handles a PATCH of an object or of its status."""
     if request.content_type == patches.APPLY:
         return apply(store, request)
     if "force" in request.query:
@@ -202,7 +205,7 @@ def patch(store: Store, request: ApiRequest, cacher: Cacher | None = None) -> Re
 
     def change(old: KubeObject) -> KubeObject:
         new = on_objects(old)
-        # Only what this patch brings: an object that was stored with unknown fields stays
+        # Only fields that this patch adds: an object that was stored with unknown fields stays
         # patchable.
         present = set(fieldvalidation.unknown_in(old))
         warnings[:] = fieldvalidation.check(new, request.body, mode, present) + client_warnings.of(
@@ -215,9 +218,10 @@ def patch(store: Store, request: ApiRequest, cacher: Cacher | None = None) -> Re
 
 
 def _known(cacher: Cacher | None, info: RequestInfo) -> KubeObject | None:
-    """Returns the object as the watch cache has it, which spares most changes a read.
+    """Returns the object from the watch cache, or None. It spares most changes a read of the store.
 
-    Objects of custom kinds are of the definition that was known when they were decoded.
+    Custom objects are not returned, since their definition may have changed since they were
+    decoded.
     """
     if cacher is None or info.resource.custom is not None:
         return None
@@ -238,10 +242,10 @@ def modify(
     manager: FieldManager | None = None,
     known: KubeObject | None = None,
 ) -> KubeObject:
-    """Changes an object through the request's subresource, unless it is a dry run.
+    """Changes an object through the request's subresource, and returns it.
 
-    What changes becomes the field manager's, by default the request's. `known` is as
-    `Store.modify` has it.
+    A dry run stores nothing. Changed fields are owned by `manager`, by default the request's field
+    manager. `known` is a recent state of the object, as for `Store.modify`.
     """
     info, manager = request.info, manager or FieldManager(request.manager)
     part = Subresource(info.subresource)
@@ -256,9 +260,10 @@ def modify(
 
 
 def delete(store: Store, request: ApiRequest) -> Response:
-    """Answers a DELETE of one object: with a Status when it is gone, else with the object.
+    """Handles a DELETE of one object.
 
-    The delete of a pod is always answered with the object.
+    The response is a Status if the object is removed, otherwise the object. For the kinds in
+    _RETURN_DELETED it is always the object.
     """
     info = request.info
     options, dry = reading.read_delete_options(request)
@@ -271,7 +276,7 @@ def delete(store: Store, request: ApiRequest) -> Response:
 def delete_object(
     store: Store, resource: Resource, key: str, options: DeleteOptions, *, dry: bool
 ) -> tuple[KubeObject, bool]:
-    """Deletes an object, and returns its last state and whether it is gone."""
+    """Deletes an object. Returns its last state, and whether it is removed."""
     if dry:
         old = store.get(resource, key)
         item = store.build_delete(old, options)
@@ -281,7 +286,7 @@ def delete_object(
 
 
 def delete_collection(store: Store, cacher: Cacher, request: ApiRequest) -> Response:
-    """Answers a DELETE of a list with the objects as they were."""
+    """Handles a DELETE of a collection. The response has the objects as they were before."""
     resource = request.info.resource
     options, dry = reading.read_delete_options(request)
     entries = lists.select(cacher, request).entries

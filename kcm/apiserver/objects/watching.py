@@ -1,8 +1,8 @@
 """Watches over HTTP: streams of JSON lines.
 
-Guarantees: an object that begins to match comes as ADDED, and one that stops matching as DELETED.
-What the server no longer has comes as an ERROR event with 410. A client that does not read is cut.
-A stream ends with its timeout, with the server, or with the client.
+An object that begins to match the selectors is sent as ADDED, one that stops matching as DELETED.
+An expired resourceVersion gives an ERROR event with code 410. A client that does not read is
+disconnected. A stream ends at its timeout, or when the server or the client closes it.
 
 Source: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/watch.go, Kubernetes 1.33.
 """
@@ -29,7 +29,7 @@ from kcm.apiserver.request_info import RequestInfo
 
 BOOKMARK_EVERY = 60.0  # seconds, as upstream's defaultBookmarkFrequency
 MIN_TIMEOUT = 1800.0  # seconds; without timeoutSeconds, once to twice this, as upstream
-MERGE = 0.005  # seconds in which events gather into one chunk
+MERGE = 0.005  # seconds for which events are collected into one chunk
 _MOST_AT_ONCE = 200  # events in one chunk
 _INITIAL_END = {"k8s.io/initial-events-end": "true"}
 
@@ -42,13 +42,13 @@ class WatchOptions:
     form: Form
     version: int | None  # None starts with the present objects
     bookmarks: bool
-    initial_end: bool  # marks the end of the present objects by a bookmark
+    initial_end: bool  # whether a bookmark follows the present objects
     timeout: float
     include: str
 
     @classmethod
     def of(cls, info: RequestInfo, query: Mapping[str, str], form: Form) -> WatchOptions:
-        """Returns what a request asks for. Raises BadRequest."""
+        """Returns the options of a watch request. Raises BadRequest."""
         fresh, bookmarks = Freshness.of(query), truth(query, "allowWatchBookmarks")
         initial = _initial(query, fresh)
         seconds = read_number(query, "timeoutSeconds")
@@ -79,7 +79,7 @@ def _initial(query: Mapping[str, str], fresh: Freshness) -> bool:
 
 
 class HttpWatch:
-    """One watch. `subscribe` is called in a thread, then `chunks` in the event loop."""
+    """One watch. Call `subscribe` in a thread, then iterate `chunks` in the event loop."""
 
     def __init__(
         self, cacher: Cacher, options: WatchOptions, loop: asyncio.AbstractEventLoop
@@ -96,7 +96,10 @@ class HttpWatch:
         self._start = 0
 
     def subscribe(self, fresh: Freshness) -> None:
-        """Starts to gather events. Raises StoreUnavailable and TooLargeResourceVersion."""
+        """Subscribes to the watch cache, once it is as fresh as the request asks.
+
+        Raises Gone, StoreUnavailable and TooLargeResourceVersion.
+        """
         options = self._options
         if fresh.version is None or options.initial_end:
             self._cacher.wait_for_version(options.selection.resource, fresh.version or 0)
@@ -110,23 +113,23 @@ class HttpWatch:
     def _wake(self) -> None:
         try:
             self._loop.call_soon_threadsafe(self._awake.set)
-        except RuntimeError:  # the loop has ended, and with it every stream
+        except RuntimeError:  # the loop is closed, and with it every stream
             return
 
     def stop(self) -> None:
-        """Ends the stream. It is called in the event loop."""
+        """Stops the stream. It must be called in the event loop."""
         self._stopped = True
         self._awake.set()
 
     def close(self) -> None:
-        """Stops gathering events."""
+        """Unsubscribes from the watch cache."""
         if self._watcher is not None:
             self._cache.unsubscribe(self._watcher)
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """Yields the watch events as pieces of whole lines, until the watch times out or is ended.
+        """Yields the watch events in chunks of whole lines, until it times out or is stopped.
 
-        The last line is an error if the resourceVersion of the watch has expired.
+        The last line is an ERROR event if the resourceVersion of the watch has expired.
         """
         assert self._watcher is not None
         for piece in self._initial_pieces():
@@ -148,9 +151,7 @@ class HttpWatch:
                 return
             if now >= mark:
                 mark = now + BOOKMARK_EVERY
-                position = (
-                    self._watcher.position
-                )  # before the look at `pending`, see WatchCache.apply
+                position = self._watcher.position  # read before `pending`, see WatchCache.apply
                 if self._options.bookmarks and not self._watcher.pending:
                     yield self._bookmark(position, {})
             await self._sleep(min(end, mark) - now)
@@ -189,7 +190,7 @@ class HttpWatch:
         lines: list[bytes] = []
         while watcher.pending and len(lines) < _MOST_AT_ONCE:
             event = watcher.pending.popleft().convert_to(self._options.selection.resource)
-            # The cache may be behind the version that the client has seen already.
+            # The cache may be behind the version that the client has already seen.
             seen = event.entry.version <= (self._options.version or 0)
             if not seen and self._options.selection.covers(event.entry.key):
                 lines.append(self._event(event))
@@ -240,12 +241,12 @@ class HttpWatch:
 
 
 def error_line(error: Exception) -> bytes:
-    """Returns a failure as an event of the stream."""
+    """Returns the line of an ERROR event with the Status of an exception."""
     return event_line("ERROR", json_bytes(status.failure(error)))
 
 
 class WatchResponse:
-    """The stream as an ASGI response."""
+    """The ASGI response that sends a watch's stream. `done` is called when it ends."""
 
     def __init__(self, watch: HttpWatch, form: Form, done: Callable[[HttpWatch], None]) -> None:
         self._watch = watch
@@ -259,7 +260,7 @@ class WatchResponse:
             async for chunk in self._watch.chunks():
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
             await send({"type": "http.response.body", "body": b""})
-        except Exception as error:  # noqa: BLE001 - the head is sent: the stream must tell
+        except Exception as error:  # noqa: BLE001 - the head is sent, so the stream reports it
             body = error_line(error)
             await send({"type": "http.response.body", "body": body})
         finally:
@@ -279,6 +280,6 @@ class WatchResponse:
 
 
 def start_message(content_type: str) -> dict[str, Any]:
-    """Returns the head of a stream."""
+    """Returns the ASGI message that starts a stream."""
     headers = [(b"content-type", content_type.encode()), (b"cache-control", b"no-cache, private")]
     return {"type": "http.response.start", "status": 200, "headers": headers}

@@ -1,8 +1,8 @@
-r"""Decodes protobuf request bodies (the `k8s\0` envelope) of every built-in kind into their JSON.
+r"""Decodes protobuf request bodies (the `k8s\0` envelope) of all built-in kinds into their JSON.
 
-client-go from 1.32 on sends typed requests so, and does not retry with JSON. Wire format and checks
-are those of the protobuf runtime. The code here turns its messages into the JSON that Go's structs
-would print. Unknown fields are skipped, as protobuf demands.
+client-go from 1.32 on sends typed requests in protobuf, and does not retry with JSON. The protobuf
+runtime parses and checks the bytes. The code here turns its messages into the JSON that Go would
+encode for the same structs. Unknown fields are skipped, as protobuf demands.
 
 Source: staging/src/k8s.io/apimachinery/pkg/runtime/serializer/protobuf, Kubernetes 1.33.
 """
@@ -19,7 +19,10 @@ _MAGIC = b"k8s\x00"
 
 
 def decode(body: bytes) -> dict[str, Any]:
-    """Returns the JSON value of the body. Raises BadRequest and UnsupportedMediaType."""
+    """Returns the object in the body as a JSON value.
+
+    Raises BadRequest and UnsupportedMediaType.
+    """
     # The runtime takes some 15 ms to import, and most servers never see such a body.
     from google.protobuf.message import DecodeError  # noqa: PLC0415
 
@@ -33,7 +36,7 @@ def decode(body: bytes) -> dict[str, Any]:
         if message is None:
             raise UnsupportedMediaType(f"{kind} in {api_version} has no protobuf form: send JSON")
         body_value = values.parse_message(message, raw)
-    # OSError stands for a time that the platform cannot hold.
+    # OSError is raised for a time that the platform cannot represent.
     except (DecodeError, ValueError, OverflowError, OSError, RecursionError) as error:
         raise errors.BadRequest(f"the body is not valid protobuf: {error}") from None
     return {"apiVersion": api_version, "kind": kind} | body_value

@@ -36,7 +36,7 @@ _SCALARS = {
 
 @dataclass(frozen=True)
 class MessageField:
-    """One line of the table."""
+    """A field of a message: one line of messages.txt."""
 
     number: int
     name: str  # the name in JSON
@@ -46,13 +46,13 @@ class MessageField:
 
     @property
     def inline(self) -> bool:
-        """Whether the message's fields appear in the place of the message."""
+        """Reports whether the fields of this message appear directly in the JSON of its parent."""
         return self.name == "-"
 
 
 @dataclass
 class MessageTable:
-    """The fields of each message by number, and a class of the runtime for each message."""
+    """The fields of each message by their numbers, and the runtime's class for each message."""
 
     fields: dict[str, dict[int, MessageField]] = field(default_factory=dict)
     classes: dict[str, type[Message]] = field(default_factory=dict)
@@ -60,7 +60,10 @@ class MessageTable:
 
 @cache
 def table() -> MessageTable:
-    """Returns all messages. They are read at the first use, which takes some ten milliseconds."""
+    """Returns all messages.
+
+    They are parsed at the first call, which takes some ten milliseconds.
+    """
     text = resources.files(__package__).joinpath("messages.txt").read_text("utf-8")
     fields = dict(_parse(text))
     return MessageTable(fields, _classes(fields))

@@ -1,4 +1,4 @@
-"""Turns the runtime's messages into JSON values, as Go's structs print them."""
+"""Converts the protobuf runtime's messages into the JSON values that Go would encode."""
 
 from __future__ import annotations
 
@@ -14,31 +14,37 @@ from kcm.apimachinery.times import format_micro_time, format_time
 from kcm.apiserver.protobuf.messages import MessageField, table
 
 _MAX_ITEMS = 100_000  # items in one field; an empty one takes two bytes
-_META = "meta/v1"  # its DeleteOptions come under many groups' apiVersion
+_META = "meta/v1"  # its DeleteOptions are sent with the apiVersion of any group
 
 
 def envelope(data: bytes) -> tuple[str, str, bytes]:
-    """Returns apiVersion, kind and the bytes of an object. Raises DecodeError and ValueError."""
+    """Returns apiVersion and kind of an object, and its bytes.
+
+    Raises DecodeError and ValueError.
+    """
     unknown = table().classes["runtime.Unknown"].FromString(data)
     named = _struct(unknown, "runtime.Unknown")
     return named.get("apiVersion", ""), named.get("kind", ""), unknown.f2  # type: ignore[attr-defined] # field 2: raw
 
 
 def message_of(api_version: str, kind: str) -> str | None:
-    """Returns the message of a kind, or None."""
+    """Returns the name of the message of a kind, or None."""
     known = table().fields
     return next((m for m in (f"{api_version}.{kind}", f"{_META}.{kind}") if m in known), None)
 
 
 def parse_message(message: str, data: bytes) -> dict[str, Any]:
-    """Returns a message's bytes as JSON. Raises DecodeError, ValueError and OverflowError."""
+    """Returns the JSON value of a message's bytes.
+
+    Raises DecodeError, ValueError and OverflowError.
+    """
     return _struct(table().classes[message].FromString(data), message)
 
 
 def _struct(value: Message, message: str) -> dict[str, Any]:
-    """Returns a message as JSON.
+    """Returns the JSON value of a message.
 
-    Raises ValueError for very many items in a field, before they are converted.
+    Raises ValueError for a field with more than _MAX_ITEMS items, before they are converted.
     """
     fields = table().fields[message]
     result: dict[str, Any] = {}

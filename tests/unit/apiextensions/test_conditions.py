@@ -111,7 +111,7 @@ def test_names_of_the_system_are_not_accepted(group: str, plural: str, kind: str
     }
     accepted = conditions.find(new_definition, "NamesAccepted")
     assert accepted is not None
-    assert "kind of the system" in (accepted.message or "")
+    assert "by a built-in kind" in (accepted.message or "")
     assert conditions.settle(new_definition, [], START) is new_definition
     before = scheme.served()
     assert not known.learn(decoded)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from kcm.api.rbac_v1 import PolicyRule
 from kcm.apiserver.auth.attributes import Attributes
-from kcm.apiserver.auth.covering import MOST_TOLD, TooManyRulesError, find_uncovered
-from kcm.apiserver.auth.rules import PreparedRule, merge_rules, print_rule
+from kcm.apiserver.auth.covering import MOST_LISTED, TooManyRulesError, find_uncovered
+from kcm.apiserver.auth.rules import PreparedRule, format_rule, merge_rules
 
 
 def rule(verbs: str, groups: str = "", resources: str = "", **more: Any) -> PolicyRule:
@@ -98,7 +98,7 @@ def test_rules_cover_what_upstreams_do(
 
 def test_what_is_missing_is_told_together() -> None:
     missing = find_uncovered([rule("get list", "core", "pods secrets")], [])
-    assert [print_rule(part) for part in merge_rules(missing)] == [
+    assert [format_rule(part) for part in merge_rules(missing)] == [
         '{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}',
         '{APIGroups:[""], Resources:["secrets"], Verbs:["get" "list"]}',
     ]
@@ -116,7 +116,8 @@ def wide(count: int, mark: str = "") -> PolicyRule:
 def test_a_wide_rule_is_compared_in_linear_time(count: int) -> None:
     before = time.process_time()
     assert (
-        len(find_uncovered([wide(count)], [PreparedRule(rule("get", "core", "pods"))])) == MOST_TOLD
+        len(find_uncovered([wide(count)], [PreparedRule(rule("get", "core", "pods"))]))
+        == MOST_LISTED
     )
     assert find_uncovered([wide(count)], [PreparedRule(rule("*", "*", "*"))]) == []
     assert (
@@ -180,4 +181,4 @@ def test_what_is_uncovered_is_what_no_rule_covers_part_by_part(
         for part in policy_rules
         if part.api_groups and part.resources
     }
-    assert uncovered == missing if len(policy_rules) < MOST_TOLD else uncovered <= missing
+    assert uncovered == missing if len(policy_rules) < MOST_LISTED else uncovered <= missing
