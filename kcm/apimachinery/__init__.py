@@ -1,4 +1,4 @@
-"""Values and grammars that know no kind: quantities, times, labels, names, schedules.
+"""Types and grammars that do not depend on any kind: quantities, times, labels, names, schedules.
 
-Upstream's module of the same name holds the same things.
+Upstream's module of this name has the same purpose.
 """

@@ -1,8 +1,8 @@
-"""The base of every API type, and the mapping of names between Python and JSON.
+"""`Model`, the base class of all API types, and the names of fields in Python and in JSON.
 
-Guarantees: unknown fields survive a round trip. `None` means absent and is never printed. Copies
-made here share what they do not change. Does not guarantee that an assignment is checked: only
-decoding and construction are.
+Unknown fields survive decoding and encoding. `None` means absent and is never encoded. Copies share
+what they do not change. Assignments to attributes are not checked, only decoding and construction
+are.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _INITIALISMS = {word.lower(): word for word in _WORDS}
 
 
 def to_wire(name: str) -> str:
-    """Returns the camelCase name that Kubernetes uses for a snake_case attribute."""
+    """Returns the camelCase name in JSON of a snake_case attribute."""
     first, *rest = name.split("_")
     return first + "".join(_INITIALISMS.get(word) or word.capitalize() for word in rest)
 
@@ -33,7 +33,7 @@ _set = object.__setattr__
 class Model(BaseModel):
     """A struct of the Kubernetes API."""
 
-    # Whether server-side apply takes it as one value (structType=atomic in upstream's types.go).
+    # Whether server-side apply treats it as one field (structType=atomic in upstream's types.go).
     kubernetes_atomic: ClassVar[bool] = False
 
     # Whether the class is made while the process runs and may go again, so that nothing may keep
@@ -49,14 +49,14 @@ class Model(BaseModel):
     )
 
     def replace(self, **changes: Any) -> Self:
-        """Returns a copy with these attributes changed and everything else shared.
+        """Returns a copy with these attributes changed. Everything else is shared.
 
         Raises TypeError for a name that is not an attribute of this type.
         """
         if not changes.keys() <= self.__pydantic_fields__.keys():
             unknown = sorted(changes.keys() - self.__pydantic_fields__.keys())
             raise TypeError(f"{type(self).__name__} has no field {', '.join(unknown)}")
-        # As pydantic's __copy__, in a third of its time: statuses are made of replacements.
+        # As pydantic's __copy__, in a third of its time: controllers build statuses by replacement.
         cls = type(self)
         copy = cls.__new__(cls)
         extra = self.__pydantic_extra__
@@ -74,12 +74,12 @@ _NO_EXTRA: dict[str, Any] = {}
 
 
 def compact(model: ModelT) -> ModelT:
-    """Frees the memory that pydantic keeps inside an object, and returns the object, changed in
-    place.
+    """Frees memory that pydantic keeps inside an object, and returns the object, changed in place.
 
-    That is memory for unknown fields where there are none, and to tell set fields from defaults:
-    half of a running pod. It is for objects that are cached and never changed. Equality, printing
-    and copies stay as they are; `model_fields_set` stays right for the object itself only.
+    That is memory for unknown fields where there are none, and for distinguishing set fields from
+    defaults: half of a running pod's memory. Use it for objects that are cached and never changed.
+    Equality, encoding and copies stay as they are; `model_fields_set` stays right for the object
+    itself, but not for its structs.
     """
     values = model.__dict__
     for name in _STRUCTS[model.__class__]:
@@ -96,7 +96,7 @@ def compact(model: ModelT) -> ModelT:
 
 
 class _Structs(dict[type[Model], tuple[str, ...]]):
-    """The attributes that hold structs, by class. It keeps no class alive."""
+    """The attributes that hold structs, by class. Classes of custom kinds are not kept alive."""
 
     def __missing__(self, model: type[Model]) -> tuple[str, ...]:
         fields = model.model_fields.items()
@@ -110,7 +110,7 @@ _STRUCTS = _Structs()
 
 
 def structs_of(model: type[Model]) -> tuple[str, ...]:
-    """Returns the attributes that hold a struct, or a list of them."""
+    """Returns the names of the attributes that hold a struct, or a list of structs."""
     return _STRUCTS[model]
 
 
@@ -130,13 +130,13 @@ Bool = Annotated[bool, Field(strict=True)]
 
 @dataclass(frozen=True)
 class MergeKey:
-    """Marks a list of structs that patches merge item by item, told apart by `key`.
+    """Marks a list of structs that patches merge item by item, by the value of `key`.
 
-    `map_keys` tell items apart for server-side apply where `key` is not enough, and `key_defaults`
-    (name, value) are the defaults of keys that may be left out. With `retain_keys`, an item's other
-    fields are alternatives, so patches name those to keep. `patches` says whether strategic merge
-    patches merge the list too, and not only server-side apply. Source: patchStrategy, patchMergeKey
-    and listMapKey in upstream's types.go, Kubernetes 1.33.
+    Server-side apply identifies items by `map_keys` if `key` is not enough; `key_defaults` has name
+    and default of those that may be absent. With `retain_keys`, the other fields of an item are
+    alternatives, so patches name those to keep. `patches` says whether strategic merge patches
+    merge the list, too, and not only server-side apply. Source: patchStrategy, patchMergeKey and
+    listMapKey in upstream's types.go, Kubernetes 1.33.
     """
 
     key: str
@@ -148,14 +148,14 @@ class MergeKey:
 
 @dataclass(frozen=True)
 class MergeSet:
-    """Marks a list of plain values that patches merge as a set. `patches` is as in MergeKey."""
+    """Marks a list of scalars that patches merge as a set. `patches` is as in MergeKey."""
 
     patches: bool = True
 
 
 @dataclass(frozen=True)
 class Atomic:
-    """Marks a map that server-side apply takes as one value (mapType=atomic)."""
+    """Marks a map that server-side apply treats as one field (mapType=atomic)."""
 
 
 @dataclass(frozen=True)
@@ -167,6 +167,6 @@ class RetainKeys:
 
 
 JsonObject = dict[str, Any]
-"""A struct that kcm passes on without reading it."""
+"""A struct that kcm stores without decoding its fields."""
 
 StringMap = dict[str, str]

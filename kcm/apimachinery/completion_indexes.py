@@ -19,7 +19,7 @@ _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
 
 @dataclass(frozen=True)
 class Indexes:
-    """A set of indexes, kept as sorted intervals that neither touch nor overlap."""
+    """A set of indexes, as sorted intervals that neither touch nor overlap."""
 
     intervals: tuple[Interval, ...] = ()
 
@@ -36,8 +36,9 @@ class Indexes:
 
     @classmethod
     def parse(cls, text: str | None, completions: int) -> Indexes:
-        """Returns what a status says. What cannot be read, or is no index of the Job, is
-        left out.
+        """Returns the set in the text of a Job's status.
+
+        Parts that cannot be parsed, and indexes from `completions` on, are left out.
         """
         intervals = []
         for part in (text or "").split(","):
@@ -68,11 +69,11 @@ class Indexes:
         return self | Indexes.of((index, index) for index in indexes)
 
     def common(self, other: Indexes) -> int:
-        """Returns how many indexes both sets have."""
+        """Returns the number of indexes that are in both sets."""
         return sum(last - first + 1 for first, last in self.intersect(other))
 
     def intersect(self, other: Indexes) -> Iterator[Interval]:
-        """Yields the intervals of the indexes that both sets have, sorted."""
+        """Yields the intervals of the indexes that are in both sets, sorted."""
         mine, theirs = self.intervals, other.intervals
         at = by = 0
         while at < len(mine) and by < len(theirs):
@@ -101,9 +102,7 @@ def _text(first: int, last: int) -> str:
 
 
 def parse_strictly(text: str, completions: int) -> Indexes:
-    """Returns what a text says, to the letter of the format. Raises ValueError in
-    upstream's words.
-    """
+    """Returns the set that a text describes. Raises ValueError, with upstream's message."""
     intervals: list[Interval] = []
     for part in text.split(",") if text else ():
         interval = _interval(part, completions)
@@ -114,9 +113,9 @@ def parse_strictly(text: str, completions: int) -> Indexes:
 
 
 def overlap(text: str, other: str, completions: int) -> int | None:
-    """Returns the first index that both texts name, or None.
+    """Returns the first index that is in both texts, or None.
 
-    Parts that cannot be read do not count.
+    Parts that cannot be parsed are left out.
     """
     mine, theirs = _parse_readable(text, completions), _parse_readable(other, completions)
     return next((first for first, _ in mine.intersect(theirs)), None)

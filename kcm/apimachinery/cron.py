@@ -1,9 +1,9 @@
-"""Schedules of CronJobs: their grammar, and the next time that they name.
+"""The schedules of CronJobs: their grammar, and their times.
 
-The messages are those of upstream's parser, and so are the times. A schedule names clock times, and
-every moment at which the clock of the zone shows one of them counts. So a time that a clock change
-skips does not come on that day, and one that it repeats comes twice. cronsim finds the clock times;
-it knows another dialect, so it is given plain lists of numbers.
+Messages and times are those of upstream's parser. A schedule describes clock times, and is due at
+every moment at which the clock of its zone shows one of them. So it is not due at a time that a
+clock change skips, and twice at one that is repeated. cronsim computes the clock times; since its
+dialect differs, it gets plain lists of numbers.
 
 Source: github.com/robfig/cron/v3 (parser.go, spec.go, constantdelay.go), as Kubernetes 1.33 uses
 it.
@@ -20,7 +20,7 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
-_YEARS = 5  # how far ahead a match is looked for
+_YEARS = 5  # how far ahead the next time is searched
 _SECOND, _DAY = timedelta(seconds=1), timedelta(days=1)
 _DESCRIPTORS = {
     "@yearly": "0 0 1 1 *",
@@ -42,12 +42,12 @@ _WEEKDAYS = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"]
 
 
 class ScheduleError(ValueError):
-    """A schedule that cannot be read. The text is upstream's."""
+    """The schedule is invalid. The message is upstream's."""
 
 
 @dataclass(frozen=True)
 class _Field:
-    """The numbers that a field of a schedule may have, and its words for them."""
+    """The range of a field's numbers, and names that stand for them, such as `jan`."""
 
     low: int
     high: int
@@ -69,15 +69,16 @@ _FIELDS = (
 
 @dataclass(frozen=True)
 class Schedule:
-    """The times at which something is due. Exactly one of `fields` and `every` is set."""
+    """A parsed schedule. Exactly one of `fields` and `every` is set."""
 
     fields: str = ""  # five lists of numbers, in the dialect of cronsim
     every: int = 0  # seconds
     zone: ZoneInfo | None = None  # None stands for UTC
 
     def next(self, after: datetime) -> datetime | None:
-        """Returns the first time after `after`, in UTC, None when there is none within
-        five years.
+        """Returns the first time after `after` at which the schedule is due, in UTC.
+
+        Returns None if there is none within five years.
         """
         try:
             return self._next(after.astimezone(UTC).replace(microsecond=0))
@@ -96,7 +97,7 @@ class Schedule:
             change = self._next_change(after, moment)
             if change is None:
                 return moment
-            # Before the change there is no match; after it the clock shows another time.
+            # There is no match before the change. After it the clock shows another time.
             if self._is_due(change):
                 return change
             after = change
@@ -106,7 +107,9 @@ class Schedule:
         return self._clock_time(shown - _SECOND) == shown
 
     def _clock_time(self, after: datetime) -> datetime | None:
-        """Returns the next time on the clock, which has no zone, after a time."""
+        """Returns the next clock time, without a zone, after a clock time, None if there is
+        none.
+        """
         if not self.fields:
             return None
         try:
@@ -125,8 +128,9 @@ class Schedule:
         return moment.astimezone(self.zone).utcoffset() or timedelta()
 
     def _next_change(self, after: datetime, until: datetime) -> datetime | None:
-        """Returns the first moment in (after, until] with another offset from UTC than
-        before it.
+        """Returns the first moment in (after, until] at which the zone's offset from UTC changes.
+
+        Returns None if it does not.
         """
         if self.zone is None:
             return None
@@ -144,7 +148,7 @@ class Schedule:
 
 
 def _days(after: datetime, until: datetime) -> Iterator[datetime]:
-    """Yields a moment on each day, and the last one. No zone changes twice within a day."""
+    """Yields a moment on each day, and `until`. No zone changes its offset twice within a day."""
     moment = after + _DAY
     while moment < until:
         yield moment
@@ -154,7 +158,10 @@ def _days(after: datetime, until: datetime) -> Iterator[datetime]:
 
 @lru_cache(maxsize=1024)
 def parse(text: str, zone: str | None = None) -> Schedule:
-    """Returns the schedule of a text, on the clock of a zone. Raises ScheduleError."""
+    """Returns the schedule in a text. Its times are those of the clock in `zone`, UTC for None.
+
+    A zone in the text (`TZ=...`) takes precedence. Raises ScheduleError.
+    """
     if not text:
         raise ScheduleError("empty spec string")
     if text.startswith(("TZ=", "CRON_TZ=")):
@@ -220,10 +227,10 @@ def _fields(text: str) -> str:
 
 
 def _list(text: str, field: _Field) -> str:
-    """Returns a field as a list of numbers.
+    """Returns a field as cronsim's list of numbers.
 
-    An open field stays a star, since a day must match only one of two restricted fields, but both
-    of them otherwise.
+    An unrestricted field stays `*`: if both day fields are restricted, one of them must match,
+    otherwise both must.
     """
     numbers: set[int] = set()
     is_open = False
@@ -235,7 +242,9 @@ def _list(text: str, field: _Field) -> str:
 
 
 def _range(text: str, field: _Field) -> tuple[range, bool]:
-    """Returns the numbers of one term, and whether it is open."""
+    """Returns the numbers of one term, and whether it is unrestricted (`*` or `?` without a
+    step).
+    """
     bounds, *steps = text.split("/")
     low, *highs = bounds.split("-")
     is_open = low in ("*", "?")

@@ -1,4 +1,4 @@
-"""Durations as Go writes them (`12h0m0s`, `40s`, `100ms`), to the microsecond.
+"""Durations in Go's notation (`12h0m0s`, `40s`, `100ms`), with a precision of microseconds.
 
 Source: Go's time.ParseDuration and Duration.String, which upstream's flags use.
 """
@@ -29,9 +29,10 @@ _LONGEST = Fraction(2**63 - 1, 1000)  # microseconds; Go keeps nanoseconds in 64
 
 
 def parse_duration(text: str) -> timedelta:
-    """Returns the duration that the text names.
+    """Returns the duration in the text.
 
-    Raises ValueError with an example of a right one, and for one that is finer than a microsecond.
+    Raises ValueError for text that is no duration, longer than Go's longest, or more precise than a
+    microsecond.
     """
     microseconds = _parse_microseconds(text)
     if abs(microseconds) > _LONGEST:
@@ -42,9 +43,9 @@ def parse_duration(text: str) -> timedelta:
 
 
 def parse_fine_seconds(text: str) -> float:
-    """Returns the seconds of a duration, which may be finer than a microsecond.
+    """Returns the seconds of a duration, which may be more precise than a microsecond.
 
-    Raises ValueError with an example of a right one.
+    Raises ValueError.
     """
     return float(_parse_microseconds(text) / 10**6)
 
@@ -65,13 +66,13 @@ def _parse_microseconds(text: str) -> Fraction:
 
 
 def format_duration(duration: timedelta) -> str:
-    """Returns the duration as Go prints it."""
+    """Returns the duration in Go's notation."""
     total = duration // timedelta(microseconds=1)
     sign, total = ("-", -total) if total < 0 else ("", total)
-    return sign + _print_unsigned(total)
+    return sign + _format_unsigned(total)
 
 
-def _print_unsigned(total: int) -> str:
+def _format_unsigned(total: int) -> str:
     if total == 0:
         return "0s"
     if total < 1000:
@@ -92,9 +93,9 @@ def _decimal(value: int, digits: int) -> str:
 
 
 def parse_seconds(text: str) -> float:
-    """Returns the seconds that the text names; `never` is FOREVER.
+    """Returns the seconds of a duration. `never` is FOREVER.
 
-    Raises ValueError with an example of a right one.
+    Raises ValueError.
     """
     if text == "never":
         return FOREVER
@@ -105,7 +106,7 @@ def parse_seconds(text: str) -> float:
 
 
 def print_seconds(seconds: float) -> str:
-    """Returns seconds as Go prints a duration that is rounded to milliseconds: `2m40s`, `500ms`."""
+    """Returns seconds, rounded to milliseconds, in Go's notation: `2m40s`, `500ms`."""
     return format_duration(timedelta(milliseconds=round(seconds * 1000)))
 
 

@@ -1,6 +1,7 @@
-"""Field errors: one constructor per kind of fault, with upstream's messages.
+"""Builds field errors, with one function for each kind of fault, and upstream's messages.
 
-Source: staging/src/k8s.io/apimachinery/pkg/util/validation/field/errors.go, Kubernetes 1.33.
+They have to be built while `collect` runs a check. Source:
+staging/src/k8s.io/apimachinery/pkg/util/validation/field/errors.go, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -20,18 +21,21 @@ IMMUTABLE = "field is immutable"
 
 
 MOST = 1000
-"""Faults that are reported of one object; one that has more could else be answered with a
-hundred times its size."""
+"""The most faults that are reported of one object. More could make a response a hundred times the
+size of the object."""
 
 _collected: ContextVar[Faults | None] = ContextVar("collected", default=None)
 
 
 class _TooManyError(Exception):
-    """An object has as many faults as are reported."""
+    """The check has found `MOST` faults."""
 
 
 def collect(check: Callable[[], Faults]) -> Faults:
-    """Returns the faults of a check, at most `MOST`. A check with more is not run to its end."""
+    """Returns the faults that a check finds, at most `MOST`.
+
+    After that many the check is aborted.
+    """
     faults: Faults = []
     before = _collected.set(faults)
     try:
@@ -43,7 +47,10 @@ def collect(check: Callable[[], Faults]) -> Faults:
 
 
 def collect_tentative(check: Iterable[FieldError]) -> Faults:
-    """Collects faults that may come to nothing, such as those of one schema of several."""
+    """Returns faults that may not count in the end, such as those of one schema of `anyOf`.
+
+    They do not count for the limit of `collect`.
+    """
     before = _collected.set(None)
     try:
         return list(islice(check, MOST))
@@ -69,12 +76,12 @@ def invalid(path: str, value: Any, detail: str) -> FieldError:
 
 
 def invalid_without_value(path: str, detail: str) -> FieldError:
-    """Returns the error of a field whose value upstream does not print."""
+    """Returns an error whose message does not show the field's value, as some of upstream's."""
     return _add(FieldError("Invalid value", path, Verbatim(detail)))
 
 
 def invalid_all(path: str, value: Any, details: Iterable[str]) -> Faults:
-    """Returns one error per complaint about the same value."""
+    """Returns one error for each message about the same value."""
     return [invalid(path, value, detail) for detail in details]
 
 
@@ -108,19 +115,19 @@ def not_negative(path: str, value: int | None) -> Faults:
 
 
 def require_unchanged(path: str, new: Any, old: Any) -> Faults:
-    """Returns an error if an immutable field changed. An absent map equals an empty one."""
+    """Returns an error if an immutable field has changed. An absent map equals an empty one."""
     return [] if (new or None) == (old or None) else [invalid(path, new, IMMUTABLE)]
 
 
 def one_of(path: str, value: str | None, supported: Sequence[str]) -> Faults:
-    """Returns the errors of a required field with enumerated values."""
+    """Returns an error if a required field is empty or has an unsupported value."""
     if not value:
         return [required(path)]
     return [] if value in supported else [not_supported(path, value, supported)]
 
 
 def plain(value: Any) -> Any:
-    """Returns the value as JSON would show it, for messages."""
+    """Returns the value as JSON values, for messages."""
     if isinstance(value, Model):
         return value.model_dump(mode="json", by_alias=True, exclude_none=True)
     if isinstance(value, list | tuple):

@@ -29,7 +29,7 @@ _SYMBOLS = frozenset({"=", "==", "!=", "!", "<", ">", "(", ")", ","})
 
 @dataclass(frozen=True)
 class Requirement:
-    """One test of one label. Its operators are =, ==, !=, in, notin, exists, !, > and <."""
+    """A condition on one label. The operators are =, ==, !=, in, notin, exists, !, > and <."""
 
     key: str
     operator: str
@@ -37,7 +37,7 @@ class Requirement:
 
     @cached_property
     def _members(self) -> frozenset[str]:
-        """The values as a set: a selector may name thousands, and is asked about each object."""
+        """Returns the values as a set, since a selector may have thousands and is matched often."""
         return frozenset(self.values)
 
     def matches(self, labels: Mapping[str, str]) -> bool:
@@ -72,7 +72,7 @@ class Requirement:
 
 @dataclass(frozen=True)
 class Selector:
-    """A conjunction of requirements. Without any it selects everything."""
+    """Requirements that must all hold. Without any, the selector matches everything."""
 
     requirements: tuple[Requirement, ...] = ()
     selects_nothing: bool = False
@@ -80,7 +80,7 @@ class Selector:
     _others: tuple[Requirement, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        # Equality, by far the most common test, is decided without a call for each.
+        # Equality, by far the most common operator, is checked without a call for each.
         equal = [r for r in self.requirements if r.operator in {"=", "=="}]
         object.__setattr__(self, "_equal", tuple((r.key, r.values[0]) for r in equal))
         others = tuple(r for r in self.requirements if r.operator not in {"=", "=="})
@@ -96,12 +96,15 @@ class Selector:
 
     @classmethod
     def parse(cls, text: str) -> Selector:
-        """Reads `a=b,c in (d,e),!f`. Raises BadRequest."""
+        """Parses a selector such as `a=b,c in (d,e),!f`. Raises BadRequest."""
         return cls(_sort(_Parser(text).requirements()))
 
     @classmethod
     def from_label_selector(cls, selector: LabelSelector | None) -> Selector:
-        """Returns a selector. None selects nothing, an empty one everything. Raises BadRequest."""
+        """Returns the selector of a LabelSelector. Raises BadRequest.
+
+        None matches nothing, an empty LabelSelector everything.
+        """
         if selector is None:
             return cls.nothing()
         equal = [
@@ -114,7 +117,7 @@ class Selector:
 
     @property
     def empty(self) -> bool:
-        """Whether it selects everything."""
+        """Reports whether the selector matches everything."""
         return not self.requirements and not self.selects_nothing
 
     def matches(self, labels: Mapping[str, str] | None) -> bool:
@@ -142,7 +145,7 @@ def _from_expression(expression: LabelSelectorRequirement) -> Requirement:
 
 
 def _check(requirement: Requirement, text: str) -> None:
-    """Raises BadRequest for a requirement without meaning."""
+    """Raises BadRequest for an invalid requirement. `text` is shown in the message."""
     faults = _faults(requirement)
     if faults:
         raise errors.BadRequest(f"unable to parse requirement: {'; '.join(faults)} ({text!r})")
@@ -175,7 +178,7 @@ def _faults(requirement: Requirement) -> list[str]:
 
 
 class _Parser:
-    """A recursive descent over the tokens of a selector."""
+    """A recursive-descent parser over the tokens of a selector."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -251,7 +254,7 @@ class _Parser:
 
 
 def print_selector(selector: LabelSelector | None) -> str:
-    """Returns a selector as upstream's messages print it."""
+    """Returns a LabelSelector as upstream's messages show it, in Go's notation."""
     if selector is None:
         return "nil"
     labels = "".join(f"{k}: {v}," for k, v in sorted((selector.match_labels or {}).items()))

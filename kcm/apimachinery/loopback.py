@@ -1,7 +1,7 @@
-"""The loopback addresses that a node of kcm gives to pods.
+"""The loopback addresses that nodes of kcm give to pods.
 
-The process runtime needs no network of its own, since Linux answers on all of 127.0.0.0/8. Its pods
-have addresses of one part of it, and pods with the host's network have the node's own.
+The process runtime needs no network of its own, since Linux accepts all of 127.0.0.0/8 as local
+addresses. Pods get addresses of one part of it. Pods with the host's network get the node's.
 """
 
 from __future__ import annotations
@@ -13,5 +13,5 @@ NODE_ADDRESS = IPv4Address("127.0.0.1")
 
 
 def is_given_to_pods(address: IPv4Address | IPv6Address) -> bool:
-    """Reports whether a node of kcm may have given the address to a pod."""
+    """Reports whether the address is one that nodes of kcm give to pods."""
     return address == NODE_ADDRESS or (address.version == 4 and address in POD_NETWORK)

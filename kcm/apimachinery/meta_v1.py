@@ -1,4 +1,4 @@
-"""meta/v1: the metadata of every object.
+"""meta/v1: the metadata of objects and lists, label selectors, and the base class of objects.
 
 Source: staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/types.go, Kubernetes 1.33.
 """
@@ -17,7 +17,7 @@ _EMPTY: Mapping[str, str] = {}
 
 
 class OwnerReference(Model):
-    """A link from a dependent to the object that it belongs to."""
+    """A reference from a dependent to an object that owns it, in the same namespace or none."""
 
     kubernetes_atomic: ClassVar[bool] = True
 
@@ -30,7 +30,7 @@ class OwnerReference(Model):
 
 
 class ObjectMeta(Model):
-    """Name, identity, ownership and bookkeeping of an object."""
+    """The metadata that every object has: name, labels, owners and others."""
 
     name: str | None = None
     generate_name: str | None = None
@@ -50,7 +50,7 @@ class ObjectMeta(Model):
 
 
 class ListMeta(Model):
-    """What a list says about itself."""
+    """The metadata of a list."""
 
     resource_version: str | None = None
     continue_: str | None = Field(default=None, alias="continue")
@@ -58,7 +58,7 @@ class ListMeta(Model):
 
 
 class LabelSelectorRequirement(Model):
-    """One expression: key, operator (In, NotIn, Exists, DoesNotExist), values."""
+    """A condition on a label: key, operator (In, NotIn, Exists, DoesNotExist) and values."""
 
     key: str = ""
     operator: str = ""
@@ -66,7 +66,10 @@ class LabelSelectorRequirement(Model):
 
 
 class LabelSelector(Model):
-    """A query over labels; all parts must hold. Empty selects everything."""
+    """A selector for objects by their labels.
+
+    All conditions must hold; empty matches everything.
+    """
 
     kubernetes_atomic: ClassVar[bool] = True
 
@@ -75,7 +78,7 @@ class LabelSelector(Model):
 
 
 class Condition(Model):
-    """One aspect of an object's state, as meta/v1 has it."""
+    """One aspect of an object's state."""
 
     type: str = ""
     status: str = ""
@@ -86,7 +89,7 @@ class Condition(Model):
 
 
 class KubeObject(Model):
-    """An object: its kind, its metadata, and whatever its kind adds."""
+    """The base class of all kinds: apiVersion, kind and metadata."""
 
     api_version: str = ""
     kind: str = ""
@@ -98,7 +101,7 @@ class KubeObject(Model):
 
     @property
     def namespace(self) -> str:
-        """The namespace, "" for a cluster-scoped object."""
+        """Returns the namespace, "" for a cluster-scoped object."""
         return self.metadata.namespace or ""
 
     @property
@@ -107,27 +110,30 @@ class KubeObject(Model):
 
     @property
     def key(self) -> str:
-        """`namespace/name`, or `name` for a cluster-scoped object."""
+        """Returns `namespace/name`, or `name` for a cluster-scoped object."""
         metadata = self.metadata
         return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else self.name
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """The labels, never None. They must not be changed."""
+        """Returns the labels, {} if there are none. Callers must not change them."""
         return self.metadata.labels or _EMPTY
 
     @property
     def annotations(self) -> Mapping[str, str]:
-        """The annotations, never None. They must not be changed."""
+        """Returns the annotations, {} if there are none. Callers must not change them."""
         return self.metadata.annotations or _EMPTY
 
     @property
     def deleting(self) -> bool:
-        """Whether deletion was asked for (deletionTimestamp is set)."""
+        """Reports whether deletion was requested (deletionTimestamp is set)."""
         return self.metadata.deletion_timestamp is not None
 
     def with_metadata(self, **changes: Any) -> Self:
-        """Returns a copy with these metadata attributes changed. Spec and status are shared."""
+        """Returns a copy with these attributes of its metadata changed.
+
+        Everything else is shared.
+        """
         return self.replace(metadata=self.metadata.replace(**changes))
 
     def with_spec(self, spec: Model) -> Self:

@@ -1,7 +1,8 @@
-"""The grammars of Kubernetes names, with upstream's messages.
+"""The grammars of names, labels and keys, with upstream's messages.
 
-Every `*_faults` function returns the complaints about one text, none for a good one. Source:
-staging/src/k8s.io/apimachinery/pkg/util/validation/validation.go and
+Each `*_faults` function returns a message for each fault of a text, none for a valid one.
+
+Source: staging/src/k8s.io/apimachinery/pkg/util/validation/validation.go and
 staging/src/k8s.io/apiserver/pkg/storage/names/generate.go, Kubernetes 1.33.
 """
 
@@ -71,7 +72,7 @@ def subdomain_faults(text: str) -> list[str]:
 
 
 def subdomain_with_underscore_faults(text: str) -> list[str]:
-    """Checks a subdomain whose labels may have underscores, such as a resolver's search path."""
+    """Checks a subdomain that may have underscores, such as a DNS search domain."""
     faults = [max_length(SUBDOMAIN_MAX)] if len(text) > SUBDOMAIN_MAX else []
     if not _SUBDOMAIN_UNDERSCORE_RE.fullmatch(text):
         message = _SUBDOMAIN_MESSAGE.replace("'-' or '.'", "'_', '-' or '.'")
@@ -151,7 +152,10 @@ def port_name_faults(text: str) -> list[str]:
 
 
 def env_var_faults(text: str) -> list[str]:
-    """Checks the name of an environment variable: printable ASCII but "=" (relaxed validation)."""
+    """Checks the name of an environment variable: printable ASCII characters except "=".
+
+    These are the rules of RelaxedEnvironmentVariableValidation.
+    """
     faults = []
     if not text:
         faults.append("environment variable name must be non-empty")
@@ -171,7 +175,7 @@ _CONFIG_MAP_KEY_MESSAGE = (
 
 
 def config_map_key_faults(text: str) -> list[str]:
-    """Returns what is wrong with a key of the data of a ConfigMap or Secret."""
+    """Checks a key in the data of a ConfigMap or Secret."""
     faults = []
     if len(text) > SUBDOMAIN_MAX:
         faults.append(max_length(SUBDOMAIN_MAX))
@@ -187,7 +191,7 @@ def config_map_key_faults(text: str) -> list[str]:
 
 
 def path_segment_faults(text: str) -> list[str]:
-    """Checks a name that must fit into a URL path: anything but ".", "..", "/" and "%"."""
+    """Checks a name that has to be a segment of a URL path: not `.` or `..`, no `/` and `%`."""
     if text in {".", ".."}:
         return [f"may not be '{text}'"]
     return [f"may not contain '{char}'" for char in "/%" if char in text]
@@ -219,10 +223,10 @@ _PREFIX_MAX = LABEL_MAX - _SUFFIX_LENGTH
 
 
 def generate_name(prefix: str, rng: random.Random) -> str:
-    """Returns the prefix, cut to 58 characters, and five random characters."""
+    """Returns the prefix, cut to 58 characters, followed by five random characters."""
     return prefix[:_PREFIX_MAX] + "".join(rng.choices(_SUFFIX_ALPHABET, k=_SUFFIX_LENGTH))
 
 
 def safe_encode(text: str) -> str:
-    """Returns the text in the characters of generated names, one for one (SafeEncodeString)."""
+    """Returns the text with each character mapped to one of generated names (SafeEncodeString)."""
     return "".join(_SUFFIX_ALPHABET[ord(char) % len(_SUFFIX_ALPHABET)] for char in text)

@@ -1,9 +1,9 @@
-"""How deep JSON from outside may be nested, and how many parts it may have.
+"""Limits the depth and the size of JSON from outside.
 
-The depth is below that of every reader and of every walk over objects that recurses: pydantic's
-parser takes 200 levels (in a watch or a list an object is two levels deeper), its printer 254,
-Python's json some 990. Redis' Lua never parses objects. What passes meets no other limit, and what
-is stored within it (`kcm.store.writes.items`) can be sent back.
+The depth is below that of every parser and of every recursive function over objects: pydantic's
+parser allows 200 levels (in a watch or list an object is two levels deeper), its encoder 254,
+Python's json some 990. Redis' Lua never parses objects. JSON that passes here exceeds none of
+these, and what is stored within these limits (`kcm.store.writes.items`) can be sent back.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 from kcm import errors
 
 MAX_DEPTH = 128  # objects and lists within each other
-MAX_PARTS = 100_000  # objects and lists; each takes some microseconds to read, and a kilobyte
+MAX_PARTS = 100_000  # objects and lists; each takes some microseconds to parse, and a kilobyte
 MAX_VALUES = 300_000  # values of all kinds
 
 # An unterminated text counts as one: a second try behind each quote would take quadratic time.
@@ -24,9 +24,9 @@ _OPENING = frozenset(b"[{")
 
 
 def check(text: bytes) -> None:
-    """Raises BadRequest for JSON that is nested too deep, or has too many parts.
+    """Raises BadRequest for JSON that is nested too deep, or has too many values.
 
-    It finds nothing else that is wrong, and takes time in the length of the text alone.
+    It does not check the syntax otherwise. It takes linear time in the length of the text.
     """
     if text.count(b",") >= MAX_VALUES and _BUT_SIGNS.sub(b"", text).count(b",") >= MAX_VALUES:
         raise errors.BadRequest(f"the body has more than {MAX_VALUES} values")

@@ -1,9 +1,8 @@
 """Resource quantities (`100m`, `1.5Gi`, `1e3`) with exact arithmetic.
 
-Guarantees: exact to 1n, the finest that Kubernetes knows. Finer input is rounded away from zero
-when it is parsed, as upstream does. Printing is upstream's canonical form. Text for more than
-2^63-1 is cut to that with a binary suffix, and from 1e30 on with a decimal one (upstream's bound
-varies with its fast path).
+Quantities are exact to 1n, the finest unit of Kubernetes. As upstream, parsing rounds finer values
+away from zero, and formatting gives the canonical form. Parsed values are at most 2^63-1, with a
+decimal suffix less than 1e30 (upstream's bound varies with its fast path).
 
 Source: staging/src/k8s.io/apimachinery/pkg/api/resource/quantity.go, Kubernetes 1.33.
 """
@@ -22,7 +21,7 @@ from pydantic_core import CoreSchema, core_schema
 _NANO = 10**9
 _MAX = (2**63 - 1) * _NANO
 _MAX_EXPONENT = 30
-_MAX_LENGTH = 256  # characters of text; it keeps int() away from quadratic input
+_MAX_LENGTH = 256  # characters; int() takes quadratic time
 
 _SHAPE = re.compile(r"[+-]?[0-9.]+[eEinumkKMGTP]*[-+]?[0-9]*", re.ASCII)
 _PARTS = re.compile(r"([+-]?)(\d*)(?:\.(\d*))?([eEinumkKMGTP]*[-+]?\d*)", re.ASCII)
@@ -38,7 +37,7 @@ _WRONG_SHAPE = (
 
 
 class Format(Enum):
-    """The family of suffixes with which a quantity prints."""
+    """The family of suffixes that a quantity has as text."""
 
     DECIMAL_SI = "DecimalSI"
     BINARY_SI = "BinarySI"
@@ -47,7 +46,7 @@ class Format(Enum):
 
 @total_ordering
 class Quantity:
-    """An immutable amount. Equal amounts are equal whatever their suffixes."""
+    """An immutable amount. Quantities of the same amount are equal, whatever their suffixes."""
 
     __slots__ = ("_text", "format", "nanos")
 
@@ -72,14 +71,14 @@ class Quantity:
 
     @classmethod
     def of_nanos(cls, nanos: int, format: Format = Format.DECIMAL_SI) -> Quantity:
-        """Returns the quantity of so many billionths."""
+        """Returns the quantity of `nanos` billionths."""
         quantity = cls.__new__(cls)
         quantity._set(nanos, format)
         return quantity
 
     @classmethod
     def of_milli(cls, milli: int) -> Quantity:
-        """Returns the quantity of so many thousandths."""
+        """Returns the quantity of `milli` thousandths."""
         return cls.of_nanos(milli * 10**6)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -95,22 +94,24 @@ class Quantity:
         return self
 
     def value(self) -> int:
-        """Returns the whole units, rounded away from zero."""
+        """Returns the amount in whole units, rounded away from zero."""
         return _divide_away(self.nanos, _NANO)
 
     def milli_value(self) -> int:
-        """Returns the thousandths, rounded away from zero."""
+        """Returns the amount in thousandths, rounded away from zero."""
         return _divide_away(self.nanos, 10**6)
 
     def round_up(self, power: int) -> Quantity:
-        """Returns it rounded away from zero to a multiple of 10**power, power between -9 and 0."""
+        """Returns the quantity rounded away from zero to a multiple of 10**power, -9 <= power <=
+        0.
+        """
         step = 10 ** (9 + power)
         if self.nanos % step == 0:
             return self
         return Quantity.of_nanos(_divide_away(self.nanos, step) * step, self.format)
 
     def sign(self) -> int:
-        """Returns -1, 0 or 1."""
+        """Returns -1, 0 or 1, the sign of the amount."""
         return (self.nanos > 0) - (self.nanos < 0)
 
     def __add__(self, other: Quantity) -> Quantity:
@@ -142,7 +143,7 @@ class Quantity:
     def __str__(self) -> str:
         text = self._text
         if text is None:
-            text = _print(self)
+            text = _format_quantity(self)
             object.__setattr__(self, "_text", text)
         return text
 
@@ -150,7 +151,7 @@ class Quantity:
         return f"Quantity({str(self)!r})"
 
     def _format_with(self, other: Quantity) -> Format:
-        # A zero takes the other's suffixes, so that a sum begun at 0 prints as its parts do.
+        # A zero takes the other's suffixes, so that a sum starting at 0 has those of its parts.
         return self.format if self.nanos else other.format
 
     @classmethod
@@ -161,12 +162,12 @@ class Quantity:
 
 
 ResourceList = dict[str, Quantity]
-"""Resource name ("cpu", "memory", ...) to amount."""
+"""Amounts by resource name ("cpu", "memory", ...)."""
 
 
 @lru_cache(maxsize=8192)
 def parse(text: str) -> Quantity:
-    """Returns the quantity of a text. Raises ValueError in upstream's words."""
+    """Returns the quantity in a text. Raises ValueError with upstream's message."""
     if len(text) > _MAX_LENGTH or not _SHAPE.fullmatch(text):
         raise ValueError(_WRONG_SHAPE)
     match = _PARTS.fullmatch(text)
@@ -211,23 +212,23 @@ def _divide_away(number: int, divisor: int) -> int:
     return quotient if number >= 0 else -quotient
 
 
-def _print(quantity: Quantity) -> str:
+def _format_quantity(quantity: Quantity) -> str:
     nanos = quantity.nanos
     if nanos == 0:
         return "0"
     if quantity.format is Format.BINARY_SI and abs(nanos) >= 1024 * _NANO and nanos % _NANO == 0:
-        return _print_binary(nanos // _NANO)
-    return _print_decimal(nanos, quantity.format)
+        return _format_binary(nanos // _NANO)
+    return _format_decimal(nanos, quantity.format)
 
 
-def _print_binary(value: int) -> str:
+def _format_binary(value: int) -> str:
     power = 0
     while value % 1024 == 0 and power < 60:
         value, power = value // 1024, power + 10
     return f"{value}{_BINARY_SUFFIX[power] if power else ''}"
 
 
-def _print_decimal(nanos: int, format: Format) -> str:
+def _format_decimal(nanos: int, format: Format) -> str:
     power = -9
     exponent_form = format is Format.DECIMAL_EXPONENT
     while nanos % 1000 == 0 and (exponent_form or power < 18):

@@ -1,4 +1,4 @@
-"""Suggestions for names that are misspelled."""
+"""Suggests known names for a misspelled one."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Iterable
 
 
 def suggest(name: str, known: Iterable[str], *, most: int = 3) -> str:
-    """Returns " (did you mean a or b?)" with the known names that resemble `name`, else ""."""
+    """Returns " (did you mean a or b?)" with known names similar to `name`, "" if there are
+    none.
+    """
     close = difflib.get_close_matches(name, list(known), n=most)
     return f" (did you mean {' or '.join(close)}?)" if close else ""

@@ -1,4 +1,4 @@
-"""RFC 3339 times: `Time` to the second, `MicroTime` to the microsecond, both in UTC.
+"""RFC 3339 times in UTC: `Time` to the second, `MicroTime` to the microsecond.
 
 Source: staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/{time,micro_time}.go, Kubernetes 1.33.
 """
@@ -19,7 +19,7 @@ _RFC3339 = re.compile(
 
 @lru_cache(maxsize=16384)
 def parse_time(text: str) -> datetime:
-    """Returns the instant of RFC 3339 text, in UTC, to the microsecond.
+    """Returns the time in an RFC 3339 text, in UTC, cut to microseconds.
 
     Raises ValueError.
     """
@@ -36,20 +36,20 @@ def parse_time(text: str) -> datetime:
 
 @lru_cache(maxsize=16384)
 def format_time(moment: datetime) -> str:
-    """Prints to the second, as metav1.Time does. Fractions are cut off."""
+    """Returns the time to the second, as metav1.Time formats it. Fractions are cut off."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ").rjust(20, "0")
 
 
 @lru_cache(maxsize=4096)
 def format_micro_time(moment: datetime) -> str:
-    """Prints with exactly six digits of fraction, as metav1.MicroTime does."""
+    """Returns the time with six digits of fraction, as metav1.MicroTime formats it."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
 
 
 def shift_time(moment: datetime, seconds: float) -> datetime:
-    """Returns a moment so many seconds later or earlier, within the range of a datetime.
+    """Returns the time `seconds` later, or earlier if negative, within the range of a datetime.
 
-    It is for seconds that users give, since the API accepts more of them than a datetime holds.
+    Use it for seconds from users, since the API accepts more of them than a datetime can represent.
     """
     try:
         return moment + timedelta(seconds=seconds)

@@ -1,11 +1,11 @@
-"""Reads YAML files as Kubernetes does: many documents, JSON values, strict types.
+"""Parses YAML files as Kubernetes does: many documents, JSON values, strict types.
 
-The parser's events are folded with an explicit stack, so deep nesting meets a limit instead of
-Python's. Aliases count in full, in nodes and in bytes, so an alias bomb meets a limit too. Values
-resolve as in Go's YAML 1.1 reader (yes/no/on/off are booleans, 0644 is octal, 1e3 is a number,
-dates and 12:30 stay text).
+The parser's events are folded into values with an explicit stack, so that deep nesting is limited
+here and not by Python. Aliases count in full, in nodes and bytes, so that alias bombs are limited,
+too. Scalars mean what they mean in Go's YAML 1.1 parser (yes/no/on/off are booleans, 0644 is octal,
+1e3 is a number, dates and 12:30 stay text).
 
-Source: sigs.k8s.io/yaml and kubectl's reading of it, Kubernetes 1.33.
+Source: sigs.k8s.io/yaml and kubectl's use of it, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ except ImportError:  # PyYAML was built without libyaml: slower, with the same e
     from yaml import SafeLoader as _Loader  # type: ignore[assignment]
 
 _MAX_NODES = 1_000_000
-_MAX_ALIASED = 4 * 1024 * 1024  # bytes of JSON that the aliases of a text may stand for
-_NODE = 16  # bytes that a node counts beside its text
+_MAX_ALIASED = 4 * 1024 * 1024  # the most bytes of JSON to which all aliases of a text expand
+_NODE = 16  # bytes that are counted for each node besides its text
 _MAX_DIGITS = 4300  # Python's own limit for turning text into an int
 _MAX_UNSIGNED = 2**64 - 1  # Go's largest integer
 
@@ -41,9 +41,9 @@ _EXCESSIVE = "document contains excessive aliasing"
 
 
 def load_yaml_documents(text: str | bytes, source: str = "<input>") -> list[dict[str, Any]]:
-    """Returns the objects in a YAML (or JSON) text. Lists are unrolled, empty documents skipped.
+    """Returns the objects in a YAML (or JSON) text. A List gives its items; empty documents none.
 
-    Raises BadRequest with source, line and column.
+    `source` is the name of the file. Raises BadRequest, with the source, line and column.
     """
     objects: list[dict[str, Any]] = []
     for line, document in _documents(text, source):
@@ -87,7 +87,7 @@ def _where(source: str, mark: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Size:
-    """The size of a value with its aliases in full."""
+    """The size of a value, with its aliases in full."""
 
     nodes: int
     weight: int  # bytes as JSON, about
@@ -101,7 +101,7 @@ _EMPTY = _Size(1, _NODE)
 
 @dataclass
 class _OpenNode:
-    """A collection that is being read."""
+    """A mapping or sequence whose end was not parsed yet."""
 
     value: Any
     anchor: str | None
@@ -111,13 +111,13 @@ class _OpenNode:
 
 
 class _Folder:
-    """Folds parser events into JSON values."""
+    """Folds the parser's events into JSON values."""
 
     def __init__(self, source: str) -> None:
         self._source = source
         self._stack: list[_OpenNode] = []
         self._anchors: dict[str, tuple[Any, _Size]] = {}
-        self._aliased = 0  # bytes that aliases stand for, in all documents
+        self._aliased = 0  # bytes to which aliases have expanded, in all documents
         self._line = 1
         self._root: Any = None
         self.documents: list[tuple[int, Any]] = []
@@ -155,7 +155,7 @@ class _Folder:
         size = _Size(1, _NODE + len(event.value))
         if event.anchor is not None:
             self._anchors[event.anchor] = (value, size)
-        # A key is text as it stands, whatever it would mean as a value ("on", "1").
+        # A key is always text, even if it would be another value elsewhere ("on", "1").
         self._add(value, size, event, text=event.value)
 
     def _open(self, value: Any, event: Any) -> None:
@@ -222,7 +222,7 @@ class _Folder:
 
 
 def _resolve(text: str) -> Any:
-    """Returns the JSON value of a plain scalar. Raises ValueError for one that JSON lacks."""
+    """Returns the JSON value of a plain scalar. Raises ValueError for a value that JSON lacks."""
     if text in _NULL:
         return None
     if text in _TRUE:

@@ -1,8 +1,7 @@
-"""Upstream's defaults, one function per kind.
+"""Defaulting: fills in upstream's defaults, with one function for each kind.
 
-Guarantees: nothing is changed in place. An object that lacks nothing is returned as it is, and
-parts that lack nothing are shared, so that defaulting an object that shares parts with a cached one
-is safe and costs little.
+Objects are not changed in place. An object that needs no defaults is returned as it is, and so are
+its parts, so defaulting an object that shares parts with a cached one is safe and cheap.
 """
 
 from __future__ import annotations
@@ -77,9 +76,9 @@ _BY_KIND: dict[type[KubeObject], Callable[[Any], Any]] = {
 
 
 def apply(obj: ObjectT) -> ObjectT:
-    """Returns the object with its kind's defaults, `obj` itself if it lacks none.
+    """Returns the object with the defaults of its kind, or `obj` itself if it needs none.
 
-    An object of a custom kind loses what its schema does not name as well.
+    A custom object is pruned, too.
     """
     if isinstance(obj, CustomObject):
         return objects.complete(obj)

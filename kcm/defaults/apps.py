@@ -65,7 +65,7 @@ def _strategy(strategy: DeploymentStrategy) -> DeploymentStrategy:
     if strategy.type != "RollingUpdate":
         return strategy
     update = strategy.rolling_update or RollingUpdateDeployment()
-    # An empty string is a wrong value here, not an absent one: only what is absent is filled in.
+    # An empty string is an invalid value here: only absent fields get a default.
     rolling = {"max_unavailable": update.max_unavailable, "max_surge": update.max_surge}
     missing = {name: _STEP for name, value in rolling.items() if value is None}
     return change_fields(strategy, rolling_update=change_fields(update, **missing))
@@ -95,7 +95,7 @@ def stateful_set(stateful_set: StatefulSet) -> StatefulSet:
 def _stateful_strategy(strategy: StatefulSetUpdateStrategy) -> StatefulSetUpdateStrategy:
     update = strategy.rolling_update
     if not strategy.type:
-        # Only a strategy without a type gets a rolling update filled in.
+        # Only a strategy without a type gets a default rollingUpdate.
         strategy = strategy.replace(type="RollingUpdate")
         update = update or RollingUpdateStatefulSetStrategy()
     if strategy.type != "RollingUpdate" or update is None:

@@ -52,6 +52,6 @@ def behavior(given: HorizontalPodAutoscalerBehavior) -> HorizontalPodAutoscalerB
 
 def autoscaler_v1(hpa: v1.HorizontalPodAutoscaler) -> v1.HorizontalPodAutoscaler:
     spec = fill_defaults(hpa.spec, min_replicas=1)
-    if v1.METRICS not in hpa.annotations:  # upstream's conversion fills this one in
+    if v1.METRICS not in hpa.annotations:  # upstream's conversion fills in this default
         spec = fill_defaults(spec, target_cpu_utilization_percentage=v1.DEFAULT_CPU_UTILIZATION)
     return change_fields(hpa, spec=spec)

@@ -17,7 +17,7 @@ def namespace(namespace: Namespace) -> Namespace:
         labels = {**namespace.labels, _METADATA_NAME: metadata.name}
         metadata = metadata.replace(labels=labels)
     finalizers = spec.finalizers or []
-    # Upstream adds it to new namespaces only; one being deleted has done with it.
+    # Upstream adds it to new namespaces only; in one being deleted it may have been removed.
     if "kubernetes" not in finalizers and not namespace.deleting:
         spec = spec.replace(finalizers=[*finalizers, "kubernetes"])
     status = fill_defaults(namespace.status, phase="Active")

@@ -1,4 +1,4 @@
-"""Fills in defaults without changing anything in place."""
+"""Functions that fill in defaults without changing anything in place."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from kcm.apimachinery.quantity import ResourceList
 
 ModelT = TypeVar("ModelT", bound=Model)
 
-_MILLI = -3  # a power of ten: the finest that upstream keeps in a resource list
+_MILLI = -3  # a power of ten: the precision of upstream's resource lists
 
 
 def fill_defaults(model: ModelT, **defaults: Any) -> ModelT:
-    """Returns the model with these values where it has none (absent, or empty text)."""
+    """Returns the model with these values for those of its attributes that are None or ""."""
     present = model.__dict__
     missing = {name: value for name, value in defaults.items() if present[name] in (None, "")}
     return change_fields(model, **missing) if missing else model
 
 
 def change_fields(model: ModelT, **values: Any) -> ModelT:
-    """Returns the model with those of these values that differ from its own."""
+    """Returns the model with these values, or the model itself if it already has all of them."""
     present = model.__dict__
     changes = {
         name: value
@@ -32,7 +32,7 @@ def change_fields(model: ModelT, **values: Any) -> ModelT:
 
 
 def fill_each(items: list[ModelT] | None, fill: Callable[[ModelT], ModelT]) -> list[ModelT] | None:
-    """Returns the items with their defaults, the same list if none changed."""
+    """Returns the items after `fill`, or the same list if it changes none of them."""
     if not items:
         return items
     filled = [fill(item) for item in items]
@@ -41,7 +41,7 @@ def fill_each(items: list[ModelT] | None, fill: Callable[[ModelT], ModelT]) -> l
 
 
 def round_to_milli(amounts: ResourceList | None) -> ResourceList | None:
-    """Returns the amounts rounded up to thousandths, as upstream keeps them."""
+    """Returns the amounts rounded up to thousandths, as upstream stores them."""
     if not amounts:
         return amounts
     rounded = {name: amount.round_up(_MILLI) for name, amount in amounts.items()}

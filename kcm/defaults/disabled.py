@@ -1,4 +1,4 @@
-"""Fields that Kubernetes 1.33 publishes but drops, since they belong to features that are off.
+"""Removes fields whose feature gates are off in Kubernetes 1.33.
 
 Source: dropDisabledFields in pkg/api/pod/util.go and pkg/features/kube_features.go, Kubernetes
 1.33.
@@ -16,10 +16,10 @@ ContainerT = TypeVar("ContainerT", bound=Container)
 
 
 def without_disabled(spec: PodSpec) -> PodSpec:
-    """Returns the spec without fields of disabled features.
+    """Returns the spec without the fields of disabled features.
 
-    These are resources of the whole pod (PodLevelResources), claims for devices
-    (DynamicResourceAllocation), volumes of images (ImageVolume), certificates of trust bundles
+    These are resources of the whole pod (PodLevelResources), resource claims
+    (DynamicResourceAllocation), image volumes (ImageVolume), trust bundles
     (ClusterTrustBundleProjection) and stop signals (ContainerStopSignals).
     """
     return change_fields(

@@ -1,4 +1,4 @@
-"""Defaults of the kinds that need few.
+"""Defaults of kinds that have few.
 
 Source: pkg/apis/{core,scheduling,rbac,storage,networking}/v1/{defaults,conversion}.go and
 staging/src/k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1/defaults.go, Kubernetes 1.33.
@@ -55,7 +55,7 @@ def storage_class(obj: StorageClass) -> StorageClass:
 
 
 def network_policy(policy: NetworkPolicy) -> NetworkPolicy:
-    """Fills in TCP for ports, and the policy types that the rules imply."""
+    """Fills in TCP as the protocol of ports, and the policy types that follow from the rules."""
     spec = policy.spec
     incoming = fill_each(spec.ingress, _with_ports)
     outgoing = fill_each(spec.egress, _with_ports)

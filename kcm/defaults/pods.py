@@ -15,7 +15,7 @@ from kcm.defaults.volumes import volume
 
 def pod(pod: Pod) -> Pod:
     spec = fill_defaults(pod_spec(pod.spec), enable_service_links=True)
-    # What only pods get, not templates: requests from limits, and the host's ports.
+    # Defaults of pods that templates do not get: requests from limits, and host ports.
     for fill in (_requests, _host_ports) if spec.host_network else (_requests,):
         spec = change_fields(
             spec,
@@ -45,7 +45,7 @@ def pod_spec(spec: PodSpec) -> PodSpec:
     )
     if spec.security_context is None:
         spec = spec.replace(security_context=PodSecurityContext())
-    # The deprecated name of the field means the same; objects have both.
+    # The deprecated alias has the same value; objects have both fields.
     account = spec.service_account_name or spec.service_account
     if account:
         spec = change_fields(spec, service_account_name=account, service_account=account)
@@ -95,7 +95,7 @@ def _container(container: Container) -> Container:
 
 
 def image_tag(image: str) -> str:
-    """Returns the tag of an image reference, "latest" if it has neither tag nor digest."""
+    """Returns the tag of an image: "latest" without a tag, "" with a digest and no tag."""
     name, _, digest = image.partition("@")
     tag = name.rpartition("/")[2].partition(":")[2]
     return tag or ("" if digest else "latest")

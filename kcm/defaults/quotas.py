@@ -1,4 +1,4 @@
-"""Defaults of ResourceQuota and LimitRange.
+"""Defaults of ResourceQuotas and LimitRanges.
 
 Source: pkg/apis/core/v1/defaults.go (SetDefaults_ResourceList, SetDefaults_LimitRangeItem),
 Kubernetes 1.33.
@@ -25,9 +25,9 @@ def limit_range(obj: LimitRange) -> LimitRange:
 
 
 def _item(item: LimitRangeItem) -> LimitRangeItem:
-    """Fills in the defaults of containers.
+    """Fills in `default` and `defaultRequest` of an item for containers.
 
-    The default limit is the maximum; the default request is the default limit, else the minimum.
+    The default of `default` is `max`. That of `defaultRequest` is `default`, otherwise `min`.
     """
     amounts = ("max", "min", "default", "default_request", "max_limit_request_ratio")
     item = change_fields(item, **{name: round_to_milli(getattr(item, name)) for name in amounts})

@@ -26,7 +26,7 @@ def service(service: Service) -> Service:
 
 
 def is_externally_accessible(spec: ServiceSpec) -> bool:
-    """Reports whether traffic from outside of the cluster may come in."""
+    """Reports whether the Service accepts traffic from outside the cluster."""
     if spec.type in ("LoadBalancer", "NodePort"):
         return True
     return spec.type == "ClusterIP" and bool(spec.external_ips)

@@ -20,5 +20,5 @@ def claim_spec(spec: PersistentVolumeClaimSpec) -> PersistentVolumeClaimSpec:
 
 
 def claim_template(template: PersistentVolumeClaim) -> PersistentVolumeClaim:
-    """Fills in a claim inside another object, which may leave out its kind."""
+    """Returns a claim template with its defaults, apiVersion and kind included."""
     return fill_defaults(claim(template), api_version="v1", kind="PersistentVolumeClaim")

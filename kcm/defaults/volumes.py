@@ -1,6 +1,6 @@
 """Defaults of volumes: those of pods, and PersistentVolumes.
 
-Source: pkg/apis/core/v1/defaults.go, and +default marks in
+Source: pkg/apis/core/v1/defaults.go, and the +default markers in
 staging/src/k8s.io/api/core/v1/types.go, Kubernetes 1.33.
 """
 
@@ -30,7 +30,10 @@ HolderT = TypeVar("HolderT", Volume, PersistentVolumeSpec)
 
 
 def volume(volume: Volume) -> Volume:
-    """Returns the volume with its source's defaults; one without a source becomes an emptyDir."""
+    """Returns the volume with the defaults of its source.
+
+    One without a source becomes an emptyDir.
+    """
     if not volume.sources():
         return volume.replace(empty_dir=EmptyDirVolumeSource())
     return _with_sources(volume)

@@ -1,0 +1,1 @@
+"""The HTTP servers of kcm: their sockets, their uvicorn configuration, and upgrades."""

@@ -1,4 +1,4 @@
-"""The socket, the server and the checks that the manager's pages and the API server share."""
+"""The socket, the server and the checks that all HTTP servers of kcm use."""
 
 from __future__ import annotations
 
@@ -19,22 +19,20 @@ from uvicorn.server import HANDLED_SIGNALS
 
 from kcm import errors
 
-LOOK_EVERY = 0.5  # seconds between looks at whether the server is to end
+LOOK_EVERY = 0.5  # seconds between checks whether the server has to stop
 _HOST = re.compile(r"(?:\[(?P<bracketed>[0-9A-Fa-f:.]+)\]|(?P<host>[^:\[\]]+))(?::[0-9]{0,5})?")
 _UNUSABLE = (errno.EACCES, errno.EADDRINUSE)
 
 
 class Server(uvicorn.Server):
-    """A uvicorn server that wakes up twice a second when it has nothing to do, instead of ten
-    times.
-    """
+    """A uvicorn server that wakes up twice a second when it is idle, instead of ten times."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Handles signals as uvicorn does, but does not raise them again after the server has
-        ended.
+        stopped.
 
-        A server that was asked to stop, and did, so exits with 0.
+        So a process whose server was stopped by a signal exits with code 0.
         """
         if threading.current_thread() is not threading.main_thread():
             yield
@@ -47,19 +45,20 @@ class Server(uvicorn.Server):
                 signal.signal(number, handler)
 
     async def main_loop(self) -> None:
-        """Runs until the server is told to end."""
+        """Runs until the server has to stop."""
         while not await self.on_tick(0):
             await asyncio.sleep(LOOK_EVERY)
 
 
 def listen(host: str, port: int, flag: str) -> socket.socket:
-    """Returns a listening TCP socket. Port 0 takes any free port.
+    """Returns a listening TCP socket. Port 0 means any free port.
 
-    Raises PortTaken, which names the port and `flag`, and ConfigurationError for a wrong address.
+    Raises PortTaken, which names the port and `flag`, and ConfigurationError for an invalid
+    address.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # The protocol is named because asyncio turns Nagle's algorithm off only where it is:
-    # without, every answer waits 40 ms for the client's delayed acknowledgement.
+    # asyncio disables Nagle's algorithm only if the protocol is given. Otherwise every response
+    # would wait 40 ms for the client's delayed acknowledgement.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -76,11 +75,9 @@ def listen(host: str, port: int, flag: str) -> socket.socket:
     return listener
 
 
-@lru_cache(maxsize=64)  # clients of one server name it in few ways, at every request
+@lru_cache(maxsize=64)  # a server's clients send few different Host headers
 def is_loopback_host(header: str) -> bool:
-    """Reports whether a Host header names this machine: localhost or a loopback address,
-    any port.
-    """
+    """Reports whether a Host header names this machine: localhost or a loopback address."""
     named = _HOST.fullmatch(header)
     if named is None:
         return False
@@ -94,9 +91,7 @@ def is_loopback_host(header: str) -> bool:
 
 
 def bears(authorization: str, token: str) -> bool:
-    """Reports whether an Authorization header carries this bearer token. It never carries an empty
-    one.
-    """
+    """Reports whether an Authorization header has this bearer token. False for an empty token."""
     scheme, _, given = authorization.partition(" ")
     same = hmac.compare_digest(given.strip().encode(), token.encode())
     return scheme.lower() == "bearer" and bool(token) and same

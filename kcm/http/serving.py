@@ -1,4 +1,4 @@
-"""The one configuration of uvicorn that all of kcm's HTTP servers have."""
+"""The uvicorn configuration of all HTTP servers of kcm."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DEFAULT_KEEP_ALIVE = 5  # seconds; uvicorn's own
 
 @dataclass(frozen=True)
 class TLSFiles:
-    """A certificate with its key, and whose client certificates tell who a client is."""
+    """A certificate and its key, and the authorities of client certificates."""
 
     certificate: Path | str
     key: Path | str
@@ -32,10 +32,10 @@ def build_config(
 ) -> uvicorn.Config:
     """Returns uvicorn's configuration for an ASGI app.
 
-    Without `tls` the server speaks plain HTTP; a client certificate of another authority than
-    `tls.client_authorities` ends the handshake. `connection` replaces uvicorn's protocol and
-    then handles upgrades itself. `keep_alive` is the seconds that an idle connection stays open,
-    `graceful_shutdown` those that requests have to end when the server stops.
+    Without `tls` the server uses plain HTTP. A client certificate that none of
+    `tls.client_authorities` signed fails the handshake. `connection` replaces uvicorn's protocol
+    and must then handle upgrades itself. `keep_alive` is the seconds for which an idle connection
+    stays open, `graceful_shutdown` the seconds that requests get to finish when the server stops.
     """
     authorities = tls.client_authorities if tls else None
     return uvicorn.Config(
@@ -46,7 +46,7 @@ def build_config(
         access_log=False,
         server_header=False,
         date_header=False,
-        proxy_headers=False,  # whoever connects is the client
+        proxy_headers=False,  # the peer of the connection is the client
         http=connection or "auto",
         ws="none",
         timeout_keep_alive=keep_alive,

@@ -1,8 +1,9 @@
-"""HTTP connections that become something else: `Upgrade: websocket` and the like.
+"""HTTP connections that are upgraded to another protocol, such as WebSocket.
 
-An app finds `UPGRADE` among the extensions of its scope when the client asks for an upgrade. It
-either answers as usual, or takes the connection over and from then on writes everything itself, the
-head of the answer too. What a client sends before it was answered is lost: it has to wait for 101.
+If the client asks for an upgrade, the extensions of the app's scope contain `UPGRADE`. The app
+either sends a response, or takes the connection over, and then writes everything itself, also the
+head of the response. Data that the client sends before the response is lost: it has to wait for
+code 101.
 """
 
 from __future__ import annotations
@@ -15,20 +16,20 @@ from starlette.types import Scope
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 UPGRADE = "kcm.upgrade"
-_BUFFER = 256 * 1024  # bytes that are read ahead
+_BUFFER = 256 * 1024  # the most bytes that are read ahead
 
 Taken = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 TakeOver = Callable[[], Taken]
 
 
 def upgrade_of(scope: Scope) -> TakeOver | None:
-    """Returns what takes the connection over; None for a request that asks for no upgrade."""
+    """Returns the function that takes the connection over, None if no upgrade is requested."""
     take_over: TakeOver | None = (scope.get("extensions") or {}).get(UPGRADE)
     return take_over
 
 
 class UpgradableConnection(HttpToolsProtocol):
-    """A uvicorn protocol that can be taken over. Its server is configured with `ws="none"`."""
+    """A uvicorn protocol that can be taken over. Its server must be configured with `ws="none"`."""
 
     def on_headers_complete(self) -> None:
         upgrades = self.parser.should_upgrade()
@@ -37,19 +38,19 @@ class UpgradableConnection(HttpToolsProtocol):
             self.scope["extensions"] = known | {UPGRADE: self.take_over}
         super().on_headers_complete()
         if upgrades and self.cycle is not None:
-            self.cycle.keep_alive = False  # the parser has stopped for good
+            self.cycle.keep_alive = False  # the parser cannot continue
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Warns of nothing, since the app decides. No more is read meanwhile."""
+        """Stops reading until the app has decided, instead of uvicorn's warning."""
         self.flow.pause_reading()
 
     def take_over(self) -> Taken:
-        """Returns the connection as streams. uvicorn forgets all of it but the app's task."""
+        """Returns the connection as streams. uvicorn no longer handles it."""
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader(limit=_BUFFER, loop=loop)
         protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
         self.connections.discard(self)
-        self.cycle.disconnected = True  # nothing is owed to the client any longer
+        self.cycle.disconnected = True  # uvicorn has to send nothing more
         self.transport.set_protocol(protocol)
         protocol.connection_made(self.transport)
         writer = asyncio.StreamWriter(self.transport, protocol, reader, loop)

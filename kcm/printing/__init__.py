@@ -1,4 +1,4 @@
-"""How kubectl shows objects: columns, states in one word, ages.
+"""The columns that kubectl prints for each kind, states in one word, and ages.
 
 `kcm get` and the API server's tables use it.
 """

@@ -22,7 +22,7 @@ from kcm.printing.column import AGE, NAME, NONE, Column
 
 _UNKNOWN = "<unknown>"
 _MOST_SHOWN = 2
-# From the type of a metric to the field that holds it, in a spec as in a status.
+# The field of spec and status for each type of metric.
 _SOURCES = {
     "External": "external",
     "Pods": "pods",
@@ -61,15 +61,15 @@ def _numbers(target: MetricTarget, current: MetricValueStatus | None, type_: str
     current = current or MetricValueStatus()
     if target.average_value is not None:
         average = " (avg)" if type_ in ("External", "Object") else ""
-        return f"{_print_value(current.average_value)}/{target.average_value}{average}"
+        return f"{_format_value(current.average_value)}/{target.average_value}{average}"
     if type_ in ("Resource", "ContainerResource"):
         wanted = target.average_utilization
         wish = "<auto>" if wanted is None else f"{wanted}%"
-        return f"{_print_value(current.average_utilization, '%')}/{wish}"
-    return f"{_print_value(current.value)}/{target.value}"
+        return f"{_format_value(current.average_utilization, '%')}/{wish}"
+    return f"{_format_value(current.value)}/{target.value}"
 
 
-def _print_value(value: object, unit: str = "") -> str:
+def _format_value(value: object, unit: str = "") -> str:
     return _UNKNOWN if value is None else f"{value}{unit}"
 
 

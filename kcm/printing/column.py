@@ -1,4 +1,4 @@
-"""Columns, and those that most kinds have."""
+"""`Column`, and the columns that most kinds have."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Text = Callable[[Any, datetime], str]
 
 @dataclass(frozen=True)
 class Column:
-    """One column. A `wide` one shows with `-o wide` only.
+    """A column of a table. A `wide` one is printed with `-o wide` only.
 
-    `type` is what tables declare. Programs get a cell as a number where `number` is set: some of
-    upstream's columns hold numbers although they are declared as strings.
+    `type` is the declared type. With `number`, cells are numbers even if the declared type is a
+    string, as for some of upstream's columns.
     """
 
     title: str
@@ -32,7 +32,7 @@ class Column:
     number: bool = False
 
     def cell(self, obj: Any, now: datetime) -> Any:
-        """Returns the cell of a table."""
+        """Returns the value of the column for an object."""
         text = self.text(obj, now)
         if self.type == "boolean":
             return text == "true"
@@ -45,7 +45,7 @@ def name(obj: KubeObject, _: datetime) -> str:
 
 
 def age_of(obj: KubeObject, now: datetime) -> str:
-    """Returns how long ago the object was created."""
+    """Returns the time since the object was created, such as `5m`."""
     return age(obj.metadata.creation_timestamp, now)
 
 
@@ -54,10 +54,10 @@ AGE = Column("AGE", age_of)
 
 
 def containers(all_containers: list[Container], field: str) -> str:
-    """Returns one field of every container."""
+    """Returns the value of a field of every container, joined by commas."""
     return ",".join(getattr(container, field) or "" for container in all_containers) or NONE
 
 
 def selector(given: LabelSelector | None) -> str:
-    """Returns a selector in one line."""
+    """Returns a selector as text, `<none>` for an empty one."""
     return str(labels.Selector.from_label_selector(given)) or NONE

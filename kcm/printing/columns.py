@@ -1,4 +1,4 @@
-"""The columns of `kcm get`, per kind: a name, how wide a view shows it, and its text.
+"""The columns of the kinds: a title, whether only the wide format has it, and its text.
 
 Source: pkg/printers/internalversion/printers.go, Kubernetes 1.33.
 """
@@ -27,7 +27,7 @@ _ROLE_PREFIX = "node-role.kubernetes.io/"
 
 
 def columns_of(resource: Resource, *, wide: bool = False) -> list[Column]:
-    """Returns the columns of a kind. A kind without its own has NAME and AGE."""
+    """Returns the columns of a kind, NAME and AGE for one without its own."""
     if resource.custom is not None:
         every = custom_columns(resource.custom)
         return [column for column in every if wide or not column.wide]
@@ -37,7 +37,7 @@ def columns_of(resource: Resource, *, wide: bool = False) -> list[Column]:
 
 
 def convert_for_columns(obj: KubeObject) -> KubeObject:
-    """Returns the object in the version that its columns read."""
+    """Returns the object in the version for which the columns are defined."""
     if isinstance(obj, events_v1.Event):
         return events_v1.as_core(obj)
     return autoscaling_v1.as_v2(obj) if isinstance(obj, AutoscalerV1) else obj
@@ -89,14 +89,14 @@ def _kubelet_version(node: Node, _: datetime) -> str:
 
 
 def event_last_seen(event: Event) -> datetime | None:
-    """Returns when the event happened last."""
+    """Returns when the Event last occurred."""
     if event.series is not None and event.series.last_observed_time is not None:
         return event.series.last_observed_time
     return event.last_timestamp or event.event_time or event.metadata.creation_timestamp
 
 
 def event_count(event: Event) -> int:
-    """Returns how often the event happened."""
+    """Returns how often the Event has occurred."""
     if event.series is not None and event.series.count:
         return event.series.count
     return event.count or 1

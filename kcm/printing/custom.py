@@ -1,7 +1,7 @@
-"""The columns of custom kinds: the name, and what the definition adds.
+"""The columns of custom kinds: the name, and the columns of the definition.
 
-Source: staging/src/k8s.io/apiextensions-apiserver/pkg/registry/customresource/tableconvertor
-and pkg/apis/apiextensions/v1/defaults.go, Kubernetes 1.33.
+Source: staging/src/k8s.io/apiextensions-apiserver/pkg/registry/customresource/tableconvertor and
+pkg/apis/apiextensions/v1/defaults.go, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ _AGE = CustomResourceColumnDefinition(
 
 
 def columns(version: CustomVersion) -> list[Column]:
-    """Returns the columns, those of the definition after the name, with Age where it has none."""
+    """Returns the name column, then the definition's columns, or the age if it has none."""
     return [NAME, *(_column(column) for column in version.columns or (_AGE,))]
 
 
 @dataclass(frozen=True)
 class DefinedColumn(Column):
-    """A column of a definition."""
+    """A column of a CustomResourceDefinition."""
 
     source: CustomResourceColumnDefinition = field(default_factory=lambda: _AGE)
 
     def cell(self, obj: Any, now: datetime) -> Any:
-        """Returns the cell of a table, of the column's type, or None."""
+        """Returns the value of the column for an object, in the column's type, or None."""
         return cell(obj, self.source, now)
 
     @property
     def described(self) -> dict[str, Any]:
-        """Returns the column's entry in a table's head."""
+        """Returns the column's entry in a Table's columnDefinitions."""
         path = self.source.json_path
         return {
             "name": self.source.name,
@@ -65,24 +65,24 @@ def _column(defined: CustomResourceColumnDefinition) -> Column:
 
 
 def cell(obj: CustomObject, column: CustomResourceColumnDefinition, now: datetime) -> Any:
-    """Returns what a column shows of an object, None for nothing."""
+    """Returns the value of a column for an object, None if it has none."""
     try:
         values = jsonpath.find(column.json_path, _body(obj, column.json_path))
     except jsonpath.BadPathError:
         return None
-    return _print_value(values[0], column.type, now) if values else None
+    return _format_value(values[0], column.type, now) if values else None
 
 
 def _body(obj: CustomObject, path: str) -> dict[str, Any]:
-    """Returns the object as JSON values, with the metadata only if needed, since printing
-    it costs.
+    """Returns the object's JSON. Metadata is included only if the path needs it, since it is
+    slow.
     """
     if "metadata" in path:
         return codec.to_dict(obj)
     return obj.content | {"apiVersion": obj.api_version, "kind": obj.kind}
 
 
-def _print_value(value: Any, kind: str, now: datetime) -> Any:
+def _format_value(value: Any, kind: str, now: datetime) -> Any:
     truth = isinstance(value, bool)
     match kind:
         case "string":

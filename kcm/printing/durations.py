@@ -1,4 +1,4 @@
-"""Ages as kubectl prints them.
+"""Formats ages as kubectl does.
 
 Source: staging/src/k8s.io/apimachinery/pkg/util/duration/duration.go, Kubernetes 1.33.
 """
@@ -12,9 +12,9 @@ _MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86400, 86400 * 365
 
 
 def human_duration(duration: timedelta | float) -> str:
-    """Returns `45s`, `2m5s`, `15m`, `5h2m`, `30h`, `3d4h`, `12d`, `2y10d` or `9y`."""
+    """Returns a duration or seconds like `45s`, `2m5s`, `15m`, `5h2m`, `30h`, `3d4h` or `2y10d`."""
     exact = duration.total_seconds() if isinstance(duration, timedelta) else duration
-    if exact <= -2:  # the clocks disagree
+    if exact <= -2:  # clocks differ
         return "<invalid>"
     seconds = max(0, int(exact))
     if seconds < 2 * _MINUTE:
@@ -42,5 +42,5 @@ def _two(seconds: int, unit: int, name: str, part: int, part_name: str) -> str:
 
 
 def age(since: datetime | None, now: datetime) -> str:
-    """Returns how long ago `since` was, `<unknown>` without a time."""
+    """Returns the time from `since` to `now`, `<unknown>` if `since` is None."""
     return human_duration(now - since) if since else UNKNOWN

@@ -1,4 +1,4 @@
-"""The columns of configuration, services, Deployments, budgets, roles and definitions.
+"""The columns of config maps, services, Deployments, budgets, roles, definitions and others.
 
 Source: pkg/printers/internalversion/printers.go, Kubernetes 1.33.
 """
@@ -34,7 +34,7 @@ def _creation_time(obj: KubeObject, _: datetime) -> str:
 
 
 def _few(values: Iterable[str]) -> str:
-    """Returns the first three values, and how many more there are."""
+    """Returns the first three values, and the number of further ones."""
     all_values = list(values)
     shown = ",".join(all_values[:_MOST_SHOWN])
     more = len(all_values) - _MOST_SHOWN
@@ -123,7 +123,7 @@ def _labels(labels: Mapping[str, str] | None) -> str:
 
 
 def _quota_amounts(limits: bool, quota: ResourceQuota, _: datetime) -> str:
-    """Returns used and allowed amounts, of the limits or of everything else."""
+    """Returns used and allowed amounts: those of limits if `limits`, otherwise all others."""
     hard, used = quota.status.hard or {}, quota.status.used or {}
     return ", ".join(
         f"{name}: {used.get(name, Quantity())}/{hard[name]}"

@@ -22,7 +22,7 @@ def _hosts(ingress: Ingress, _: datetime) -> str:
     if not hosts:
         return "*"
     shown = ",".join(hosts[:_MOST_HOSTS])
-    # As upstream: more rules than were shown, whether they name a host or not.
+    # As upstream, rules without a host count, too.
     full = len(hosts) >= _MOST_HOSTS and len(rules) > _MOST_HOSTS
     return f"{shown} + {len(rules) - _MOST_HOSTS} more..." if full else shown
 

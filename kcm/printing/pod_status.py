@@ -13,7 +13,7 @@ from kcm.printing.durations import human_duration
 
 
 def ready(pod: Pod) -> str:
-    """Returns ready containers of all, sidecars included: `1/2`."""
+    """Returns the number of ready containers and of all, sidecars included: `1/2`."""
     sidecars = _sidecars(pod)
     statuses = pod.status.container_statuses or ()
     count = sum(s.ready and bool(s.state and s.state.running) for s in statuses)
@@ -22,7 +22,7 @@ def ready(pod: Pod) -> str:
 
 
 def reason(pod: Pod) -> str:
-    """Returns the pod's state in one word: its phase, or what keeps it from that."""
+    """Returns the pod's state in one word: its phase, or why it has not got further."""
     if pod.metadata.deletion_timestamp is not None:
         if pod.status.reason == "NodeLost":
             return "Unknown"
@@ -35,7 +35,7 @@ def reason(pod: Pod) -> str:
 
 
 def restarts(pod: Pod, now: datetime) -> str:
-    """Returns how often containers restarted, and when last: `3 (5m ago)`."""
+    """Returns the number of restarts, and how long ago the last was: `3 (5m ago)`."""
     sidecars = _sidecars(pod)
     init = _init_statuses(pod)
     mains = list(pod.status.container_statuses or ())
@@ -49,7 +49,7 @@ def restarts(pod: Pod, now: datetime) -> str:
 
 
 def readiness_gates(pod: Pod) -> str:
-    """Returns the gates that hold of all: `0/1`, or `<none>`."""
+    """Returns the number of readiness gates that are True and of all, `0/1`, or `<none>`."""
     gates = pod.spec.readiness_gates or []
     if not gates:
         return "<none>"
@@ -78,7 +78,7 @@ def _is_started(status: ContainerStatus) -> bool:
 
 
 def _init_reason(pod: Pod) -> str:
-    """Returns what the first unfinished init container waits for, "" when all have finished."""
+    """Returns the state of the first unfinished init container, "" if all have finished."""
     sidecars = _sidecars(pod)
     total = len(pod.spec.init_containers or ())
     for index, status in enumerate(_init_statuses(pod)):

@@ -1,11 +1,11 @@
-"""Computes what objects use of the quotas of their namespace.
+"""Computes how much of a namespace's quotas objects use.
 
 The functions are pure; `kcm.store.admission.quotas` enforces the quotas.
 
 Source: pkg/quota/v1, staging/src/k8s.io/apiserver/pkg/quota/v1 and
-staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota, Kubernetes 1.33. Not here:
-resources that are limited by configuration even where no quota names them
-(`limitedResources`), and the scope VolumeAttributesClass, which is off by default.
+staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota, Kubernetes 1.33. Not implemented:
+resources that are limited by configuration even without a quota (`limitedResources`), and the scope
+VolumeAttributesClass, which is off by default.
 """
 
 from kcm.quota.charging import Excess, charged

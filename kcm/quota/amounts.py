@@ -1,4 +1,4 @@
-"""Arithmetic on lists of amounts.
+"""Arithmetic on amounts of resources, by name.
 
 Source: staging/src/k8s.io/apiserver/pkg/quota/v1/resources.go, Kubernetes 1.33.
 """
@@ -15,7 +15,7 @@ ZERO = Quantity(0)
 
 
 def add_amounts(left: Amounts, right: Amounts) -> ResourceList:
-    """Returns the sum, by name."""
+    """Returns the sums of the amounts with the same name."""
     total = dict(left)
     for name, amount in right.items():
         total[name] = total[name] + amount if name in total else amount
@@ -23,7 +23,7 @@ def add_amounts(left: Amounts, right: Amounts) -> ResourceList:
 
 
 def growth(new: Amounts, old: Amounts) -> ResourceList:
-    """Returns by how much each amount grew, nothing where it shrank."""
+    """Returns by how much each amount has grown, 0 for one that has shrunk."""
     return {name: max(amount - old.get(name, ZERO), ZERO) for name, amount in new.items()}
 
 
@@ -32,11 +32,11 @@ def only(amounts: Amounts, names: Collection[str]) -> ResourceList:
     return {name: amount for name, amount in amounts.items() if name in names}
 
 
-def print_amounts(amounts: Amounts) -> str:
-    """Returns amounts as errors print them: `cpu=1,pods=2`."""
+def format_amounts(amounts: Amounts) -> str:
+    """Returns amounts as upstream's errors show them: `cpu=1,pods=2`."""
     return ",".join(f"{name}={amounts[name]}" for name in sorted(amounts))
 
 
-def print_names(names: Iterable[str]) -> str:
-    """Returns names sorted and joined by commas, as upstream's errors print them."""
+def format_names(names: Iterable[str]) -> str:
+    """Returns names sorted and joined by commas, as upstream's errors show them."""
     return ",".join(sorted(names))

@@ -1,4 +1,4 @@
-"""Charges quotas with an object: whether they have room, and what they look like with it.
+"""Charges quotas with an object: adds its usage, or finds that it exceeds a limit.
 
 Source: CheckRequest in
 staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go, Kubernetes 1.33.
@@ -13,12 +13,12 @@ from kcm import errors
 from kcm.api.core_v1 import ResourceQuota
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apimachinery.quantity import ResourceList
-from kcm.quota.amounts import add_amounts, growth, only, print_amounts, print_names
+from kcm.quota.amounts import add_amounts, format_amounts, format_names, growth, only
 from kcm.quota.evaluators import Evaluator
 
 
 class Excess(errors.KcmError):
-    """A quota has no room for an object, or cannot say."""
+    """The object would exceed a quota, or its usage of the quota is unknown."""
 
 
 def charged(
@@ -28,16 +28,15 @@ def charged(
     old: KubeObject | None,
     now: datetime,
 ) -> list[ResourceQuota]:
-    """Returns the quotas with what `obj` uses. Quotas of which it uses nothing are the same
-    objects.
+    """Returns the quotas after `obj` was charged to them. Unaffected quotas are the same objects.
 
-    `old` is what an update replaces. Raises Excess with upstream's message.
+    `old` is the object that an update replaces. Raises Excess with upstream's message.
     """
     applies = [_applies(quota, evaluator, obj) for quota in quotas]
     usage = evaluator.usage(obj, now) if any(applies) else {}
     negative = [name for name, amount in usage.items() if amount.sign() < 0]
     if negative:
-        raise Excess(f"quota usage is negative for resource(s): {print_names(negative)}")
+        raise Excess(f"quota usage is negative for resource(s): {format_names(negative)}")
     changed_quotas = []
     for quota, is_limited in zip(quotas, applies, strict=True):
         if not is_limited:
@@ -54,7 +53,8 @@ def charged(
 def _applies(quota: ResourceQuota, evaluator: Evaluator, obj: KubeObject) -> bool:
     """Reports whether the quota limits the object.
 
-    Raises Excess when the object leaves out what the quota limits, or nothing was counted.
+    Raises Excess if the object does not specify something that the quota limits, or if the quota's
+    controller has not computed its usage yet.
     """
     limited = evaluator.tracked(quota)
     if not limited or not evaluator.in_scopes(obj, quota):
@@ -63,7 +63,7 @@ def _applies(quota: ResourceQuota, evaluator: Evaluator, obj: KubeObject) -> boo
     if why:
         raise Excess(f"failed quota: {quota.name}: {why}")
     if not set(limited) <= (quota.status.used or {}).keys():
-        names = print_names(limited)
+        names = format_names(limited)
         raise Excess(f"status unknown for quota: {quota.name}, resources: {names}")
     return True
 
@@ -77,7 +77,7 @@ def _with(quota: ResourceQuota, usage: ResourceList) -> ResourceQuota:
     exceeded = [name for name in requested if total[name] > hard[name]]
     if exceeded:
         asked, taken, limited = (
-            print_amounts(only(amounts, exceeded)) for amounts in (requested, used, hard)
+            format_amounts(only(amounts, exceeded)) for amounts in (requested, used, hard)
         )
         raise Excess(
             f"exceeded quota: {quota.name}, requested: {asked}, used: {taken}, limited: {limited}"

@@ -1,4 +1,4 @@
-"""The usage of objects of each kind.
+"""Evaluators: compute the usage of objects of each kind.
 
 Source: pkg/quota/v1/evaluator/core/{services,persistent_volume_claims,registry}.go and
 staging/src/k8s.io/apiserver/pkg/quota/v1/generic/evaluator.go, Kubernetes 1.33.
@@ -25,7 +25,7 @@ from kcm.quota import pods
 from kcm.quota.amounts import ONE, ZERO
 
 _UNTRACKED = frozenset({"events"})
-# Kinds whose number is also limited under their plain name.
+# Kinds whose number can also be limited under their plural name alone.
 _PLAIN = frozenset({"configmaps", "replicationcontrollers", "resourcequotas", "secrets"})
 
 
@@ -39,21 +39,21 @@ def _require_nothing(obj: KubeObject, limited: list[str]) -> str:
 
 @dataclass(frozen=True)
 class Evaluator:
-    """Measures the objects of one kind."""
+    """Computes the usage of objects of one kind."""
 
-    tracks: Callable[[str], bool]  # whether they use the resource with this name
-    usage: Callable[[Any, datetime], ResourceList]  # what one object uses at a time
+    tracks: Callable[[str], bool]  # whether a quota's resource of this name applies to the kind
+    usage: Callable[[Any, datetime], ResourceList]  # the usage of an object at a time
     in_scope: Callable[[Any, ScopedResourceSelectorRequirement], bool] = _in_no_scope
-    # what it fails to say about these names
+    # what of these names an object does not specify, as a message
     missing: Callable[[Any, list[str]], str] = _require_nothing
-    on_update: bool = False  # whether an update may use more
+    on_update: bool = False  # whether an update may increase the usage
 
     def tracked(self, quota: ResourceQuota) -> list[str]:
-        """Returns what the quota limits of this kind, as it is enforced now."""
+        """Returns the names of the quota's enforced limits that apply to this kind."""
         return [name for name in quota.status.hard or () if self.tracks(name)]
 
     def in_scopes(self, obj: KubeObject, quota: ResourceQuota) -> bool:
-        """Reports whether all of the quota's scopes hold for the object."""
+        """Reports whether the object matches all scopes of the quota."""
         spec = quota.spec
         wanted = [
             ScopedResourceSelectorRequirement(scope_name=scope, operator="Exists")
@@ -65,12 +65,12 @@ class Evaluator:
 
 
 def is_tracked(resource: Resource) -> bool:
-    """Reports whether quotas know the kind."""
+    """Reports whether quotas can limit the kind."""
     return resource.namespaced and resource.name not in _UNTRACKED
 
 
 def evaluator_of(resource: Resource) -> Evaluator:
-    """Returns the evaluator of a kind. Of most kinds, only the number of objects counts."""
+    """Returns the evaluator of a kind. For most kinds it counts objects only."""
     return _OWN.get(resource.name) or _count_objects(resource.name)
 
 
@@ -118,7 +118,7 @@ def _claim_usage(claim: PersistentVolumeClaim, now: datetime) -> ResourceList:
 
 
 def _storage_of(claim: PersistentVolumeClaim) -> Quantity | None:
-    """Returns what is requested, or what was given already if that is more, in whole bytes."""
+    """Returns the requested storage, or the allocated storage if that is more, in whole bytes."""
     asked = (claim.spec.resources.requests or {}).get("storage")
     given = (claim.status.allocated_resources or {}).get("storage")
     if asked is None:

@@ -1,4 +1,4 @@
-"""The usage of pods, and the scopes that they are in.
+"""The usage of pods, and the scopes that they match.
 
 Source: pkg/quota/v1/evaluator/core/pods.go and
 staging/src/k8s.io/component-helpers/resource/helpers.go, Kubernetes 1.33.
@@ -14,7 +14,7 @@ from kcm.api.core_v1.affinity import Affinity, PodAffinityTerm
 from kcm.apimachinery.labels import Requirement
 from kcm.apimachinery.quantity import ResourceList
 from kcm.apimachinery.times import shift_time
-from kcm.quota.amounts import ONE, ZERO, Amounts, add_amounts, print_names
+from kcm.quota.amounts import ONE, ZERO, Amounts, add_amounts, format_names
 
 COUNT = "count/pods"
 _COMPUTE = ("cpu", "memory", "ephemeral-storage")
@@ -23,27 +23,31 @@ _NAMES = frozenset(
     | {f"{prefix}{name}" for prefix in ("", "requests.", "limits.") for name in _COMPUTE}
 )
 _HUGE_PAGES = "hugepages-"
-# A quota on these makes every container name them. Upstream calls that a mistake, and keeps it.
+# If a quota limits these, every container must specify them. Upstream calls that a mistake, but
+# keeps it.
 _DEMANDED = ("cpu", "limits.cpu", "limits.memory", "memory", "requests.cpu", "requests.memory")
 _OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
 
 
 def tracks(name: str) -> bool:
-    """Reports whether pods use the resource with this name in a quota."""
+    """Reports whether a quota's resource of this name applies to pods."""
     if name in _NAMES or name.startswith((_HUGE_PAGES, f"requests.{_HUGE_PAGES}")):
         return True
     return name.startswith("requests.") and not _is_native(name)
 
 
 def usage(pod: Pod, now: datetime) -> ResourceList:
-    """Returns what the pod uses. A pod that has ended counts as an object only."""
+    """Returns the pod's usage. A pod that `is_charged` excludes counts as an object only."""
     if not is_charged(pod, now):
         return {COUNT: ONE}
     return {COUNT: ONE, **_compute_usage(requests_of(pod.spec), limits_of(pod.spec))}
 
 
 def is_charged(pod: Pod, now: datetime) -> bool:
-    """Reports whether the pod has neither ended nor run out of its time to terminate."""
+    """Reports whether the pod's resources count.
+
+    They do not if it has ended, or if its grace period has passed after a delete.
+    """
     if pod.status.phase in ("Failed", "Succeeded"):
         return False
     meta = pod.metadata
@@ -74,21 +78,24 @@ def _is_native(name: str) -> bool:
 
 
 def requests_of(spec: PodSpec) -> ResourceList:
-    """Returns what all containers request, and the overhead."""
+    """Returns the requests of all containers, plus the overhead."""
     return add_amounts(_sum_containers(spec, "requests"), spec.overhead or {})
 
 
 def limits_of(spec: PodSpec) -> ResourceList:
-    """Returns the limits of all containers, with the overhead where there is a limit."""
+    """Returns the limits of all containers, plus the overhead of the resources that have a
+    limit.
+    """
     limits = _sum_containers(spec, "limits")
     extra = {name: amount for name, amount in (spec.overhead or {}).items() if limits.get(name)}
     return add_amounts(limits, extra)
 
 
 def _sum_containers(spec: PodSpec, field: str) -> ResourceList:
-    """Returns the larger of two sums.
+    """Returns the most that containers need at a time, by resource.
 
-    Containers and sidecars run together, and an init container beside the sidecars before it.
+    Containers and sidecars run together. An init container runs together with the sidecars before
+    it. `field` is `requests` or `limits`.
     """
     running: ResourceList = {}
     for container in spec.containers:
@@ -119,7 +126,7 @@ def _larger(left: Amounts, right: Amounts) -> ResourceList:
 
 
 def missing(pod: Pod, limited: list[str]) -> str:
-    """Returns what containers leave out of what a quota limits, in upstream's words, or ""."""
+    """Returns which containers lack what the quota limits, in upstream's words, "" if none does."""
     demanded = [name for name in _DEMANDED if name in limited]
     containers = [*pod.spec.containers, *(pod.spec.init_containers or ())]
     parts = []
@@ -128,7 +135,7 @@ def missing(pod: Pod, limited: list[str]) -> str:
             c.name for c in containers if name not in _compute_usage(*_requests_and_limits(c))
         }
         if without:
-            parts.append(f"{name} for: {print_names(without)}")
+            parts.append(f"{name} for: {format_names(without)}")
     return f"must specify {'; '.join(parts)}" if parts else ""
 
 
@@ -140,7 +147,7 @@ def _requests_and_limits(container: Container) -> tuple[Amounts, Amounts]:
 
 
 def in_scope(pod: Pod, wanted: ScopedResourceSelectorRequirement) -> bool:
-    """Reports whether a condition of a quota holds for the pod."""
+    """Reports whether the pod matches a scope of a quota."""
     match wanted.scope_name:
         case "Terminating":
             return _has_deadline(pod)
@@ -191,5 +198,5 @@ def _affinity_terms(affinity: Affinity | None) -> Iterator[PodAffinityTerm]:
 
 
 def _crosses(term: PodAffinityTerm) -> bool:
-    """Reports whether the term looks at pods of other namespaces."""
+    """Reports whether the term may select pods of other namespaces."""
     return bool(term.namespaces) or term.namespace_selector is not None

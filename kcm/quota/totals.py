@@ -1,4 +1,4 @@
-"""The usage of all objects of a namespace together.
+"""The total usage of all objects in a namespace.
 
 Source: CalculateUsage in staging/src/k8s.io/apiserver/pkg/quota/v1/resources.go and
 CalculateUsageStats in staging/src/k8s.io/apiserver/pkg/quota/v1/generic/evaluator.go, Kubernetes
@@ -24,9 +24,10 @@ def used_by(
     objects: Callable[[Resource], Iterable[KubeObject]],
     now: datetime,
 ) -> ResourceList:
-    """Returns what the objects in the quota's namespace use of what its spec limits.
+    """Returns how much of the quota's limits the objects of its namespace use.
 
-    Only kinds that it limits are asked for, and what nobody uses has no entry.
+    `objects` is called only for kinds to which a limit applies. A limit that applies to none of
+    `resources` has no entry.
     """
     hard = quota.spec.hard or {}
     total: ResourceList = {}

@@ -1,12 +1,12 @@
-"""Whether an object may be stored: upstream's rules, one function per kind and verb.
+"""Validation: checks objects against upstream's rules before they are stored.
 
-A rule is named by the field or kind that it checks, as upstream's Validate<Name> is; it takes the
-value and the path of its field, and returns the faults, none for a valid value. Rules only look:
-they change nothing and read nothing but their arguments.
+Each kind has functions for create, update and status update. A function for a field or struct has
+its name, as upstream's Validate<Name>. It takes the value and the path of the field, and returns
+the faults, none for a valid value. These functions are pure.
 
-An object that passes decodes, and its errors read as upstream's do (`spec.replicas: Invalid value:
--1: must be greater than or equal to 0`). Objects must have their defaults (see `kcm.defaults`). The
-next kind is one line in `_RULES`; a kind without a line gets the rules for metadata.
+Objects must have their defaults (see `kcm.defaults`). A valid object can be decoded. Errors read as
+upstream's do (`spec.replicas: Invalid value: -1: must be greater than or equal to 0`). A new kind
+is one line in `_RULES`; for a kind without one, only the metadata is checked.
 """
 
 from __future__ import annotations
@@ -69,6 +69,8 @@ def _create(obj: KubeObject) -> Faults:
 
 @dataclass(frozen=True)
 class _Rules:
+    """The validation functions of a kind."""
+
     create: Callable[[Any], Faults] = _create
     update: Callable[[Any, Any], Faults] = meta.metadata_update
     status_update: Callable[[Any, Any], Faults] = meta.metadata_update
@@ -154,18 +156,20 @@ def _rules_of(obj: KubeObject) -> _Rules:
 
 
 def validate_create(obj: KubeObject) -> list[FieldError]:
-    """Returns the faults of a new object, whose name is generated and whose defaults are filled in.
+    """Returns the faults of a new object, whose name is generated and which has its defaults.
 
-    This function and the others below return the first thousand faults.
+    As the other functions here, it returns at most `field_errors.MOST` faults.
     """
     return field_errors.collect(lambda: _rules_of(obj).create(obj))
 
 
 def validate_update(new: KubeObject, old: KubeObject) -> list[FieldError]:
-    """Returns the faults of a changed object, including changes that are not allowed."""
+    """Returns the faults of a changed object, and of changes that are not allowed."""
     return field_errors.collect(lambda: _rules_of(new).update(new, old))
 
 
 def validate_status_update(new: KubeObject, old: KubeObject) -> list[FieldError]:
-    """Returns the faults of a changed status."""
+    """Returns the faults of an object with a changed status, and of changes that are not
+    allowed.
+    """
     return field_errors.collect(lambda: _rules_of(new).status_update(new, old))

@@ -1,4 +1,4 @@
-"""Rules for IP addresses and ranges.
+"""Validation of IP addresses and ranges.
 
 Source: staging/src/k8s.io/apimachinery/pkg/util/validation/ip.go and
 pkg/apis/core/validation/validation.go, Kubernetes 1.33.
@@ -17,7 +17,7 @@ _FAMILIES = {"IPv4": IPv4Address, "IPv6": IPv6Address}
 
 
 def parse(text: str) -> IPv4Address | IPv6Address | None:
-    """Returns the address that the text is, or None. A zone (`%eth0`) is no part of an address."""
+    """Returns the IP address in a text, or None. An address with a zone (`%eth0`) is not valid."""
     try:
         return None if "%" in text else ip_address(text)
     except ValueError:
@@ -38,8 +38,8 @@ def of_family(text: str, family: str, path: str) -> Faults:
 def of_endpoint(text: str, path: str) -> Faults:
     """Checks an address of an endpoint.
 
-    It is checked as by `not_special`, except that the loopback addresses that the process runtime
-    gives to pods are allowed. Upstream has no such pods and refuses those addresses.
+    It is checked as by `not_special`, but the loopback addresses that the process runtime gives to
+    pods are allowed. Upstream has no such pods and rejects these addresses.
     """
     ip = parse(text)
     if ip is not None and is_given_to_pods(ip):
@@ -48,7 +48,7 @@ def of_endpoint(text: str, path: str) -> Faults:
 
 
 def not_special(text: str, path: str) -> Faults:
-    """Checks that an address is not unspecified, loopback or link-local."""
+    """Checks that an address is neither unspecified, nor loopback, nor link-local."""
     ip = parse(text)
     if ip is None:
         return [invalid(path, text, "must be a valid IP address")]

@@ -1,4 +1,4 @@
-"""Rules for amounts of pods: a number, or a percentage of all.
+"""Validation of amounts of pods: a number or a percentage.
 
 Source: pkg/apis/apps/validation/validation.go, Kubernetes 1.33.
 """
@@ -29,8 +29,8 @@ def not_more_than_100_percent(value: int | str, path: str) -> Faults:
 
 
 def amount_of(value: int | str) -> int:
-    """Returns the number, or the digits of a percentage; 0 for other text."""
+    """Returns the number, or that before the percent sign. Returns 0 for other text."""
     if isinstance(value, int):
         return value
-    # Cut, since Python refuses to read thousands of digits.
+    # Cut, since Python rejects integers of thousands of digits.
     return int(value[:-1].lstrip("0")[:9] or "0") if _PERCENT.fullmatch(value) else 0

@@ -1,4 +1,4 @@
-"""Rules for HorizontalPodAutoscalers.
+"""Validation of HorizontalPodAutoscalers.
 
 Source: pkg/apis/autoscaling/validation/validation.go, Kubernetes 1.33.
 """
@@ -38,8 +38,8 @@ from kcm.apimachinery.field_errors import (
 from kcm.validation import meta
 from kcm.validation.podspec.resources import resource_name
 
-MOST_SECONDS = 3600  # of a stabilization window
-MOST_PERIOD = 1800  # seconds, of a policy
+MOST_SECONDS = 3600  # the longest stabilization window
+MOST_PERIOD = 1800  # seconds, the longest period of a policy
 _SELECT_POLICIES = ("Disabled", "Max", "Min")
 _POLICY_TYPES = ("Percent", "Pods")
 _TARGET_TYPES = ("Utilization", "Value", "AverageValue")
@@ -270,7 +270,7 @@ def _identifier(metric: MetricIdentifier, path: str) -> Faults:
     return invalid_all(f"{path}.name", metric.name, names.path_segment_faults(metric.name))
 
 
-# Type -> the field on the wire, the attribute, and the rules of what it holds.
+# By type of the metric: the field in JSON, the attribute, and the function that checks it.
 _SOURCES: dict[str, tuple[str, str, Callable[[Any, str], Faults]]] = {
     "Object": ("object", "object", _object),
     "External": ("external", "external", _external),

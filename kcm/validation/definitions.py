@@ -1,4 +1,4 @@
-"""Rules for CustomResourceDefinitions: names, versions, scope, schemas, columns, subresources.
+"""Validation of CustomResourceDefinitions: names, versions, scope, schemas, columns, subresources.
 
 Source: staging/src/k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go,
 Kubernetes 1.33.
@@ -59,7 +59,7 @@ def status_update(new: CustomResourceDefinition, old: CustomResourceDefinition) 
 
 
 def _versions_in_storage(definition: CustomResourceDefinition) -> Faults:
-    """Checks that every version in which objects may be stored is still there."""
+    """Checks that the spec still has every version in which objects may be stored."""
     known = {version.name for version in definition.spec.versions}
     return [
         invalid(f"status.storedVersions[{index}]", name, "must appear in spec.versions")
@@ -69,7 +69,7 @@ def _versions_in_storage(definition: CustomResourceDefinition) -> Faults:
 
 
 def _approval(definition: CustomResourceDefinition) -> Faults:
-    """Groups of the Kubernetes project are for kinds that its reviewers have approved."""
+    """Checks that a definition in a group of the Kubernetes project has been approved."""
     group = definition.spec.group
     protected = group.endswith((".k8s.io", ".kubernetes.io"))
     if not protected or definition.annotations.get(_APPROVED):

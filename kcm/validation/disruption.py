@@ -1,4 +1,4 @@
-"""Rules for PodDisruptionBudgets.
+"""Validation of PodDisruptionBudgets.
 
 Source: pkg/apis/policy/validation/validation.go and
 staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/validation/validation.go, Kubernetes 1.33.

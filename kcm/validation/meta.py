@@ -1,4 +1,4 @@
-"""Rules for the metadata of every kind.
+"""Validation of the metadata of objects.
 
 Source: staging/src/k8s.io/apimachinery/pkg/api/validation/objectmeta.go and
 pkg/apis/meta/v1/validation/validation.go, Kubernetes 1.33.
@@ -36,7 +36,7 @@ _STANDARD_FINALIZERS = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
 _BANNED_OWNER = ("v1", "Event")
 
 
-# The same few keys and values come with every pod of a workload.
+# All pods of a workload have the same few keys and values.
 @lru_cache(maxsize=4096)
 def _key_faults(text: str) -> tuple[str, ...]:
     return tuple(names.qualified_name_faults(text))
@@ -48,7 +48,7 @@ def _value_faults(text: str) -> tuple[str, ...]:
 
 
 def metadata(obj: KubeObject, *, namespaced: bool, name_rule: NameFaults) -> Faults:
-    """Checks the metadata of an object to be created, whose name is generated."""
+    """Checks the metadata of a new object, whose name is already generated."""
     meta = obj.metadata
     faults: Faults = []
     if meta.generate_name:
@@ -72,7 +72,7 @@ def _common(meta: ObjectMeta) -> Faults:
 
 
 def _mask_trailing_dash(name: str) -> str:
-    """A prefix may end in a dash, since more characters follow."""
+    """Returns a prefix without its last dash, which is valid because more characters follow."""
     return name[:-2] + "a" if len(name) > 1 and name.endswith("-") else name
 
 
@@ -87,10 +87,10 @@ def _namespace(meta: ObjectMeta, namespaced: bool) -> Faults:
 
 
 def metadata_update(new: KubeObject, old: KubeObject) -> Faults:
-    """Checks the metadata of a changed object against what it was.
+    """Checks the metadata of a changed object against the old metadata.
 
-    Identity and marks of deletion that the new object leaves out count as unchanged. Whether a
-    resourceVersion must be given is for the store to say.
+    An absent uid, generation or deletion timestamp counts as unchanged. The store checks the
+    resourceVersion.
     """
     meta, before = new.metadata, old.metadata
     faults: Faults = []
@@ -158,7 +158,7 @@ def _owner_references(references: list[OwnerReference]) -> Faults:
     path = "metadata.ownerReferences"
     faults = [fault for reference in references for fault in _owner_reference(reference, path)]
     controllers = [reference for reference in references if reference.controller]
-    if len(controllers) > 1:  # told once: the fault shows all references
+    if len(controllers) > 1:  # one fault, which shows all references
         first, second = (f"{reference.kind}/{reference.name}" for reference in controllers[:2])
         detail = (
             'Only one reference can have Controller set to true. Found "true" in references '
@@ -198,7 +198,7 @@ def _finalizers(finalizers: list[str]) -> Faults:
 
 
 def _standard_finalizers(obj: KubeObject) -> Faults:
-    """Finalizers of built-in kinds are standard ones or have a domain; of others they need not."""
+    """Checks that the finalizers of a built-in kind are standard ones or have a domain."""
     if isinstance(obj, CustomObject | CustomResourceDefinition):
         return []
     return [
@@ -209,7 +209,7 @@ def _standard_finalizers(obj: KubeObject) -> Faults:
 
 
 def finalizer(name: str, path: str) -> Faults:
-    """Checks one finalizer: it is a qualified name, and a standard one unless it has a prefix."""
+    """Checks a finalizer: it must be a qualified name, and without a prefix a standard one."""
     return invalid_all(path, name, _key_faults(name)) + standard_finalizer(name, path)
 
 

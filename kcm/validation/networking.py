@@ -1,4 +1,4 @@
-"""Rules for NetworkPolicies, Ingresses and IngressClasses.
+"""Validation of NetworkPolicies, Ingresses and IngressClasses.
 
 Source: pkg/apis/networking/validation/validation.go, Kubernetes 1.33.
 """
@@ -307,7 +307,7 @@ def _class(ingress_class: IngressClass) -> Faults:
 
 
 def _domain_and_path(text: str, path: str) -> Faults:
-    """Checks a domain, a slash and a path: acme.io/foo.
+    """Checks a domain, a slash and a path, such as acme.io/foo.
 
     Source: IsDomainPrefixedPath in
     staging/src/k8s.io/apimachinery/pkg/util/validation/validation.go.

@@ -1,4 +1,4 @@
-"""Rules for roles and their bindings.
+"""Validation of roles and their bindings.
 
 Source: pkg/apis/rbac/validation/validation.go, Kubernetes 1.33.
 """

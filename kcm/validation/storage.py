@@ -1,4 +1,4 @@
-"""Rules for PersistentVolumes and StorageClasses.
+"""Validation of PersistentVolumes and StorageClasses.
 
 Source: ValidatePersistentVolumeSpec in pkg/apis/core/validation/validation.go and
 pkg/apis/storage/validation/validation.go, Kubernetes 1.33.
@@ -72,7 +72,7 @@ def update_volume(new: PersistentVolume, old: PersistentVolume) -> Faults:
 
 
 def _comparable(new: PersistentVolumeSpec, old: PersistentVolumeSpec) -> PersistentVolumeSpec:
-    """A Secret for expanding the volume may be added."""
+    """Returns the new spec without controllerExpandSecretRef if it was added, which is allowed."""
     if new.csi is None or old.csi is None or old.csi.controller_expand_secret_ref is not None:
         return new
     return new.replace(csi=new.csi.replace(controller_expand_secret_ref=None))
@@ -215,7 +215,7 @@ def _secret(secret: SecretReference, path: str) -> Faults:
     return faults
 
 
-# In upstream's order: of several sources the first is checked, the others refused.
+# In upstream's order: of several sources the first is checked, the others are rejected.
 _RULES: dict[str, Callable[[Any, str], Faults]] = {
     "host_path": host_path,
     "gce_persistent_disk": disks.partitioned,

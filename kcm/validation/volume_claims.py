@@ -1,4 +1,4 @@
-"""Rules for claims for volumes.
+"""Validation of PersistentVolumeClaims.
 
 Source: pkg/apis/core/validation/validation.go, Kubernetes 1.33.
 """
@@ -56,7 +56,7 @@ def status_update(new: PersistentVolumeClaim, old: PersistentVolumeClaim) -> Fau
 
 
 def claim_spec(spec: PersistentVolumeClaimSpec, path: str) -> Faults:
-    """Checks what a claim wants of a volume."""
+    """Checks the spec of a claim."""
     modes, where = spec.access_modes or (), f"{path}.accessModes"
     faults = access_modes(modes, where, detail="at least 1 access mode is required")
     if spec.selector is not None:
@@ -65,7 +65,7 @@ def claim_spec(spec: PersistentVolumeClaimSpec, path: str) -> Faults:
 
 
 def access_modes(modes: Sequence[str], path: str, *, detail: str) -> Faults:
-    """Checks that there is an access mode; `detail` says what is wrong when there is none."""
+    """Checks access modes. `detail` is the message if there are none."""
     faults = [] if modes else [required(path, detail)]
     for mode in modes:
         if mode not in _MODES:

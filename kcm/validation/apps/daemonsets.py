@@ -1,4 +1,4 @@
-"""Rules for DaemonSets.
+"""Validation of DaemonSets.
 
 Source: pkg/apis/apps/validation/validation.go and pkg/registry/apps/daemonset/strategy.go,
 Kubernetes 1.33.
@@ -62,7 +62,7 @@ def _selector(selector: LabelSelector | None, spec: DaemonSetSpec) -> Faults:
         compiled = Selector.from_label_selector(selector)
         matches = compiled.matches(spec.template.metadata.labels)
     except errors.BadRequest:
-        matches = True  # told above
+        matches = True  # reported above
     if not matches:
         faults += workloads.selector_mismatch(spec.template)
     if selector is not None and not selector.match_labels and not selector.match_expressions:
@@ -81,7 +81,7 @@ def _strategy(strategy: DaemonSetUpdateStrategy, path: str) -> Faults:
 
 
 def _rolling_update(update: RollingUpdateDaemonSet, path: str) -> Faults:
-    """Exactly one of the two may be more than none."""
+    """Checks that exactly one of maxUnavailable and maxSurge is greater than 0."""
     unavailable = 0 if update.max_unavailable is None else update.max_unavailable
     surge = 0 if update.max_surge is None else update.max_surge
     faults = [

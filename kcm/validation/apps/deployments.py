@@ -1,4 +1,4 @@
-"""Rules for Deployments and ControllerRevisions.
+"""Validation of Deployments and ControllerRevisions.
 
 Source: pkg/apis/apps/validation/validation.go and pkg/registry/apps/deployment/strategy.go,
 Kubernetes 1.33.

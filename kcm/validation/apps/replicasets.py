@@ -1,4 +1,4 @@
-"""Rules for ReplicaSets.
+"""Validation of ReplicaSets.
 
 Source: pkg/apis/apps/validation/validation.go, Kubernetes 1.33.
 """
@@ -43,7 +43,7 @@ def _spec(spec: ReplicaSetSpec) -> Faults:
 def selector_and_template(
     selector: LabelSelector | None, template: PodTemplateSpec, *, owner: str
 ) -> Faults:
-    """The part that ReplicaSets and Deployments share."""
+    """Checks selector and template of a ReplicaSet or Deployment; `owner` is its kind."""
     faults: Faults = []
     if selector is None:
         faults.append(required("spec.selector"))
@@ -72,7 +72,7 @@ def status_update(new: ReplicaSet, old: ReplicaSet) -> Faults:
 
 
 def status_faults(status: ReplicaSetStatus | ReplicationControllerStatus) -> Faults:
-    """The part that ReplicaSets and ReplicationControllers share."""
+    """Checks the status of a ReplicaSet or ReplicationController."""
     counts = {
         "replicas": status.replicas,
         "fullyLabeledReplicas": status.fully_labeled_replicas,

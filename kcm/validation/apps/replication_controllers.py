@@ -1,4 +1,4 @@
-"""Rules for ReplicationControllers.
+"""Validation of ReplicationControllers.
 
 Source: pkg/apis/core/validation/validation.go, Kubernetes 1.33.
 """

@@ -1,4 +1,4 @@
-"""Rules for StatefulSets.
+"""Validation of StatefulSets.
 
 Source: pkg/apis/apps/validation/validation.go, Kubernetes 1.33.
 """
@@ -47,7 +47,7 @@ _FIXED = (
 
 
 def create(stateful_set: StatefulSet) -> Faults:
-    # A label, not a subdomain: the pods' names begin with it, and are their host names.
+    # A label, not a subdomain: pods' names begin with it and are used as host names.
     return [
         *meta.metadata(stateful_set, namespaced=True, name_rule=names.label_faults),
         *_spec(stateful_set.spec),
@@ -135,8 +135,10 @@ def _selector(selector: LabelSelector | None) -> Faults:
 
 
 def _template(selector: LabelSelector | None, template: PodTemplateSpec) -> Faults:
-    """Upstream leaves the pod's spec to the pods: its containers may mount volumes that only
-    the claim templates name."""
+    """Checks a pod template, except the containers and volumes of its spec.
+
+    As upstream, these are checked in the pods: containers may mount volumes of the claim templates.
+    """
     path, metadata = "spec.template", template.metadata
     faults = _selector_matches(selector, template)
     faults += meta.labels(metadata.labels, f"{path}.labels")

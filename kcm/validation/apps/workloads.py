@@ -1,4 +1,4 @@
-"""Rules that ReplicaSets, Deployments, DaemonSets and their like share.
+"""Validation that ReplicaSets, Deployments, DaemonSets and similar kinds share.
 
 Source: pkg/apis/apps/validation/validation.go and pkg/apis/core/validation/validation.go,
 Kubernetes 1.33.
@@ -13,13 +13,13 @@ from kcm.apimachinery.field_errors import Faults, forbidden, invalid, not_negati
 
 
 def selector_mismatch(template: PodTemplateSpec) -> Faults:
-    """Returns the fault of a template whose labels its owner's selector does not match."""
+    """Returns the fault of a template whose labels the selector of its owner does not match."""
     detail = "`selector` does not match template `labels`"
     return [invalid("spec.template.metadata.labels", template.metadata.labels or {}, detail)]
 
 
 def stays_up(template: PodTemplateSpec, owner: str) -> Faults:
-    """Checks that pods which are kept running start again, whatever ended them."""
+    """Checks that the pods of a template are always restarted, and have no deadline."""
     spec, path = template.spec, "spec.template.spec"
     faults: Faults = []
     if spec.restart_policy != "Always":
@@ -32,17 +32,17 @@ def stays_up(template: PodTemplateSpec, owner: str) -> Faults:
 
 
 def counts(numbers: Mapping[str, int | None]) -> Faults:
-    """Checks the numbers of a status, given by the names of their fields."""
+    """Checks that the numbers of a status are not negative. They are given by field name."""
     return [fault for name, n in numbers.items() for fault in not_negative(f"status.{name}", n)]
 
 
 def pod_counts(
     numbers: Mapping[str, int | None], *parts: str, ready: str = "readyReplicas"
 ) -> Faults:
-    """Checks the numbers of pods in a status, given by the names of their fields.
+    """Checks the numbers of pods in a status, which are given by field name.
 
-    None of `parts` may be more than `replicas`, nor availableReplicas more than readyReplicas;
-    `ready` is upstream's word for those that are ready.
+    None of `parts` may be greater than `replicas`, nor availableReplicas greater than
+    readyReplicas, which the message calls `ready`.
     """
     faults = counts(numbers)
     for name in parts:
@@ -56,7 +56,7 @@ def pod_counts(
 
 
 def collisions(new: int | None, old: int | None) -> Faults:
-    """Checks that a count of collisions only grows, since names are made of it."""
+    """Checks that collisionCount does not decrease, since names are derived from it."""
     if old is None or (new is not None and new >= old):
         return []
     return [invalid("status.collisionCount", new or 0, "cannot be decremented")]

@@ -1,4 +1,4 @@
-"""Rules for CronJobs.
+"""Validation of CronJobs.
 
 Source: pkg/apis/batch/validation/validation.go, Kubernetes 1.33.
 """
@@ -21,7 +21,7 @@ from kcm.validation import meta
 from kcm.validation.batch import jobs
 
 _POLICIES = ("Allow", "Forbid", "Replace")
-_NAME_LENGTH = 52  # what a Job's name leaves once the time is appended
+_NAME_LENGTH = 52  # 11 characters are appended for the name of a Job
 _ZONE_PART = re.compile(r"[A-Za-z._0-9+][A-Za-z.\-_0-9+]{0,13}", re.ASCII)
 
 
@@ -63,7 +63,7 @@ def _schedule(spec: CronJobSpec, old: CronJobSpec | None, path: str) -> Faults:
         faults.append(invalid(path, text, str(error)))
     if "TZ" not in text:
         return faults
-    # Schedules with a zone in them were stored before that was refused.
+    # Older schedules may contain a time zone, which is no longer accepted.
     if old is None or "TZ" not in old.schedule:
         detail = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
         faults.append(invalid(path, text, detail))

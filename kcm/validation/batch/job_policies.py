@@ -1,4 +1,4 @@
-"""Rules for a Job's policies: which failures count how, and which successes are enough.
+"""Validation of a Job's pod failure policy and success policy.
 
 Source: pkg/apis/batch/validation/validation.go, Kubernetes 1.33.
 """
@@ -38,7 +38,7 @@ _STATUSES = ("False", "True", "Unknown")
 
 
 def failure(spec: JobSpec, path: str) -> Faults:
-    """The podFailurePolicy."""
+    """Checks the podFailurePolicy of a Job."""
     if spec.pod_failure_policy is None:
         return []
     rules = spec.pod_failure_policy.rules
@@ -113,7 +113,7 @@ def _patterns(patterns: Sequence[PodFailurePolicyOnPodConditionsPattern], path: 
 
 
 def success(spec: JobSpec, path: str) -> Faults:
-    """The successPolicy."""
+    """Checks the successPolicy of a Job."""
     policy = spec.success_policy
     if policy is None:
         return []

@@ -1,7 +1,7 @@
-"""Rules for the status of Jobs: ends are for good, and counts never go back.
+"""Validation of the status of Jobs: finished Jobs stay finished, and counts do not decrease.
 
-Most of them hold for what changes only, so that a status that was odd before can
-still be written.
+Most rules apply only to fields that change, so that an object whose status already breaks one can
+still be updated.
 
 Source: pkg/apis/batch/validation/validation.go and pkg/registry/batch/job/strategy.go
 (getStatusValidationOptions), Kubernetes 1.33.
@@ -75,7 +75,7 @@ def _is(job: Job, type_: str) -> bool:
 
 
 class _Change:
-    """A status and what it was."""
+    """Checks a change of a Job's status."""
 
     def __init__(self, new: Job, old: Job) -> None:
         self.new, self.old = new, old
@@ -88,7 +88,7 @@ class _Change:
         return any(_is(self.new, type_) != _is(self.old, type_) for type_ in types)
 
     def ends(self) -> Faults:
-        """Checks which conditions exclude and which need each other."""
+        """Checks that conditions do not contradict each other, and have those that they require."""
         new, turns = self.new, self._turns
         complete, failed = _is(new, "Complete"), _is(new, "Failed")
         target, met = _is(new, "FailureTarget"), _is(new, "SuccessCriteriaMet")
@@ -116,7 +116,7 @@ class _Change:
         ]
 
     def times(self) -> Faults:
-        """Checks when the Job started and when it was completed."""
+        """Checks startTime and completionTime."""
         new, old = self.new.status, self.old.status
         start, end, path = new.start_time, new.completion_time, "status.completionTime"
         complete = _is(self.new, "Complete")
@@ -132,7 +132,7 @@ class _Change:
             faults.append(invalid(path, end, "completionTime cannot be set before startTime"))
         if None not in (end, old.completion_time) and end != old.completion_time:
             faults.append(invalid(path, end, "completionTime cannot be mutated"))
-        # Upstream refuses its own controller's restart of the clock when a Job is resumed
+        # Upstream rejects its own controller's reset of startTime when a Job is resumed
         # (its issue 134521).
         resumed = _is(self.old, "Suspended") and not _is(self.new, "Suspended")
         restarts = self.new.spec.suspend or (resumed and start is not None)
@@ -142,7 +142,7 @@ class _Change:
         return faults
 
     def finished(self) -> Faults:
-        """Checks that a Job which has ended has nothing that only a running one has."""
+        """Checks that a finished Job has no active, terminating or uncounted pods."""
         status, ended = self.new.status, self._turns("Complete", "Failed")
         faults: Faults = []
         active = ended or self._differs(lambda job: job.status.active)
@@ -176,7 +176,7 @@ class _Change:
         return [invalid("status.ready", status.ready, "cannot set more ready pods than active")]
 
     def indexes(self) -> Faults:
-        """Checks the lists of completed and failed indexes."""
+        """Checks completedIndexes and failedIndexes."""
         spec, status = self.new.spec, self.new.status
         done, failed = status.completed_indexes or "", status.failed_indexes
         done_changed = self._differs(lambda job: job.status.completed_indexes or "")
@@ -203,7 +203,7 @@ class _Change:
         return faults
 
     def never_back(self) -> Faults:
-        """Checks what can only be gained."""
+        """Checks that final conditions stay True, and that counts do not decrease."""
         new, old, spec = self.new.status, self.old.status, self.new.spec
         faults = [
             invalid_without_value(_CONDITIONS, _not_off(type_))
@@ -213,7 +213,7 @@ class _Change:
         if (new.failed or 0) < (old.failed or 0):
             detail = "cannot decrease the failed counter"
             faults.append(invalid("status.failed", new.failed or 0, detail))
-        # Indexed Jobs can be scaled down below what has succeeded.
+        # Indexed Jobs can be scaled down below the number of succeeded indexes.
         scalable = spec.completion_mode == "Indexed" and spec.completions == spec.parallelism
         if not scalable and (new.succeeded or 0) < (old.succeeded or 0):
             detail = "cannot decrease the succeeded counter"

@@ -1,7 +1,7 @@
-"""Rules for Jobs: what may be asked for, and what may change.
+"""Validation of Jobs and of changes to them.
 
-Source: pkg/apis/batch/validation/validation.go and pkg/registry/batch/job/strategy.go,
-Kubernetes 1.33.
+Source: pkg/apis/batch/validation/validation.go and pkg/registry/batch/job/strategy.go, Kubernetes
+1.33.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _REPLACEMENT_POLICIES = ("Failed", "TerminatingOrFailed")
 _RESTART_POLICIES = ("OnFailure", "Never")
 _MOST_PARALLEL = 100_000  # pods of an Indexed Job, so that the status stays small
 _MOST_FAILED_INDEXES = 100_000
-_MANY = 100_000  # completions above which a limit per index has tighter bounds
+_MANY = 100_000  # completions above which backoffLimitPerIndex has tighter bounds
 _MOST_OF_MANY = 10_000
 _MANAGED_BY_LENGTH = 63
 _PATH = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+", re.ASCII)
@@ -69,9 +69,10 @@ def _rules(job: Job, *, prefixed: bool) -> Faults:
 
 
 def _check_generated(job: Job, *, prefixed: bool) -> Faults:
-    """Checks that the labels and the selector are those that the server gives a Job.
+    """Checks that the labels and the selector are those that the server generates for a Job.
 
-    Jobs from before the labels with a prefix (`prefixed` is false) may lack those.
+    With `prefixed`, the labels with the prefix batch.kubernetes.io must be there; older Jobs may
+    lack them.
     """
     selector = job.spec.selector
     if job.spec.manual_selector or selector is None:
@@ -112,7 +113,9 @@ def _selector(selector: LabelSelector | None, template: PodTemplateSpec) -> Faul
 
 
 def _host_names(job: Job) -> Faults:
-    """An Indexed Job's name, with the last index, is a pod's host name."""
+    """Checks that the pods' host names, which consist of an Indexed Job's name and an index, are
+    valid.
+    """
     completions = job.spec.completions
     if job.spec.completion_mode != "Indexed" or not completions or completions < 0:
         return []
@@ -127,7 +130,7 @@ def _host_names(job: Job) -> Faults:
 
 
 def spec(job_spec: JobSpec, path: str) -> Faults:
-    """Checks a Job's spec, all but its selector."""
+    """Checks the spec of a Job, except its selector."""
     return [
         *_numbers(job_spec, path),
         *_managed_by(job_spec.managed_by, f"{path}.managedBy"),
@@ -275,7 +278,7 @@ def _immutable(new: JobSpec, old: JobSpec) -> Faults:
         "managedBy": (new.managed_by, old.managed_by),
         "successPolicy": (new.success_policy, old.success_policy),
     }
-    # Not even from absent to 0, which is a limit.
+    # Absent and 0 differ here: 0 is a limit.
     return [
         invalid(f"spec.{name}", value, IMMUTABLE)
         for name, (value, before) in fields.items()
@@ -284,7 +287,7 @@ def _immutable(new: JobSpec, old: JobSpec) -> Faults:
 
 
 def _completions(new: JobSpec, old: JobSpec) -> Faults:
-    """Indexed Jobs may be scaled, together with their parallelism."""
+    """Checks that completions change only in Indexed Jobs, together with parallelism."""
     path, wanted = "spec.completions", new.completions
     if wanted == old.completions:
         return []
@@ -296,8 +299,9 @@ def _completions(new: JobSpec, old: JobSpec) -> Faults:
 
 
 def _with_movable(new: Job, old: Job) -> PodTemplateSpec:
-    """Returns the old template with what may still change: where pods go, while none was
-    ever made.
+    """Returns the old template with the scheduling fields of the new one, if these may change.
+
+    They may while a Job is suspended and has never been started.
     """
     template, wanted = old.spec.template, new.spec.template
     if not old.spec.suspend or old.status.start_time is not None:
@@ -315,7 +319,7 @@ def _with_movable(new: Job, old: Job) -> PodTemplateSpec:
 
 
 def _with_node_affinity(wanted: Affinity | None, old: Affinity | None) -> Affinity | None:
-    """Returns the old affinity with the wanted one's rules of nodes; None when nothing is left."""
+    """Returns the old affinity with the node affinity of the wanted one, None if both are empty."""
     chosen = wanted.node_affinity if wanted else None
     kept = (old or Affinity()).replace(node_affinity=chosen)
     return None if wanted is None and kept == Affinity() else kept

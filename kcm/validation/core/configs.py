@@ -1,7 +1,7 @@
-"""Rules for ConfigMaps and Secrets.
+"""Validation of ConfigMaps and Secrets.
 
-Messages never carry a secret's values. Source: pkg/apis/core/validation/validation.go,
-Kubernetes 1.33.
+Messages never contain a Secret's values. Source: pkg/apis/core/validation/validation.go, Kubernetes
+1.33.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kcm.apimachinery.field_errors import (
 )
 from kcm.validation import meta
 
-SIZE_LIMIT = 1024 * 1024  # bytes, values only, once decoded
+SIZE_LIMIT = 1024 * 1024  # bytes of decoded values
 _IMMUTABLE = "field is immutable when `immutable` is set"
 _REDACTED = "<secret contents redacted>"
 _ACCOUNT = "kubernetes.io/service-account.name"
@@ -77,7 +77,7 @@ def _decode(value: str) -> bytes | None:
 
 
 def _base64(value: str, path: str) -> Faults:
-    """Upstream refuses such text already when it decodes the request."""
+    """Checks base64. Upstream already rejects invalid base64 when it decodes the request."""
     return [] if _decode(value) is not None else [invalid(path, _REDACTED, "illegal base64 data")]
 
 
@@ -119,7 +119,7 @@ def _secret(secret: Secret) -> Faults:
     return faults
 
 
-# What each type must hold: a document, all of these, or one of these.
+# What each type requires: a JSON document, all of these keys, or one of these keys.
 _DOCUMENTS = {
     "kubernetes.io/dockercfg": ".dockercfg",
     "kubernetes.io/dockerconfigjson": ".dockerconfigjson",

@@ -1,4 +1,4 @@
-"""Rules for Endpoints and EndpointSlices.
+"""Validation of Endpoints and EndpointSlices.
 
 Source: pkg/apis/core/validation/validation.go and pkg/apis/discovery/validation/validation.go,
 Kubernetes 1.33.

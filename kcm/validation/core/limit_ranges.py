@@ -1,4 +1,4 @@
-"""Rules for LimitRange.
+"""Validation of LimitRanges.
 
 Source: pkg/apis/core/validation/validation.go (ValidateLimitRange), Kubernetes 1.33.
 """
@@ -92,7 +92,7 @@ def _has_storage(item: LimitRangeItem) -> bool:
     return "storage" in (item.min or ()) or "storage" in (item.max or ())
 
 
-# What must not be greater than what: the words for both, and whose value a fault shows.
+# Pairs of which the first must not be greater: names for messages, and whose value is shown.
 _ORDER = (
     ("min", "max", "min value", "max value", "min", "min"),
     ("min", "defaultRequest", "min value", "default request value") + ("defaultRequest",) * 2,

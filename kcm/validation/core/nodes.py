@@ -1,4 +1,4 @@
-"""Rules for nodes.
+"""Validation of Nodes.
 
 Source: pkg/apis/core/validation/validation.go, Kubernetes 1.33.
 """
@@ -46,7 +46,7 @@ def _spec(spec: NodeSpec) -> Faults:
 
 
 def taints(node_taints: Iterable[Taint], path: str) -> Faults:
-    """Checks taints: keys and values are a label's, and there is one taint per key and effect."""
+    """Checks taints: keys and values as those of labels, and one taint for each key and effect."""
     faults: Faults = []
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(node_taints):
@@ -84,7 +84,7 @@ def _resources(status: NodeStatus) -> Faults:
 def update(new: Node, old: Node) -> Faults:
     faults = meta.metadata_update(new, old) + _spec(new.spec) + _resources(new.status)
     faults += _set_once(new.spec, old.spec)
-    # What may change is masked; anything left that differs is refused.
+    # Fields that may change are masked; any other difference is rejected.
     masked = new.spec.replace(
         pod_cidr=old.spec.pod_cidr,
         pod_cidrs=old.spec.pod_cidrs,
@@ -100,7 +100,7 @@ def update(new: Node, old: Node) -> Faults:
 
 
 def _set_once(new: NodeSpec, old: NodeSpec) -> Faults:
-    """Fields that may be filled in but not changed."""
+    """Checks that podCIDRs and providerID do not change once they are set."""
     faults: Faults = []
     if old.pod_cidrs and new.pod_cidrs != old.pod_cidrs:
         detail = 'node updates may not change podCIDR except from "" to valid'

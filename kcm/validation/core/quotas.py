@@ -1,7 +1,6 @@
-"""Rules for ResourceQuota.
+"""Validation of ResourceQuotas.
 
-Source: pkg/apis/core/validation/validation.go and pkg/apis/core/helper/helpers.go,
-Kubernetes 1.33.
+Source: pkg/apis/core/validation/validation.go and pkg/apis/core/helper/helpers.go, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -98,7 +97,7 @@ def _is_standard(name: str) -> bool:
 
 
 def _is_extended(name: str) -> bool:
-    """Reports whether the resource is a vendor's, which one with a quota's own prefix is not."""
+    """Reports whether the name is that of an extended resource, without the prefix `requests.`."""
     return not is_native(name) and not name.startswith("requests.")
 
 
@@ -133,7 +132,7 @@ def _selector(spec: ResourceQuotaSpec) -> Faults:
 
 
 def _unfit(scope: str, spec: ResourceQuotaSpec) -> int:
-    """Returns how many of the quota's resources the scope says nothing about."""
+    """Returns how many of the quota's resources do not apply to objects of the scope."""
     if scope not in _SCOPES:
         return 0
     fit = {"pods"} if scope == "BestEffort" else {"pods"} | _POD_COMPUTE

@@ -1,4 +1,4 @@
-"""Rules for the addresses of Services and their families.
+"""Validation of the IP addresses and IP families of Services.
 
 Source: pkg/apis/core/validation/validation.go, Kubernetes 1.33.
 """
@@ -15,7 +15,7 @@ _NOT_EXTERNAL = "may not be set for ExternalName services"
 
 
 def cluster_ips(spec: ServiceSpec) -> Faults:
-    """clusterIP, clusterIPs, ipFamilies and ipFamilyPolicy must fit together."""
+    """Checks that clusterIP, clusterIPs, ipFamilies and ipFamilyPolicy agree."""
     if spec.type == "ExternalName":
         given = {"ipFamilies": spec.ip_families, "ipFamilyPolicy": spec.ip_family_policy}
         return [

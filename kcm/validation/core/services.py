@@ -1,7 +1,8 @@
-"""Rules for Services.
+"""Validation of Services.
 
-Cluster IPs and node ports may be empty here: the store gives them afterwards
+Cluster IPs and node ports may be empty here: the store allocates them later
 (`kcm.store.admission.service_addresses`).
+
 Source: pkg/apis/core/validation/validation.go, Kubernetes 1.33.
 """
 
@@ -161,7 +162,7 @@ def _ports(spec: ServiceSpec) -> Faults:
 
 
 def port_of(port: ServicePort | EndpointPort, path: str, *, named: bool) -> Faults:
-    """Checks name, number and protocol of a port. With `named`, it must have a name."""
+    """Checks name, number and protocol of a port. With `named`, the name is required."""
     faults: Faults = []
     if port.name:
         faults += invalid_all(f"{path}.name", port.name, names.label_faults(port.name))

@@ -1,4 +1,4 @@
-"""Rules for kinds with few of them: Namespace, Lease, Event, PriorityClass, PodTemplate.
+"""Validation of kinds with few rules: Namespace, Lease, Event, PriorityClass, PodTemplate.
 
 Source: pkg/apis/core/validation/{validation,events}.go and
 pkg/apis/{coordination,scheduling}/validation/validation.go, Kubernetes 1.33.
@@ -87,7 +87,7 @@ def _lease_spec(spec: LeaseSpec) -> Faults:
 
 
 def _lease_strategy(strategy: str) -> Faults:
-    path = "spec.strategy.strategy"  # upstream names it twice
+    path = "spec.strategy.strategy"  # upstream's path repeats it
     if "/" in strategy:
         return invalid_all(path, strategy, names.qualified_name_faults(strategy))
     if strategy in _LEASE_STRATEGIES:
@@ -141,7 +141,7 @@ def _new_style(event: Event) -> Faults:
 
 
 def create_new_event(event: events_v1.Event) -> Faults:
-    """An event of the group events.k8s.io."""
+    """Checks a new Event of events.k8s.io/v1."""
     faults = create_event(events_v1.as_core(event))
     if event.event_time is None:
         faults.append(required("eventTime"))

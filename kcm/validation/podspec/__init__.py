@@ -1,4 +1,4 @@
-"""Rules for the parts of a pod's spec, one module per part.
+"""Validation of the parts of a pod's spec, one module for each part.
 
 Source: pkg/apis/core/validation/validation.go, Kubernetes 1.33.
 """

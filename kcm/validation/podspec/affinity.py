@@ -1,6 +1,6 @@
-"""Rules for what pods want of nodes and of other pods.
+"""Validation of node affinity, pod affinity and anti-affinity.
 
-Source: validateAffinity and its neighbours in pkg/apis/core/validation/validation.go,
+Source: validateAffinity and the functions near it in pkg/apis/core/validation/validation.go,
 Kubernetes 1.33.
 """
 
@@ -51,7 +51,7 @@ def _of_nodes(node_affinity: NodeAffinity, path: str) -> Faults:
     for index, wish in enumerate(wishes):
         where = f"{path}.{_PREFERRED}[{index}]"
         faults += _weight(wish.weight, f"{where}.weight")
-        # Values that no label can have are let through where they are a wish only, as upstream.
+        # As upstream, values that no label can have are allowed in preferred terms.
         faults += _node_term(wish.preference, f"{where}.preference", check_values=False)
     return faults
 

@@ -1,4 +1,4 @@
-"""Rules for containers.
+"""Validation of containers.
 
 Source: pkg/apis/core/validation/validation.go, Kubernetes 1.33.
 """
@@ -30,7 +30,7 @@ PROTOCOLS = ("SCTP", "TCP", "UDP")
 
 
 def containers(main: Sequence[Container], path: str, pod: PodContext) -> Faults:
-    """Checks the main containers: there is at least one, no name twice, no host port twice."""
+    """Checks the main containers: at least one, with unique names and host ports."""
     if not main:
         return [required(path)]
     faults: Faults = []
@@ -51,7 +51,10 @@ def containers(main: Sequence[Container], path: str, pod: PodContext) -> Faults:
 def init_containers(
     init: Sequence[Container], path: str, pod: PodContext, taken: Iterable[str]
 ) -> Faults:
-    """Checks init containers; one that always restarts is a sidecar and may have probes."""
+    """Checks init containers. One with restartPolicy Always is a sidecar and may have probes.
+
+    `taken` are the names of the main containers.
+    """
     faults: Faults = []
     seen = set(taken)
     for index, container in enumerate(init):
@@ -71,8 +74,9 @@ def init_containers(
 def ephemeral_containers(
     ephemeral: Sequence[EphemeralContainer], path: str, pod: PodContext, others: Iterable[str]
 ) -> Faults:
-    """Checks the containers to look into the pod: they may not serve, be probed or ask for
-    resources.
+    """Checks ephemeral containers, which may have no ports, probes or resources.
+
+    `others` are the names of the pod's other containers.
     """
     faults: Faults = []
     others = frozenset(others)
@@ -113,7 +117,7 @@ def _not_ephemeral(container: EphemeralContainer, path: str) -> Faults:
 
 
 def _health(container: Container, path: str, pod: PodContext) -> Faults:
-    """Hooks and probes."""
+    """Checks lifecycle hooks and probes."""
     hooks = container.lifecycle
     told = lifecycle(hooks, f"{path}.lifecycle", pod) if hooks is not None else []
     return told + probes(container, path)
@@ -156,7 +160,7 @@ def _container(container: Container, path: str, pod: PodContext) -> Faults:
 
 
 def image_spaces(checked: Iterable[Container], path: str) -> Faults:
-    """Images of pods may not have spaces around them; those of templates may."""
+    """Checks that images have no spaces around them. It applies to pods, not to templates."""
     detail = "must not have leading or trailing whitespace"
     return [
         invalid(f"{path}[{index}].image", container.image, detail)

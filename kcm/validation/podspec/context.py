@@ -1,4 +1,4 @@
-"""What the rules for containers need to know of the pod around them."""
+"""`PodContext`: the fields of a pod's spec on which the validation of its containers depends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kcm.api.core_v1 import PodSpec, Volume
 
 @dataclass(frozen=True)
 class PodContext:
-    """Fields of the pod's spec that rules for its containers refer to."""
+    """The fields of a pod's spec that the validation of its containers needs."""
 
     volumes: Mapping[str, Volume]
     grace_period: int | None  # terminationGracePeriodSeconds

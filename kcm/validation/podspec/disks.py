@@ -1,7 +1,7 @@
-"""Rules for volumes that are disks and shares of storage systems.
+"""Validation of volumes that are disks or shares of storage systems.
 
-Those of pods and those of PersistentVolumes differ in how they name Secrets; what else they
-require is the same.
+The sources of pods and of PersistentVolumes refer to Secrets in different ways; otherwise they are
+checked alike.
 
 Source: validateVolumeSource and ValidatePersistentVolumeSpec in
 pkg/apis/core/validation/validation.go, Kubernetes 1.33.
@@ -50,7 +50,7 @@ _BLOB_URI = "https://{account-name}.blob.core.windows.net/{container-name}/{disk
 
 
 def requires(*fields: str) -> Callable[[Model, str], Faults]:
-    """Returns a rule: these attributes may not be empty."""
+    """Returns a function that checks that these attributes of a source are not empty."""
 
     def check(source: Model, path: str) -> Faults:
         aliases = type(source).model_fields
@@ -64,8 +64,9 @@ def requires(*fields: str) -> Callable[[Model, str], Faults]:
 
 
 def with_secret(*fields: str) -> Callable[[Any, str], Faults]:
-    """Returns a rule: these attributes may not be empty, and a Secret, if there is one,
-    has a name.
+    """Returns a function that checks that these attributes of a source are not empty.
+
+    It also checks that the source's secretRef, if there is one, has a name.
     """
     check_fields = requires(*fields)
 
@@ -81,7 +82,7 @@ def with_secret(*fields: str) -> Callable[[Any, str], Faults]:
 def partitioned(
     source: GCEPersistentDiskVolumeSource | AWSElasticBlockStoreVolumeSource, path: str
 ) -> Faults:
-    """Checks a cloud's disk, with the partition that is mounted."""
+    """Checks a disk of GCE or AWS and the number of its partition."""
     if isinstance(source, GCEPersistentDiskVolumeSource):
         faults = [] if source.pd_name else [required(f"{path}.pdName")]
     else:
@@ -111,13 +112,13 @@ def _iscsi_format(name: str, path: str) -> Faults:
     pattern = _ISCSI_NAMES.get(name[:3])
     if pattern is None:
         return [invalid(path, name, "must be valid format starting with iqn, eui, or naa")]
-    # Upstream looks for an iqn anywhere in the text, for the others at its beginning.
+    # Upstream searches for an iqn anywhere in the text, for the others at its beginning.
     matches = pattern.search(name) if name.startswith("iqn") else pattern.fullmatch(name)
     return [] if matches else [invalid(path, name, "must be valid format")]
 
 
 def iscsi_name(name: str, portal: str, path: str) -> Faults:
-    """Checks that the initiator's name can be made of the volume's name and the portal."""
+    """Checks that an initiator's name can be formed from the volume's name and the portal."""
     if len(f"{name}:{portal}") <= _ISCSI_NAME_LIMIT:
         return []
     detail = (

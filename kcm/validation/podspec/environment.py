@@ -1,7 +1,6 @@
-"""Rules for the variables of containers.
+"""Validation of the environment variables of containers.
 
-Source: ValidateEnv and ValidateEnvFrom in pkg/apis/core/validation/validation.go,
-Kubernetes 1.33.
+Source: ValidateEnv and ValidateEnvFrom in pkg/apis/core/validation/validation.go, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ def _source(source: EnvVarSource, has_value: bool, path: str) -> Faults:
 
 
 def whole_sources(sources: Iterable[EnvFromSource], path: str) -> Faults:
-    """Checks envFrom: whole ConfigMaps and Secrets."""
+    """Checks envFrom, whose entries are ConfigMaps and Secrets."""
     faults: Faults = []
     for index, source in enumerate(sources):
         where = f"{path}[{index}]"

@@ -1,4 +1,4 @@
-"""Rules for probes and lifecycle hooks.
+"""Validation of probes and lifecycle hooks.
 
 Source: validateProbe, validateHandler and validateLifecycle in
 pkg/apis/core/validation/validation.go, Kubernetes 1.33.
@@ -81,7 +81,7 @@ def lifecycle(hooks: Lifecycle, path: str, pod: PodContext) -> Faults:
 
 
 def _handler(handler: Probe | LifecycleHandler, path: str, grace_period: int | None) -> Faults:
-    """Checks that there is exactly one way to ask, and what that way needs."""
+    """Checks that exactly one action of a probe or hook is set, and that it is valid."""
     ways = ("exec", "http_get", "tcp_socket", "grpc", "sleep")
     used = [way for way in ways if getattr(handler, way, None) is not None]
     if not used:

@@ -1,7 +1,7 @@
-"""Rules for what containers see of volumes.
+"""Validation of the volume mounts and volume devices of containers.
 
-Source: ValidateVolumeMounts and ValidateVolumeDevices in
-pkg/apis/core/validation/validation.go, Kubernetes 1.33.
+Source: ValidateVolumeMounts and ValidateVolumeDevices in pkg/apis/core/validation/validation.go,
+Kubernetes 1.33.
 """
 
 from __future__ import annotations

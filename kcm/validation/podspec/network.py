@@ -1,7 +1,7 @@
-"""Rules for names, resolvers and ports of a pod.
+"""Validation of a pod's DNS settings, host aliases and use of the host's network.
 
-Source: validatePodDNSConfig, ValidateHostAliases, validatePodHostNetworkDeps and
-validateHostUsers in pkg/apis/core/validation/validation.go, Kubernetes 1.33.
+Source: validatePodDNSConfig, ValidateHostAliases, validatePodHostNetworkDeps and validateHostUsers
+in pkg/apis/core/validation/validation.go, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MOST_SEARCH_CHARACTERS = 2048
 
 
 def dns(spec: PodSpec, path: str) -> Faults:
-    """Checks dnsConfig, which the policy None makes necessary."""
+    """Checks dnsConfig, which the dnsPolicy None requires."""
     config = spec.dns_config
     if spec.dns_policy == "None":
         if config is None:
@@ -74,9 +74,9 @@ def host_aliases(aliases: Iterable[HostAlias], path: str) -> Faults:
 
 
 def host_ports(spec: PodSpec, path: str, *, in_pod: bool) -> Faults:
-    """Checks the ports of a pod with the host's network.
+    """Checks that the host ports of a pod with the host's network are its container ports.
 
-    Such a port of the host is the container's own; a template may leave it out.
+    Templates may leave host ports out (`in_pod` is False).
     """
     if not spec.host_network:
         return []
@@ -93,7 +93,7 @@ def host_ports(spec: PodSpec, path: str, *, in_pod: bool) -> Faults:
 
 
 def host_users(spec: PodSpec, path: str) -> Faults:
-    """Checks that users of the pod's own go with namespaces of its own."""
+    """Checks that a pod with a user namespace of its own does not share other host namespaces."""
     if spec.host_users is not False:
         return []
     shared = {

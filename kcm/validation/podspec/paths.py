@@ -1,7 +1,7 @@
-"""Rules for paths inside volumes and containers.
+"""Validation of paths in volumes and containers.
 
-Source: validateLocalDescendingPath, validatePathNoBacksteps and ValidateLocalNonReservedPath
-in pkg/apis/core/validation/validation.go, Kubernetes 1.33.
+Source: validateLocalDescendingPath, validatePathNoBacksteps and ValidateLocalNonReservedPath in
+pkg/apis/core/validation/validation.go, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -12,20 +12,18 @@ _FILE_MODE = "must be a number between 0 and 0777 (octal), both inclusive"
 
 
 def no_backsteps(target: str, path: str) -> Faults:
-    """Checks a path without `..` elements."""
+    """Checks that a path has no `..` elements."""
     return [invalid(path, target, "must not contain '..'")] if ".." in target.split("/") else []
 
 
 def descending(target: str, path: str) -> Faults:
-    """Checks a relative path without `..` elements."""
+    """Checks that a path is relative and has no `..` elements."""
     absolute = [invalid(path, target, "must be a relative path")] if target[:1] == "/" else []
     return absolute + no_backsteps(target, path)
 
 
 def not_reserved(target: str, path: str) -> Faults:
-    """Checks a descending path that does not begin with `..`, which volumes keep for
-    themselves.
-    """
+    """Checks that a path is descending and does not begin with `..`, which volumes reserve."""
     faults = descending(target, path)
     if target.startswith("..") and not target.startswith("../"):
         faults.append(invalid(path, target, "must not start with '..'"))

@@ -1,4 +1,4 @@
-"""Rules for what may be reported of a pod.
+"""Validation of a pod's status.
 
 Source: pkg/apis/core/validation/validation.go (ValidatePodStatusUpdate), Kubernetes 1.33.
 """
@@ -21,7 +21,7 @@ def update(new: Pod, old: Pod) -> Faults:
     faults = meta.metadata_update(new, old)
     for index, condition in enumerate(new.status.conditions or ()):
         if condition.type not in _SYSTEM_CONDITIONS:
-            # Upstream roots this path at metadata; it is kept so that texts agree.
+            # As in upstream's messages, this path begins with metadata.
             path = f"metadata.conditions[{index}].Type"
             faults += meta.label_key(condition.type, path)
     if new.spec.node_name != old.spec.node_name:
@@ -55,8 +55,9 @@ def _stay_terminated(
     field: str,
     policy: str | None,
 ) -> Faults:
-    """Checks that a container that ended, and that the restart policy does not revive,
-    stays ended.
+    """Checks that a terminated container that is not restarted stays terminated.
+
+    `policy` is the restart policy of the pod, `field` that of the statuses.
     """
     if policy == "Always":
         return []

@@ -1,4 +1,4 @@
-"""Rules for pods and pod templates.
+"""Validation of pods and pod templates.
 
 Source: pkg/apis/core/validation/validation.go, Kubernetes 1.33.
 """
@@ -98,7 +98,7 @@ def rules_in_annotations(annotations: Mapping[str, str], spec: PodSpec, path: st
 
 
 def _is_int32(text: str) -> bool:
-    """Reports whether the text is canonical decimal: no plus sign, no leading zeros, no spaces."""
+    """Reports whether the text is an int32 in canonical form: no plus sign or leading zeros."""
     digits = text.removeprefix("-")
     if not (digits.isascii() and digits.isdigit()) or len(digits) > 10:
         return False
@@ -123,7 +123,7 @@ def template(pod_template: PodTemplateSpec, path: str) -> Faults:
 
 
 def pod_spec(spec: PodSpec, path: str, pod_name: str | None = None) -> Faults:
-    """Checks the spec of a pod, whose name is given, or of a template."""
+    """Checks the spec of a pod, or of a template, for which `pod_name` is None."""
     pod = PodContext.of(spec)
     main = [container.name for container in spec.containers]
     init = spec.init_containers or []
@@ -350,7 +350,7 @@ def _mask(new: PodSpec, old: PodSpec) -> PodSpec:
     if grace == 1 and (old.termination_grace_period_seconds or 0) < 0:
         grace = old.termination_grace_period_seconds
     selector = new.node_selector
-    # A gated pod may still be narrowed down: selector entries added, none changed.
+    # While a pod is gated, entries may be added to its node selector, but not changed.
     if old.scheduling_gates and (old.node_selector or {}).items() <= (selector or {}).items():
         selector = old.node_selector
     return new.replace(

@@ -1,7 +1,7 @@
-"""Rules for files made of keys, of the pod's fields and of tokens.
+"""Validation of volumes whose files come from keys, fields of the pod and tokens.
 
-Source: validateProjectionSources and its neighbours in pkg/apis/core/validation/validation.go,
-Kubernetes 1.33.
+Source: validateProjectionSources and the functions near it in
+pkg/apis/core/validation/validation.go, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LONGEST_TOKEN = 2**32
 
 
 def key_to_paths(items: Iterable[KeyToPath], path: str) -> Faults:
-    """Checks keys and the files that they become."""
+    """Checks keys and the paths of their files."""
     faults: Faults = []
     for index, item in enumerate(items):
         where = f"{path}[{index}]"
@@ -65,7 +65,7 @@ def _downward_file(item: DownwardAPIVolumeFile, path: str) -> Faults:
 
 
 def projected(source: ProjectedVolumeSource, path: str) -> Faults:
-    """Checks files of several sources, no two of the same path."""
+    """Checks a projected volume, whose files must have different paths."""
     faults = file_mode(source.default_mode, f"{path}.defaultMode")
     taken: set[str] = set()
     for index, part in enumerate(source.sources):
@@ -97,7 +97,7 @@ def _part(part: VolumeProjection, where: str, path: str) -> Faults:
 
 
 def _targets(part: VolumeProjection) -> Iterable[tuple[str, str]]:
-    """Yields the paths that a source makes, and what is printed of one that is taken."""
+    """Yields the paths of a source's files, each with the value that a fault about it shows."""
     for keys in (part.secret, part.config_map):
         for item in (keys.items if keys else None) or ():
             yield item.path, (keys.name if keys else None) or ""

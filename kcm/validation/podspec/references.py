@@ -1,4 +1,4 @@
-"""Rules for references to fields of the pod, and to keys of ConfigMaps and Secrets.
+"""Validation of references to fields of the pod, and to keys of ConfigMaps and Secrets.
 
 Source: pkg/apis/core/validation/validation.go and pkg/apis/core/pods/helpers.go
 (ConvertDownwardAPIFieldLabel), Kubernetes 1.33.
@@ -27,7 +27,7 @@ IN_VOLUMES = (
     "metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace",
     "metadata.uid",
 )  # fmt: skip
-# What ConvertDownwardAPIFieldLabel knows at all.
+# All fields that ConvertDownwardAPIFieldLabel accepts.
 _FIELDS = frozenset(
     {*IN_VARIABLES, *IN_VOLUMES, "spec.restartPolicy", "spec.schedulerName", "status.phase"}
 )
@@ -43,7 +43,7 @@ _BYTE_DIVISORS = (
 
 
 def field_selector(field: ObjectFieldSelector, offered: Sequence[str], path: str) -> Faults:
-    """Checks a field of the pod, which must be one of those offered here."""
+    """Checks a reference to a field of the pod, which must be one of `offered`."""
     if not field.api_version:
         return [required(f"{path}.apiVersion")]
     if not field.field_path:
@@ -69,16 +69,20 @@ def _conversion_error(field: ObjectFieldSelector, base: str, key: str | None) ->
 
 
 def split_subscript(path: str) -> tuple[str, str | None]:
-    """Splits `metadata.labels['app']` into `metadata.labels` and `app`; other paths go with None.
+    """Splits `metadata.labels['app']` into `metadata.labels` and `app`.
 
-    Source: SplitMaybeSubscriptedPath in pkg/fieldpath/fieldpath.go.
+    The second part is None for a path without a subscript. Source: SplitMaybeSubscriptedPath in
+    pkg/fieldpath/fieldpath.go.
     """
     base, opening, key = path.removesuffix("']").partition("['")
     return (base, key) if path.endswith("']") and opening and base else (path, None)
 
 
 def resource_selector(field: ResourceFieldSelector, path: str, *, in_volume: bool) -> Faults:
-    """Checks a limit or request of a container; in volumes the container must be named."""
+    """Checks a reference to a container's limit or request.
+
+    In volumes it needs a container name.
+    """
     name, faults = field.resource, []
     if in_volume and not field.container_name:
         faults.append(required(f"{path}.containerName"))
@@ -111,7 +115,7 @@ def _divisor_detail(resource: str) -> str:
 
 
 def key_selector(field: ConfigMapKeySelector | SecretKeySelector, path: str) -> Faults:
-    """Checks a key of a ConfigMap or Secret."""
+    """Checks a reference to a key of a ConfigMap or Secret."""
     name = field.name or ""
     faults = invalid_all(f"{path}.name", name, names.subdomain_faults(name))
     if not field.key:

@@ -1,4 +1,4 @@
-"""Rules for limits, requests and resize policies of containers.
+"""Validation of limits, requests and resize policies of containers.
 
 Source: validateResourceRequirements and validateResizePolicy in
 pkg/apis/core/validation/validation.go, Kubernetes 1.33.
@@ -32,9 +32,7 @@ _RESIZE_POLICIES = ("NotRequired", "RestartContainer")
 
 
 def requirements(resources: ResourceRequirements, path: str) -> Faults:
-    """Checks limits and requests of a container: known names, not negative, requests
-    within limits.
-    """
+    """Checks limits and requests: known names, no negative amounts, requests within limits."""
     limits, requests = resources.limits or {}, resources.requests or {}
     if not limits and not requests:
         return []
@@ -90,12 +88,12 @@ def _within_limit(name: str, amount: Quantity, limits: ResourceList, path: str) 
 
 
 def is_native(name: str) -> bool:
-    """Reports whether a resource is Kubernetes' own rather than a vendor's."""
+    """Reports whether a resource is one of Kubernetes, not of a vendor."""
     return "/" not in name or _NATIVE_DOMAIN in name
 
 
 def resource_name(name: str, path: str, *, in_container: bool = True) -> Faults:
-    """Checks the name of a resource: one that containers ask for, or one of any object."""
+    """Checks the name of a resource, with `in_container` of one that a container may request."""
     faults = label_key(name, path)
     if faults or name in _IN_CONTAINERS:
         return faults
@@ -116,7 +114,7 @@ def resource_name(name: str, path: str, *, in_container: bool = True) -> Faults:
 def resize_policies(
     policies: Iterable[ContainerResizePolicy], path: str, restart_policy: str
 ) -> Faults:
-    """Checks what a change of cpu or memory does to a container."""
+    """Checks the resize policies of a container in a pod with this restart policy."""
     faults: Faults = []
     seen: set[str] = set()
     for index, policy in enumerate(policies):

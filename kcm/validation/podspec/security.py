@@ -1,7 +1,7 @@
-"""Rules for who processes run as, and how they are confined.
+"""Validation of security contexts.
 
 Source: validatePodSpecSecurityContext and ValidateSecurityContext in
-pkg/apis/core/validation/validation.go, Kubernetes 1.33. Privileged containers pass, as with
+pkg/apis/core/validation/validation.go, Kubernetes 1.33. Privileged containers are allowed, as with
 upstream's --allow-privileged.
 """
 
@@ -44,7 +44,7 @@ _IPC_SYSCTLS = ("kernel.shm", "kernel.msg", "fs.mqueue.")
 
 
 def of_pod(spec: PodSpec, path: str) -> Faults:
-    """Checks the pod's own security context."""
+    """Checks the security context of a pod."""
     context = spec.security_context
     if context is None:
         return []
@@ -91,7 +91,7 @@ def of_container(context: SecurityContext | None, path: str, pod: PodContext) ->
 
 
 def user_id(number: int | None, path: str) -> Faults:
-    """Checks the number of a user or a group."""
+    """Checks the id of a user or group."""
     return [] if number is None or 0 <= number <= _ID_LIMIT else [invalid(path, number, _ID_RANGE)]
 
 
@@ -105,7 +105,7 @@ def _proc_mount(kind: str, path: str, pod: PodContext) -> Faults:
 
 
 def _escalation(context: SecurityContext, path: str) -> Faults:
-    """Checks that nothing contradicts allowPrivilegeEscalation: false."""
+    """Checks that nothing contradicts `allowPrivilegeEscalation: false`."""
     faults: Faults = []
     if context.privileged:
         detail = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
@@ -182,9 +182,9 @@ def _sysctls(spec: PodSpec, context: PodSecurityContext, path: str) -> Faults:
 
 
 def _separate_by_dots(name: str) -> str:
-    """Returns a sysctl's name with dots between its parts.
+    """Returns the name of a sysctl with dots as separators.
 
-    A name whose first separator is a slash has its slashes made dots and its dots slashes:
+    In a name whose first separator is a slash, slashes become dots and dots become slashes:
     `net/ipv4/conf/eth0.1` becomes `net.ipv4.conf.eth0/1`.
     """
     first = next((char for char in name if char in "./"), ".")

@@ -1,7 +1,7 @@
-"""Rules for topologySpreadConstraints.
+"""Validation of topologySpreadConstraints.
 
-Source: validateTopologySpreadConstraints in pkg/apis/core/validation/validation.go,
-Kubernetes 1.33.
+Source: validateTopologySpreadConstraints in pkg/apis/core/validation/validation.go, Kubernetes
+1.33.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def topology_spread(constraints: Iterable[TopologySpreadConstraint], path: str) 
             faults.append(not_supported(f"{where}.whenUnsatisfiable", action, _ACTIONS))
         kind = (constraint.topology_key, action)
         left[kind] -= 1
-        if left[kind]:  # the last of its kind is the one that is right
+        if left[kind]:  # the last one of its kind is not reported
             shown = f"{{{constraint.topology_key}, {action}}}"
             faults.append(duplicate(f"{where}.{{topologyKey, whenUnsatisfiable}}", shown))
         faults += _min_domains(constraint, f"{where}.minDomains")

@@ -1,4 +1,4 @@
-"""Rules for the volumes of pods: their names, and the sources that any node may have.
+"""Validation of the volumes of pods: their names, and the sources that need no storage system.
 
 Source: ValidateVolumes and validateVolumeSource in pkg/apis/core/validation/validation.go,
 Kubernetes 1.33.
@@ -46,7 +46,7 @@ _DRIVER_LIMIT = 63
 
 
 def volumes(pod_volumes: Iterable[Volume], path: str, pod_name: str = "") -> Faults:
-    """Checks all volumes of a pod; `pod_name` is known of pods, not of templates."""
+    """Checks all volumes of a pod, or of a template, for which `pod_name` is ""."""
     faults: Faults = []
     pod_volumes = list(pod_volumes)
     seen: set[str] = set()
@@ -167,7 +167,7 @@ def _ephemeral(source: EphemeralVolumeSource, path: str) -> Faults:
 
 
 def _template_metadata(metadata: ObjectMeta, path: str) -> Faults:
-    """Checks that labels and annotations alone are set."""
+    """Checks that only labels and annotations are set."""
     faults = meta.annotation_map(metadata.annotations, f"{path}.annotations")
     faults += meta.labels(metadata.labels, f"{path}.labels")
     for name, field in type(metadata).model_fields.items():
@@ -176,7 +176,7 @@ def _template_metadata(metadata: ObjectMeta, path: str) -> Faults:
     return faults
 
 
-# In upstream's order: of several sources of one volume the first is checked, the others refused.
+# In upstream's order: of several sources of a volume the first is checked, the others are rejected.
 _RULES: dict[str, Callable[[Any, str], Faults]] = {
     "emptyDir": _empty_dir,
     "hostPath": host_path,

@@ -1,4 +1,4 @@
-"""Rules for pods on Windows, and what pods of either system may not set.
+"""Validation of Windows options, and of fields that Linux or Windows pods must not set.
 
 Source: validateWindowsSecurityContextOptions, validateWindowsHostProcessPod, validateLinux and
 validateWindows in pkg/apis/core/validation/validation.go, Kubernetes 1.33.
@@ -72,8 +72,9 @@ def _user_name(name: str) -> Iterator[str]:
 
 
 def host_process(spec: PodSpec, path: str) -> Faults:
-    """Checks that either all containers are host processes or none; they need the host's
-    network.
+    """Checks that all containers or none are HostProcess containers.
+
+    Such a pod must use the host's network.
     """
     faults: Faults = []
     of_pod = spec.security_context and spec.security_context.windows_options
@@ -130,10 +131,10 @@ _NOT_ON_WINDOWS = (
 
 
 def on_windows(spec: PodSpec, path: str) -> Faults:
-    """Checks that nothing is set that means something on Linux only."""
+    """Checks that a pod for Windows sets no fields that apply to Linux only."""
     detail = "cannot be set for a windows pod"
     faults = _set(spec.security_context, _NOT_ON_WINDOWS_POD, f"{path}.securityContext", detail)
-    # Upstream looks at these only where there is a security context, which defaults give.
+    # Upstream checks these only if there is a security context, which defaulting adds.
     faults += _set(spec, _NOT_ON_WINDOWS_SPEC, path, detail)
     for container, where in _containers(spec, path):
         context = container.security_context
@@ -142,7 +143,7 @@ def on_windows(spec: PodSpec, path: str) -> Faults:
 
 
 def on_linux(spec: PodSpec, path: str) -> Faults:
-    """Checks that nothing is set that means something on Windows only."""
+    """Checks that a pod for Linux sets no fields that apply to Windows only."""
     detail = "windows options cannot be set for a linux pod"
     faults = _set(spec.security_context, ("windows_options",), f"{path}.securityContext", detail)
     for container, where in _containers(spec, path):
@@ -155,7 +156,7 @@ def _set(model: Model | None, fields: tuple[str, ...], path: str, detail: str) -
     if model is None:
         return []
     aliases = type(model).model_fields
-    # Absent, false and empty mean the same for what Go keeps without a pointer.
+    # For fields that are no pointers in Go, absent, false and empty are the same.
     return [
         forbidden(f"{path}.{aliases[field].alias}", detail)
         for field in fields

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from kcm.apimachinery.quantity import Quantity
-from kcm.quota.amounts import add_amounts, growth, only, print_amounts, print_names
+from kcm.quota.amounts import add_amounts, format_amounts, format_names, growth, only
 
 ONE, TWO = Quantity(1), Quantity(2)
 
@@ -13,5 +13,5 @@ def test_arithmetic_is_by_name() -> None:
 
 
 def test_errors_print_amounts_in_order() -> None:
-    assert print_amounts({"b": Quantity("1500m"), "a": ONE}) == "a=1,b=1500m"
-    assert print_names(["b", "a"]) == "a,b"
+    assert format_amounts({"b": Quantity("1500m"), "a": ONE}) == "a=1,b=1500m"
+    assert format_names(["b", "a"]) == "a,b"
