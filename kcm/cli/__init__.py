@@ -1,1 +1,1 @@
-"""The command `kcm`: one module per command, each imported only when it runs."""
+"""The command `kcm`. Each subcommand is a module that is imported only when it runs."""

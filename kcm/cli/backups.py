@@ -1,4 +1,4 @@
-"""`kcm backup` and `kcm restore`."""
+"""The commands `kcm backup` and `kcm restore`."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def _progress(word: str) -> Callable[[int], None]:
 def backup(file: Path) -> None:
     """Write all objects to FILE, as JSON lines.
 
-    The file appears only when it is complete. It holds what the store holds:
-    keep it as safe.
+    The file appears only when it is complete. It has all Secrets, too: protect
+    it like the store.
 
     \b
     Example:
@@ -41,8 +41,8 @@ def backup(file: Path) -> None:
 def restore(file: Path) -> None:
     """Create all objects of a backup, in an empty store.
 
-    The file is read to its end before anything is written. Stop workers first,
-    or they start to act on half of it.
+    The file is read completely before anything is written. Stop workers first,
+    otherwise they act on some objects before the others exist.
 
     \b
     Example:

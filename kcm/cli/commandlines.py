@@ -1,4 +1,4 @@
-"""The command lines of kcm's processes, for `kcm up` and for the single commands."""
+"""The command lines of kcm's processes, for `kcm up` and for single commands."""
 
 from __future__ import annotations
 
@@ -23,41 +23,42 @@ def apiserver(args: Sequence[str] = ()) -> list[str]:
 
 
 def nodes(args: Sequence[str] = ()) -> list[str]:
-    """Returns the command line of simulated nodes."""
+    """Returns the command line of a simulator of nodes."""
     return [sys.executable, "-m", "kcm.cli.main", "nodes", *args]
 
 
 def worker(args: Sequence[str] = ()) -> list[str]:
-    """Returns the command line of a worker, with task events for Flower and a short start."""
+    """Returns the command line of a worker that sends task events to Flower and starts quickly."""
     return [*_CELERY, "worker", "-E", "--without-mingle", "--without-gossip", *args]
 
 
 def node(args: Sequence[str] = ()) -> list[str]:
-    """Returns the command line of a kubelet, which becomes the worker of `kubelet` in its
-    process.
-    """
+    """Returns the command line of `kcm kubelet`, whose process becomes the worker of `kubelet`."""
     return [sys.executable, "-m", "kcm.cli.main", "kubelet", *args]
 
 
 def kubelet(node: str, concurrency: int) -> list[str]:
-    """Returns the command line of a kubelet as a worker with a queue of its own."""
+    """Returns the command line of a kubelet that runs as a Celery worker with its own queue."""
     celery = [sys.executable, "-m", "celery", "-A", "workers.kubelet", "worker"]
     pool = ["--pool", "threads", "--concurrency", str(concurrency)]
     return [*celery, "-E", "--without-mingle", "--without-gossip", *pool, "-n", f"kubelet@{node}"]
 
 
 def beat(args: Sequence[str] = ()) -> list[str]:
-    """Returns the command line of beat. Its schedule is computed, so there is no file to keep."""
+    """Returns the command line of beat. Its schedule is computed, so it needs no file."""
     return [*_CELERY, "beat", *args]
 
 
 def flower(args: Sequence[str] = ()) -> list[str]:
-    """Returns the command line of Flower under kcm's configuration."""
+    """Returns the command line of Flower with kcm's configuration file."""
     return [*_CELERY, "flower", f"--conf={flower_configuration()}", *args]
 
 
 def flower_configuration() -> Path:
-    """Returns the file that Flower reads. Raises ConfigurationError when it is not installed."""
+    """Returns the path of Flower's configuration file.
+
+    Raises ConfigurationError if the package `workers` is not installed.
+    """
     spec = importlib.util.find_spec("workers")  # finds it without importing Celery
     if spec is None or spec.origin is None:
         raise errors.ConfigurationError("the package `workers` is not installed beside kcm")

@@ -1,4 +1,4 @@
-"""Connects a command to the store."""
+"""Connects commands to the store."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kcm.store.definitions import Definitions
 def open_redis() -> Iterator[RedisIO]:
     """Yields an attached connection.
 
-    Raises StoreUnavailable, which says where it looked and how to start a server.
+    Raises StoreUnavailable, whose message says which address was tried and how to start a server.
     """
     if not structlog.is_configured():
         structlog.configure(logger_factory=_standard_error)
@@ -41,7 +41,7 @@ def open_redis() -> Iterator[RedisIO]:
 
 @contextmanager
 def open_store() -> Iterator[Store]:
-    """Yields the store, attached, with its custom kinds known. Raises StoreUnavailable."""
+    """Yields an attached store, with the custom kinds registered. Raises StoreUnavailable."""
     with open_redis() as io:
         store = Store(io)
         Definitions(store).refresh()
@@ -49,12 +49,15 @@ def open_store() -> Iterator[Store]:
 
 
 def _standard_error(*_: Any) -> Any:
-    """Returns the stream for the logs of a command, since its output belongs to it alone."""
+    """Returns the logger for commands, which writes to standard error.
+
+    Standard output has only a command's results.
+    """
     return structlog.PrintLogger(sys.stderr)
 
 
 def unavailable(settings: Settings, why: str) -> errors.StoreUnavailable:
-    """Returns the error for somebody whose Redis is not there."""
+    """Returns the error for a Redis that does not respond. `why` is the reason."""
     place = printable_url(settings)
     if settings.redis_url:
         advice = "KCM_REDIS_URL names it"
@@ -67,7 +70,7 @@ def unavailable(settings: Settings, why: str) -> errors.StoreUnavailable:
 
 
 def printable_url(settings: Settings) -> str:
-    """Returns the server's socket, or its URL without user and password."""
+    """Returns the path of the server's socket, or its URL without user and password."""
     parts = urlsplit(settings.effective_redis_url)
     if parts.scheme == "unix":
         return parts.path

@@ -1,4 +1,4 @@
-"""Durations as options of commands: text such as "1m30s", read as seconds."""
+"""Durations as options of commands: text such as "1m30s", parsed into seconds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from kcm.apimachinery.durations import parse_seconds
 
 
 def parse_duration(_: click.Context, parameter: click.Parameter, text: str) -> float:
-    """Parses a duration that may be 0; the callback of an option. Raises BadParameter."""
+    """Returns the seconds of a duration, which may be 0. It is the callback of an option.
+
+    Raises BadParameter.
+    """
     seconds = _parse(text)
     if not 0 <= seconds < math.inf:
         raise click.BadParameter(f'must be finite and not negative, not "{text}"')
@@ -18,7 +21,10 @@ def parse_duration(_: click.Context, parameter: click.Parameter, text: str) -> f
 
 
 def parse_positive_duration(_: click.Context, parameter: click.Parameter, text: str) -> float:
-    """Parses a duration of more than 0; the callback of an option. Raises BadParameter."""
+    """Returns the seconds of a duration greater than 0. It is the callback of an option.
+
+    Raises BadParameter.
+    """
     seconds = _parse(text)
     if not 0 < seconds < math.inf:
         raise click.BadParameter(f'must be finite and more than 0, not "{text}"')

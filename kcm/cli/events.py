@@ -1,4 +1,4 @@
-"""The command `kcm events`: Events of objects, and with `dead` and `replay` refused bus events."""
+"""The command `kcm events`, which shows Events and, with `dead` and `replay`, dead letters."""
 
 from __future__ import annotations
 
@@ -21,25 +21,27 @@ from kcm.printing.columns import event_last_seen
 from kcm.store.eventbus import DEAD_LETTERS, DeadLetter, EventBus
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_SHOWN = 60  # characters of a dead letter's object in the table
+_SHOWN = 60  # the most characters of a dead letter's object in the table
 
 
 @click.group(invoke_without_command=True)
 @namespace_options
-@click.option("--for", "about", metavar="KIND/NAME", default="", help="Only of this object.")
-@click.option("--types", default="", help="Only of these types: Warning,Normal.")
+@click.option(
+    "--for", "about", metavar="KIND/NAME", default="", help="Only Events about this object."
+)
+@click.option("--types", default="", help="Only Events of these types, such as Warning,Normal.")
 @click.pass_context
 def events(
     ctx: click.Context, namespace: str, all_namespaces: bool, about: str, types: str
 ) -> None:
-    """Events of objects, the newest last; refused events of the bus.
+    """Show Events of objects, the newest last; or dead letters of the event bus.
 
     \b
     Examples:
       kcm events -A
       kcm events --for rs/web
-      kcm events dead                      what the event bus refused, and why
-      kcm events replay 1712345678901-0    try one again, or --all
+      kcm events dead                      injected events that were refused, and why
+      kcm events replay 1712345678901-0    inject one again, or all with --all
     """
     if ctx.invoked_subcommand is not None:
         return
@@ -79,7 +81,7 @@ def _print_events(selected: Sequence[Event], chosen: CommandSelection) -> None:
 @click.option("-o", "--output", "form", type=click.Choice(("json", "yaml")), default=None)
 @click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True)
 def dead(form: str | None, limit: int) -> None:
-    """Show events that the event bus refused, with the reason; the newest last.
+    """Show dead letters: injected events that were refused, the newest last.
 
     \b
     Example:
@@ -108,9 +110,9 @@ def _row(letter: DeadLetter) -> list[str]:
 
 @events.command()
 @click.argument("ids", nargs=-1, metavar="[ID...]")
-@click.option("--all", "everything", is_flag=True, help="All of them.")
+@click.option("--all", "everything", is_flag=True, help="All dead letters.")
 def replay(ids: tuple[str, ...], everything: bool) -> None:
-    """Put refused events back to the event bus.
+    """Inject dead letters again.
 
     \b
     Examples:

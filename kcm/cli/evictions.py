@@ -1,4 +1,4 @@
-"""The part of `kcm status` about evictions: each zone's state and rate, and who waits."""
+"""The part of `kcm status` about evictions: each zone's state, rate and waiting nodes."""
 
 from __future__ import annotations
 
@@ -17,20 +17,23 @@ MONITOR = "nodelifecycle.monitorNodeStatus"
 
 @dataclass(frozen=True)
 class ZoneEvictions:
-    """One zone as the last pass over the nodes saw it."""
+    """The state of a zone at the last pass of the node lifecycle controller."""
 
     zone: str
     state: str
     nodes: int
     not_ready: int
-    rate: float  # nodes per second that may be tainted
-    tokens: float  # how many may be tainted now
-    waiting: Sequence[str]  # nodes that wait for their turn, the longest first
-    longest: float  # seconds that the first of them has waited
+    rate: float  # nodes that may be tainted each second
+    tokens: float  # nodes that may be tainted now
+    waiting: Sequence[str]  # nodes that wait to be tainted, the longest waiting first
+    longest: float  # seconds for which the first of them has waited
 
 
 def read_evictions(io: RedisIO, now: float) -> list[ZoneEvictions]:
-    """Returns every zone, at `now` on the clock of Redis. Raises StoreUnavailable."""
+    """Returns the state of every zone. `now` is the time of the Redis server in seconds.
+
+    Raises StoreUnavailable.
+    """
     raw = io.execute("HGET", io.keys.tick_state(MONITOR), "zones")
     zones = load_zones({"zones": raw.decode()} if raw else {})
     if not zones:
@@ -52,7 +55,7 @@ def read_evictions(io: RedisIO, now: float) -> list[ZoneEvictions]:
 
 
 def lines(zones: Sequence[ZoneEvictions]) -> list[str]:
-    """Returns the zones as a table, nothing where there are no nodes."""
+    """Returns a table of the zones, no lines if there are none."""
     if not zones:
         return []
     heads = ["ZONE", "STATE", "NODES", "NOT READY", "EVICTIONS", "TOKENS", "WAITING", "LONGEST"]

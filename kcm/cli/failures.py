@@ -1,4 +1,4 @@
-"""Errors as people see them: one line, in kubectl's words."""
+"""Formats errors for people: one line, in kubectl's words."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EXIT_FAILURE = 1
 def describe(error: errors.KcmError, doing: str = "") -> str:
     """Returns the text that kubectl would print for this error.
 
-    `doing` says what went wrong where, e.g. `error when creating "web.yaml"`. Source:
+    `doing` is put before it, such as `error when creating "web.yaml"`. Source:
     staging/src/k8s.io/kubectl/pkg/cmd/util/helpers.go (StandardErrorMessage), Kubernetes 1.33.
     """
     where = f"{doing}: " if doing else ""
@@ -43,7 +43,7 @@ def report(error: errors.KcmError, doing: str = "") -> None:
 
 
 def run_reporting(run: Callable[[], Any]) -> Any:
-    """Runs a command. An error of kcm's becomes its line and exit code 1."""
+    """Runs a command. An error of kcm is printed as one line, and the exit code is 1."""
     try:
         return run()
     except errors.KcmError as error:
@@ -51,7 +51,7 @@ def run_reporting(run: Callable[[], Any]) -> Any:
             raise
         report(error)
     except BrokenPipeError:
-        # Whoever read the output (`kcm get ... | head`) has seen enough.
+        # The reader of the output (`kcm get ... | head`) has closed it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
         if os.environ.get("KCM_DEBUG"):

@@ -1,7 +1,7 @@
-"""The command `kcm`: its subcommands, each in a module that is imported only when it runs.
+"""The command `kcm`, whose subcommands are modules that are imported only when they run.
 
-Errors of `kcm.errors` come out as one line in kubectl's words and exit code 1, never as a
-traceback; `KCM_DEBUG=1` shows it.
+Errors of `kcm.errors` are printed as one line in kubectl's words, and the exit code is 1.
+`KCM_DEBUG=1` shows the traceback.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from kcm import __version__
 from kcm.cli.failures import run_reporting
 from kcm.interpreter import pause_collector
 
-# From section and command to its place and its short help.
+# By section and command: where the command is, and its short help.
 COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Run the control plane": {
         "up": ("kcm.cli.up.command:up", "Start everything on this machine, until Ctrl-C."),
         "manager": ("kcm.cli.processes:manager", "Run only the manager."),
         "apiserver": ("kcm.cli.processes:apiserver", "Run only the Kubernetes API server."),
-        "nodes": ("kcm.cli.nodes.command:nodes", "Simulate nodes; stop, start and part them."),
+        "nodes": ("kcm.cli.nodes.command:nodes", "Simulate nodes; stop, start and partition them."),
         "kubelet": ("kcm.cli.kubelet.command:kubelet", "Make this machine a node that runs pods."),
         "worker": ("kcm.cli.processes:worker", "Run only a Celery worker."),
         "beat": ("kcm.cli.processes:beat", "Run only Celery beat."),
@@ -34,7 +34,7 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Work with objects": {
         "apply": (
             "kcm.cli.objects.apply:apply",
-            "Create or change objects as a file says.",
+            "Create objects, or change them to match a file.",
         ),
         "create": ("kcm.cli.objects.apply:create", "Create objects from a file."),
         "get": ("kcm.cli.objects.get:get", "List objects, and watch them."),
@@ -43,8 +43,8 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "scale": ("kcm.cli.objects.apply:scale", "Set how many pods a ReplicaSet keeps."),
     },
     "See what is going on": {
-        "status": ("kcm.cli.status:status", "Queues, leases, streams and workers."),
-        "events": ("kcm.cli.events:events", "Events of objects; refused events of the bus."),
+        "status": ("kcm.cli.status:status", "Show nodes, queues, leases, streams and workers."),
+        "events": ("kcm.cli.events:events", "Show Events of objects, and dead letters of the bus."),
         "redis-cli": ("kcm.cli.redis_cli:redis_cli", "Send commands to kcm's Redis."),
         "version": ("kcm.cli.version:version", "Show the versions of kcm and of the server."),
     },
@@ -58,11 +58,11 @@ _BY_NAME = {name: place for section in COMMANDS.values() for name, place in sect
 
 
 @contextmanager
-def _let_ctrl_c_end() -> Iterator[None]:
-    """Lets Ctrl-C end the process at once, instead of raising KeyboardInterrupt.
+def _let_ctrl_c_kill() -> Iterator[None]:
+    """Lets Ctrl-C kill the process at once, instead of raising KeyboardInterrupt.
 
-    An import runs callbacks of weak references, where Python ignores what is raised: the process
-    would go on as if nobody had interrupted it.
+    An import runs callbacks of weak references, in which Python ignores exceptions, so the process
+    would continue after an interrupt.
     """
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield
@@ -75,7 +75,7 @@ def _let_ctrl_c_end() -> Iterator[None]:
 
 
 class LazyCommands(click.Group):
-    """A group whose commands are imported when they are asked for."""
+    """A group whose commands are imported only when they are needed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_BY_NAME)
@@ -84,7 +84,7 @@ class LazyCommands(click.Group):
         if cmd_name not in _BY_NAME:
             return None
         module, _, attribute = _BY_NAME[cmd_name][0].partition(":")
-        with _let_ctrl_c_end(), pause_collector():
+        with _let_ctrl_c_kill(), pause_collector():
             command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
 
@@ -98,7 +98,7 @@ class LazyCommands(click.Group):
 
 
 def use_state_dir(_: click.Context, __: click.Parameter, value: str | None) -> None:
-    """Makes a state folder that was named on the command line hold for child processes too."""
+    """Sets the state folder from the command line, for child processes, too."""
     if value:
         os.environ["KCM_STATE_DIR"] = os.path.abspath(value)
 
@@ -111,7 +111,7 @@ def use_state_dir(_: click.Context, __: click.Parameter, value: str | None) -> N
     expose_value=False,
     is_eager=True,
     callback=use_state_dir,
-    help="State folder of the embedded server; also KCM_STATE_DIR. Default: .kcm here.",
+    help="State folder of the embedded server; also KCM_STATE_DIR. Default: .kcm in this folder.",
 )
 def main() -> None:
     """Kubernetes' control-plane loops on Celery and Redis.
@@ -123,8 +123,8 @@ def main() -> None:
       kcm get rs,pods -w
       kcm status
 
-    Every command explains itself: kcm COMMAND --help. Where Redis is, every
-    command learns from KCM_REDIS_URL, or from the state folder.
+    kcm COMMAND --help explains each command. Commands find Redis by
+    KCM_REDIS_URL, or in the state folder.
     """
 
 

@@ -1,4 +1,4 @@
-"""Reads what `kcm status` shows from Redis."""
+"""Reads from Redis what `kcm status` shows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ZONE = "topology.kubernetes.io/zone"
 
 @dataclass(frozen=True)
 class QueueOverview:
-    """One controller's queue. Times are seconds."""
+    """The state of one controller's work queue. Times are in seconds."""
 
     controller: str
     depth: int
@@ -36,7 +36,7 @@ class QueueOverview:
 
 @dataclass(frozen=True)
 class Leader:
-    """The holder of an internal lease."""
+    """The holder of an internal lease, and the seconds until it expires."""
 
     lease: str
     holder: str
@@ -45,7 +45,7 @@ class Leader:
 
 @dataclass(frozen=True)
 class ZoneOverview:
-    """The nodes of one zone, by their Ready condition."""
+    """The numbers of nodes in a zone, by their Ready condition."""
 
     name: str
     nodes: int
@@ -57,7 +57,7 @@ class ZoneOverview:
 
 @dataclass(frozen=True)
 class Overview:
-    """Everything at one moment."""
+    """The state of all queues, leases, streams, processes and nodes at one moment."""
 
     queues: Sequence[QueueOverview]
     leaders: Sequence[Leader]
@@ -66,7 +66,7 @@ class Overview:
     processes: Sequence[Member]
     evictions: Sequence[ZoneEvictions] = ()
     zones: Sequence[ZoneOverview] = ()
-    damaged: Mapping[str, str] = field(default_factory=dict)  # from resource and key to the reason
+    damaged: Mapping[str, str] = field(default_factory=dict)  # the reasons by resource and key
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the overview as JSON values."""
@@ -74,7 +74,7 @@ class Overview:
 
 
 def read_overview(io: RedisIO) -> Overview:
-    """Reads everything. Raises StoreUnavailable."""
+    """Reads the overview. Raises StoreUnavailable."""
     now = io.now()
     bus_counts = _text_pairs(io.execute("HGETALL", io.keys.event_stats()))
     return Overview(
@@ -137,6 +137,6 @@ def _streams(io: RedisIO) -> dict[str, int]:
 
 
 def _text_pairs(reply: Any) -> dict[str, str]:
-    """Returns a hash from a reply, which is a list or a dict by the version of the protocol."""
+    """Returns a hash from a reply, which is a list or a dict, depending on the protocol version."""
     pairs = reply.items() if isinstance(reply, dict) else zip(reply[::2], reply[1::2], strict=True)
     return {name.decode(): value.decode() for name, value in pairs}

@@ -1,4 +1,4 @@
-"""The commands `kcm manager`, `apiserver`, `worker`, `beat` and `flower`: single processes."""
+"""The commands `kcm manager`, `apiserver`, `worker`, `beat` and `flower`, which run one process."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def worker(args: tuple[str, ...]) -> None:
 @click.command(context_settings=_PASSES_ON)
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 def beat(args: tuple[str, ...]) -> None:
-    """Run only Celery beat; any number may run, one of them leads."""
+    """Run only Celery beat. Any number may run; one of them is the leader."""
     _become(commandlines.beat(args))
 
 

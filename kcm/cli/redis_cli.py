@@ -1,5 +1,6 @@
-"""The command `kcm redis-cli`: redis-cli or valkey-cli with kcm's address and password, or kcm's
-own.
+"""The command `kcm redis-cli`, which runs redis-cli or valkey-cli with kcm's address and password.
+
+If neither is installed, kcm sends the command itself.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ CLIENTS = ("redis-cli", "valkey-cli")
 def redis_cli(args: tuple[str, ...]) -> None:
     """Send commands to kcm's Redis.
 
-    Runs redis-cli or valkey-cli with the right address and password where one
-    is installed, and passes every argument on; else sends the one command
-    itself and prints the reply alike.
+    Runs redis-cli or valkey-cli, if one is installed, with the right address
+    and password and these arguments. Otherwise kcm sends the command itself
+    and prints the reply in the same way.
 
     \b
     Examples:
@@ -62,9 +63,9 @@ def redis_cli(args: tuple[str, ...]) -> None:
 
 
 def address(settings: Settings) -> tuple[list[str], Mapping[str, str]]:
-    """Returns redis-cli's arguments and environment for the settings' server.
+    """Returns redis-cli's arguments and environment variables for the server of the settings.
 
-    The password goes into the environment, since arguments show in `ps`.
+    The password is passed in the environment, since arguments are visible in `ps`.
     """
     url = settings.effective_redis_url
     if url.startswith("sentinel://"):
@@ -93,7 +94,7 @@ def _master_address(settings: Settings) -> tuple[list[str], Mapping[str, str]]:
 
 
 def plain(reply: Any) -> str:
-    """Returns a reply as redis-cli prints it into a pipe."""
+    """Returns a reply as redis-cli prints it to a pipe."""
     if isinstance(reply, ErrorReply):
         return reply.text
     if isinstance(reply, list):
@@ -102,7 +103,7 @@ def plain(reply: Any) -> str:
 
 
 def format_reply(reply: Any, indent: str = "") -> str:
-    """Returns a reply as redis-cli prints it on a terminal."""
+    """Returns a reply as redis-cli prints it to a terminal."""
     if reply is None:
         return "(nil)"
     if isinstance(reply, ErrorReply):

@@ -1,4 +1,4 @@
-"""The command `kcm status`: whether everything moves, at a glance."""
+"""The command `kcm status`, which shows the state of nodes, queues, leases and processes."""
 
 from __future__ import annotations
 
@@ -20,20 +20,25 @@ _CLEAR = "\x1b[H\x1b[2J"  # moves the cursor home and clears the screen
 
 @click.command()
 @click.option("-o", "--output", "form", type=click.Choice(("json", "yaml")), default=None)
-@click.option("-w", "--watch", is_flag=True, help="Show it again and again, until Ctrl-C.")
-@click.option("--every", type=click.FloatRange(min=0.1), default=2.0, help="Seconds with --watch.")
+@click.option("-w", "--watch", is_flag=True, help="Refresh the output until Ctrl-C.")
+@click.option(
+    "--every",
+    type=click.FloatRange(min=0.1),
+    default=2.0,
+    help="Seconds between refreshes with --watch.",
+)
 def status(form: str | None, watch: bool, every: float) -> None:
-    """Nodes, queues, leases, streams and workers.
+    """Show nodes, queues, leases, streams and workers.
 
     \b
     What to look at:
-      UNKNOWN                       nodes that are silent: kcm nodes list
+      UNKNOWN                       unreachable nodes: kcm nodes list
       DEPTH and OLDEST that grow    too few workers, or a sync that hangs
       FAILING and RETRIES           syncs that fail: kcm events, the worker's log
       a lease without a holder      no manager (dispatch, ingest) or no beat
       events:dead                   kcm events dead
       DAMAGED                       stored but unreadable: kcm delete KIND NAME
-      a zone whose rate is 0        it waits: too much of it, or of everything, is not ready
+      a zone whose rate is 0        no evictions: too many nodes are not ready, of it or of all
     """
     with open_redis() as io, suppress(KeyboardInterrupt):
         while True:
@@ -46,7 +51,7 @@ def status(form: str | None, watch: bool, every: float) -> None:
 
 
 def lines(overview: Overview) -> Iterator[str]:
-    """Yields the overview as tables."""
+    """Yields the lines of the overview's tables."""
     if overview.zones:
         yield from _zones(overview)
         yield ""
@@ -113,7 +118,7 @@ def _streams(overview: Overview) -> list[str]:
 
 
 def _list_damaged(overview: Overview) -> Iterator[str]:
-    """Yields what is stored but cannot be read."""
+    """Yields a table of the damaged objects, no lines if there are none."""
     if overview.damaged:
         yield ""
         table = TextTable(["DAMAGED", "NAME", "WHY"])

@@ -1,4 +1,4 @@
-"""`kcm version`."""
+"""The command `kcm version`."""
 
 from __future__ import annotations
 

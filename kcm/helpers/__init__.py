@@ -1,5 +1,5 @@
-"""What controllers, the scheduler and the kubelet share about pods, nodes and owners.
+"""Functions about pods, nodes and owners that controllers, the scheduler and the kubelet share.
 
-Every function here is pure. Upstream keeps most of them in component-helpers and in
-pkg/controller/controller_utils.go.
+All of them are pure, except those of `backoff`. Upstream has most of them in component-helpers and
+in pkg/controller/controller_utils.go.
 """

@@ -1,4 +1,4 @@
-"""Aggregated cluster roles: cluster roles that are composed of others.
+"""Aggregated cluster roles, whose rules are those of other cluster roles.
 
 Source: pkg/controller/clusterroleaggregation/clusterroleaggregation_controller.go, Kubernetes 1.33.
 """
@@ -14,10 +14,10 @@ from kcm.apimachinery.labels import Selector
 def aggregate_rules(role: ClusterRole, others: Iterable[ClusterRole]) -> list[PolicyRule]:
     """Returns the rules of a cluster role.
 
-    They are its own, or with an aggregation rule those of the roles that it selects, in the order
-    of their names and each rule once. A selected role that is aggregated itself contributes the
-    rules that it aggregates, so no chain of roles has to be worked out in order. Upstream comes to
-    the same result by repetition.
+    With an aggregation rule, they are the rules of the roles that it selects, by order of their
+    names, each rule once. A selected role that is aggregated itself contributes the rules that it
+    aggregates, so the order in which roles are computed does not matter. Upstream reaches the same
+    result by repetition.
     """
     if role.aggregation_rule is None:
         return list(role.rules or ())

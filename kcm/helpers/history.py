@@ -1,6 +1,6 @@
-"""The history of pod templates that StatefulSets and DaemonSets keep in ControllerRevisions.
+"""The history of pod templates, which StatefulSets and DaemonSets keep in ControllerRevisions.
 
-The data of a revision is a patch that restores its template. `kubectl rollout undo` applies it.
+The data of a revision is a patch that restores its template; `kubectl rollout undo` applies it.
 
 Source: pkg/controller/history/controller_history.go, Kubernetes 1.33.
 """
@@ -23,41 +23,42 @@ from kcm.apimachinery.names import safe_encode
 from kcm.reconcile.plan import Create, Patch, Write
 
 HASH = "controller.kubernetes.io/hash"  # the label of a revision with the hash of its data
-REVISION_HASH = "controller-revision-hash"  # the label of a pod with the revision that it is of
-_LONGEST_PREFIX = 223  # characters of the owner's name, so that the name has room for the hash
+REVISION_HASH = "controller-revision-hash"  # the label of a pod with its revision
+_LONGEST_PREFIX = 223  # characters of the owner's name in a revision's, which also has a hash
 _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def patch_of(template: PodTemplateSpec) -> dict[str, Any]:
     """Returns a strategic merge patch that replaces an object's template by this one.
 
-    It has the bytes of upstream's getPatch, since kubectl compares those: sorted keys, and the
-    creation time that Go prints for an empty one.
+    As JSON it equals the result of upstream's getPatch, since kubectl compares them: keys are
+    sorted, and absent creation times are null, as Go encodes them.
     """
     printed = json.loads(codec.encode(template))
-    _print_no_time(printed)
+    _add_null_time(printed)
     for volume in printed.get("spec", {}).get("volumes") or ():
-        _print_no_time((volume.get("ephemeral") or {}).get("volumeClaimTemplate"))
+        _add_null_time((volume.get("ephemeral") or {}).get("volumeClaimTemplate"))
     patch: dict[str, Any] = json.loads(
         json.dumps({"spec": {"template": {**printed, "$patch": "replace"}}}, sort_keys=True)
     )
     return patch
 
 
-def _print_no_time(holder: dict[str, Any] | None) -> None:
+def _add_null_time(holder: dict[str, Any] | None) -> None:
+    """Adds a null creationTimestamp to the metadata, if `holder` has none."""
     if holder is not None:
         holder["metadata"] = {"creationTimestamp": None, **holder.get("metadata", {})}
 
 
 def _without_empty(value: Any) -> Any:
-    """Returns data without empty values: revisions of earlier releases have no nulls."""
+    """Returns data without nulls, which the revisions of earlier releases do not have."""
     if isinstance(value, dict):
         return {key: _without_empty(part) for key, part in value.items() if part is not None}
     return [_without_empty(part) for part in value] if isinstance(value, list) else value
 
 
 def template_of(revision: ControllerRevision) -> PodTemplateSpec:
-    """Returns the template that a revision keeps. Raises ValueError for data of another form."""
+    """Returns the pod template in a revision's data. Raises ValueError if it is not valid."""
     spec = (revision.data or {}).get("spec") or {}
     fields = {k: v for k, v in (spec.get("template") or {}).items() if k != "$patch"}
     return PodTemplateSpec.model_validate(fields)
@@ -72,7 +73,7 @@ def sort_revisions(revisions: Iterable[ControllerRevision]) -> list[ControllerRe
 
 
 def data_hash(template: PodTemplateSpec, collisions: int) -> str:
-    """Returns the hash that ends a revision's name. It differs for each collision."""
+    """Returns the hash with which a revision's name ends. It differs for each collision count."""
     text = codec.encode(template)
     return safe_encode(str(zlib.crc32(text + (b"#%d" % collisions if collisions else b""))))
 
@@ -80,8 +81,9 @@ def data_hash(template: PodTemplateSpec, collisions: int) -> str:
 def new_revision(
     owner: KubeObject, template: PodTemplateSpec, number: int, value: str, label: str
 ) -> ControllerRevision:
-    """Returns a revision of `owner` that keeps `template`. The label of this name holds
-    its hash.
+    """Returns a revision of `owner` with the given template, number and hash (`value`).
+
+    `label` is the name of the label that has the hash.
     """
     return ControllerRevision(
         metadata=ObjectMeta(
@@ -98,7 +100,7 @@ def new_revision(
 
 @dataclass
 class Recorded:
-    """The revision of the present template, and the writes that record it."""
+    """The revision of the current template, the collision count, and the writes that store it."""
 
     revision: ControllerRevision
     collisions: int
@@ -114,10 +116,11 @@ def record_revision(
     *,
     label: str = HASH,
 ) -> Recorded:
-    """Returns the newest revision of `owner` that keeps `template`, numbered as the last one.
+    """Returns the revision of the current template, and the writes that make it the newest.
 
-    `revisions` are sorted. A new revision avoids names that are taken. An older revision whose
-    template came back gets the next number, since a rollback is an update too.
+    `revisions` are those of `owner`, sorted. An older revision that has this template gets the next
+    number, since a rollback is an update, too. Otherwise a new one is created, under a name for
+    which `is_taken` returns False.
     """
     wanted = _without_empty(patch_of(template))
     last = revisions[-1].revision if revisions else 0
@@ -145,6 +148,8 @@ def _set_number(number: int) -> Callable[[KubeObject], KubeObject]:
 def revisions_beyond_limit(
     revisions: Sequence[ControllerRevision], live: Callable[[ControllerRevision], bool], limit: int
 ) -> list[ControllerRevision]:
-    """Returns the oldest of the sorted revisions that are not live, beyond the limit."""
+    """Returns the oldest of the sorted revisions that are not live, so that `limit` of these are
+    left.
+    """
     unused = [revision for revision in revisions if not live(revision)]
     return unused[: max(0, len(unused) - limit)]

@@ -1,4 +1,4 @@
-"""Amounts that are given as a number or as a percentage.
+"""Amounts that are a number or a percentage.
 
 Source: GetScaledValueFromIntOrPercent in staging/src/k8s.io/apimachinery/pkg/util/intstr/intstr.go,
 Kubernetes 1.33.
@@ -8,9 +8,9 @@ from __future__ import annotations
 
 
 def scaled_value(value: int | str | None, total: int, *, round_up: bool) -> int:
-    """Returns a number, or that percentage of `total`; None is 0.
+    """Returns the number, or the percentage of `total`. None is 0.
 
-    Validation has seen the value: text without a percent sign is a number. Raises ValueError for
+    The value has been validated: text without a percent sign is a number. Raises ValueError for
     other text.
     """
     if isinstance(value, str) and value.endswith("%"):

@@ -1,4 +1,4 @@
-"""What every kubelet reports of its node, real or simulated.
+"""The statuses and leases that kubelets report for their nodes, real or simulated.
 
 Source: pkg/kubelet/kubelet_node_status.go, pkg/kubelet/nodestatus/setters.go and
 staging/src/k8s.io/component-helpers/apimachinery/lease, Kubernetes 1.33.
@@ -27,7 +27,7 @@ _EVENTS = {
     ("PIDPressure", "False"): "NodeHasSufficientPID",
 }
 
-_PRESSURE_REASONS = {  # while the pressure holds, and while it does not
+_PRESSURE_REASONS = {  # reason and message if the condition is True, and if it is False
     "MemoryPressure": (
         ("KubeletHasInsufficientMemory", "kubelet has insufficient memory available"),
         ("KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
@@ -46,9 +46,9 @@ _PRESSURE_REASONS = {  # while the pressure holds, and while it does not
 def condition(
     kind: str, holds: bool, why: tuple[str, str], before: NodeStatus, now: datetime
 ) -> NodeCondition:
-    """Returns a node condition. `why` is its reason and message.
+    """Returns a node condition, which is True if it `holds`. `why` is its reason and message.
 
-    Its transition time is kept while its status stays the same.
+    Its transition time is that of the condition in `before` if the status is the same.
     """
     status = "True" if holds else "False"
     old = next((c for c in before.conditions or () if c.type == kind), None)
@@ -65,7 +65,7 @@ def condition(
 
 
 def ready_status(node: Node) -> str:
-    """Returns the status of the node's Ready condition, "Unknown" for a node without one."""
+    """Returns the status of the node's Ready condition, "Unknown" if it has none."""
     conditions = node.status.conditions or ()
     return next((c.status for c in conditions if c.type == "Ready"), "Unknown")
 
@@ -90,9 +90,9 @@ def resources_of(
 ) -> tuple[ResourceList, ResourceList]:
     """Returns the node's capacity and allocatable resources.
 
-    The capacity is what the kubelet counts itself, and what others have written into it, such as an
-    extended resource. Allocatable is the capacity without what is reserved, never below zero. A
-    resource that is no longer in the capacity is no longer allocatable.
+    The capacity consists of `own`, which the kubelet has determined, and of what others have
+    written into it, such as extended resources. Allocatable is the capacity minus `reserved`, at
+    least zero.
 
     Source: MachineInfo in pkg/kubelet/nodestatus/setters.go.
     """
@@ -105,14 +105,14 @@ def resources_of(
 
 
 def differs(new: NodeStatus, old: NodeStatus) -> bool:
-    """Reports whether a status says more than that the node is alive."""
+    """Reports whether the statuses differ in more than the heartbeat times of conditions."""
     before = [c.replace(last_heartbeat_time=None) for c in old.conditions or ()]
     after = [c.replace(last_heartbeat_time=None) for c in new.conditions or ()]
     return new.replace(conditions=after) != old.replace(conditions=before)
 
 
 def transitions(new: NodeStatus, old: NodeStatus) -> list[str]:
-    """Returns the reasons of the Events about changed conditions."""
+    """Returns the reasons of the Events about conditions whose status has changed."""
     before = {c.type: c.status for c in old.conditions or ()}
     return [
         _EVENTS[c.type, c.status]
@@ -122,7 +122,7 @@ def transitions(new: NodeStatus, old: NodeStatus) -> list[str]:
 
 
 def new_lease(node: Node, seconds: int, now: datetime) -> Lease:
-    """Returns a node's first lease, owned by its node."""
+    """Returns the first lease of a node, owned by the node. `seconds` is its duration."""
     owner = OwnerReference(api_version="v1", kind="Node", name=node.name or "", uid=node.uid or "")
     return Lease(
         metadata=ObjectMeta(name=node.name, namespace=LEASE_NAMESPACE, owner_references=[owner]),
@@ -131,7 +131,7 @@ def new_lease(node: Node, seconds: int, now: datetime) -> Lease:
 
 
 def renew_lease(lease: Lease, node: Node, seconds: int, now: datetime) -> Lease:
-    """Returns the lease renewed, owned by its node even if that was replaced."""
+    """Returns the renewed lease. Its owner is the node, also if that was created anew."""
     owners = lease.metadata.owner_references or []
     if [owner.uid for owner in owners] != [node.uid]:
         first = new_lease(node, seconds, now)

@@ -1,4 +1,4 @@
-"""Node selectors and node affinity: which nodes a pod wants by their labels and names.
+"""Node selectors and node affinity, by which pods choose nodes by labels and names.
 
 Source: staging/src/k8s.io/component-helpers/scheduling/corev1/nodeaffinity/nodeaffinity.go,
 Kubernetes 1.33.
@@ -35,9 +35,9 @@ def _holds(requirement: NodeSelectorRequirement, labels: Labels) -> bool:
 
 
 def _compare_numbers(value: str | None, values: Sequence[str]) -> int:
-    """Compares the label's number with the bound: below, at or above 0.
+    """Returns whether the label's number is below (-1), at (0) or above (1) the bound.
 
-    Returns 0 when one of them is no number.
+    Returns 0 if one of them is not a number.
     """
     try:
         number, bound = int(value or ""), int(values[0])
@@ -48,7 +48,7 @@ def _compare_numbers(value: str | None, values: Sequence[str]) -> int:
 
 @dataclass(frozen=True)
 class Term:
-    """One node selector term. Without requirements it matches nothing."""
+    """A node selector term. Without requirements it matches no node."""
 
     expressions: tuple[NodeSelectorRequirement, ...]
     fields: tuple[NodeSelectorRequirement, ...]
@@ -66,7 +66,9 @@ class Term:
         )
 
     def names(self) -> frozenset[str] | None:
-        """Returns the only nodes that can match, or None where the term names no nodes."""
+        """Returns the names of the only nodes that can match, None if the term does not restrict
+        names.
+        """
         named = [
             frozenset(r.values or ()) for r in self.fields if r.key == _NAME and r.operator == "In"
         ]
@@ -75,7 +77,7 @@ class Term:
 
 @dataclass(frozen=True)
 class NodeRule:
-    """What a pod requires and prefers of its node."""
+    """The node selector and the node affinity of a pod."""
 
     selector: Labels
     required: tuple[Term, ...] | None  # None without required affinity
@@ -94,7 +96,7 @@ class NodeRule:
 
     @property
     def names(self) -> frozenset[str] | None:
-        """Returns the only nodes that can match, or None where a required term names no nodes."""
+        """Returns the names of the only nodes that can match, None if names are not restricted."""
         if not self.required:
             return None
         named: set[str] = set()

@@ -1,4 +1,4 @@
-"""Finds the keys of the owners that a changed dependent touches."""
+"""Finds the owners that a change of a dependent affects, and returns their keys."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ log = structlog.get_logger("kcm.reconcile")
 def selector_of(owner: Any) -> Selector | None:
     """Returns the selector in an owner's spec.
 
-    It returns None, and logs the error, for an invalid selector: a retry would not mend it. The
+    For an invalid selector it logs an error and returns None, since a retry would not help. The
     selector of a ReplicationController is a plain map of labels.
     """
     selector = owner.spec.selector
@@ -35,11 +35,11 @@ def selector_of(owner: Any) -> Selector | None:
 
 
 def owner_keys(owner: type[KubeObject], selector_of: SelectorOf = selector_of) -> KeyFunction:
-    """Returns a function for the keys that a change of a dependent touches.
+    """Returns a function that returns the keys of the owners that a change affects.
 
-    These are the key of its controller of this kind, the key of the controller that it had before,
-    and for an orphan the keys of all owners whose selector matches it. `selector_of` returns an
-    owner's selector, or None for an owner that selects nothing.
+    These are the key of the dependent's controller of this kind, that of its former controller, and
+    for an orphan the keys of all owners whose selector matches it. `selector_of` returns the
+    selector of an owner, or None if it selects nothing.
     """
     kind = scheme.resource_of(owner).kind
 

@@ -1,4 +1,4 @@
-"""The Events about the pods that a controller creates and deletes.
+"""The Events about pods that a controller creates and deletes.
 
 Source: RealPodControl in pkg/controller/controller_utils.go, Kubernetes 1.33.
 """
@@ -13,7 +13,7 @@ from kcm.reconcile.plan import Create, Delete, Event, Outcome
 def pod_write_events(owner: KubeObject, outcome: Outcome) -> list[Event]:
     """Returns one Event about `owner` for each pod whose creation or deletion succeeded or failed.
 
-    A pod that was gone already gets no Event.
+    A deletion of a pod that was already gone gives no Event.
     """
     events: list[Event] = []
     for write, obj in outcome.done:

@@ -1,4 +1,4 @@
-"""What a pod requests of its node, whether the node has it, and the pod's quality of service class.
+"""The resource requests of pods, whether a node has them, and quality of service classes.
 
 Amounts are in thousandths of the resource's unit.
 
@@ -22,17 +22,17 @@ GUARANTEED, BURSTABLE, BEST_EFFORT = "Guaranteed", "Burstable", "BestEffort"
 
 
 class Shortage(NamedTuple):
-    """A resource of which a node has too little, in a kubelet's words."""
+    """A resource of which a node has too little, as reason and message of the kubelet."""
 
     reason: str
     message: str
 
 
 def requests_of(pod: Pod) -> Counter[str]:
-    """Returns the requests of a pod.
+    """Returns the requests of a pod, in thousandths, with one of `pods`.
 
-    They are the sum over its containers and sidecars, or the largest sum at a moment of its start
-    if that is more, plus the overhead.
+    They are the sum over containers and sidecars, or the largest sum while init containers run if
+    that is more, plus the overhead. Requests of the whole pod replace these sums.
     """
     total = _sum(c.resources.requests for c in pod.spec.containers)
     peak: Counter[str] = Counter()
@@ -62,12 +62,15 @@ def _sum(lists: Iterable[ResourceList | None]) -> Counter[str]:
 
 
 def find_shortage(asked: Amounts, used: Amounts, node: Node) -> Shortage | None:
-    """Returns the first requested resource of which too little is left, or None."""
+    """Returns the first requested resource of which the node has too little left, or None.
+
+    `used` is what the node's other pods request.
+    """
     allocatable = node.status.allocatable or {}
     for name in sorted(asked, key=lambda name: (name != "pods", name != "cpu", name)):
         limit = allocatable.get(name)
         if not asked[name] or (limit is None and "/" in name):
-            # The node does not know the extended resource, so it is not the node's business.
+            # An extended resource that the node does not have is not checked here, as upstream.
             continue
         have = limit.milli_value() if limit is not None else 0
         if asked[name] > have - used.get(name, 0):
@@ -79,8 +82,9 @@ def find_shortage(asked: Amounts, used: Amounts, node: Node) -> Shortage | None:
 
 
 def qos_class(pod: Pod) -> str:
-    """Returns Guaranteed, Burstable or BestEffort: the class in the pod's status, else by cpu and
-    memory.
+    """Returns Guaranteed, Burstable or BestEffort.
+
+    It is the class in the pod's status, otherwise that which follows from cpu and memory.
     """
     if pod.status.qos_class:
         return pod.status.qos_class
@@ -100,5 +104,5 @@ def _is_guaranteed(container: Container) -> bool:
 
 
 def _compute_resources(amounts: ResourceList | None) -> ResourceList:
-    """Returns the amounts of cpu and memory."""
+    """Returns the amounts of cpu and memory that are not zero."""
     return {k: v for k, v in (amounts or {}).items() if k in ("cpu", "memory") and v}

@@ -1,4 +1,4 @@
-"""What controllers ask of pods: how far they have come, and how to make one.
+"""The states of pods, and building pods from templates.
 
 Source: pkg/api/v1/pod/util.go and pkg/controller/controller_utils.go, Kubernetes 1.33.
 """
@@ -16,22 +16,22 @@ _TERMINAL = frozenset({"Succeeded", "Failed"})
 
 
 def is_terminal(pod: Pod) -> bool:
-    """Reports whether the pod's containers have stopped for good."""
+    """Reports whether the pod's phase is Succeeded or Failed."""
     return pod.status.phase in _TERMINAL
 
 
 def is_active(pod: Pod) -> bool:
-    """Reports whether the pod counts as a replica: neither terminal nor being deleted."""
+    """Reports whether the pod is neither terminal nor being deleted, and so counts as a replica."""
     return pod.status.phase not in _TERMINAL and pod.metadata.deletion_timestamp is None
 
 
 def is_terminating(pod: Pod) -> bool:
-    """Reports whether the pod is being deleted and has not stopped yet."""
+    """Reports whether the pod is being deleted and not terminal yet."""
     return pod.metadata.deletion_timestamp is not None and pod.status.phase not in _TERMINAL
 
 
 def condition_of(status: PodStatus, type: str) -> PodCondition | None:
-    """Returns the condition of a type, or None."""
+    """Returns the condition of this type, or None."""
     for condition in status.conditions or ():
         if condition.type == type:
             return condition
@@ -39,9 +39,9 @@ def condition_of(status: PodStatus, type: str) -> PodCondition | None:
 
 
 def with_condition(status: PodStatus, condition: PodCondition, now: datetime) -> PodStatus:
-    """Returns the status with a condition.
+    """Returns the status with this condition.
 
-    The condition's transition time is kept while its status stays the same.
+    Its transition time is that of the old condition if the status is the same, otherwise `now`.
     """
     before = condition_of(status, condition.type)
     unchanged = before is not None and before.status == condition.status
@@ -51,23 +51,21 @@ def with_condition(status: PodStatus, condition: PodCondition, now: datetime) ->
 
 
 def is_ready(pod: Pod) -> bool:
-    """Reports whether the pod is Ready."""
+    """Reports whether the pod's condition Ready is True."""
     ready = condition_of(pod.status, "Ready")
     return ready is not None and ready.status == "True"
 
 
 def ready_since(pod: Pod) -> datetime | None:
-    """Returns when the pod became ready. Returns None when it is not ready or does not say
-    when.
-    """
+    """Returns when the pod became ready, None if it is not ready or the time is unknown."""
     ready = condition_of(pod.status, "Ready")
     return ready.last_transition_time if ready is not None and ready.status == "True" else None
 
 
 def available_in(pod: Pod, min_ready_seconds: int, now: datetime) -> float | None:
-    """Returns the seconds until a ready pod counts as available, 0 when it does already.
+    """Returns the seconds until a ready pod counts as available, 0 if it already does.
 
-    Returns None when time alone will not make it available.
+    Returns None if time alone will not make it available.
     """
     if not min_ready_seconds:
         return 0.0
@@ -75,24 +73,21 @@ def available_in(pod: Pod, min_ready_seconds: int, now: datetime) -> float | Non
     if since is None:
         return None
     left = (since - now).total_seconds() + min_ready_seconds
-    # Upstream wants the time to have passed, not just to have come.
+    # As upstream, the time must have passed, not just been reached.
     return 0.0 if left < 0 else max(left, 0.001)
 
 
 def next_availability(ready: Iterable[Pod], min_ready_seconds: int, now: datetime) -> float | None:
     """Returns the seconds until the next of these ready pods counts as available.
 
-    Returns None when all of them do already.
+    Returns None if no pod will become available by time alone.
     """
     waits = (available_in(pod, min_ready_seconds, now) for pod in ready)
     return min((wait for wait in waits if wait), default=None)
 
 
 def pod_from_template(template: PodTemplateSpec, owner: KubeObject) -> Pod:
-    """Returns a pod of `owner` without a name.
-
-    Its spec is a copy of the template's, which many pods may share: never change it.
-    """
+    """Returns a new pod of `owner` with a copy of the template's spec. Its name is generated."""
     meta = template.metadata
     return Pod(
         metadata=ObjectMeta(
@@ -108,19 +103,19 @@ def pod_from_template(template: PodTemplateSpec, owner: KubeObject) -> Pod:
 
 
 def is_sidecar(container: Container) -> bool:
-    """Reports whether an init container keeps running beside the others (restartPolicy Always)."""
+    """Reports whether an init container is a sidecar (restartPolicy Always)."""
     return container.restart_policy == "Always"
 
 
 def sidecar_place(pod: Pod | None, name: str) -> int | None:
-    """Returns the index of a sidecar among the pod's init containers, None for other containers."""
+    """Returns the index of a sidecar among the pod's init containers, None if it is no sidecar."""
     inits = (pod.spec.init_containers or ()) if pod else ()
     places = (n for n, init in enumerate(inits) if init.name == name and is_sidecar(init))
     return next(places, None)
 
 
 def most_restarts(pod: Pod) -> tuple[int, int]:
-    """Returns the most restarts of a container and of a sidecar."""
+    """Returns the highest restart counts of a main container and of a sidecar."""
     containers = max((c.restart_count for c in pod.status.container_statuses or ()), default=0)
     sidecars = {c.name for c in pod.spec.init_containers or () if is_sidecar(c)}
     counts = (

@@ -1,10 +1,10 @@
 """Controller references: which objects a controller manages, and how that changes.
 
-A controller manages the objects that bear its reference and match its selector. `claim` returns
-them and the writes that make it so: orphans that match are adopted, own objects that no longer
-match are released, and the objects of others are left alone. A guard on every adoption makes the
-live check that upstream calls RecheckDeletionTimestamp part of the write, so a controller that was
-deleted or replaced meanwhile adopts nothing.
+A controller manages the objects that have a controller reference to it and match its selector.
+`claim` returns them, and the writes that are needed: orphans that match are adopted, own objects
+that no longer match are released, and the objects of other controllers are left alone. Each
+adoption has a guard that makes the live check which upstream calls RecheckDeletionTimestamp a part
+of the write, so a controller that was deleted or replaced meanwhile adopts nothing.
 
 Source: pkg/controller/controller_ref_manager.go, Kubernetes 1.33.
 """
@@ -29,14 +29,16 @@ T = TypeVar("T", bound=KubeObject)
 
 @dataclass(frozen=True)
 class Claim(Generic[T]):
-    """The objects that a controller manages once `writes` are done."""
+    """The objects that a controller manages after `writes`."""
 
     objects: list[T]
     writes: list[Patch]
 
 
 def list_controlled(owner: KubeObject, model: type[T], view: View) -> Sequence[T]:
-    """Returns the objects of a kind that `owner` manages in its own namespace."""
+    """Returns the objects of a kind in the owner's namespace that have a controller reference to
+    it.
+    """
     key = controller_key(owner.namespace, owner.uid)
     return view.lister(model).by_index(BY_CONTROLLER, key)
 
@@ -44,7 +46,7 @@ def list_controlled(owner: KubeObject, model: type[T], view: View) -> Sequence[T
 def own_and_orphans(owner: KubeObject, model: type[T], view: View) -> list[T]:
     """Returns the objects of a kind that `owner` may claim.
 
-    These are its own objects and those in its namespace that nobody manages.
+    These are its own objects, and the orphans in its namespace.
     """
     orphans = view.lister(model).by_index(ORPHANS, owner.namespace)
     return [*list_controlled(owner, model, view), *orphans]
@@ -56,7 +58,7 @@ def claim(
     objects: Iterable[T],
     adapt: Callable[[KubeObject], KubeObject] | None = None,
 ) -> Claim[T]:
-    """Returns which of its own objects and orphans `owner` manages, and the writes that make it so.
+    """Returns which of its own objects and orphans `owner` manages, and the necessary writes.
 
     An owner that is being deleted neither adopts nor releases. `adapt` is a further change that an
     adoption makes.
@@ -67,7 +69,7 @@ def claim(
     reference, matches = None, selector.matches(None)
     for obj in objects:
         metadata = obj.metadata
-        # Caches keep equal values once, and most objects of a set have equal ones.
+        # Caches share equal values, and most objects of a set have equal ones.
         if metadata.owner_references is not references:
             references = metadata.owner_references
             reference = controller_of(obj)
@@ -90,14 +92,17 @@ def claim(
 def adopt(
     owner: KubeObject, obj: KubeObject, adapt: Callable[[KubeObject], KubeObject] | None = None
 ) -> Patch:
-    """Makes `owner` the controller of an orphan, unless `owner` is gone or being deleted."""
+    """Returns the write that makes `owner` the controller of an orphan.
+
+    Its guard fails if `owner` is gone. `adapt` is a further change of the orphan.
+    """
     guard = Exists(scheme.resource_of(owner).name, owner.key, owner.uid)
     change = partial(_with_owner, new_controller_ref(owner), adapt)
     return Patch(obj, change, (guard,))
 
 
 def release(owner: KubeObject, obj: KubeObject) -> Patch:
-    """Removes `owner` from the owners of an object."""
+    """Returns the write that removes the owner reference to `owner` from an object."""
     return Patch(obj, without_owners(owner.uid))
 
 

@@ -1,4 +1,4 @@
-"""The pods behind a Service: which they are, and where they listen.
+"""The pods that a Service selects, and their addresses and ports.
 
 Source: staging/src/k8s.io/endpointslice/utils.go, pkg/api/v1/endpoints/util.go and
 staging/src/k8s.io/endpointslice/util/controller_utils.go, Kubernetes 1.33.
@@ -20,23 +20,21 @@ TRIGGER_TIME = "endpoints.kubernetes.io/last-change-trigger-time"
 HEADLESS = "service.kubernetes.io/headless"
 SERVICE_NAME = "kubernetes.io/service-name"
 MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
-LEADER_RECORD = "control-plane.alpha.kubernetes.io/leader"  # of Endpoints that are no endpoints
+LEADER_RECORD = "control-plane.alpha.kubernetes.io/leader"  # of Endpoints for leader election
 
 
 def has_backends(service: Service) -> bool:
-    """Reports whether the Service selects pods. The endpoints of other Services are somebody
-    else's.
-    """
+    """Reports whether the Service selects pods. Otherwise its endpoints are managed by others."""
     return bool(service.spec.selector) and service.spec.type != "ExternalName"
 
 
 def is_headless(service: Service) -> bool:
-    """Reports whether the Service has no address of its own."""
+    """Reports whether the Service has no cluster IP."""
     return service.spec.cluster_ip == "None"
 
 
 def pods_of(service: Service, view: View) -> list[Pod]:
-    """Returns the selected pods that have an address and have not ended."""
+    """Returns the selected pods that have an IP address and are not terminal."""
     wanted = (service.spec.selector or {}).items()
     pods = view.lister(Pod).list(service.namespace)
     return [
@@ -47,7 +45,7 @@ def pods_of(service: Service, view: View) -> list[Pod]:
 
 
 def addresses_of(pod: Pod, family: int) -> list[str]:
-    """Returns the pod's addresses of IP version 4 or 6."""
+    """Returns the pod's addresses of an IP version, 4 or 6."""
     addresses = [one.ip for one in pod.status.pod_ips or () if one.ip] or [pod.status.pod_ip or ""]
     return [ip for ip in addresses if _version(ip) == family]
 
@@ -60,7 +58,9 @@ def _version(ip: str) -> int:
 
 
 def port_of(pod: Pod, port: ServicePort) -> int | None:
-    """Returns the port on which the pod listens for a port of the Service, or None."""
+    """Returns the pod's port number for a port of the Service, None if it has no port of that
+    name.
+    """
     target = port.target_port
     if not isinstance(target, str):
         return target or port.port
@@ -75,7 +75,7 @@ def port_of(pod: Pod, port: ServicePort) -> int | None:
 
 
 def hostname_of(pod: Pod, service: Service) -> str | None:
-    """Returns the name of the pod in the Service's domain, or None if it asks for none."""
+    """Returns the host name of the pod in the Service's domain, or None if it has none."""
     spec = pod.spec
     if spec.hostname and spec.subdomain == service.name and pod.namespace == service.namespace:
         return spec.hostname
@@ -87,7 +87,9 @@ def reference_to(pod: Pod) -> ObjectReference:
 
 
 def last_change_time(service: Service, pods: Iterable[Pod]) -> str:
-    """Returns when the endpoints' contents last changed, as far as the objects say."""
+    """Returns the latest time in the objects at which endpoints may have changed, as RFC 3339
+    text.
+    """
     moments: list[datetime | None] = [service.metadata.creation_timestamp]
     for pod in pods:
         moments += [ready_since(pod), pod.metadata.deletion_timestamp]
@@ -96,9 +98,7 @@ def last_change_time(service: Service, pods: Iterable[Pod]) -> str:
 
 
 def services_of_pod(change: Change, view: View) -> Iterable[str]:
-    """Returns the keys of the Services that select the pod, or did, where the change matters to
-    them.
-    """
+    """Yields the keys of the Services that select the pod, or did, if the change affects them."""
     old, new = change.old, change.new
     if isinstance(old, Pod) and isinstance(new, Pod):
         relabelled = old.metadata.labels != new.metadata.labels
@@ -115,9 +115,7 @@ def _chooses(service: Service, obj: KubeObject) -> bool:
 
 
 def _endpoint_facts(pod: Pod) -> tuple[object, ...]:
-    """Returns what endpoints show of a pod. A pod without an address is not shown, on whatever
-    node.
-    """
+    """Returns the fields of a pod that its endpoints depend on, () without an IP address."""
     spec, status = pod.spec, pod.status
     if not status.pod_ip:
         return ()

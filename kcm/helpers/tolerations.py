@@ -1,4 +1,4 @@
-"""Which taints a pod tolerates, and for how long.
+"""Tolerations: which taints a pod tolerates, and for how long.
 
 Source: ToleratesTaint in staging/src/k8s.io/api/core/v1/toleration.go, GetMatchingTolerations in
 pkg/apis/core/v1/helper/helpers.go, getMinTolerationTime in
@@ -37,8 +37,8 @@ def min_toleration_seconds(
 ) -> float:
     """Returns the seconds for which a pod tolerates all of these taints.
 
-    Infinity stands for ever, 0 for not at all. The first toleration that matches a taint counts,
-    and over all taints the shortest time.
+    Infinity means forever, 0 not at all. For each taint the first matching toleration counts; the
+    result is the shortest time of all taints.
     """
     all_tolerations = list(tolerations or ())
     shortest = math.inf

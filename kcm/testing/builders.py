@@ -1,8 +1,8 @@
-"""Objects for tests, with sensible defaults that every argument overrides.
+"""Builds objects for tests, with sensible defaults that every argument overrides.
 
-For example `pod("web-1", owner=rs, phase="Running", ready=True, node="n1")`. Keyword arguments that
-a builder does not name set fields of the spec (`priority=7`), `status={...}` sets fields of the
-status, `metadata={...}` those of the metadata. All are spelled as in Python.
+For example `pod("web-1", owner=rs, phase="Running", ready=True, node="n1")`. Further keyword
+arguments set fields of the spec (`priority=7`), `status={...}` sets fields of the status,
+`metadata={...}` fields of the metadata. All have their names in Python.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ from kcm.defaults import apply
 from kcm.store.strategies.kinds import strategy_of
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
-"""The creation time of everything that is built."""
+"""The creation time of all objects that builders build."""
 
 _NAMESPACE_OF_UIDS = uuid.UUID("6ba7b811-9dad-11d1-80b4-00c04fd430c8")
 
 
 def uid_for(kind: str, namespace: str, name: str) -> str:
-    """Returns the uid that a builder gives: the same for the same kind, namespace and name."""
+    """Returns the uid that a builder gives to an object, which depends on these arguments only."""
     return str(uuid.uuid5(_NAMESPACE_OF_UIDS, f"{kind}/{namespace}/{name}"))
 
 
@@ -80,7 +80,7 @@ def object_meta(
     owner: KubeObject | None = None,
     overrides: Mapping[str, Any] | None = None,
 ) -> ObjectMeta:
-    """Returns metadata as the store fills it in."""
+    """Returns metadata with the fields that the store sets. `overrides` replaces any of them."""
     fields: dict[str, Any] = {
         "name": name,
         "namespace": namespace,
@@ -94,7 +94,7 @@ def object_meta(
 
 
 def owner_reference(owner: KubeObject, **changes: Any) -> OwnerReference:
-    """Returns a reference to an owner, which is not the controlling one."""
+    """Returns an owner reference that is not a controller reference."""
     reference = new_controller_ref(owner)
     return reference.replace(**({"controller": None, "block_owner_deletion": None} | changes))
 
@@ -122,8 +122,9 @@ def pod(
     status: Mapping[str, Any] | None = None,
     **spec: Any,
 ) -> Pod:
-    """Returns a pod. With an owner it has the labels of the owner's template, unless given
-    others.
+    """Returns a pod.
+
+    By default it has the labels in the template of its owner, if that is a ReplicaSet.
     """
     if labels is None and isinstance(owner, ReplicaSet):
         labels = owner.spec.template.metadata.labels
@@ -149,7 +150,7 @@ def pod(
 
 
 def _template(labels: Mapping[str, str] | None = None, **spec: Any) -> PodTemplateSpec:
-    """Returns the template of pods with one container."""
+    """Returns a pod template with one container."""
     template = PodTemplateSpec(spec=PodSpec(containers=[container()], **spec))
     return template.replace(metadata=ObjectMeta(labels=dict(labels))) if labels else template
 
@@ -167,7 +168,7 @@ def replica_set(
     status: Mapping[str, Any] | None = None,
     **spec: Any,
 ) -> ReplicaSet:
-    """Returns a ReplicaSet. Its template and its selector get `labels`, by default app=<name>."""
+    """Returns a ReplicaSet. Its template and selector have `labels`, by default app=<name>."""
     labels = dict(labels or {"app": name})
     if not isinstance(selector, LabelSelector):
         selector = LabelSelector(match_labels=dict(selector if selector is not None else labels))
@@ -200,7 +201,7 @@ def deployment(
     status: Mapping[str, Any] | None = None,
     **spec: Any,
 ) -> Deployment:
-    """Returns a Deployment. Its template and its selector get `labels`, by default app=<name>."""
+    """Returns a Deployment. Its template and selector have `labels`, by default app=<name>."""
     labels = dict(labels or {"app": name})
     selector = LabelSelector(match_labels=dict(labels))
     template = template or _template(labels)
@@ -225,7 +226,7 @@ def job(
     status: Mapping[str, Any] | None = None,
     **spec: Any,
 ) -> Job:
-    """Returns a Job as the store completes it, with a generated selector."""
+    """Returns a Job as the store completes it, with the generated selector."""
     overrides = {"generation": 1} | dict(metadata or {})
     made = Job(
         metadata=object_meta("Job", name, namespace, owner=owner, overrides=overrides),
@@ -271,7 +272,7 @@ def node(
     status: Mapping[str, Any] | None = None,
     **spec: Any,
 ) -> Node:
-    """Returns a node that reports Ready; `ready=None` gives the status Unknown."""
+    """Returns a node that reports Ready. With `ready=None` the condition's status is Unknown."""
     word = {True: "True", False: "False", None: "Unknown"}[ready]
     capacity = {"cpu": Quantity(cpu), "memory": Quantity(memory), "pods": Quantity(pods)}
     ready_condition = NodeCondition(
@@ -315,7 +316,7 @@ def service(
     metadata: Mapping[str, Any] | None = None,
     **spec: Any,
 ) -> Service:
-    """Returns a Service for the pods of the app of its name."""
+    """Returns a Service that by default selects the pods with the label app=<name>."""
     chosen = {"app": name} if selector is None else dict(selector)
     return apply(
         Service(

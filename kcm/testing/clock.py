@@ -1,4 +1,4 @@
-"""A clock that tests step by hand."""
+"""A fake clock, which tests step."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 
 class FakeClock:
-    """A `kcm.clock.Clock` that moves only when it is stepped. Waiting steps it."""
+    """A `kcm.clock.Clock` that moves only when it is stepped. `wait` steps it, too."""
 
     def __init__(self, start: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> None:
         self._start = start

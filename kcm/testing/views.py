@@ -1,4 +1,4 @@
-"""A controller's view of plain objects, for tests that are tables: objects in, plan out."""
+"""A fake view of plain objects, for tests of `reconcile`: objects in, plan out."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from kcm.testing.builders import START
 T = TypeVar("T", bound=KubeObject)
 
 NOW = START + timedelta(hours=1)
-"""When a view looks, unless told otherwise: an hour after everything was created."""
+"""The default time of a view: an hour after all objects were created."""
 
 
 class FakeView:
-    """Shows a controller the given objects at the given time.
+    """Shows the given objects at the given time to a controller.
 
-    With a controller given, only the kinds that it declares may be asked for.
+    If `controller` is given, only the kinds that it declares can be read.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class FakeView:
     def lister(self, model: type[T]) -> Lister[T]:
         resource = scheme.resource_of(model)
         if self._allowed is not None and resource.name not in self._allowed:
-            raise LookupError(f"{model.__name__} is not among what this controller reads")
+            raise LookupError(f"{model.__name__} is not declared in what this controller reads")
         objects = cast("list[T]", self._objects.get(resource.name, []))
         return ListedObjects(sorted(objects, key=lambda obj: obj.key), resource)
 

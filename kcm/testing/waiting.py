@@ -1,7 +1,7 @@
-"""Waiting in real time for what other threads and processes do.
+"""Waits in real time for other threads and processes.
 
-No test judges how long something takes: a busy machine takes many times as long as a quiet one.
-What must not happen early is checked with recorded times and orders.
+No test asserts how long something takes, since a busy machine takes many times as long as an idle
+one. That something does not happen too early is asserted by recorded times and orders.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import threading
 import time
 from collections.abc import Callable
 
-PATIENCE = 60.0  # seconds until something counts as never
-_BETWEEN_LOOKS = 0.02  # seconds from one look at the condition to the next
+PATIENCE = 60.0  # seconds after which a wait fails
+_BETWEEN_LOOKS = 0.02  # seconds between checks of the condition
 
 
 def until(
@@ -21,23 +21,23 @@ def until(
     within: float = PATIENCE,
     words: Callable[[], str] = str,
 ) -> None:
-    """Waits until `holds` returns something true.
+    """Waits until `holds` returns a true value.
 
-    Fails after `within` seconds, with `what` and what `words` returns, which may explain why it
-    never did.
+    Fails after `within` seconds, with a message of `what` was awaited and the result of `words`,
+    which can explain why it did not happen.
     """
     deadline = time.monotonic() + within
     while not holds():
         if time.monotonic() > deadline:
-            raise AssertionError(f"{what} did not come to pass within {within:g} s {words()}")
+            raise AssertionError(f"{what} did not happen within {within:g} s {words()}")
         threading.Event().wait(_BETWEEN_LOOKS)
 
 
 def let_time_pass(seconds: float, why: str) -> None:
-    """Waits for some seconds of real time, where the time itself is what a test is about.
+    """Waits for some seconds of real time, for tests in which time itself matters.
 
-    That is so when a fault has to last (a node is silent, a process stands still), or when what a
-    system does by itself is watched. `why` says which; everything else waits with `until`.
+    That is so if a fault has to last (a node is partitioned, a process is stopped), or if a test
+    observes what a system does by itself. `why` says which. Everything else waits with `until`.
     """
     assert why, "say what the time is for"
     threading.Event().wait(max(seconds, 0.0))
@@ -46,17 +46,17 @@ def let_time_pass(seconds: float, why: str) -> None:
 async def until_on_loop(
     holds: Callable[[], object], what: str = "it", within: float = PATIENCE
 ) -> None:
-    """Waits until `holds` returns something true, while other tasks of the event loop run.
+    """Waits until `holds` returns a true value, while other tasks of the event loop run.
 
-    Fails after `within` seconds, with `what`.
+    Fails after `within` seconds, with a message of `what` was awaited.
     """
     deadline = time.monotonic() + within
     while not holds():
         if time.monotonic() > deadline:
-            raise AssertionError(f"{what} did not come to pass within {within:g} s")
+            raise AssertionError(f"{what} did not happen within {within:g} s")
         await yield_to_loop()
 
 
 async def yield_to_loop() -> None:
-    """Lets each task of the event loop that is ready run once."""
+    """Lets each ready task of the event loop run once."""
     await asyncio.sleep(0)

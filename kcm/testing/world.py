@@ -1,7 +1,7 @@
-"""A store of plain objects that carries out plans, for tests over many syncs.
+"""A store of plain objects in memory that carries out plans, for tests over many syncs.
 
-It follows the store's own rules (`kcm.store.rules`) and guards, without Redis, fencing tokens and
-races. Writes that fail are kept in `failures`.
+It follows the store's rules (`kcm.store.rules`) and guards, but has no Redis, fencing tokens or
+races. Writes that failed are in `failures`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ Key = tuple[str, str]  # resource name, object key
 
 
 class World:
-    """Holds objects, and carries out the plans that are made of them."""
+    """Holds objects, and carries out the plans that controllers compute from them."""
 
     def __init__(
         self,
@@ -69,10 +69,11 @@ class World:
         self.watch = watch
         self.take_token: Callable[[str], bool] = lambda bucket: True
         self._version = 100
-        # Index entry to the version at which an object took or left it, and the `since` and
-        # `stamp` of the guard under which it was taken.
+        # By index entry: the version at which an object got or lost it, and the `since` and
+        # `stamp` of the guard of that write.
         self._moved: dict[str, tuple[int, tuple[int, str] | None]] = {}
-        self._charged: dict[Key, int] = {}  # namespace and resource to the version of a charge
+        # By namespace and resource: the version of the last charge.
+        self._charged: dict[Key, int] = {}
         self._rng = random.Random(1)
         for obj in objects:
             self.objects[_key(obj)] = obj
@@ -84,12 +85,12 @@ class World:
         return [obj for obj in self.objects.values() if isinstance(obj, model)]
 
     def find(self, obj: KubeObject) -> KubeObject | None:
-        """Returns the present state of an object with its uid, or None."""
+        """Returns the present state of the object with this uid, or None."""
         present = self.objects.get(_key(obj))
         return present if present is not None and present.uid == obj.uid else None
 
     def carry_out(self, plan: Plan) -> Outcome:
-        """Writes what a plan says, as the executor does."""
+        """Carries out the writes of a plan, as the executor does."""
         done: list[tuple[Write, KubeObject]] = []
         deletions = [self._delete_collection(collection) for collection in plan.collections]
         for batch in plan.batches:
@@ -118,11 +119,11 @@ class World:
         return summarize_rest(wanted.resource, wanted.namespace, left, len(inside) - len(left))
 
     def delete(self, obj: KubeObject, options: DeleteOptions | None = None) -> None:
-        """Deletes an object as a user does."""
+        """Deletes an object, as a user would."""
         self.write(Delete(obj, options or DeleteOptions()))
 
     def write(self, write: Write) -> KubeObject:
-        """Carries out one write and returns the object. Raises ApiError when it is refused."""
+        """Carries out one write, and returns the object. Raises ApiError if it fails."""
         self._require(write.guards)
         if isinstance(write, Create):
             resource = scheme.resource_of(write.obj)
@@ -156,7 +157,7 @@ class World:
     def _record_history(
         self, old: KubeObject | None, new: KubeObject, guards: Iterable[Guard]
     ) -> None:
-        """Records what guards ask about: who came to a node or left it, and what was charged."""
+        """Records what guards depend on: changes of index entries, and charges to quotas."""
         resource = scheme.resource_of(new)
         before = set(index_entries(resource, old)) if old is not None else set()
         after = set(index_entries(resource, new)) if self.find(new) is not None else set()
@@ -175,7 +176,7 @@ class World:
                 raise errors.GuardFailed(f"guard failed: {guard}")
 
     def _holds(self, guard: Guard) -> bool:
-        """Reports whether a guard holds; see `kcm.store.writes.guards` for what each asks.
+        """Reports whether a guard holds; see `kcm.store.writes.guards`.
 
         Takes a token if the guard is a TokenAvailable that holds.
         """
@@ -206,7 +207,7 @@ class World:
 
 
 def _apply_write(write: Update | UpdateStatus | Patch | Bind, old: KubeObject) -> KubeObject:
-    """Returns what the write makes of the present state of its object."""
+    """Returns the object after the write, prepared as the store does."""
     resource = scheme.resource_of(old)
     match write:
         case Patch(change=change, status=status):

@@ -80,7 +80,7 @@ def test_what_dies_is_started_again_and_a_second_up_is_refused(system: System) -
     system.kcm("apply", "-f", str(EXAMPLE))
     for name in ("worker", "beat", "redis"):
         kill_and_wait(system, name)
-        assert f"{name} ended (signal 9)" in system.text()
+        assert f"{name} exited (signal 9)" in system.text()
     until(lambda: len(system.pods()) == 3, "pods after all restarts")
 
 

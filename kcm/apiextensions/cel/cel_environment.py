@@ -1,5 +1,6 @@
-"""The functions that rules can use: CEL's own, and those of Kubernetes' libraries for lists and
-regular expressions.
+"""The functions that rules can use.
+
+These are CEL's own, and those of Kubernetes' libraries for lists and regular expressions.
 
 Source: staging/src/k8s.io/apiserver/pkg/cel/library/{lists,regex}.go, Kubernetes 1.33.
 """

@@ -52,7 +52,7 @@ class RuleEvaluator:
                 _send(process.stdin, request)
                 outcome: ExpressionResult = _receive(process.stdout)
             except (OSError, EOFError, pickle.UnpicklingError):
-                self._end(process)
+                self._kill(process)
                 return EXHAUSTED
             return outcome
 
@@ -61,7 +61,7 @@ class RuleEvaluator:
         if process is not None and self._owner == os.getpid():
             if process.poll() is None:
                 return process
-            self._end(process)  # it was killed from outside; start another for this rule
+            self._kill(process)  # it was killed from outside; start another for this rule
         self._process, self._owner = _start(), os.getpid()
         atexit.register(self.close)
         return self._process
@@ -70,9 +70,9 @@ class RuleEvaluator:
         """Kills the child process. The next evaluation starts another."""
         with self._lock:
             if self._process is not None and self._owner == os.getpid():
-                self._end(self._process)
+                self._kill(self._process)
 
-    def _end(self, process: subprocess.Popen[bytes]) -> None:
+    def _kill(self, process: subprocess.Popen[bytes]) -> None:
         self._process = None
         atexit.unregister(self.close)
         process.kill()

@@ -1,1 +1,1 @@
-"""`kcm kubelet`: makes this machine a node."""
+"""The command `kcm kubelet`, which makes this machine a node."""

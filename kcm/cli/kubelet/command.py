@@ -31,7 +31,7 @@ from kcm.settings import Settings
 def _graces(
     context: click.Context, parameter: click.Parameter, text: str | None
 ) -> dict[str, float]:
-    """Parses `memory.available=1m30s,nodefs.available=2m`."""
+    """Parses `memory.available=1m30s,nodefs.available=2m` into seconds by signal."""
     grace_periods = {}
     for part in filter(None, (part.strip() for part in (text or "").split(","))):
         name, _, value = part.partition("=")
@@ -43,28 +43,27 @@ def _graces(
 @click.option("--node-name", "--hostname-override", default=lambda: socket.gethostname().lower(),
               show_default="this machine's name", help="The node's name.")  # fmt: skip
 @click.option("--root-dir", metavar="DIR", default=None,
-              help="The folder of everything on disk: volumes, logs, containers' state. One "
-              "kubelet "
-              "at a time uses it. Default: kubelet/NODE in the state folder.")  # fmt: skip
+              help="The folder for all files: volumes, logs, containers' state. Only one "
+              "kubelet at a time can use it. Default: kubelet/NODE in the state "
+              "folder.")  # fmt: skip
 @click.option("--node-ip", default="127.0.0.1", show_default=True,
               help="The address at which others reach the node.")  # fmt: skip
 @click.option("--port", type=click.IntRange(0, 65535), default=None,
-              help="The port of the node's HTTP API; 0 is any free one. Default: 10250, or any "
-              "free "
-              "one if that is taken.")  # fmt: skip
+              help="The port of the node's HTTP API; 0 is any free port. Default: 10250, or any "
+              "free port if that is taken.")  # fmt: skip
 @click.option("--register-node/--no-register-node", default=True, show_default=True,
               help="Create the Node object if there is none.")  # fmt: skip
 @click.option("--node-labels", metavar="a=b,c=d", help="Labels of the node.")
 @click.option("--register-with-taints", metavar="KEY=VALUE:EFFECT,...",
-              help="Taints that the node is registered with.")  # fmt: skip
+              help="Taints with which the node is registered.")  # fmt: skip
 @click.option("--max-pods", type=click.IntRange(0), default=110, show_default=True,
-              help="Pods that the node runs at most.")  # fmt: skip
+              help="The most pods that the node runs.")  # fmt: skip
 @click.option("--pod-manifest-path", metavar="PATH",
               help="A folder or file with static pods, which run as long as their file is there, "
               "with or without a control plane.")  # fmt: skip
 @click.option("--file-check-frequency", callback=parse_positive_duration, default="20s",
               show_default=True,
-              help="How often all static pods are read; changes are seen within 1 s.",
+              help="How often all static pods are read; changes are noticed within 1 s.",
               )  # fmt: skip
 @click.option("--manifest-url", metavar="URL", help="A URL with static pods.")
 @click.option("--manifest-url-header", "manifest_url_headers", metavar="NAME:VALUE,...",
@@ -72,7 +71,8 @@ def _graces(
 @click.option("--http-check-frequency", callback=parse_positive_duration, default="20s",
               show_default=True, help="How often the URL is read.")  # fmt: skip
 @click.option("--sync-frequency", callback=parse_positive_duration, default="1m", show_default=True,
-              help="The longest time between two syncs of a pod, up to half of it is added.",
+              help="The longest time between two syncs of a pod. Up to half of it is added at "
+              "random.",
               )  # fmt: skip
 @click.option("--node-lease-duration-seconds", "lease_duration", type=click.IntRange(1, 3600),
               default=40, show_default=True,
@@ -81,21 +81,21 @@ def _graces(
 @click.option("--node-status-update-frequency", callback=parse_positive_duration, default="10s",
               show_default=True, help="How often the node's status is computed.")  # fmt: skip
 @click.option("--node-status-report-frequency", callback=parse_positive_duration, default="5m",
-              show_default=True, help="How often a status is reported that has not changed.",
+              show_default=True, help="How often an unchanged status is reported.",
               )  # fmt: skip
 @click.option("--allowed-host-paths", metavar="DIR,DIR",
               help="Folders below which hostPath volumes are allowed. Default: none.")  # fmt: skip
 @click.option("--allowed-users", metavar="UID,UID-UID",
-              help="Users that containers may run as, beside the kubelet's own (needs "
+              help="Users as whom containers may run, besides the kubelet's own (needs "
               "root).")  # fmt: skip
 @click.option("--allowed-groups", metavar="GID,GID-GID",
-              help="Groups that containers may have, beside their user's own (needs root). A "
+              help="Groups that containers may have, besides their user's own (needs root). A "
               "group of the machine gives pods access to that group's files.")  # fmt: skip
 @click.option("--own-pod-addresses/--host-addresses", default=True, show_default=True,
               help="Give pods addresses of 127.64.0.0/10, which only this machine reaches, or the "
               "machine's own address.")  # fmt: skip
 @click.option("--pod-max-pids", type=int, default=1024, show_default=True,
-              help="Processes and threads that a pod may have; -1 is no limit.",
+              help="The most processes and threads of a pod; -1 means no limit.",
               )  # fmt: skip
 @click.option("--container-log-max-size", default="10Mi", show_default=True,
               help="The size at which a container's log is rotated.")  # fmt: skip
@@ -103,12 +103,12 @@ def _graces(
               help="Log files that are kept of each container.")  # fmt: skip
 @click.option("--container-runtime", type=click.Choice(["process", "simulated"]),
               default="process", show_default=True,
-              help="What runs containers: processes of this machine, or timers that do what a "
-              "pod's annotations say; kcm nodes stages explains the annotations.")  # fmt: skip
+              help="How containers run: as processes of this machine, or as timers that a pod's "
+              "annotations control; kcm nodes stages explains the annotations.")  # fmt: skip
 @click.option("--stages", type=click.Path(), default=None,
               help="A stages file for simulated containers.")  # fmt: skip
 @click.option("--end-containers/--keep-containers", default=False, show_default=True,
-              help="End all containers when the kubelet is stopped. The pods stay, and the next "
+              help="Kill all containers when the kubelet is stopped. The pods stay, and the next "
               "start runs them again, as after a restart of the machine.")  # fmt: skip
 @click.option("--bind-address", metavar="ADDRESS", default=None,
               help="The address at which the node's HTTP API listens. Default: the "
@@ -127,44 +127,45 @@ def _graces(
               show_default=True,
               help="Thresholds at which a pod is evicted at once. Signals: memory.available, "
               "nodefs.available, nodefs.inodesFree, pid.available; imagefs.available and "
-              "imagefs.inodesFree are of the same disk.")  # fmt: skip
+              "imagefs.inodesFree are those of the same disk.")  # fmt: skip
 @click.option("--eviction-soft", metavar="SIGNAL<AMOUNT,...",
               help="Thresholds at which a pod is evicted after a grace period.")  # fmt: skip
 @click.option("--eviction-soft-grace-period", metavar="SIGNAL=DURATION,...", callback=_graces,
               help="The grace period of each soft threshold.")  # fmt: skip
 @click.option("--eviction-minimum-reclaim", metavar="SIGNAL=AMOUNT,...",
               help="How much more than the threshold must be available before evictions "
-              "end.")  # fmt: skip
+              "stop.")  # fmt: skip
 @click.option("--eviction-pressure-transition-period", callback=parse_positive_duration,
               default="5m", show_default=True,
-              help="How long the node reports a pressure after it was last seen.",
+              help="How long the node reports a pressure condition after it was last observed.",
               )  # fmt: skip
 @click.option("--eviction-max-pod-grace-period", type=click.IntRange(0), default=0,
-              show_default=True, help="Seconds that pods have to end when a soft threshold evicts "
-              "them.",
+              show_default=True, help="Grace period, in seconds, of pods that a soft threshold "
+              "evicts.",
               )  # fmt: skip
 @click.option("--shutdown-grace-period", callback=parse_duration, default="0s", show_default=True,
-              help="How long pods have to end when the kubelet gets SIGTERM; with 0s they run on.",
+              help="How long pods may take to terminate when the kubelet gets SIGTERM; with 0s "
+              "they keep running.",
               )  # fmt: skip
 @click.option("--shutdown-grace-period-critical-pods", callback=parse_duration, default="0s",
-              show_default=True, help="The last part of --shutdown-grace-period, which critical "
-              "pods have.",
+              show_default=True, help="The part of --shutdown-grace-period that is reserved for "
+              "critical pods, at its end.",
               )  # fmt: skip
 @click.option("--kubeconfig", type=click.Path(exists=True, dir_okay=False, path_type=Path),
               help="Work for the API server of this kubeconfig, instead of the Redis of "
               "KCM_REDIS_URL or of the state folder.")  # fmt: skip
 @click.option("--celery/--no-celery", default=True, show_default=True,
-              help="Show the node's work in Flower, as a worker with a queue of its own. The node "
-              "runs the same without it, and with --kubeconfig.")  # fmt: skip
+              help="Run as a Celery worker with a queue of its own, so that Flower shows the "
+              "node's work. With --kubeconfig, it never does.")  # fmt: skip
 @click.option("--concurrency", type=click.IntRange(1), default=16, show_default=True,
-              help="Threads of that worker. The kubelet uses threads of its own when they are "
-              "busy.",
+              help="Threads of that worker. When they are busy, the kubelet uses threads of its "
+              "own.",
               )  # fmt: skip
 def kubelet(kubeconfig: Path | None, celery: bool, concurrency: int, **flags: Any) -> None:
     """Make this machine a node: pods that are bound to it run here as processes.
 
     There are no images. A pod's command and args run as this user, with the
-    programs of this machine: whoever may create pods may run programs here.
+    programs of this machine: users who may create pods can run programs here.
 
     \b
     Examples:
@@ -173,17 +174,17 @@ def kubelet(kubeconfig: Path | None, celery: bool, concurrency: int, **flags: An
       kcm kubelet --pod-manifest-path /etc/kcm/manifests      pods from files
       kcm kubelet --kubeconfig ~/.kube/config --node-ip 10.0.0.7
 
-    Stop it with Ctrl-C or SIGTERM: its pods run on, and the next start finds
-    them. kubectl delete pod, or kcm delete, ends them. With
-    --shutdown-grace-period they end with the kubelet, as when a machine shuts
-    down.
+    Stop it with Ctrl-C or SIGTERM: its pods keep running, and the next start
+    finds them. kubectl delete pod, or kcm delete, stops them. With
+    --shutdown-grace-period they are stopped with the kubelet, as when a machine
+    shuts down.
     """
     settings = Settings()
     flags["node_name"] = flags["node_name"].lower()
     flags["root_dir"] = str(
         Path(flags["root_dir"] or _root(settings, flags["node_name"])).absolute()
     )
-    # Mistakes are reported here, before the worker starts and reports them in its own words.
+    # Invalid flags are reported here, before a worker starts and reports them in its own way.
     options = parse_flags(flags)
     lock_root_dir(options.root_dir).close()
     end_quickly()
@@ -197,7 +198,9 @@ def _root(settings: Settings, node: str) -> Path:
 
 
 def _become_worker(flags: Mapping[str, Any], concurrency: int) -> None:
-    """Goes on as a Celery worker in this process, which has half of the worker's modules loaded."""
+    """Runs a Celery worker in this process, which has already loaded half of the worker's
+    modules.
+    """
     os.environ[FLAGS_VARIABLE] = json.dumps(dict(flags))
     _, _, module, *sys.argv[1:] = commandlines.kubelet(str(flags["node_name"]), concurrency)
     runpy.run_module(module, run_name="__main__", alter_sys=True)

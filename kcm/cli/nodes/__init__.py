@@ -1,1 +1,1 @@
-"""`kcm nodes`: runs simulated nodes, and sends commands to those that run."""
+"""The command `kcm nodes`, which simulates nodes and sends commands to running simulators."""

@@ -34,7 +34,7 @@ _SUBCOMMANDS: Mapping[str, str] = {
 
 
 class _Subcommands(click.Group):
-    """Subcommands that are imported when they are called."""
+    """A group whose subcommands are imported only when they are needed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_SUBCOMMANDS)
@@ -51,15 +51,15 @@ class _Subcommands(click.Group):
 @click.option("--count", type=click.IntRange(0, 100_000), default=_DEFAULTS.count,
               show_default=True, help="The number of nodes.")  # fmt: skip
 @click.option("--zones", default=",".join(_DEFAULTS.zones), show_default=True,
-              help="The zones of the nodes, which take turns.")  # fmt: skip
+              help="The zones to which nodes are assigned in turn.")  # fmt: skip
 @click.option("--region", default=_DEFAULTS.region, show_default=True,
               help="The region of all nodes.")  # fmt: skip
 @click.option("--name-prefix", default=_DEFAULTS.name_prefix, show_default=True,
-              help="Names are this prefix and a number, from 1 on.")  # fmt: skip
+              help="Nodes are named by this prefix and a number from 1 on.")  # fmt: skip
 @click.option("--capacity", default=simulation.CAPACITY, show_default=True,
               help="The capacity of each node.")  # fmt: skip
 @click.option("--stages", "stages_file", type=click.Path(path_type=Path), metavar="FILE",
-              help="A file of what pods and nodes do; kcm nodes stages --example shows one.",
+              help="A file that says what pods and nodes do; kcm nodes stages --example shows one.",
               )  # fmt: skip
 @click.option("--start-after", callback=parse_duration, default="300ms", show_default=True,
               help="How long a container takes to start.")  # fmt: skip
@@ -70,10 +70,10 @@ class _Subcommands(click.Group):
               default=_DEFAULTS.lease_duration, show_default=True,
               help="How long a lease is valid; it is renewed four times as often.")  # fmt: skip
 @click.option("--node-status-report-frequency", callback=parse_duration, default="5m",
-              show_default=True, help="How often a status is reported that has not changed.",
+              show_default=True, help="How often an unchanged status is reported.",
               )  # fmt: skip
 @click.option("--metric-resolution", callback=parse_duration, default="15s", show_default=True,
-              help="How often nodes report what they and their pods use; 0 is never.",
+              help="How often nodes report the usage of themselves and their pods; 0 means never.",
               )  # fmt: skip
 @click.option("--pod-cidr", default=_DEFAULTS.pod_cidr, show_default=True,
               help="Addresses of pods on nodes without a podCIDR.")  # fmt: skip
@@ -83,7 +83,7 @@ class _Subcommands(click.Group):
               help="Record Events: Pulled, Created, Started and so on.")  # fmt: skip
 @click.option("--node-monitor-grace-period", callback=parse_duration, default="50s",
               show_default=True,
-              help="The manager's flag of this name, for commands that print forecasts.",
+              help="The value of the manager's flag of this name, for forecasts of kcm nodes stop.",
               )  # fmt: skip
 @click.pass_context
 def nodes(ctx: click.Context, /, **flags: object) -> None:
@@ -91,7 +91,7 @@ def nodes(ctx: click.Context, /, **flags: object) -> None:
 
     `kcm up` runs five of them. Each registers, renews its lease and reports its
     status as a kubelet does. Pods that are bound to it run, become ready, fail,
-    are restarted and end as annotations or a stages file say:
+    are restarted and stop as annotations or a stages file say:
 
     \b
       simulation.kcm.dev/outcome: crash     kcm nodes stages lists outcomes and fields
@@ -101,17 +101,17 @@ def nodes(ctx: click.Context, /, **flags: object) -> None:
       kcm nodes --count 100 --zones a,b,c
       kcm nodes --count 3 --name-prefix gpu- --capacity cpu=64,nvidia.com/gpu=8
       kcm nodes list
-      kcm nodes stop node-2            it falls silent; what will happen is printed
+      kcm nodes stop node-2            it becomes unreachable; prints what will happen
       kcm nodes start node-2
-      kcm nodes partition --zone a     a whole zone is cut off, and comes back with
-      kcm nodes heal
+      kcm nodes partition --zone a     cuts off a whole zone;
+      kcm nodes heal                   and brings it back
     """
     if ctx.invoked_subcommand is None:
         run(**flags)
 
 
 def run(**flags: object) -> None:
-    """Simulate until a signal. Raises: ConfigurationError, StoreUnavailable."""
+    """Simulates nodes until a signal. Raises ConfigurationError and StoreUnavailable."""
     options, file = options_of(flags)
     parsed = stages.load(file) if file else stages.NO_STAGES
     stop = threading.Event()
@@ -125,7 +125,10 @@ def run(**flags: object) -> None:
 
 
 def options_of(flags: Mapping[str, object]) -> tuple[SimulatorOptions, Path | None]:
-    """Returns the options of the flags, and the stages file. Raises ConfigurationError."""
+    """Returns the simulator's options and the stages file from the flags.
+
+    Raises ConfigurationError.
+    """
 
     def number(name: str) -> float:
         value = flags[name]

@@ -1,4 +1,4 @@
-"""Forecasts what happens when, after nodes have fallen silent."""
+"""Forecasts what the control plane will do about unreachable nodes, and when."""
 
 from __future__ import annotations
 
@@ -22,7 +22,11 @@ _PODS = scheme.by_name("pods")
 def forecast(
     store: Store, chosen: Sequence[RegisteredNode], state: str, grace: float
 ) -> Iterator[str]:
-    """Returns lines for people."""
+    """Yields the lines of the forecast.
+
+    `chosen` are the nodes that were stopped or partitioned (`state`), `grace` is the controller's
+    grace period in seconds.
+    """
     names = ", ".join(node.node.name for node in chosen)
     verb = "is" if len(chosen) == 1 else "are"
     yield f"{names} {verb} {state}. Unless undone before:"
@@ -33,13 +37,14 @@ def forecast(
         return
     yield from _row(
         f"{_clock(last, grace)}",
-        f"{print_seconds(grace)} without a sign (and up to {print_seconds(MONITOR_PERIOD)} more): "
-        f"Ready Unknown, its pods' Ready is False, taint {UNREACHABLE}, NoSchedule and NoExecute",
+        f"{print_seconds(grace)} without a heartbeat (and up to {print_seconds(MONITOR_PERIOD)} "
+        "more): Ready Unknown, its pods' Ready is False, "
+        f"taint {UNREACHABLE}, NoSchedule and NoExecute",
     )
     for wait, count in sorted(_count_toleration_seconds(store, chosen).items()):
         pods = f"{count} pod{'' if count == 1 else 's'}"
         if wait == float("inf"):
-            yield from _row("never", f"{pods} stay: they tolerate the taint for good")
+            yield from _row("never", f"{pods} stay: they tolerate the taint without a limit")
         else:
             text = (
                 f"{print_seconds(wait)} later: {pods} deleted, and replaced on other nodes by their"
@@ -49,7 +54,7 @@ def forecast(
 
 
 def _count_toleration_seconds(store: Store, chosen: Sequence[RegisteredNode]) -> Counter[float]:
-    """Returns the seconds that pods tolerate an unreachable node, and how many pods do."""
+    """Returns the numbers of pods by the seconds for which they tolerate an unreachable node."""
     keys = [(_PODS, key) for node in chosen for key in node.pods]
     return Counter(_toleration_seconds(pod) for pod in store.get_all(keys) if isinstance(pod, Pod))
 

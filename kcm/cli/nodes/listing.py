@@ -1,4 +1,4 @@
-"""`kcm nodes list`."""
+"""The command `kcm nodes list`."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from kcm.printing.durations import human_duration
 
 @click.command("list")
 def list_nodes() -> None:
-    """List simulated nodes: what they were told, and how the control plane sees them.
+    """List simulated nodes: their last commands, and how the control plane sees them.
 
     \b
     What to look at:
-      TOLD      stopped or partitioned since when; - for as usual
-      RENEWED   how long ago the lease was renewed; beyond the grace period
-                (50 s, with kcm up --demo 10 s) the node is taken for dead
-      READY     Unknown: the control plane has taken it for dead
+      COMMAND   stopped or partitioned, and since when; - for neither
+      RENEWED   how long ago the lease was renewed; after the grace period
+                (50 s, with kcm up --demo 10 s) the node counts as unreachable
+      READY     Unknown: the node is unreachable
     """
     with open_store() as store:
         nodes, runs = list_registered_nodes(store), simulator_runs(store)
@@ -29,7 +29,7 @@ def list_nodes() -> None:
         click.echo("No simulated nodes. kcm nodes --count 5 runs some, and kcm up does.", err=True)
         return
     now = datetime.now(UTC)
-    table = TextTable(["NAME", "ZONE", "READY", "TOLD", "RENEWED", "PODS", "TAINTS"])
+    table = TextTable(["NAME", "ZONE", "READY", "COMMAND", "RENEWED", "PODS", "TAINTS"])
     for line in table.lines(_row(node, now) for node in nodes):
         click.echo(line)
     if not runs:
@@ -37,10 +37,10 @@ def list_nodes() -> None:
 
 
 def _row(node: RegisteredNode, now: datetime) -> list[str]:
-    told = "-"
+    command = "-"
     if node.command is not None and node.command.silent:
         since = f" {human_duration(now - node.command.since)}" if node.command.since else ""
-        told = f"{node.command.state}{since}"
+        command = f"{node.command.state}{since}"
     renewed = f"{human_duration(now - node.renewed)} ago" if node.renewed else "never"
     taints = ",".join(f"{t.key}:{t.effect}" for t in node.node.spec.taints or ()) or "-"
-    return [node.node.name, node.zone, node.ready, told, renewed, str(len(node.pods)), taints]
+    return [node.node.name, node.zone, node.ready, command, renewed, str(len(node.pods)), taints]

@@ -1,4 +1,4 @@
-"""The simulated nodes that are registered: objects, leases, commands and pods."""
+"""The simulated nodes that are registered, with their leases, commands and pods."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PODS = scheme.by_name("pods")
 
 @dataclass(frozen=True)
 class RegisteredNode:
-    """One simulated node with its lease, the command that it was sent, and its pods."""
+    """A simulated node, when it last renewed its lease, its last command, and its pods."""
 
     node: Node
     renewed: datetime | None
@@ -41,7 +41,7 @@ class RegisteredNode:
 
     @property
     def ready(self) -> str:
-        """The status of its Ready condition."""
+        """Returns the status of the node's Ready condition."""
         return ready_status(self.node)
 
 
@@ -64,12 +64,15 @@ def list_registered_nodes(store: Store) -> list[RegisteredNode]:
 
 
 def simulator_runs(store: Store) -> bool:
-    """Reports whether a simulator runs."""
+    """Reports whether a simulator has sent a heartbeat recently."""
     return any(member.kind == KIND for member in members(store.io))
 
 
 def grace_period(store: Store) -> float:
-    """Returns the seconds without a heartbeat after which a node counts as unreachable."""
+    """Returns the seconds without a heartbeat after which a node counts as unreachable.
+
+    The simulator stores the value of its flag; without one, the controller's default is returned.
+    """
     config_map = commands.get_stored(store)
     text = config_map.annotations.get(commands.GRACE_ANNOTATION, "") if config_map else ""
     try:

@@ -1,4 +1,4 @@
-"""`kcm nodes stages`: explains what can be scripted, and checks stages files."""
+"""The command `kcm nodes stages`, which explains scripts of pods and nodes, and checks files."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def show_stages(file: Path | None, example: bool) -> None:
     else:
         parsed = stages.load(file)
         click.echo(
-            f"{file} is right: {len(parsed.pods)} entries for pods, {len(parsed.nodes)} for nodes"
+            f"{file} is valid: {len(parsed.pods)} entries for pods, {len(parsed.nodes)} for nodes"
         )
 
 
 def explanation() -> Iterator[str]:
-    """Returns the explanation of annotations, fields and outcomes."""
-    yield "A pod does what its annotations say, else what the stages file says, else the usual."
+    """Yields the lines that explain annotations, fields, outcomes and states."""
+    yield "A pod follows its annotations, otherwise the stages file, otherwise the defaults."
     yield ""
-    yield "Annotations of pods (with .CONTAINER behind them, for that one container):"
+    yield "Annotations of pods (with the suffix .CONTAINER for one container):"
     fields = list(stages.POD_FIELDS)
     for name, field in zip(scripts.POD_ANNOTATIONS, fields, strict=True):
         text = f"  {scripts.PREFIX}{name}"
@@ -50,29 +50,30 @@ def explanation() -> Iterator[str]:
     yield "Annotations of nodes:"
     yield f"  {scripts.PREFIX}state: STATE,STATE..."
     yield f"  {scripts.PREFIX}clock-skew: -90s      how far the node's clock is ahead"
-    yield "In the file, `after` and `lasts` say when the states begin behind the node's start."
+    yield "In the file, `after` and `lasts` say how long after the node's start a state begins, and"
+    yield "how long it lasts."
     yield ""
     yield "States:"
     yield from (f"  {name:<18}{text}" for name, text in scripts.NODE_STATES.items())
     yield ""
-    yield "Amounts over time are like 100m, or 100m for 1m, 2 for 30s, 500m. Where the last has a"
-    yield "duration, too, they begin again. Behind the word shared, they are what all ready pods"
-    yield "of one controller have together, each the same share."
+    yield "Amounts over time are like 100m, or 100m for 1m, 2 for 30s, 500m. If the last one has a"
+    yield "duration, too, they are repeated. After the word shared, they are the total of all ready"
+    yield "pods of one controller, which have equal shares."
     yield "Durations are like 500ms, 10s, 1m30s, or never."
     yield "kcm nodes stages --example prints a file."
 
 
 _POD_HELP = {
     "outcome": "how a run ends, see below",
-    "start-after": "pulling and creating takes so long",
-    "ready-after": "so long after its start it is ready",
-    "run-for": "so long it runs before the outcome",
-    "stop-after": "so long it takes to end after SIGTERM; never: it is killed",
-    "jitter": "up to so much is added to the three before stop-after",
-    "exit-codes": "1,1,0: of one attempt after the other, the last repeats",
-    "exit-codes-by-index": "2=1,0; 5=137: for single indexes of a Job",
-    "message": "of the Event of a failed pull, or of the end",
-    "cpu": "in use, as an amount over time, see below",
-    "memory": "the same",
+    "start-after": "the duration of pulling and creating",
+    "ready-after": "the time from its start until it is ready",
+    "run-for": "the duration of a run until its outcome",
+    "stop-after": "the time from SIGTERM until it stops; never: it is killed",
+    "jitter": "the most that is added at random to the three before stop-after",
+    "exit-codes": "1,1,0: those of successive attempts; the last one is repeated",
+    "exit-codes-by-index": "2=1,0; 5=137: those of single indexes of a Job",
+    "message": "the message of a failed pull, or of the termination",
+    "cpu": "the CPU usage, as amounts over time, see below",
+    "memory": "the memory usage, as amounts over time",
     "metrics": "hits=20; depth=1 for 1m, 5: the pod's own metrics",
 }

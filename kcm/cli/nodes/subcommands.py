@@ -1,4 +1,4 @@
-"""`kcm nodes stop`, `start`, `partition` and `heal`: commands to a running simulator."""
+"""The commands `kcm nodes stop`, `start`, `partition` and `heal`, sent to a running simulator."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from kcm.store import Store
 def stop(names: tuple[str, ...]) -> None:
     """Stop kubelets: the nodes neither renew their leases nor report.
 
-    Their pods are left as they are, as on a machine that lost power. What the
-    control plane will do about it, and when, is printed.
+    Their pods stay as they are, as on a machine that lost power. The command
+    prints what the control plane will do, and when.
 
     \b
     Example:
@@ -44,10 +44,10 @@ def stop(names: tuple[str, ...]) -> None:
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="NODE...")
 def start(names: tuple[str, ...]) -> None:
-    """Start kubelets, also those that run already.
+    """Start kubelets, also those that are already running.
 
-    A node whose object was deleted registers again, and only then: a kubelet
-    that runs on does not do so by itself.
+    A node whose object was deleted registers again only at its start: a
+    running kubelet does not do so.
 
     \b
     Example:
@@ -61,7 +61,7 @@ def start(names: tuple[str, ...]) -> None:
         for name in names:
             what = "reports" if name in known else "registers, if it is the simulator's,"
             click.echo(f"{name} starts: it {what} within a second")
-        click.echo("Taints that the control plane set go once it sees the node ready.")
+        click.echo("The control plane removes its taints when the node is ready.")
         _warn_without_simulator(store)
 
 
@@ -69,10 +69,10 @@ def start(names: tuple[str, ...]) -> None:
 @click.option("--zone", "zones", multiple=True, help="All nodes of a zone. May be repeated.")
 @click.argument("names", nargs=-1, metavar="[NODE...]")
 def partition(zones: tuple[str, ...], names: tuple[str, ...]) -> None:
-    """Cut nodes off: their kubelets run, but nothing gets through.
+    """Cut nodes off from the network: their kubelets run, but reach nothing.
 
-    When they come back (kcm nodes heal), they learn what happened meanwhile:
-    pods that were deleted end then.
+    When they come back (kcm nodes heal), they catch up: pods that were
+    deleted meanwhile are stopped then.
 
     \b
     Examples:
@@ -92,7 +92,7 @@ def partition(zones: tuple[str, ...], names: tuple[str, ...]) -> None:
 @click.option("--zone", "zones", multiple=True, help="Only nodes of a zone. May be repeated.")
 @click.argument("names", nargs=-1, metavar="[NODE...]")
 def heal(zones: tuple[str, ...], names: tuple[str, ...]) -> None:
-    """Bring nodes back that were cut off; all of them, unless some are named.
+    """Bring back nodes that were cut off: all of them, or those that are named.
 
     \b
     Examples:
@@ -127,7 +127,9 @@ def _stop_or_partition(
 
 def _warn_without_simulator(store: Store) -> None:
     if not simulator_runs(store):
-        click.echo("No process simulates nodes now; this holds from its next start on.", err=True)
+        click.echo(
+            "No process simulates nodes now; the command takes effect at its next start.", err=True
+        )
 
 
 def _select_by_name(nodes: Sequence[RegisteredNode], names: Sequence[str]) -> list[RegisteredNode]:

@@ -19,11 +19,11 @@ from kcm.store.apply import apply as apply_object
 @file_options
 @namespace_option
 def apply(files: tuple[str, ...], recursive: bool, namespace: str) -> None:
-    """Create objects, or change them to what a file says.
+    """Create objects, or change them to match a file.
 
-    What an earlier apply set and the file no longer says is removed; what
-    others set (an autoscaler's replicas, say) stays. Each object succeeds or
-    fails by itself; exit code 1 if any failed.
+    Fields that an earlier apply set and the file no longer has are removed;
+    fields that others set (such as an autoscaler's replicas) stay. Each object
+    succeeds or fails by itself; the exit code is 1 if any failed.
 
     \b
     Examples:
@@ -65,7 +65,7 @@ def create(files: tuple[str, ...], recursive: bool, namespace: str) -> None:
     "--current-replicas",
     type=click.IntRange(min=0),
     default=None,
-    help="Only if it is this many now.",
+    help="Scale only if the present number is this.",
 )
 @namespace_option
 def scale(

@@ -33,12 +33,12 @@ _POLICIES: dict[str, PropagationPolicy] = {
     "foreground": "Foreground",
     "orphan": "Orphan",
 }
-_BLOCK_MS = 500  # milliseconds of one wait for changes
+_BLOCK_MS = 500  # milliseconds that one read waits for changes
 
 
 @dataclass(frozen=True)
 class DeletionMode:
-    """How objects are deleted."""
+    """How objects are deleted, and how long the command waits."""
 
     options: DeleteOptions
     force: bool
@@ -58,12 +58,19 @@ class DeletionMode:
     type=click.Choice(tuple(_POLICIES)),
     default="background",
     show_default=True,
-    help="What becomes of dependents: deleted after, deleted before, or left alone.",
+    help="What happens to dependents: deleted afterwards, deleted first, or kept.",
 )
-@click.option("--grace-period", type=int, default=-1, help="Seconds to end in; -1: the object's.")
-@click.option("--force", is_flag=True, help="At once, without waiting for the node.")
-@click.option("--wait/--no-wait", default=True, show_default=True, help="Until it is gone.")
-@click.option("--timeout", type=float, default=0.0, help="Seconds to wait; 0: for ever.")
+@click.option(
+    "--grace-period",
+    type=int,
+    default=-1,
+    help="Seconds that pods get to terminate; -1: as the object says.",
+)
+@click.option("--force", is_flag=True, help="Remove pods at once, without waiting for their nodes.")
+@click.option(
+    "--wait/--no-wait", default=True, show_default=True, help="Wait until the objects are gone."
+)
+@click.option("--timeout", type=float, default=0.0, help="Seconds to wait; 0: no limit.")
 @click.option("--ignore-not-found", is_flag=True, help="A missing object is no error.")
 def delete(
     *,
@@ -87,7 +94,7 @@ def delete(
     \b
     Examples:
       kcm delete pod web-x7k2p             its ReplicaSet replaces it at once
-      kcm delete rs web                    its pods go along
+      kcm delete rs web                    its pods are deleted, too
       kcm delete rs web --cascade orphan   its pods stay
       kcm delete -f web.yaml
       kcm delete pods -l app=web
@@ -106,7 +113,7 @@ def _grace(seconds: int, force: bool) -> int | None:
     if force and seconds > 0:
         raise click.UsageError("--force and --grace-period greater than 0 cannot be combined")
     if seconds == 0 and not force:
-        return 1  # as kubectl: it leaves the node a moment; --force does not
+        return 1  # as kubectl: 1 s lets the node kill the containers, which --force does not
     if force:
         return 0
     return None if seconds < 0 else seconds
@@ -173,9 +180,9 @@ def _deletion_line(obj: KubeObject, how: DeletionMode) -> str:
 
 
 def wait_gone(store: Store, objects: Sequence[KubeObject], timeout: float) -> None:
-    """Waits until none of these objects exists any more. Others of the same names may exist.
+    """Waits until none of these objects exists. New objects of the same names do not count.
 
-    Raises KcmError after `timeout` seconds, unless it is 0.
+    Raises KcmError after `timeout` seconds; 0 means no limit.
     """
     deadline = time.monotonic() + timeout if timeout else None
     left = list(objects)

@@ -1,4 +1,4 @@
-"""The command `kcm describe`: one object in words, with its Events."""
+"""The command `kcm describe`, which shows objects in full with their Events."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _events(store: Store, obj: KubeObject) -> list[Event]:
 
 
 def lines(obj: KubeObject, events: list[Event]) -> Iterator[str]:
-    """Yields the object as text."""
+    """Yields the lines that describe an object."""
     body = codec.to_dict(obj)
     metadata = body.get("metadata", {})
     yield _line("Name", obj.name)

@@ -1,4 +1,4 @@
-"""Objects as documents: `-o yaml`, `-o json` and `-o name`."""
+"""Objects as text: the output formats yaml, json and name."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ FORMATS = ("wide", "yaml", "json", "name")
 
 
 def qualified_name(obj: KubeObject) -> str:
-    """Returns `replicaset.apps/web`, as kubectl names an object in its answers."""
+    """Returns a name such as `replicaset.apps/web`, as kubectl prints it."""
     return f"{qualified_kind(obj)}/{obj.name}"
 
 
 def qualified_kind(obj: KubeObject) -> str:
-    """Returns `replicaset.apps` or `pod`."""
+    """Returns the singular name of the kind with its group: `replicaset.apps` or `pod`."""
     resource = scheme.resource_of(obj)
     return f"{resource.singular}.{resource.group}" if resource.group else resource.singular
 
 
 def render(objects: Sequence[KubeObject], form: str, *, single: bool) -> str:
-    """Returns the objects as text, as a List unless `single`."""
+    """Returns the objects as text. With `single`, it is the only object, otherwise a List."""
     if form == "name":
         return "\n".join(qualified_name(obj) for obj in objects)
     if single:
@@ -41,7 +41,7 @@ def render(objects: Sequence[KubeObject], form: str, *, single: bool) -> str:
 
 
 def dump(body: Any, form: str) -> str:
-    """Returns JSON values as YAML or JSON text, without a line end."""
+    """Returns JSON values as YAML or JSON text, without a newline at the end."""
     if form == "json":
         return json.dumps(body, indent=4, ensure_ascii=False)
     text: str = yaml.safe_dump(body, sort_keys=True, allow_unicode=True, width=4096)

@@ -1,4 +1,4 @@
-"""Follows objects as they change: lists, then watches, and lists again when the watch is lost."""
+"""Follows objects as they change: lists, watches, and lists again when the watch expires."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from kcm.clock import Clock, RealClock
 from kcm.store import Store, WatchEntry, damage
 from kcm.store.reader import each_list_item
 
-_BLOCK_MS = 1000  # a read that waits, shorter than the socket's timeout
-_PAUSE = 1.0  # seconds between attempts while the store is away
+_BLOCK_MS = 1000  # milliseconds that a read waits for changes, below the socket timeout
+_PAUSE = 1.0  # seconds between attempts while the store is unavailable
 
 Show = Callable[[Resource, Sequence[KubeObject]], None]
 
@@ -22,8 +22,8 @@ Show = Callable[[Resource, Sequence[KubeObject]], None]
 class Follower:
     """Shows the selected objects of some kinds, then each change of them once.
 
-    After a lost watch (410) it lists again, and shows only what differs. An object that stops
-    matching, or is deleted, is shown a last time.
+    When the watch has expired (410), it lists again and shows only differences. An object that
+    stops matching, or is deleted, is shown for the last time.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Follower:
         self._positions: dict[Resource, int] = {}
 
     def start(self) -> None:
-        """Shows what there is."""
+        """Lists the objects and shows them."""
         for resource in self._targets:
             self._list(resource)
 
@@ -102,7 +102,7 @@ def follow(
     report: Callable[[str], None],
     clock: Clock | None = None,
 ) -> None:
-    """Follows until it is interrupted, also over an outage of the store, which goes to `report`."""
+    """Follows objects until it is interrupted. Outages of the store are passed to `report`."""
     clock = clock or RealClock()
     follower = Follower(store, targets, chosen, show)
     follower.start()

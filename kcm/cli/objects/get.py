@@ -1,4 +1,4 @@
-"""The command `kcm get`: objects as tables or documents, once or as they change."""
+"""The command `kcm get`, which shows objects as tables or text, once or as they change."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from kcm.store.reader import each_list_item
 
 @dataclass(frozen=True)
 class Presentation:
-    """How objects are shown."""
+    """The options for the output of objects."""
 
     form: str = ""
     show_labels: bool = False
@@ -46,10 +46,12 @@ class Presentation:
 @click.argument("what", nargs=-1, metavar="KIND[,KIND] [NAME...]")
 @namespace_options
 @selector_options
-@click.option("-w", "--watch", is_flag=True, help="Show changes as they come, until Ctrl-C.")
-@click.option("-o", "--output", "form", type=click.Choice(FORMATS), default=None, help="How.")
+@click.option("-w", "--watch", is_flag=True, help="Show changes as they happen, until Ctrl-C.")
+@click.option(
+    "-o", "--output", "form", type=click.Choice(FORMATS), default=None, help="Output format."
+)
 @click.option("--show-labels", is_flag=True, help="Show labels as the last column.")
-@click.option("--no-headers", is_flag=True, help="Leave out the line of titles.")
+@click.option("--no-headers", is_flag=True, help="Print no line of titles.")
 @click.option("--ignore-not-found", is_flag=True, help="A missing object is no error.")
 def get(
     *,
@@ -162,7 +164,7 @@ def _print_tables(
 
 
 class Layout:
-    """The table of one kind in one presentation."""
+    """The table of one kind, for given output options."""
 
     def __init__(self, resource: Resource, view: Presentation) -> None:
         self._view = view
@@ -178,7 +180,7 @@ class Layout:
     def lines(
         self, objects: Sequence[KubeObject], now: datetime, *, header: bool = False
     ) -> list[str]:
-        """Returns a line for each object, below the titles if wanted."""
+        """Returns a line for each object, with `header` below the titles."""
         return self._table.lines([self._row(obj, now) for obj in objects], header=header)
 
     def _row(self, obj: KubeObject, now: datetime) -> list[str]:
@@ -200,7 +202,7 @@ class Layout:
 def follow_targets(
     store: Store, targets: Sequence[NamedObjects], chosen: CommandSelection, view: Presentation
 ) -> None:
-    """Prints what there is, then every change, until it is interrupted."""
+    """Prints the objects, then every change, until it is interrupted."""
     layouts = {target.resource: Layout(target.resource, view) for target in targets}
     titled: set[Resource] = set()
 

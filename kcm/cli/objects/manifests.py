@@ -22,15 +22,15 @@ SUFFIXES = (".yaml", ".yml", ".json")
 
 @dataclass(frozen=True)
 class Manifest:
-    """One document, and where it came from."""
+    """The body of an object, and the file that it comes from."""
 
     source: str
     body: dict[str, Any]
 
     def decode(self, namespace: str) -> KubeObject:
-        """Returns the object, in its own namespace or else in `namespace`.
+        """Returns the object, in its own namespace or otherwise in `namespace`.
 
-        Raises BadRequest, also when the object and `-n` name two namespaces, and Invalid.
+        Raises BadRequest, also if the object has another namespace than `-n`, and Invalid.
         """
         obj = codec.decode(self.body, strict=True)
         if not scheme.resource_of(obj).namespaced:
@@ -45,10 +45,8 @@ class Manifest:
 
 
 def file_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds `-f` and `-R` to a command."""
-    command = click.option(
-        "-R", "--recursive", is_flag=True, help="Look into a folder's folders, too."
-    )(command)
+    """Adds the options `-f` and `-R` to a command."""
+    command = click.option("-R", "--recursive", is_flag=True, help="Read subfolders, too.")(command)
     return click.option(
         "-f",
         "--filename",
@@ -66,10 +64,10 @@ def for_each(
     doing: str,
     act: Callable[[KubeObject], str],
 ) -> None:
-    """Calls `act` for each object and prints what it returns.
+    """Calls `act` for each object, and prints what it returns.
 
-    A failure is printed and the next object follows. It ends the command with exit code 1 if
-    anything failed.
+    A failure is printed, and the next object follows. In the end the command exits with code 1 if
+    anything failed. `doing` is one of the keys of _DONE.
     """
     failed = count = 0
     for source in _sources(files, recursive):

@@ -1,4 +1,4 @@
-"""Tables as kubectl prints them: columns three blanks apart, widths kept while watching."""
+"""Tables as kubectl prints them: columns three spaces apart, whose widths stay while watching."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ _GAP = 3
 
 
 class TextTable:
-    """Lays out rows. A later batch is as wide as the widest so far."""
+    """Aligns rows in columns. Later rows get the widths of the longest cells so far."""
 
     def __init__(self, header: Sequence[str]) -> None:
         self.header = list(header)
         self._widths = [len(cell) for cell in header]
 
     def lines(self, rows: Iterable[Sequence[str]], *, header: bool = True) -> list[str]:
-        """Returns the rows as text, below the header if wanted."""
+        """Returns the rows as text, with `header` below the titles."""
         kept = [list(row) for row in rows]
         for row in kept:
             self._widths = [max(w, len(c)) for w, c in zip(self._widths, row, strict=True)]

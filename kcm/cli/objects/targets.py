@@ -1,4 +1,4 @@
-"""The objects that a command is about: `rs,pods`, `pod web-1 web-2`, `rs/web pod/x`, and
+"""Parses which objects a command is about: `rs,pods`, `pod web-1 web-2`, `rs/web pod/x`,
 selectors.
 """
 
@@ -21,7 +21,7 @@ DEFAULT_NAMESPACE = "default"
 
 @dataclass(frozen=True)
 class NamedObjects:
-    """The named objects of one kind, or all of them without names."""
+    """Objects of one kind by their names, or all of them if there are no names."""
 
     resource: Resource
     names: tuple[str, ...] = ()
@@ -29,25 +29,25 @@ class NamedObjects:
 
 @dataclass(frozen=True)
 class CommandSelection:
-    """Which of a kind's objects are meant, and where."""
+    """The namespace and the selectors of a command."""
 
     namespace: str | None  # None stands for all namespaces
     labels: Selector | None = None
     fields: FieldSelector | None = None
 
     def key(self, resource: Resource, name: str) -> str:
-        """Returns the key under which an object of that name is stored."""
+        """Returns the key of the object with this name."""
         return f"{self.namespace or DEFAULT_NAMESPACE}/{name}" if resource.namespaced else name
 
     def scope(self, resource: Resource) -> str | None:
-        """Returns the namespace to list, None for everything."""
+        """Returns the namespace to list, None for all and for kinds without namespaces."""
         return self.namespace if resource.namespaced else None
 
 
 def parse_targets(words: Sequence[str]) -> list[NamedObjects]:
-    """Reads kubectl's ways to name objects.
+    """Parses kubectl's notations for objects.
 
-    Raises UnknownKind, and click.UsageError for words that do not fit together.
+    Raises UnknownKind, and click.UsageError for words that do not go together.
     """
     if not words:
         raise click.UsageError("You must specify the type of resource, for example: pods")
@@ -62,7 +62,7 @@ def _parse_slashed(word: str) -> NamedObjects:
     kind, slash, name = word.partition("/")
     if not slash or not kind or not name or "/" in name:
         raise click.UsageError(
-            f"there is no need to mix forms: write KIND/NAME for each, not {word!r}"
+            f"forms cannot be mixed: write KIND/NAME for each object, not {word!r}"
         )
     return NamedObjects(scheme.lookup(kind), (name,))
 
@@ -73,22 +73,22 @@ def _kinds(word: str) -> list[Resource]:
 
 
 def namespace_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds `-n` and `-A` to a command."""
-    command = click.option(
-        "-A", "--all-namespaces", is_flag=True, help="Look into every namespace."
-    )(command)
+    """Adds the options `-n` and `-A` to a command."""
+    command = click.option("-A", "--all-namespaces", is_flag=True, help="Use all namespaces.")(
+        command
+    )
     return namespace_option(command)
 
 
 def namespace_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds `-n` to a command."""
+    """Adds the option `-n` to a command."""
     return click.option(
-        "-n", "--namespace", metavar="NS", default="", help="The namespace; `default` without it."
+        "-n", "--namespace", metavar="NS", default="", help="The namespace; default if not given."
     )(command)
 
 
 def selector_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds `-l` and `--field-selector` to a command."""
+    """Adds the options `-l` and `--field-selector` to a command."""
     command = click.option(
         "--field-selector",
         metavar="FIELDS",
@@ -107,7 +107,7 @@ def selector_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def selection(
     namespace: str, all_namespaces: bool = False, selector: str = "", field_selector: str = ""
 ) -> CommandSelection:
-    """Returns the options as a selection. Raises BadRequest for selectors that do not parse."""
+    """Returns the selection for a command's options. Raises BadRequest for an invalid selector."""
     return CommandSelection(
         namespace=None if all_namespaces else namespace or DEFAULT_NAMESPACE,
         labels=Selector.parse(selector) if selector else None,

@@ -1,6 +1,6 @@
-"""The command `kcm up`: everything on one machine, supervised.
+"""The command `kcm up`, which runs and supervises everything on one machine.
 
-Guarantees: one `kcm up` per state folder. Each process runs in a group of its own and is started
-again when it ends, with growing pauses. All are stopped together, Redis last, within 5 s, and none
-is left behind, whatever happens to the supervisor.
+One `kcm up` runs for each state folder. Each process is the leader of its own process group, and is
+restarted with back-off when it exits. All are stopped together, Redis last, within 5 s. None is
+left running, even if the supervisor is killed.
 """

@@ -1,4 +1,4 @@
-"""The text that `kcm up` prints once everything runs: what is where, and what to try next."""
+"""The text that `kcm up` prints once everything runs: addresses, and what to try next."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EXAMPLE = Path("examples") / "01-replicaset" / "web.yaml"
 
 
 def banner(settings: Settings, options: UpOptions, server: str, flower_password: Path) -> str:
-    """Returns the text with addresses, files and copy-paste lines."""
+    """Returns the text with addresses, files and commands to copy."""
     rows = [("Redis", _redis(settings, server))]
     if options.redis_port:
         rows.append(("", f"127.0.0.1:{options.redis_port}, password in {settings.password_file}"))
@@ -68,7 +68,9 @@ def _tries(settings: Settings, options: UpOptions) -> list[str]:
 
 
 def _command(settings: Settings) -> str:
-    """Returns `kcm` as it is called from this folder, with the environment that it needs."""
+    """Returns the words that call `kcm` from this folder, with environment variables if
+    necessary.
+    """
     own = Path(sys.argv[0]).absolute()
     words = [_near(own) if own.name == "kcm" else f"{_near(Path(sys.executable))} -m kcm.cli.main"]
     if not settings.redis_url and settings.state_dir != Path.cwd() / ".kcm":
@@ -82,7 +84,7 @@ def _example() -> str:
 
 
 def _near(path: Path) -> str:
-    """Returns the path relative to this folder, if it is inside."""
+    """Returns the path relative to the current folder if it is inside, otherwise unchanged."""
     try:
         return str(path.relative_to(Path.cwd()))
     except ValueError:

@@ -1,4 +1,4 @@
-"""One supervised process: its command line, its log and its restarts."""
+"""Supervised processes: their command lines, logs and restarts."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from kcm.cli.up.forks import ForkedProgram, can_fork, load_shared_modules
 
 FIRST_PAUSE = 0.5  # seconds before the first restart, doubled with each further one
 LONGEST_PAUSE = 30.0  # seconds
-HEALTHY_AFTER = 60.0  # seconds of running after which the pause is small again
+HEALTHY_AFTER = 60.0  # seconds of running after which the pause is reset
 LARGEST_LOG = 50 * 1024 * 1024  # bytes after which the log becomes NAME.log.1
-_TAIL_LINES = 15  # of a log that are shown
+_TAIL_LINES = 15  # the last lines of a log that are shown
 
 
 @dataclass(frozen=True)
 class ProcessSpec:
-    """A process to run. Stages end in ascending order."""
+    """A process to run. Processes of a lower stage are stopped first."""
 
     name: str
     command: Sequence[str]
@@ -32,7 +32,7 @@ class ProcessSpec:
 
 
 def _run(spec: ProcessSpec, output: int) -> subprocess.Popen[bytes] | ForkedProgram:
-    """Runs a process in a session of its own, which writes into the file `output`."""
+    """Runs a process in a session of its own. It writes to the file descriptor `output`."""
     if can_fork(spec.command):
         load_shared_modules()
         return ForkedProgram(spec.command, spec.env, output)
@@ -47,7 +47,7 @@ def _run(spec: ProcessSpec, output: int) -> subprocess.Popen[bytes] | ForkedProg
 
 
 class Child:
-    """A process that is started again when it ends."""
+    """A process that is restarted when it exits."""
 
     def __init__(self, spec: ProcessSpec) -> None:
         self.spec = spec
@@ -60,11 +60,11 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """The pid of the group's leader, 0 while nothing runs."""
+        """Returns the pid of the process, which leads its group, 0 if it is not running."""
         return self.process.pid if self.process is not None else 0
 
     def start(self, now: float) -> None:
-        """Starts the process in a group of its own."""
+        """Starts the process in a process group of its own. `now` is monotonic time."""
         self.rotate_log()
         self.log_start = self._log_size()
         self._started = now
@@ -75,7 +75,11 @@ class Child:
             os.close(output)
 
     def reap(self, now: float) -> int | None:
-        """Returns the exit code, once, when the process has ended; kills what it left behind."""
+        """Returns the exit code if the process has just exited, otherwise None.
+
+        It then kills the rest of the process group, and sets when the process is due to be
+        restarted.
+        """
         if self.process is None:
             return None
         code = self.process.poll()
@@ -91,7 +95,7 @@ class Child:
         return code
 
     def rotate_log(self) -> None:
-        """Keeps the log from growing without end. The process goes on writing."""
+        """Moves a large log to NAME.log.1. The process keeps writing to NAME.log."""
         log = self.spec.log
         if self._log_size() > LARGEST_LOG:
             shutil.copyfile(log, log.with_name(log.name + ".1"))
@@ -102,7 +106,7 @@ class Child:
         return self.spec.log.stat().st_size if self.spec.log.exists() else 0
 
     def log_tail(self) -> str:
-        """Returns the last lines that this process wrote."""
+        """Returns the last lines of the log that this process wrote."""
         if not self.spec.log.exists():
             return "(no log)"
         with self.spec.log.open("rb") as log:

@@ -36,7 +36,7 @@ from kcm.redisio.embedded import EmbeddedServer
 from kcm.settings import Settings
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_DISPATCHED = "pods"  # the kind whose dispatch shows that a manager leads
+_DISPATCHED = "pods"  # the kind by whose dispatch lease a running manager is recognized
 
 
 @click.command()
@@ -51,8 +51,8 @@ _DISPATCHED = "pods"  # the kind whose dispatch shows that a manager leads
     "--redis-port",
     type=click.IntRange(0, 65535),
     default=0,
-    help="Let the embedded server listen on this loopback port, too. It then needs a password, "
-    "on the socket as well. 0: socket only.",
+    help="Let the embedded server listen on this loopback port, too. Then it requires a password, "
+    "also on the socket. 0: socket only.",
 )
 @click.option(
     "--flower-port",
@@ -93,14 +93,14 @@ _DISPATCHED = "pods"  # the kind whose dispatch shows that a manager leads
     default=True,
     show_default=True,
     help="Make this machine a node, too: pods that tolerate kcm.dev/process run on it as "
-    "processes of this user, and end with Ctrl-C.",
+    "processes of this user, and are killed at Ctrl-C.",
 )
 @click.option("--nodes-stages", type=click.Path(path_type=Path), metavar="FILE",
               help="What simulated pods and nodes do; see kcm nodes stages.")  # fmt: skip
 @click.option(
     "--demo",
     is_flag=True,
-    help="Short times, to watch: a silent node is unreachable after 10 s, its pods end soon after.",
+    help="Use short times: a stopped node is unreachable after 10 s, its pods are evicted soon.",
 )
 @click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True)
 @click.option(
@@ -115,7 +115,7 @@ _DISPATCHED = "pods"  # the kind whose dispatch shows that a manager leads
     type=click.Choice(("prefork", "threads", "solo")),
     default="prefork",
     show_default=True,
-    help="How a worker runs them.",
+    help="Celery's pool in which a worker runs them.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Show all logs here, too.")
 @click.argument("manager_flags", nargs=-1, type=click.UNPROCESSED, metavar="[-- MANAGER FLAGS]")
@@ -142,10 +142,10 @@ def up(
     """Start everything on this machine, until Ctrl-C.
 
     Runs a private Redis-compatible server in the state folder (unless
-    KCM_REDIS_URL names one), workers with the manager beside them, beat, Flower,
-    the Kubernetes API server, simulated nodes and a real one, this machine; starts
-    again what ends; stops all of it within 5 s, containers included. A second start
-    finds the objects of the first.
+    KCM_REDIS_URL names one), workers, the manager, beat, Flower, the Kubernetes
+    API server, simulated nodes, and a kubelet for this machine. Processes that
+    exit are restarted. Ctrl-C stops everything within 5 s, containers included.
+    The objects are kept for the next start.
 
     \b
     Examples:
@@ -174,7 +174,7 @@ def up(
 
 
 class UpRun:
-    """One run of everything."""
+    """One run of `kcm up`."""
 
     def __init__(self, settings: Settings, options: UpOptions, verbose: bool) -> None:
         self._settings = settings
@@ -185,12 +185,13 @@ class UpRun:
         self._supervisor = UpSupervisor(self._folder, click.echo)
 
     def run(self) -> None:
-        """Starts, supervises and stops. Raises ConfigurationError, and KcmError when it does not
-        start.
+        """Starts everything, supervises it and stops it.
+
+        Raises ConfigurationError, and KcmError if a process does not become ready.
         """
         self._folder.claim()
-        for left in self._folder.end_leftovers():
-            click.echo(f"ended {left}, left behind by an earlier `kcm up`")
+        for left in self._folder.stop_leftovers():
+            click.echo(f"stopped {left}, which an earlier `kcm up` left running")
         check_ports(self._options)
         for number in _SIGNALS:
             signal.signal(number, self._supervisor.interrupt)
@@ -201,7 +202,7 @@ class UpRun:
             self._stop()
 
     def _start(self) -> bool:
-        """Starts everything in order. Returns False when it was interrupted."""
+        """Starts everything in order. Returns False if it was interrupted."""
         if not self._start_server():
             return False
         with closing(RedisIO(self._settings)) as io:
@@ -210,7 +211,7 @@ class UpRun:
             before = ready.dispatch_tokens(io, [_DISPATCHED])[0]
             server = server_version(io)
         self._progress(server)
-        # Without a connection of this process, since these may be forks of it.
+        # Without an open connection, since these processes may be forks of this one.
         for spec in process_specs(self._options, self._settings):
             self._supervisor.add(spec)
         with closing(RedisIO(self._settings)) as io:
@@ -273,15 +274,15 @@ class UpRun:
         started = time.monotonic()
         click.echo("Stopping ...")
         self._supervisor.stop()
-        self._end_containers()
+        self._kill_containers()
         self._folder.release()
         click.echo(f"Stopped in {time.monotonic() - started:.1f} s.")
 
-    def _end_containers(self) -> None:
-        """Ends containers that a killed kubelet left."""
+    def _kill_containers(self) -> None:
+        """Kills the containers that a killed kubelet has left running."""
         node = self._options.real_node
         if node is not None and node.root(self._settings).is_dir():
             from kcm.kubelet.runtime.ending import end_node  # noqa: PLC0415 - only at the end
 
             if ended := end_node(node.root(self._settings)):
-                click.echo(f"ended {ended} containers that the kubelet had not")
+                click.echo(f"killed {ended} containers that the kubelet left running")

@@ -1,6 +1,4 @@
-"""The times of `kcm up --demo`, with which failures of nodes are noticed and acted on in
-seconds.
-"""
+"""The settings of `kcm up --demo`, with which failures of nodes take effect within seconds."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ from collections.abc import Sequence
 from kcm.cli.up.plan import DEMO_GRACE
 from kcm.registry import controller_types
 
-# The manager's flags, as far as its controllers have them.
+# The manager's flags. Those that its controllers do not have are left out.
 _FLAGS = {
     "node-monitor-grace-period": f"{DEMO_GRACE}s",
     "node-monitor-period": "1s",
@@ -24,9 +22,7 @@ SETTINGS = {
 
 
 def manager_flags(given: Sequence[str]) -> list[str]:
-    """Returns the short times for which the manager has flags, before the given flags,
-    which win.
-    """
+    """Returns the manager's flags for short times, followed by `given`, which override them."""
     known = _known()
     return [*(f"--{name}={value}" for name, value in _FLAGS.items() if name in known), *given]
 

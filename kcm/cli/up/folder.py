@@ -1,4 +1,4 @@
-"""The state folder: one `kcm up` at a time, and nothing left of an earlier one."""
+"""The state folder's lock, and the processes that an earlier `kcm up` left running."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from kcm import errors
 from kcm.cli.up import groups
 from kcm.cli.up.children import Child
 
-_PATIENCE = 3.0  # seconds for leftovers to end
+_PATIENCE = 3.0  # seconds for leftovers to stop
 
 
 class StateFolder:
-    """Holds the folder's lock as long as this process lives, however it ends."""
+    """The lock of a state folder, which is held until this process exits or releases it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -27,7 +27,7 @@ class StateFolder:
         self._record = path / "run" / "up.json"
 
     def claim(self) -> None:
-        """Takes the lock.
+        """Acquires the lock.
 
         Raises ConfigurationError, which names the process that holds it.
         """
@@ -49,7 +49,7 @@ class StateFolder:
         self._lock = lock
 
     def record(self, children: Iterable[Child]) -> None:
-        """Writes down which processes run, for whoever must clean up."""
+        """Writes the pids of the running processes into a file, by which leftovers can be found."""
         entries = [
             {"name": child.spec.name, "pid": child.pid, "created": _creation_time(child.pid)}
             for child in children
@@ -59,15 +59,18 @@ class StateFolder:
         partial.write_text(json.dumps({"pid": os.getpid(), "children": entries}))
         partial.replace(self._record)
 
-    def end_leftovers(self) -> list[str]:
-        """Ends what an earlier `kcm up` left running, and returns its names and pids."""
+    def stop_leftovers(self) -> list[str]:
+        """Stops the processes that an earlier `kcm up` left running.
+
+        Returns their names and pids.
+        """
         left = [entry for entry in self._read_record() if _is_same(entry)]
         for entry in sorted(left, key=lambda entry: str(entry["name"]) == "redis"):
-            groups.end([int(entry["pid"])], _PATIENCE)
+            groups.stop([int(entry["pid"])], _PATIENCE)
         return [f"{entry['name']} (pid {entry['pid']})" for entry in left]
 
     def release(self) -> None:
-        """Releases the lock."""
+        """Releases the lock, and removes the file with the pids."""
         self._record.unlink(missing_ok=True)
         if self._lock >= 0:
             os.close(self._lock)
@@ -89,5 +92,5 @@ def _creation_time(pid: int) -> float:
 
 
 def _is_same(entry: dict[str, Any]) -> bool:
-    # A pid alone may by now be somebody else's.
+    # A pid alone may have been reused by another process.
     return bool(entry.get("created")) and _creation_time(int(entry["pid"])) == entry["created"]

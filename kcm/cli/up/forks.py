@@ -1,10 +1,10 @@
 """Runs Python programs as forks of `kcm up`, which has their modules loaded (design 0033).
 
-Guarantees: a fork goes on as `python -m MODULE ARGUMENTS` would, in a session of its own, with its
-own arguments, environment, log and title, the default signal handlers, and none of the files that
-`kcm up` has open. It never returns into the code of `kcm up`. A process with threads is not forked,
-since the child would inherit the locks that they hold: `can_fork` says no, and the program is
-started anew.
+A fork runs as `python -m MODULE ARGUMENTS` would: in a session of its own, with its own arguments,
+environment, log and title, default signal handlers, and none of the open files of `kcm up`. It
+never returns into the code of `kcm up`. A process with threads is not forked, since the child would
+inherit the locks that they hold: then `can_fork` returns False, and the program is run in a new
+process.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from kcm.api import scheme
 from kcm.interpreter import pause_collector
 from kcm.registry import controller_types
 
-# By name, since commands do not import the processes that they start. `workers.app` is missing:
-# it reads the environment, which each process has for itself.
+# By name, since commands do not import the processes that they start. `workers.app` is left out:
+# it reads the environment, which differs between the processes.
 _SHARED_MODULES = (
     "kcm.manager.command",
     "kcm.apiserver.command",
@@ -47,20 +47,20 @@ _SHARED_MODULES = (
     "celery.worker.components",
     "celery.worker.consumer",
 )
-_SHARED_KINDS = ("nodes", "pods")  # which every process comes to read
+_SHARED_KINDS = ("nodes", "pods")  # kinds that every process reads
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class ForkedProgram:
-    """A running program, with the part of `subprocess.Popen` that a supervisor needs."""
+    """A running program, with the methods of `subprocess.Popen` that a supervisor needs."""
 
     def __init__(self, command: Sequence[str], env: Mapping[str, str], output: int) -> None:
-        """Starts `[python, "-m", module, *arguments]`, which writes into the file `output`.
+        """Starts `[python, "-m", module, *arguments]`, which writes to the descriptor `output`.
 
         Its environment is that of `kcm up` with the variables `env` added.
         """
-        sys.stdout.flush()  # or the child would have the same text to write
-        # A signal must not find the handlers of `kcm up` in the child.
+        sys.stdout.flush()  # otherwise the child would write the same text again
+        # The handlers of `kcm up` must not run in the child.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         try:
             self.pid = os.fork()
@@ -71,7 +71,7 @@ class ForkedProgram:
         self._exit_code: int | None = None
 
     def poll(self) -> int | None:
-        """Returns the exit code, negative for a signal; None while the program runs."""
+        """Returns the exit code, negative for a signal, or None while the program runs."""
         if self._exit_code is None:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             self._exit_code = os.waitstatus_to_exitcode(status) if pid else None
@@ -89,9 +89,9 @@ def can_fork(command: Sequence[str]) -> bool:
 
 @cache
 def load_shared_modules() -> None:
-    """Imports what the programs need, once, and keeps the collector away from it.
+    """Imports the modules of the programs once, and exempts them from garbage collection.
 
-    A collection writes into the objects that it looks at, and memory that is written to is no
+    A collection writes to the objects that it visits, and memory pages that are written to are no
     longer shared.
     """
     with pause_collector():
@@ -104,12 +104,12 @@ def load_shared_modules() -> None:
 
 
 def _run_to_the_end(command: Sequence[str], env: Mapping[str, str], output: int) -> NoReturn:
-    """Runs a program in this process, and ends the process as the interpreter would."""
+    """Runs a program in this process, and exits as the interpreter would."""
     code = 1
     try:
         _leave_parent(output)
         code = _run(command, env)
-        threading._shutdown()  # type: ignore[attr-defined] # waits for threads, as at every end
+        threading._shutdown()  # type: ignore[attr-defined] # waits for threads, as at every exit
         atexit._run_exitfuncs()
     except BaseException:  # noqa: BLE001 - nothing may return into the code of `kcm up`
         traceback.print_exc()
@@ -118,9 +118,9 @@ def _run_to_the_end(command: Sequence[str], env: Mapping[str, str], output: int)
 
 
 def _leave_parent(output: int) -> None:
-    """Gives up the session, the signal handlers and the files of `kcm up`.
+    """Leaves the session of `kcm up`, resets its signal handlers and closes its files.
 
-    The objects of closed files are not used again, and not collected: the stack below holds them.
+    The file objects are not used again and not collected, since the stack below refers to them.
     """
     os.setsid()
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -142,7 +142,7 @@ def _run(command: Sequence[str], env: Mapping[str, str]) -> int:
     python, _, module, *sys.argv[1:] = command
     setproctitle.setproctitle(" ".join([os.path.basename(python), *command[1:]]))
     sys.path.insert(0, os.getcwd())
-    sys.modules.pop(module, None)  # it is run, not imported
+    sys.modules.pop(module, None)  # it has to be run, not taken from the imported modules
     try:
         runpy.run_module(module, run_name="__main__", alter_sys=True)
     except SystemExit as end:

@@ -1,8 +1,8 @@
-"""Ends process groups: the leader is asked first, then the group is killed.
+"""Stops process groups: sends SIGTERM to their leaders, and kills what is left after a while.
 
-Only a group's leader gets SIGTERM: a Celery worker ends its pool children and its manager itself,
-after they have finished what they run. Standard library only, since the watchdog must be up in no
-time.
+Only the leader gets SIGTERM: a Celery worker stops its pool and its manager itself, after they have
+finished their syncs. This module uses the standard library only, so that the watchdog starts
+quickly.
 """
 
 from __future__ import annotations
@@ -13,13 +13,11 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-POLL = 0.02  # seconds between looks
+POLL = 0.02  # seconds between checks
 
 
 def alive(group: int) -> bool:
-    """Reports whether any process of the group is left, one that nobody has waited for
-    included.
-    """
+    """Reports whether any process of the group is left, zombies included."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:
@@ -30,27 +28,28 @@ def alive(group: int) -> bool:
 
 
 def ask(leader: int) -> None:
-    """Asks a group's leader to end."""
+    """Sends SIGTERM to the leader of a group."""
     with suppress(ProcessLookupError):
         os.kill(leader, signal.SIGTERM)
 
 
 def kill(group: int) -> None:
-    """Kills whatever is left of a group."""
+    """Kills all processes of a group."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGKILL)
 
 
-def end(
+def stop(
     groups: Sequence[int],
     patience: float,
     reap: Callable[[], object] = lambda: None,
     hurry: Callable[[], bool] = lambda: False,
 ) -> list[int]:
-    """Ends groups, and returns those that had to be killed.
+    """Stops groups, and returns those that had to be killed.
 
-    It asks their leaders, waits up to `patience` seconds, and kills what is left. `reap` is called
-    between looks, so that a parent can wait for its children. `hurry` ends the waiting at once.
+    It sends SIGTERM to their leaders, waits up to `patience` seconds, and kills what is left.
+    `reap` is called meanwhile, so that a parent can wait for its children. When `hurry` returns
+    True, it kills at once.
     """
     for group in groups:
         ask(group)

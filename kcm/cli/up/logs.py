@@ -1,4 +1,4 @@
-"""New lines of the logs, for `kcm up --verbose`."""
+"""Shows new lines of the logs, for `kcm up --verbose`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kcm.cli.up.children import Child
 
 
 class Tail:
-    """Reports what the children write, each line with its child's name."""
+    """Passes lines of the children's logs to `report`, each with its child's name."""
 
     def __init__(self, children: Sequence[Child], report: Callable[[str], None]) -> None:
         self._children = children
@@ -16,7 +16,7 @@ class Tail:
         self._read: dict[str, int] = {}
 
     def look(self) -> None:
-        """Reports whole lines that are new since the last look."""
+        """Reports the complete lines that were written since the last call."""
         for child in self._children:
             name, log = child.spec.name, child.spec.log
             if not log.exists():

@@ -1,4 +1,4 @@
-"""Makes command lines from the options of `kcm up`."""
+"""Builds the command lines of all processes from the options of `kcm up`."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from kcm.redisio.embedded import EmbeddedServer, require_free_port
 from kcm.settings import Settings
 from kcm.simulated import stages
 
-REDIS_STAGE = 1  # ends after everything that needs it
+REDIS_STAGE = 1  # stopped after everything that needs it
 FLOWER_USER = "kcm"
 HEALTH_ENV = "KCM_SECURE_PORT"  # the manager's flag --secure-port
 PROCESS = "kcm.dev/process"  # the label and the taint of the real node
-DEMO_GRACE = 10  # seconds that a node may be silent with --demo
+DEMO_GRACE = 10  # the grace period of nodes with --demo, in seconds
 # A lease is renewed every quarter of its duration, well within the grace period.
 DEMO_NODE_FLAGS = (
     "--node-lease-duration-seconds=8",
@@ -36,7 +36,7 @@ DEMO_NODE_FLAGS = (
 
 @dataclass(frozen=True)
 class AccessOptions:
-    """Who may do what at the API server, by its flags of these names."""
+    """The API server's flags about authentication and authorization."""
 
     token_auth_file: Path | None = None
     client_ca_file: Path | None = None
@@ -44,7 +44,7 @@ class AccessOptions:
     authorization_mode: str = "RBAC"
 
     def check(self) -> None:
-        """Raises ConfigurationError for a file that cannot be used."""
+        """Raises ConfigurationError if a file cannot be used."""
         if self.token_auth_file:
             tokenfile.read(self.token_auth_file)
         if self.client_ca_file:
@@ -62,20 +62,20 @@ class AccessOptions:
 
 @dataclass(frozen=True)
 class RealNode:
-    """This machine as a node."""
+    """The node of this machine, which a kubelet runs."""
 
     name: str
     flags: tuple[str, ...] = ()  # more flags of `kcm kubelet`
 
     def root(self, settings: Settings) -> Path:
-        """Returns the folder of the node."""
+        """Returns the root folder of the node's kubelet."""
         return settings.state_dir / "kubelet" / self.name
 
     def arguments(self, settings: Settings) -> list[str]:
         """Returns the arguments of `kcm kubelet`.
 
-        The taint keeps pods away that are meant for simulated nodes. A developer's disk is often
-        nearly full: as kind's, this node goes on all the same.
+        The taint keeps off pods that are meant for simulated nodes. There is no threshold for disk
+        space, as in kind, since developers' disks are often nearly full.
         """
         return [
             f"--node-name={self.name}",
@@ -103,14 +103,14 @@ class UpOptions:
     # the manager's flags as environment variables
     manager: Mapping[str, str] = field(default_factory=dict)
     access: AccessOptions = field(default_factory=AccessOptions)
-    nodes: int = 0  # simulated ones
+    nodes: int = 0  # the number of simulated nodes
     node_flags: tuple[str, ...] = ()  # more flags of `kcm nodes`
     real_node: RealNode | None = None
 
     def with_manager_flags(self, flags: Sequence[str]) -> UpOptions:
-        """Returns these options with the manager's. A --secure-port among those wins.
+        """Returns these options with the manager's flags, whose --secure-port takes precedence.
 
-        Raises ConfigurationError for a wrong flag, and SystemExit after --help.
+        Raises ConfigurationError for an invalid flag, and SystemExit after --help.
         """
         environment = manager_environment([f"--secure-port={self.health_port}", *flags])
         return replace(self, manager=environment, health_port=int(environment[HEALTH_ENV]))
@@ -119,8 +119,9 @@ class UpOptions:
 def with_nodes(
     options: UpOptions, count: int, file: Path | None, *, short_times: bool
 ) -> UpOptions:
-    """Returns the options with so many simulated nodes. Raises ConfigurationError for a
-    wrong file.
+    """Returns the options with `count` simulated nodes and the stages file `file`.
+
+    Raises ConfigurationError for an invalid file.
     """
     flags = list(DEMO_NODE_FLAGS if short_times else ())
     if file is not None:
@@ -130,15 +131,15 @@ def with_nodes(
 
 
 def with_real_node(options: UpOptions, *, short_times: bool) -> UpOptions:
-    """Returns the options with this machine as a node, under its own name."""
+    """Returns the options with this machine as a node, named after the machine."""
     flags = (DEMO_NODE_FLAGS[0],) if short_times else ()
     return replace(options, real_node=RealNode(machine_name(socket.gethostname()), flags))
 
 
 def machine_name(host: str) -> str:
-    """Returns a host's name as that of a node.
+    """Returns the node name for a host.
 
-    It is `real` for a host whose name is no node's name, or like a simulated node's.
+    It is `real` if the host's name is not valid for a node, or looks like that of a simulated node.
     """
     name = host.lower().partition(".")[0]
     usable = re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", name, re.ASCII)
@@ -146,7 +147,7 @@ def machine_name(host: str) -> str:
 
 
 def check_ports(options: UpOptions) -> None:
-    """Raises ConfigurationError with port and flag when a port is taken."""
+    """Raises ConfigurationError, which names port and flag, if a port is taken."""
     if options.redis_port:
         require_free_port(options.redis_port, "--redis-port")
     if options.flower_port:
@@ -158,9 +159,9 @@ def check_ports(options: UpOptions) -> None:
 
 
 def manager_environment(flags: Sequence[str]) -> dict[str, str]:
-    """Returns the manager's flags as environment variables, for every process of kcm.
+    """Returns the manager's flags as environment variables, which every process of kcm reads.
 
-    Raises ConfigurationError for a wrong flag, and SystemExit after the manager's --help.
+    Raises ConfigurationError for an invalid flag, and SystemExit after the manager's --help.
     """
     try:
         return ManagerOptions.load(parse_flags(flags)).to_environment()
@@ -171,7 +172,10 @@ def manager_environment(flags: Sequence[str]) -> dict[str, str]:
 
 
 def redis_spec(server: EmbeddedServer) -> ProcessSpec:
-    """Returns the embedded server. Raises ConfigurationError for a socket path too long."""
+    """Returns the process of the embedded server.
+
+    Raises ConfigurationError if the path of its socket is too long.
+    """
     server.prepare()
     return ProcessSpec(
         "redis", server.command(), server.log_file, stage=REDIS_STAGE, writes_own_log=True
@@ -179,13 +183,13 @@ def redis_spec(server: EmbeddedServer) -> ProcessSpec:
 
 
 def process_specs(options: UpOptions, settings: Settings) -> list[ProcessSpec]:
-    """Returns workers, beat, Flower, the API server, simulated nodes and the real one."""
+    """Returns the processes of the manager, workers, beat, Flower, API server and nodes."""
     env = {
         **options.manager,
         HEALTH_ENV: str(options.health_port),
         "KCM_STATE_DIR": str(settings.state_dir),
         "KCM_FLOWER_PORT": str(options.flower_port),
-        "KCM_WORKER_MANAGER": "false",  # it is a process of its own here
+        "KCM_WORKER_MANAGER": "false",  # here the manager is a process of its own
         "PYTHONUNBUFFERED": "1",
     }
     logs = settings.state_dir / "log"
@@ -216,7 +220,10 @@ def _worker_arguments(name: str, options: UpOptions) -> list[str]:
 
 
 def absolute(settings: Settings) -> Settings:
-    """Returns the settings with an absolute state folder, which child processes get."""
+    """Returns the settings with an absolute state folder, for child processes.
+
+    Raises ConfigurationError if it is a file.
+    """
     path = Path(settings.state_dir).absolute()
     if settings.redis_url == "" and path.exists() and not path.is_dir():
         raise errors.ConfigurationError(f"the state folder {path} is not a folder")

@@ -1,4 +1,4 @@
-"""Checks whether the system is up: the store, dispatch, workers, nodes and HTTP servers."""
+"""Checks that report whether the store, dispatch, workers, nodes and HTTP servers are ready."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Check = Callable[[], bool]
 
 
 def wait_for(check: Check, timeout: float, what: str, between: Callable[[], bool]) -> bool:
-    """Tries `check` until it holds. Returns False when `between` says to give up.
+    """Calls `check` until it returns True. Returns False if `between` asks to give up.
 
     Raises KcmError after `timeout` seconds, and what `between` raises.
     """
@@ -35,7 +35,7 @@ def wait_for(check: Check, timeout: float, what: str, between: Callable[[], bool
 
 
 def store_answers(settings: Settings) -> Check:
-    """Returns a check that the server answers PING, once its socket is there."""
+    """Returns a check that the server responds to PING."""
 
     def check() -> bool:
         if not settings.redis_url and not settings.socket_path.exists():
@@ -53,13 +53,13 @@ def store_answers(settings: Settings) -> Check:
 
 
 def dispatch_tokens(io: RedisIO, resources: Sequence[str]) -> list[str]:
-    """Returns the fencing tokens of the dispatch leases, "" for one that nobody holds."""
+    """Returns the fencing tokens of the kinds' dispatch leases, "" for a lease without a holder."""
     commands = [("HGET", io.keys.lease(f"dispatch:{name}"), "token") for name in resources]
     return [value.decode() if value else "" for value in io.pipeline(commands)]
 
 
 def dispatches(io: RedisIO, resource: str, before: str) -> Check:
-    """Returns a check that a manager dispatches, other than the holder `before`."""
+    """Returns a check that a manager dispatches whose token is not `before`."""
 
     def check() -> bool:
         token = dispatch_tokens(io, [resource])[0]
@@ -79,23 +79,24 @@ def workers_listen(io: RedisIO, count: int) -> Check:
 
 
 def nodes_registered(io: RedisIO, count: int) -> Check:
-    """Returns a check that there are `count` nodes or more."""
+    """Returns a check that at least `count` nodes are registered."""
     return lambda: int(io.execute("ZCARD", io.keys.object_keys("nodes"))) >= count
 
 
 def node_registered(io: RedisIO, name: str) -> Check:
-    """Returns a check that there is a node of that name."""
+    """Returns a check that the node of this name is registered."""
     return lambda: io.execute("ZSCORE", io.keys.object_keys("nodes"), name) is not None
 
 
 def http_answers(port: int, path: str) -> Check:
-    """Returns a check that a page on this machine answers 200."""
+    """Returns a check that a page of a server on this machine has the code 200."""
     return lambda: _answers(http.client.HTTPConnection("127.0.0.1", port, timeout=1.0), path)
 
 
 def https_answers(port: int, path: str, certificate: Path) -> Check:
-    """Returns a check that a page on this machine answers 200 under `certificate`, once that is
-    there.
+    """Returns a check that a page of a TLS server on this machine has the code 200.
+
+    It trusts only `certificate`, and fails while that file does not exist.
     """
 
     def check() -> bool:

@@ -1,4 +1,4 @@
-"""Starts processes, restarts what ends, and stops everything in order."""
+"""Starts processes, restarts those that exit, and stops all of them in order."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from kcm.cli.up import groups
 from kcm.cli.up.children import Child, ProcessSpec
 from kcm.cli.up.folder import StateFolder
 
-LOOK_EVERY = 0.25  # seconds between looks at the processes
-LOGS_EVERY = 10.0  # seconds between looks at the logs' sizes
-PATIENCE = {0: 3.7, 1: 1.0}  # seconds for a stage to end, below 5 s together
+LOOK_EVERY = 0.25  # seconds between checks of the processes
+LOGS_EVERY = 10.0  # seconds between checks of the logs' sizes
+PATIENCE = {0: 3.7, 1: 1.0}  # seconds for a stage to stop, together below 5 s
 
 
 class UpSupervisor:
-    """The children of one `kcm up`. Its main thread uses it, and signal handlers call
-    `interrupt`.
+    """Supervises the child processes of one `kcm up`.
+
+    The main thread uses it; signal handlers call `interrupt`.
     """
 
     def __init__(self, folder: StateFolder, report: Callable[[str], None]) -> None:
@@ -35,19 +36,19 @@ class UpSupervisor:
         self._next_log_look = 0.0
 
     def interrupt(self, *_: object) -> None:
-        """Stops; when it is called again, at once."""
+        """Stops the supervisor. A second call makes it kill the children at once."""
         self._interrupts += 1
         self.stopping.set()
 
     def add(self, spec: ProcessSpec) -> Child:
-        """Starts a process and looks after it from now on."""
+        """Starts a process, which is supervised from then on."""
         child = Child(spec)
         self.children.append(child)
         self._start(child)
         return child
 
     def look(self) -> None:
-        """Restarts what has ended, once its pause is over."""
+        """Restarts the processes that have exited, once their back-off is over. Rotates logs."""
         now = time.monotonic()
         self._look_after_watchdog()
         for child in self.children:
@@ -55,7 +56,7 @@ class UpSupervisor:
             if code is not None:
                 self._send_to_watchdog(f"remove {pid}")
                 self._report(
-                    f"{child.spec.name} ended ({_how(code)}), starting it again in "
+                    f"{child.spec.name} exited ({_how(code)}), restarting it in "
                     f"{child.due - now:g} s; log: {child.spec.log}"
                 )
             if child.process is None and now >= child.due:
@@ -66,29 +67,29 @@ class UpSupervisor:
                 child.rotate_log()
 
     def require_alive(self) -> None:
-        """Raises KcmError with the end of the log if any process has ended."""
+        """Raises KcmError, with the end of its log, if a process has exited."""
         for child in self.children:
             code = child.reap(time.monotonic())
             if code is not None:
                 raise errors.KcmError(
-                    f"{child.spec.name} ended ({_how(code)}) while starting. Its log, "
+                    f"{child.spec.name} exited ({_how(code)}) while starting. Its log, "
                     f"{child.spec.log}, ends:\n{child.log_tail()}"
                 )
 
     def run(self, every_look: Callable[[], None] = lambda: None) -> None:
-        """Looks after the children until it is interrupted."""
+        """Supervises the children until it is interrupted."""
         while not self.stopping.wait(LOOK_EVERY):
             self.look()
             every_look()
 
     def stop(self) -> None:
-        """Ends all children, stage by stage. A second interrupt kills them."""
+        """Stops all children, stage by stage. A second interrupt kills them."""
         self.stopping.set()
         for stage, patience in sorted(PATIENCE.items()):
             names = {c.pid: c.spec.name for c in self.children if c.spec.stage == stage and c.pid}
             hurry = lambda: self._interrupts > 1  # noqa: E731 - one line, used here
-            for pid in groups.end(list(names), patience, self._reap, hurry):
-                self._report(f"{names[pid]} did not end in time and was killed")
+            for pid in groups.stop(list(names), patience, self._reap, hurry):
+                self._report(f"{names[pid]} did not stop in time and was killed")
         self._reap()
         self._send_to_watchdog("done")
         if self._watchdog is not None and self._watchdog.stdin is not None:
@@ -123,7 +124,7 @@ class UpSupervisor:
     def _send_to_watchdog(self, line: str) -> None:
         pipe: IO[str] | None = self._watchdog.stdin if self._watchdog is not None else None
         if pipe is not None:
-            with suppress(OSError):  # a dead watchdog is replaced at the next look
+            with suppress(OSError):  # a dead watchdog is replaced at the next check
                 pipe.write(line + "\n")
                 pipe.flush()
 

@@ -1,9 +1,8 @@
-"""A process that outlives `kcm up` for one purpose: to end its children if it cannot.
+"""The watchdog: a process that stops the children of `kcm up` if that was killed.
 
-`kcm up` writes `add PID STAGE` and `remove PID` lines into its standard input. The end of the input
-without a `done` means that `kcm up` was killed; the watchdog then ends the stages in order, as `kcm
-up` would have. A pipe, unlike Linux' parent-death signal, keeps the order and works on every
-system.
+`kcm up` writes lines `add PID STAGE` and `remove PID` to its standard input. If the input ends
+without a `done`, `kcm up` was killed; the watchdog then stops the children stage by stage, as `kcm
+up` would have. Unlike Linux' parent-death signal, a pipe keeps the order and works on every system.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ PATIENCE = 3.0  # seconds for each stage
 
 
 def watch(lines: Iterable[str]) -> dict[int, int]:
-    """Reads lines to their end, and returns the children left behind, with their stages."""
+    """Reads lines until the input ends. Returns the stages of the children left behind by pid."""
     children: dict[int, int] = {}
     for line in lines:
         match line.split():
@@ -31,17 +30,17 @@ def watch(lines: Iterable[str]) -> dict[int, int]:
     return children
 
 
-def end_all(children: dict[int, int], patience: float = PATIENCE) -> None:
-    """Ends the children, stage by stage."""
+def stop_all(children: dict[int, int], patience: float = PATIENCE) -> None:
+    """Stops the children, stage by stage. `patience` is in seconds."""
     for stage in sorted(set(children.values())):
-        groups.end([pid for pid, own in children.items() if own == stage], patience)
+        groups.stop([pid for pid, own in children.items() if own == stage], patience)
 
 
 def main() -> None:
-    """Watches standard input. It ignores signals for the terminal's group."""
+    """Watches standard input. Ignores signals, which the terminal sends to all processes."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    end_all(watch(sys.stdin))
+    stop_all(watch(sys.stdin))
 
 
 if __name__ == "__main__":

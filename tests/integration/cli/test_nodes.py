@@ -35,7 +35,7 @@ def test_list_shows_the_nodes_by_zone(run: Run, simulator: Simulator) -> None:
     result = run("nodes", "list")
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
-    assert lines[0].split() == ["NAME", "ZONE", "READY", "TOLD", "RENEWED", "PODS", "TAINTS"]
+    assert lines[0].split() == ["NAME", "ZONE", "READY", "COMMAND", "RENEWED", "PODS", "TAINTS"]
     assert [line.split()[:3] for line in lines[1:]] == [
         ["node-1", "a", "True"],
         ["node-2", "b", "True"],
@@ -106,7 +106,7 @@ def test_the_forecast_counts_pods_by_how_long_they_tolerate_it(
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": body}
         store.create(codec.decode(pod))
     text = run("nodes", "stop", "node-2").stdout
-    assert "10s without a sign" in text
+    assert "10s without a heartbeat" in text
     assert "0s later: 1 pod deleted" in text
     assert "5m0s later: 1 pod deleted" in text
     assert "1 pod stay" in text
@@ -123,7 +123,7 @@ def test_stages_are_explained_shown_and_checked(run: Run, tmp_path: Path) -> Non
     assert run("nodes", "stages", "--example").stdout == EXAMPLE
     file = tmp_path / "s.yaml"
     file.write_text(EXAMPLE)
-    assert "is right: 4 entries for pods, 1 for nodes" in run("nodes", "stages", str(file)).stdout
+    assert "is valid: 4 entries for pods, 1 for nodes" in run("nodes", "stages", str(file)).stdout
     file.write_text(EXAMPLE.replace("crash", "boom", 1).replace("outcome: crash", "outcome: boom"))
     wrong = run("nodes", "stages", str(file))
     assert wrong.exit_code == 1

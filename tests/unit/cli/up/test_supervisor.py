@@ -69,10 +69,10 @@ def test_a_child_that_ends_is_started_again_after_a_pause_that_grows(
         pauses.append(recorder.lines[-1])
         child.due = 0.0
         supervisor.look()
-    assert [line.partition("again in ")[2].partition(" s")[0] for line in pauses] == [
+    assert [line.partition("restarting it in ")[2].partition(" s")[0] for line in pauses] == [
         "0.5", "1", "2",
     ]  # fmt: skip
-    assert pauses[0].startswith("worker ended (exit code 3)")
+    assert pauses[0].startswith("worker exited (exit code 3)")
     assert child.restarts == 3
 
 
@@ -81,7 +81,7 @@ def test_an_end_while_starting_is_an_error_with_the_logs_end(
 ) -> None:
     child = supervisor.add(spec(folder, "beat", "raise SystemExit('a setting is wrong')"))
     wait(child)
-    with pytest.raises(errors.KcmError, match=r"(?s)beat ended.*a setting is wrong"):
+    with pytest.raises(errors.KcmError, match=r"(?s)beat exited.*a setting is wrong"):
         supervisor.require_alive()
 
 
@@ -107,16 +107,16 @@ def test_leftovers_are_ended_but_never_a_stranger_with_their_pid(
     record = folder.path / "run" / "up.json"
     genuine = record.read_text()
     record.write_text(genuine.replace('"created": ', '"created": 1'))
-    assert folder.end_leftovers() == []
+    assert folder.stop_leftovers() == []
     record.write_text(genuine)
-    assert folder.end_leftovers() == [f"worker (pid {child.pid})"]
+    assert folder.stop_leftovers() == [f"worker (pid {child.pid})"]
     wait(child)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"children": [1, {}]}', '{"children": null}'])
 def test_a_damaged_record_names_no_leftovers(folder: StateFolder, text: str) -> None:
     (folder.path / "run" / "up.json").write_text(text)
-    assert folder.end_leftovers() == []
+    assert folder.stop_leftovers() == []
 
 
 def test_logs_are_private_and_told_line_by_line(

@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 from kcm.cli.up import groups
-from kcm.cli.up.watchdog import end_all, watch
+from kcm.cli.up.watchdog import stop_all, watch
 
 STUBBORN = "import signal,time; signal.signal(15, signal.SIG_IGN); print('up', flush=True); "
 WAIT = "time.sleep(60)"
@@ -29,7 +29,7 @@ def test_an_end_without_done_leaves_the_children_that_were_not_removed() -> None
 
 def test_a_process_that_does_not_listen_is_killed_with_its_group() -> None:
     stubborn = start(STUBBORN + WAIT)
-    left = groups.end([stubborn.pid], 0.2, stubborn.poll)
+    left = groups.stop([stubborn.pid], 0.2, stubborn.poll)
     assert left == [stubborn.pid]
     assert stubborn.wait(5) == -9
     assert not groups.alive(stubborn.pid)
@@ -39,7 +39,7 @@ def test_a_process_that_does_not_listen_is_killed_with_its_group() -> None:
 
 def test_hurry_ends_the_waiting_at_once() -> None:
     stubborn = start(STUBBORN + WAIT)
-    assert groups.end([stubborn.pid], 60, stubborn.poll, hurry=lambda: True) == [stubborn.pid]
+    assert groups.stop([stubborn.pid], 60, stubborn.poll, hurry=lambda: True) == [stubborn.pid]
     stubborn.wait(5)
     with stubborn:
         pass
@@ -48,7 +48,7 @@ def test_hurry_ends_the_waiting_at_once() -> None:
 def test_the_guard_ends_what_is_left() -> None:
     program = "import time; print('up', flush=True); " + WAIT
     processes = [start(program), start(program)]
-    end_all({processes[0].pid: 0, processes[1].pid: 1}, patience=0.1)
+    stop_all({processes[0].pid: 0, processes[1].pid: 1}, patience=0.1)
     for process in processes:
         assert process.wait(5) < 0
         with process:
