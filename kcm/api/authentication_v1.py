@@ -54,7 +54,7 @@ class SelfSubjectReviewStatus(Model):
 
 
 class SelfSubjectReview(KubeObject):
-    """Asks the API server as which user it sees the sender of this request."""
+    """Asks the API server which user has sent this request."""
 
     api_version: str = "authentication.k8s.io/v1"
     kind: str = "SelfSubjectReview"

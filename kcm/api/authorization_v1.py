@@ -49,7 +49,7 @@ class SelfSubjectAccessReviewSpec(Model):
 
 
 class SubjectAccessReviewSpec(SelfSubjectAccessReviewSpec):
-    """A user, and the request whose permission is asked about."""
+    """A user, and the request for which the review asks."""
 
     user: str | None = None
     groups: list[str] | None = None
@@ -58,7 +58,7 @@ class SubjectAccessReviewSpec(SelfSubjectAccessReviewSpec):
 
 
 class SelfSubjectAccessReview(KubeObject):
-    """Asks the API server whether the sender may do something."""
+    """Asks the API server whether the sender may send a certain request."""
 
     api_version: str = "authorization.k8s.io/v1"
     kind: str = "SelfSubjectAccessReview"
@@ -67,7 +67,7 @@ class SelfSubjectAccessReview(KubeObject):
 
 
 class SubjectAccessReview(KubeObject):
-    """Asks the API server whether a given user may do something."""
+    """Asks the API server whether a given user may send a certain request."""
 
     api_version: str = "authorization.k8s.io/v1"
     kind: str = "SubjectAccessReview"
@@ -76,7 +76,7 @@ class SubjectAccessReview(KubeObject):
 
 
 class LocalSubjectAccessReview(KubeObject):
-    """Asks the API server whether a given user may do something in the review's namespace."""
+    """Asks the API server whether a given user may send a certain request in one namespace."""
 
     api_version: str = "authorization.k8s.io/v1"
     kind: str = "LocalSubjectAccessReview"
@@ -107,10 +107,7 @@ class NonResourceRule(Model):
 
 
 class SubjectRulesReviewStatus(Model):
-    """The rules that allow the user something in the namespace.
-
-    `incomplete` if some are missing.
-    """
+    """The rules that apply to the user in the namespace. `incomplete` if some are missing."""
 
     resource_rules: list[ResourceRule] = Field(default_factory=list)
     non_resource_rules: list[NonResourceRule] = Field(default_factory=list)

@@ -53,8 +53,8 @@ def charged(
 def _applies(quota: ResourceQuota, evaluator: Evaluator, obj: KubeObject) -> bool:
     """Reports whether the quota limits the object.
 
-    Raises Excess if the object does not specify something that the quota limits, or if the quota's
-    controller has not computed its usage yet.
+    Raises Excess if the object lacks a value that the quota limits, or if the quota's controller
+    has not computed its usage yet.
     """
     limited = evaluator.tracked(quota)
     if not limited or not evaluator.in_scopes(obj, quota):

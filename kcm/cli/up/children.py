@@ -95,7 +95,7 @@ class Child:
         return code
 
     def rotate_log(self) -> None:
-        """Moves a large log to NAME.log.1. The process keeps writing to NAME.log."""
+        """Copies a large log to NAME.log.1 and truncates it. The process keeps its open file."""
         log = self.spec.log
         if self._log_size() > LARGEST_LOG:
             shutil.copyfile(log, log.with_name(log.name + ".1"))

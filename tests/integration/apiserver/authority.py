@@ -1,4 +1,4 @@
-"""A certificate authority for tests, and what it signs."""
+"""A certificate authority for tests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 
 class Authority:
-    """Signs client certificates; its own is in `path`."""
+    """Signs client certificates. The authority's own certificate is in `path`."""
 
     def __init__(self, folder: Path, name: str = "people") -> None:
         self._folder = folder

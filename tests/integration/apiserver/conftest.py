@@ -1,4 +1,4 @@
-"""A live API server, and kubectl to talk to it."""
+"""A live API server, and kubectl for it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.integration.apiserver.serving import Live, live
 
 @pytest.fixture(scope="module")
 def api(redis_server: EmbeddedServer) -> Iterator[Live]:
-    """Gives one live server per test module; tests use names of their own."""
+    """Yields one live server for each test module. Tests use names of their own."""
     folder = Path(tempfile.mkdtemp(prefix="kcm-api-"))
     with live(redis_server.url, folder) as running:
         yield running
@@ -25,7 +25,7 @@ def api(redis_server: EmbeddedServer) -> Iterator[Live]:
 
 @pytest.fixture(params=VERSIONS)
 def kubectl(request: pytest.FixtureRequest, api: Live, tmp_path: Path) -> Kubectl:
-    """Gives kubectl, oldest and newest at hand, in a namespace of its own."""
+    """Returns a supported kubectl, the oldest or the newest, in a namespace of its own."""
     binary = find(request.param)
     if binary is None:
         pytest.skip(

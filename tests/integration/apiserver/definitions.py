@@ -1,4 +1,4 @@
-"""Custom kinds as the tests define them: CronTabs of a group of their own."""
+"""CronTabs, the custom kind of these tests, each in a group of its own."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ COLUMNS: list[dict[str, Any]] = [
 
 
 def version(name: str, *, storage: bool = False, served: bool = True) -> dict[str, Any]:
-    """Returns a version of CronTab, as a definition lists it."""
+    """Returns a version of CronTab for a definition."""
     schema = {"type": "object", "properties": {"spec": SPEC, "status": STATUS}}
     return {
         "name": name,
@@ -77,7 +77,7 @@ def version(name: str, *, storage: bool = False, served: bool = True) -> dict[st
 
 
 def crontabs(group: str, **changes: Any) -> dict[str, Any]:
-    """Returns the definition of CronTabs in a group, in two versions unless others are given."""
+    """Returns the definition of CronTabs in a group, by default with two versions."""
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",

@@ -1,4 +1,4 @@
-"""Bodies that once stopped an API server: what each is, and what the server may spend on it."""
+"""Bodies that once stopped an API server, and what the server may spend on them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ENTRIES = 8_000
 
 @dataclass(frozen=True)
 class Hostile:
-    """A request, the codes of an answer that is all right, and the server's budget."""
+    """A request, the acceptable codes of the response, and the server's budget."""
 
     name: str
     method: str

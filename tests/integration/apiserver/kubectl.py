@@ -1,4 +1,4 @@
-"""kubectl, unpatched, against the live server."""
+"""kubectl, unmodified, against the live server."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Kubectl:
         return done.stdout
 
     def run_failing(self, *args: str, stdin: Any = None) -> str:
-        """Runs a command that must fail; returns its error message."""
+        """Runs a command that must fail, and returns its error message."""
         done = self.run(*args, stdin=stdin)
         assert done.returncode != 0, f"{args}: {done.stdout}"
         return done.stderr

@@ -1,4 +1,4 @@
-"""A live API server in a thread of the test process, over the private Redis."""
+"""A live API server in a thread of the test process, over a private Redis."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _PREFIXES = itertools.count()
 
 @dataclass
 class Live:
-    """A server and the ways to it."""
+    """A server, its caches and a client."""
 
     url: str
     store: Store
@@ -47,7 +47,7 @@ class Live:
     settings: Settings
 
     def as_user(self, token: str, **headers: str) -> httpx.Client:
-        """Returns a client of the user with this token, of nobody for ''. The caller closes it."""
+        """Returns a client with this token, or without one for ''. The caller closes it."""
         given = headers | ({"authorization": f"Bearer {token}"} if token else {})
         verify = _context(self.kubeconfig.with_name("apiserver.crt"))
         return httpx.Client(base_url=self.url, headers=given, verify=verify, timeout=60)
@@ -67,7 +67,7 @@ class Live:
         return response.json()
 
     def store_resource(self, group: str) -> Resource:
-        """Returns how the CronTabs of a group are stored."""
+        """Returns the storage version of the CronTabs in a group."""
         return scheme.by_name(f"crontabs.{group}")
 
     def patch(self, path: str, body: Any, kind: str = "merge", **params: Any) -> httpx.Response:
@@ -80,7 +80,7 @@ class Live:
 def live(
     redis_url: str, folder: Path, authorities: Path | None = None, limits: Limits | None = None
 ) -> Iterator[Live]:
-    """Gives a server over keys of its own."""
+    """Yields a server whose keys in Redis no other test uses."""
     prefix = f"api{next(_PREFIXES)}"
     settings = Settings(redis_url=redis_url, state_dir=folder, prefix=prefix)
     io = PipelinedIO(settings)

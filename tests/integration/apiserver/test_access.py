@@ -1,4 +1,4 @@
-"""Who may do what, over the wire."""
+"""Authorization over HTTP."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ As = Callable[..., httpx.Client]
 
 @pytest.fixture
 def as_user(api: Live) -> Iterator[As]:
-    """Clients of users by their tokens."""
+    """Yields a function that returns clients by their tokens."""
     with ExitStack() as stack:
         yield lambda token, **headers: stack.enter_context(api.as_user(token, **headers))
 
@@ -35,7 +35,7 @@ def rule(verbs: str, resources: str, group: str = "", **more: Any) -> dict[str, 
 
 
 def grant(api: Live, name: str, user: str, *rules: dict[str, Any]) -> None:
-    """A role in `default`, and who has it."""
+    """Creates a role in `default` and binds it."""
     api.create(ROLES, {"metadata": {"name": name}, "rules": rules})
     subject = {"kind": "User", "name": user, "apiGroup": "rbac.authorization.k8s.io"}
     reference = {"kind": "Role", "name": name, "apiGroup": "rbac.authorization.k8s.io"}

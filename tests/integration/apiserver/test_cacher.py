@@ -1,4 +1,4 @@
-"""The watch cache over the real store, turn by turn."""
+"""The watch cache over a real store, pass by pass."""
 
 from __future__ import annotations
 

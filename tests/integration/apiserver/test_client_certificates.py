@@ -1,4 +1,4 @@
-"""Users known by their certificates."""
+"""Users who authenticate by certificates."""
 
 from __future__ import annotations
 

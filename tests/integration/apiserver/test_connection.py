@@ -1,4 +1,4 @@
-"""Clients that are slow, or send too much."""
+"""Clients that are slow or send too much."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HEAD = b"GET /livez HTTP/1.1\r\nhost: localhost\r\n"
 
 @pytest.fixture(scope="module")
 def api(redis_server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
-    """A server of little patience."""
+    """Yields a server with short timeouts."""
     patient = connection.HEAD_TIMEOUT, connection.READ_TIMEOUT
     connection.HEAD_TIMEOUT = connection.READ_TIMEOUT = 0.5
     limits = Limits(2, 1, request_timeout=0.5)
@@ -35,7 +35,7 @@ def api(redis_server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory) 
 
 @contextlib.contextmanager
 def wire(api: Live) -> Iterator[ssl.SSLSocket]:
-    """A connection."""
+    """Yields a TLS connection to the server."""
     context = ssl.create_default_context(cafile=str(api.kubeconfig.with_name("apiserver.crt")))
     port = int(api.url.rpartition(":")[2])
     with socket.socket() as plain:
@@ -47,7 +47,7 @@ def wire(api: Live) -> Iterator[ssl.SSLSocket]:
 
 
 def rest(given: ssl.SSLSocket) -> bytes:
-    """Returns all that comes until the server ends the connection."""
+    """Returns all data until the server closes the connection."""
     received = b""
     with contextlib.suppress(ConnectionError, ssl.SSLError):
         while part := given.recv(65536):
@@ -56,7 +56,7 @@ def rest(given: ssl.SSLSocket) -> bytes:
 
 
 def read_ok(given: ssl.SSLSocket) -> None:
-    """Reads until an answer of 200 has begun; fails if the connection ends before."""
+    """Reads until a response with code 200 has begun. Fails if the connection is closed before."""
     received = b""
     while b"200 OK" not in received:
         part = given.recv(65536)
@@ -65,7 +65,7 @@ def read_ok(given: ssl.SSLSocket) -> None:
 
 
 def is_served(api: Live, given: ssl.SSLSocket) -> bool:
-    """Whether the server, which runs in this process, has its end of the connection open."""
+    """Reports whether the server, which runs in this process, has the connection open."""
     server, client = int(api.url.rpartition(":")[2]), given.getsockname()[1]
     return any(
         (end.laddr.port, end.raddr.port) == (server, client)
@@ -186,7 +186,7 @@ def test_who_does_not_read_is_cut(api: Live) -> None:
 def test_bodies_that_come_slowly_take_no_place_and_one_user_has_so_many(
     redis_server: EmbeddedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Bodies of one user hang; the user's next is told to come back, and others are served."""
+    """Bodies of one user hang. The user's next request gets 429, and other users are served."""
     monkeypatch.setattr(Bodies, "MOST_COMING", 2)
     with contextlib.ExitStack() as stack:
         api = stack.enter_context(live(redis_server.url, tmp_path, limits=Limits(2, 1)))

@@ -1,4 +1,4 @@
-"""Custom kinds over HTTP, from their definition to their end."""
+"""Custom kinds over HTTP, from their definition to their deletion."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ APPLY = {"content-type": "application/apply-patch+yaml"}
 
 
 class Kind:
-    """CronTabs of a group of their own."""
+    """CronTabs in a group of their own."""
 
     def __init__(self, api: Live, **changes: Any) -> None:
         self.api = api

@@ -1,4 +1,4 @@
-"""Custom kinds with kubectl, in its oldest and newest version."""
+"""Custom kinds with kubectl, in its oldest and newest supported version."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.integration.apiserver.kubectl import Kubectl
 
 @pytest.fixture
 def group(kubectl: Kubectl) -> str:
-    """A group with CronTabs, established."""
+    """Returns a group with CronTabs that are established."""
     name = f"{kubectl.namespace}.example.com"
     assert "created" in kubectl("apply", "-f", "-", stdin=crontabs(name))
     kubectl("wait", "--for=condition=Established", f"crd/crontabs.{name}", "--timeout=5s")

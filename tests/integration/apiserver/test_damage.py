@@ -1,4 +1,4 @@
-"""A damaged object behind the API server: others are served, it can be deleted, all stay ready."""
+"""A damaged object behind the API server: it can be deleted, and all else is served."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def damage_object(api: Live, harm: Damage, resource: str, key: str) -> None:
 
 
 def forget_caches(api: Live) -> None:
-    """What a restart of the server does: everything is listed again."""
+    """Makes the server list all kinds again, as after a restart of Redis."""
     api.store.io.execute("HSET", api.store.io.keys.meta(), "run_id", "another")
     api.store.io.attach()
 

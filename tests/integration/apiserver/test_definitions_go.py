@@ -1,4 +1,4 @@
-"""What stays in the process of kinds that are gone: nothing."""
+"""Removed custom kinds leave nothing behind in the process."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def come_and_go(api: Live) -> None:
 
 
 def count_living() -> tuple[int, int]:
-    """Classes of custom kinds, and nodes of their schemas."""
+    """Returns the number of classes of custom kinds, and of nodes of their schemas."""
     gc.collect()
     objects = gc.get_objects()
     classes = [one for one in objects if isinstance(one, type) and issubclass(one, CustomObject)]

@@ -1,4 +1,4 @@
-"""Deep objects over HTTP: refused with a 4xx, and nothing of them is stored."""
+"""Deeply nested objects over HTTP are rejected with a 4xx, and not stored."""
 
 from __future__ import annotations
 

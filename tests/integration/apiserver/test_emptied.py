@@ -1,4 +1,4 @@
-"""The keys of a live server are deleted under it: it notices, and everybody else does."""
+"""The keys of a live server are deleted: the server and all its clients notice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every failure is a Status, and no trace leaves the server."""
+"""Every failure is a Status, and no traceback reaches a client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One event through both groups."""
+"""The same Event in both API groups."""
 
 from __future__ import annotations
 

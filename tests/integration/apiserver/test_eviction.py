@@ -16,14 +16,14 @@ READY = [{"type": "Ready", "status": "True"}]
 
 @pytest.fixture
 def where(api: Live, request: pytest.FixtureRequest) -> str:
-    """A namespace of the test's own: its path."""
+    """Returns the path of a namespace that only this test uses."""
     name = f"ev-{abs(hash(request.node.name)) % 10**8}"
     api.create("/api/v1/namespaces", {"metadata": {"name": name}})
     return f"/api/v1/namespaces/{name}"
 
 
 def create_running_pod(api: Live, where: str, name: str, *, ready: bool = True) -> None:
-    """A pod that runs on a node."""
+    """Creates a pod that runs on a node."""
     body = pod(name, labels={"app": "x"})
     body["spec"]["nodeName"] = "n1"
     created = api.create(f"{where}/pods", body)

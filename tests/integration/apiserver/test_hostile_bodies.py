@@ -1,4 +1,4 @@
-"""Hostile bodies cost the server a bounded amount of CPU and memory, and nobody else their answer.
+"""Hostile bodies cost a bounded amount of CPU and memory, and other users are served.
 
 The server is a process of its own, whose CPU time and memory are measured.
 """
@@ -30,27 +30,27 @@ WATCHED = ("/livez", "/readyz", "/api/v1/namespaces/default")
 
 @dataclass
 class Server:
-    """The process, and clients of an administrator and of eve."""
+    """The server's process, and clients of an administrator and of eve."""
 
     process: psutil.Process
     admin: httpx.Client
     eve: httpx.Client
 
     def seconds(self) -> float:
-        """The CPU that it and what it started have used."""
+        """Returns the CPU seconds that the server and its children have used."""
         times = [self.process.cpu_times()]
         times += [child.cpu_times() for child in self.process.children()]
         return sum(t.user + t.system + t.children_user + t.children_system for t in times)
 
     def memory(self) -> int:
-        """MiB that it and what it started hold."""
+        """Returns the MiB that the server and its children use."""
         processes = [self.process, *self.process.children()]
         return int(sum(one.memory_info().rss for one in processes) / MEBIBYTE)
 
 
 @dataclass
 class Meanwhile:
-    """What an administrator was answered, and the most memory that was held."""
+    """The responses that an administrator got, and the most memory that the server used."""
 
     memory: int = 0
     codes: dict[str, set[int]] = field(default_factory=lambda: {path: set() for path in WATCHED})
@@ -79,7 +79,7 @@ def server(redis_server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactor
 
 
 def prepare(admin: httpx.Client) -> None:
-    """A namespace of eve's, what she may do, what she changes, and her kind."""
+    """Creates eve's namespace, her permissions, the objects that she changes, and her kind."""
     everything = {
         "apiGroups": ["", GROUP, "apiextensions.k8s.io", "rbac.authorization.k8s.io"],
         "resources": ["configmaps", "pods", "traps", "customresourcedefinitions", "roles"],
@@ -109,7 +109,7 @@ def prepare(admin: httpx.Client) -> None:
 
 @contextmanager
 def watch_server(server: Server) -> Iterator[Meanwhile]:
-    """Ask for what must be answered, and look at the memory, until it ends."""
+    """Sends the administrator's requests and measures the memory, until it is stopped."""
     meanwhile, ended = Meanwhile(), threading.Event()
 
     def look() -> None:
@@ -160,7 +160,7 @@ def test_a_hostile_body_is_refused_or_served_within_its_budget(
 
 
 def test_bodies_that_come_slowly_keep_nobody_else_waiting(server: Server) -> None:
-    """230 of them, of one user: more than there are places."""
+    """One user sends 230 of them, more than may be in flight."""
     port = server.eve.base_url.port
     head = (
         f"POST {hostile.MAPS} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n"

@@ -1,4 +1,4 @@
-"""docs/access.md, done as it says."""
+"""The commands of docs/access.md do what it says."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SHELL = [block.text for block in blocks(ROOT / "docs" / "access.md", "sh")]
 
 
 class Place:
-    """A reader's folder."""
+    """The folder in which a reader follows the document."""
 
     def __init__(self, redis: EmbeddedServer, kubectl: str) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="kcm-howto-"))

@@ -1,4 +1,4 @@
-"""What a person does with kubectl all day, in its oldest and newest version."""
+"""Everyday commands of kubectl, in its oldest and newest supported version."""
 
 from __future__ import annotations
 

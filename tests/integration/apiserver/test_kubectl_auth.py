@@ -1,4 +1,4 @@
-"""`kubectl auth`, and kubectl as somebody else, in its oldest and newest version."""
+"""`kubectl auth` and impersonation, with the oldest and newest supported kubectl."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.integration.apiserver.serving import Live
 
 @pytest.fixture
 def jane(kubectl: Kubectl) -> Kubectl:
-    """kubectl, whose kubeconfig has a user `jane` beside the administrator."""
+    """Returns kubectl with a kubeconfig that has a user `jane` besides the administrator."""
     original = kubectl.kubeconfig
     kubectl.kubeconfig = kubectl.folder / "kubeconfig"
     kubectl.kubeconfig.write_text(original.read_text())

@@ -1,4 +1,4 @@
-"""Every `kubectl create KIND` that has its kind here: from 1.32 on the body is protobuf."""
+"""Every `kubectl create KIND` for a kind that kcm has. From 1.32 on the body is protobuf."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_create_of_kinds_of_the_cluster(kubectl: Kubectl) -> None:
 
 
 def assert_within(expected: Any, actual: Any) -> None:
-    """Everything that is expected is there; more may be."""
+    """Asserts that everything expected is there. There may be more."""
     if isinstance(expected, dict):
         for name, value in expected.items():
             assert name in actual

@@ -15,7 +15,7 @@ TABLE = {"accept": "application/json;as=Table;v=v1;g=meta.k8s.io,application/jso
 
 @pytest.fixture(scope="module")
 def pods(api: Live) -> str:
-    """Ten pods in a namespace of their own."""
+    """Returns the path of ten pods, in a namespace of their own."""
     api.create("/api/v1/namespaces", {"metadata": {"name": "lists"}})
     path = "/api/v1/namespaces/lists/pods"
     for number in range(10):
@@ -52,7 +52,7 @@ def test_pages_follow_each_other_to_the_end(api: Live, pods: str) -> None:
 
 @pytest.fixture
 def three(api: Live, request: pytest.FixtureRequest) -> str:
-    """Three pods in a namespace of the test's own: the path of pods."""
+    """Returns the path of three pods, in a namespace of their own."""
     name = f"snap-{abs(hash(request.node.name)) % 10**8}"
     api.create("/api/v1/namespaces", {"metadata": {"name": name}})
     path = f"/api/v1/namespaces/{name}/pods"

@@ -1,4 +1,4 @@
-"""Logs of containers, passed on from a small HTTP server that stands for a kubelet."""
+"""Logs of containers, from a small HTTP server in place of a kubelet."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PODS = "/api/v1/namespaces/default/pods"
 
 
 class Kubelet(ThreadingHTTPServer):
-    """Prints lines; a followed log goes on when the test says so."""
+    """Sends lines. A followed log continues when the test allows it."""
 
     daemon_threads = True
 
@@ -67,7 +67,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Quiet."""
+        """Logs nothing."""
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +140,7 @@ def test_a_pod_without_a_node_has_an_empty_log(api: Live, kubelet: Kubelet) -> N
 def test_a_pod_of_a_simulated_node_has_an_empty_log(
     api: Live, kubelet: Kubelet, options: dict[str, str]
 ) -> None:
-    """`helm test --logs` and `kubectl run -i` ask for one; no kubelet is there to answer."""
+    """`helm test --logs` and `kubectl run -i` request one, and there is no kubelet."""
     name = f"timers-{len(options)}{''.join(options).lower()}"
     labels = {SIMULATOR_LABEL: name}
     node = api.create("/api/v1/nodes", {"metadata": {"name": name, "labels": labels}})

@@ -1,4 +1,4 @@
-"""Who owns what, from an object's creation on."""
+"""Which field manager owns which fields, from an object's creation on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Prometheus sees."""
+"""The metrics that Prometheus reads."""
 
 from __future__ import annotations
 

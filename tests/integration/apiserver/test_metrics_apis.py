@@ -1,4 +1,4 @@
-"""The metrics APIs: what nodes and pods use, custom and external metrics."""
+"""The metrics APIs: usage of nodes and pods, custom and external metrics."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CONTAINER = {"name": "app", "image": "i:1"}
 
 @pytest.fixture(scope="module")
 def board(api: Live) -> UsageBoard:
-    """Two pods on one of two nodes, with figures."""
+    """Returns the board with the usage of two pods on one of two nodes."""
     for node in ("m1", "m2"):
         api.create("/api/v1/nodes", {"metadata": {"name": node, "labels": {"rack": node}}})
     for name in ("one", "two"):

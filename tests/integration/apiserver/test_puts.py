@@ -1,4 +1,4 @@
-"""PUTs that create, PUTs that must name a version, values of wrong types, collections."""
+"""PUTs that create, PUTs that need a resourceVersion, values of wrong types, collections."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_some_kinds_must_say_which_version_they_replace(api: Live) -> None:
 
 
 def wrong(path: str, value: Any) -> dict[str, Any]:
-    """A ReplicaSet with this value at the path."""
+    """Returns a ReplicaSet with this value at the path."""
     body = replica_set("pu-wrong")
     at: Any = body
     *steps, last = path.split("/")

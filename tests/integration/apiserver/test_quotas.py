@@ -1,4 +1,4 @@
-"""Quotas hold against many clients at a time, over HTTP."""
+"""Quotas are not exceeded by many concurrent clients, over HTTP."""
 
 from __future__ import annotations
 

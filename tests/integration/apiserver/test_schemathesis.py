@@ -1,4 +1,4 @@
-"""Requests made up from the OpenAPI document: none may bring the server to a 5xx."""
+"""Requests that are generated from the OpenAPI document never get a 5xx."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ENDLESS = ("watch", "follow")  # parameters that turn an answer into a stream
 
 @pytest.fixture(scope="module")
 def operations(api: Live) -> list[Any]:
-    """Every operation of the document, over one object of every kind."""
+    """Returns every operation of the document, after an object of every kind was created."""
     for resource in scheme.resources():
         if resource.custom is not None:  # of another test in this process
             continue
@@ -40,7 +40,7 @@ def _root(resource: scheme.Resource) -> str:
 
 
 def _names(path: str) -> dict[str, str]:
-    """Parameters of the path that lead to the object of its kind."""
+    """Returns the path parameters that lead to the object of the kind."""
     plural = path.split("{name}", maxsplit=1)[0].rstrip("/").rpartition("/")[2]
     built_in = [resource for resource in scheme.resources() if resource.custom is None]
     known = {resource.plural: resource.name for resource in built_in}

@@ -1,4 +1,4 @@
-"""Definitions that take the names of the system's own kinds hide nothing."""
+"""Definitions with the names of built-in kinds hide nothing."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_the_kind_of_the_system_stays_what_it_is(
 def test_nobody_escalates_by_defining_bindings(
     redis_server: EmbeddedServer, tmp_path: Path
 ) -> None:
-    """Who may define kinds and write bindings, but may not bind, does not get a binding."""
+    """A user who may define kinds and write bindings, but not bind, gets no binding."""
     name = f"clusterrolebindings.{RBAC}"
     rules = [
         {"verbs": ["*"], "apiGroups": ["apiextensions.k8s.io"], "resources": ["*"]},

@@ -1,4 +1,4 @@
-"""The verbs over HTTP, as a program sees them."""
+"""The verbs over HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pods that are wrong are refused at the door, whatever part of them is wrong."""
+"""Invalid pods are rejected, whichever part of them is invalid."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ PODS = "/api/v1/namespaces/default/pods"
 
 
 def of_container(**fields: Any) -> dict[str, Any]:
-    """The spec of a pod with one container."""
+    """Returns the spec of a pod with one container."""
     return {"containers": [{"name": "c", "image": "i"} | fields]}
 
 
 def of_volume(**source: Any) -> dict[str, Any]:
-    """The spec of a pod with one volume."""
+    """Returns the spec of a pod with one volume."""
     return of_container() | {"volumes": [{"name": "v"} | source]}
 
 

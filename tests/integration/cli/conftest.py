@@ -1,4 +1,4 @@
-"""Commands in this process, against a real server."""
+"""Runs commands in this process, against a real Redis server."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def store(io: RedisIO) -> Store:
 
 @pytest.fixture
 def run(io: RedisIO, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Gives a function that runs `kcm` with arguments; `stdin` is what it reads."""
+    """Returns a function that runs `kcm` with arguments. `stdin` is its standard input."""
     monkeypatch.delenv("KCM_DEBUG", raising=False)
     monkeypatch.setenv("KCM_REDIS_URL", io.settings.effective_redis_url)
 

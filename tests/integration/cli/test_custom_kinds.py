@@ -1,4 +1,4 @@
-"""`kcm` knows the custom kinds of the store."""
+"""`kcm` supports the custom kinds of the store."""
 
 from __future__ import annotations
 

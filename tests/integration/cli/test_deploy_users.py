@@ -1,4 +1,4 @@
-"""deploy/redis: the ACL users, on a server that our own start script started."""
+"""The ACL users of deploy/redis, on a server that kcm's start script has started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kcm events`, its dead letters and their replay; `kcm status`; backup and restore."""
+"""`kcm events` with dead letters and replay, `kcm status`, backup and restore."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.integration.cli.conftest import Run
 
 @pytest.fixture
 def refused(io: RedisIO) -> str:
-    """One dead letter; its id."""
+    """Returns the id of a dead letter."""
     bus = EventBus(io)
     bus.ensure_group()
     io.execute("XADD", io.keys.events(), "*", "type", "ADDED", "object", "rubbish")

@@ -1,4 +1,4 @@
-"""Flower: a login, nothing to change, loopback, arguments in words."""
+"""Flower: login, read-only, on the loopback only, with readable arguments."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture
 def flower(io: RedisIO, tmp_path: Path) -> Iterator[httpx.Client]:
-    """A client of a real Flower, logged in; its state folder is tmp_path."""
+    """Yields a client of a real Flower, logged in. Its state folder is tmp_path."""
     port = free_port()
     env = {
         **os.environ,
@@ -48,7 +48,7 @@ def flower(io: RedisIO, tmp_path: Path) -> Iterator[httpx.Client]:
 
 
 def control_paths() -> list[str]:
-    """Every address of Flower that takes a POST, but its table and its login."""
+    """Returns every path of Flower that accepts a POST, except its table and its login."""
     from flower.urls import handlers
 
     paths = []

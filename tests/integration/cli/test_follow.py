@@ -1,4 +1,4 @@
-"""`kcm get -w`: every change once, also over a lost watch."""
+"""`kcm get -w` shows every change once, also after the watch has expired."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""apply, create, get, describe, scale, delete: what a user sees."""
+"""The output of apply, create, get, describe, scale and delete."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def kcm(io: RedisIO, *args: str, path: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def stub(tmp_path: Path) -> str:
-    """A folder with a redis-cli that prints its arguments, one a line."""
+    """Returns a folder with a redis-cli that prints its arguments, one on each line."""
     client = tmp_path / "redis-cli"
     client.write_text('#!/bin/sh\nprintf "%s\\n" "auth=$REDISCLI_AUTH" "$@"\n')
     client.chmod(0o755)

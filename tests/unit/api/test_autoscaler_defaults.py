@@ -1,4 +1,4 @@
-"""What an autoscaler gets where it says nothing."""
+"""The defaults of autoscalers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""autoscaling/v1 as another version of v2: nothing is lost on the way there and back."""
+"""Conversion of autoscalers from v1 to v2 and back loses nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The builders make valid-looking objects that survive a round trip."""
+"""The builders build objects that survive encoding and decoding."""
 
 import pytest
 

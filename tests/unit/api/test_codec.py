@@ -1,4 +1,4 @@
-"""Bytes to objects and back; what is wrong with an input is said where it is wrong."""
+"""Decoding and encoding of objects, and the errors for invalid input."""
 
 import json
 import time

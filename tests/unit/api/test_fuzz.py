@@ -1,4 +1,4 @@
-"""Whatever comes in, only kcm's own errors come out, and nothing is lost."""
+"""Arbitrary input raises only kcm's errors, and loses nothing."""
 
 import json
 from collections.abc import Iterator
@@ -61,7 +61,7 @@ CLEAN = st.recursive(
 def process(
     data: dict[str, Any] | str | bytes, resource: Resource | None = None, *, strict: bool = False
 ) -> bytes | None:
-    """All that the front door does with an object; None if it is refused."""
+    """Decodes, completes and validates an object as the API server does; None if it is rejected."""
     try:
         obj = defaults.apply(codec.decode(data, resource, strict=strict))
         validate_create(obj)
@@ -72,7 +72,7 @@ def process(
 
 
 def walk(value: dict[str, Any] | list[Any], path: Place = ()) -> Iterator[Place]:
-    """Every place inside a JSON value."""
+    """Yields every path inside a JSON value."""
     items = value.items() if isinstance(value, dict) else enumerate(value)
     for name, inner in items:
         yield (*path, name)
@@ -81,7 +81,7 @@ def walk(value: dict[str, Any] | list[Any], path: Place = ()) -> Iterator[Place]
 
 
 def change(value: Any, path: Place, new: object) -> Any:
-    """A copy of a JSON value with another value in one place."""
+    """Returns a copy of a JSON value with another value at one path."""
     if not path:
         return new
     copied: Any = dict(value) if isinstance(value, dict) else list(value)

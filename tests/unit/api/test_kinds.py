@@ -1,4 +1,4 @@
-"""What holds for every kind of the scheme."""
+"""Properties of all kinds of the scheme."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The models against the JSON schemas that Kubernetes 1.33 publishes."""
+"""Compares the models with the JSON schemas that Kubernetes 1.33 publishes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _KEPT_AS_JSON = {
 
 @cache
 def read_published() -> dict[str, Any]:
-    """The definitions of Kubernetes 1.33, by name."""
+    """Returns the definitions of Kubernetes 1.33 by name."""
     folder = resources.files("kubernetes_validate") / "kubernetes-json-schema"
     text = (folder / "v1.33.0-local" / "_definitions.json").read_text("utf-8")
     body: dict[str, Any] = json.loads(text)["$defs"]
@@ -45,7 +45,7 @@ def read_published() -> dict[str, Any]:
 
 
 def models_of(model: type[Model], seen: set[type[Model]]) -> Iterator[type[Model]]:
-    """The model and every struct below it."""
+    """Yields the model and every struct below it."""
     if model in seen:
         return
     seen.add(model)

@@ -1,4 +1,4 @@
-"""The scale of an object, wherever its kind keeps it."""
+"""The scale of objects, at whatever path their kind has the replicas."""
 
 from __future__ import annotations
 

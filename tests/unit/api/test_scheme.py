@@ -1,4 +1,4 @@
-"""The register of kinds."""
+"""The registry of kinds."""
 
 import copy
 import pickle
@@ -16,7 +16,7 @@ from kcm.testing import builders
 
 
 class Widget(KubeObject):
-    """A kind of a user's own."""
+    """A custom kind for these tests."""
 
     api_version: str = "example.com/v1"
     kind: str = "Widget"

@@ -1,4 +1,4 @@
-"""Resources that share what is stored, and resources that come and go."""
+"""Resources that share stored objects, and resources that are added and removed."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def schema(**properties: Any) -> StructuralSchema:
 def definition(
     name: str = "crontabs", kind: str = "CronTab", **versions: dict[str, Any]
 ) -> CustomResourceDefinition:
-    """Returns a definition of the group example.com; of its versions, the first is stored."""
+    """Returns a definition in the group example.com, whose first version is the storage version."""
     schemas = versions or {"v1": struct(spec=struct(replicas=WHOLE))}
     body = {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -64,7 +64,7 @@ def accept_names(definition: CustomResourceDefinition) -> CustomResourceDefiniti
 
 @contextmanager
 def serve(definition: CustomResourceDefinition) -> Iterator[None]:
-    """Serves the kind of the definition as long as the block lasts."""
+    """Registers the kind of the definition while the context lasts."""
     known.learn(accept_names(definition))
     try:
         yield

@@ -1,4 +1,4 @@
-"""Names on the wire, copies that share, unknown fields."""
+"""Names of fields in JSON, copies that share, unknown fields."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Schedules: upstream's dialect, words and times."""
+"""Schedules: upstream's grammar, messages and times."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NEW_YORK, SAO_PAULO = "America/New_York", "America/Sao_Paulo"
 
 
 def times(schedule: str, count: int, after: datetime = START, zone: str | None = None) -> list[str]:
-    """The next times on the clock of the zone."""
+    """Returns the next times of a schedule, on the clock of the zone."""
     new_schedule, place = parse(schedule, zone), ZoneInfo(zone or "UTC")
     shown = []
     for _ in range(count):

@@ -1,4 +1,4 @@
-"""Label selectors: parsing, printing, matching."""
+"""Label selectors: parsing, formatting, matching."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The depth of JSON from outside."""
+"""The limit on the depth of JSON from outside."""
 
 from __future__ import annotations
 

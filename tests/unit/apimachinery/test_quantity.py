@@ -1,4 +1,4 @@
-"""Quantities against exact fractions."""
+"""Quantities, compared with exact fractions."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""RFC 3339 in, RFC 3339 out."""
+"""Parsing and formatting of RFC 3339 times."""
 
 from datetime import UTC, datetime, timedelta, timezone
 

@@ -1,4 +1,4 @@
-"""YAML files, good and bad."""
+"""Valid and invalid YAML files."""
 
 import time
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the audit log says of a write, and what it leaves out."""
+"""The content of audit lines, and what they leave out."""
 
 from __future__ import annotations
 

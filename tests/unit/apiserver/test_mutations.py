@@ -1,4 +1,4 @@
-"""Hostile bodies, changed at random: whatever comes, only errors of the API come out."""
+"""Hostile bodies with random changes raise only errors of the API."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ PIECES = [
 
 @st.composite
 def mutations(draw: st.DrawFn) -> bytes:
-    """A body with some pieces gone, doubled or put in."""
+    """Draws a body with pieces removed, repeated or inserted."""
     body = draw(st.sampled_from(SEEDS))
     for _ in range(draw(st.integers(1, 4))):
         start = draw(st.integers(0, len(body)))
@@ -68,7 +68,7 @@ def mutations(draw: st.DrawFn) -> bytes:
 
 
 def read(body: bytes, content_type: str) -> None:
-    """As a create reads it."""
+    """Decodes a body as a create does."""
     text = reading.to_json(content_type, body)
     obj = codec.decode(text, MAPS)
     fieldvalidation.check(obj, text, "Warn")
@@ -77,7 +77,7 @@ def read(body: bytes, content_type: str) -> None:
 
 
 def patch(body: bytes, content_type: str) -> None:
-    """As a patch of a pod does."""
+    """Patches a pod with a body."""
     new = patches.on_objects(patches.parse(content_type, body, PODS), PODS, body)(POD)
     fieldvalidation.check(new, body, "Warn")
     validate_update(new, POD)
@@ -85,14 +85,14 @@ def patch(body: bytes, content_type: str) -> None:
 
 
 def apply(body: bytes, content_type: str) -> None:
-    """As a server-side apply to a pod does."""
+    """Applies a body to a pod by server-side apply."""
     config = serverside.configuration(body, PODS)
     what = serverside.Application(PODS, config, "m", True, "", START)
     serverside.apply_to(what, POD)
 
 
 def define(body: bytes, content_type: str) -> None:
-    """As a definition's schema is checked."""
+    """Checks a body as the schema of a definition."""
     text = reading.to_json(content_type, body)
     try:
         document = json.loads(text)

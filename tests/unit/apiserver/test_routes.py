@@ -1,4 +1,4 @@
-"""Which requests are short enough for the event loop."""
+"""Which requests may run in the event loop."""
 
 from __future__ import annotations
 

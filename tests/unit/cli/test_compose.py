@@ -1,4 +1,4 @@
-"""docker-compose.yml keeps to the specification, and to our rules for deployments."""
+"""docker-compose.yml follows the specification, and kcm's rules for deployments."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ def compose() -> dict[str, Any]:
 
 
 def fits_the_specification(path: Path) -> bool:
-    """Whether the compose specification's own schema, which check-jsonschema brings, accepts it."""
+    """Reports whether the compose specification's schema, which check-jsonschema has, accepts
+    it.
+    """
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec"]
     return subprocess.run([*command, str(path)], check=False).returncode == 0
 

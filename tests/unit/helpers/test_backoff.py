@@ -1,4 +1,4 @@
-"""How long crashed containers wait."""
+"""Back-off of crashed containers."""
 
 from __future__ import annotations
 

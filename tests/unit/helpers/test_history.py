@@ -1,4 +1,4 @@
-"""Revisions: which one is the present template's, what is made, what goes."""
+"""Revisions: which one is current, which are created, and which are deleted."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ IMAGES = [template(LABELS, f"nginx:{n}") for n in range(4)]
 
 
 def revisions(*numbers: int) -> list[ControllerRevision]:
-    """A revision per template, with these numbers."""
+    """Returns a revision for each template, with these numbers."""
     created = [new_revision(SET, IMAGES[i], n, f"h{i}", HASH) for i, n in enumerate(numbers)]
     return sort_revisions(created)
 
@@ -43,7 +43,7 @@ def test_a_revision_keeps_its_template_as_a_patch_that_replaces() -> None:
 
 
 def test_its_data_has_the_bytes_of_upstreams() -> None:
-    """Upstream's getPatch of both controllers, as of 1.33: json.Marshal over a map."""
+    """The expected text is that of upstream's getPatch in 1.33, which encodes a map."""
     (revision,) = revisions(1)
     assert b'"data":' + (
         b'{"spec":{"template":{"$patch":"replace",'
@@ -65,7 +65,7 @@ def test_claims_of_ephemeral_volumes_have_no_time_either() -> None:
 
 
 def test_revisions_of_earlier_releases_still_count() -> None:
-    """Theirs lacked the time: pods must not be replaced because of it."""
+    """Their templates have no null creation times. That must not cause a rollout."""
     known = revisions(1, 2)
     old = [revision.replace(data=_without_nulls(revision.data)) for revision in known]
     assert old[0].data != known[0].data

@@ -1,4 +1,4 @@
-"""What kubelets report of their nodes: conditions, Events, leases."""
+"""The conditions, Events and leases of nodes that kubelets report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What controllers ask of pods."""
+"""The states of pods."""
 
 from __future__ import annotations
 

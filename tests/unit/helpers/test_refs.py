@@ -1,4 +1,4 @@
-"""Claiming objects as a table: owner and objects in, claimed ones and writes out."""
+"""Claiming, as a table: owner and objects in, claimed objects and writes out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Backends of services: where a pod listens."""
+"""The pods behind Services: their ports."""
 
 from __future__ import annotations
 

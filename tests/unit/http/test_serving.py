@@ -1,4 +1,4 @@
-"""The one configuration of all HTTP servers."""
+"""The uvicorn configuration of all HTTP servers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kcm.http.upgrades import UpgradableConnection
 
 
 async def app(scope: object, receive: object, send: object) -> None:
-    """Answers nothing: it is only configured."""
+    """An app that sends no response, since it is only configured."""
 
 
 def test_servers_tell_nothing_of_themselves_and_trust_no_proxy() -> None:

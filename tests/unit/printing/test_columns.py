@@ -1,4 +1,4 @@
-"""The tables of `kcm get`, kind by kind, beside what kubectl prints."""
+"""The tables of `kcm get`, compared with what kubectl prints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of the kinds whose controllers come later, beside what kubectl prints."""
+"""The tables of configuration, services, roles and other kinds, compared with kubectl's."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BUDGETS = "poddisruptionbudgets.policy"
 
 
 def row(obj: Any, *, wide: bool = False) -> str:
-    """Title and text of every column but the name and the age."""
+    """Returns title and text of every column except the name and the age."""
     obj = obj.with_metadata(creation_timestamp=builders.START)
     columns = columns_of(scheme.resource_of(obj), wide=wide)
     assert columns[0].title == "NAME"

@@ -1,5 +1,7 @@
-"""Whether there is room. Cases after upstream's
-plugin/pkg/admission/resourcequota/admission_test.go."""
+"""Charging of quotas.
+
+Cases after upstream's plugin/pkg/admission/resourcequota/admission_test.go.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""What services, claims and all other objects take of quotas. Cases after upstream's
-pkg/quota/v1/evaluator/core/{services,persistent_volume_claims}_test.go."""
+"""The usage of services, claims and all other objects.
+
+Cases after upstream's pkg/quota/v1/evaluator/core/{services,persistent_volume_claims}_test.go.
+"""
 
 from __future__ import annotations
 

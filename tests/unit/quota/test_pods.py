@@ -1,4 +1,4 @@
-"""What pods take of quotas. Cases after upstream's pkg/quota/v1/evaluator/core/pods_test.go."""
+"""The usage of pods. Cases after upstream's pkg/quota/v1/evaluator/core/pods_test.go."""
 
 from __future__ import annotations
 

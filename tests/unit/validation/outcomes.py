@@ -1,4 +1,4 @@
-"""What the rules say, as text."""
+"""Results of validation as text."""
 
 from __future__ import annotations
 

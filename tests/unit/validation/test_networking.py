@@ -64,7 +64,7 @@ def test_network_policies(spec: dict[str, Any], faults: list[str]) -> None:
 
 
 def path(**changes: Any) -> dict[str, Any]:
-    """The spec of an Ingress with one path."""
+    """Returns the spec of an Ingress with one path."""
     http_path = {"path": "/", "pathType": "Prefix", "backend": SERVICE} | changes
     return {"rules": [{"host": "example.com", "http": {"paths": [http_path]}}]}
 

@@ -1,4 +1,4 @@
-"""Claims for volumes."""
+"""PersistentVolumeClaims."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ _NUMBERS = itertools.count()
 
 @pytest.fixture
 def namespace(api: Live) -> str:
-    """Gives a namespace of the test's own."""
+    """Returns a namespace that only this test uses."""
     name = f"client-{next(_NUMBERS)}"
     api.create("/api/v1/namespaces", {"metadata": {"name": name}})
     return name

@@ -22,7 +22,7 @@ DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 class Operator:
-    """`kopf run`, as an operator's author starts it."""
+    """A `kopf run` process, started as an operator's author would."""
 
     def __init__(self, api: Live, folder: Path) -> None:
         self._environment = os.environ | {"KUBECONFIG": str(api.kubeconfig)}

@@ -1,4 +1,4 @@
-"""Which rules may cost much."""
+"""The estimated cost of rules."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ def test_an_expression_in_a_rule_takes_linear_time() -> None:
 
 
 def build_doubling_rule(times: int) -> str:
-    """A rule that doubles its text so many times."""
+    """Returns a rule that doubles its text so many times."""
     inner = f"size(x{times}) > 0"
     for n in range(times, 0, -1):
         inner = f"[x{n - 1} + x{n - 1}].all(x{n}, {inner})"

@@ -9,7 +9,7 @@ from kcm.apiserver.cache.watch_cache import Entry, WatchCache
 
 
 class FakeHub:
-    """The cacher's caches, filled by hand."""
+    """Watch caches that a test fills, in place of the cacher's."""
 
     def __init__(self, *objects: KubeObject, filled: bool = True) -> None:
         self._caches = {resource: WatchCache(resource) for resource in scheme.resources()}

@@ -1,4 +1,4 @@
-"""From a request's head to what it is about, as a table."""
+"""The attributes of requests, as a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Default roles that exist are completed, never cut."""
+"""Default roles that exist are completed, and nothing is removed from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Impersonate headers as a table: what is asked, and who comes out."""
+"""Impersonation headers, as a table: headers in, user out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REAL = User("real")
 
 
 class Asked(AlwaysAllow):
-    """Allows everything but these, and keeps what it was asked."""
+    """Allows every request but some, and records the attributes of all."""
 
     def __init__(self, *refused: str) -> None:
         self._refused = refused
@@ -29,7 +29,7 @@ class Asked(AlwaysAllow):
 
 
 def act(authorizer: Asked, *headers: str) -> User | None:
-    """Headers as `name: value`, without the prefix."""
+    """Impersonates with headers `name: value`, which are given without their prefix."""
     split = [header.split(": ") for header in headers]
     fields = [(f"impersonate-{name}".encode(), value.encode()) for name, value in split]
     return impersonate(REAL, [(b"host", b"x"), *fields], authorizer)

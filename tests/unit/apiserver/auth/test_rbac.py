@@ -1,4 +1,4 @@
-"""Roles, bindings and users as a table: may they?"""
+"""Decisions of RBAC, as a table of roles, bindings and users."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def role(name: str, namespace: str = "") -> Role | ClusterRole:
 
 
 def bind(to: str, *subjects: Subject, namespace: str = "") -> RoleBinding | ClusterRoleBinding:
-    """`to`: Kind/name of the role."""
+    """Returns a binding to the role `to`, which is KIND/NAME."""
     kind, _, name = to.partition("/")
     meta = ObjectMeta(name=f"{name}-bound", namespace=namespace or None)
     model = RoleBinding if namespace else ClusterRoleBinding
@@ -143,7 +143,7 @@ def test_aggregated_roles_hold_without_their_controller() -> None:
 
 
 def default(name: str, verb: str, resource: str, group: str = "") -> bool:
-    """Whether a default role, bound in `a`, allows it."""
+    """Reports whether a default role that is bound in namespace `a` allows a request."""
     objects = [*policy.cluster_roles(), *policy.cluster_role_bindings()]
     binding = bind(f"ClusterRole/{name}", user("u"), namespace="a")
     plural, _, sub = resource.partition("/")

@@ -1,4 +1,4 @@
-"""What a rule allows, and what rules cover, as tables."""
+"""Which requests a rule allows, and which rules cover others, as tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kcm.apiserver.auth.rules import PreparedRule, format_rule, merge_rules
 
 
 def rule(verbs: str, groups: str = "", resources: str = "", **more: Any) -> PolicyRule:
-    """Groups and resources by spaces; `core` is the group without a name."""
+    """Returns a rule from lists separated by spaces. `core` is the core group."""
     return PolicyRule(
         verbs=verbs.split(),
         api_groups=["" if group == "core" else group for group in groups.split()] or None,
@@ -105,7 +105,7 @@ def test_what_is_missing_is_told_together() -> None:
 
 
 def wide(count: int, mark: str = "") -> PolicyRule:
-    """A rule with so many verbs, groups, resources and names each."""
+    """Returns a rule with so many verbs, groups, resources and names."""
     verbs, groups, resources = (
         " ".join(f"{mark}{kind}{n}" for n in range(count)) for kind in ("v", "g", "r")
     )

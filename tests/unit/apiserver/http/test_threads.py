@@ -152,7 +152,7 @@ def test_stopping_waits_for_what_runs_and_drops_what_has_not_begun() -> None:
 
 
 def test_one_user_leaves_threads_to_others() -> None:
-    """Eve's work hangs: as much of it is begun as leaves two threads, which others may use."""
+    """Eve's calls hang. They occupy all threads but two, which other users can use."""
     threads = Threads(4, "test")
     threads.start()
     hold = threading.Event()

@@ -1,4 +1,4 @@
-"""Where connections to pods are passed on to."""
+"""To which path of the kubelet streams to pods are passed on."""
 
 from __future__ import annotations
 

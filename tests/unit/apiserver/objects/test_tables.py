@@ -11,7 +11,7 @@ from kcm.apiserver.objects.tables import table
 
 
 def show(kind: str, body: dict[str, Any]) -> tuple[dict[str, str], list[Any], dict[str, Any]]:
-    """The types of the columns, the cells, and the whole row of one object."""
+    """Returns the types of the columns, the cells, and the whole row of one object."""
     resource = scheme.lookup(kind)
     obj = codec.decode({"metadata": {"name": "x"}, **body}, resource)
     entry = Entry(resource, "x", codec.encode(obj), 1)

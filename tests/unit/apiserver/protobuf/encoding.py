@@ -1,4 +1,4 @@
-"""From JSON to protobuf, as a client of client-go's sends it: the way back, for tests."""
+"""Encodes JSON values as protobuf, as client-go does."""
 
 from __future__ import annotations
 

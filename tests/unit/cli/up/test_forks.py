@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux fork
 
 
 def run_fork(folder: Path, program: str, *arguments: str) -> tuple[str, str]:
-    """Returns what the parent says about the end of a program, and what the program wrote."""
+    """Returns the exit code that the parent sees, and what the program wrote."""
     (folder / "program.py").write_text(program)
     done = subprocess.run(
         [sys.executable, "-c", PARENT, "program", *arguments],

@@ -1,4 +1,4 @@
-"""The status of Jobs: ends are for good, counts never go back."""
+"""Validation of the status of Jobs: finished Jobs stay finished, counts do not decrease."""
 
 from __future__ import annotations
 

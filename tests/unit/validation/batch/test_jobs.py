@@ -1,4 +1,4 @@
-"""Jobs: what may be asked for, and what may change."""
+"""Validation of Jobs and of changes to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the rules say about pods with parts of a spec, in the wire's spelling."""
+"""Faults of pods with given parts of a spec, whose fields have their names in JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What containers read, mount, run and ask for."""
+"""Variables, mounts, hooks and resources of containers."""
 
 from __future__ import annotations
 
@@ -30,8 +30,7 @@ HTTP = {"path": "/", "port": 80}
     ],
 )
 def test_sources_of_variables_that_are_right_pass(field: dict[str, Any]) -> None:
-    """After upstream's TestValidateEnv. Annotations take any key that a qualified name can be
-    made of in lower case."""
+    """After upstream's TestValidateEnv. The key of an annotation may have capital letters."""
     faults = of_container(env=[{"name": "a", "valueFrom": field}])
     assert faults == [] or "a[b]c" in str(field)
 

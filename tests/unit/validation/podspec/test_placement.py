@@ -1,4 +1,4 @@
-"""What pods want of nodes and of other pods."""
+"""Node affinity, pod affinity and topology spread constraints."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ SPREAD = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedu
 
 
 def of_nodes(**term: Any) -> list[str]:
-    """The faults of a required term about nodes."""
+    """Returns the faults of a required node selector term."""
     return of_spec(affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [term]}}})
 
 
 def of_pods(**term: Any) -> list[str]:
-    """The faults of a required term about other pods."""
+    """Returns the faults of a required pod affinity term."""
     return of_spec(affinity={"podAffinity": {REQUIRED: [{"topologyKey": "zone"} | term]}})
 
 

@@ -1,4 +1,4 @@
-"""What may be reported of a pod."""
+"""Validation of a pod's status."""
 
 import pytest
 

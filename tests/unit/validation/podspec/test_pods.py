@@ -1,4 +1,4 @@
-"""Pods: what may be created, and what may change afterwards."""
+"""Validation of pods and of changes to them."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ PODS = scheme.by_name("pods")
 
 
 def faults(**spec: Any) -> list[str]:
-    """The complaints about a pod with this spec in the wire's spelling."""
+    """Returns the faults of a pod with this spec, whose fields have their names in JSON."""
     body = {"metadata": {"name": "a", "namespace": "b"}, "spec": spec}
     spec.setdefault("containers", [{"name": "c", "image": "i"}])
     return [str(fault) for fault in validate_create(defaults.apply(codec.decode(body, PODS)))]

@@ -1,4 +1,4 @@
-"""Who processes run as, and how pods share the node."""
+"""Security contexts, and pods that share namespaces of the node."""
 
 from __future__ import annotations
 
