@@ -14,7 +14,7 @@ GROUP = "authorization.k8s.io"
 
 
 class ResourceAttributes(Model):
-    """A verb on a resource or on one object of it. Empty fields mean all."""
+    """A verb on a resource, in one namespace or in all, and perhaps on one object of it."""
 
     namespace: str | None = None
     verb: str | None = None

@@ -149,40 +149,41 @@ def _old_form(metric: Mapping[str, Any], part: str, prefix: str, always: Mapping
     metric's type.
     """
     metric_in_v1: Json = {"type": metric.get("type", "")}
-    for sort, source in metric.items():
-        if sort == "type" or not isinstance(source, Mapping):
+    for source_field, source in metric.items():
+        if source_field == "type" or not isinstance(source, Mapping):
             continue
         values = source.get(part) or {}
         old = {k: v for k, v in source.items() if k not in (part, "metric", "describedObject")}
         if "metric" in source:
             old["metricName"] = source["metric"].get("name", "")
-            old[_selector_field(sort)] = source["metric"].get("selector")
+            old[_selector_field(source_field)] = source["metric"].get("selector")
         if "describedObject" in source:
             old["target"] = source["describedObject"]
-        names = _old_names(sort, prefix)
+        names = _old_names(source_field, prefix)
         old |= {names[k]: values.get(k) for k in ("value", "averageValue", "averageUtilization")
                 if k in names}  # fmt: skip
-        if sort in always and old.get(always[sort]) is None:
-            old[always[sort]] = "0"
-        metric_in_v1[sort] = {k: v for k, v in old.items() if v is not None}
+        if source_field in always and old.get(always[source_field]) is None:
+            old[always[source_field]] = "0"
+        metric_in_v1[source_field] = {k: v for k, v in old.items() if v is not None}
     return metric_in_v1
 
 
-def _selector_field(sort: str) -> str:
-    return "metricSelector" if sort == "external" else "selector"
+def _selector_field(source_field: str) -> str:
+    return "metricSelector" if source_field == "external" else "selector"
 
 
-def _old_names(sort: str, prefix: str) -> Mapping[str, str]:
+def _old_names(source_field: str, prefix: str) -> Mapping[str, str]:
     """Returns v2beta1's names for the numbers of a metric's target or status, by those of v2.
 
-    `sort` is the field of the metric's type, such as `pods`; `prefix` is `target` or `current`.
+    `source_field` is the field of the metric's type, such as `pods`; `prefix` is `target` or
+    `current`.
     """
     value, average = f"{prefix}Value", f"{prefix}AverageValue"
-    if sort == "object":
+    if source_field == "object":
         return {"value": value, "averageValue": "averageValue"}
-    if sort == "pods":
+    if source_field == "pods":
         return {"averageValue": average}
-    if sort == "external":
+    if source_field == "external":
         return {"value": value, "averageValue": average}
     return {"averageUtilization": f"{prefix}AverageUtilization", "averageValue": average}
 
@@ -239,23 +240,23 @@ def _new_form(metric: Mapping[str, Any], part: str, prefix: str) -> Json:
     It is the inverse of `_old_form`.
     """
     metric_in_v2: Json = {"type": metric.get("type", "")}
-    for sort, source in metric.items():
-        if sort == "type" or not isinstance(source, Mapping):
+    for source_field, source in metric.items():
+        if source_field == "type" or not isinstance(source, Mapping):
             continue
-        names = _old_names(sort, prefix)
+        names = _old_names(source_field, prefix)
         numbers = {new: source[old] for new, old in names.items() if old in source}
         if "averageValue" in numbers and numbers.get("value") == "0":
             del numbers["value"]  # v1 cannot leave it out
-        gone = {*names.values(), "metricName", _selector_field(sort)}
+        gone = {*names.values(), "metricName", _selector_field(source_field)}
         new = {k: v for k, v in source.items() if k not in gone}
-        if sort == "object" and "target" in new:
+        if source_field == "object" and "target" in new:
             new["describedObject"] = new.pop("target")
         if "metricName" in source:
             new["metric"] = {"name": source["metricName"]}
-            if source.get(_selector_field(sort)) is not None:
-                new["metric"]["selector"] = source[_selector_field(sort)]
+            if source.get(_selector_field(source_field)) is not None:
+                new["metric"]["selector"] = source[_selector_field(source_field)]
         new[part] = numbers if part == "current" else {"type": _type_of(numbers), **numbers}
-        metric_in_v2[sort] = new
+        metric_in_v2[source_field] = new
     return metric_in_v2
 
 
@@ -265,20 +266,20 @@ def _type_of(numbers: Mapping[str, Any]) -> str:
     return "AverageValue" if "averageValue" in numbers else "Value"
 
 
-def _read(annotations: Mapping[str, str], name: str, sort: type[Any]) -> Any:
-    """Returns the value of an annotation that holds JSON of type `sort`.
+def _read(annotations: Mapping[str, str], name: str, json_type: type[Any]) -> Any:
+    """Returns the value of an annotation that holds JSON of type `json_type`.
 
     It is empty if the annotation is absent, or holds what v2 cannot read.
     """
     try:
         value = json.loads(annotations.get(name) or "null")
     except (ValueError, RecursionError):
-        return sort()
-    if not isinstance(value, sort):
-        return sort()
-    if sort is list and not all(isinstance(item, dict) for item in value):
+        return json_type()
+    if not isinstance(value, json_type):
+        return json_type()
+    if json_type is list and not all(isinstance(item, dict) for item in value):
         return []
-    return value if _fits(name, value) else sort()
+    return value if _fits(name, value) else json_type()
 
 
 _SPEC: type[Model] = autoscaling_v2.HorizontalPodAutoscalerSpec

@@ -242,9 +242,7 @@ def _list(text: str, field: _Field) -> str:
 
 
 def _range(text: str, field: _Field) -> tuple[range, bool]:
-    """Returns the numbers of one term, and whether it is unrestricted (`*` or `?` without a
-    step).
-    """
+    """Returns the numbers of one term, and whether it is unrestricted, as `*` and `*/1` are."""
     bounds, *steps = text.split("/")
     low, *highs = bounds.split("-")
     is_open = low in ("*", "?")

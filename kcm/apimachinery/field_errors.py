@@ -1,6 +1,6 @@
 """Builds field errors, with one function for each kind of fault, and upstream's messages.
 
-They have to be built while `collect` runs a check. Source:
+Errors that are built while `collect` runs a check count for its limit. Source:
 staging/src/k8s.io/apimachinery/pkg/util/validation/field/errors.go, Kubernetes 1.33.
 """
 

@@ -217,7 +217,7 @@ def _regex_message(message: str, pattern: str, *examples: str) -> str:
     return f"{message} (e.g. {listed}regex used for validation is '{pattern}')"
 
 
-_SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # no vowels, so that no words come up by chance
+_SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # no vowels, so that no words result by chance
 _SUFFIX_LENGTH = 5
 _PREFIX_MAX = LABEL_MAX - _SUFFIX_LENGTH
 

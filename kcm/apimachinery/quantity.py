@@ -1,8 +1,9 @@
 """Resource quantities (`100m`, `1.5Gi`, `1e3`) with exact arithmetic.
 
 Quantities are exact to 1n, the finest unit of Kubernetes. As upstream, parsing rounds finer values
-away from zero, and formatting gives the canonical form. Parsed values are at most 2^63-1, with a
-decimal suffix less than 1e30 (upstream's bound varies with its fast path).
+away from zero, and formatting gives the canonical form. Too large values become 2^63-1 when they
+are parsed: with a binary suffix those above it, with a decimal one those from 1e30 on (upstream's
+bound varies with its fast path).
 
 Source: staging/src/k8s.io/apimachinery/pkg/api/resource/quantity.go, Kubernetes 1.33.
 """

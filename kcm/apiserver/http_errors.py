@@ -59,7 +59,7 @@ class DisruptionRefused(ApiError):
     code = 429
     reason = "TooManyRequests"
     why = ""
-    retry_after = 0  # seconds; 0 where nobody can tell
+    retry_after = 0  # seconds; 0 if it is not known
 
     @classmethod
     def because(cls, why: str, retry_after: int = 0) -> DisruptionRefused:

@@ -90,7 +90,10 @@ class ServerMetrics:
         yield lambda code: self.count(state, code, time.perf_counter() - started)
 
     def count_rejected(self, state: RequestState, code: int) -> None:
-        """Counts a request that was rejected before its handler ran. Audits it if it is a write."""
+        """Counts a request that was rejected before its handler ran, if its resource is known.
+
+        A write is audited in any case.
+        """
         if state.info is not None:
             self.count(state, code, 0.0)
         elif kind_of(state.request.method) == "mutating":

@@ -15,7 +15,7 @@ from kcm.apiserver import metrics_kinds, review_kinds
 from kcm.apiserver.http_errors import PathNotFound
 
 NOT_DELETED_TOGETHER = frozenset({"namespaces"})  # kinds without deletecollection
-# below namespaces/<name>, everything else is inside the namespace
+# below namespaces/<name>, every other name is a resource in the namespace
 _CLUSTER = frozenset({"status", "finalize"})
 
 

@@ -94,7 +94,7 @@ def adopt(
 ) -> Patch:
     """Returns the write that makes `owner` the controller of an orphan.
 
-    Its guard fails if `owner` is gone. `adapt` is a further change of the orphan.
+    Its guard fails if `owner` is gone or being deleted. `adapt` is a further change of the orphan.
     """
     guard = Exists(scheme.resource_of(owner).name, owner.key, owner.uid)
     change = partial(_with_owner, new_controller_ref(owner), adapt)

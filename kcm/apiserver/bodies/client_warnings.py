@@ -33,7 +33,7 @@ def _of_definition(definition: CustomResourceDefinition) -> list[str]:
     for index, version in enumerate(definition.spec.versions):
         schema = (version.schema_ or {}).get("openAPIV3Schema")
         if not isinstance(schema, dict) or structural.check(schema, ""):
-            continue  # it will be refused
+            continue  # it will be rejected
         missing = rules.find_unchecked(parse(schema))
         warnings += [
             f"spec.versions[{index}].schema: rules are stored and not checked: {name} is not "

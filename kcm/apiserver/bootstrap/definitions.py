@@ -55,8 +55,8 @@ class DefinitionLoop:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._watcher: CacheWatcher | None = None
-        # Definitions that have all their names, which nobody can take: they are not looked at
-        # again.
+        # Definitions whose names are all accepted, which no other can take. They are not
+        # handled again.
         self._settled: set[_State] = set()
 
     def start(self) -> None:

@@ -34,7 +34,7 @@ MERGE = 0.002  # seconds; a burst of writes costs one read, not one per write
 READ_INTERVAL = 0.01  # seconds between reads once READ_BURST of them came in a row
 READ_BURST = 8
 FRESH_TIMEOUT = 3.0  # seconds, as upstream's blockTimeout
-PAUSE = 0.5  # seconds between attempts while the store is away
+PAUSE = 0.5  # seconds between attempts while the store is unavailable
 
 
 class Cacher:
@@ -189,8 +189,8 @@ class Cacher:
             for obj in self._store.readable_page(resource, page):
                 objects[obj.key] = _build_entry(resource, raws[obj.key], obj)
             after = page[-1][0]
-        # Whatever was written while the pages were read is in the log. It is taken in before
-        # anybody may watch, so that a listed object's own change never comes twice.
+        # Writes from while the pages were read are in the log. They are applied before watches may
+        # start, so that no watcher gets a change of an object that it has already listed.
         reached = self._store.resource_version()
         position = self._catch_up(resource, objects, listed, reached)
         if resource.model is CustomResourceDefinition:

@@ -198,14 +198,14 @@ def _with_description(schema: Schema, words: str, dialect: Dialect) -> Schema:
     if not words:
         return schema
     if "$ref" in schema and dialect is not V2:
-        schema = {"allOf": [schema]}  # nothing may stand beside a reference
+        schema = {"allOf": [schema]}  # a reference can have no other keys
     return {"description": words} | schema
 
 
 def _field(schemas: dict[str, Schema], field: Field, dialect: Dialect) -> Schema:
     schema = _schema(schemas, field.shape, dialect)
     if field.shape.kind != "list":
-        return _mark(schema, field, dialect)
+        return _with_extensions(schema, field, dialect)
     if isinstance(field.merge, MergeKey):
         merge = field.merge
         schema |= {
@@ -225,15 +225,15 @@ def _field(schemas: dict[str, Schema], field: Field, dialect: Dialect) -> Schema
     return schema | {"x-kubernetes-list-type": "atomic"}
 
 
-def _mark(schema: Schema, field: Field, dialect: Dialect) -> Schema:
-    marks: Schema = {}
+def _with_extensions(schema: Schema, field: Field, dialect: Dialect) -> Schema:
+    extensions: Schema = {}
     if field.retain_keys:
-        marks["x-kubernetes-patch-strategy"] = "retainKeys"
+        extensions["x-kubernetes-patch-strategy"] = "retainKeys"
     if field.atomic and field.shape.kind == "map":
-        marks["x-kubernetes-map-type"] = "atomic"
-    if not marks or "$ref" not in schema or dialect is V2:
-        return schema | marks
-    return {"allOf": [schema]} | marks  # nothing may stand beside a reference
+        extensions["x-kubernetes-map-type"] = "atomic"
+    if not extensions or "$ref" not in schema or dialect is V2:
+        return schema | extensions
+    return {"allOf": [schema]} | extensions  # a reference can have no other keys
 
 
 def _schema(schemas: dict[str, Schema], shape: Shape, dialect: Dialect) -> Schema:

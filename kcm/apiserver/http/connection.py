@@ -32,7 +32,7 @@ class LimitedConnection(UpgradableConnection):
     _head: asyncio.TimerHandle | None = None  # runs while a head is not complete
     _stalled: asyncio.TimerHandle | None = None  # runs while the client does not read
     _size = 0  # bytes received of the current head or body
-    _begun = False  # whether a head has begun and not ended
+    _begun = False  # whether a head has begun and is not complete
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
         super().connection_made(transport)

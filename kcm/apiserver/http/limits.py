@@ -26,7 +26,7 @@ class Limits:
 
     max_requests_inflight: int = 400  # requests that read
     max_mutating_requests_inflight: int = 200
-    request_timeout: float = 60.0  # seconds until a request that does not end is answered with 504
+    request_timeout: float = 60.0  # seconds after which a request gets 504
 
 
 def kind_of(method: str) -> str:
@@ -71,7 +71,7 @@ class Bodies:
 
     MOST = 128 * 1024 * 1024  # bytes of all bodies
     MOST_OF_ONE = 32 * 1024 * 1024  # bytes of one user
-    MOST_COMING = 100  # bodies of one user that have not come in whole
+    MOST_COMING = 100  # the most incomplete bodies of one user
 
     def __init__(self) -> None:
         self._held = 0
@@ -126,4 +126,4 @@ class HeldBody:
 def _subtract(counts: Counter[str], name: str, by: int) -> None:
     counts[name] -= by
     if not counts[name]:
-        del counts[name]  # users come and go
+        del counts[name]  # keeps no entries of users without requests

@@ -40,7 +40,7 @@ class _PendingCall:
         except BaseException as raised:  # noqa: BLE001 - raised again where it is awaited
             error = raised
         try:
-            with contextlib.suppress(RuntimeError):  # the loop has ended, so nobody waits
+            with contextlib.suppress(RuntimeError):  # the loop is closed, so nothing awaits it
                 self.loop.call_soon_threadsafe(_settle, self.future, result, error)
         finally:
             del error, self  # through this frame, the error would keep itself alive

@@ -149,12 +149,12 @@ class _Eviction:
     def _delete(self, options: DeleteOptions) -> None:
         """Gives the pod the condition DisruptionTarget, then deletes it."""
         if not self._dry:
-            marked = self._mark(options)
+            disrupted = self._set_disrupted(options)
             if options.resource_version:
-                options = replace(options, resource_version=_version(marked))
+                options = replace(options, resource_version=_version(disrupted))
         verbs.delete_object(self._store, self._resource, self._key, options, dry=self._dry)
 
-    def _mark(self, options: DeleteOptions) -> KubeObject:
+    def _set_disrupted(self, options: DeleteOptions) -> KubeObject:
         def change(old: KubeObject) -> KubeObject:
             rules.check_preconditions(old, self._resource, options)
             assert isinstance(old, Pod)

@@ -108,7 +108,7 @@ def _details(error: errors.ApiError) -> dict[str, Any]:
 def _kind(error: errors.ApiError) -> dict[str, str]:
     plural, _, group = error.resource.partition(".")
     kind = plural
-    if isinstance(error, errors.Invalid):  # upstream names the kind here, else the resource
+    if isinstance(error, errors.Invalid):  # here upstream has the kind, otherwise the resource
         try:
             kind = scheme.by_name(error.resource).kind
         except errors.UnknownKind:

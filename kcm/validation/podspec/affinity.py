@@ -47,12 +47,12 @@ def _of_nodes(node_affinity: NodeAffinity, path: str) -> Faults:
     wanted = node_affinity.required_during_scheduling_ignored_during_execution
     if wanted is not None:
         faults += node_selector(wanted, f"{path}.{_REQUIRED}")
-    wishes = node_affinity.preferred_during_scheduling_ignored_during_execution or ()
-    for index, wish in enumerate(wishes):
+    preferred = node_affinity.preferred_during_scheduling_ignored_during_execution or ()
+    for index, weighted in enumerate(preferred):
         where = f"{path}.{_PREFERRED}[{index}]"
-        faults += _weight(wish.weight, f"{where}.weight")
+        faults += _weight(weighted.weight, f"{where}.weight")
         # As upstream, values that no label can have are allowed in preferred terms.
-        faults += _node_term(wish.preference, f"{where}.preference", check_values=False)
+        faults += _node_term(weighted.preference, f"{where}.preference", check_values=False)
     return faults
 
 
@@ -126,11 +126,11 @@ def _of_pods(side: PodAffinity | PodAntiAffinity, path: str) -> Faults:
     terms = side.required_during_scheduling_ignored_during_execution or ()
     for index, term in enumerate(terms):
         faults += _pod_term(term, f"{path}.{_REQUIRED}[{index}]")
-    wishes = side.preferred_during_scheduling_ignored_during_execution or ()
-    for index, wish in enumerate(wishes):
+    preferred = side.preferred_during_scheduling_ignored_during_execution or ()
+    for index, weighted in enumerate(preferred):
         where = f"{path}.{_PREFERRED}[{index}]"
-        faults += _weight(wish.weight, f"{where}.weight")
-        faults += _pod_term(wish.pod_affinity_term, f"{where}.podAffinityTerm")
+        faults += _weight(weighted.weight, f"{where}.weight")
+        faults += _pod_term(weighted.pod_affinity_term, f"{where}.podAffinityTerm")
     return faults
 
 

@@ -119,8 +119,8 @@ def _not_ephemeral(container: EphemeralContainer, path: str) -> Faults:
 def _health(container: Container, path: str, pod: PodContext) -> Faults:
     """Checks lifecycle hooks and probes."""
     hooks = container.lifecycle
-    told = lifecycle(hooks, f"{path}.lifecycle", pod) if hooks is not None else []
-    return told + probes(container, path)
+    faults = lifecycle(hooks, f"{path}.lifecycle", pod) if hooks is not None else []
+    return faults + probes(container, path)
 
 
 def _no_health(container: Container, path: str) -> Faults:

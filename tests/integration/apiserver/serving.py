@@ -37,7 +37,7 @@ _PREFIXES = itertools.count()
 
 @dataclass
 class Live:
-    """A server, its caches and a client."""
+    """A running server, its store, and a client of an administrator."""
 
     url: str
     store: Store
