@@ -61,5 +61,7 @@ def flower_configuration() -> Path:
     """
     spec = importlib.util.find_spec("workers")  # finds it without importing Celery
     if spec is None or spec.origin is None:
-        raise errors.ConfigurationError("the package `workers` is not installed beside kcm")
+        raise errors.ConfigurationError(
+            "the package `workers`, which belongs to kcm, is not installed"
+        )
     return Path(spec.origin).with_name("flowerconfig.py")

@@ -97,7 +97,9 @@ class ServiceStatus(Model):
 
 
 class Service(KubeObject):
-    """A stable name and address for a set of pods."""
+    """A stable name and address for a set of pods. kcm allocates the address, but runs no
+    kube-proxy.
+    """
 
     api_version: str = "v1"
     kind: str = "Service"

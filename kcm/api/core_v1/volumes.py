@@ -117,7 +117,11 @@ class EphemeralVolumeSource(Model):
 
 
 class Volume(Model):
-    """A volume of a pod. Exactly one of its sources is set."""
+    """A volume of a pod. Exactly one of its sources is set.
+
+    kcm's kubelet supports the sources hostPath, emptyDir, configMap, secret, downwardAPI and
+    projected.
+    """
 
     name: str = ""
     host_path: HostPathVolumeSource | None = None

@@ -18,7 +18,7 @@ from kcm.apimachinery.base import MergeKey, MergeSet
 Json = Mapping[str, Any]
 
 MISSING: Any = object()
-"""Stands for "there is no such value", where None is JSON's null."""
+"""The value of an absent field, since None is JSON's null."""
 
 _ROOT_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
 

@@ -42,7 +42,7 @@ def _entry(row: list[str]) -> tuple[str, User]:
     if len(row) < 3:
         raise ValueError(f"at least 3 columns are needed (token, user, uid), found {len(row)}")
     if len(row) > 4:
-        raise ValueError('at most 4 columns are known: write several groups as "group1,group2"')
+        raise ValueError('at most 4 columns are allowed: write several groups as "group1,group2"')
     token, name, uid = (column.strip() for column in row[:3])
     if not token or not name:
         raise ValueError(f"the {'user name' if token else 'token'} is empty")

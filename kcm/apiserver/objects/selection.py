@@ -85,7 +85,7 @@ class Freshness:
             raise errors.BadRequest("resourceVersionMatch Exact needs a resourceVersion above 0")
         if match and version is None and "sendInitialEvents" not in query:
             raise errors.BadRequest(
-                "resourceVersionMatch: Forbidden: it needs a resourceVersion beside it"
+                "resourceVersionMatch: Forbidden: it needs a resourceVersion, too"
             )
         return cls(version, match)
 

@@ -73,7 +73,7 @@ def _initial(query: Mapping[str, str], fresh: Freshness) -> bool:
         return False
     if fresh.match != "NotOlderThan":
         raise errors.BadRequest(
-            "sendInitialEvents: Forbidden: resourceVersionMatch must be NotOlderThan beside it"
+            "sendInitialEvents: Forbidden: it needs resourceVersionMatch=NotOlderThan"
         )
     return truth(query, "sendInitialEvents")
 
