@@ -115,7 +115,9 @@ class DeploymentStatus(Model):
 
 
 class Deployment(KubeObject):
-    """Keeps a number of pods running through ReplicaSets, and rolls out changes of their pods."""
+    """Keeps a number of pods running through ReplicaSets, and rolls out changes of their
+    template.
+    """
 
     api_version: str = "apps/v1"
     kind: str = "Deployment"
@@ -124,7 +126,7 @@ class Deployment(KubeObject):
 
 
 class RollingUpdateStatefulSetStrategy(Model):
-    """Which pods a rolling update replaces, and how many may be unavailable during it."""
+    """The parameters of a rolling update: which pods are replaced, and how many at a time."""
 
     partition: Int32 | None = None
     max_unavailable: IntOrString | None = None
@@ -138,7 +140,7 @@ class StatefulSetUpdateStrategy(Model):
 
 
 class StatefulSetPersistentVolumeClaimRetentionPolicy(Model):
-    """What happens to the claims of pods that are no longer wanted: Retain or Delete."""
+    """The handling of claims whose pods are no longer wanted: Retain or Delete."""
 
     when_deleted: str | None = None
     when_scaled: str | None = None

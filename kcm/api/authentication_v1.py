@@ -14,7 +14,7 @@ GROUP = "authentication.k8s.io"
 
 
 class UserInfo(Model):
-    """What the API server knows of a user: name, uid, groups and further attributes (`extra`)."""
+    """A user's name, uid, groups and further attributes (`extra`)."""
 
     username: str | None = None
     uid: str | None = None
@@ -30,7 +30,7 @@ class TokenReviewSpec(Model):
 
 
 class TokenReviewStatus(Model):
-    """Whether the token is valid, and the user whom it authenticates."""
+    """The result of a TokenReview: whether the token is valid, and whom it authenticates."""
 
     authenticated: Bool | None = None
     user: UserInfo | None = None

@@ -33,7 +33,7 @@ class NonResourceAttributes(Model):
 
 
 class SubjectAccessReviewStatus(Model):
-    """Whether the user is allowed to do it, and the reason."""
+    """The decision whether the request is allowed, and the reason."""
 
     allowed: Bool = False
     denied: Bool | None = None

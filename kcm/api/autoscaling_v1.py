@@ -48,7 +48,7 @@ class HorizontalPodAutoscalerSpec(Model):
 
 
 class HorizontalPodAutoscalerStatus(Model):
-    """What the autoscaler last observed and decided."""
+    """The replicas and the utilization that the autoscaler last observed, and its decision."""
 
     observed_generation: Int64 | None = None
     last_scale_time: Time | None = None

@@ -202,7 +202,7 @@ class HorizontalPodAutoscalerCondition(Model):
 
 
 class HorizontalPodAutoscalerStatus(Model):
-    """What the autoscaler last observed and decided."""
+    """The replicas and metrics that the autoscaler last observed, and its decision."""
 
     observed_generation: Int64 | None = None
     last_scale_time: Time | None = None

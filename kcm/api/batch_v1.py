@@ -49,7 +49,7 @@ class PodFailurePolicyRule(Model):
 
 
 class PodFailurePolicy(Model):
-    """What failed pods do to their Job. The first rule that matches a pod applies."""
+    """Rules about how failed pods count for their Job. The first that matches a pod applies."""
 
     rules: list[PodFailurePolicyRule] = Field(default_factory=list)
 
@@ -62,10 +62,7 @@ class SuccessPolicyRule(Model):
 
 
 class SuccessPolicy(Model):
-    """When an Indexed Job succeeds before all of its indexes have.
-
-    One rule that holds is enough.
-    """
+    """Rules by which an Indexed Job succeeds before all of its indexes have. One must hold."""
 
     rules: list[SuccessPolicyRule] = Field(default_factory=list)
 

@@ -15,7 +15,7 @@ from kcm.apimachinery.meta_v1 import KubeObject
 
 
 class EndpointConditions(Model):
-    """Whether an endpoint accepts traffic. An absent `ready` counts as true."""
+    """The conditions that say whether an endpoint accepts traffic. An absent `ready` is true."""
 
     ready: Bool | None = None
     serving: Bool | None = None

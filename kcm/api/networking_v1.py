@@ -78,7 +78,7 @@ class IngressServiceBackend(Model):
 
 
 class IngressBackend(Model):
-    """What gets the requests: a Service or another object of the same namespace."""
+    """The destination of requests: a Service or another object of the same namespace."""
 
     service: IngressServiceBackend | None = None
     resource: TypedLocalObjectReference | None = None
@@ -138,13 +138,13 @@ class IngressLoadBalancerIngress(Model):
 
 
 class IngressLoadBalancerStatus(Model):
-    """The addresses of the load balancer."""
+    """The addresses of an Ingress' load balancer."""
 
     ingress: list[IngressLoadBalancerIngress] | None = None
 
 
 class IngressStatus(Model):
-    """What was last seen of an ingress."""
+    """The last observed state of an Ingress."""
 
     load_balancer: IngressLoadBalancerStatus = Field(default_factory=IngressLoadBalancerStatus)
 

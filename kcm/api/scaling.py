@@ -25,7 +25,7 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Scale:
-    """What the `scale` subresource of an object shows."""
+    """The values that the `scale` subresource of an object shows."""
 
     replicas: int | None  # wanted replicas, None if the object does not have the field
     status_replicas: int  # replicas that it has

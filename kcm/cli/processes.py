@@ -35,13 +35,13 @@ def apiserver(args: tuple[str, ...]) -> None:
 @click.command(context_settings=_PASSES_ON)
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 def worker(args: tuple[str, ...]) -> None:
-    """Run only a Celery worker, with the manager beside it; Celery's options follow.
+    """Run only a Celery worker, which starts a manager, too; Celery's options follow.
 
     \b
     Examples:
       kcm worker -c 4
       kcm worker -c 4 -n big@%h -Q workloads,ticks
-      KCM_WORKER_MANAGER=false kcm worker     where `kcm manager` runs on its own
+      KCM_WORKER_MANAGER=false kcm worker     if `kcm manager` runs on its own
     """
     _become(commandlines.worker(args))
 

@@ -14,7 +14,7 @@ from kcm.apimachinery.times import Time
 
 
 class ContainerStateWaiting(Model):
-    """Why a container is not running yet: a reason in CamelCase and a message."""
+    """The state of a container that is not running yet, and the reason."""
 
     reason: str | None = None
     message: str | None = None
@@ -84,7 +84,7 @@ class ResourceStatus(Model):
 
 
 class ContainerStatus(Model):
-    """What the kubelet last observed of a container."""
+    """The state of a container, as the kubelet last observed it."""
 
     name: str = ""
     state: ContainerState | None = None

@@ -32,7 +32,7 @@ class ResourceRequirements(Model):
 
 
 class ContainerResizePolicy(Model):
-    """Whether a container is restarted when its request or limit of a resource changes."""
+    """The restart policy of a container for changes of its request or limit of a resource."""
 
     resource_name: str = ""
     restart_policy: str = ""

@@ -148,7 +148,7 @@ class NodeFeatures(Model):
 
 
 class NodeStatus(Model):
-    """What was last observed of a node: resources, conditions, addresses and versions."""
+    """The last observed state of a node: resources, conditions, addresses and versions."""
 
     capacity: ResourceList | None = None
     allocatable: ResourceList | None = None
@@ -166,7 +166,7 @@ class NodeStatus(Model):
 
 
 class Node(KubeObject):
-    """A machine that runs pods, or a simulated one."""
+    """A machine that runs pods, or a simulated machine."""
 
     api_version: str = "v1"
     kind: str = "Node"

@@ -161,7 +161,7 @@ class HostIP(Model):
 
 
 class PodStatus(Model):
-    """What the kubelet last observed of a pod."""
+    """The state of a pod, as the kubelet last observed it."""
 
     observed_generation: Int64 | None = None
     phase: str | None = None

@@ -90,7 +90,7 @@ class LoadBalancerStatus(Model):
 
 
 class ServiceStatus(Model):
-    """What was last observed of a Service and its load balancer."""
+    """The last observed state of a Service and its load balancer."""
 
     load_balancer: LoadBalancerStatus = Field(default_factory=LoadBalancerStatus)
     conditions: Annotated[list[Condition] | None, MergeKey("type")] = None

@@ -19,7 +19,7 @@ MODES = ("RBAC", "AlwaysAllow")
 
 @dataclass(frozen=True)
 class AuthorizerDecision:
-    """Whether a request is allowed, and the reason."""
+    """A decision whether a request is allowed, and the reason."""
 
     allowed: bool
     reason: str = ""

@@ -26,8 +26,9 @@ _POLICIES = ("Background", "Foreground", "Orphan")
 
 
 def to_json(content_type: str, body: bytes) -> bytes:
-    """Returns the body as JSON. Raises UnsupportedMediaType, and BadRequest if it is nested too
-    deep.
+    """Returns the body as JSON.
+
+    Raises UnsupportedMediaType, and BadRequest if it cannot be converted or is nested too deep.
     """
     if content_type in _JSON:
         text = body

@@ -1,1 +1,1 @@
-"""What an API server creates and keeps: default objects, custom kinds, the Service `kubernetes`."""
+"""The objects that an API server creates and maintains: defaults, definitions, its own Service."""

@@ -42,7 +42,7 @@ DELETE_OPTIONS, STATUS, PATCH = f"{_META}.DeleteOptions", f"{_META}.Status", f"{
 
 @dataclass(frozen=True)
 class Dialect:
-    """What differs between the versions of OpenAPI.
+    """The differences between the versions of OpenAPI.
 
     `refs` is the prefix of references to schemas. `body_parameter` says that the body of a request
     is one of its parameters.

@@ -46,6 +46,6 @@ def check_change(
 
 
 def _namespace(request: ApiRequest) -> str:
-    """Returns the namespace for authorization. A namespace counts as inside itself."""
+    """Returns the namespace for authorization, which for a namespace is its own name."""
     info = request.info
     return info.name if info.resource.name == "namespaces" else info.namespace
