@@ -61,7 +61,7 @@ class CacheNotSynced(Temporary):
 
 
 class ContainerRuntimeError(Temporary):
-    """The container runtime could not do what was asked."""
+    """The container runtime could not carry out a request."""
 
 
 class SandboxNotFound(ContainerRuntimeError):

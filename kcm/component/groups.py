@@ -22,8 +22,8 @@ NEVER_NEGATIVE = timedelta(0)
 
 
 def option(default: Any, meaning: str, *, flag: str = "", **limits: Any) -> Any:
-    """Returns a field with its description, and with the name of its flag if that is another
-    one.
+    """Returns a field with its description. `flag` is its flag's name if that differs from the
+    field's.
     """
     extra: JsonDict | None = {"flag": flag} if flag else None
     return Field(default=default, description=meaning, json_schema_extra=extra, **limits)

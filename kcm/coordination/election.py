@@ -1,9 +1,9 @@
 """Leader election over a coordination.k8s.io Lease, by client-go's rules.
 
-Guarantees: a candidate takes another one's lease for expired only by the time at which it saw the
-record change, on its own monotonic clock. So the clocks of hosts need not agree, only run at about
-the same rate. A leader that cannot renew for the renew deadline stops leading before others may
-start.
+Guarantees: a candidate computes whether another's lease has expired from the time at which it saw
+the record change, on its own monotonic clock. So the clocks of hosts need not agree, only run at
+about the same rate. A leader that cannot renew for the renew deadline stops leading before others
+may start.
 
 Does not guarantee that there is only one leader: a frozen process leads until it checks again.
 Nothing here fences; writes have the fences of design 0001.

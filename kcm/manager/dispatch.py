@@ -143,7 +143,7 @@ class KindDispatcher:
         return taken
 
     def restore(self, taken: list[_Pending]) -> None:
-        """Puts back what could not be sent, before what was collected since."""
+        """Puts entries back that could not be sent, before those that were collected since."""
         with self._lock:
             self._pending.extendleft(reversed(taken))
 
@@ -200,7 +200,7 @@ class Dispatcher:
         self._wake.set()
 
     def send(self) -> None:
-        """Sends what was collected. If that fails, the thread of `run` tries again."""
+        """Sends the collected keys. If that fails, the thread of `run` tries again."""
         try:
             self.flush()
         except errors.KcmError as error:

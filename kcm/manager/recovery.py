@@ -50,7 +50,7 @@ def note_persisted_keys(context: ControllerContext, kind: KindDispatcher, versio
     """Makes the dispatcher enqueue every key that has persisted state in the kind's controllers.
 
     That is a failure count, a delay, a running sync or expectations. `version` is the
-    resourceVersion of the last watch event that these keys stand for.
+    resourceVersion of the last watch event whose keys are thereby enqueued.
     """
     for controller in kind.controllers():
         keys = _read_persisted_keys(context, controller.short_name)

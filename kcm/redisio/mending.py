@@ -1,4 +1,4 @@
-"""Mends keys of kcm whose type is not the one that kcm stores there.
+"""Mends keys of kcm that have a wrong Redis type.
 
 Another program has written them, and every call that needs one fails. Guarantees: such a key is
 renamed, to its name with `:aside:` and the time, so nothing is lost and the next call creates it

@@ -23,7 +23,7 @@ _ATTEMPTS = 10  # the most attempts when other writes come in between
 def apply(store: Store, obj: KubeObject) -> tuple[Outcome, KubeObject]:
     """Creates `obj`, or merges it into the stored object.
 
-    Returns what was done, and the object as stored. Raises: Conflict, BadRequest, Invalid,
+    Returns the outcome, and the object as stored. Raises: Conflict, BadRequest, Invalid,
     Forbidden, RequestTooLarge, StoreUnavailable.
     """
     resource = scheme.resource_of(obj)

@@ -114,7 +114,7 @@ class EventBus:
         return "applied"
 
     def _apply(self, entry_id: str, fields: Fields, fence: Fence | None) -> None:
-        """Makes the write of an entry, again if other writes come in between."""
+        """Makes the write of an entry, again if another client wrote the object first."""
         self._definitions.refresh()
         event, obj = _parse(fields)
         for attempt in range(_ATTEMPTS):

@@ -169,9 +169,9 @@ class Store(StoreReader, ItemBuilder):
     ) -> KubeObject:
         """Stores what `change` returns for the object under `key`, and returns it as stored.
 
-        `change` is called again when another write came in between. It returns its argument to
-        change nothing. `known` is a state that is likely the stored one: if it is, the object need
-        not be read. Raises: as `update`, and what `change` raises.
+        `change` is called again if another client wrote the object first. It returns its argument
+        to change nothing. `known` is a state that is likely the stored one: if it is, the object
+        need not be read. Raises: as `update`, and what `change` raises.
         """
 
         def build(old: KubeObject) -> WriteItem | None:
@@ -348,6 +348,6 @@ def _is_address_lost(result: WriteResult) -> bool:
 
 
 def _as(obj: T, stored: KubeObject) -> T:
-    """Returns the stored object with the type of the one that was sent."""
+    """Returns the stored object with the static type of `obj`, the object that was sent."""
     assert isinstance(stored, type(obj))
     return stored

@@ -98,7 +98,9 @@ class GarbageCollector(Controller):
 
 
 def item_keys(change: Change, view: View) -> Iterable[str]:
-    """Yields the owners whose dependents must be checked after a change of any object."""
+    """Yields the keys of the owners whose dependents must be checked after a change of any
+    object.
+    """
     graph = Graph(view)
     old, new = change.old, change.new
     replaced = old is not None and new is not None and old.uid != new.uid

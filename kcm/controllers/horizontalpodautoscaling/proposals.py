@@ -253,7 +253,7 @@ _WAYS = {
 
 
 class _ErrorPrefix:
-    """A context manager that raises errors as MetricError, with what was tried before the
+    """A context manager that raises errors as MetricError; `tried` and `joint` precede the
     message.
     """
 

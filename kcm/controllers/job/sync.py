@@ -89,8 +89,8 @@ class _JobSync:
         return before.replace(start_time=self._state.started)
 
     def _with_interim(self, status: JobStatus) -> JobStatus:
-        """Returns the status with the interim condition, or that about suspension if the Job goes
-        on.
+        """Returns the status with the interim condition if the Job is finishing, else with the
+        condition about suspension.
 
         The interim condition is written before any pod is deleted because the Job ends.
         """

@@ -56,8 +56,8 @@ def has_taint(node: Node, key: str) -> bool:
 
 
 def taint_and_opposite(status: str) -> tuple[str, str]:
-    """Returns the taint key for a Ready status of False or Unknown, and the key for the other
-    one.
+    """Returns the taint keys for a Ready status: "False" gives those of not-ready and unreachable,
+    "Unknown" gives those of unreachable and not-ready.
     """
     return _BY_STATUS[status]
 

@@ -59,9 +59,7 @@ class EvictionRates:
         return ZoneState.NORMAL
 
     def rate_of(self, state: ZoneState, nodes: int) -> float:
-        """Returns the evictions per second in a zone of so many nodes, as long as not all zones are
-        down.
-        """
+        """Returns the evictions per second in a zone of `nodes` nodes if not all zones are down."""
         if state is not ZoneState.PARTIAL:
             return self.normal
         return self.secondary if nodes > self.large_cluster else 0.0

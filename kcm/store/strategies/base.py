@@ -1,4 +1,4 @@
-"""The strategy that most kinds have, and that others change.
+"""The strategy of most kinds, from which the strategies of single kinds inherit.
 
 Source: staging/src/k8s.io/apiserver/pkg/registry/rest/{create,update,delete}.go, Kubernetes 1.33.
 """

@@ -1,6 +1,6 @@
-"""The strategies of the kinds that have one of their own.
+"""The strategies of the kinds that have rules of their own.
 
-Another one is a class and a line in `_STRATEGIES`.
+A new strategy needs a class here and a line in `_STRATEGIES`.
 Source: pkg/registry/core/{pod,namespace,persistentvolumeclaim,resourcequota,limitrange,
 serviceaccount}/strategy.go,
 pkg/registry/apps/{replicaset,deployment,daemonset}/strategy.go,
