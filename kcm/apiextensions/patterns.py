@@ -68,7 +68,7 @@ def _options() -> Any:
 
 
 def make_encodable(text: str) -> str:
-    """Returns the text with lone surrogates replaced by U+FFFD, as in Go, so UTF-8 can encode
+    """Returns the text with U+FFFD for each lone surrogate, as in Go, so that UTF-8 can encode
     it.
     """
     if text.isascii():

@@ -44,7 +44,10 @@ def prune(
 def root(
     body: dict[str, Any], schema: StructuralSchema, dropped: list[str] | None = None
 ) -> dict[str, Any]:
-    """Prunes a whole object, whose apiVersion, kind and metadata stay as they are."""
+    """Prunes a whole object, whose apiVersion, kind and metadata stay as they are.
+
+    The paths of removed fields are appended to `dropped`.
+    """
     dropped = [] if dropped is None else dropped
     return _map(body, schema, "", dropped, is_root=True, keeps=schema.preserve)
 

@@ -41,9 +41,10 @@ _EXCESSIVE = "document contains excessive aliasing"
 
 
 def load_yaml_documents(text: str | bytes, source: str = "<input>") -> list[dict[str, Any]]:
-    """Returns the objects in a YAML (or JSON) text. A List gives its items; empty documents none.
+    """Returns the objects in a YAML (or JSON) text.
 
-    `source` is the name of the file. Raises BadRequest, with the source, line and column.
+    A List stands for its items. Empty documents are skipped. `source` is the name of the file.
+    Raises BadRequest, with the source, line and column.
     """
     objects: list[dict[str, Any]] = []
     for line, document in _documents(text, source):
@@ -90,7 +91,7 @@ class _Size:
     """The size of a value, with its aliases in full."""
 
     nodes: int
-    weight: int  # bytes as JSON, about
+    weight: int  # approximate bytes as JSON
 
     def __add__(self, other: _Size) -> _Size:
         return _Size(self.nodes + other.nodes, self.weight + other.weight)

@@ -29,7 +29,7 @@ class Shortage(NamedTuple):
 
 
 def requests_of(pod: Pod) -> Counter[str]:
-    """Returns the requests of a pod, in thousandths, with one of `pods`.
+    """Returns the requests of a pod in thousandths of their units, and 1000 (one pod) for `pods`.
 
     They are the sum over containers and sidecars, or the largest sum while init containers run if
     that is more, plus the overhead. Requests of the whole pod replace these sums.

@@ -58,8 +58,9 @@ def _version(ip: str) -> int:
 
 
 def port_of(pod: Pod, port: ServicePort) -> int | None:
-    """Returns the pod's port number for a port of the Service, None if it has no port of that
-    name.
+    """Returns the pod's port number for a port of the Service.
+
+    Returns None if the pod has no port of the name in targetPort.
     """
     target = port.target_port
     if not isinstance(target, str):

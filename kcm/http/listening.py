@@ -29,8 +29,7 @@ class Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Handles signals as uvicorn does, but does not raise them again after the server has
-        stopped.
+        """Handles signals as uvicorn does, but does not raise them again when the server stops.
 
         So a process whose server was stopped by a signal exits with code 0.
         """

@@ -34,10 +34,10 @@ def until(
 
 
 def let_time_pass(seconds: float, why: str) -> None:
-    """Waits for some seconds of real time, for tests in which time itself matters.
+    """Waits for some seconds of real time.
 
-    That is so if a fault has to last (a node is partitioned, a process is stopped), or if a test
-    observes what a system does by itself. `why` says which. Everything else waits with `until`.
+    Tests use it only while a fault has to last (a node is partitioned, a process is stopped), or to
+    observe what a system does by itself; otherwise they use `until`. `why` states the reason.
     """
     assert why, "say what the time is for"
     threading.Event().wait(max(seconds, 0.0))

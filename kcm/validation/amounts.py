@@ -29,7 +29,7 @@ def not_more_than_100_percent(value: int | str, path: str) -> Faults:
 
 
 def amount_of(value: int | str) -> int:
-    """Returns the number, or that before the percent sign. Returns 0 for other text."""
+    """Returns the number, or the number before the percent sign. Returns 0 for other text."""
     if isinstance(value, int):
         return value
     # Cut, since Python rejects integers of thousands of digits.

@@ -102,11 +102,12 @@ def metadata_update(new: KubeObject, old: KubeObject) -> Faults:
     faults += require_unchanged("metadata.namespace", meta.namespace, before.namespace)
     if meta.uid is not None:
         faults += require_unchanged("metadata.uid", meta.uid, before.uid)
-    return faults + _marks(meta, before) + _common(meta) + _standard_finalizers(new)
+    return faults + _set_by_server(meta, before) + _common(meta) + _standard_finalizers(new)
 
 
-def _marks(meta: ObjectMeta, before: ObjectMeta) -> Faults:
-    marks = {
+def _set_by_server(meta: ObjectMeta, before: ObjectMeta) -> Faults:
+    """Checks that the fields that only the server sets are absent or unchanged."""
+    fields = {
         "creationTimestamp": (meta.creation_timestamp, before.creation_timestamp),
         "deletionTimestamp": (meta.deletion_timestamp, before.deletion_timestamp),
         "deletionGracePeriodSeconds": (
@@ -116,7 +117,7 @@ def _marks(meta: ObjectMeta, before: ObjectMeta) -> Faults:
     }
     return [
         fault
-        for field, (value, was) in marks.items()
+        for field, (value, was) in fields.items()
         if value is not None
         for fault in require_unchanged(f"metadata.{field}", value, was)
     ]

@@ -19,14 +19,14 @@ from kcm.api.rbac_v1 import PolicyRule
 from kcm.apiserver.auth.rules import PreparedRule
 
 MOST_LISTED = 100  # the most parts that are listed
-_MOST_LOOKS = 2_000_000  # the most elements and combinations that one comparison checks
+_MOST_STEPS = 2_000_000  # the most elements and combinations that one comparison checks
 
 # By the rules that cover them (one bit each): the elements of a dimension, such as verbs.
 _Classes = dict[int, list[str]]
 
 
 class TooManyRulesError(Exception):
-    """The comparison would need more than _MOST_LOOKS steps."""
+    """The comparison would need more than _MOST_STEPS steps."""
 
 
 def find_uncovered(wanted: Iterable[PolicyRule], held: Iterable[PreparedRule]) -> list[PolicyRule]:
@@ -45,7 +45,7 @@ class _Check:
 
     def __init__(self, held: Sequence[PreparedRule]) -> None:
         self._held = held
-        self._left = _MOST_LOOKS
+        self._left = _MOST_STEPS
 
     def missing(self, rule: PolicyRule) -> Iterator[PolicyRule]:
         """Yields the parts of a rule that no rule of the user covers."""
@@ -54,14 +54,14 @@ class _Check:
             yield from self._find_missing_resources(rule, verbs)
         if rule.non_resource_urls and rule.verbs:
             urls = self._classes(rule.non_resource_urls, PreparedRule.covers_url)
-            for url, verb in self._open(urls, verbs):
+            for url, verb in self._uncovered(urls, verbs):
                 yield PolicyRule(non_resource_urls=[url], verbs=[verb])
 
     def _find_missing_resources(self, rule: PolicyRule, verbs: _Classes) -> Iterator[PolicyRule]:
         groups = self._classes(rule.api_groups or (), PreparedRule.covers_group)
         resources = self._classes(rule.resources or (), PreparedRule.covers_resource)
         names = self._classes(rule.resource_names or ("",), PreparedRule.covers_name)
-        for group, resource, verb, name in self._open(groups, resources, verbs, names):
+        for group, resource, verb, name in self._uncovered(groups, resources, verbs, names):
             part = PolicyRule(api_groups=[group], resources=[resource], verbs=[verb])
             yield part.replace(resource_names=[name]) if rule.resource_names else part
 
@@ -70,17 +70,15 @@ class _Check:
     ) -> _Classes:
         """Returns the distinct elements, grouped by which of the user's rules cover them."""
         by_cover: _Classes = {}
-        self._look(len(elements) * (len(self._held) + 1))
+        self._count_steps(len(elements) * (len(self._held) + 1))
         for element in dict.fromkeys(elements):
             by = sum(covers(rule, element) << bit for bit, rule in enumerate(self._held))
             by_cover.setdefault(by, []).append(element)
         return by_cover
 
-    def _open(self, *dimensions: _Classes) -> Iterator[tuple[str, ...]]:
-        """Yields the combinations of elements, one of each dimension, that no single rule
-        covers.
-        """
-        self._look(math.prod(len(classes) for classes in dimensions))
+    def _uncovered(self, *dimensions: _Classes) -> Iterator[tuple[str, ...]]:
+        """Yields the combinations, one element of each dimension, that no single rule covers."""
+        self._count_steps(math.prod(len(classes) for classes in dimensions))
         for combination in itertools.product(*(classes.items() for classes in dimensions)):
             by = -1
             for covering, _ in combination:
@@ -88,8 +86,8 @@ class _Check:
             if not by:
                 yield from itertools.product(*(elements for _, elements in combination))
 
-    def _look(self, times: int) -> None:
-        """Counts steps of the comparison. Raises TooManyRulesError beyond _MOST_LOOKS."""
-        self._left -= times
+    def _count_steps(self, number: int) -> None:
+        """Counts steps of the comparison. Raises TooManyRulesError beyond _MOST_STEPS."""
+        self._left -= number
         if self._left < 0:
             raise TooManyRulesError

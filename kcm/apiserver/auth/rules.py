@@ -45,7 +45,7 @@ class PreparedRule:
         return bool(asked.subresource) and f"*/{asked.subresource}" in resources
 
     def covers_verb(self, verb: str) -> bool:
-        """Reports whether the rule covers a verb of another rule. The methods below are alike."""
+        """Reports whether the rule allows this verb. The methods below check other attributes."""
         return ALL in self._verbs or verb in self._verbs
 
     def covers_group(self, group: str) -> bool:
@@ -66,7 +66,7 @@ class PreparedRule:
 
 
 def merge_rules(rules: Iterable[PolicyRule]) -> list[PolicyRule]:
-    """Returns the rules. Those that differ only in their verbs become one."""
+    """Returns the rules, with those merged that differ only in their verbs."""
     by_rest: dict[tuple[tuple[str, ...], ...], dict[str, None]] = {}
     for rule in rules:
         key = tuple(

@@ -108,7 +108,7 @@ def _holders(model: type[Model]) -> tuple[tuple[str, str], ...]:
 
 def duplicates(body: bytes) -> list[str]:
     """Returns a message for each field that occurs twice in one JSON object."""
-    if _prints_as_it_was(body):
+    if _is_unchanged_by_parsing(body):
         return []
     faults: list[str] = []
 
@@ -127,11 +127,11 @@ def duplicates(body: bytes) -> list[str]:
     return faults
 
 
-def _prints_as_it_was(body: bytes) -> bool:
-    """Reports whether the body is compact JSON that is the same after parsing and formatting.
+def _is_unchanged_by_parsing(body: bytes) -> bool:
+    """Reports whether the body is compact JSON that parsing and formatting do not change.
 
-    A duplicate field would be lost. Most clients send compact JSON, and this check takes a fraction
-    of the time of a parser that calls back for each object.
+    Such a body has no duplicate fields, since they would be lost. Most clients send compact JSON,
+    and this check takes a fraction of the time of a parser that calls back for each object.
     """
     try:
         return bool(to_json(from_json(body)) == body.rstrip())

@@ -41,7 +41,7 @@ _State = tuple[str, str | None]  # UID and resourceVersion
 
 
 class DefinitionLoop:
-    """Accepts and cleans up definitions.
+    """Accepts the names of CustomResourceDefinitions, and removes deleted definitions.
 
     `start` runs the loop in a thread; `turn` is one pass of it.
     """

@@ -87,7 +87,7 @@ class Threads:
     async def run(self, work: Callable[[], T], user: User) -> T:
         """Returns the result of `work`, which is called in a thread. Raises what it raises.
 
-        `user` is on whose behalf the call is made.
+        `user` is the user on whose behalf it is called.
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()

@@ -218,10 +218,10 @@ def patch(store: Store, request: ApiRequest, cacher: Cacher | None = None) -> Re
 
 
 def _known(cacher: Cacher | None, info: RequestInfo) -> KubeObject | None:
-    """Returns the object from the watch cache, or None. It spares most changes a read of the store.
+    """Returns the object from the watch cache, or None.
 
-    Custom objects are not returned, since their definition may have changed since they were
-    decoded.
+    So most changes need no read of the store. Custom objects are not returned, since their
+    definition may have changed since they were decoded.
     """
     if cacher is None or info.resource.custom is not None:
         return None

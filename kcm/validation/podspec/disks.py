@@ -118,7 +118,9 @@ def _iscsi_format(name: str, path: str) -> Faults:
 
 
 def iscsi_name(name: str, portal: str, path: str) -> Faults:
-    """Checks that an initiator's name can be formed from the volume's name and the portal."""
+    """Checks that the initiator's name, which is formed from the volume's name and the portal, is
+    not too long.
+    """
     if len(f"{name}:{portal}") <= _ISCSI_NAME_LIMIT:
         return []
     detail = (
