@@ -83,11 +83,11 @@ def login() -> str:
 
 def format_task(task: Any) -> Any:
     """Makes Flower show `default/web` instead of `('default/web',)`."""
-    task.args = print_arguments(task.args)
+    task.args = format_arguments(task.args)
     return task
 
 
-def print_arguments(args: Any) -> str:
+def format_arguments(args: Any) -> str:
     """Returns a task's arguments without Python's punctuation."""
     if not isinstance(args, str):
         return ", ".join(str(arg) for arg in args or ())

@@ -40,8 +40,8 @@ class Constant:
             self._bodies[name] = (self._folder / name).read_bytes()
         return self._bodies[name]
 
-    def end_watches(self) -> None:
-        """Does nothing: this app has no watches."""
+    def stop_watches(self) -> None:
+        """Does nothing; this app has no watches."""
 
 
 def main() -> None:

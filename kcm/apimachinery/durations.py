@@ -105,7 +105,7 @@ def parse_seconds(text: str) -> float:
         raise ValueError(f'{error} ("never" is allowed, too)') from None
 
 
-def print_seconds(seconds: float) -> str:
+def format_seconds(seconds: float) -> str:
     """Returns seconds, rounded to milliseconds, in Go's notation: `2m40s`, `500ms`."""
     return format_duration(timedelta(milliseconds=round(seconds * 1000)))
 

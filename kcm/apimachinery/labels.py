@@ -253,7 +253,7 @@ class _Parser:
         return errors.BadRequest(f"unable to parse requirement: {problem} ({self._text!r})")
 
 
-def print_selector(selector: LabelSelector | None) -> str:
+def format_selector(selector: LabelSelector | None) -> str:
     """Returns a LabelSelector as upstream's messages show it, in Go's notation."""
     if selector is None:
         return "nil"

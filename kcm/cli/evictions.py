@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kcm.cli.objects.table import TextTable
 from kcm.controllers.nodelifecycle.memory import load_zones
 from kcm.controllers.nodelifecycle.monitor import bucket_of
-from kcm.controllers.nodelifecycle.zones import print_zone
+from kcm.controllers.nodelifecycle.zones import format_zone
 from kcm.printing.durations import human_duration
 from kcm.redisio import RedisIO
 
@@ -41,7 +41,7 @@ def read_evictions(io: RedisIO, now: float) -> list[ZoneEvictions]:
     limits = io.call("limiter_read", *(bucket_of(key) for key in zones), call_id="")[1:]
     return [
         ZoneEvictions(
-            zone=print_zone(key),
+            zone=format_zone(key),
             state=zone.state.value,
             nodes=zone.nodes,
             not_ready=zone.unhealthy,

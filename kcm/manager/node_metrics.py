@@ -13,7 +13,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from kcm.controllers.nodelifecycle import NodeLifecycleController
 from kcm.controllers.nodelifecycle.controller import MONITORING
 from kcm.controllers.nodelifecycle.memory import load_zones
-from kcm.controllers.nodelifecycle.zones import Zone, print_zone
+from kcm.controllers.nodelifecycle.zones import Zone, format_zone
 from kcm.redisio import RedisIO
 
 MONITOR = f"{NodeLifecycleController.short_name}.{MONITORING}"  # the loop that checks the nodes
@@ -40,5 +40,5 @@ def node_families(io: RedisIO) -> Iterable[Metric]:
     for name, text, value in _GAUGES:
         family = GaugeMetricFamily(name, text, labels=["zone"])
         for key, zone in zones.items():
-            family.add_metric([print_zone(key)], value(zone))
+            family.add_metric([format_zone(key)], value(zone))
         yield family

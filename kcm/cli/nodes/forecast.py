@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from kcm.api import scheme
 from kcm.api.core_v1 import Pod
-from kcm.apimachinery.durations import print_seconds
+from kcm.apimachinery.durations import format_seconds
 from kcm.cli.nodes.registered import RegisteredNode
 from kcm.registry import controller_types
 from kcm.store import Store
@@ -37,7 +37,7 @@ def forecast(
         return
     yield from _row(
         f"{_clock(last, grace)}",
-        f"{print_seconds(grace)} without a heartbeat (and up to {print_seconds(MONITOR_PERIOD)} "
+        f"{format_seconds(grace)} without a heartbeat (and up to {format_seconds(MONITOR_PERIOD)} "
         "more): Ready Unknown, its pods' Ready is False, "
         f"taint {UNREACHABLE}, NoSchedule and NoExecute",
     )
@@ -46,10 +46,8 @@ def forecast(
         if wait == float("inf"):
             yield from _row("never", f"{pods} stay: they tolerate the taint without a limit")
         else:
-            text = (
-                f"{print_seconds(wait)} later: {pods} deleted, and replaced on other nodes by their"
-            )
-            yield from _row(_clock(last, grace + wait), f"{text} controllers")
+            text = f"{format_seconds(wait)} later: {pods} deleted, and replaced on other nodes"
+            yield from _row(_clock(last, grace + wait), f"{text} by their controllers")
     yield from _row("", "Deleted pods stay Terminating until their node is back, or is deleted.")
 
 
@@ -70,7 +68,7 @@ def _toleration_seconds(pod: Pod) -> float:
 
 def _clock(last: datetime | None, wait: float) -> str:
     if last is None:
-        return f"+{print_seconds(wait)}"
+        return f"+{format_seconds(wait)}"
     return f"~{(last + timedelta(seconds=wait)):%H:%M:%S}"
 
 

@@ -17,7 +17,7 @@ import structlog
 from kcm import errors
 from kcm.api.core_v1 import Pod, PodCondition
 from kcm.api.policy_v1 import PodDisruptionBudget
-from kcm.apimachinery.labels import Selector, print_selector
+from kcm.apimachinery.labels import Selector, format_selector
 from kcm.apimachinery.meta_v1 import KubeObject, LabelSelector
 from kcm.controllers.disruption.scales import Expected, expect_pods
 from kcm.controllers.disruption.status import find_disrupted, up_to_date, with_failure
@@ -170,7 +170,7 @@ def _record_ambiguous(
 
 def _describe_unmanaged(selector: LabelSelector | None) -> str:
     return (
-        f"Pods selected by this PodDisruptionBudget (selector: {print_selector(selector)}) were "
+        f"Pods selected by this PodDisruptionBudget (selector: {format_selector(selector)}) were "
         "found to be unmanaged. As a result, the status of the PDB cannot be calculated "
         "correctly, which may result in undefined behavior. To account for these pods please "
         'set ".spec.minAvailable" field of the PDB to an integer value.'

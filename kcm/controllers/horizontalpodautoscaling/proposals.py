@@ -27,7 +27,7 @@ from kcm.api.autoscaling_v2 import (
 )
 from kcm.api.core_v1 import Pod
 from kcm.api.scheme import Resource
-from kcm.apimachinery.labels import Selector, print_selector
+from kcm.apimachinery.labels import Selector, format_selector
 from kcm.apimachinery.quantity import Quantity
 from kcm.controllers.horizontalpodautoscaling.calculator import Calculator, MetricError, PodMetric
 from kcm.reconcile.contract import Metrics
@@ -175,7 +175,7 @@ class MetricReader:
             wanted = target.average_value.milli_value()
             replicas, average = self.calculator.by_share(self.present, wanted, value)
             status = status.replace(current=_average(average))
-            label = f"external metric {name}({print_selector(source.metric.selector)})"
+            label = f"external metric {name}({format_selector(source.metric.selector)})"
         else:
             raise MetricError(
                 "invalid object metric source: neither a value target nor an average value "
@@ -214,12 +214,12 @@ class MetricReader:
                 "invalid external metric source: neither a value target nor an average value "
                 "target was set"
             )
-        label = f"external metric {name}({print_selector(source.metric.selector)})"
+        label = f"external metric {name}({format_selector(source.metric.selector)})"
         status = ExternalMetricStatus(metric=source.metric, current=current)
         return Proposal(replicas, label, MetricStatus(type=spec.type, external=status))
 
     def _external_value(self, metric: MetricIdentifier) -> int:
-        where = f"{self.namespace}/{metric.name}/{print_selector(metric.selector)}"
+        where = f"{self.namespace}/{metric.name}/{format_selector(metric.selector)}"
         with _ErrorPrefix(f"unable to get external metric {where}"):
             series = self.metrics.external(self.namespace, metric.name, _selector(metric))
             if not series:

@@ -16,7 +16,7 @@ from kcm.api.core_v1 import Node, Pod
 from kcm.controllers.nodelifecycle import pods, taints
 from kcm.controllers.nodelifecycle.memory import load_zones
 from kcm.controllers.nodelifecycle.monitor import EVICTION_PERIOD, bucket_of
-from kcm.controllers.nodelifecycle.zones import Zone, print_zone, zone_key
+from kcm.controllers.nodelifecycle.zones import Zone, format_zone, zone_key
 from kcm.reconcile.contract import BY_NODE, PassView
 from kcm.reconcile.counters import Counter, sum_counts
 from kcm.reconcile.plan import Batch, Delete, Event, Outcome, Patch, Plan, Write
@@ -139,4 +139,4 @@ def _count_emptied(nodes: Mapping[str, Node], outcome: Outcome) -> dict[str, int
 
 
 def _count_evictions(nodes: Iterable[Node]) -> dict[str, int]:
-    return sum_counts(EVICTIONS.count(print_zone(zone_key(node))) for node in nodes)
+    return sum_counts(EVICTIONS.count(format_zone(zone_key(node))) for node in nodes)

@@ -88,7 +88,7 @@ def _first(labels: Mapping[str, str], names: tuple[str, str]) -> str:
     return labels[old] if old in labels else labels.get(new, "")
 
 
-def print_zone(key: str) -> str:
+def format_zone(key: str) -> str:
     """Returns the text that shows a zone's key to users, such as `region/zone`."""
     region, _, zone = key.partition(":\0:")
     return "/".join(part for part in (region, zone) if part) or "(none)"

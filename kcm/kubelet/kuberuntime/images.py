@@ -9,7 +9,7 @@ from typing import Protocol
 
 from kcm import errors
 from kcm.api.core_v1 import Container, Pod
-from kcm.apimachinery.durations import print_seconds
+from kcm.apimachinery.durations import format_seconds
 from kcm.clock import Clock
 from kcm.helpers.backoff import Backoff
 from kcm.kubelet.kuberuntime import messages
@@ -76,7 +76,7 @@ class ImageManager:
             self._failures[key] = error.message
             result = StartResult(container.name, IMAGE_PULL_ERROR, error.message)
             return self._record_failure(pod, container, result)
-        took = print_seconds(round(self._clock.monotonic() - began, 3))
+        took = format_seconds(round(self._clock.monotonic() - began, 3))
         self._record(pod, container, "Normal", "Pulled", messages.build_pulled(image, took, size))
         self._failures.pop(key, None)
         return None

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from kcm.api.core_v1 import Pod
-from kcm.apimachinery.durations import print_seconds
+from kcm.apimachinery.durations import format_seconds
 from kcm.kubelet.types import format_pod
 
 CRASH_LOOP = "CrashLoopBackOff"
@@ -61,7 +61,7 @@ class PodSyncResult:
 
 def build_crash_loop_result(pod: Pod, container: str, delay: float) -> StartResult:
     """Returns the result of a container that waits `delay` seconds after its exit."""
-    wait = print_seconds(delay)
+    wait = format_seconds(delay)
     text = f"back-off {wait} restarting failed container={container} pod={format_pod(pod)}"
     return StartResult(container, CRASH_LOOP, text)
 

@@ -13,7 +13,7 @@ import time
 import grpc
 from google.protobuf.wrappers_pb2 import Int32Value, StringValue
 
-from kcm.apimachinery.durations import print_seconds
+from kcm.apimachinery.durations import format_seconds
 from kcm.kubelet.prober.outcomes import USER_AGENT, ProbeOutcome, ProbeResult
 
 _METHOD = "/grpc.health.v1.Health/Check"
@@ -34,7 +34,7 @@ def check(host: str, port: int, service: str, timeout: float) -> ProbeResult:
     Connecting and calling may take `timeout` seconds together. A failed call is a failed check.
     """
     deadline = time.monotonic() + timeout
-    limit = print_seconds(timeout)
+    limit = format_seconds(timeout)
     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     with grpc.insecure_channel(address, _OPTIONS) as channel:
         try:

@@ -15,7 +15,7 @@ import httpx
 
 from kcm import errors
 from kcm.api.core_v1 import PodStatus
-from kcm.apimachinery.durations import print_seconds
+from kcm.apimachinery.durations import format_seconds
 from kcm.kubelet.cri import Runtime
 from kcm.kubelet.environment.expansion import expand_all
 from kcm.kubelet.prober.outcomes import USER_AGENT, ProbeError, ProbeOutcome, ProbeResult
@@ -82,7 +82,7 @@ class Prober:
         try:
             result = self._runtime.exec_sync(container_id, command, timeout)
         except errors.ExecTimeout:
-            within = print_seconds(timeout)
+            within = format_seconds(timeout)
             text = f'command timed out: "{" ".join(command)}" timed out after {within}'
             return ProbeResult(ProbeOutcome.FAILURE, text)
         except errors.ContainerRuntimeError as error:

@@ -102,9 +102,9 @@ def test_flower_asks_for_a_login_refuses_control_and_listens_on_loopback(
     ],
 )
 def test_arguments_are_shown_in_words(args: object, shown: str) -> None:
-    from workers.flowersettings import print_arguments
+    from workers.flowersettings import format_arguments
 
-    assert print_arguments(args) == shown
+    assert format_arguments(args) == shown
 
 
 def test_the_password_may_come_from_the_environment(tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from kcm.apimachinery.durations import (
     FOREVER,
     format_duration,
+    format_seconds,
     parse_duration,
     parse_fine_seconds,
     parse_seconds,
-    print_seconds,
 )
 
 SECOND = timedelta(seconds=1)
@@ -113,4 +113,4 @@ def test_what_names_no_seconds_is_refused_with_never_among_the_examples(text: st
     ],
 )
 def test_seconds_print_as_in_go(value: float, text: str) -> None:
-    assert print_seconds(value) == text
+    assert format_seconds(value) == text

@@ -13,8 +13,8 @@ from kcm.controllers.nodelifecycle.taints import add_no_execute
 from kcm.controllers.nodelifecycle.zones import (
     EvictionRates,
     ZoneState,
+    format_zone,
     judge_zones,
-    print_zone,
     zone_key,
 )
 from kcm.reconcile.plan import Patch
@@ -47,7 +47,7 @@ def test_a_zone_is_named_by_region_and_zone(labels: dict[str, str], key: str) ->
 
 
 def test_a_zone_is_shown_without_what_nobody_can_read() -> None:
-    assert [print_zone(key) for key in ("", A, "r:\0:z", "r:\0:")] == ["(none)", "a", "r/z", "r"]
+    assert [format_zone(key) for key in ("", A, "r:\0:z", "r:\0:")] == ["(none)", "a", "r/z", "r"]
 
 
 @pytest.mark.parametrize(
