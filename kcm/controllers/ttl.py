@@ -24,7 +24,10 @@ ANNOTATION = "node.alpha.kubernetes.io/ttl"
 
 
 class Boundary(NamedTuple):
-    """A step: the numbers of nodes between which it is kept, and the seconds of the annotation."""
+    """The annotation's value in seconds for clusters of `size_min` to `size_max` nodes.
+
+    The ranges overlap, so that a cluster whose size varies a little keeps its value.
+    """
 
     size_min: int
     size_max: float

@@ -31,7 +31,10 @@ class ClusterEventKind(Enum):
 
 
 class ClusterEvent(NamedTuple):
-    """One cluster event, found by the update of the snapshot that has this `position`."""
+    """A change in the cluster after which a rejected pod may fit.
+
+    `position` is that of the snapshot whose update found it.
+    """
 
     position: int
     kind: ClusterEventKind

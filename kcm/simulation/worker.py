@@ -40,7 +40,11 @@ V = TypeVar("V")
 
 @dataclass(slots=True)
 class Progress:
-    """When to advance the pod again (seconds since 1970), and the Events to record."""
+    """The result of advancing a pod.
+
+    `due` is the time at which to advance it again, in seconds since 1970, and `events` are to be
+    recorded.
+    """
 
     due: float
     events: list[PodEvent]

@@ -2,7 +2,7 @@
 
 Departures: a change of a pod is handled at once, not a second later. The delay of the replacement
 of a failed pod is computed from the pods that still exist, so it survives a restart. The deadline
-of a Job that is resumed starts anew, as upstream's documents say; upstream's code may fail such a
+of a Job that is resumed starts again, as upstream's documents say; upstream's code may fail such a
 Job at once. A sync in which a pod could not be patched writes no status; the next one does.
 
 Source: pkg/controller/job/job_controller.go, Kubernetes 1.33. Upstream's expectations of pods and
