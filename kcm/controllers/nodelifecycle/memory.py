@@ -1,8 +1,8 @@
 """The memory of the monitor's passes in Redis: the health of each node, and the zones' queues.
 
-Times are those of the clock of Redis, which all hosts share. Upstream keeps this in its process and
-starts again with it. Here it survives every process, so a time without passes must not count against
-the nodes: see `LifecycleMemory.bridge`.
+Times are those of the clock of Redis, which all hosts share. Upstream loses this memory with its
+process. Here it survives every process, so a time without passes must not count against the nodes:
+see `LifecycleMemory.bridge`.
 """
 
 from __future__ import annotations
