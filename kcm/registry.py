@@ -23,6 +23,8 @@ from kcm.reconcile.contract import Controller
 CONTROLLERS = (
     "kcm.controllers.clusterroleaggregation:ClusterRoleAggregationController",
     "kcm.controllers.cronjob:CronJobController",
+    "kcm.controllers.csrcleaner:CSRCleanerController",
+    "kcm.controllers.csrsigning:CSRSigningController",
     "kcm.controllers.daemonset:DaemonSetController",
     "kcm.controllers.deployment:DeploymentController",
     "kcm.controllers.disruption:DisruptionController",

@@ -8,6 +8,7 @@ from typing import Any
 from kcm import defaults
 from kcm.api import codec, scheme
 from kcm.apimachinery.meta_v1 import KubeObject
+from tests.signing_requests import build_pem_request, encode
 
 _LABELS = {"app": "web"}
 _TEMPLATE: dict[str, Any] = {
@@ -85,6 +86,13 @@ BODIES: dict[str, dict[str, Any]] = {
             "selector": {"matchLabels": {"job-name": "sample"}},
             "manualSelector": True,
             "template": {**_WORK, "metadata": {"labels": {"job-name": "sample"}}},
+        }
+    },
+    "certificatesigningrequests.certificates.k8s.io": {
+        "spec": {
+            "request": encode(build_pem_request()),
+            "signerName": "kubernetes.io/kube-apiserver-client",
+            "usages": ["client auth"],
         }
     },
     "leases.coordination.k8s.io": {"spec": {"holderIdentity": "a"}},

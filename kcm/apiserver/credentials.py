@@ -24,6 +24,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from kcm import errors
 
 _VALID = timedelta(days=365)
+_AUTHORITY_VALID = timedelta(days=3650)
 _RENEW_BEFORE = timedelta(days=30)
 _NAMES = ("localhost",)
 _ADDRESSES = ("127.0.0.1", "::1")
@@ -67,6 +68,35 @@ def certificate(folder: Path, hosts: Sequence[str] = ()) -> Certificate:
     return files
 
 
+def load_authority(folder: Path) -> Certificate:
+    """Returns the cluster's certificate authority in `folder`, which is generated if it is missing.
+
+    It signs client certificates and those of kubelets. Raises ConfigurationError.
+    """
+    files = Certificate(folder / "ca.crt", folder / "ca.key")
+    try:
+        if not (files.certificate.exists() and files.key.exists()):
+            key = ec.generate_private_key(ec.SECP256R1())
+            constraints = x509.BasicConstraints(ca=True, path_length=None)
+            _write(files, key, _builder("kcm-ca", key, constraints, _AUTHORITY_VALID))
+    except OSError as error:
+        raise errors.ConfigurationError(f"the authority in {folder}: {error}") from error
+    return files
+
+
+def write_client_authorities(folder: Path, *files: Path) -> Path:
+    """Writes the certificates of several authorities into one file, and returns its path.
+
+    Raises ConfigurationError.
+    """
+    path = folder / "client-ca.crt"
+    try:
+        _write_private(path, "\n".join(file.read_text("ascii").strip() for file in files) + "\n")
+    except (OSError, UnicodeError) as error:
+        raise errors.ConfigurationError(f"{path}: {error}") from error
+    return path
+
+
 def _is_usable(files: Certificate, hosts: Sequence[str]) -> bool:
     if not (files.certificate.exists() and files.key.exists()):
         return False
@@ -81,20 +111,40 @@ def _is_usable(files: Certificate, hosts: Sequence[str]) -> bool:
 
 def _make(files: Certificate, hosts: Sequence[str]) -> None:
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kcm-apiserver")])
-    now = datetime.now(UTC)
+    constraints = x509.BasicConstraints(ca=True, path_length=0)
     builder = (
+        _builder("kcm-apiserver", key, constraints, _VALID)
+        .add_extension(x509.SubjectAlternativeName(_alternatives(hosts)), critical=False)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+    )
+    _write(files, key, builder)
+
+
+def _builder(
+    common_name: str,
+    key: ec.EllipticCurvePrivateKey,
+    constraints: x509.BasicConstraints,
+    valid: timedelta,
+) -> x509.CertificateBuilder:
+    """Returns the builder of a certificate that signs itself."""
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+    now = datetime.now(UTC)
+    return (
         x509.CertificateBuilder()
         .subject_name(name)
         .issuer_name(name)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(minutes=5))  # allows for clocks that differ
-        .not_valid_after(now + _VALID)
-        .add_extension(x509.SubjectAlternativeName(_alternatives(hosts)), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .not_valid_after(now + valid)
+        .add_extension(constraints, critical=True)
     )
+
+
+def _write(
+    files: Certificate, key: ec.EllipticCurvePrivateKey, builder: x509.CertificateBuilder
+) -> None:
+    """Writes a key and the certificate that it signs."""
     made = builder.sign(key, hashes.SHA256())
     encoded = key.private_bytes(
         serialization.Encoding.PEM,

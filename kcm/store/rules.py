@@ -40,9 +40,10 @@ class Subresource(StrEnum):
     SCALE = "scale"
     BINDING = "binding"  # of a pod to a node; written without the rules of updates
     FINALIZE = "finalize"  # of a namespace; written without the rules of updates
+    APPROVAL = "approval"  # of a signing request; written without the rules of updates
 
 
-AS_GIVEN = frozenset({Subresource.BINDING, Subresource.FINALIZE})
+AS_GIVEN = frozenset({Subresource.BINDING, Subresource.FINALIZE, Subresource.APPROVAL})
 
 
 @dataclass(frozen=True)

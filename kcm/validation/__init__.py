@@ -18,6 +18,7 @@ from typing import Any
 from kcm.api import apps_v1, autoscaling_v1, autoscaling_v2, core_v1, events_v1, rbac_v1, scheme
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.api.batch_v1 import CronJob, Job
+from kcm.api.certificates_v1 import CertificateSigningRequest
 from kcm.api.coordination_v1 import Lease
 from kcm.api.custom.kinds import CustomObject
 from kcm.api.discovery_v1 import EndpointSlice
@@ -32,6 +33,7 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.errors import FieldError
 from kcm.validation import (
     autoscalers,
+    certificates,
     definitions,
     disruption,
     meta,
@@ -117,6 +119,9 @@ _RULES: dict[type[KubeObject], _Rules] = {
     ),
     Job: _Rules(jobs.create, jobs.update, job_status.update),
     CronJob: _Rules(cronjobs.create, cronjobs.update),
+    CertificateSigningRequest: _Rules(
+        certificates.create, certificates.update, certificates.status_update
+    ),
     PodDisruptionBudget: _Rules(disruption.create, disruption.update, disruption.status_update),
     core_v1.PodTemplate: _Rules(small_kinds.create_pod_template, small_kinds.update_pod_template),
     core_v1.PersistentVolume: _Rules(storage.create_volume, storage.update_volume),

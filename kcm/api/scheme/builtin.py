@@ -10,6 +10,7 @@ from kcm.api import (
     autoscaling_v1,
     autoscaling_v2,
     batch_v1,
+    certificates_v1,
     coordination_v1,
     core_v1,
     discovery_v1,
@@ -58,6 +59,12 @@ KINDS = (
     ),
     kind(batch_v1.CronJob, "cronjobs", short="cj", categories="all"),
     kind(batch_v1.Job, "jobs", categories="all"),
+    kind(
+        certificates_v1.CertificateSigningRequest,
+        "certificatesigningrequests",
+        cluster=True,
+        short="csr",
+    ),
     kind(coordination_v1.Lease, "leases", has_status=False),
     kind(policy_v1.PodDisruptionBudget, "poddisruptionbudgets", short="pdb"),
     kind(

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kcm.api.certificates_v1 import CertificateSigningRequest
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.auth import escalation
 from kcm.apiserver.auth.attributes import Attributes
 from kcm.apiserver.http.responses import ApiRequest
+from kcm.apiserver.objects import signing_requests
 
 
-def check_create(request: ApiRequest, obj: KubeObject) -> None:
-    """Checks an object before it is created. Raises Forbidden, NotFound and StoreUnavailable.
+def admit_create(request: ApiRequest, obj: KubeObject) -> KubeObject:
+    """Checks an object before it is created, and returns it with its sender if its kind has one.
 
-    A PUT or PATCH that creates an object also needs the permission to create it.
+    A PUT or PATCH that creates an object also needs the permission to create it. Raises Forbidden,
+    NotFound and StoreUnavailable.
     """
     info = request.info
     if request.method != "POST":
@@ -26,6 +29,9 @@ def check_create(request: ApiRequest, obj: KubeObject) -> None:
         )  # fmt: skip
     if escalation.grants_anything(obj):
         escalation.check(request.caller, info.resource, obj, None)
+    if isinstance(obj, CertificateSigningRequest):
+        return signing_requests.with_requester(obj, request.caller.user)
+    return obj
 
 
 def check_change(
@@ -33,13 +39,16 @@ def check_change(
 ) -> Callable[[KubeObject], KubeObject]:
     """Returns a function that applies `change` and checks its result.
 
-    It raises what `check_create` raises.
+    It raises what `admit_create` raises.
     """
 
     def inner(old: KubeObject) -> KubeObject:
         new = change(old)
         if escalation.grants_anything(new):
             escalation.check(request.caller, request.info.resource, new, old)
+        if isinstance(new, CertificateSigningRequest) and request.info.subresource == "status":
+            assert isinstance(old, CertificateSigningRequest)
+            signing_requests.check_signing(request.caller, new, old)
         return new
 
     return inner

@@ -10,13 +10,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from kcm import errors
+from kcm.api.certificates_v1 import CertificateSigningRequest
 from kcm.api.core_v1 import Namespace, Pod
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.bodies import reading, structs
 from kcm.apiserver.http.responses import ApiRequest, Response, json_response
 from kcm.apiserver.http_errors import MethodNotAllowed, PathNotFound
-from kcm.apiserver.objects import status, verbs
+from kcm.apiserver.objects import patches, signing_requests, status, verbs
 from kcm.apiserver.objects.eviction import evict
 from kcm.apiserver.objects.scale import scale
 from kcm.clock import Clock, RealClock
@@ -25,6 +26,7 @@ from kcm.store.strategies.pod_binding import bind_to_node
 
 Handler = Callable[[Store, ApiRequest], Response]
 _CLOCK: Clock = RealClock()
+_SIGNING_REQUESTS = "certificatesigningrequests.certificates.k8s.io"
 
 
 # --- pods/binding
@@ -66,6 +68,44 @@ def finalize(store: Store, request: ApiRequest) -> Response:
     )
 
 
+# --- certificatesigningrequests/approval
+
+
+def read_approval(store: Store, request: ApiRequest) -> Response:
+    """Handles a GET of the approval, which is the whole request."""
+    return verbs.object_response(request, store.get(request.info.resource, request.info.key))
+
+
+def approve(store: Store, request: ApiRequest) -> Response:
+    """Handles a PUT of the approval: sets the conditions of a signing request."""
+    sent, warnings = reading.read_object(request)
+    assert isinstance(sent, CertificateSigningRequest)
+
+    def change(old: KubeObject) -> KubeObject:
+        assert isinstance(old, CertificateSigningRequest)
+        version = sent.metadata.resource_version
+        if version and version != old.metadata.resource_version:
+            raise errors.Conflict.of(request.info.resource.name, old.name)
+        return signing_requests.with_approval(request.caller, old, sent)
+
+    return verbs.object_response(request, verbs.modify(store, request, change), warnings=warnings)
+
+
+def patch_approval(store: Store, request: ApiRequest) -> Response:
+    """Handles a PATCH of the approval; it changes nothing but the conditions."""
+    resource = request.info.resource
+    parsed = patches.parse(request.content_type, request.body, resource)
+    patched = patches.on_objects(parsed, resource, request.body)
+
+    def change(old: KubeObject) -> KubeObject:
+        new = patched(old)
+        assert isinstance(old, CertificateSigningRequest)
+        assert isinstance(new, CertificateSigningRequest)
+        return signing_requests.with_approval(request.caller, old, new)
+
+    return verbs.object_response(request, verbs.modify(store, request, change))
+
+
 _SCALE: Mapping[str, Handler] = {"GET": scale, "PUT": scale, "PATCH": scale}
 _HANDLERS: Mapping[tuple[str, str], Mapping[str, Handler]] = {
     ("pods", "binding"): {"POST": bind},
@@ -76,6 +116,11 @@ _HANDLERS: Mapping[tuple[str, str], Mapping[str, Handler]] = {
     ("pods", "portforward"): {},
     ("nodes", "proxy"): {},
     ("namespaces", "finalize"): {"PUT": finalize},
+    (_SIGNING_REQUESTS, "approval"): {
+        "GET": read_approval,
+        "PUT": approve,
+        "PATCH": patch_approval,
+    },
 }
 
 
@@ -104,6 +149,13 @@ _DESCRIBED = {
     "proxy": DescribedSubresource("proxy", "NodeProxyOptions", "", "v1", ("get",)),
     "eviction": DescribedSubresource("eviction", "Eviction", "policy", "v1", ("create",)),
     "finalize": DescribedSubresource("finalize", "Namespace", "", "v1", ("update",)),
+    "approval": DescribedSubresource(
+        "approval",
+        "CertificateSigningRequest",
+        "certificates.k8s.io",
+        "v1",
+        ("get", "patch", "update"),
+    ),
 }
 
 

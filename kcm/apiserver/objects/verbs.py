@@ -63,7 +63,7 @@ def create_object(
     Raises what Store.create raises, NamespaceTerminating and NotFound.
     """
     resource = request.info.resource
-    admission.check_create(request, obj)
+    obj = admission.admit_create(request, obj)
     if request.dry_run:
         return _dry_create(store, resource, obj, manager)
     return store.create(obj, manager=manager)

@@ -26,6 +26,7 @@ from kcm.cli.up.plan import (
     check_ports,
     process_specs,
     redis_spec,
+    with_authority,
     with_nodes,
     with_real_node,
 )
@@ -211,6 +212,7 @@ class UpRun:
             before = ready.dispatch_tokens(io, [_DISPATCHED])[0]
             server = server_version(io)
         self._progress(server)
+        self._options = with_authority(self._options, self._settings)
         # Without an open connection, since these processes may be forks of this one.
         for spec in process_specs(self._options, self._settings):
             self._supervisor.add(spec)

@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from kcm import errors
+from kcm.apiserver import credentials
 from kcm.apiserver.auth import tokenfile
 from kcm.apiserver.auth.certificates import check_authorities
 from kcm.cli import commandlines
@@ -128,6 +129,23 @@ def with_nodes(
         stages.load(file)
         flags.append(f"--stages={file.absolute()}")
     return replace(options, nodes=count, node_flags=tuple(flags))
+
+
+def with_authority(options: UpOptions, settings: Settings) -> UpOptions:
+    """Returns the options with the cluster's certificate authority, generated if it is missing.
+
+    The API server trusts the client certificates that it signs, and those of the authorities that
+    the options name. Raises ConfigurationError.
+    """
+    authority = credentials.load_authority(settings.state_dir)
+    signing = {
+        "KCM_CLUSTER_SIGNING_CERT_FILE": str(authority.certificate),
+        "KCM_CLUSTER_SIGNING_KEY_FILE": str(authority.key),
+    }
+    trusted = [authority.certificate, *filter(None, [options.access.client_ca_file])]
+    bundle = credentials.write_client_authorities(settings.state_dir, *trusted)
+    access = replace(options.access, client_ca_file=bundle)
+    return replace(options, access=access, manager={**signing, **options.manager})
 
 
 def with_real_node(options: UpOptions, *, short_times: bool) -> UpOptions:

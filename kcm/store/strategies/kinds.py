@@ -28,6 +28,7 @@ from kcm.api.batch_v1 import (
     Job,
     JobSpec,
 )
+from kcm.api.certificates_v1 import CertificateSigningRequest
 from kcm.api.core_v1 import (
     Namespace,
     Node,
@@ -248,6 +249,15 @@ class DefinitionStrategy(Strategy[CustomResourceDefinition]):
         return conditions.begin_termination(obj, now)
 
 
+class SigningRequestStrategy(WithoutGeneration[CertificateSigningRequest]):
+    """An update of a signing request changes only its metadata. Subresources change the status."""
+
+    def for_update(
+        self, new: CertificateSigningRequest, old: CertificateSigningRequest
+    ) -> CertificateSigningRequest:
+        return new.with_spec(old.spec).with_status(old.status)
+
+
 class CustomStrategy(Strategy[CustomObject]):
     """The strategy of custom kinds with a status subresource.
 
@@ -317,6 +327,7 @@ _STRATEGIES: dict[str, Strategy[Any]] = {
     "horizontalpodautoscalers.autoscaling": AutoscalerStrategy(),
     "jobs.batch": JobStrategy(),
     "priorityclasses.scheduling.k8s.io": PriorityClassStrategy(),
+    "certificatesigningrequests.certificates.k8s.io": SigningRequestStrategy(),
     "customresourcedefinitions.apiextensions.k8s.io": DefinitionStrategy(),
 }
 _DEFAULT = Strategy[Any]()

@@ -55,7 +55,7 @@ def test_a_cron_job_is_shown_and_a_job_made_from_it(kubectl: Kubectl) -> None:
 
 def test_explain_knows_them(kubectl: Kubectl) -> None:
     assert "backoffLimit" in kubectl("explain", "job.spec")
-    assert "How many pods may fail" in kubectl("explain", "job.spec.backoffLimit")
+    assert "Number of failed pods" in kubectl("explain", "job.spec.backoffLimit")
     assert "schedule" in kubectl("explain", "cronjob.spec")
 
 

@@ -28,7 +28,7 @@ def test_a_quota_as_kubectl_makes_and_shows_it(kubectl: Kubectl) -> None:
     assert refused in kubectl.run_failing("create", "--dry-run=server", "-f", "-", stdin=body)
     assert refused in kubectl.run_failing("create", "-f", "-", stdin=body)
     kubectl("create", "-f", "-", stdin=pod("best-effort"))
-    assert "Which objects count" in kubectl("explain", "quota.spec.scopes")
+    assert "Scopes that an object" in kubectl("explain", "quota.spec.scopes")
 
 
 def test_a_limit_range_gives_defaults_and_refuses_too_much(kubectl: Kubectl) -> None:

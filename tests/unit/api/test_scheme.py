@@ -46,6 +46,7 @@ def test_every_kind_is_found_by_name_version_and_model(resource: Resource) -> No
 def test_the_kinds_of_the_cluster_are_those_of_upstream() -> None:
     cluster = {resource.plural for resource in scheme.resources() if not resource.namespaced}
     assert cluster == {
+        "certificatesigningrequests",
         "clusterrolebindings",
         "clusterroles",
         "customresourcedefinitions",
@@ -62,6 +63,7 @@ def test_the_kinds_of_the_cluster_are_those_of_upstream() -> None:
     ("word", "name"),
     [
         ("cm", "configmaps"),
+        ("csr", "certificatesigningrequests.certificates.k8s.io"),
         ("svc", "services"),
         ("sa", "serviceaccounts"),
         ("ep", "endpoints"),
