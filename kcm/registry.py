@@ -21,8 +21,10 @@ from kcm import errors
 from kcm.reconcile.contract import Controller
 
 CONTROLLERS = (
+    "kcm.controllers.bootstrapsigner:BootstrapSignerController",
     "kcm.controllers.clusterroleaggregation:ClusterRoleAggregationController",
     "kcm.controllers.cronjob:CronJobController",
+    "kcm.controllers.csrapproving:CSRApprovingController",
     "kcm.controllers.csrcleaner:CSRCleanerController",
     "kcm.controllers.csrsigning:CSRSigningController",
     "kcm.controllers.daemonset:DaemonSetController",
@@ -44,6 +46,7 @@ CONTROLLERS = (
     "kcm.controllers.serviceaccount:ServiceAccountController",
     "kcm.controllers.statefulset:StatefulSetController",
     "kcm.controllers.tainteviction:TaintEvictionController",
+    "kcm.controllers.tokencleaner:TokenCleanerController",
     "kcm.controllers.ttl:TTLController",
     "kcm.controllers.ttlafterfinished:TTLAfterFinishedController",
     "kcm.scheduler:SchedulerController",

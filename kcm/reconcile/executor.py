@@ -18,6 +18,7 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.informers.views import PartialObjectMetadata
 from kcm.reconcile.consistency import NO_EXPECTATIONS, SyncExpectations
 from kcm.reconcile.plan import (
+    Approve,
     Batch,
     Bind,
     Create,
@@ -43,6 +44,7 @@ _ATTEMPTS: dict[type[Write], int] = {
     UpdateStatus: 2,
     Patch: 5,
     Bind: 1,
+    Approve: 1,
     Delete: 5,
 }
 
@@ -67,7 +69,7 @@ class _Progress:
     def outcome(self) -> Outcome:
         return Outcome(tuple(self.done), tuple(self.failures), self.skipped, tuple(self.deletions))
 
-    def old(self, write: Update | UpdateStatus | Patch | Bind | Delete) -> KubeObject:
+    def old(self, write: Update | UpdateStatus | Patch | Bind | Approve | Delete) -> KubeObject:
         """Returns the newest known state of the object that a write changes."""
         return self.known.get(write.old.uid, write.old)
 
@@ -222,6 +224,9 @@ class PlanExecutor:
                 return store.build_update(new, old, subresource=part, guards=guards)
             case Bind(new, _, guards):
                 old, part = progress.old(write), Subresource.BINDING
+                return store.build_update(new, old, subresource=part, guards=guards)
+            case Approve(new, _, guards):
+                old, part = progress.old(write), Subresource.APPROVAL
                 return store.build_update(new, old, subresource=part, guards=guards)
             case Delete(_, options, guards):
                 return store.build_delete(progress.old(write), options, guards)

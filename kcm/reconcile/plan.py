@@ -101,7 +101,20 @@ class Bind:
     guards: tuple[Guard, ...] = ()
 
 
-Write = Create | Update | UpdateStatus | Patch | Bind | Delete
+@dataclass(frozen=True)
+class Approve:
+    """Sets the conditions of the cached signing request `old` to those of `new`.
+
+    It is written through the subresource for approvals, since a status update may not approve. It
+    fails if `old` is not the latest version.
+    """
+
+    new: KubeObject
+    old: KubeObject
+    guards: tuple[Guard, ...] = ()
+
+
+Write = Create | Update | UpdateStatus | Patch | Bind | Approve | Delete
 
 
 @dataclass(frozen=True)

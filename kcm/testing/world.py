@@ -16,6 +16,7 @@ from kcm.api.core_v1 import ResourceQuota
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.reconcile.contract import Change
 from kcm.reconcile.plan import (
+    Approve,
     Bind,
     Create,
     Delete,
@@ -206,7 +207,9 @@ class World:
         }
 
 
-def _apply_write(write: Update | UpdateStatus | Patch | Bind, old: KubeObject) -> KubeObject:
+def _apply_write(
+    write: Update | UpdateStatus | Patch | Bind | Approve, old: KubeObject
+) -> KubeObject:
     """Returns the object after the write, prepared as the store does."""
     resource = scheme.resource_of(old)
     match write:
@@ -217,6 +220,8 @@ def _apply_write(write: Update | UpdateStatus | Patch | Bind, old: KubeObject) -
             return prepare_modification(new, old, resource)
         case Bind(new=new):
             return prepare_modification(new, old, resource, Subresource.BINDING)
+        case Approve(new=new):
+            return prepare_modification(new, old, resource, Subresource.APPROVAL)
         case UpdateStatus(new=new):
             return prepare_modification(new, old, resource, Subresource.STATUS)
 

@@ -137,6 +137,9 @@ _BASIC: Sequence[_Rule] = (
     ("create", "authorization.k8s.io", "selfsubjectaccessreviews selfsubjectrulesreviews"),
     ("create", "authentication.k8s.io", "selfsubjectreviews"),
 )
+_SIGNING = "certificates.k8s.io"
+_BOOTSTRAPPER: Sequence[_Rule] = ((f"create {_READ}", _SIGNING, "certificatesigningrequests"),)
+_CERTIFICATES = f"system:{_SIGNING}:"
 _RULES: Mapping[str, Sequence[_Rule]] = {
     "cluster-admin": (("*", "*", "*"),),
     "system:aggregate-to-admin": _ADMIN,
@@ -147,7 +150,14 @@ _RULES: Mapping[str, Sequence[_Rule]] = {
     "system:kube-controller-manager": _CONTROLLER_MANAGER,
     "system:kube-scheduler": _SCHEDULER,
     "system:node": _NODE,
+    "system:node-bootstrapper": _BOOTSTRAPPER,
     "system:node-proxier": _PROXIER,
+    f"{_CERTIFICATES}certificatesigningrequests:nodeclient": (
+        ("create", _SIGNING, "certificatesigningrequests/nodeclient"),
+    ),
+    f"{_CERTIFICATES}certificatesigningrequests:selfnodeclient": (
+        ("create", _SIGNING, "certificatesigningrequests/selfnodeclient"),
+    ),
 }
 _PUBLIC = "/healthz /livez /readyz /version /version/"
 _PATHS: Mapping[str, str] = {

@@ -1,0 +1,81 @@
+"""CSR approving: approves the client certificates of kubelets that roles allow.
+
+A bootstrap token's group may get the first certificate of a node (`nodeclient`), a node renews its
+own (`selfnodeclient`).
+Source: pkg/controller/certificates/approver/sarapprove.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from kcm.api.certificates_v1 import (
+    API_SERVER_CLIENT_KUBELET,
+    APPROVED,
+    DENIED,
+    CertificateSigningRequest,
+    CertificateSigningRequestCondition,
+    has_condition,
+)
+from kcm.api.rbac_v1 import ClusterRole, ClusterRoleBinding
+from kcm.apimachinery.certificates import parse_request
+from kcm.helpers.cluster_permissions import may_create
+from kcm.helpers.signing_requests import check_kubelet_client
+from kcm.reconcile.contract import Controller, View, Watch, own_key
+from kcm.reconcile.plan import Approve, Plan
+
+_GROUP, _RESOURCE = "certificates.k8s.io", "certificatesigningrequests"
+_SELF_MESSAGE = "Auto approving self kubelet client certificate after SubjectAccessReview."
+_MESSAGE = "Auto approving kubelet client certificate after SubjectAccessReview."
+
+
+class CSRApprovingController(Controller):
+    """Approves requests of kubelets. A key is a CertificateSigningRequest."""
+
+    name = "certificatesigningrequest-approving-controller"
+    short_name = "csrapproving"
+    reads = (ClusterRole, ClusterRoleBinding)
+
+    def watches(self) -> tuple[Watch, ...]:
+        return (Watch(CertificateSigningRequest, own_key),)
+
+    def reconcile(self, key: str, view: View) -> Plan:
+        request = view.lister(CertificateSigningRequest).find(key)
+        if request is None or request.deleting or request.status.certificate:
+            return Plan()
+        if has_condition(request, APPROVED) or has_condition(request, DENIED):
+            return Plan()
+        message = _decide(request, view)
+        return Plan().then(_approval(request, message, view)) if message else Plan()
+
+
+def _decide(request: CertificateSigningRequest, view: View) -> str:
+    """Returns the message of the approval, "" for a request that is left to somebody else."""
+    spec = request.spec
+    if spec.signer_name != API_SERVER_CLIENT_KUBELET:
+        return ""
+    parsed = parse_request(spec.request)
+    try:
+        check_kubelet_client(parsed, spec.usages or ())
+    except ValueError:
+        return ""
+    user, groups = spec.username or "", spec.groups or ()
+    ways = [("nodeclient", _MESSAGE)]
+    if parsed.common_name == user:
+        ways.insert(0, ("selfnodeclient", _SELF_MESSAGE))
+    for subresource, message in ways:
+        if may_create(view, user, groups, _GROUP, f"{_RESOURCE}/{subresource}"):
+            return message
+    return ""
+
+
+def _approval(request: CertificateSigningRequest, message: str, view: View) -> Approve:
+    now = view.now.replace(microsecond=0)
+    condition = CertificateSigningRequestCondition(
+        type=APPROVED,
+        status="True",
+        reason="AutoApproved",
+        message=message,
+        last_update_time=now,
+        last_transition_time=now,
+    )
+    conditions = [*(request.status.conditions or ()), condition]
+    return Approve(request.with_status(request.status.replace(conditions=conditions)), request)
