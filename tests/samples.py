@@ -109,6 +109,35 @@ BODIES: dict[str, dict[str, Any]] = {
     },
     "podtemplates": {"template": {"spec": {"containers": [{"name": "c", "image": "i"}]}}},
     "storageclasses.storage.k8s.io": {"provisioner": "example.com/disks"},
+    "volumeattachments.storage.k8s.io": {
+        "spec": {
+            "attacher": "disks.example.com",
+            "nodeName": "node-1",
+            "source": {"persistentVolumeName": "disk"},
+        }
+    },
+    "csidrivers.storage.k8s.io": {"spec": {"attachRequired": False}},
+    "csinodes.storage.k8s.io": {
+        "spec": {
+            "drivers": [
+                {
+                    "name": "disks.example.com",
+                    "nodeID": "n-1",
+                    "topologyKeys": ["example.com/zone"],
+                    "allocatable": {"count": 20},
+                }
+            ]
+        }
+    },
+    "csistoragecapacities.storage.k8s.io": {
+        "storageClassName": "fast",
+        "nodeTopology": {"matchLabels": {"example.com/zone": "a"}},
+        "capacity": "10Gi",
+    },
+    "volumeattributesclasses.storage.k8s.io": {
+        "driverName": "disks.example.com",
+        "parameters": {"iops": "3000"},
+    },
     "networkpolicies.networking.k8s.io": {
         "spec": {
             "podSelector": {"matchLabels": {"app": "web"}},

@@ -38,6 +38,7 @@ _PACKAGES = (
     ("api/rbac/v1", "rbac.authorization.k8s.io/v1"),
     ("api/scheduling/v1", "scheduling.k8s.io/v1"),
     ("api/storage/v1", "storage.k8s.io/v1"),
+    ("api/storage/v1beta1", "storage.k8s.io/v1beta1"),
     ("apiextensions-apiserver/pkg/apis/apiextensions/v1", "apiextensions.k8s.io/v1"),
 )
 _PROTO_MESSAGE = re.compile(r"^message (\w+) \{$(.*?)^\}$", re.MULTILINE | re.DOTALL)

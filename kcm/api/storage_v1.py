@@ -1,13 +1,20 @@
-"""storage.k8s.io/v1: StorageClass.
+"""storage.k8s.io/v1: storage classes, attachments, and what CSI drivers say of themselves.
 
 Source: staging/src/k8s.io/api/storage/v1/types.go, Kubernetes 1.33.
 """
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from pydantic import Field
+
 from kcm.api.core_v1.affinity import TopologySelectorTerm
-from kcm.apimachinery.base import Bool, StringMap
-from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.api.core_v1.persistent_volumes import PersistentVolumeSpec
+from kcm.apimachinery.base import Bool, Int32, Int64, MergeKey, Model, StringMap
+from kcm.apimachinery.meta_v1 import KubeObject, LabelSelector
+from kcm.apimachinery.quantity import Quantity
+from kcm.apimachinery.times import Time
 
 
 class StorageClass(KubeObject):
@@ -22,3 +29,113 @@ class StorageClass(KubeObject):
     allow_volume_expansion: Bool | None = None
     volume_binding_mode: str | None = None
     allowed_topologies: list[TopologySelectorTerm] | None = None
+
+
+class VolumeAttachmentSource(Model):
+    """The volume to attach: exactly one field is set."""
+
+    persistent_volume_name: str | None = None
+    inline_volume_spec: PersistentVolumeSpec | None = None
+
+
+class VolumeAttachmentSpec(Model):
+    """Which driver shall attach which volume to which node."""
+
+    attacher: str = ""
+    source: VolumeAttachmentSource = Field(default_factory=VolumeAttachmentSource)
+    node_name: str = ""
+
+
+class VolumeError(Model):
+    """The last error of attaching or detaching a volume."""
+
+    time: Time | None = None
+    message: str | None = None
+    error_code: Int32 | None = None
+
+
+class VolumeAttachmentStatus(Model):
+    """Whether the volume is attached, and what went wrong."""
+
+    attached: Bool = False
+    attachment_metadata: StringMap | None = None
+    attach_error: VolumeError | None = None
+    detach_error: VolumeError | None = None
+
+
+class VolumeAttachment(KubeObject):
+    """The wish to attach a volume to a node, and how far it has come."""
+
+    api_version: str = "storage.k8s.io/v1"
+    kind: str = "VolumeAttachment"
+    spec: VolumeAttachmentSpec = Field(default_factory=VolumeAttachmentSpec)
+    status: VolumeAttachmentStatus = Field(default_factory=VolumeAttachmentStatus)
+
+
+class TokenRequest(Model):
+    """A service account's token that a CSI driver wants for each pod."""
+
+    audience: str = ""
+    expiration_seconds: Int64 | None = None
+
+
+class CSIDriverSpec(Model):
+    """What a CSI driver can do and what it needs."""
+
+    attach_required: Bool | None = None
+    pod_info_on_mount: Bool | None = None
+    volume_lifecycle_modes: list[str] | None = None
+    storage_capacity: Bool | None = None
+    fs_group_policy: str | None = None
+    token_requests: list[TokenRequest] | None = None
+    requires_republish: Bool | None = None
+    se_linux_mount: Bool | None = None
+    node_allocatable_update_period_seconds: Int64 | None = None
+
+
+class CSIDriver(KubeObject):
+    """A CSI driver of the cluster. Its name is the name that the driver gives itself."""
+
+    api_version: str = "storage.k8s.io/v1"
+    kind: str = "CSIDriver"
+    spec: CSIDriverSpec = Field(default_factory=CSIDriverSpec)
+
+
+class VolumeNodeResources(Model):
+    """How many volumes of a driver a node can have."""
+
+    count: Int32 | None = None
+
+
+class CSINodeDriver(Model):
+    """A CSI driver that runs on a node."""
+
+    name: str = ""
+    node_id: str = Field(default="", alias="nodeID")
+    topology_keys: list[str] | None = None
+    allocatable: VolumeNodeResources | None = None
+
+
+class CSINodeSpec(Model):
+    """The CSI drivers of a node."""
+
+    drivers: Annotated[list[CSINodeDriver], MergeKey("name")] = Field(default_factory=list)
+
+
+class CSINode(KubeObject):
+    """What the CSI drivers of a node say of it. It has the node's name."""
+
+    api_version: str = "storage.k8s.io/v1"
+    kind: str = "CSINode"
+    spec: CSINodeSpec = Field(default_factory=CSINodeSpec)
+
+
+class CSIStorageCapacity(KubeObject):
+    """How much storage of a class is left in a part of the cluster."""
+
+    api_version: str = "storage.k8s.io/v1"
+    kind: str = "CSIStorageCapacity"
+    node_topology: LabelSelector | None = None
+    storage_class_name: str = ""
+    capacity: Quantity | None = None
+    maximum_volume_size: Quantity | None = None

@@ -67,6 +67,7 @@ _BY_KIND: dict[type[KubeObject], Callable[[Any], Any]] = {
     batch_v1.CronJob: batch.cron_job,
     scheduling_v1.PriorityClass: kinds.priority_class,
     storage_v1.StorageClass: kinds.storage_class,
+    storage_v1.CSIDriver: kinds.csi_driver,
     networking_v1.NetworkPolicy: kinds.network_policy,
     networking_v1.IngressClass: kinds.ingress_class,
     rbac_v1.RoleBinding: kinds.binding,

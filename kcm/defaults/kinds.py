@@ -19,7 +19,7 @@ from kcm.api.networking_v1 import (
     NetworkPolicyIngressRule,
 )
 from kcm.api.scheduling_v1 import PriorityClass
-from kcm.api.storage_v1 import StorageClass
+from kcm.api.storage_v1 import CSIDriver, StorageClass
 from kcm.defaults import pods
 from kcm.defaults.defaulting import change_fields, fill_defaults, fill_each
 
@@ -52,6 +52,24 @@ def pod_template(template_object: PodTemplate) -> PodTemplate:
 
 def storage_class(obj: StorageClass) -> StorageClass:
     return fill_defaults(obj, reclaim_policy="Delete", volume_binding_mode="Immediate")
+
+
+def csi_driver(driver: CSIDriver) -> CSIDriver:
+    spec = fill_defaults(
+        driver.spec,
+        attach_required=True,
+        pod_info_on_mount=False,
+        storage_capacity=False,
+        fs_group_policy="ReadWriteOnceWithFSType",
+        requires_republish=False,
+        se_linux_mount=False,
+    )
+    modes = spec.volume_lifecycle_modes or ["Persistent"]
+    # The field after it belongs to a feature that is off in 1.33 (MutableCSINodeAllocatableCount).
+    spec = change_fields(
+        spec, volume_lifecycle_modes=modes, node_allocatable_update_period_seconds=None
+    )
+    return change_fields(driver, spec=spec)
 
 
 def network_policy(policy: NetworkPolicy) -> NetworkPolicy:

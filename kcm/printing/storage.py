@@ -1,4 +1,4 @@
-"""The columns of volumes, volume claims and storage classes.
+"""The columns of volumes, volume claims, and the kinds of storage.k8s.io.
 
 Source: pkg/printers/internalversion/printers.go, Kubernetes 1.33.
 """
@@ -9,9 +9,16 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim
-from kcm.api.storage_v1 import StorageClass
+from kcm.api.storage_v1 import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    StorageClass,
+    VolumeAttachment,
+)
+from kcm.api.storage_v1beta1 import VolumeAttributesClass
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.printing.column import AGE, NAME, Column
+from kcm.printing.column import AGE, NAME, NONE, Column
 
 _UNSET = "<unset>"
 _SHORT_MODES = {
@@ -60,6 +67,15 @@ def _class_name(storage_class: StorageClass, _: datetime) -> str:
     return f"{storage_class.name} (default)" if default else storage_class.name
 
 
+def _yes(value: bool | None) -> str:
+    return "true" if value else "false"
+
+
+def _audiences(driver: CSIDriver, _: datetime) -> str:
+    requests = driver.spec.token_requests
+    return _UNSET if requests is None else ",".join(request.audience for request in requests)
+
+
 COLUMNS: Mapping[type[KubeObject], tuple[Column, ...]] = {
     PersistentVolume: (
         NAME,
@@ -102,4 +118,37 @@ COLUMNS: Mapping[type[KubeObject], tuple[Column, ...]] = {
         ),
         AGE,
     ),
+    VolumeAttachment: (
+        NAME,
+        Column("ATTACHER", lambda item, _: item.spec.attacher),
+        Column("PV", lambda item, _: item.spec.source.persistent_volume_name or ""),
+        Column("NODE", lambda item, _: item.spec.node_name),
+        Column("ATTACHED", lambda item, _: _yes(item.status.attached), type="boolean"),
+        AGE,
+    ),
+    CSIDriver: (
+        NAME,
+        Column("ATTACHREQUIRED", lambda item, _: _yes(item.spec.attach_required), type="boolean"),
+        Column("PODINFOONMOUNT", lambda item, _: _yes(item.spec.pod_info_on_mount), type="boolean"),
+        Column("STORAGECAPACITY", lambda item, _: _yes(item.spec.storage_capacity), type="boolean"),
+        Column("TOKENREQUESTS", _audiences),
+        Column(
+            "REQUIRESREPUBLISH",
+            lambda item, _: _yes(item.spec.requires_republish),
+            type="boolean",
+        ),
+        Column("MODES", lambda item, _: ",".join(item.spec.volume_lifecycle_modes or ()) or NONE),
+        AGE,
+    ),
+    CSINode: (
+        NAME,
+        Column("DRIVERS", lambda item, _: str(len(item.spec.drivers)), type="integer"),
+        AGE,
+    ),
+    CSIStorageCapacity: (
+        NAME,
+        Column("STORAGECLASSNAME", lambda item, _: item.storage_class_name),
+        Column("CAPACITY", lambda item, _: _UNSET if item.capacity is None else str(item.capacity)),
+    ),
+    VolumeAttributesClass: (NAME, Column("DRIVERNAME", lambda item, _: item.driver_name), AGE),
 }

@@ -25,7 +25,14 @@ from kcm.api.discovery_v1 import EndpointSlice
 from kcm.api.networking_v1 import Ingress, IngressClass, NetworkPolicy
 from kcm.api.policy_v1 import PodDisruptionBudget
 from kcm.api.scheduling_v1 import PriorityClass
-from kcm.api.storage_v1 import StorageClass
+from kcm.api.storage_v1 import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    StorageClass,
+    VolumeAttachment,
+)
+from kcm.api.storage_v1beta1 import VolumeAttributesClass
 from kcm.apiextensions import objects
 from kcm.apimachinery import field_errors, names
 from kcm.apimachinery.field_errors import Faults
@@ -40,6 +47,7 @@ from kcm.validation import (
     networking,
     rbac,
     storage,
+    storage_drivers,
     volume_claims,
 )
 from kcm.validation.apps import (
@@ -126,6 +134,15 @@ _RULES: dict[type[KubeObject], _Rules] = {
     core_v1.PodTemplate: _Rules(small_kinds.create_pod_template, small_kinds.update_pod_template),
     core_v1.PersistentVolume: _Rules(storage.create_volume, storage.update_volume),
     StorageClass: _Rules(storage.create_class, storage.update_class),
+    VolumeAttachment: _Rules(
+        storage_drivers.create_attachment,
+        storage_drivers.update_attachment,
+        storage_drivers.update_attachment,
+    ),
+    CSIDriver: _Rules(storage_drivers.create_driver, storage_drivers.update_driver),
+    CSINode: _Rules(storage_drivers.create_node, storage_drivers.update_node),
+    CSIStorageCapacity: _Rules(storage_drivers.create_capacity, storage_drivers.update_capacity),
+    VolumeAttributesClass: _Rules(storage.create_attributes_class, storage.update_attributes_class),
     NetworkPolicy: _Rules(networking.create_policy, networking.update_policy),
     Ingress: _Rules(
         networking.create_ingress, networking.update_ingress, networking.update_ingress_status

@@ -1,4 +1,4 @@
-"""Validation of PersistentVolumes and StorageClasses.
+"""Validation of PersistentVolumes, StorageClasses and VolumeAttributesClasses.
 
 Source: ValidatePersistentVolumeSpec in pkg/apis/core/validation/validation.go and
 pkg/apis/storage/validation/validation.go, Kubernetes 1.33.
@@ -21,6 +21,7 @@ from kcm.api.core_v1.persistent_volumes import (
 )
 from kcm.api.core_v1.references import SecretReference
 from kcm.api.storage_v1 import StorageClass
+from kcm.api.storage_v1beta1 import VolumeAttributesClass
 from kcm.apimachinery import names
 from kcm.apimachinery.field_errors import (
     Faults,
@@ -81,6 +82,25 @@ def _comparable(new: PersistentVolumeSpec, old: PersistentVolumeSpec) -> Persist
 def _sources(spec: PersistentVolumeSpec) -> dict[str, Any]:
     values = spec.__dict__
     return {name: values[name] for name in _RULES if values[name] is not None}
+
+
+def inline_volume(spec: PersistentVolumeSpec, path: str) -> Faults:
+    """Checks a volume inside a VolumeAttachment. It must be of CSI, and belongs to no claim."""
+    faults = access_modes(spec.access_modes or (), f"{path}.accessModes", detail="")
+    fixed = {
+        "claimRef": spec.claim_ref,
+        "capacity": spec.capacity,
+        "persistentVolumeReclaimPolicy": spec.persistent_volume_reclaim_policy,
+        "storageClassName": spec.storage_class_name,
+    }
+    for field, value in fixed.items():
+        if value:
+            detail = "may not be specified in the context of inline volumes"
+            faults.append(forbidden(f"{path}.{field}", detail))
+    if spec.csi is None:
+        detail = "has to be specified in the context of inline volumes"
+        return [*faults, required(f"{path}.csi", detail)]
+    return faults + _csi(spec.csi, f"{path}.csi")
 
 
 def _volume(volume: PersistentVolume, path: str) -> Faults:
@@ -266,6 +286,24 @@ def update_class(new: StorageClass, old: StorageClass) -> Faults:
         faults.append(forbidden("reclaimPolicy", "updates to reclaimPolicy are forbidden."))
     mode = new.volume_binding_mode
     return faults + require_unchanged("volumeBindingMode", mode, old.volume_binding_mode)
+
+
+def create_attributes_class(attributes: VolumeAttributesClass) -> Faults:
+    faults = meta.metadata(attributes, namespaced=False, name_rule=names.subdomain_faults)
+    faults += _provisioner(attributes.driver_name, "driverName")
+    parameters = attributes.parameters or {}
+    if not parameters:
+        return [*faults, required("parameters", "must contain at least one key/value pair")]
+    return faults + _parameters(parameters, "parameters")
+
+
+def update_attributes_class(new: VolumeAttributesClass, old: VolumeAttributesClass) -> Faults:
+    faults = meta.metadata_update(new, old)
+    if new.driver_name != old.driver_name:
+        faults.append(forbidden("driverName", "updates to driverName are forbidden."))
+    if (new.parameters or {}) != (old.parameters or {}):
+        faults.append(forbidden("parameters", "updates to parameters are forbidden."))
+    return faults
 
 
 def _provisioner(provisioner: str, path: str) -> Faults:

@@ -24,6 +24,8 @@ _FIXED = (
     "spec is immutable after creation except resources.requests and volumeAttributesClassName "
     "for bound claims"
 )
+_TOO_SMALL = "field can not be less than status.capacity"
+_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 
 
 def create(claim: PersistentVolumeClaim) -> Faults:
@@ -34,6 +36,8 @@ def create(claim: PersistentVolumeClaim) -> Faults:
 def update(new: PersistentVolumeClaim, old: PersistentVolumeClaim) -> Faults:
     faults = meta.metadata_update(new, old) + claim_spec(new.spec, "spec")
     changeable: dict[str, str | None] = {} if old.spec.volume_name else {"volume_name": None}
+    if _gets_a_class(new, old):
+        changeable["storage_class_name"] = None
     if old.status.phase == "Bound":
         changeable["volume_attributes_class_name"] = old.spec.volume_attributes_class_name
         requests = old.spec.resources.requests
@@ -42,7 +46,28 @@ def update(new: PersistentVolumeClaim, old: PersistentVolumeClaim) -> Faults:
         fixed = new.spec
     if fixed.replace(**changeable) != old.spec:
         faults.append(forbidden("spec", _FIXED))
-    return faults
+    return faults + _shrinking(new, old)
+
+
+def _gets_a_class(new: PersistentVolumeClaim, old: PersistentVolumeClaim) -> bool:
+    """Reports whether a claim without a class gets one, as the default class of the cluster."""
+    named = _CLASS_ANNOTATION in new.annotations or _CLASS_ANNOTATION in old.annotations
+    return old.spec.storage_class_name is None and not named
+
+
+def _shrinking(new: PersistentVolumeClaim, old: PersistentVolumeClaim) -> Faults:
+    """Returns a fault if the claim asks for less than before, and not for more than it has.
+
+    Less is allowed while an expansion has not come to its end.
+    """
+    before = (old.spec.resources.requests or {}).get("storage")
+    wanted = (new.spec.resources.requests or {}).get("storage")
+    if before is None or wanted is None or not wanted < before:
+        return []
+    has = (old.status.capacity or {}).get("storage")
+    if has is not None and has < wanted:
+        return []
+    return [forbidden("spec.resources.requests.storage", _TOO_SMALL)]
 
 
 def status_update(new: PersistentVolumeClaim, old: PersistentVolumeClaim) -> Faults:

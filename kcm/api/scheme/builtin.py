@@ -20,6 +20,7 @@ from kcm.api import (
     rbac_v1,
     scheduling_v1,
     storage_v1,
+    storage_v1beta1,
 )
 from kcm.api.scheme.resource import ScalePaths, kind
 
@@ -71,6 +72,17 @@ KINDS = (
         scheduling_v1.PriorityClass, "priorityclasses", cluster=True, short="pc", has_status=False
     ),
     kind(storage_v1.StorageClass, "storageclasses", cluster=True, short="sc", has_status=False),
+    kind(storage_v1.VolumeAttachment, "volumeattachments", cluster=True),
+    kind(storage_v1.CSIDriver, "csidrivers", cluster=True, has_status=False),
+    kind(storage_v1.CSINode, "csinodes", cluster=True, has_status=False),
+    kind(storage_v1.CSIStorageCapacity, "csistoragecapacities", has_status=False),
+    kind(
+        storage_v1beta1.VolumeAttributesClass,
+        "volumeattributesclasses",
+        cluster=True,
+        short="vac",
+        has_status=False,
+    ),
     kind(networking_v1.NetworkPolicy, "networkpolicies", short="netpol", has_status=False),
     kind(networking_v1.Ingress, "ingresses", short="ing"),
     kind(networking_v1.IngressClass, "ingressclasses", cluster=True, has_status=False),

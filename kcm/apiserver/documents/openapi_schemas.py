@@ -34,6 +34,7 @@ _PACKAGES = {
     "kcm.api.networking_v1": "io.k8s.api.networking.v1",
     "kcm.api.policy_v1": "io.k8s.api.policy.v1",
     "kcm.api.rbac_v1": "io.k8s.api.rbac.v1",
+    "kcm.api.storage_v1beta1": "io.k8s.api.storage.v1beta1",  # before what begins it
     "kcm.api.storage_v1": "io.k8s.api.storage.v1",
     "kcm.api.scheduling_v1": "io.k8s.api.scheduling.v1",
     "kcm.api.apiextensions_v1": "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1",

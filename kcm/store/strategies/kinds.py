@@ -46,6 +46,7 @@ from kcm.api.custom.kinds import CustomObject
 from kcm.api.discovery_v1 import EndpointSlice
 from kcm.api.scheduling_v1 import PriorityClass
 from kcm.api.scheme import Resource
+from kcm.api.storage_v1 import CSIDriver
 from kcm.apiextensions import conditions
 from kcm.apimachinery.meta_v1 import KubeObject, LabelSelector
 from kcm.store.strategies.base import Strategy, T, WithoutGeneration
@@ -157,6 +158,16 @@ class VolumeStrategy(WithoutGeneration[PersistentVolume]):
     def for_create(self, obj: PersistentVolume) -> PersistentVolume:
         volume = super().for_create(obj)
         return volume.with_status(PersistentVolumeStatus(phase="Pending"))
+
+
+class CSIDriverStrategy(WithoutGeneration[CSIDriver]):
+    """Changes of what a driver may change make a new generation; upstream starts at 0."""
+
+    def is_revised(self, new: CSIDriver, old: CSIDriver) -> bool:
+        return any(
+            getattr(new.spec, field) != getattr(old.spec, field)
+            for field in ("token_requests", "requires_republish", "se_linux_mount")
+        )
 
 
 class JobStrategy(Strategy[Job]):
@@ -320,6 +331,11 @@ _STRATEGIES: dict[str, Strategy[Any]] = {
     "networkpolicies.networking.k8s.io": CountedStrategy(),
     "ingressclasses.networking.k8s.io": CountedStrategy(),
     "storageclasses.storage.k8s.io": WithoutGeneration(),
+    "volumeattachments.storage.k8s.io": WithoutGeneration(),
+    "csidrivers.storage.k8s.io": CSIDriverStrategy(),
+    "csinodes.storage.k8s.io": WithoutGeneration(),
+    "csistoragecapacities.storage.k8s.io": WithoutGeneration(),
+    "volumeattributesclasses.storage.k8s.io": WithoutGeneration(),
     "resourcequotas": WithoutGeneration(),
     "limitranges": WithoutGeneration(),
     "daemonsets.apps": DaemonSetStrategy(),
@@ -349,10 +365,14 @@ _CREATED_BY_UPDATE = frozenset(
 # Kinds whose PUT must have a resourceVersion; AllowUnconditionalUpdate is false upstream.
 _CONDITIONAL = frozenset(
     {
+        "csidrivers.storage.k8s.io",
+        "csinodes.storage.k8s.io",
+        "csistoragecapacities.storage.k8s.io",
         "customresourcedefinitions.apiextensions.k8s.io",
         "leases.coordination.k8s.io",
         "poddisruptionbudgets.policy",
         "serviceaccounts",
+        "volumeattachments.storage.k8s.io",
     }
 )
 

@@ -49,6 +49,8 @@ def test_the_kinds_of_the_cluster_are_those_of_upstream() -> None:
         "certificatesigningrequests",
         "clusterrolebindings",
         "clusterroles",
+        "csidrivers",
+        "csinodes",
         "customresourcedefinitions",
         "ingressclasses",
         "namespaces",
@@ -56,6 +58,8 @@ def test_the_kinds_of_the_cluster_are_those_of_upstream() -> None:
         "persistentvolumes",
         "priorityclasses",
         "storageclasses",
+        "volumeattachments",
+        "volumeattributesclasses",
     }
 
 
@@ -73,6 +77,7 @@ def test_the_kinds_of_the_cluster_are_those_of_upstream() -> None:
         ("pc", "priorityclasses.scheduling.k8s.io"),
         ("pv", "persistentvolumes"),
         ("sc", "storageclasses.storage.k8s.io"),
+        ("vac", "volumeattributesclasses.storage.k8s.io"),
         ("ing", "ingresses.networking.k8s.io"),
         ("netpol", "networkpolicies.networking.k8s.io"),
         ("crd", "customresourcedefinitions.apiextensions.k8s.io"),

@@ -178,6 +178,21 @@ AUTOSCALERS = [
             "STATUS Bound; VOLUME v; CAPACITY 2Gi; ACCESS MODES RWO,RWX; STORAGECLASS ; "
             "VOLUMEATTRIBUTESCLASS <unset>",
         ),
+        (
+            sample("volumeattachments.storage.k8s.io"),
+            "ATTACHER disks.example.com; PV disk; NODE node-1; ATTACHED false",
+        ),
+        (
+            sample("csidrivers.storage.k8s.io"),
+            "ATTACHREQUIRED false; PODINFOONMOUNT false; STORAGECAPACITY false; "
+            "TOKENREQUESTS <unset>; REQUIRESREPUBLISH false; MODES Persistent",
+        ),
+        (sample("csinodes.storage.k8s.io"), "DRIVERS 1"),
+        (
+            sample("csistoragecapacities.storage.k8s.io"),
+            "STORAGECLASSNAME fast; CAPACITY 10Gi",
+        ),
+        (sample("volumeattributesclasses.storage.k8s.io"), "DRIVERNAME disks.example.com"),
         (sample("replicationcontrollers"), "DESIRED 1; CURRENT 0; READY 0"),
         (sample("statefulsets.apps"), "READY 0/1"),
         (
