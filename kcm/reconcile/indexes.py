@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from kcm.api.core_v1 import Pod
 from kcm.api.ownership import controller_of
+from kcm.api.pod_claims import claim_keys
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.reconcile.contract import (
+    BY_CLAIM,
     BY_CONTROLLER,
     BY_NODE,
     BY_OWNER,
@@ -34,6 +37,10 @@ def _uid(obj: KubeObject) -> Sequence[str]:
     return (obj.uid,) if obj.uid else ()
 
 
+def _claims(obj: KubeObject) -> Sequence[str]:
+    return claim_keys(obj) if isinstance(obj, Pod) and obj.spec.volumes else ()
+
+
 def _orphans(obj: KubeObject) -> Sequence[str]:
     return () if controller_of(obj) else (obj.namespace or "",)
 
@@ -43,5 +50,6 @@ INDEXERS: Mapping[str, Callable[[KubeObject], Sequence[str]]] = {
     BY_OWNER: _owners,
     BY_NODE: _node,
     BY_UID: _uid,
+    BY_CLAIM: _claims,
     ORPHANS: _orphans,
 }

@@ -18,12 +18,14 @@ from kcm import errors
 from kcm.api import scheme
 from kcm.api.core_v1 import LimitRange, PersistentVolumeClaim, Pod, PodSpec, Toleration
 from kcm.api.scheduling_v1 import PriorityClass
+from kcm.api.storage_v1 import StorageClass
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.settings import Settings
 from kcm.store.admission.ensuring import Creator, ensure_object
 from kcm.store.admission.limit_ranges import LimitRanger
 from kcm.store.admission.memory import WriteWatch
 from kcm.store.admission.service_accounts import ServiceAccountAdmission
+from kcm.store.admission.storage import StorageAdmission
 from kcm.store.reader import StoreReader
 
 PREEMPT_LOWER = "PreemptLowerPriority"
@@ -70,6 +72,7 @@ class Admission:
         )
         self._limits = LimitRanger(reader)
         self._accounts = ServiceAccountAdmission(reader)
+        self._storage = StorageAdmission(reader)
         self._class_writes = WriteWatch(reader, PriorityClass)
         self._classes: dict[str, PriorityClass] = {}
 
@@ -83,7 +86,7 @@ class Admission:
             spec = self._accounts.admit(spec, obj, monotonic)
             return self._limits.admit_pod(obj.with_spec(spec), monotonic)
         self.check(obj, monotonic)
-        return obj
+        return self._storage.admit(obj, monotonic)
 
     def check(self, obj: KubeObject, monotonic: float) -> None:
         """Raises Forbidden for a changed object, or a new one other than a pod, that is not
@@ -97,6 +100,8 @@ class Admission:
             self.check_default(obj)
         elif isinstance(obj, LimitRange):
             self._limits.forget()
+        elif isinstance(obj, StorageClass):
+            self._storage.forget()
 
     def _add_tolerations(self, spec: PodSpec) -> PodSpec:
         """Adds tolerations with which a pod stays some minutes on a node that fails, unless it has

@@ -1,0 +1,98 @@
+"""What the system adds to new claims and volumes."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from kcm.api.finalizers import CLAIM_PROTECTION, VOLUME_PROTECTION
+from kcm.api.storage_classes import (
+    CLASS_ANNOTATION,
+    IS_DEFAULT,
+    IS_DEFAULT_BETA,
+    default_of,
+    has_class,
+)
+from kcm.api.storage_v1 import StorageClass
+from kcm.store.admission.storage import StorageAdmission
+from kcm.testing.builders import START, claim, storage_class, volume
+
+
+class ClassReader:
+    """A reader of a store that has these classes."""
+
+    def __init__(self, *classes: StorageClass) -> None:
+        self.items = classes
+
+    def last_rvs(self, resources: list[Any]) -> dict[Any, int]:
+        return dict.fromkeys(resources, len(self.items))
+
+    def list(self, resource: Any) -> ClassReader:
+        return self
+
+
+def default_class(name: str, *, age: float = 0, mark: str = IS_DEFAULT) -> StorageClass:
+    made = START - timedelta(seconds=age)
+    return storage_class(name, metadata={"annotations": {mark: "true"}, "creation_timestamp": made})
+
+
+def admission(*classes: StorageClass) -> StorageAdmission:
+    return StorageAdmission(ClassReader(*classes))  # type: ignore[arg-type] # all that it reads
+
+
+# TestAdmit of plugin/pkg/admission/storage/storageobjectinuseprotection/admission_test.go
+def test_claims_and_volumes_get_their_finalizers_once() -> None:
+    admitted = admission().admit(claim(), 0.0)
+    assert admitted.metadata.finalizers == [CLAIM_PROTECTION]
+    assert admission().admit(admitted, 0.0) is admitted
+    admitted = admission().admit(volume(metadata={"finalizers": ["a.b/c"]}), 0.0)
+    assert admitted.metadata.finalizers == ["a.b/c", VOLUME_PROTECTION]
+
+
+# TestAdmission of plugin/pkg/admission/storage/storageclass/setdefault/admission_test.go
+@pytest.mark.parametrize(
+    ("classes", "expected"),
+    [
+        ([], None),
+        ([storage_class("plain")], None),
+        ([storage_class("plain"), default_class("default1")], "default1"),
+        ([default_class("beta", mark=IS_DEFAULT_BETA)], "beta"),
+        ([default_class("old", age=10), default_class("new")], "new"),
+        ([default_class("b"), default_class("a")], "a"),
+    ],
+)
+def test_a_claim_without_a_class_gets_the_default(
+    classes: list[StorageClass], expected: str | None
+) -> None:
+    admitted: Any = admission(*classes).admit(claim(), 0.0)
+    assert admitted.spec.storage_class_name == expected
+    found = default_of(classes)
+    assert (found.name if found else None) == expected
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        claim(storage_class_name="foo"),
+        claim(storage_class_name=""),
+        claim(metadata={"annotations": {CLASS_ANNOTATION: "foo"}}),
+    ],
+)
+def test_a_claim_that_names_a_class_keeps_it(named: Any) -> None:
+    assert has_class(named)
+    admitted: Any = admission(default_class("default1")).admit(named, 0.0)
+    assert admitted.spec.storage_class_name == named.spec.storage_class_name
+
+
+def test_a_class_that_is_written_here_counts_at_once() -> None:
+    reader = ClassReader()
+    subject = StorageAdmission(reader)  # type: ignore[arg-type] # all that it reads
+    subject.admit(claim(), 0.0)
+    reader.items = (default_class("new"),)
+    late: Any = subject.admit(claim(), 0.1)
+    assert late.spec.storage_class_name is None
+    subject.forget()
+    fresh: Any = subject.admit(claim(), 0.1)
+    assert fresh.spec.storage_class_name == "new"
