@@ -40,6 +40,7 @@ CONTROLLERS = (
     "kcm.controllers.namespace:NamespaceController",
     "kcm.controllers.nodeipam:NodeIpamController",
     "kcm.controllers.nodelifecycle:NodeLifecycleController",
+    "kcm.controllers.persistentvolumebinder:PersistentVolumeBinderController",
     "kcm.controllers.podgc:PodGCController",
     "kcm.controllers.pvcprotection:PVCProtectionController",
     "kcm.controllers.pvprotection:PVProtectionController",

@@ -1,0 +1,93 @@
+"""Which claims and volumes a change touches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim
+from kcm.api.storage_classes import class_of_claim, has_class
+from kcm.api.storage_v1 import StorageClass
+from kcm.helpers.volume_binding import (
+    SELECTED_NODE,
+    Wish,
+    claim_key_of,
+    is_fully_bound,
+)
+from kcm.reconcile.contract import Change, View
+
+_MOST_WOKEN = 5  # claims that one free volume wakes; it can be given to one of them
+
+
+def of_claim(change: Change, view: View) -> Iterable[str]:
+    """Returns the claim's key, and those of the volumes that it has left."""
+    old, new = change.old, change.new
+    if new is not None:
+        yield new.key
+    if not isinstance(old, PersistentVolumeClaim):
+        return
+    if new is not None and new.uid == old.uid:
+        bound_now = isinstance(new, PersistentVolumeClaim) and new.spec.volume_name
+        if bound_now and bound_now != old.spec.volume_name:
+            yield bound_now
+        return
+    if old.spec.volume_name:
+        yield old.spec.volume_name
+        return
+    for volume in view.lister(PersistentVolume).list():  # of a binding that was cut off
+        if volume.spec.claim_ref is not None and volume.spec.claim_ref.uid == old.uid:
+            yield volume.name
+
+
+def of_volume(change: Change, view: View) -> Iterable[str]:
+    """Returns the volume's key, that of its claim, and those of claims that may take it."""
+    old, new = change.old, change.new
+    if isinstance(new, PersistentVolume):
+        yield new.name
+    for volume in (old, new):
+        if isinstance(volume, PersistentVolume) and volume.spec.claim_ref is not None:
+            claim = view.lister(PersistentVolumeClaim).find(claim_key_of(volume))
+            if claim is not None and (new is None or not is_fully_bound(claim)):
+                yield claim.key
+    if new is None:
+        yield from _naming(change.object.name, view)
+    elif isinstance(new, PersistentVolume) and new.spec.claim_ref is None:
+        became_free = not isinstance(old, PersistentVolume) or (
+            old.status.phase != new.status.phase or old.spec != new.spec
+        )
+        if became_free and not new.deleting:
+            yield from _takers(new, view)
+
+
+def _naming(name: str, view: View) -> Iterable[str]:
+    """Returns the claims that have the volume of this name, although it has not theirs."""
+    for claim in view.lister(PersistentVolumeClaim).list():
+        if claim.spec.volume_name == name:
+            yield claim.key
+
+
+def _takers(volume: PersistentVolume, view: View) -> Iterable[str]:
+    """Returns the claims that want this volume by name, and some that would take any like it."""
+    woken = 0
+    for claim in view.lister(PersistentVolumeClaim).list():
+        if claim.spec.volume_name:
+            if claim.spec.volume_name == volume.name:
+                yield claim.key
+            continue
+        if woken == _MOST_WOKEN or SELECTED_NODE in claim.annotations:
+            continue
+        wish = Wish.of(claim)
+        if wish.takes(volume) and wish.could_have(volume):
+            woken += 1
+            yield claim.key
+
+
+def of_class(change: Change, view: View) -> Iterable[str]:
+    """Returns the unbound claims of a new or changed class, and those that name no class."""
+    new = change.new
+    if not isinstance(new, StorageClass):
+        return
+    for claim in view.lister(PersistentVolumeClaim).list():
+        if not claim.spec.volume_name and (
+            class_of_claim(claim) == new.name or not has_class(claim)
+        ):
+            yield claim.key

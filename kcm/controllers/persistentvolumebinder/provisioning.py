@@ -1,0 +1,154 @@
+"""Has a volume made for a claim: by kcm itself, or by the provisioner of the claim's class.
+
+Upstream's provisioners of clouds have become CSI drivers; their classes ask for those.
+"""
+
+from __future__ import annotations
+
+from kcm.api import scheme
+from kcm.api.core_v1 import Node, PersistentVolume, PersistentVolumeClaim
+from kcm.api.core_v1.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from kcm.api.core_v1.persistent_volumes import (
+    CSIPersistentVolumeSource,
+    PersistentVolumeSpec,
+    VolumeNodeAffinity,
+)
+from kcm.api.local_volumes import DRIVER, PROVISIONER
+from kcm.api.storage_classes import class_of_claim
+from kcm.api.storage_v1 import StorageClass
+from kcm.apimachinery.meta_v1 import ObjectMeta
+from kcm.helpers.volume_binding import (
+    BETA_STORAGE_PROVISIONER,
+    BOUND_BY_CONTROLLER,
+    PROVISIONED_BY,
+    SELECTED_NODE,
+    STORAGE_PROVISIONER,
+    reference_to,
+    requested,
+)
+from kcm.reconcile.contract import View
+from kcm.reconcile.plan import Create, Event, Outcome, Plan, Update
+from kcm.store.writes.guards import Exists
+
+_HOSTNAME = "kubernetes.io/hostname"
+_OF_ONE_NODE = frozenset({"ReadWriteOnce", "ReadWriteOncePod"})
+_FAILED = "ProvisioningFailed"
+_MIGRATED = {
+    "kubernetes.io/aws-ebs": "ebs.csi.aws.com",
+    "kubernetes.io/azure-disk": "disk.csi.azure.com",
+    "kubernetes.io/azure-file": "file.csi.azure.com",
+    "kubernetes.io/cinder": "cinder.csi.openstack.org",
+    "kubernetes.io/gce-pd": "pd.csi.storage.gke.io",
+    "kubernetes.io/portworx-volume": "pxd.portworx.com",
+    "kubernetes.io/vsphere-volume": "csi.vsphere.vmware.com",
+}
+
+
+def provision(claim: PersistentVolumeClaim, storage_class: StorageClass | None, view: View) -> Plan:
+    """Returns what to do for a claim of a class that no volume fits."""
+    plan = Plan()
+    if storage_class is None:
+        text = f'storageclass.storage.k8s.io "{class_of_claim(claim)}" not found'
+        return plan.record(claim, _FAILED, text, warning=True)
+    provisioner = _MIGRATED.get(storage_class.provisioner, storage_class.provisioner)
+    if provisioner == PROVISIONER:
+        return _provision_folder(plan, claim, storage_class, view)
+    if provisioner.startswith("kubernetes.io/"):
+        text = f"no volume plugin matched name: {provisioner}"
+        plan.requeue_after = 1.0  # a volume that fits may come
+        return plan.record(claim, _FAILED, text, warning=True)
+    _announce(plan, claim, provisioner)
+    text = (
+        "Waiting for a volume to be created either by the external provisioner "
+        f"'{provisioner}' or manually by the system administrator. If volume creation is "
+        "delayed, please verify that the provisioner is running and correctly registered."
+    )
+    return plan.record(claim, "ExternalProvisioning", text)
+
+
+def _announce(plan: Plan, claim: PersistentVolumeClaim, provisioner: str) -> None:
+    """Writes into the claim's annotations who is to make its volume."""
+    marks = {BETA_STORAGE_PROVISIONER: provisioner, STORAGE_PROVISIONER: provisioner}
+    annotations = {**claim.annotations, **marks}
+    if annotations != dict(claim.annotations):
+        plan.then(Update(claim.with_metadata(annotations=annotations), claim), essential=True)
+
+
+# --- folders on nodes
+
+
+def _provision_folder(
+    plan: Plan, claim: PersistentVolumeClaim, storage_class: StorageClass, view: View
+) -> Plan:
+    name = claim.annotations.get(SELECTED_NODE, "")
+    node = view.lister(Node).find(name) if name else None
+    why = _why_not(claim, name)
+    if not why and node is None:
+        _choose_again(plan, claim)
+        text = f'Failed to get target node: node "{name}" not found'
+        return plan.record(claim, _FAILED, text, warning=True)
+    if why or node is None:
+        text = f'Failed to provision volume with StorageClass "{storage_class.name}": {why}'
+        return plan.record(claim, _FAILED, text, warning=True)
+    volume = folder_volume(claim, storage_class, node)
+    if view.lister(PersistentVolume).find(volume.name) is not None:
+        return plan  # the claim's sync goes on when the caches have the volume's claimRef
+    _announce(plan, claim, PROVISIONER)
+    guard = Exists(scheme.resource_of(claim).name, claim.key, claim.uid)
+    plan.then(Create(volume, (guard,)), essential=True)
+    plan.events_after = lambda outcome: _succeeded(claim, volume, outcome)
+    return plan
+
+
+def _why_not(claim: PersistentVolumeClaim, node: str) -> str:
+    """Returns why no folder can be made for the claim, "" if one can."""
+    modes = set(claim.spec.access_modes or ())
+    if not node:
+        return f"{PROVISIONER} needs a class with volumeBindingMode WaitForFirstConsumer"
+    if not modes <= _OF_ONE_NODE:
+        named = ", ".join(sorted(modes - _OF_ONE_NODE))
+        return f"{PROVISIONER} makes volumes of one node, which cannot have {named}"
+    if claim.spec.volume_mode == "Block":
+        return f"{PROVISIONER} makes folders, not block devices"
+    if claim.spec.data_source is not None or claim.spec.data_source_ref is not None:
+        return f"{PROVISIONER} cannot fill a volume from a data source"
+    return f"{PROVISIONER} cannot choose volumes by labels" if claim.spec.selector else ""
+
+
+def _choose_again(plan: Plan, claim: PersistentVolumeClaim) -> None:
+    """Takes the node away that the scheduler has chosen, so that it chooses another."""
+    kept = {key: text for key, text in claim.annotations.items() if key != SELECTED_NODE}
+    plan.then(Update(claim.with_metadata(annotations=kept or None), claim))
+
+
+def folder_volume(
+    claim: PersistentVolumeClaim, storage_class: StorageClass, node: Node
+) -> PersistentVolume:
+    """Returns the volume for a claim on a node, bound to the claim."""
+    name = f"pvc-{claim.uid}"
+    hostname = node.labels.get(_HOSTNAME, node.name)
+    here = NodeSelectorRequirement(key=_HOSTNAME, operator="In", values=[hostname])
+    affinity = NodeSelector(node_selector_terms=[NodeSelectorTerm(match_expressions=[here])])
+    spec = PersistentVolumeSpec(
+        capacity={"storage": requested(claim)},
+        access_modes=claim.spec.access_modes,
+        csi=CSIPersistentVolumeSource(driver=DRIVER, volume_handle=name),
+        claim_ref=reference_to(claim),
+        persistent_volume_reclaim_policy=storage_class.reclaim_policy,
+        storage_class_name=storage_class.name,
+        mount_options=storage_class.mount_options,
+        volume_mode=claim.spec.volume_mode,
+        node_affinity=VolumeNodeAffinity(required=affinity),
+        volume_attributes_class_name=claim.spec.volume_attributes_class_name,
+    )
+    marks = {BOUND_BY_CONTROLLER: "yes", PROVISIONED_BY: PROVISIONER}
+    return PersistentVolume(metadata=ObjectMeta(name=name, annotations=marks), spec=spec)
+
+
+def _succeeded(
+    claim: PersistentVolumeClaim, volume: PersistentVolume, outcome: Outcome
+) -> list[Event]:
+    if not any(isinstance(write, Create) for write, _ in outcome.done):
+        return []
+    text = f"Successfully provisioned volume {volume.name} using {PROVISIONER}"
+    return [Event(claim, "Normal", "ProvisioningSucceeded", text)]

@@ -1,0 +1,174 @@
+"""Which volume fits which claim, and what it means that they are bound.
+
+The binder and the scheduler share these rules.
+
+Source: staging/src/k8s.io/component-helpers/storage/volume/pv_helpers.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from kcm import errors
+from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim
+from kcm.api.core_v1.events import ObjectReference
+from kcm.api.storage_classes import class_of_claim, class_of_volume
+from kcm.apimachinery.labels import Selector
+from kcm.apimachinery.quantity import Quantity
+from kcm.helpers.nodeaffinity import Term
+
+BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
+BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
+PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+STORAGE_PROVISIONER = "volume.kubernetes.io/storage-provisioner"
+BETA_STORAGE_PROVISIONER = "volume.beta.kubernetes.io/storage-provisioner"
+_NOTHING = Quantity(0)
+
+
+def requested(claim: PersistentVolumeClaim) -> Quantity:
+    """Returns the size that the claim asks for."""
+    return (claim.spec.resources.requests or {}).get("storage", _NOTHING)
+
+
+def capacity_of(volume: PersistentVolume) -> Quantity:
+    """Returns the size of the volume."""
+    return (volume.spec.capacity or {}).get("storage", _NOTHING)
+
+
+def claim_key_of(volume: PersistentVolume) -> str:
+    """Returns the key of the claim that the volume is for, "" if it is for none."""
+    reference = volume.spec.claim_ref
+    return "" if reference is None else f"{reference.namespace or ''}/{reference.name or ''}"
+
+
+def is_fully_bound(claim: PersistentVolumeClaim) -> bool:
+    """Reports whether the claim has its volume, and the binder has finished."""
+    return bool(claim.spec.volume_name) and BIND_COMPLETED in claim.annotations
+
+
+def is_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    """Reports whether the volume is bound to the claim, or reserved for it by name."""
+    reference = volume.spec.claim_ref
+    if reference is None or claim_key_of(volume) != claim.key:
+        return False
+    return not reference.uid or reference.uid == claim.uid
+
+
+def has_modes(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    """Reports whether the volume has every access mode that the claim asks for."""
+    return set(claim.spec.access_modes or ()) <= set(volume.spec.access_modes or ())
+
+
+def same_mode(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    """Reports whether both are file systems, or both are block devices."""
+    default = "Filesystem"
+    return (volume.spec.volume_mode or default) == (claim.spec.volume_mode or default)
+
+
+def reaches(volume: PersistentVolume, labels: Mapping[str, str]) -> bool:
+    """Reports whether a node with these labels can reach the volume."""
+    affinity = volume.spec.node_affinity
+    if affinity is None or affinity.required is None:
+        return True
+    return any(Term.of(term).matches(labels, "") for term in affinity.required.node_selector_terms)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a claim asks of a volume, in a form that is quick to compare with many volumes."""
+
+    claim: PersistentVolumeClaim
+    size: Quantity
+    storage_class: str
+    selector: Selector | None
+
+    @classmethod
+    def of(cls, claim: PersistentVolumeClaim) -> Wish:
+        chosen = claim.spec.selector
+        try:
+            selector = None if chosen is None else Selector.from_label_selector(chosen)
+        except errors.BadRequest:
+            selector = Selector.nothing()
+        return cls(claim, requested(claim), class_of_claim(claim), selector)
+
+    def could_have(self, volume: PersistentVolume) -> bool:
+        """Reports whether the volume is free for the claim and is as it wants it.
+
+        Its phase, class, labels and nodes are not looked at: they do not count for a volume that
+        is for this claim.
+        """
+        claim, spec = self.claim, volume.spec
+        if spec.claim_ref is not None and not is_for(volume, claim):
+            return False
+        if capacity_of(volume) < self.size or not same_mode(volume, claim):
+            return False
+        wanted = claim.spec.volume_attributes_class_name or ""
+        return not volume.deleting and (spec.volume_attributes_class_name or "") == wanted
+
+    def takes(self, volume: PersistentVolume) -> bool:
+        """Reports whether the claim takes this free volume, by its phase, labels and class."""
+        if volume.status.phase != "Available" or class_of_volume(volume) != self.storage_class:
+            return False
+        return self.selector is None or self.selector.matches(volume.labels)
+
+
+def find_volume(
+    wish: Wish,
+    volumes: Iterable[PersistentVolume],
+    *,
+    node_labels: Mapping[str, str] | None = None,
+    excluded: Collection[str] = (),
+    delayed: bool = False,
+) -> PersistentVolume | None:
+    """Returns the volume that is for the claim, else the smallest that fits, or None.
+
+    With `delayed`, only a volume that is for the claim counts: the scheduler chooses among others.
+    With `node_labels`, the node with these labels must reach it. `excluded` has names of volumes.
+    """
+    best: PersistentVolume | None = None
+    for volume in volumes:
+        if volume.name in excluded or not wish.could_have(volume):
+            continue
+        if is_for(volume, wish.claim):
+            reachable = node_labels is None or reaches(volume, node_labels)
+            return volume if reachable else None
+        if (delayed and node_labels is None) or not wish.takes(volume):
+            continue
+        if not has_modes(volume, wish.claim):
+            continue
+        if node_labels is not None and not reaches(volume, node_labels):
+            continue
+        if best is None or capacity_of(volume) < capacity_of(best):
+            best = volume
+    return best
+
+
+def reserve(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume:
+    """Returns the volume with a reference to the claim; the volume itself if it has it.
+
+    A volume that a user has reserved for the claim is not marked as bound by the controller.
+    """
+    present = volume.spec.claim_ref
+    changed = volume
+    by_user = is_for(volume, claim)
+    if present is None or claim_key_of(volume) != claim.key or present.uid != claim.uid:
+        changed = volume.with_spec(volume.spec.replace(claim_ref=reference_to(claim)))
+    if not by_user and BOUND_BY_CONTROLLER not in volume.annotations:
+        changed = changed.with_metadata(
+            annotations={**volume.annotations, BOUND_BY_CONTROLLER: "yes"}
+        )
+    return changed
+
+
+def reference_to(claim: PersistentVolumeClaim) -> ObjectReference:
+    """Returns a reference to this version of the claim."""
+    return ObjectReference(
+        kind="PersistentVolumeClaim",
+        api_version="v1",
+        namespace=claim.namespace,
+        name=claim.name,
+        uid=claim.uid,
+        resource_version=claim.metadata.resource_version,
+    )
