@@ -27,6 +27,7 @@ class ClusterEventKind(Enum):
     NAMESPACE_LABELS = auto()  # affinity terms may use them; upstream has no event for that
     POD_ADDED = auto()  # a pod was bound to a node
     POD_REMOVED = auto()  # a pod ended, was deleted, or lost its nomination
+    STORAGE = auto()  # a volume, a class or what a CSI driver says of itself changed
     POD_CHANGED = auto()  # labels or requests of a pod on a node changed, or its deletion began
 
 
@@ -63,6 +64,17 @@ EVENTS_TO_REGISTER: Mapping[str, frozenset[ClusterEventKind]] = {
             ClusterEventKind.POD_CHANGED,
         }
     ),
+    "VolumeRestrictions": frozenset({ClusterEventKind.NODE_ADDED, ClusterEventKind.POD_REMOVED}),
+    "NodeVolumeLimits": frozenset(
+        {
+            ClusterEventKind.NODE_ADDED,
+            ClusterEventKind.POD_REMOVED,
+            ClusterEventKind.STORAGE,
+        }
+    ),
+    # Changes of a pod's own claims are looked at by claim (`Snapshot.claim_changes`).
+    "VolumeBinding": _NODES | {ClusterEventKind.STORAGE},
+    "VolumeZone": _NODES | {ClusterEventKind.STORAGE},
     "PodTopologySpread": _NODES | _PODS | {ClusterEventKind.NODE_REMOVED},
     "InterPodAffinity": _NODES | _PODS | {ClusterEventKind.NAMESPACE_LABELS},
 }

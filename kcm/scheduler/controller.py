@@ -14,15 +14,24 @@ import threading
 from collections.abc import Iterable
 
 from kcm.api.apps_v1 import ReplicaSet, StatefulSet
-from kcm.api.core_v1 import Namespace, Node, Pod, ReplicationController, Service
+from kcm.api.core_v1 import (
+    Namespace,
+    Node,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    ReplicationController,
+    Service,
+)
 from kcm.api.policy_v1 import PodDisruptionBudget
 from kcm.helpers.pods import is_terminal
-from kcm.reconcile.contract import Change, Controller, View, Watch
+from kcm.reconcile.contract import BY_CLAIM, Change, Controller, View, Watch
 from kcm.reconcile.plan import Plan
 from kcm.scheduler.cluster_events import node_events
 from kcm.scheduler.metrics import METRICS
 from kcm.scheduler.options import SchedulerOptions
 from kcm.scheduler.passes import Scheduler
+from kcm.scheduler.storage import STORAGE_KINDS
 
 
 class SchedulerController(Controller):
@@ -32,7 +41,14 @@ class SchedulerController(Controller):
     short_name = "scheduler"
     options_type = SchedulerOptions
     options: SchedulerOptions
-    reads = (PodDisruptionBudget, ReplicaSet, ReplicationController, Service, StatefulSet)
+    reads = (
+        PodDisruptionBudget,
+        ReplicaSet,
+        ReplicationController,
+        Service,
+        StatefulSet,
+        *STORAGE_KINDS,
+    )
     remembers = True
     local_only = True
     metrics = METRICS
@@ -49,6 +65,9 @@ class SchedulerController(Controller):
             Watch(Pod, self._pod_keys),
             Watch(Node, self._node_keys),
             Watch(Namespace, self._namespace_keys),
+            Watch(PersistentVolumeClaim, self._claim_keys),
+            Watch(PersistentVolume, self._volume_keys),
+            *(Watch(kind, self._storage_keys) for kind in STORAGE_KINDS[2:]),
         )
 
     def concurrent_syncs(self) -> int:
@@ -83,6 +102,28 @@ class SchedulerController(Controller):
         if old is None or new is None or old.metadata.labels == new.metadata.labels:
             return ()
         return self.options.names
+
+    def _claim_keys(self, change: Change, view: View) -> Iterable[str]:
+        """Returns the schedulers if a pod without a node uses the claim."""
+        if change.new is None:
+            return ()
+        pods = view.lister(Pod).by_index(BY_CLAIM, change.new.key)
+        return self.options.names if any(_waits(pod) for pod in pods) else ()
+
+    def _volume_keys(self, change: Change, view: View) -> Iterable[str]:
+        """Returns the schedulers if the volume is free, or other nodes reach it now."""
+        old, new = change.old, change.new
+        if not isinstance(new, PersistentVolume):
+            return ()
+        moved = isinstance(old, PersistentVolume) and (
+            old.spec.node_affinity != new.spec.node_affinity
+            or old.metadata.labels != new.metadata.labels
+        )
+        free = new.spec.claim_ref is None and new.status.phase == "Available"
+        return self.options.names if free or moved else ()
+
+    def _storage_keys(self, change: Change, view: View) -> Iterable[str]:
+        return self.options.names if change.new is not None else ()
 
 
 class _Schedulers:

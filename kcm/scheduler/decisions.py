@@ -21,6 +21,7 @@ from kcm.store import DeleteOptions
 from kcm.store.strategies.pod_binding import bind_to_node
 from kcm.store.writes.guards import EntryUnchanged, Exists
 
+WAITS_FOR_CLAIMS = "PreBind"  # stands for a plugin where a pod waits for its claims' volumes
 UNSCHEDULABLE, SCHEDULER_ERROR = "Unschedulable", "SchedulerError"
 
 
@@ -64,6 +65,18 @@ def _not_scheduled(
     condition = PodCondition(type="PodScheduled", status="False", reason=reason, message=message)
     status = with_condition(obj.status, condition, now)
     return obj.with_status(status.replace(nominated_node_name=wanted or None))
+
+
+def nominate(info: PodInfo, node: str) -> Patch:
+    """Returns the write that keeps a place on the node for the pod."""
+    return Patch(info.source, partial(_with_nomination, node), status=True)
+
+
+def _with_nomination(node: str, obj: KubeObject) -> KubeObject:
+    assert isinstance(obj, Pod)
+    if obj.spec.node_name or obj.status.nominated_node_name == node:
+        return obj
+    return obj.with_status(obj.status.replace(nominated_node_name=node))
 
 
 def failure_event(info: PodInfo, message: str) -> Event:

@@ -17,20 +17,23 @@ from datetime import datetime
 
 import structlog
 
-from kcm.api.core_v1 import Namespace, Node, Pod
+from kcm.api.core_v1 import Namespace, Node, PersistentVolumeClaim, Pod
 from kcm.api.policy_v1 import PodDisruptionBudget
 from kcm.reconcile.contract import View
-from kcm.reconcile.plan import Event, Outcome, Plan, Write
+from kcm.reconcile.plan import Event, Outcome, Plan, Update, Write
 from kcm.scheduler import decisions, status
 from kcm.scheduler.metrics import PENDING, SchedulerCounts
+from kcm.scheduler.nodeinfo import NodeInfo
 from kcm.scheduler.options import SchedulerOptions
 from kcm.scheduler.owners import OwnerSelectors
 from kcm.scheduler.placer import Placer
+from kcm.scheduler.plugins.volumes import VolumeDecision, VolumeRule
 from kcm.scheduler.podinfo import PodInfo
 from kcm.scheduler.preemption import Budgets, Preemption, Preemptor
 from kcm.scheduler.queue import LastAttempt, SchedulingQueue, Waiting, checksum
 from kcm.scheduler.snapshot import Snapshot
 from kcm.scheduler.status import FitError
+from kcm.scheduler.storage import STORAGE_KINDS, StorageView
 from kcm.scheduler.template import TemplateContext, Templates
 
 log = structlog.get_logger("kcm.scheduler")
@@ -63,12 +66,18 @@ class Scheduler:
 
     def _update(self, view: View) -> None:
         position = view.position(Pod)
+        versions = tuple(view.position(kind) for kind in STORAGE_KINDS)
+        moment = max(view.position(Node), view.position(Namespace), *versions)
         self.snapshot.update(
             position,
             view.lister(Node).list(),
             view.lister(Pod).list(),
             view.lister(Namespace).list(),
+            moment,
         )
+        claims = view.lister(PersistentVolumeClaim).list()
+        self.snapshot.update_storage(claims, versions[1:])
+        self.placer.begin_pass(StorageView(view, self.snapshot))
         if self.selectors.update(view):
             self.templates.clear()
 
@@ -85,6 +94,7 @@ class _Pass:
         self._stamp = secrets.token_hex(8)  # no other pass has it, whatever its rng is
         self._counts = SchedulerCounts(scheduler.name)
         self._waiting = Waiting()
+        self._volumes: list[Write] = []
         self._bindings: list[Write] = []
         self._evictions: list[Write] = []
         self._conditions: list[Write] = []
@@ -122,11 +132,46 @@ class _Pass:
         placement = self._placer.place(info)
         if isinstance(placement, FitError):
             return placement
+        rule = self._placer.volume_rule(info)
+        if isinstance(rule, VolumeRule) and rule.unbound:
+            self._wait_for_volumes(info, rule.decide(placement), placement)
+            return None
         write = decisions.bind_to(info, placement, self._snapshot.position, self._stamp, self._now)
         self._snapshot.assume(info, placement)
         self._bindings.append(write)
         self._bound.add(info.uid)
         return None
+
+    def _wait_for_volumes(self, info: PodInfo, decision: VolumeDecision, node: NodeInfo) -> None:
+        """Has the pod's claims bound on the node, and keeps its place there meanwhile.
+
+        The pod is tried again when its claims change.
+        """
+        assert self._placer.storage is not None
+        for volume, cached in decision.reserved:
+            self._placer.storage.assume_volume(volume)
+            self._volumes.append(Update(volume, cached))
+        for claim, waiting in decision.selected:
+            self._placer.storage.assume_claim(claim)
+            self._volumes.append(Update(claim, waiting))
+        self._placer.forget_rules()
+        if info.nominated != node.name:
+            self._conditions.append(decisions.nominate(info, node.name))
+            self._snapshot.nominate(info, node.name)
+        before = self._waiting.last_attempts.get(info.uid)
+        # A volume that somebody else took meanwhile is an event of VolumeBinding.
+        plugin = "VolumeBinding" if decision.reserved else decisions.WAITS_FOR_CLAIMS
+        attempts = 0 if before is None else before.attempts
+        self._failed[info.uid] = self._attempt(info, attempts, (plugin,))
+
+    def _attempt(self, info: PodInfo, attempts: int, plugins: Sequence[str]) -> LastAttempt:
+        return LastAttempt(
+            attempts=attempts,
+            since=self._now.timestamp(),
+            position=self._snapshot.moment,
+            checksum=checksum(info),
+            plugins=tuple(plugins),
+        )
 
     def _handle_fit_error(self, info: PodInfo, fit_error: FitError) -> None:
         self._counts.attempt("unschedulable")
@@ -191,13 +236,8 @@ class _Pass:
             self._conditions.append(write)
         self._events.append(decisions.failure_event(info, message))
         before = self._waiting.last_attempts.get(info.uid)
-        self._failed[info.uid] = LastAttempt(
-            attempts=1 if before is None else before.attempts + 1,
-            since=self._now.timestamp(),
-            position=self._snapshot.position,
-            checksum=checksum(info),
-            plugins=tuple(plugins),
-        )
+        attempts = 1 if before is None else before.attempts + 1
+        self._failed[info.uid] = self._attempt(info, attempts, plugins)
         if nominated is not None and nominated != info.nominated:
             self._snapshot.nominate(info, nominated)
 
@@ -205,6 +245,7 @@ class _Pass:
 
     def _plan(self) -> Plan:
         plan = Plan(events=self._events, counts=self._counts.by_series, events_after=self._report)
+        plan.then(*self._volumes, optional=True)
         plan.then(*self._bindings, optional=True)
         plan.then(*self._evictions, optional=True)
         plan.then(*self._conditions, optional=True)

@@ -15,9 +15,12 @@ from contextlib import contextmanager
 
 from kcm.scheduler.nodeinfo import NodeInfo
 from kcm.scheduler.options import SchedulerOptions
+from kcm.scheduler.plugins.volumes import VolumeRule
 from kcm.scheduler.podinfo import PodInfo
+from kcm.scheduler.prefilter import volume_rule_of
 from kcm.scheduler.snapshot import Snapshot
 from kcm.scheduler.status import NODE_ABSENT, FitError, Status
+from kcm.scheduler.storage import StorageView
 from kcm.scheduler.template import UNKNOWN, Template, Templates
 
 MIN_FEASIBLE = 100  # the least number of feasible nodes to find, whatever the percentage
@@ -51,23 +54,55 @@ class Placer:
         self._options = options
         self._rng = rng
         self._next = 0  # the index where the next search begins
+        self.storage: StorageView | None = None  # of this pass
+        self._own_rules: tuple[str, VolumeRule | Status | None] = ("", None)  # of the last pod
 
     def place(self, info: PodInfo) -> NodeInfo | FitError:
         """Returns the node for the pod, or a fit error if there is none. Changes nothing."""
         template = self.templates.of(info)
+        own = self.volume_rule(info)
+        if isinstance(own, Status):
+            every = [own] * len(self.snapshot.nodes)
+            return FitError(every, prefilter=", ".join(own.reasons))
         if info.nominated:
             node = self.snapshot.by_name.get(info.nominated)
             if node is not None and node.node is not None and self.fits(template, info, node):
                 return node
         moment = (self.snapshot.log_end, self.snapshot.nominations)
-        if template.failed is not None and template.failed[0] == moment and not info.nominated:
-            return template.failed[1]
+        known = template.failed
+        if known and known[0] == moment and not info.nominated and own is None:
+            return known[1]
         indexes, rejections = self._search(template, info)
         if not indexes:
             fit_error = FitError([rejections[n] for n in range(len(self.snapshot.nodes))])
-            template.failed = (moment, fit_error)
+            if own is None:
+                template.failed = (moment, fit_error)
             return fit_error
         return self.snapshot.nodes[self._best(template, indexes)]
+
+    def volume_rule(self, info: PodInfo) -> VolumeRule | Status | None:
+        """Returns the volume filters of a pod with claims, or why no node can have it.
+
+        Returns None for a pod without claims.
+        """
+        if not info.claims or self.storage is None:
+            return None
+        if self._own_rules[0] != info.uid:
+            self._own_rules = (info.uid, volume_rule_of(info, self.storage))
+        return self._own_rules[1]
+
+    def begin_pass(self, storage: StorageView | None) -> None:
+        """Sets what the pass knows of claims and volumes."""
+        self.storage = storage
+        self.forget_rules()
+
+    def forget_rules(self) -> None:
+        """Makes the rules of the last pod anew when they are asked for: volumes were reserved."""
+        self._own_rules = ("", None)
+
+    def _rules_of(self, info: PodInfo) -> tuple[VolumeRule, ...]:
+        own = self.volume_rule(info)
+        return (own,) if isinstance(own, VolumeRule) else ()
 
     def fits(self, template: Template, info: PodInfo, node: NodeInfo) -> bool:
         """Reports whether the pod fits on the node, also with the pods nominated to it."""
@@ -80,12 +115,13 @@ class Placer:
         them.
         """
         rivals = rivals_on(self.snapshot, info, node.name)
+        own = self._rules_of(info)
         if rivals:
             with with_pods(template, node, rivals):
-                rejection = template.try_out(node)
+                rejection = template.try_out(node, own)
             if rejection is not None:
                 return rejection
-        return template.try_out(node)
+        return template.try_out(node, own)
 
     def _search(self, template: Template, info: PodInfo) -> tuple[list[int], Mapping[int, Status]]:
         """Returns the indexes of enough feasible nodes, and why other nodes are not feasible."""
@@ -95,7 +131,7 @@ class Placer:
         if names is not None:
             return self._search_named(template, info, names)
         special = self._find_nominated()
-        rules, local = template.rules, template.local
+        rules, local = (*self._rules_of(info), *template.rules), template.local
         nodes, filter_local = self.snapshot.nodes, template.filters.filter
         feasible: list[int] = []
         rejections: dict[int, Status] = {}

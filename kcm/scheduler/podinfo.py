@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from kcm.api.core_v1 import Pod
 from kcm.api.ownership import controller_of
+from kcm.api.pod_claims import claim_keys
 from kcm.helpers.pods import condition_of, is_sidecar, is_terminal
 from kcm.scheduler.podterms import NO_TERMS, PodTerms, terms_of
 from kcm.scheduler.resources import PodRequests, requests_of
@@ -29,7 +30,7 @@ class PodInfo:
     """
 
     __slots__ = (
-        "_source", "created", "deleting", "generation", "is_preempted", "labels", "name",
+        "_source", "claims", "created", "deleting", "generation", "is_preempted", "labels", "name",
         "namespace", "node", "nominated", "ports", "priority", "requests", "started", "terms",
         "uid", "version",
     )  # fmt: skip
@@ -49,6 +50,7 @@ class PodInfo:
         self.priority = spec.priority or 0
         self.requests: PodRequests = _share(requests_of(spec))
         self.ports: tuple[Port, ...] = _ports(pod)
+        self.claims: tuple[str, ...] = tuple(claim_keys(pod)) if spec.volumes else ()
         self.terms: PodTerms = NO_TERMS
         if spec.affinity:
             self.terms = terms_of(spec.affinity, self.namespace, self.labels)

@@ -130,6 +130,8 @@ class SchedulingQueue:
         now = checksum(info)
         if now != last.checksum:
             return True
+        if any(self._snapshot.claim_changes.get(key, 0) > last.position for key in info.claims):
+            return True
         group = (last.position, now, last.plugins)  # the same for all pods of a template
         if group not in self._hints:
             self._hints[group] = self._has_helpful_event(info, last)
@@ -161,7 +163,7 @@ class SchedulingQueue:
         )
 
     def _hint(self, plugin: str, info: PodInfo, filters: LocalFilters, event: ClusterEvent) -> bool:
-        if event.kind is ClusterEventKind.NAMESPACE_LABELS:
+        if event.kind in (ClusterEventKind.NAMESPACE_LABELS, ClusterEventKind.STORAGE):
             return True
         pod, node = event.pod, self._snapshot.by_name.get(event.node)
         if plugin == "PodTopologySpread":

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from kcm.api.core_v1 import Namespace, Node, Pod
+from kcm.api.core_v1 import Namespace, Node, PersistentVolumeClaim, Pod
 from kcm.helpers.pods import is_terminal
 from kcm.scheduler.cluster_events import ClusterEvent, ClusterEventKind, node_events
 from kcm.scheduler.nodeinfo import NodeInfo
@@ -47,6 +47,11 @@ class Snapshot:
         self.nominations = 0  # raised with each change of nominations
         self.in_namespace: dict[str, dict[str, PodInfo]] = {}  # pods with a node
         self.with_terms: dict[str, PodInfo] = {}  # pods with a node and affinity terms
+        # pods with a node, by claim and uid
+        self.claim_users: dict[str, dict[str, PodInfo]] = {}
+        self.claim_changes: dict[str, int] = {}  # by claim, the moment of its last change
+        self._claim_versions: dict[str, str | None] = {}
+        self._storage_versions: tuple[int, ...] = ()
         self.images: dict[str, int] = {}  # the number of nodes by image
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.layout = 0  # raised when nodes or labels change, which makes derived data void
@@ -54,7 +59,8 @@ class Snapshot:
         self.log_start = 0  # the number of changes dropped from the log
         self.cluster_events: list[ClusterEvent] = []
         self.known_since = 0  # all later events are in `cluster_events`
-        self.position = 0  # the caches' position at the last update
+        self.position = 0  # the position of the cache of pods at the last update
+        self.moment = 0  # the highest position of all caches then, which dates cluster events
         self._assumed: set[str] = set()  # uids of pods changed by this pass, not the caches
 
     @property
@@ -80,17 +86,44 @@ class Snapshot:
         nodes: Sequence[Node],
         pods: Sequence[Pod],
         namespaces: Sequence[Namespace] = (),
+        moment: int = 0,
     ) -> None:
-        """Updates the snapshot from the caches. `position` was read before the rest."""
+        """Updates the snapshot from the caches.
+
+        `position`, that of the pods, was read before the rest, and so was `moment`, the highest
+        position of any cache.
+        """
         first = not self.position
         self.position = position
+        self.moment = max(position, moment)
         self._trim(first)
         self._update_namespaces(namespaces)
         self._update_nodes(nodes)
         self._update_pods(pods)
         if first:
             self.cluster_events.clear()
-            self.known_since = position
+            self.known_since = self.moment
+
+    def update_storage(
+        self, claims: Sequence[PersistentVolumeClaim], versions: tuple[int, ...]
+    ) -> None:
+        """Notes which claims have changed, and whether any other storage object has.
+
+        `versions` are the positions of the caches of those other kinds. Call it after `update`.
+        """
+        if versions != self._storage_versions:
+            if self._storage_versions:
+                self.cluster_events.append(ClusterEvent(self.moment, ClusterEventKind.STORAGE, ""))
+            self._storage_versions = versions
+        known, present = self._claim_versions, {}
+        for claim in claims:
+            key = claim.key
+            version = present[key] = claim.metadata.resource_version
+            if known.get(key) != version:
+                self.claim_changes[key] = self.moment
+        self._claim_versions = present
+        if len(self.claim_changes) > len(present):
+            self.claim_changes = {k: m for k, m in self.claim_changes.items() if k in present}
 
     def _trim(self, first: bool) -> None:
         if len(self.log) > MAX_LOG:
@@ -107,7 +140,7 @@ class Snapshot:
             self.namespaces = labels
             self.layout += 1
             self.cluster_events.append(
-                ClusterEvent(self.position, ClusterEventKind.NAMESPACE_LABELS, "")
+                ClusterEvent(self.moment, ClusterEventKind.NAMESPACE_LABELS, "")
             )
 
     def _update_nodes(self, nodes: Sequence[Node]) -> None:
@@ -134,7 +167,7 @@ class Snapshot:
         self._count_images(info, -1)
         info.set_node(node)
         self._count_images(info, 1)
-        self.cluster_events += [ClusterEvent(self.position, kind, info.name) for kind in changes]
+        self.cluster_events += [ClusterEvent(self.moment, kind, info.name) for kind in changes]
         if old is None or ClusterEventKind.NODE_LABELS in changes or old.uid != node.uid:
             self.layout += 1
         else:
@@ -146,7 +179,7 @@ class Snapshot:
             info.forget()
             info.index = -1
             self.cluster_events.append(
-                ClusterEvent(self.position, ClusterEventKind.NODE_REMOVED, info.name)
+                ClusterEvent(self.moment, ClusterEventKind.NODE_REMOVED, info.name)
             )
             self.layout += 1
             if not info.pods:
@@ -212,9 +245,7 @@ class Snapshot:
             self._log_event(ClusterEventKind.POD_REMOVED, info)
 
     def _log_event(self, kind: ClusterEventKind, pod: PodInfo) -> None:
-        self.cluster_events.append(
-            ClusterEvent(self.position, kind, pod.node or pod.nominated, pod)
-        )
+        self.cluster_events.append(ClusterEvent(self.moment, kind, pod.node or pod.nominated, pod))
 
     # --- single changes
 
@@ -231,7 +262,7 @@ class Snapshot:
         self._put_in(pod)
         # It may help pods that found no node earlier in this pass.
         self.cluster_events.append(
-            ClusterEvent(self.position + 1, ClusterEventKind.POD_ADDED, node.name, pod)
+            ClusterEvent(self.moment + 1, ClusterEventKind.POD_ADDED, node.name, pod)
         )
 
     def nominate(self, pod: PodInfo, node: str) -> None:
@@ -252,6 +283,8 @@ class Snapshot:
         info = self.by_name.get(pod.node) or self._new(pod.node)
         info.add(pod)
         self.in_namespace.setdefault(pod.namespace, {})[pod.uid] = pod
+        for key in pod.claims:
+            self.claim_users.setdefault(key, {})[pod.uid] = pod
         if pod.terms:
             self.with_terms[pod.uid] = pod
         self.log.append(SnapshotChange(info, pod, 1))
@@ -269,6 +302,10 @@ class Snapshot:
         info = self.by_name[pod.node]
         info.remove(pod)
         del self.in_namespace[pod.namespace][pod.uid]
+        for key in pod.claims:
+            del self.claim_users[key][pod.uid]
+            if not self.claim_users[key]:
+                del self.claim_users[key]
         self.with_terms.pop(pod.uid, None)
         self.log.append(SnapshotChange(info, pod, -1))
         if info.node is None and not info.pods:

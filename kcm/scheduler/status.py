@@ -39,6 +39,16 @@ NODE_ABSENT = unresolvable("NodeAffinity", "node(s) didn't satisfy plugin(s) [No
 NODE_PORTS = unschedulable(
     "NodePorts", "node(s) didn't have free ports for the requested pod ports"
 )
+ONE_POD_CONFLICT = unschedulable(
+    "VolumeRestrictions",
+    "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode",
+)
+TOO_MANY_VOLUMES = unschedulable("NodeVolumeLimits", "node(s) exceed max volume count")
+OTHER_ZONE = unresolvable("VolumeZone", "node(s) had no available volume zone")
+VOLUME_GONE = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+VOLUME_ELSEWHERE = "node(s) had volume node affinity conflict"
+NO_VOLUME = "node(s) didn't find available persistent volumes to bind"
+NO_SPACE = "node(s) did not have enough free storage"
 SPREAD = unschedulable("PodTopologySpread", "node(s) didn't match pod topology spread constraints")
 SPREAD_LABEL = unresolvable(
     "PodTopologySpread",
@@ -66,6 +76,7 @@ class FitError:
     """Why no node fits a pod: the status of each node, by its index."""
 
     statuses: Sequence[Status]
+    prefilter: str = ""  # what keeps the pod from every node, if that was known before the search
 
     @property
     def plugins(self) -> tuple[str, ...]:
@@ -75,4 +86,6 @@ class FitError:
     @property
     def text(self) -> str:
         """The message `0/5 nodes are available: ...`."""
+        if self.prefilter:
+            return f"0/{len(self.statuses)} nodes are available: {self.prefilter}."
         return summary(len(self.statuses), self.statuses)

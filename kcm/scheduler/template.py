@@ -32,6 +32,7 @@ from kcm.scheduler.plugins.spread import (
     constraints_of,
     system_constraints,
 )
+from kcm.scheduler.plugins.volumes import VolumeRule
 from kcm.scheduler.podinfo import PodInfo, owner_of
 from kcm.scheduler.snapshot import Snapshot, SnapshotChange
 from kcm.scheduler.status import FitError, Status
@@ -40,7 +41,7 @@ TAINT_WEIGHT, AFFINITY_WEIGHT, INTERPOD_WEIGHT, SPREAD_WEIGHT = 3, 2, 2, 2
 UNKNOWN = Status(0, "", ())  # the filters have to run again, because the node changed
 _MOST_TEMPLATES = 64  # templates that are kept; the least recently used is dropped first
 
-Rule = HardSpread | InterPod
+Rule = HardSpread | InterPod | VolumeRule
 DefaultSelector = Callable[[PodInfo], Selector | None]
 
 
@@ -160,10 +161,13 @@ class Template:
                 return rejection
         return None
 
-    def try_out(self, node: NodeInfo) -> Status | None:
-        """Returns what `filter` would return for the node's present state, without caching it."""
+    def try_out(self, node: NodeInfo, own: Sequence[Rule] = ()) -> Status | None:
+        """Returns what `filter` would return for the node's present state, without caching it.
+
+        `own` has the rules of one pod of the template.
+        """
         rejection = self.filters.filter(node)
-        for rule in self.rules:
+        for rule in (*own, *self.rules):
             rejection = rejection or rule.filter(node)
         return rejection
 
