@@ -25,6 +25,9 @@ from kcm.apiserver.auth.access import AccessRules
 from kcm.apiserver.auth.authorizer import Authorizer, Masters
 from kcm.apiserver.auth.handler_chain import HandlerChain, RequestState
 from kcm.apiserver.auth.rbac import RBAC
+from kcm.apiserver.auth.service_accounts import ServiceAccountTokens, TokenOptions, find_in
+from kcm.apiserver.auth.token_review import DEFAULT_ISSUER, TokenReviewer
+from kcm.apiserver.auth.token_tracking import TokenTracker
 from kcm.apiserver.auth.users import ANYBODY, User
 from kcm.apiserver.bootstrap.definitions import DefinitionLoop
 from kcm.apiserver.cache.cacher import Cacher
@@ -50,6 +53,7 @@ THREADS = 8  # store calls at a time; more would only contend for the interprete
 GZIP_FROM = 128 * 1024  # bytes, as upstream
 _GZIP_LEVEL = 1
 _PIECE = 256 * 1024  # bytes of a response that are sent at once
+_NO_CACHE = (b"cache-control", b"no-cache, private")
 
 
 class ApiServer:
@@ -64,9 +68,13 @@ class ApiServer:
         access: AccessRules,
         authorizer: Authorizer | None = None,
         limits: Limits | None = None,
+        *,
         kubelet: KubeletClient | None = None,
+        tokens: TokenOptions | None = None,
     ) -> None:
-        """Without an `authorizer`, RBAC decides, and system:masters may do everything."""
+        """Without an `authorizer`, RBAC decides, and system:masters may do everything. Without
+        `tokens`, service account tokens are neither issued nor accepted.
+        """
         self.cacher = Cacher(store)
         self._definitions = DefinitionLoop(store, self.cacher)
         self._limits = limits or Limits()
@@ -74,8 +82,19 @@ class ApiServer:
         self._bodies = Bodies()
         self._metrics = ServerMetrics(self.cacher, self._in_flight)
         decides = authorizer or Masters(RBAC(self.cacher))
+        self._token_tracker = TokenTracker(store)
+        accounts: ServiceAccountTokens | None = None
+        if tokens is not None:
+            uses = self._token_tracker.note_use
+            accounts = ServiceAccountTokens(tokens, find_in(self.cacher), uses)
+            access = replace(access, further=(*access.further, accounts))
+        audiences = tokens.audiences if tokens else (DEFAULT_ISSUER,)
+        reviewer = TokenReviewer(access.tokens, accounts, audiences)
         self._chain = HandlerChain(access, decides, self._metrics)
-        self._routes = Routes(store, self.cacher, self._metrics, self._chain)
+        self._routes = Routes(
+            store, self.cacher, self._metrics, self._chain, reviewer=reviewer, tokens=tokens
+        )
+        self._issues_tokens = tokens is not None
         self._threads = Threads(THREADS, "kcm-api")
         self._watches: set[HttpWatch] = set()
         client = kubelet or KubeletClient()
@@ -88,6 +107,8 @@ class ApiServer:
         self._threads.start()
         self.cacher.start()
         self._definitions.start()
+        if self._issues_tokens:
+            self._token_tracker.start()
 
     def stop_watches(self) -> None:
         """Stops all watches and other streams. It must be called in the event loop."""
@@ -98,6 +119,7 @@ class ApiServer:
 
     def stop(self) -> None:
         """Stops the threads."""
+        self._token_tracker.stop()
         self._definitions.stop()
         self.cacher.stop()
         self._threads.stop()
@@ -264,7 +286,7 @@ async def _send(response: Response, method: str, send: Send) -> None:
     headers = [
         (b"content-type", response.content_type.encode()),
         (b"content-length", str(len(response.body)).encode()),
-        (b"cache-control", b"no-cache, private"),
+        *(() if "cache-control" in response.headers else [_NO_CACHE]),
         *((name.encode(), value.encode()) for name, value in response.headers.items()),
         *((b"warning", _warning(text)) for text in response.warnings),
     ]

@@ -10,6 +10,7 @@ import ssl
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import click
 import structlog
@@ -21,12 +22,14 @@ from kcm.apiserver.auth import tokenfile
 from kcm.apiserver.auth.access import AccessRules
 from kcm.apiserver.auth.authorizer import MODES, AlwaysAllow
 from kcm.apiserver.auth.certificates import check_authorities
+from kcm.apiserver.auth.service_accounts import TokenOptions
 from kcm.apiserver.bootstrap.cluster import ClusterBootstrap
 from kcm.apiserver.bootstrap.kubernetes_service import KubernetesService
 from kcm.apiserver.credentials import Certificate
 from kcm.apiserver.http.limits import Limits
 from kcm.apiserver.nodes.kubelet import KubeletClient
 from kcm.apiserver.serving import Address, ApiHttpServer, bind, serve, url_of
+from kcm.apiserver.token_options import TokenFlags, add_token_flags
 from kcm.http.listening import is_loopback_host
 from kcm.redisio.pipelining import PipelinedIO
 from kcm.settings import Settings
@@ -52,6 +55,7 @@ class ServerOptions:
     limits: Limits = field(default_factory=Limits)
     kubelet_authority: Path | None = None
     names: tuple[str, ...] = ()  # further names and addresses for the certificate
+    tokens: TokenFlags = field(default_factory=TokenFlags)
 
 
 @click.command()
@@ -89,6 +93,7 @@ class ServerOptions:
 @flags.token_auth_file
 @flags.client_ca_file
 @flags.authorization_mode
+@add_token_flags
 @click.option(
     "--max-requests-inflight",
     type=click.IntRange(0),
@@ -139,6 +144,7 @@ def command(
     max_mutating_requests_inflight: int,
     request_timeout: float,
     kubelet_certificate_authority: Path | None,
+    **token_flags: Any,
 ) -> None:
     """Serve the Kubernetes API over the store."""
     if client_ca_file and not tls:
@@ -156,6 +162,7 @@ def command(
         limits=limits,
         kubelet_authority=kubelet_certificate_authority,
         names=names,
+        tokens=TokenFlags.take(token_flags),
     )
     run(Settings(), options)
 
@@ -172,9 +179,10 @@ def run(settings: Settings, options: ServerOptions) -> None:
         token = credentials.load_token(options.token_file or folder / "apiserver-token")
         access = AccessRules(token, options.anonymous, _is_loopback(options.address), users)
         certificate = credentials.certificate(folder, _hosts(options)) if options.tls else None
+        tokens = options.tokens.load(folder, url_of(listener, certificate))
         with closing(PipelinedIO(settings, name="kcm-apiserver")) as io:
             io.attach()
-            _serve(Store(io), options, access, certificate, listener)
+            _serve(Store(io), options, access, certificate, listener, tokens=tokens)
 
 
 def _serve(
@@ -183,13 +191,16 @@ def _serve(
     access: AccessRules,
     certificate: Certificate | None,
     listener: socket.socket,
+    *,
+    tokens: TokenOptions,
 ) -> None:
     """Creates the default objects, writes the kubeconfig, and serves until a signal comes."""
     rbac = options.authorization_mode == "RBAC"
     bootstrap = ClusterBootstrap(store, roles=rbac)
     bootstrap.ensure()
     kubelet = _kubelet_client(options.kubelet_authority)
-    app = ApiServer(store, access, None if rbac else AlwaysAllow(), options.limits, kubelet)
+    authorizer = None if rbac else AlwaysAllow()
+    app = ApiServer(store, access, authorizer, options.limits, kubelet=kubelet, tokens=tokens)
     url = url_of(listener, certificate)
     path = options.kubeconfig or store.io.settings.state_dir / "kubeconfig"
     authority = certificate.certificate if certificate else None

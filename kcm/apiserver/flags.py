@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from kcm.apiserver.auth.authorizer import MODES
+from kcm.apiserver.auth.token_review import DEFAULT_ISSUER
 
 anonymous_auth = click.option(
     "--anonymous-auth",
@@ -35,4 +36,53 @@ authorization_mode = click.option(
     default=MODES[0],
     show_default=True,
     help="RBAC: roles and bindings decide. AlwaysAllow: all users may do everything.",
+)
+service_account_key_file = click.option(
+    "--service-account-key-file",
+    "service_account_key_files",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    help="File of PEM-encoded keys, public or private, of RSA or ECDSA, by which service account "
+    "tokens are verified. May be given several times. Default: that of "
+    "--service-account-signing-key-file.",
+)
+service_account_signing_key_file = click.option(
+    "--service-account-signing-key-file",
+    type=click.Path(path_type=Path),
+    help="File of the private key that signs service account tokens. Default: sa.key in the "
+    "state folder, generated if missing.",
+)
+service_account_issuer = click.option(
+    "--service-account-issuer",
+    "service_account_issuers",
+    multiple=True,
+    help="Identifier of the issuer of service account tokens. The first one is in new tokens, "
+    f"further ones are accepted, too. Default: {DEFAULT_ISSUER}.",
+)
+service_account_jwks_uri = click.option(
+    "--service-account-jwks-uri",
+    default="",
+    help="URI of the tokens' keys in /.well-known/openid-configuration. Default: that of this "
+    "server.",
+)
+api_audiences = click.option(
+    "--api-audiences",
+    default="",
+    help="Identifiers of this API, with commas between them. Tokens must be for one of them. "
+    "Default: the first issuer.",
+)
+service_account_max_token_expiration = click.option(
+    "--service-account-max-token-expiration",
+    default="0s",
+    show_default=True,
+    help="The longest validity of tokens of the token request API. Requests for more get this "
+    "much. 0s: no limit.",
+)
+service_account_extend_token_expiration = click.option(
+    "--service-account-extend-token-expiration",
+    type=bool,
+    default=True,
+    show_default=True,
+    help="Let tokens that admission mounts into pods be valid for a year, for clients that do not "
+    "read them again.",
 )

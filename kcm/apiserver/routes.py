@@ -5,11 +5,14 @@ Handlers may block, so they run in threads or greenlets.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from kcm.apiserver import health
 from kcm.apiserver.auth.authorizer import Caller
 from kcm.apiserver.auth.handler_chain import HandlerChain, RequestState
+from kcm.apiserver.auth.service_accounts import TokenOptions
+from kcm.apiserver.auth.token_review import TokenReviewer
 from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.documents import discovery, openapi
 from kcm.apiserver.http.accept import negotiate
@@ -17,15 +20,18 @@ from kcm.apiserver.http.responses import ApiRequest, Response, json_response
 from kcm.apiserver.http_errors import MethodNotAllowed, PathNotFound
 from kcm.apiserver.metrics import ServerMetrics
 from kcm.apiserver.metrics_kinds import is_metric, is_open
-from kcm.apiserver.objects import lists, reviews, subresources, verbs
+from kcm.apiserver.objects import lists, reviews, subresources, token_requests, verbs
 from kcm.apiserver.objects.metrics_apis import MetricsApis
 from kcm.apiserver.request import Request
 from kcm.apiserver.request_info import RequestInfo
 from kcm.apiserver.review_kinds import is_review
+from kcm.serviceaccount import discovery as issuer_discovery
+from kcm.serviceaccount.discovery import CONFIGURATION_PATH, JWKS_PATH
 from kcm.store import Store
 from kcm.store.resource_metrics.answers import StoredMetrics
 from kcm.store.resource_metrics.usage import UsageBoard
 
+_DISCOVERY = (CONFIGURATION_PATH, JWKS_PATH)
 _PAGES = ("/api", "/apis", "/api/v1", "/version", "/openapi/v2", "/openapi/v3", "/metrics", "/")
 _SMALL_BODY = 16 * 1024  # bytes
 _STORED = ("", "status")  # the object itself, and the subresource that is a part of it
@@ -39,6 +45,7 @@ def is_page(path: str) -> bool:
     return (
         (path.rstrip("/") or "/") in _PAGES
         or parts[0] in {"openapi", *health.PATHS}
+        or path.rstrip("/") in _DISCOVERY
         or (parts[0] == "apis" and len(parts) <= 3)
         or (parts[0] == "api" and len(parts) <= 2)
     )
@@ -75,9 +82,18 @@ class Routes:
     """Handles requests other than watches, logs and streams."""
 
     def __init__(
-        self, store: Store, cacher: Cacher, metrics: ServerMetrics, chain: HandlerChain
+        self,
+        store: Store,
+        cacher: Cacher,
+        metrics: ServerMetrics,
+        chain: HandlerChain,
+        *,
+        reviewer: TokenReviewer,
+        tokens: TokenOptions | None = None,
     ) -> None:
-        self._tokens = chain.access.tokens
+        """Without `tokens`, the server issues no service account tokens."""
+        self._reviewer = reviewer
+        self._token_options = tokens
         self._metrics = metrics
         self._store = store
         self._cacher = cacher
@@ -102,10 +118,16 @@ class Routes:
                 return health.respond(name, self._checks[name], "/".join(check), verbose, excluded)
             case ["metrics"]:
                 return self._metrics.page(accept)
+            case [".well-known", "openid-configuration"] | ["openid", "v1", "jwks"]:
+                return self._issuer_document(parts[0])
+        return self._describe_api(parts, accept, request.header(b"host"))
+
+    def _describe_api(self, parts: Sequence[str], accept: str, host: str) -> Response:
+        match parts:
             case ["version"]:
                 return json_response(discovery.version())
             case ["api"]:
-                return discovery.api(accept, request.header(b"host"))
+                return discovery.api(accept, host)
             case ["apis"]:
                 return discovery.apis(accept)
             case ["apis", group]:
@@ -120,6 +142,19 @@ class Routes:
                 return openapi.respond(rest, accept)
         raise PathNotFound
 
+    def _issuer_document(self, first: str) -> Response:
+        options = self._token_options
+        if options is None:
+            raise PathNotFound
+        headers = {"cache-control": issuer_discovery.CACHE_CONTROL}
+        if first == "openid":
+            found = json_response(issuer_discovery.key_set(options.keys))
+            return replace(found, content_type=issuer_discovery.JWKS_TYPE, headers=headers)
+        document = issuer_discovery.configuration(
+            options.issuers[0], options.jwks_uri, options.keys
+        )
+        return replace(json_response(document), headers=headers)
+
     def objects(self, request: Request, info: RequestInfo, caller: Caller) -> Response:
         """Handles a request on a resource. Raises errors of the store and of the request."""
         api_request = ApiRequest(
@@ -133,9 +168,11 @@ class Routes:
             caller=caller,
         )
         if is_review(info.resource):
-            return reviews.respond(api_request, self._tokens)
+            return reviews.respond(api_request, self._reviewer)
         if is_metric(info.resource):
             return self._metrics_apis.respond(api_request)
+        if token_requests.is_token_request(api_request):
+            return token_requests.issue(self._store, api_request, self._token_options)
         if info.subresource not in _STORED:
             return subresources.handler(api_request)(self._store, api_request)
         if info.subresource == "status" and not info.resource.has_status:

@@ -13,7 +13,13 @@ from functools import cached_property
 from itertools import chain
 
 from kcm import errors
-from kcm.apiserver.auth.authenticators import Certificates, Chain, Credentials, Tokens
+from kcm.apiserver.auth.authenticators import (
+    Authenticator,
+    Certificates,
+    Chain,
+    Credentials,
+    Tokens,
+)
 from kcm.apiserver.auth.certificates import PeerCertificate
 from kcm.apiserver.auth.users import ADMIN, ANYBODY, User, as_authenticated
 from kcm.apiserver.request import Request
@@ -29,13 +35,15 @@ class AccessRules:
     """The rules by which users are authenticated.
 
     `token` is the administrator's token, `users` has other users by their tokens, and `loopback`
-    says that the server listens on a loopback address only.
+    says that the server listens on a loopback address only. `further` authenticators are tried
+    after these.
     """
 
     token: str = field(default="", repr=False)
     anonymous: bool = False
     loopback: bool = True
     users: Mapping[str, User] = field(default_factory=dict, repr=False)
+    further: tuple[Authenticator, ...] = ()
 
     @cached_property
     def tokens(self) -> Tokens:
@@ -44,7 +52,7 @@ class AccessRules:
 
     @cached_property
     def _chain(self) -> Chain:
-        return Chain((Certificates(), self.tokens))
+        return Chain((Certificates(), self.tokens, *self.further))
 
     def check(self, request: Request) -> None:
         """Raises BadRequest for repeated headers, and Forbidden for a wrong Host header."""

@@ -20,7 +20,12 @@ from kcm.api.rbac_v1 import (
     Subject,
 )
 from kcm.apimachinery.meta_v1 import LabelSelector, ObjectMeta
-from kcm.apiserver.auth.users import AUTHENTICATED, MASTERS, UNAUTHENTICATED
+from kcm.apiserver.auth.users import (
+    AUTHENTICATED,
+    MASTERS,
+    SERVICE_ACCOUNTS,
+    UNAUTHENTICATED,
+)
 
 AUTOUPDATE = "rbac.authorization.kubernetes.io/autoupdate"
 LABELS = {"kubernetes.io/bootstrapping": "rbac-defaults"}
@@ -165,6 +170,8 @@ _PATHS: Mapping[str, str] = {
     "system:monitoring": "/healthz /healthz/* /livez /livez/* /metrics /metrics/slis /readyz "
     "/readyz/*",
     "system:public-info-viewer": _PUBLIC,
+    "system:service-account-issuer-discovery": "/.well-known/openid-configuration "
+    "/.well-known/openid-configuration/ /openid/v1/jwks /openid/v1/jwks/",
 }
 # Aggregated roles by name, each with the aggregated role that includes it, "" for none.
 _AGGREGATED: Mapping[str, str] = {"admin": "", "edit": "admin", "view": "edit"}
@@ -180,6 +187,7 @@ _BOUND: Mapping[str, Sequence[str]] = {
     "system:node": (),
     "system:node-proxier": ("User system:kube-proxy",),
     "system:public-info-viewer": (f"Group {AUTHENTICATED}", f"Group {UNAUTHENTICATED}"),
+    "system:service-account-issuer-discovery": (f"Group {SERVICE_ACCOUNTS}",),
 }
 
 

@@ -1,6 +1,6 @@
-"""Request bodies that are no stored kind: Scale, Binding, Eviction and DeleteOptions.
+"""Request bodies that are no stored kind: Scale, Binding, Eviction, TokenRequest, DeleteOptions.
 
-Source: staging/src/k8s.io/api/{autoscaling,policy}/v1/types.go and
+Source: staging/src/k8s.io/api/{autoscaling,policy,authentication}/v1/types.go and
 staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/types.go, Kubernetes 1.33.
 """
 
@@ -68,6 +68,30 @@ class Eviction(Struct):
 
     metadata: ObjectMeta = Field(default_factory=ObjectMeta)
     delete_options: DeleteOptions | None = None
+
+
+class BoundObjectReference(Model):
+    """The object with which a token becomes invalid."""
+
+    kind: str | None = None
+    api_version: str | None = None
+    name: str | None = None
+    uid: str | None = None
+
+
+class TokenRequestSpec(Model):
+    """What the token is for, how long it is valid, and what it is bound to."""
+
+    audiences: list[str] | None = None
+    expiration_seconds: Int64 | None = None
+    bound_object_ref: BoundObjectReference | None = None
+
+
+class TokenRequest(Struct):
+    """A request for a token of a service account."""
+
+    metadata: ObjectMeta = Field(default_factory=ObjectMeta)
+    spec: TokenRequestSpec = Field(default_factory=TokenRequestSpec)
 
 
 def read(value: Any, model: type[StructT]) -> StructT:

@@ -13,21 +13,20 @@ from kcm.api import authorization_v1 as authorization
 from kcm.api import codec
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.auth.attributes import Attributes
-from kcm.apiserver.auth.authenticators import Tokens
 from kcm.apiserver.auth.authorizer import Caller
 from kcm.apiserver.auth.rules import merge_rules
+from kcm.apiserver.auth.token_review import TokenReviewer
 from kcm.apiserver.auth.users import User, as_authenticated
 from kcm.apiserver.bodies import reading
 from kcm.apiserver.http.responses import ApiRequest, Response
 from kcm.apiserver.http_errors import MethodNotAllowed, PathNotFound
 from kcm.errors import FieldError
-
-AUDIENCE = "https://kubernetes.default.svc"  # the audience of this server's tokens
+from kcm.serviceaccount.tokens import InvalidToken
 
 _Access = authorization.SelfSubjectAccessReviewSpec
 
 
-def respond(request: ApiRequest, tokens: Tokens) -> Response:
+def respond(request: ApiRequest, reviewer: TokenReviewer) -> Response:
     """Returns a response with the review of the request and its status.
 
     Raises BadRequest, Invalid, MethodNotAllowed, PathNotFound and StoreUnavailable.
@@ -38,15 +37,15 @@ def respond(request: ApiRequest, tokens: Tokens) -> Response:
     if request.method != "POST" or info.name or (info.resource.namespaced != bool(info.namespace)):
         raise MethodNotAllowed
     asked, warnings = reading.read_object(request)
-    answered = _with_status(request, asked, tokens)
+    answered = _with_status(request, asked, reviewer)
     return Response(codec.encode(answered), 201, warnings=warnings)
 
 
-def _with_status(request: ApiRequest, asked: KubeObject, tokens: Tokens) -> KubeObject:
+def _with_status(request: ApiRequest, asked: KubeObject, reviewer: TokenReviewer) -> KubeObject:
     caller = request.caller
     match asked:
         case authentication.TokenReview():
-            return asked.replace(status=_token(asked, tokens))
+            return asked.replace(status=_token(asked, reviewer))
         case authentication.SelfSubjectReview() | authentication.SelfSubjectReviewV1Beta1():
             info = authentication.SelfSubjectReviewStatus(user_info=_info(caller.user))
             return asked.replace(status=info)
@@ -158,20 +157,20 @@ def _rules(
 # --- who
 
 
-def _token(asked: authentication.TokenReview, tokens: Tokens) -> authentication.TokenReviewStatus:
+def _token(
+    asked: authentication.TokenReview, reviewer: TokenReviewer
+) -> authentication.TokenReviewStatus:
     token, audiences = asked.spec.token or "", asked.spec.audiences or []
     if not token:
         raise errors.BadRequest("token is required for TokenReview in authentication")
-    user = tokens.user_of(token)
-    if user is None:
-        return authentication.TokenReviewStatus(error="invalid bearer token")
-    if audiences and AUDIENCE not in audiences:
-        wrong = f'the audience of the token, "{AUDIENCE}", is not among those requested'
-        return authentication.TokenReviewStatus(error=wrong)
+    try:
+        user, found = reviewer.review(token, audiences)
+    except InvalidToken as error:
+        return authentication.TokenReviewStatus(error=error.message)
     return authentication.TokenReviewStatus(
         authenticated=True,
         user=_info(as_authenticated(user)),
-        audiences=[AUDIENCE] if audiences else None,
+        audiences=found or None,
     )
 
 

@@ -121,6 +121,7 @@ _HANDLERS: Mapping[tuple[str, str], Mapping[str, Handler]] = {
         "PUT": approve,
         "PATCH": patch_approval,
     },
+    ("serviceaccounts", "token"): {},  # handled by `kcm.apiserver.objects.token_requests`
 }
 
 
@@ -155,6 +156,9 @@ _DESCRIBED = {
         "certificates.k8s.io",
         "v1",
         ("get", "patch", "update"),
+    ),
+    "token": DescribedSubresource(
+        "token", "TokenRequest", "authentication.k8s.io", "v1", ("create",)
     ),
 }
 

@@ -22,6 +22,7 @@ from kcm.apiserver.auth.users import User
 from kcm.apiserver.bootstrap.cluster import ClusterBootstrap
 from kcm.apiserver.http.limits import Limits
 from kcm.apiserver.serving import Address, ApiHttpServer, bind, serve, url_of
+from kcm.apiserver.token_options import TokenFlags
 from kcm.redisio.pipelining import PipelinedIO
 from kcm.settings import Settings
 from kcm.store import Store
@@ -89,9 +90,11 @@ def live(
     bootstrap = ClusterBootstrap(store)
     bootstrap.ensure()
     certificate = credentials.certificate(folder)
-    app = ApiServer(store, AccessRules(TOKEN, users=USERS), limits=limits)
-    server, listener = ApiHttpServer(app, certificate, authorities), bind(Address(port=0))
+    listener = bind(Address(port=0))
     url = url_of(listener, certificate)
+    tokens = TokenFlags().load(folder, url)
+    app = ApiServer(store, AccessRules(TOKEN, users=USERS), limits=limits, tokens=tokens)
+    server = ApiHttpServer(app, certificate, authorities)
     credentials.write_kubeconfig(folder / "kubeconfig", url, TOKEN, certificate.certificate)
     thread = threading.Thread(target=serve, args=(server, app, listener))
     thread.start()

@@ -1,0 +1,129 @@
+"""Tracks when the tokens of Secrets were last used, for the controller that cleans them up.
+
+The date is a label of the Secret, written at most once a day. A ConfigMap in kube-system says since
+when uses are tracked. Both are written by a thread, as requests must not wait for them.
+
+Source: patchSecretWithLastUsedDate in pkg/serviceaccount/legacy.go, and
+pkg/controlplane/controller/legacytokentracking/controller.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import threading
+from datetime import date, timedelta
+
+import structlog
+
+from kcm import errors
+from kcm.api import scheme
+from kcm.api.core_v1 import ConfigMap, Secret
+from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
+from kcm.clock import Clock, RealClock
+from kcm.store import Store
+
+log = structlog.get_logger("kcm.apiserver")
+
+LAST_USED = "kubernetes.io/legacy-token-last-used"
+NAMESPACE, NAME = "kube-system", "kube-apiserver-legacy-service-account-token-tracking"
+SINCE = "since"
+EVERY = 1.0  # seconds between two looks
+_ENSURE_EVERY = 30.0  # seconds between two looks at the ConfigMap
+_MOST = 1000  # Secrets that wait for their label
+
+
+class TokenTracker:
+    """Writes the labels and the ConfigMap. `note_use` may be called from any thread."""
+
+    def __init__(self, store: Store, clock: Clock | None = None) -> None:
+        self._store = store
+        self._clock = clock or RealClock()
+        self._lock = threading.Lock()
+        self._used: dict[str, str] = {}  # uid by key
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._looked_at = -_ENSURE_EVERY
+
+    def note_use(self, secret: Secret) -> None:
+        """Notes that the token of a Secret was used now."""
+        today = self._today()
+        if secret.labels.get(LAST_USED) in (f"{today}", f"{today + timedelta(days=1)}"):
+            return
+        with self._lock:
+            if len(self._used) < _MOST:
+                self._used[secret.key] = secret.uid
+
+    def start(self) -> None:
+        """Starts the thread."""
+        self._thread = threading.Thread(target=self._run, name="kcm-token-tracking", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stops the thread."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(EVERY + 1)
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self.turn()
+            except errors.KcmError as error:
+                log.warning("Uses of tokens cannot be recorded", error=error.message)
+            except Exception:  # if the thread stopped, nothing would retry
+                log.exception("Uses of tokens cannot be recorded")
+            self._clock.wait(self._stop, EVERY)
+
+    def turn(self) -> None:
+        """Writes the labels of the Secrets that were used, and the ConfigMap if it is missing.
+
+        Raises StoreUnavailable.
+        """
+        now = self._clock.monotonic()
+        if now - self._looked_at >= _ENSURE_EVERY:
+            self._ensure_config_map()
+            self._looked_at = now
+        with self._lock:
+            used, self._used = self._used, {}
+        for key, uid in used.items():
+            self._label(key, uid)
+
+    def _label(self, key: str, uid: str) -> None:
+        today = f"{self._today()}"
+
+        def change(old: KubeObject) -> KubeObject:
+            if old.uid != uid:
+                return old
+            return old.with_metadata(labels={**old.labels, LAST_USED: today})
+
+        try:
+            self._store.modify(scheme.resource_of(Secret), key, change)
+        except errors.ApiError as error:  # it is gone, or somebody made it unwritable
+            log.info("The use of a token cannot be recorded", secret=key, error=error.message)
+
+    def _ensure_config_map(self) -> None:
+        resource, key = scheme.resource_of(ConfigMap), f"{NAMESPACE}/{NAME}"
+        today = f"{self._today()}"
+        found = self._store.get_all([(resource, key)])[0]
+        try:
+            if not isinstance(found, ConfigMap):
+                metadata = ObjectMeta(name=NAME, namespace=NAMESPACE)
+                self._store.create(ConfigMap(metadata=metadata, data={SINCE: today}))
+            elif not _is_date((found.data or {}).get(SINCE, "")):
+                self._store.modify(resource, key, lambda old: _with_since(old, today))
+        except errors.ApiError as error:  # another server was faster
+            log.info("The date of token tracking was not written", error=error.message)
+
+    def _today(self) -> date:
+        return self._clock.now().date()
+
+
+def _with_since(old: KubeObject, today: str) -> KubeObject:
+    assert isinstance(old, ConfigMap)
+    return old.replace(data={SINCE: today})
+
+
+def _is_date(text: str) -> bool:
+    try:
+        return f"{date.fromisoformat(text)}" == text
+    except ValueError:
+        return False
