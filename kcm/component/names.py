@@ -95,6 +95,9 @@ BY_NAME = {known.name: known for known in KNOWN}
 
 # By flag, the fields of the configuration whose names are not the flag's in camelCase.
 CONFIG_FIELDS = {
+    "concurrent-serviceaccount-token-syncs": "concurrentSATokenSyncs",
+    "root-ca-file": "rootCAFile",
+    "legacy-service-account-token-clean-up-period": "cleanUpPeriod",
     "concurrent-replicaset-syncs": "concurrentRSSyncs",
     "terminated-pod-gc-threshold": "terminatedPodGCThreshold",
     "concurrent-gc-syncs": "concurrentGCSyncs",

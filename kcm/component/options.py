@@ -170,7 +170,7 @@ class _Loader:
     def _build(
         self, model: type[Any], group: str, known: Sequence[Flag], given: Mapping[str, Any]
     ) -> Any:
-        own = {flag.field: flag for flag in known if flag.group == group}
+        own = {flag.field: flag for flag in known if flag.is_of(group)}
         set_ = {name: given[flag.name] for name, flag in own.items() if flag.name in self._sources}
         try:
             return model.model_validate(set_)

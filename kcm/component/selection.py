@@ -48,6 +48,8 @@ def select(options: ManagerOptions, discovery: Discovery | None = None) -> Selec
         missing = discovery.list_missing(controller)
         if kind.local_only and options.generic.kubeconfig:
             skipped[kind.name] = "another API server cannot check the guards of its writes"
+        elif lacking := controller.missing_option():
+            skipped[kind.name] = lacking
         elif missing:
             skipped[kind.name] = f"the store does not serve {', '.join(missing)}"
         else:

@@ -254,6 +254,10 @@ class Controller:
         """Returns the periodic loops of the controller."""
         return ()
 
+    def missing_option(self) -> str:
+        """Returns why the controller cannot run with its options, "" if it can."""
+        return ""
+
     def concurrent_syncs(self) -> int:
         """Returns the number of keys that may be synced at a time, over all workers."""
         return 5

@@ -97,7 +97,9 @@ class TokenTracker:
 
         try:
             self._store.modify(scheme.resource_of(Secret), key, change)
-        except errors.ApiError as error:  # it is gone, or somebody made it unwritable
+        except errors.NotFound:  # it was deleted meanwhile
+            return
+        except errors.ApiError as error:
             log.info("The use of a token cannot be recorded", secret=key, error=error.message)
 
     def _ensure_config_map(self) -> None:

@@ -24,6 +24,7 @@ from kcm.cli.up.plan import (
     UpOptions,
     absolute,
     check_ports,
+    make_identity,
     process_specs,
     redis_spec,
     with_authority,
@@ -213,6 +214,7 @@ class UpRun:
             server = server_version(io)
         self._progress(server)
         self._options = with_authority(self._options, self._settings)
+        make_identity(self._options, self._settings)
         # Without an open connection, since these processes may be forks of this one.
         for spec in process_specs(self._options, self._settings):
             self._supervisor.add(spec)

@@ -14,17 +14,20 @@ from kcm import errors
 from kcm.apiserver import credentials
 from kcm.apiserver.auth import tokenfile
 from kcm.apiserver.auth.certificates import check_authorities
+from kcm.apiserver.token_options import KEY_FILE
 from kcm.cli import commandlines
 from kcm.cli.up.children import ProcessSpec
 from kcm.component.commandline import parse_flags
 from kcm.component.options import ManagerOptions
 from kcm.redisio.embedded import EmbeddedServer, require_free_port
+from kcm.serviceaccount import keys
 from kcm.settings import Settings
 from kcm.simulated import stages
 
 REDIS_STAGE = 1  # stopped after everything that needs it
 FLOWER_USER = "kcm"
 HEALTH_ENV = "KCM_SECURE_PORT"  # the manager's flag --secure-port
+API_HOST = "127.0.0.1"  # where the API server listens
 PROCESS = "kcm.dev/process"  # the label and the taint of the real node
 DEMO_GRACE = 10  # the grace period of nodes with --demo, in seconds
 # A lease is renewed every quarter of its duration, well within the grace period.
@@ -203,7 +206,7 @@ def redis_spec(server: EmbeddedServer) -> ProcessSpec:
 def process_specs(options: UpOptions, settings: Settings) -> list[ProcessSpec]:
     """Returns the processes of the manager, workers, beat, Flower, API server and nodes."""
     env = {
-        **options.manager,
+        **identity_environment(options, settings),
         HEALTH_ENV: str(options.health_port),
         "KCM_STATE_DIR": str(settings.state_dir),
         "KCM_FLOWER_PORT": str(options.flower_port),
@@ -222,7 +225,8 @@ def process_specs(options: UpOptions, settings: Settings) -> list[ProcessSpec]:
     if options.flower_port:
         specs.append(ProcessSpec("flower", commandlines.flower(), logs / "flower.log", env=env))
     if options.api_port:
-        command = commandlines.apiserver([f"--port={options.api_port}", *options.access.flags()])
+        flags = [*options.access.flags(), *_token_flags(settings)]
+        command = commandlines.apiserver([f"--port={options.api_port}", *flags])
         specs.append(ProcessSpec("apiserver", command, logs / "apiserver.log", env=env))
     if options.nodes:
         command = commandlines.nodes([f"--count={options.nodes}", *options.node_flags])
@@ -231,6 +235,40 @@ def process_specs(options: UpOptions, settings: Settings) -> list[ProcessSpec]:
         command = commandlines.node(options.real_node.arguments(settings))
         specs.append(ProcessSpec("kubelet", command, logs / "kubelet.log", env=env))
     return specs
+
+
+def make_identity(options: UpOptions, settings: Settings) -> None:
+    """Creates the key of service account tokens and the API server's certificate if necessary.
+
+    Controllers read both when they start. Raises ConfigurationError.
+    """
+    if options.api_port:
+        keys.ensure_key_file(_key_file(settings))
+        credentials.certificate(settings.state_dir, (API_HOST,))
+
+
+def identity_environment(options: UpOptions, settings: Settings) -> dict[str, str]:
+    """Returns the manager's flags as environment variables, with the files of `make_identity`.
+
+    A file that the flags name takes precedence.
+    """
+    if not options.api_port:
+        return dict(options.manager)
+    files = {
+        "KCM_SERVICE_ACCOUNT_PRIVATE_KEY_FILE": _key_file(settings),
+        "KCM_ROOT_CA_FILE": settings.state_dir / "apiserver.crt",
+    }
+    given = {name: value for name, value in options.manager.items() if value or name not in files}
+    return {**{name: str(path) for name, path in files.items()}, **given}
+
+
+def _key_file(settings: Settings) -> Path:
+    return settings.state_dir / KEY_FILE
+
+
+def _token_flags(settings: Settings) -> list[str]:
+    file = _key_file(settings)
+    return [f"--service-account-signing-key-file={file}", f"--service-account-key-file={file}"]
 
 
 def _worker_arguments(name: str, options: UpOptions) -> list[str]:

@@ -8,6 +8,8 @@ import pytest
 
 from kcm import errors
 from kcm.component.options import ManagerOptions
+from kcm.controllers.rootcacertpublisher import RootCACertPublisher
+from kcm.controllers.serviceaccounttoken import ServiceAccountTokenController
 
 Flags = dict[str, str]
 
@@ -251,3 +253,12 @@ def test_the_resync_period_is_drawn_between_once_and_twice() -> None:
     drawn = {options.resync_period() for _ in range(50)}
     assert len(drawn) > 1
     assert all(10 <= period <= 20 for period in drawn)
+
+
+def test_two_controllers_may_share_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds = (RootCACertPublisher, ServiceAccountTokenController)
+    monkeypatch.setattr("kcm.component.options.controller_types", lambda modules=(): kinds)
+    options = ManagerOptions.load({"root-ca-file": "/ca.crt"}, {})
+    for kind in kinds:
+        assert options.of(kind).model_dump()["root_ca_file"] == "/ca.crt"
+    assert options.to_environment()["KCM_ROOT_CA_FILE"] == "/ca.crt"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -16,7 +17,13 @@ from kcm.component.groups import GenericOptions
 from kcm.component.names import KNOWN
 from kcm.component.options import ManagerOptions
 from kcm.component.selection import create_enabled, select
+from kcm.controllers.serviceaccount import ServiceAccountController
+from kcm.controllers.serviceaccounttoken import (
+    ServiceAccountTokenController,
+    ServiceAccountTokenOptions,
+)
 from kcm.reconcile.contract import Controller
+from kcm.serviceaccount.keys import ensure_key_file
 from tests.unit.component.sample_controllers import WidgetOptions
 
 Types = tuple[type[Controller], ...]
@@ -129,6 +136,15 @@ def test_one_that_is_off_by_default_is_enabled_by_name() -> None:
     assert [controller.name for controller in controllers] == ["quiet-controller"]
 
 
+def test_one_that_lacks_an_option_does_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ManagerOptions, "types", lambda _: (ServiceAccountTokenController,))
+    selection = select(ManagerOptions())
+    assert not selection.started
+    assert (selection.skipped or {})["serviceaccount-token-controller"] == (
+        "--service-account-private-key-file is not set"
+    )
+
+
 def test_controllers_get_their_options() -> None:
     options = ManagerOptions.load({"concurrent-widget-syncs": "7"}, {})
     (widget,) = create_enabled(options)
@@ -136,18 +152,14 @@ def test_controllers_get_their_options() -> None:
     assert widget.options.concurrent_widget_syncs == 7
 
 
-def test_the_token_controller_would_start_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tests.unit.component import sample_controllers
-
-    monkeypatch.setattr(
-        sample_controllers.QuietController, "name", "serviceaccount-token-controller"
-    )
-    monkeypatch.setattr(sample_controllers.QuietController, "disabled_by_default", False)
-    started = create_enabled(with_controllers("*"))
-    assert [controller.name for controller in started] == [
-        "serviceaccount-token-controller",
-        "widget-controller",
-    ]
+def test_the_token_controller_starts_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ensure_key_file(tmp_path / "sa.key")
+    given = ServiceAccountTokenOptions(service_account_private_key_file=str(tmp_path / "sa.key"))
+    kinds = (ServiceAccountController, ServiceAccountTokenController)
+    monkeypatch.setattr(ManagerOptions, "types", lambda _: kinds)
+    options = ManagerOptions(controllers={ServiceAccountTokenController.name: given})
+    names = [controller.short_name for controller in create_enabled(options)]
+    assert names == ["serviceaccounttoken", "serviceaccount"]
 
 
 def test_what_needs_its_own_store_does_not_run_on_another(monkeypatch: pytest.MonkeyPatch) -> None:
