@@ -72,8 +72,8 @@ def _describe(flag: Flag, types: Sequence[type[Controller]]) -> str:
     others = ", ".join(sorted(set(known_controllers(types)) - {kind.name for kind in types}))
     off = ", ".join(sorted(controllers_disabled_by_default(types)))
     return (
-        f"{text}\nControllers of this kcm: {built}\nKnown, but not built yet or of a cloud "
-        f"provider: {others}\nDisabled by default: {off}"
+        f"{text}\nControllers of this kcm: {built}\nKnown, but not built: "
+        f"{others}\nDisabled by default: {off}"
     )
 
 

@@ -21,6 +21,8 @@ import structlog
 from kcm import errors
 from kcm.api.scheme import Resource
 from kcm.clock import Clock, RealClock
+from kcm.cloudprovider.caller import CloudCaller
+from kcm.cloudprovider.discovery import ProviderSettings, create_provider
 from kcm.component.clients import Client, ClientBuilder
 from kcm.component.discovery import Discovery
 from kcm.component.observing import CountingObserver
@@ -58,7 +60,7 @@ STOP_TIMEOUT = 2.0  # seconds to wait for each thread to end
 class LoopMode(StrEnum):
     """Which of the core and cloud controllers run in this process."""
 
-    INCLUDE_CLOUD_LOOPS = "IncludeCloudLoops"  # not offered: kcm has no cloud provider
+    INCLUDE_CLOUD_LOOPS = "IncludeCloudLoops"  # with --cloud-provider
     EXTERNAL_LOOPS = "ExternalLoops"
 
 
@@ -80,6 +82,7 @@ class ControllerContext:
     recorder: EventRecorder
     metrics: SyncMetrics
     clock: Clock
+    cloud: CloudCaller | None  # None without --cloud-provider
     identity: str
     member: Member
     loop_mode: LoopMode = LoopMode.EXTERNAL_LOOPS
@@ -159,6 +162,7 @@ class ControllerContext:
             clock=self.clock,
             stop=self.stop,
             metrics=self.metrics,
+            cloud=self.cloud,
         )
 
     def _consistency(self, controller: Controller, client: Client) -> Consistency:
@@ -221,11 +225,12 @@ def build_context(
     )
     shared = clients.client(kind)
     observer = CountingObserver()
+    cloud = _build_cloud(clients, options, clock)
     identity = new_holder(f"{socket.gethostname()}-{os.getpid()}")
     return ControllerContext(
         settings=settings,
         options=options,
-        selection=select(options, discovery),
+        selection=select(options, discovery, cloud.cloud if cloud else None),
         discovery=discovery,
         clients=clients,
         io=shared.io,
@@ -237,9 +242,23 @@ def build_context(
         recorder=EventRecorder(shared.objects, clock),
         metrics=SyncMetrics(shared.io, clock=clock),
         clock=clock,
+        cloud=cloud,
+        loop_mode=LoopMode.INCLUDE_CLOUD_LOOPS if cloud else LoopMode.EXTERNAL_LOOPS,
         identity=identity,
         member=Member(identity, kind, name, tuple(queues)),
     )
+
+
+def _build_cloud(
+    clients: ClientBuilder, options: ManagerOptions, clock: Clock
+) -> CloudCaller | None:
+    """Returns the calls to the cloud provider, None if none is set. Raises ConfigurationError."""
+    name = options.cloud.cloud_provider
+    if not name:
+        return None
+    io = clients.client("cloud-provider").io
+    provider = create_provider(name, ProviderSettings(io, clock, options.cloud.cloud_config))
+    return CloudCaller(provider, options.cloud.cluster_name)
 
 
 def _build_caches(

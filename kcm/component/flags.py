@@ -7,7 +7,7 @@ are one option that two controllers share: same type, default and description.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -18,9 +18,15 @@ from pydantic.fields import FieldInfo
 
 from kcm import errors
 from kcm.apimachinery.durations import format_duration, parse_duration
-from kcm.component.groups import GenericOptions, Group, LeaderElectionOptions, ServingOptions
+from kcm.component.groups import (
+    CloudOptions,
+    GenericOptions,
+    Group,
+    LeaderElectionOptions,
+    ServingOptions,
+)
 from kcm.component.names import BY_NAME, CONFIG_FIELDS, camel_case
-from kcm.reconcile.contract import Controller
+from kcm.reconcile.contract import Controller, shared_with
 from kcm.settings import Settings
 
 _TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
@@ -31,6 +37,7 @@ BUILT_IN: tuple[tuple[str, str, type[Group], tuple[str, ...]], ...] = (
     ("generic", "generic", GenericOptions, ("generic",)),
     ("leader election", "leader_election", LeaderElectionOptions, ("generic", "leaderElection")),
     ("secure serving", "serving", ServingOptions, ("serving",)),
+    ("cloud provider", "cloud", CloudOptions, ("kubeCloudShared",)),
 )
 
 
@@ -175,6 +182,8 @@ def _flags_of(
     model: type[BaseModel], section: str, group: str, path: tuple[str, ...]
 ) -> Iterator[Flag]:
     for name, info in model.model_fields.items():
+        if shared_with(info):
+            continue
         extra = info.json_schema_extra
         own = str(extra.get("flag", "")) if isinstance(extra, dict) else ""
         flag = own or name.replace("_", "-")
@@ -189,6 +198,12 @@ def _flags_of(
             meaning=info.description or "",
             path=(*path, field),
         )
+
+
+def shared_flags(model: type[BaseModel]) -> Mapping[str, str]:
+    """Returns the flags of other controllers whose values the fields of a group have, by field."""
+    fields = model.model_fields.items()
+    return {name: name.replace("_", "-") for name, info in fields if shared_with(info)}
 
 
 def _plain_type(info: FieldInfo) -> Any:

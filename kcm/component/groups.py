@@ -198,3 +198,20 @@ class ServingOptions(Group):
                 "to 127.0.0.1)"
             )
         return self
+
+
+class CloudOptions(Group):
+    """The cloud on which the cluster runs."""
+
+    cloud_provider: str = option(
+        "",
+        "The provider for cloud services. Empty string for no provider. `sim` is kcm's own: a "
+        "cloud whose instances are the simulated nodes (kcm cloud --help). Others are entry points "
+        "of the group kcm.cloud_providers. Workers need it as well.",
+    )
+    cloud_config: str = option(
+        "",
+        "The path to the cloud provider configuration file. Empty string for no configuration "
+        "file. What it says is up to the provider; sim has none.",
+    )
+    cluster_name: str = option("kubernetes", "The instance prefix for the cluster.", min_length=1)

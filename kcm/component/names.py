@@ -18,7 +18,7 @@ class KnownController:
     alias: str = ""  # its name before 1.27
     section: str = ""  # its section of KubeControllerManagerConfiguration
     disabled_by_default: bool = False
-    cloud: bool = False  # part of a cloud provider: kcm has no cloud controllers
+    cloud: bool = False  # needs --cloud-provider
     first: bool = False  # started before all others, which need the objects that it creates
 
 
@@ -58,6 +58,7 @@ KNOWN: tuple[KnownController, ...] = (
     _Known("service-lb-controller", "service", "serviceController", cloud=True),
     _Known("node-route-controller", "route", cloud=True),
     _Known("cloud-node-lifecycle-controller", "cloud-node-lifecycle", cloud=True),
+    _Known("cloud-node-controller", "cloud-node", cloud=True),
     _Known(
         "persistentvolume-binder-controller",
         "persistentvolume-binder",

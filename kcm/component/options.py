@@ -19,8 +19,13 @@ from pydantic import BaseModel, ValidationError
 from kcm import errors
 from kcm.component import configfile
 from kcm.component.enabling import resolve_names
-from kcm.component.flags import BUILT_IN, Flag, all_flags, built_in_flags
-from kcm.component.groups import GenericOptions, LeaderElectionOptions, ServingOptions
+from kcm.component.flags import BUILT_IN, Flag, all_flags, built_in_flags, shared_flags
+from kcm.component.groups import (
+    CloudOptions,
+    GenericOptions,
+    LeaderElectionOptions,
+    ServingOptions,
+)
 from kcm.reconcile.contract import Controller, Options
 from kcm.registry import controller_types
 
@@ -34,6 +39,7 @@ class ManagerOptions:
     generic: GenericOptions = field(default_factory=GenericOptions)
     leader_election: LeaderElectionOptions = field(default_factory=LeaderElectionOptions)
     serving: ServingOptions = field(default_factory=ServingOptions)
+    cloud: CloudOptions = field(default_factory=CloudOptions)
     # keyed by the controller's name
     controllers: Mapping[str, Options] = field(default_factory=dict)
     # by flag, the source of its value: flag, environment or config; without defaults
@@ -170,7 +176,9 @@ class _Loader:
     def _build(
         self, model: type[Any], group: str, known: Sequence[Flag], given: Mapping[str, Any]
     ) -> Any:
+        by_name = {flag.name: flag for flag in known}
         own = {flag.field: flag for flag in known if flag.is_of(group)}
+        own |= {field: by_name[name] for field, name in shared_flags(model).items()}
         set_ = {name: given[flag.name] for name, flag in own.items() if flag.name in self._sources}
         try:
             return model.model_validate(set_)

@@ -7,13 +7,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from kcm.cloudprovider.interface import CloudProvider
 from kcm.component.discovery import Discovery
 from kcm.component.enabling import (
     controllers_disabled_by_default,
     is_controller_enabled,
     resolve_names,
 )
-from kcm.component.names import BY_NAME, KNOWN
+from kcm.component.names import BY_NAME
 from kcm.component.options import ManagerOptions
 from kcm.reconcile.contract import Controller
 
@@ -27,34 +28,50 @@ class Selection:
     skipped: Mapping[str, str] | None = None  # by name, the reason
 
 
-def select(options: ManagerOptions, discovery: Discovery | None = None) -> Selection:
-    """Returns the selection for the options. Raises ConfigurationError as `resolve_names` does."""
+def select(
+    options: ManagerOptions,
+    discovery: Discovery | None = None,
+    cloud: CloudProvider | None = None,
+) -> Selection:
+    """Returns the selection for the options. `cloud` is the provider, None if there is none.
+
+    Raises ConfigurationError as `resolve_names` does.
+    """
     discovery = discovery or Discovery()
     types = options.types()
     wanted = resolve_names(options.generic.controllers, types)
     off = controllers_disabled_by_default(types)
     started: list[Controller] = []
     disabled: list[str] = []
-    skipped = {
-        known.name: "it belongs to a cloud provider"
-        for known in KNOWN
-        if known.cloud and is_controller_enabled(known.name, off, wanted)
-    }
+    skipped: dict[str, str] = {}
     for kind in sorted(types, key=_starts_later):
         if not is_controller_enabled(kind.name, off, wanted):
             disabled.append(kind.name)
             continue
         controller = kind(options.of(kind))
+        lacking = _describe_lack_of_cloud(controller, cloud) or controller.missing_option()
         missing = discovery.list_missing(controller)
         if kind.local_only and options.generic.kubeconfig:
             skipped[kind.name] = "another API server cannot check the guards of its writes"
-        elif lacking := controller.missing_option():
+        elif lacking:
             skipped[kind.name] = lacking
         elif missing:
             skipped[kind.name] = f"the store does not serve {', '.join(missing)}"
         else:
             started.append(controller)
     return Selection(tuple(started), tuple(disabled), skipped)
+
+
+def _describe_lack_of_cloud(controller: Controller, cloud: CloudProvider | None) -> str:
+    """Returns why a controller cannot call the cloud, "" if it can or need not."""
+    if not controller.cloud_interface:
+        return ""
+    if cloud is None:
+        return "no cloud provider is set (--cloud-provider)"
+    if getattr(cloud, controller.cloud_interface) is None:
+        what = controller.cloud_interface.replace("_", " ")
+        return f"the cloud provider {cloud.name} does not support {what}"
+    return ""
 
 
 def _starts_later(kind: type[Controller]) -> bool:

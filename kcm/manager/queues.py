@@ -31,6 +31,8 @@ def queue_config(controller: Controller) -> QueueConfig:
         broker_queue=controller.group,
         cap=controller.concurrent_syncs(),
         renew_limit=controller.sync_timeout,
+        base_delay=controller.retry_delays[0],
+        max_delay=controller.retry_delays[1],
     )
 
 

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar, Protocol, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.fields import FieldInfo
 
 from kcm.api.core_v1 import Pod
 from kcm.apimachinery.labels import Selector
@@ -42,6 +43,23 @@ class Options(BaseModel):
 
 class NoOptions(Options):
     """The options of a controller that has none."""
+
+
+_SHARED = "shared_with"
+
+
+def shared_option(default: Any, owner: str) -> Any:
+    """Returns a field that has the value of another controller's option of the same name.
+
+    `owner` is the name of that controller, whose options describe the flag.
+    """
+    return Field(default, json_schema_extra={_SHARED: owner})
+
+
+def shared_with(info: FieldInfo) -> str:
+    """Returns the name of the controller that has the flag of a `shared_option`, "" for others."""
+    extra = info.json_schema_extra
+    return str(extra.get(_SHARED, "")) if isinstance(extra, dict) else ""
 
 
 class Lister(Protocol[Cached_co]):
@@ -242,6 +260,10 @@ class Controller:
     # the counters and histograms that its plans add to, shown on /metrics
     metrics: ClassVar[tuple[Counter | Histogram, ...]] = ()
     sync_timeout: ClassVar[float] = 30.0  # seconds after which a stuck sync loses its key
+    # seconds before the first retry of a failed key, which double, and the longest delay
+    retry_delays: ClassVar[tuple[float, float]] = (0.005, 1000.0)
+    # the interface of the cloud provider that it calls: `load_balancers`, `instances_v2`, `routes`
+    cloud_interface: ClassVar[str] = ""
 
     def __init__(self, options: Any = None) -> None:
         self.options = options if options is not None else self.options_type()

@@ -13,6 +13,7 @@ from typing import Literal
 
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.cloudprovider.calls import Answer, CloudCall
 from kcm.reconcile.counters import Counts
 from kcm.store import DeleteOptions, Guard
 from kcm.store.writes.collections import CollectionDeletion
@@ -151,6 +152,7 @@ class Outcome:
     failures: Sequence[Failure] = ()
     skipped: int = 0  # writes that were not tried after a failure
     deletions: Sequence[CollectionDeletion] = ()  # the results of `Plan.collections`, in order
+    answers: Sequence[Answer] = ()  # the cloud's answers to `Plan.calls`, in order
 
     @property
     def error(self) -> Exception | None:
@@ -204,9 +206,10 @@ class Plan:
     """What to do for one key. `Plan()` means that there is nothing to do.
 
     The steps run in this order: `collections`, `batches`, the status that `status_after` computes
-    from the outcome of both, `events`, the Events that `events_after` computes, and the plan that
-    `plan_after` computes, unless a write failed. The `*_after` functions are pure: they get the
-    outcome and change nothing.
+    from the outcome of both, `events`, the Events that `events_after` computes, `calls`, and the
+    plan that `plan_after` computes. After a failed write, there are no calls and no further plan.
+    The `*_after` functions are pure: they get the outcome and change nothing. Only `plan_after`
+    gets the answers to the calls. A call that failed does not fail the key (design 0037).
 
     A failed write, or `error`, makes the key retried with back-off. Otherwise the key is added
     again after `requeue_after` seconds, unless it is None.
@@ -223,6 +226,9 @@ class Plan:
     events: list[Event] = field(default_factory=list)
     events_after: Callable[[Outcome], Sequence[Event]] = _no_events
     plan_after: Callable[[Outcome], Plan] | None = None  # for syncs only, not for ticks
+    # Calls to the cloud that do not depend on each other, for syncs only. The key keeps its lease
+    # and its place among the concurrent syncs until they are answered.
+    calls: Sequence[CloudCall] = ()
     requeue_after: float | None = None
     error: Exception | None = None
     # The memory for the next sync of the key (see `Controller.remembers`), or for the next pass of

@@ -3,7 +3,8 @@
 No other code takes or finishes keys. One function turns the end of a sync into the queue's outcome,
 the log line and the error that Flower shows. A key is finished only by the run that holds it. The
 reaper requeues a key whose worker dies or whose lease is lost. A sync starts only when its caches
-hold every earlier write (design 0011).
+hold every earlier write (design 0011). A sync that calls a cloud goes on in a thread of its own, so
+that a slow call delays no other key (design 0037).
 
 Modelled after controller-runtime pkg/internal/controller/controller.go.
 """
@@ -11,7 +12,7 @@ Modelled after controller-runtime pkg/internal/controller/controller.go.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -19,8 +20,10 @@ import structlog
 
 from kcm import errors
 from kcm.clock import Clock
+from kcm.cloudprovider.caller import CloudCaller
+from kcm.cloudprovider.calls import Answer, CloudCall
 from kcm.reconcile.caches import Caches
-from kcm.reconcile.consistency import Consistency
+from kcm.reconcile.consistency import Consistency, SyncExpectations
 from kcm.reconcile.contract import Controller
 from kcm.reconcile.executor import PlanExecutor
 from kcm.reconcile.memory import Memory
@@ -67,6 +70,16 @@ class _Ended:
     seconds: float = 0.0
 
 
+@dataclass(frozen=True)
+class _CloudStep:
+    """A sync that goes on when the cloud has answered the calls of its plan."""
+
+    plan: Plan
+    outcome: PlanOutcome
+    before: Mapping[str, str]  # the memory of the key
+    expectations: SyncExpectations
+
+
 def _fail(lease: KeyLease, error: Exception) -> _Ended:
     return _Ended(lease, SyncResult.retry(), error)
 
@@ -93,6 +106,7 @@ class Runner:
         clock: Clock,
         stop: threading.Event,
         metrics: SyncMetrics | None = None,
+        cloud: CloudCaller | None = None,
     ) -> None:
         self.controller = controller
         self._caches = caches
@@ -105,6 +119,8 @@ class Runner:
         self._clock = clock
         self._stop = stop
         self._metrics = metrics
+        self._cloud = cloud
+        self._calling: set[str] = set()  # the tokens of the keys whose threads call the cloud
 
     def run(self, named: str, max_keys: int = MAX_KEYS, budget: float = RUN_BUDGET) -> int:
         """Takes keys, `named` first, syncs them, takes more, and returns how many there were.
@@ -122,9 +138,9 @@ class Runner:
                 synced = self._sync_all(leases)
                 ended += synced
                 goes_on = self._clock.monotonic() < deadline and not self._stop.is_set()
-                taken = self._finish(synced, max_keys if goes_on else 0)
+                taken = self._finish_and_take(synced, max_keys if goes_on else 0)
             finally:
-                self._renewer.release(*leases)
+                self._renewer.release(*(key for key in leases if key.token not in self._calling))
             leases = taken
         failed = [(end.lease.key, end.error) for end in ended if end.error is not None]
         if failed:
@@ -132,16 +148,19 @@ class Runner:
         return len(ended)
 
     def _sync_all(self, leases: Sequence[KeyLease]) -> list[_Ended]:
-        """Syncs the keys one after the other, and returns the results. After `stop`, keys are
-        abandoned.
+        """Syncs the keys one after the other, and returns the results of those that have ended.
+
+        After `stop`, keys are abandoned.
         """
         stale = self._wait_until_fresh()
-        ended = []
+        ended: list[_Ended] = []
         for number, lease in enumerate(leases):
             if self._stop.is_set():
                 ended += [_Ended(left, SyncResult.abandon()) for left in leases[number:]]
                 break
-            ended.append(self._sync(lease) if stale is None else _fail(lease, stale))
+            end = self._sync(lease) if stale is None else _fail(lease, stale)
+            if end is not None:
+                ended.append(end)
         return ended
 
     def _wait_until_fresh(self) -> Exception | None:
@@ -151,23 +170,85 @@ class Runner:
             return late
         return None
 
-    def _sync(self, lease: KeyLease) -> _Ended:
-        started = self._clock.monotonic()
+    def _sync(self, lease: KeyLease) -> _Ended | None:
+        """Syncs a key. Returns None if a thread goes on with it and finishes it."""
+        return self._run_to_end(lease, self._clock.monotonic(), lambda: self._reconcile(lease))
+
+    def _run_to_end(
+        self, lease: KeyLease, started: float, step: Callable[[], SyncResult | _CloudStep]
+    ) -> _Ended | None:
+        """Returns how the sync ended with `step`. Returns None if the step calls the cloud, which
+        a new thread does.
+        """
         try:
-            outcome = self._reconcile(lease)
-            end = _Ended(lease, outcome)
+            result = step()
+            if isinstance(result, _CloudStep):
+                self._start_calls(lease, started, result)
+                return None
+            end = _Ended(lease, result)
         except Exception as raised:  # noqa: BLE001 - a crash in a controller is that key's failure
             end = _fail(lease, raised)
         seconds = round(self._clock.monotonic() - started, 6)
         fenced = isinstance(end.error, errors.Fenced)
-        result = "fenced" if fenced else _RESULTS[end.outcome.result]
+        result_name = "fenced" if fenced else _RESULTS[end.outcome.result]
         if self._metrics is not None:
-            self._metrics.observe(SYNC, self.controller.name, result, seconds)
+            self._metrics.observe(SYNC, self.controller.name, result_name, seconds)
         if fenced:
             self._logger_of(lease).warning(
                 "sync stopped: the key was taken away", error=str(end.error)
             )
         return replace(end, seconds=seconds)
+
+    # --- calls to the cloud
+
+    def _start_calls(self, lease: KeyLease, started: float, step: _CloudStep) -> None:
+        self._calling.add(lease.token)
+        thread = threading.Thread(
+            target=self._finish_with_answers,
+            args=(lease, started, step),
+            name=f"kcm-cloud-{self.controller.short_name}",
+            daemon=True,  # a process that stops does not wait for clouds; the reaper frees the key
+        )
+        thread.start()
+
+    def _finish_with_answers(self, lease: KeyLease, started: float, step: _CloudStep) -> None:
+        """Makes the calls, carries out what follows, and finishes the key."""
+        try:
+            end = self._run_to_end(lease, started, lambda: self._continue(lease, step))
+            assert end is not None  # `_continue` makes all calls itself
+            self._finish([end], 0)
+        except errors.KcmError as error:
+            self._logger_of(lease).warning("a sync could not be finished", error=str(error))
+        finally:
+            self._calling.discard(lease.token)
+            self._renewer.release(lease)
+
+    def _continue(self, lease: KeyLease, step: _CloudStep) -> SyncResult:
+        """Makes the calls of the plan and of those that follow it."""
+        while True:
+            answers = self._call_cloud(step.plan.calls)
+            assert step.plan.plan_after is not None
+            plan = step.plan.plan_after(replace(step.outcome, answers=answers))
+            result = self._carry_out(plan, lease, step.before, step.expectations)
+            if isinstance(result, SyncResult):
+                return result
+            step = result
+
+    def _call_cloud(self, calls: Sequence[CloudCall]) -> Sequence[Answer]:
+        if self._cloud is None:
+            raise errors.ConfigurationError(
+                f"{self.controller.name} calls a cloud, but --cloud-provider is not set"
+            )
+        return self._cloud.make(calls)
+
+    # --- the ends of syncs
+
+    def _finish_and_take(self, synced: Sequence[_Ended], max_keys: int) -> list[KeyLease]:
+        """Reports the ends of syncs, and takes up to `max_keys` keys to sync next."""
+        if synced or not max_keys:
+            return self._finish(synced, max_keys)
+        # All keys of the last take are in the hands of threads.
+        return self._queue.take(None, max_keys, answers_message=False)
 
     def _finish(self, synced: Sequence[_Ended], max_keys: int) -> list[KeyLease]:
         """Reports the end of each sync to the queue and to the log.
@@ -204,21 +285,36 @@ class Runner:
         )
         return bound
 
-    def _reconcile(self, lease: KeyLease) -> SyncResult:
-        """Carries out the plans for one key. Any exception makes the key retried."""
+    def _reconcile(self, lease: KeyLease) -> SyncResult | _CloudStep:
+        """Carries out the plans for one key, up to the first that calls the cloud.
+
+        Any exception makes the key retried.
+        """
         self._consistency.wait(lease.key, FRESHNESS_TIMEOUT, self._stop)
         before = self._memory.load(lease.key) if self.controller.remembers else {}
         view = self._caches.view(self.controller, self._clock.now(), before)
         plan = self.controller.reconcile(lease.key, view)
         expectations = self._consistency.expectations(lease.key, lease.fence)
+        return self._carry_out(plan, lease, before, expectations)
+
+    def _carry_out(
+        self,
+        plan: Plan,
+        lease: KeyLease,
+        before: Mapping[str, str],
+        expectations: SyncExpectations,
+    ) -> SyncResult | _CloudStep:
         while True:
             result = self._executor.execute(plan, lease.fence, expectations)
             if self.controller.remembers and plan.state is not None:
                 self._memory.save(lease.key, before, plan.state, lease.fence)
+                before = plan.state
             self._record(plan, result)
             error = plan.error or result.error
             if error is not None:
                 raise error
+            if plan.calls and plan.plan_after is not None:
+                return _CloudStep(plan, result, before, expectations)
             if plan.plan_after is None:
                 break
             plan = plan.plan_after(result)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import datetime
 
 from kcm import errors
 from kcm.api import scheme
 from kcm.api.core_v1 import ResourceQuota
 from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.cloudprovider.caller import CloudCaller
 from kcm.reconcile.contract import Change
 from kcm.reconcile.plan import (
     Approve,
@@ -68,6 +70,7 @@ class World:
         self.objects: dict[Key, KubeObject] = {}
         self.failures: list[tuple[Write, Exception]] = []
         self.watch = watch
+        self.cloud: CloudCaller | None = None  # makes the calls of plans
         self.take_token: Callable[[str], bool] = lambda bucket: True
         self._version = 100
         # By index entry: the version at which an object got or lost it, and the `since` and
@@ -106,6 +109,8 @@ class World:
         status = plan.status_update(outcome)
         if status is not None:
             self.write(status)
+        if plan.calls and self.cloud is not None:
+            outcome = replace(outcome, answers=self.cloud.make(plan.calls))
         return self.carry_out(plan.plan_after(outcome)) if plan.plan_after else outcome
 
     def _delete_collection(self, wanted: DeleteCollection) -> CollectionDeletion:

@@ -44,6 +44,7 @@ def test_help_has_a_section_per_controller(samples: Types) -> None:
         "Generic flags:",
         "Leader election flags:",
         "Secure serving flags:",
+        "Cloud provider flags:",
         "Widget-controller flags:",
         "Global flags:",
     ]

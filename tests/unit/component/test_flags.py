@@ -69,6 +69,7 @@ def test_every_row_of_the_reference_says_what_it_means(samples: Types) -> None:
         "generic",
         "leader election",
         "secure serving",
+        "cloud provider",
         "widget-controller",
     ]
     for section in reference(samples):
