@@ -22,6 +22,8 @@ from kcm.reconcile.contract import Controller
 
 CONTROLLERS = (
     "kcm.controllers.bootstrapsigner:BootstrapSignerController",
+    "kcm.controllers.cloudnode:CloudNodeController",
+    "kcm.controllers.cloudnodelifecycle:CloudNodeLifecycleController",
     "kcm.controllers.clusterroleaggregation:ClusterRoleAggregationController",
     "kcm.controllers.cronjob:CronJobController",
     "kcm.controllers.csrapproving:CSRApprovingController",
@@ -42,6 +44,7 @@ CONTROLLERS = (
     "kcm.controllers.nodeipam:NodeIpamController",
     "kcm.controllers.nodelifecycle:NodeLifecycleController",
     "kcm.controllers.persistentvolumebinder:PersistentVolumeBinderController",
+    "kcm.controllers.noderoute:NodeRouteController",
     "kcm.controllers.podgc:PodGCController",
     "kcm.controllers.pvcprotection:PVCProtectionController",
     "kcm.controllers.pvprotection:PVProtectionController",
@@ -51,6 +54,7 @@ CONTROLLERS = (
     "kcm.controllers.rootcacertpublisher:RootCACertPublisher",
     "kcm.controllers.serviceaccount:ServiceAccountController",
     "kcm.controllers.serviceaccounttoken:ServiceAccountTokenController",
+    "kcm.controllers.servicelb:ServiceLBController",
     "kcm.controllers.statefulset:StatefulSetController",
     "kcm.controllers.tainteviction:TaintEvictionController",
     "kcm.controllers.tokencleaner:TokenCleanerController",

@@ -1,0 +1,116 @@
+"""CloudNodeLifecycle: deletes the nodes of deleted instances, and taints those of stopped ones.
+
+Only nodes that are not ready are asked about, every --node-monitor-period. A node that is ready
+again loses the taint.
+
+Source: staging/src/k8s.io/cloud-provider/controllers/nodelifecycle/node_lifecycle_controller.go,
+Kubernetes 1.33.
+Departure: each node is a key that is asked about until it is ready, so that nothing is done while
+all are, and a slow answer about one node delays no other. Upstream looks at all nodes in turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+from functools import partial
+
+from kcm import errors
+from kcm.api.core_v1 import Node, Taint
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.cloudprovider.calls import InstanceExists, InstanceShutdown
+from kcm.helpers.node_reports import ready_status
+from kcm.reconcile.contract import Change, Controller, Options, View, Watch, shared_option
+from kcm.reconcile.plan import Delete, Outcome, Patch, Plan
+
+SHUTDOWN_TAINT = "node.cloudprovider.kubernetes.io/shutdown"
+
+
+class CloudNodeLifecycleOptions(Options):
+    """The options of the cloud node lifecycle controller."""
+
+    node_monitor_period: timedelta = shared_option(
+        timedelta(seconds=5), "node-lifecycle-controller"
+    )
+
+
+class CloudNodeLifecycleController(Controller):
+    """Asks the cloud about nodes that are not ready. A key is a node."""
+
+    name = "cloud-node-lifecycle-controller"
+    short_name = "cloud-node-lifecycle"
+    group = "nodes"
+    options_type = CloudNodeLifecycleOptions
+    options: CloudNodeLifecycleOptions
+    cloud_interface = "instances_v2"
+    sync_timeout = 300.0
+    retry_delays = (5.0, 5.0)  # as often as upstream looks at all nodes
+
+    def watches(self) -> tuple[Watch, ...]:
+        return (Watch(Node, nodes_to_check),)
+
+    def concurrent_syncs(self) -> int:
+        return 10
+
+    def reconcile(self, key: str, view: View) -> Plan:
+        node = view.lister(Node).find(key)
+        if node is None:
+            return Plan()
+        if ready_status(node) == "True":
+            return Plan().then(Patch(node, _without_taint)) if _is_tainted(node) else Plan()
+        return Plan(calls=[InstanceExists(node)], plan_after=partial(self._act, node))
+
+    def _act(self, node: Node, outcome: Outcome) -> Plan:
+        """Returns the plan after the answer whether the instance exists."""
+        (answer,) = outcome.answers
+        if answer.error is not None:
+            why = f"error checking if node {node.name} exists: {answer.error}"
+            return Plan(error=errors.KcmError(why))
+        if answer.value:
+            return Plan(calls=[InstanceShutdown(node)], plan_after=partial(self._taint, node))
+        message = f"Deleting node {node.name} because it does not exist in the cloud provider"
+        return Plan().then(Delete(node)).record(node, "DeletingNode", message)
+
+    def _taint(self, node: Node, outcome: Outcome) -> Plan:
+        """Returns the plan after the answer whether the instance is shut down."""
+        (answer,) = outcome.answers
+        if answer.error is not None:
+            why = f"error checking if node {node.name} is shutdown: {answer.error}"
+            return Plan(error=errors.KcmError(why))
+        plan = Plan(requeue_after=self.options.node_monitor_period.total_seconds())
+        if answer.value and not _is_tainted(node):
+            plan.then(Patch(node, _with_taint))
+        return plan
+
+
+def nodes_to_check(change: Change, view: View) -> Iterable[str]:
+    """Yields a node that is not ready, or has the taint, and was something else before."""
+    old, node = change.old, change.new
+    if not isinstance(node, Node):
+        return
+    ready = ready_status(node)
+    if ready == "True" and not _is_tainted(node):
+        return
+    before = (ready_status(old), _is_tainted(old)) if isinstance(old, Node) else None
+    if before != (ready, _is_tainted(node)):
+        yield node.key
+
+
+def _is_tainted(node: Node) -> bool:
+    return any(taint.key == SHUTDOWN_TAINT for taint in node.spec.taints or ())
+
+
+def _with_taint(obj: KubeObject) -> KubeObject:
+    assert isinstance(obj, Node)
+    if _is_tainted(obj):
+        return obj
+    taint = Taint(key=SHUTDOWN_TAINT, effect="NoSchedule")
+    return obj.with_spec(obj.spec.replace(taints=[*(obj.spec.taints or ()), taint]))
+
+
+def _without_taint(obj: KubeObject) -> KubeObject:
+    assert isinstance(obj, Node)
+    if not _is_tainted(obj):
+        return obj
+    kept = [taint for taint in obj.spec.taints or () if taint.key != SHUTDOWN_TAINT]
+    return obj.with_spec(obj.spec.replace(taints=kept or None))
