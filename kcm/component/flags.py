@@ -1,14 +1,14 @@
 """Flags, computed from the option groups and from each controller's options.
 
 Guarantees: every option has one flag, one environment variable (`KCM_` and the flag in capitals)
-and one field of the configuration file. Two options with the same flag are an error, unless they
-are one option that two controllers share: same type, default and description.
+and one field of the configuration file. Two options with the same flag are an error; a controller
+that needs the option of another one has a `shared_option`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, get_args, get_origin
@@ -53,17 +53,6 @@ class Flag:
     default: Any
     meaning: str
     path: tuple[str, ...]  # the path in the configuration file
-    shared: tuple[str, ...] = ()  # further controllers that have the option
-
-    def is_of(self, group: str) -> bool:
-        """Reports whether the group has this option."""
-        return group == self.group or group in self.shared
-
-    def is_same_option(self, other: Flag) -> bool:
-        """Reports whether another group's option with this flag is the same option."""
-        return (self.field, self.type, self.default, self.meaning) == (
-            other.field, other.type, other.default, other.meaning,
-        )  # fmt: skip
 
     @property
     def env(self) -> str:
@@ -166,10 +155,6 @@ def all_flags(types: Sequence[type[Controller]]) -> tuple[Flag, ...]:
     taken = {"config": "global", **{_flag_of_setting(name): "settings" for name in _SETTINGS}}
     for flag in (*built_in_flags(), *controller_flags(types)):
         other = taken.get(flag.name)
-        known = by_name.get(flag.name)
-        if known is not None and known.is_same_option(flag):
-            by_name[flag.name] = replace(known, shared=(*known.shared, flag.group))
-            continue
         if other is not None:
             raise errors.ConfigurationError(
                 f"--{flag.name} is a flag of {other} and of {flag.section}: rename the option"

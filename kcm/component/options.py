@@ -177,7 +177,7 @@ class _Loader:
         self, model: type[Any], group: str, known: Sequence[Flag], given: Mapping[str, Any]
     ) -> Any:
         by_name = {flag.name: flag for flag in known}
-        own = {flag.field: flag for flag in known if flag.is_of(group)}
+        own = {flag.field: flag for flag in known if flag.group == group}
         own |= {field: by_name[name] for field, name in shared_flags(model).items()}
         set_ = {name: given[flag.name] for name, flag in own.items() if flag.name in self._sources}
         try:

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pydantic import Field
+
 from kcm import errors
 from kcm.api.core_v1 import ConfigMap, Namespace
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.reconcile.contract import Change, Controller, Options, View, Watch
 from kcm.reconcile.counters import Counter, Counts
 from kcm.reconcile.plan import Create, Outcome, Plan, Update
-from kcm.serviceaccount.root_ca import read_bundle, root_ca_option
+from kcm.serviceaccount.root_ca import read_bundle
 
 NAME = "kube-root-ca.crt"
 DESCRIPTION = "kubernetes.io/description"
@@ -34,7 +36,12 @@ SYNCS = Counter(
 class RootCACertPublisherOptions(Options):
     """The options of the root CA certificate publisher."""
 
-    root_ca_file: str = root_ca_option()
+    root_ca_file: str = Field(
+        default="",
+        description="If set, this root certificate authority will be included in service account's "
+        "token secret, and in the ConfigMap kube-root-ca.crt of each namespace. This must be a "
+        "valid PEM-encoded CA bundle.",
+    )
 
 
 class RootCACertPublisher(Controller):

@@ -19,11 +19,11 @@ from pydantic import Field
 
 from kcm.api.core_v1 import Secret, ServiceAccount
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.reconcile.contract import Change, Controller, Options, View, Watch
+from kcm.reconcile.contract import Change, Controller, Options, View, Watch, shared_option
 from kcm.reconcile.plan import Delete, Patch, Plan, Update
 from kcm.serviceaccount.claims import LEGACY_ISSUER, legacy_claims
 from kcm.serviceaccount.keys import parse_signing_key, read_pem
-from kcm.serviceaccount.root_ca import read_bundle, root_ca_option
+from kcm.serviceaccount.root_ca import read_bundle
 from kcm.serviceaccount.tokens import sign
 from kcm.store import DeleteOptions
 from kcm.store.writes.guards import Absent
@@ -50,7 +50,7 @@ class ServiceAccountTokenOptions(Options):
         description="Filename containing a PEM-encoded private RSA or ECDSA key used to sign "
         "service account tokens.",
     )
-    root_ca_file: str = root_ca_option()
+    root_ca_file: str = shared_option("", "root-ca-certificate-publisher-controller")
 
 
 @dataclass(frozen=True)

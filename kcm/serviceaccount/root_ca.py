@@ -1,23 +1,10 @@
-"""The option --root-ca-file, which two controllers share, and its file."""
+"""The file of the option --root-ca-file."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
-
-from pydantic import Field
 
 from kcm import errors
-
-
-def root_ca_option() -> Any:
-    """Returns the field of the option."""
-    return Field(
-        default="",
-        description="If set, this root certificate authority will be included in service account's "
-        "token secret, and in the ConfigMap kube-root-ca.crt of each namespace. This must be a "
-        "valid PEM-encoded CA bundle.",
-    )
 
 
 def read_bundle(path: str) -> str:
