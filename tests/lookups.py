@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from kcm.api.core_v1 import ConfigMap, Secret, Service
+from kcm.api.core_v1 import ConfigMap, Pod, Secret, Service
+from kcm.errors import ContainerConfigError
 
 
 @dataclass(frozen=True)
@@ -28,8 +29,6 @@ class FakeLookups:
         """Returns all Services that were given."""
         return self.all_services
 
-    def service_account_token(
-        self, namespace: str, name: str, audience: str, seconds: int
-    ) -> str | None:
-        """Returns None: nobody issues tokens here."""
-        return None
+    def service_account_token(self, pod: Pod, audience: str, seconds: int) -> str:
+        """Raises ContainerConfigError: nobody issues tokens here."""
+        raise ContainerConfigError("no service account tokens here")

@@ -26,7 +26,7 @@ from kcm.apiserver.auth.authorizer import Authorizer, Masters
 from kcm.apiserver.auth.handler_chain import HandlerChain, RequestState
 from kcm.apiserver.auth.rbac import RBAC
 from kcm.apiserver.auth.service_accounts import ServiceAccountTokens, TokenOptions, find_in
-from kcm.apiserver.auth.token_review import DEFAULT_ISSUER, TokenReviewer
+from kcm.apiserver.auth.token_review import TokenReviewer
 from kcm.apiserver.auth.token_tracking import TokenTracker
 from kcm.apiserver.auth.users import ANYBODY, User
 from kcm.apiserver.bootstrap.definitions import DefinitionLoop
@@ -47,6 +47,7 @@ from kcm.apiserver.request import Disconnected, Request, head_of, read_body
 from kcm.apiserver.request_info import RequestInfo, parse
 from kcm.apiserver.routes import Routes, is_page, is_short, is_watch
 from kcm.redisio import greenlets
+from kcm.serviceaccount.issuing import DEFAULT_ISSUER
 from kcm.store import Store
 
 THREADS = 8  # store calls at a time; more would only contend for the interpreter

@@ -133,6 +133,16 @@ def _parse_ids(flag: str) -> Callable[[str], tuple[tuple[int, int], ...]]:
     return parse
 
 
+def _parse_address(flag: str, text: str) -> tuple[str, int]:
+    """Parses an address like `10.0.0.7:6443` or `[::1]:6443`."""
+    host, colon, port = text.rpartition(":")
+    require(
+        bool(host and colon) and port.isdecimal() and 0 < int(port) < 65536,
+        f"{flag}: {text!r} is not of the form HOST:PORT",
+    )
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
 def _parse_headers(text: str) -> dict[str, str]:
     """Parses headers like `Name: value,Name: value`."""
     pairs = (part.partition(":") for part in _split(text))
@@ -143,6 +153,8 @@ _PARSERS: Mapping[str, Callable[[Any], Any]] = {
     "root_dir": Path,
     "pod_manifest_path": Path,
     "stages": Path,
+    "service_account_signing_key_file": Path,
+    "pod_api_server": lambda text: _parse_address("--pod-api-server", text),
     "node_labels": _parse_labels,
     "register_with_taints": _parse_taints,
     "allowed_users": _parse_ids("--allowed-users"),

@@ -16,6 +16,7 @@ from kcm.apimachinery.quantity import ResourceList
 from kcm.errors import ConfigurationError
 from kcm.kubelet.eviction.thresholds import DEFAULT_HARD, EvictionConfig, parse_thresholds
 from kcm.kubelet.shutdown.grace_periods import ShutdownGracePeriod
+from kcm.serviceaccount.issuing import DEFAULT_ISSUER
 
 PROCESS, SIMULATED = "process", "simulated"  # container runtimes
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", re.ASCII)
@@ -67,6 +68,9 @@ class KubeletOptions:
     allowed_host_paths: tuple[Path, ...] = ()
     allowed_users: tuple[tuple[int, int], ...] = ()  # inclusive ranges of ids
     allowed_groups: tuple[tuple[int, int], ...] = ()  # inclusive ranges of ids
+    service_account_signing_key_file: Path | None = None  # for a kubelet that works on Redis
+    service_account_issuer: str = DEFAULT_ISSUER
+    pod_api_server: tuple[str, int] | None = None  # where pods reach the API server
     own_pod_addresses: bool = True  # whether each pod has a loopback address of its own
     pod_max_pids: int = 1024  # -1 is no limit
     adopts_orphans: bool = False  # see runtime/process/orphans.py

@@ -11,7 +11,9 @@ from typing import Any, Literal
 
 from kcm import errors
 from kcm.api import codec, scheme
+from kcm.api.core_v1 import Pod
 from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.store.admission.token_volume import keep_token
 from kcm.store.merge import LAST_APPLIED, merge_patch, three_way
 from kcm.store.store import Store
 from kcm.store.writes.results import WriteStatus
@@ -47,7 +49,10 @@ def apply(store: Store, obj: KubeObject) -> tuple[Outcome, KubeObject]:
 
 
 def merge_applied(obj: KubeObject, old: KubeObject) -> KubeObject:
-    """Returns `old` after the three-way merge with `obj`, with the new last-applied annotation."""
+    """Returns `old` after the three-way merge with `obj`, with the new last-applied annotation.
+
+    Lists are replaced, but for the token that admission has mounted into a pod.
+    """
     wanted = codec.to_dict(annotate_last_applied(obj))
     annotations = old.metadata.annotations or {}
     try:
@@ -55,6 +60,8 @@ def merge_applied(obj: KubeObject, old: KubeObject) -> KubeObject:
     except ValueError:
         original = {}
     current = codec.to_dict(old)
+    if isinstance(old, Pod):
+        keep_token(wanted["spec"], current["spec"])
     patch = three_way(original if isinstance(original, dict) else {}, wanted, current)
     return codec.decode(merge_patch(current, patch), scheme.resource_of(old))
 

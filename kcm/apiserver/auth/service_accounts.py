@@ -40,6 +40,7 @@ from kcm.serviceaccount.claims import (
     LegacyClaims,
     Reference,
 )
+from kcm.serviceaccount.issuing import Issuer
 from kcm.serviceaccount.keys import SigningKey, VerificationKey
 from kcm.serviceaccount.tokens import InvalidToken, Verifier
 
@@ -71,6 +72,11 @@ class TokenOptions:
     max_expiration: int = 0
     extend_expiration: bool = True
     jwks_uri: str = ""
+
+    @property
+    def issuer(self) -> Issuer:
+        """The issuer of new tokens."""
+        return Issuer(self.signing_key, self.issuers[0], self.audiences, self.extend_expiration)
 
 
 def find_in(cacher: Cacher) -> Find:

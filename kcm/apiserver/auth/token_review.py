@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from kcm.apiserver.auth.authenticators import Tokens
 from kcm.apiserver.auth.service_accounts import ServiceAccountTokens
 from kcm.apiserver.auth.users import User
+from kcm.serviceaccount.issuing import DEFAULT_ISSUER
 from kcm.serviceaccount.tokens import InvalidToken
 
-DEFAULT_ISSUER = "https://kubernetes.default.svc.cluster.local"
 _UNKNOWN = "invalid bearer token"
 
 

@@ -20,15 +20,33 @@ from kcm.api.core_v1 import ConfigMap, Secret
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.clock import Clock, RealClock
 from kcm.store import Store
+from kcm.store.admission.service_accounts import TRACKING
 
 log = structlog.get_logger("kcm.apiserver")
 
 LAST_USED = "kubernetes.io/legacy-token-last-used"
-NAMESPACE, NAME = "kube-system", "kube-apiserver-legacy-service-account-token-tracking"
+NAMESPACE, _, NAME = TRACKING.partition("/")
 SINCE = "since"
 EVERY = 1.0  # seconds between two looks
 _ENSURE_EVERY = 30.0  # seconds between two looks at the ConfigMap
 _MOST = 1000  # Secrets that wait for their label
+
+
+def ensure_tracking(store: Store, today: date) -> None:
+    """Creates the ConfigMap with the date of today, or sets the date if there is none.
+
+    Raises StoreUnavailable.
+    """
+    resource = scheme.resource_of(ConfigMap)
+    found = store.get_all([(resource, TRACKING)])[0]
+    try:
+        if not isinstance(found, ConfigMap):
+            metadata = ObjectMeta(name=NAME, namespace=NAMESPACE)
+            store.create(ConfigMap(metadata=metadata, data={SINCE: f"{today}"}))
+        elif not _is_date((found.data or {}).get(SINCE, "")):
+            store.modify(resource, TRACKING, lambda old: _with_since(old, f"{today}"))
+    except errors.ApiError as error:  # another server was faster
+        log.info("The date of token tracking was not written", error=error.message)
 
 
 class TokenTracker:
@@ -80,7 +98,7 @@ class TokenTracker:
         """
         now = self._clock.monotonic()
         if now - self._looked_at >= _ENSURE_EVERY:
-            self._ensure_config_map()
+            ensure_tracking(self._store, self._today())
             self._looked_at = now
         with self._lock:
             used, self._used = self._used, {}
@@ -101,19 +119,6 @@ class TokenTracker:
             return
         except errors.ApiError as error:
             log.info("The use of a token cannot be recorded", secret=key, error=error.message)
-
-    def _ensure_config_map(self) -> None:
-        resource, key = scheme.resource_of(ConfigMap), f"{NAMESPACE}/{NAME}"
-        today = f"{self._today()}"
-        found = self._store.get_all([(resource, key)])[0]
-        try:
-            if not isinstance(found, ConfigMap):
-                metadata = ObjectMeta(name=NAME, namespace=NAMESPACE)
-                self._store.create(ConfigMap(metadata=metadata, data={SINCE: today}))
-            elif not _is_date((found.data or {}).get(SINCE, "")):
-                self._store.modify(resource, key, lambda old: _with_since(old, today))
-        except errors.ApiError as error:  # another server was faster
-            log.info("The date of token tracking was not written", error=error.message)
 
     def _today(self) -> date:
         return self._clock.now().date()

@@ -18,13 +18,7 @@ from kcm.apiserver.bodies import reading, structs
 from kcm.apiserver.http.responses import ApiRequest, Response, json_response
 from kcm.apiserver.http_errors import MethodNotAllowed, PathNotFound
 from kcm.clock import Clock, RealClock
-from kcm.serviceaccount.claims import (
-    EXTENDED_SECONDS,
-    WARN_ONLY_SECONDS,
-    BoundObjects,
-    bound_claims,
-)
-from kcm.serviceaccount.tokens import sign
+from kcm.serviceaccount.claims import BoundObjects
 from kcm.store import Store
 
 KIND = "TokenRequest.authentication.k8s.io"
@@ -71,37 +65,11 @@ def issue(
         )
         spec.expiration_seconds = options.max_expiration
     now = clock.now()
-    token = _sign(account, bound, spec, options, now)
+    token = options.issuer.issue(
+        account, bound, now, audiences=spec.audiences, seconds=spec.expiration_seconds
+    )
     answer = _answer(asked, account, token, now)
     return json_response(answer, 201, warnings)
-
-
-def _sign(
-    account: ServiceAccount,
-    bound: BoundObjects,
-    spec: structs.TokenRequestSpec,
-    options: TokenOptions,
-    now: datetime,
-) -> str:
-    """Returns the token. One that admission mounts into a pod is valid for a year, but counts as
-    stale after the time that was requested.
-    """
-    seconds, audiences = spec.expiration_seconds or 0, spec.audiences or []
-    extended = (
-        options.extend_expiration
-        and bound.pod is not None
-        and seconds == WARN_ONLY_SECONDS
-        and set(audiences) <= set(options.audiences)
-    )
-    claims = bound_claims(
-        account,
-        bound,
-        audiences,
-        now,
-        seconds=EXTENDED_SECONDS if extended else seconds,
-        warn_after=seconds if extended else 0,
-    )
-    return sign(options.signing_key, options.issuers[0], claims)
 
 
 def _answer(

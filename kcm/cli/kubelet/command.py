@@ -91,6 +91,17 @@ def _graces(
 @click.option("--allowed-groups", metavar="GID,GID-GID",
               help="Groups that containers may have, besides their user's own (needs root). A "
               "group of the machine gives pods access to that group's files.")  # fmt: skip
+@click.option("--service-account-signing-key-file", type=click.Path(), default=None,
+              help="The key with which the API server signs service account tokens. A kubelet that "
+              "works on Redis signs those of its pods itself. Default: sa.key in the state folder, "
+              "if that exists.",
+              )  # fmt: skip
+@click.option("--service-account-issuer", default=None,
+              help="The issuer of these tokens, as the API server's flag says.")  # fmt: skip
+@click.option("--pod-api-server", metavar="HOST:PORT", default=None,
+              help="Where pods reach the API server: their KUBERNETES_SERVICE_HOST and _PORT. "
+              "Default: the server of --kubeconfig, else the cluster IP of the Service kubernetes.",
+              )  # fmt: skip
 @click.option("--own-pod-addresses/--host-addresses", default=True, show_default=True,
               help="Give pods addresses of 127.64.0.0/10, which only this machine reaches, or the "
               "machine's own address.")  # fmt: skip
@@ -184,6 +195,9 @@ def kubelet(kubeconfig: Path | None, celery: bool, concurrency: int, **flags: An
     flags["root_dir"] = str(
         Path(flags["root_dir"] or _root(settings, flags["node_name"])).absolute()
     )
+    if flags["service_account_signing_key_file"] is None and kubeconfig is None:
+        key = Path(settings.state_dir).absolute() / "sa.key"
+        flags["service_account_signing_key_file"] = str(key) if key.is_file() else None
     # Invalid flags are reported here, before a worker starts and reports them in its own way.
     options = parse_flags(flags)
     lock_root_dir(options.root_dir).close()

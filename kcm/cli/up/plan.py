@@ -70,6 +70,7 @@ class RealNode:
 
     name: str
     flags: tuple[str, ...] = ()  # more flags of `kcm kubelet`
+    api_flags: tuple[str, ...] = ()  # its flags about the API server
 
     def root(self, settings: Settings) -> Path:
         """Returns the root folder of the node's kubelet."""
@@ -89,6 +90,7 @@ class RealNode:
             "--eviction-hard=memory.available<100Mi",
             "--port=0",
             "--end-containers",
+            *self.api_flags,
             *self.flags,
         ]
 
@@ -232,7 +234,8 @@ def process_specs(options: UpOptions, settings: Settings) -> list[ProcessSpec]:
         command = commandlines.nodes([f"--count={options.nodes}", *options.node_flags])
         specs.append(ProcessSpec("nodes", command, logs / "nodes.log", env=env))
     if options.real_node:
-        command = commandlines.node(options.real_node.arguments(settings))
+        node = replace(options.real_node, api_flags=_node_flags(options, settings))
+        command = commandlines.node(node.arguments(settings))
         specs.append(ProcessSpec("kubelet", command, logs / "kubelet.log", env=env))
     return specs
 
@@ -264,6 +267,16 @@ def identity_environment(options: UpOptions, settings: Settings) -> dict[str, st
 
 def _key_file(settings: Settings) -> Path:
     return settings.state_dir / KEY_FILE
+
+
+def _node_flags(options: UpOptions, settings: Settings) -> tuple[str, ...]:
+    """Returns the flags by which pods get tokens and find the API server."""
+    if not options.api_port:
+        return ()
+    return (
+        f"--service-account-signing-key-file={_key_file(settings)}",
+        f"--pod-api-server={API_HOST}:{options.api_port}",
+    )
 
 
 def _token_flags(settings: Settings) -> list[str]:

@@ -14,6 +14,7 @@ from kcm.clock import Clock, RealClock
 from kcm.informers.source import ListerWatcher
 from kcm.kubelet.recorder import EventSink
 from kcm.kubelet.stats.reporting import WriteUsage
+from kcm.kubelet.tokens.manager import TokenSource
 from kcm.store.objects import ObjectStore
 
 Run = Callable[[threading.Event], None]
@@ -41,11 +42,15 @@ class Dependencies:
 
     `notify_work` is called with the uid of a pod that waits to be synced, and must make another
     process call `Kubelet.sync_waiting_pod`. Without it, the kubelet's own threads sync all pods.
-    Without `write_usage`, no usage is reported.
+    Without `write_usage`, no usage is reported. Without `tokens`, pods get no service account
+    tokens. `api_server` is the host and port at which pods reach the API server, None for those of
+    its Service.
     """
 
     stores: KubeletStores
     event_sink: EventSink | None = None
     notify_work: Callable[[str], None] | None = None
     write_usage: WriteUsage | None = None
+    tokens: TokenSource | None = None
+    api_server: tuple[str, int] | None = None
     clock: Clock = field(default_factory=RealClock)

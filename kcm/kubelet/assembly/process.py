@@ -9,6 +9,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import structlog
 
@@ -19,11 +21,18 @@ from kcm.kubelet.assembly.dependencies import Dependencies, KubeletStore, Kubele
 from kcm.kubelet.assembly.kubelet import Kubelet
 from kcm.kubelet.assembly.new_kubelet import new_main_kubelet
 from kcm.kubelet.options import KubeletOptions
+from kcm.kubelet.tokens.manager import TokenSource
+from kcm.kubelet.tokens.sources import RequestedTokens, SignedTokens
 from kcm.reconcile.events import EventRecorder
 from kcm.redisio import RedisIO
+from kcm.serviceaccount.issuing import Issuer
+from kcm.serviceaccount.keys import read_signing_key
 from kcm.settings import Settings
 from kcm.store import Store
 from kcm.store.resource_metrics.usage import UsageBoard
+
+if TYPE_CHECKING:
+    from kcm.store.remote.rest import RestClient
 
 log = structlog.get_logger("kcm.kubelet")
 
@@ -70,9 +79,34 @@ class KubeletProcess:
             event_sink=recorder,
             notify_work=notify_work,
             write_usage=UsageBoard(self._open_redis("usage")).report if not kubeconfig else None,
+            tokens=self._build_tokens(options, kubeconfig, open_store),
+            api_server=options.pod_api_server or _server_of(kubeconfig),
             clock=self._clock,
         )
         self.kubelet: Kubelet = new_main_kubelet(options, dependencies)
+
+    def _build_tokens(
+        self, options: KubeletOptions, kubeconfig: Path | None, open_store: OpenStore
+    ) -> TokenSource | None:
+        """Returns where pods' tokens come from, None for nowhere. Raises ConfigurationError."""
+        if kubeconfig is not None:
+            client = self._open_client(kubeconfig)
+            return RequestedTokens(lambda path, body: client.request("POST", path, body=body))
+        file = options.service_account_signing_key_file
+        if file is None:
+            return None
+        key = read_signing_key(file, "service-account-signing-key-file")
+        name = options.service_account_issuer
+        return SignedTokens(open_store("tokens"), Issuer(key, name, (name,)), self._clock)
+
+    def _open_client(self, kubeconfig: Path) -> RestClient:
+        # As in `_open_remote_stores`.
+        from kcm.store.remote.kubeconfig import load as load_kubeconfig  # noqa: PLC0415
+        from kcm.store.remote.rest import RestClient  # noqa: PLC0415
+
+        client = RestClient(load_kubeconfig(kubeconfig), "kubelet")
+        self._closers.append(client.close)
+        return client
 
     def _open_redis(self, name: str, *, patient: bool = True) -> RedisIO:
         io = RedisIO(self._settings, name=f"kcm-kubelet-{name}", patient=patient)
@@ -119,3 +153,13 @@ class KubeletProcess:
             thread.join(_STOP_TIMEOUT)
         for close in self._closers:
             close()
+
+
+def _server_of(kubeconfig: Path | None) -> tuple[str, int] | None:
+    """Returns the host and port of a kubeconfig's server, None without a kubeconfig."""
+    if kubeconfig is None:
+        return None
+    from kcm.store.remote.kubeconfig import load as load_kubeconfig  # noqa: PLC0415 - as above
+
+    server = urlsplit(load_kubeconfig(kubeconfig).server)
+    return (server.hostname, server.port or 443) if server.hostname else None

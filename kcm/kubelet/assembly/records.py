@@ -74,7 +74,7 @@ def build_records(options: KubeletOptions, dependencies: Dependencies) -> Kubele
         active_pods=ActivePods(pods, states, statuses),
         node=CurrentNode(node),
         report_requests=ReportRequests(),
-        lookups=StoreLookups(stores.objects, clock),
+        lookups=StoreLookups(stores.objects, clock, dependencies.tokens, dependencies.api_server),
         volumes=Volumes(options.pods_dir, options.allowed_host_paths),
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from kcm.api.core_v1 import ConfigMap, Secret, Service
+from kcm.api.core_v1 import ConfigMap, Pod, Secret, Service
 from kcm.apimachinery.quantity import ResourceList
 
 
@@ -25,12 +25,10 @@ class Lookups(Protocol):
         """Returns the services of all namespaces. May raise Temporary."""
         ...
 
-    def service_account_token(
-        self, namespace: str, name: str, audience: str, seconds: int
-    ) -> str | None:
-        """Returns a token of the service account for `audience`, valid for `seconds` seconds.
+    def service_account_token(self, pod: Pod, audience: str, seconds: int) -> str:
+        """Returns a token of the pod's service account for `audience`, valid for `seconds` seconds.
 
-        Returns None where no tokens are issued.
+        The audience "" is that of the API server. May raise Temporary.
         """
         ...
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kcm.api.core_v1 import Service
+from kcm.api.core_v1 import Service, ServicePort, ServiceSpec
+from kcm.apimachinery.meta_v1 import ObjectMeta
 
 _ALWAYS = ("default", "kubernetes")  # namespace and name of the API server's Service
 
@@ -33,6 +34,19 @@ def service_variables(
     for _, service in sorted(chosen.items()):
         variables.update(_of(service))
     return variables
+
+
+def with_api_server(services: Iterable[Service], host: str, port: int) -> list[Service]:
+    """Returns the Services, in which that of the API server has this address and port.
+
+    Where no proxy forwards cluster IPs, pods reach the API server there only.
+    """
+    namespace, name = _ALWAYS
+    spec = ServiceSpec(
+        cluster_ip=host, ports=[ServicePort(name="https", protocol="TCP", port=port)]
+    )
+    others = [one for one in services if (one.namespace, one.name) != _ALWAYS]
+    return [*others, Service(metadata=ObjectMeta(name=name, namespace=namespace), spec=spec)]
 
 
 def _of(service: Service) -> Iterable[tuple[str, str]]:

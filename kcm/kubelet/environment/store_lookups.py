@@ -15,10 +15,13 @@ from typing import Any
 
 from kcm import errors
 from kcm.api import scheme
-from kcm.api.core_v1 import ConfigMap, Secret, Service
+from kcm.api.core_v1 import ConfigMap, Pod, Secret, Service
 from kcm.api.scheme import Resource
 from kcm.clock import Clock
 from kcm.kubelet.environment.lookups import Lookups
+from kcm.kubelet.environment.services import with_api_server
+from kcm.kubelet.tokens.manager import TokenManager, TokenSource
+from kcm.kubelet.tokens.sources import NoTokens
 from kcm.store.objects import ObjectStore
 
 CONFIG_MAPS, SECRETS = scheme.by_name("configmaps"), scheme.by_name("secrets")
@@ -32,7 +35,18 @@ AWAY = 2.0  # seconds after a failed read in which cached objects are not read a
 class StoreLookups:
     """Reads objects from the store and caches them. Thread-safe."""
 
-    def __init__(self, store: ObjectStore, clock: Clock) -> None:
+    def __init__(
+        self,
+        store: ObjectStore,
+        clock: Clock,
+        tokens: TokenSource | None = None,
+        api_server: tuple[str, int] | None = None,
+    ) -> None:
+        """`api_server` is the host and port at which pods reach the API server, None for those of
+        its Service.
+        """
+        self._tokens = TokenManager(tokens or NoTokens(), clock)
+        self._api_server = api_server
         self._store = store
         self._clock = clock
         self._lock = threading.Lock()
@@ -66,13 +80,12 @@ class StoreLookups:
         Raises StoreUnavailable if the store is unavailable and they were never read.
         """
         services = self._read((SERVICES.name, ""), lambda: self._store.in_namespace(SERVICES, ""))
-        return [service for service in services or () if isinstance(service, Service)]
+        found = [service for service in services or () if isinstance(service, Service)]
+        return found if self._api_server is None else with_api_server(found, *self._api_server)
 
-    def service_account_token(
-        self, namespace: str, name: str, audience: str, seconds: int
-    ) -> str | None:
-        """Returns None, because no tokens are issued for pods."""
-        return None
+    def service_account_token(self, pod: Pod, audience: str, seconds: int) -> str:
+        """Returns a token of the pod's service account. Raises ContainerConfigError."""
+        return self._tokens.token(pod, audience, seconds)
 
     def _get(self, resource: Resource, key: str) -> Any:
         return self._read((resource.name, key), lambda: self._store.get_all([(resource, key)])[0])
@@ -123,7 +136,5 @@ class StaticPodLookups:
         except errors.Temporary:
             return ()
 
-    def service_account_token(
-        self, namespace: str, name: str, audience: str, seconds: int
-    ) -> str | None:
-        return self._lookups.service_account_token(namespace, name, audience, seconds)
+    def service_account_token(self, pod: Pod, audience: str, seconds: int) -> str:
+        return self._lookups.service_account_token(pod, audience, seconds)

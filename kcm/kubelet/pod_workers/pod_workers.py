@@ -339,7 +339,8 @@ class PodWorkers:
                     status.terminating_at = status.terminating_at or self._clock.now()
                 if (work_type is WorkType.TERMINATING or terminal) and status.pending is None:
                     status.pending = self._repeat_last_update(status)
-        self._plan_next_sync(uid, failed=failure is not None)
+        soonest: float | None = getattr(failure, "retry_after", None)
+        self._plan_next_sync(uid, failed=failure is not None, soonest=soonest)
 
     def _repeat_last_update(self, status: PodSyncStatus) -> UpdatePodOptions | None:
         """Returns the last update again, for the pod's next phase."""
@@ -366,7 +367,8 @@ class PodWorkers:
         status.notify_terminated()
         self._states.release_static_name(status.full_name, uid)
 
-    def _plan_next_sync(self, uid: str, *, failed: bool) -> None:
+    def _plan_next_sync(self, uid: str, *, failed: bool, soonest: float | None = None) -> None:
+        """Plans the next sync, after `soonest` seconds if that is before the back-off period."""
         with self._lock:
             status = self._states.statuses.get(uid)
             if status is not None and status.pending is not None:
@@ -375,6 +377,9 @@ class PodWorkers:
             if status is not None:
                 status.working = False
         delay = self._back_off_period if failed else self._resync_interval
+        if soonest is not None and soonest < delay:
+            self.queue.enqueue(uid, soonest)
+            return
         self.queue.enqueue(uid, self._add_jitter(delay))
 
     def _add_jitter(self, seconds: float) -> float:

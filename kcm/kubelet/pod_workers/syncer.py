@@ -37,6 +37,31 @@ _ORPHAN_GRACE = 1  # the grace period in seconds of pods that only the runtime k
 class PodSyncFailed(errors.KcmError):
     """a sync of the pod's containers failed"""
 
+    retry_after: float | None = None  # seconds, None for the back-off period
+
+
+class MountRetries:
+    """Says when volumes that could not be mounted are tried again: soon at first.
+
+    What a volume is made of is often created a moment after its pod. Source:
+    pkg/util/goroutinemap/exponentialbackoff, Kubernetes 1.33. Thread-safe for different pods.
+    """
+
+    FIRST = 0.5  # seconds, as upstream's initialDurationBeforeRetry
+
+    def __init__(self) -> None:
+        self._delays: dict[str, float] = {}  # by the pod's uid
+
+    def delay(self, uid: str) -> float:
+        """Returns the seconds until the next attempt, each time twice as many."""
+        delay = self._delays.get(uid, self.FIRST)
+        self._delays[uid] = min(delay * 2, 3600.0)
+        return delay
+
+    def forget(self, uid: str) -> None:
+        """Begins anew for a pod whose volumes are mounted, or that is gone."""
+        self._delays.pop(uid, None)
+
 
 class Syncer:
     """Implements pod_syncer.PodSyncer. Thread-safe for different pods."""
@@ -74,6 +99,7 @@ class Syncer:
         self._locate = locate
         self._host_ips = host_ips
         self._request_relist = request_relist
+        self._mount_retries = MountRetries()
 
     # --- sync
 
@@ -152,7 +178,10 @@ class Syncer:
             volumes = self._volumes.set_up(pod, self._lookups, self._locate(()))
         except (errors.Temporary, OSError) as error:
             self._recorder.record_pod_event(pod, "Warning", "FailedMount", str(error))
-            raise PodSyncFailed(f"Unable to attach or mount volumes: {error}") from error
+            failure = PodSyncFailed(f"Unable to attach or mount volumes: {error}")
+            failure.retry_after = self._mount_retries.delay(pod.uid)
+            raise failure from error
+        self._mount_retries.forget(pod.uid)
         for message in volumes.messages:
             log.info(message, pod=pod.key)
         return volumes
@@ -196,6 +225,7 @@ class Syncer:
     def sync_terminated_pod(self, context: SyncContext, pod: Pod, view: PodView) -> None:
         """Removes the pod's volumes and reports the final pod status. Raises PodSyncFailed."""
         self._statuses.set(pod, self._generate_status(pod, view, over=True))
+        self._mount_retries.forget(pod.uid)
         try:
             self._volumes.tear_down(pod.uid or "")
         except OSError as error:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -26,10 +26,11 @@ _LONGEST_PATH = 4096
 
 @dataclass(frozen=True)
 class File:
-    """A file's content and permission bits."""
+    """A file's content and permission bits, and its owner if that is not the kubelet."""
 
     data: bytes
     mode: int = 0o644
+    owner: int | None = field(default=None, compare=False)
 
 
 Payload = Mapping[str, File]
@@ -89,6 +90,8 @@ def _write_file(path: Path, file: File) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(file.data)
     path.chmod(file.mode)
+    if file.owner is not None and file.owner != os.geteuid() and os.geteuid() == 0:
+        os.chown(path, file.owner, -1)
 
 
 def _show(volume: Path, files: Payload) -> None:

@@ -29,6 +29,7 @@ from kcm.apimachinery.base import Model
 from kcm.errors import ContainerConfigError
 from kcm.kubelet.environment.fields import field_value, resource_value
 from kcm.kubelet.environment.lookups import Lookups, PodLocation
+from kcm.kubelet.volumes.access import only_user_of
 from kcm.kubelet.volumes.atomic import File
 
 DEFAULT_MODE = 0o644
@@ -111,15 +112,13 @@ class Payloads:
         raise ContainerConfigError("a projected volume cannot have a clusterTrustBundle here")
 
     def _request_token(self, source: ServiceAccountTokenProjection, mode: int) -> Files:
-        token = self._lookups.service_account_token(
-            self._namespace,
-            self._pod.spec.service_account_name or "default",
-            source.audience or "",
-            source.expiration_seconds or _TOKEN_SECONDS,
-        )
-        if token is None:
-            raise ContainerConfigError("this node has no service account tokens to project")
-        return {source.path: File(token.encode(), mode)}
+        """Returns the file with a token. If all containers have one user, it is that user's
+        alone.
+        """
+        seconds = source.expiration_seconds or _TOKEN_SECONDS
+        token = self._lookups.service_account_token(self._pod, source.audience or "", seconds)
+        owner = only_user_of(self._pod)
+        return {source.path: File(token.encode(), mode if owner is None else 0o600, owner)}
 
 
 def _mode(source: Model, given: int | None) -> int:

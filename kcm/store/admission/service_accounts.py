@@ -1,56 +1,92 @@
-"""Service account admission: sets the service account of every pod, which must exist.
+"""Service account admission: sets the service account of every pod, and mounts its token.
 
 As upstream's plugin it uses accounts that it has read a short time ago, and reads an account that
 is not among them.
 
+Tokens are mounted in a cluster that has an API server. The server makes the ConfigMap `TRACKING`
+when it starts, by which every other writer knows; where nobody issues tokens, pods would wait for
+them for ever.
+
 Source: plugin/pkg/admission/serviceaccount/admission.go, Kubernetes 1.33. Departures: the account
 `default` need not exist, since its controller creates it only after the namespace, and pods that
-are created meanwhile need not fail; no token is mounted and no pull secrets are copied yet.
+are created meanwhile need not fail; the annotation kubernetes.io/enforce-mountable-secrets is
+ignored; pods that a controller creates in one batch have the same name for the volume.
 """
 
 from __future__ import annotations
 
+import random
+
 from kcm import errors
 from kcm.api import scheme
-from kcm.api.core_v1 import Pod, PodSpec, ServiceAccount
-from kcm.store.admission.memory import WriteWatch
+from kcm.api.core_v1 import ConfigMap, Pod, PodSpec, ServiceAccount
+from kcm.store.admission.memory import MEMORY_SECONDS, WriteWatch
+from kcm.store.admission.token_volume import mount_token, wants_token
 from kcm.store.reader import StoreReader
 
 DEFAULT_ACCOUNT = "default"
+TRACKING = "kube-system/kube-apiserver-legacy-service-account-token-tracking"
 _MIRROR = "kubernetes.io/config.mirror"
 
 
 class ServiceAccountAdmission:
-    """Sets and checks the service accounts of pods of one store."""
+    """Sets and checks the service accounts of pods of one store, and mounts their tokens."""
 
-    def __init__(self, reader: StoreReader) -> None:
+    def __init__(self, reader: StoreReader, rng: random.Random | None = None) -> None:
         self._reader = reader
+        self._rng = rng or random.Random()
         self._writes = WriteWatch(reader, ServiceAccount)
-        self._known: set[str] = set()  # keys of accounts that exist
+        self._known: dict[str, ServiceAccount] = {}  # by key
+        self._issues_tokens = False
+        self._looked_at: float | None = None  # monotonic, for the ConfigMap
 
     def admit(self, spec: PodSpec, pod: Pod, monotonic: float) -> PodSpec:
-        """Returns the spec with a service account. Raises: Forbidden, StoreUnavailable."""
+        """Returns the spec with a service account, its token and its pull secrets.
+
+        Raises: Forbidden, StoreUnavailable.
+        """
         if _MIRROR in pod.annotations:
             return spec  # a mirror pod: the node runs its static pod in any case
-        name = spec.service_account_name or spec.service_account
-        if not name:
-            return spec.replace(service_account_name=DEFAULT_ACCOUNT)
+        name = spec.service_account_name or spec.service_account or DEFAULT_ACCOUNT
+        if not (spec.service_account_name or spec.service_account):
+            spec = spec.replace(service_account_name=name)
         namespace = pod.namespace or "default"
-        if name != DEFAULT_ACCOUNT and not self._exists(f"{namespace}/{name}", monotonic):
-            shown = pod.name or pod.metadata.generate_name or ""
-            raise errors.Forbidden(
-                f'pods "{shown}" is forbidden: error looking up service account '
-                f'{namespace}/{name}: serviceaccount "{name}" not found',
-                resource="pods",
-                name=shown,
-            )
+        account = self._find(f"{namespace}/{name}", monotonic)
+        if account is None and name != DEFAULT_ACCOUNT:
+            raise _not_found(pod, namespace, name)
+        if wants_token(spec, account) and self._has_issuer(monotonic):
+            spec = mount_token(spec, self._rng)
+        if account is not None and account.image_pull_secrets and not spec.image_pull_secrets:
+            spec = spec.replace(image_pull_secrets=account.image_pull_secrets)
         return spec
 
-    def _exists(self, key: str, monotonic: float) -> bool:
+    def _find(self, key: str, monotonic: float) -> ServiceAccount | None:
         if self._writes.has_news(monotonic):
-            self._known = set()
+            self._known = {}
         if key not in self._known:
-            if self._reader.get_all([(scheme.resource_of(ServiceAccount), key)])[0] is None:
-                return False
-            self._known.add(key)
-        return True
+            found = self._reader.get_all([(scheme.resource_of(ServiceAccount), key)])[0]
+            if not isinstance(found, ServiceAccount):
+                return None
+            self._known[key] = found
+        return self._known[key]
+
+    def _has_issuer(self, monotonic: float) -> bool:
+        """Reports whether an API server issues tokens. What was found once stays so."""
+        if self._issues_tokens:
+            return True
+        if self._looked_at is not None and monotonic - self._looked_at < MEMORY_SECONDS:
+            return False
+        self._looked_at = monotonic
+        resource = scheme.resource_of(ConfigMap)
+        self._issues_tokens = self._reader.get_all([(resource, TRACKING)])[0] is not None
+        return self._issues_tokens
+
+
+def _not_found(pod: Pod, namespace: str, name: str) -> errors.Forbidden:
+    shown = pod.name or pod.metadata.generate_name or ""
+    return errors.Forbidden(
+        f'pods "{shown}" is forbidden: error looking up service account '
+        f'{namespace}/{name}: serviceaccount "{name}" not found',
+        resource="pods",
+        name=shown,
+    )

@@ -74,3 +74,38 @@ def test_the_machine_has_no_mount_more(real: RealRuntime, volume: Callable[[str]
     assert Path("/proc/self/mountinfo").read_text() == before
     shutil.rmtree(folder)
     assert not folder.exists()
+
+
+LIST_SECRETS = "cd /var/run/secrets; find . -type f | sort; cat kubernetes.io/serviceaccount/file"
+
+
+def test_secrets_are_at_the_path_where_libraries_look(
+    real: RealRuntime, volume: Callable[[str], Path]
+) -> None:
+    token, other = volume("token"), volume("other")
+    mounts = [
+        Mount(str(token), "/var/run/secrets/kubernetes.io/serviceaccount", read_only=True),
+        Mount(str(other), "/run/secrets/vault"),
+    ]
+    container = real.shell(f"{LIST_SECRETS}; echo x > vault/new", mounts=mounts)
+    assert real.wait_for_end(container).exit_code == 0
+    assert real.output(container) == [
+        "./kubernetes.io/serviceaccount/file",
+        "./vault/file",
+        "content",
+    ]
+    assert (other / "new").exists()
+    assert (token / "file").read_text() == "content\n"
+    assert not list(Path("/run/secrets").iterdir())
+
+
+def test_secrets_are_read_only_where_the_pod_says_so(
+    real: RealRuntime, volume: Callable[[str], Path]
+) -> None:
+    token = volume("token")
+    path = "/var/run/secrets/kubernetes.io/serviceaccount"
+    container = real.start("sleep", "1000", mounts=[Mount(str(token), path, read_only=True)])
+    ran = real.runtime.exec_sync(container, ["sh", "-c", f"echo x > {path}/file"], 20)
+    assert ran.exit_code != 0
+    (token / "file").write_text("renewed")
+    assert real.runtime.exec_sync(container, ["cat", f"{path}/file"], 20).stdout == b"renewed"

@@ -21,6 +21,7 @@ from kcm.kubelet.files import beneath
 
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 MARK = "KCM_CONTAINER_ID"  # the variable that identifies a container's processes
+SECRETS = "/run/secrets"  # of the machine; /var/run is a link to /run
 TERMINATION_LOG = "termination-log"  # in the container's folder, beside its root
 
 
@@ -152,6 +153,20 @@ class ContainerRoot:
             os.path.realpath(mount.host_path) for mount in self.config.mounts if mount.read_only
         ]
         return [path for path in wanted if not any(_overlap(path, other) for other in taken)]
+
+    def secret_mounts(self) -> list[tuple[str, str]]:
+        """Returns the mounts below /var/run/secrets: the path of the host, and that of the
+        container.
+
+        Programs look for them at these very paths, not below the root folder.
+        """
+        return [
+            (mount.host_path, SECRETS + path.removeprefix(prefix))
+            for mount in self.config.mounts
+            for path in (_clean(mount.container_path),)
+            for prefix in (SECRETS, f"/var{SECRETS}")
+            if path.startswith(f"{prefix}/")
+        ]
 
     def argv(self) -> list[str]:
         """Returns the command and its arguments.

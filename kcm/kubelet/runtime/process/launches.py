@@ -29,6 +29,11 @@ def launch_of(container: HeldContainer, groups: Cgroups, options: ProcessOptions
         *environment,
         ("cwd", view.working_dir),
         *(("read_only", path) for path in view.read_only()),
+        *(
+            pair
+            for source, target in view.secret_mounts()
+            for pair in (("secret_source", source), ("secret_target", target))
+        ),
         ("log", container.record.log_path),
         ("log_max_size", str(options.container_log_max_size)),
         ("log_max_files", str(options.container_log_max_files)),

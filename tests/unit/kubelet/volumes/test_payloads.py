@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from kcm.api.core_v1 import ConfigMap, Pod, Secret, Volume
+from kcm.api.core_v1 import ConfigMap, Container, Pod, Secret, Volume
+from kcm.api.core_v1.security import PodSecurityContext, SecurityContext
 from kcm.apimachinery.base import to_wire
 from kcm.errors import ContainerConfigError
 from kcm.kubelet.environment.lookups import PodLocation
@@ -118,11 +119,37 @@ def test_what_is_missing_is_said(kind: str, source: dict[str, Any], words: str) 
 
 @dataclass(frozen=True)
 class WithTokens(FakeLookups):
-    def service_account_token(self, namespace: str, name: str, audience: str, seconds: int) -> str:
-        return f"{namespace}/{name} for {audience} {seconds}"
+    def service_account_token(self, pod: Pod, audience: str, seconds: int) -> str:
+        return f"{pod.key} for {audience} {seconds}"
 
 
 def test_tokens_are_projected_where_there_are_some() -> None:
     source = {"sources": [{"serviceAccountToken": {"path": "t", "audience": "x"}}]}
     files = render(Payloads(POD, WithTokens(), PodLocation()), "projected", source)
-    assert files == {"t": File(b"shop/default for x 3600")}
+    assert files == {"t": File(f"{POD.key} for x 3600".encode())}
+
+
+@pytest.mark.parametrize(
+    ("of_pod", "of_containers", "mode", "owner"),
+    [
+        (None, [None], 0o644, None),
+        (1000, [None], 0o600, 1000),
+        (1000, [2000], 0o600, 2000),
+        (None, [2000, 2000], 0o600, 2000),
+        (None, [2000, None], 0o644, None),
+        (None, [2000, 3000], 0o644, None),
+    ],
+)
+def test_a_token_is_for_the_pods_only_user(
+    of_pod: int | None, of_containers: list[int | None], mode: int, owner: int | None
+) -> None:
+    containers = [
+        Container(name=f"c{number}", security_context=SecurityContext(run_as_user=user))
+        for number, user in enumerate(of_containers)
+    ]
+    security = PodSecurityContext(run_as_user=of_pod)
+    spec = POD.spec.replace(containers=containers, security_context=security)
+    source = {"sources": [{"serviceAccountToken": {"path": "t"}}]}
+    payloads = Payloads(POD.with_spec(spec), WithTokens(), PodLocation())
+    file = render(payloads, "projected", source)["t"]
+    assert (file.mode, file.owner) == (mode, owner)

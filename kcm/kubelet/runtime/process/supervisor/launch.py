@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 
-from kcm.kubelet.runtime.process.supervisor.mounts import make_read_only
+from kcm.kubelet.runtime.process.supervisor.mounts import set_up_mounts
 from kcm.kubelet.runtime.process.supervisor.system import die_with_parent
 from kcm.kubelet.runtime.process.wire import Fields, get_number, get_text
 
@@ -91,7 +91,8 @@ def _prepare(launch: Fields, streams: list[int], tty: bool) -> None:
         os.dup2(fd, target)
     if tty:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-    make_read_only(launch.get("read_only", []))
+    secrets = zip(launch.get("secret_source", []), launch.get("secret_target", []), strict=True)
+    set_up_mounts(launch.get("read_only", []), list(secrets))
     _limit(launch)
     _change_user(launch)
     os.chdir(get_text(launch, "cwd", "/"))

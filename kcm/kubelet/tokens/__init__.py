@@ -1,0 +1,1 @@
+"""The service account tokens of a node's pods: requests, keeps and renews them."""

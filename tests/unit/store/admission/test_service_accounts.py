@@ -1,0 +1,195 @@
+"""After plugin/pkg/admission/serviceaccount/admission_test.go: TestAutomountsAPIToken,
+TestAutomountIsBackwardsCompatible, TestRespectsExistingMount, TestAllowsReferencedImagePullSecrets
+and TestDoNotAddImagePullSecrets.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import pytest
+
+from kcm import errors
+from kcm.api.core_v1 import ConfigMap, Container, Pod, PodSpec, ServiceAccount
+from kcm.api.core_v1.containers import VolumeMount
+from kcm.api.core_v1.references import LocalObjectReference
+from kcm.api.scheme import Resource
+from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
+from kcm.store.admission.service_accounts import TRACKING, ServiceAccountAdmission
+from kcm.store.admission.token_volume import MOUNT_PATH, SOURCE
+from kcm.store.apply import annotate_last_applied, merge_applied
+from kcm.store.reader import StoreReader
+
+
+class Objects:
+    """A reader of these objects, which counts what is read."""
+
+    def __init__(self, *objects: KubeObject) -> None:
+        self.objects = {obj.key: obj for obj in objects}
+        self.reads: list[str] = []
+        self.version = 1
+
+    def get_all(self, wanted: Sequence[tuple[Resource, str]]) -> Sequence[KubeObject | None]:
+        self.reads += [key for _, key in wanted]
+        return [self.objects.get(key) for _, key in wanted]
+
+    def last_rvs(self, wanted: Sequence[Resource]) -> Mapping[Resource, int]:
+        return dict.fromkeys(wanted, self.version)
+
+
+def admission(*objects: KubeObject) -> tuple[ServiceAccountAdmission, Objects]:
+    reader = Objects(*objects)
+    return ServiceAccountAdmission(cast("StoreReader", reader), random.Random(1)), reader
+
+
+namespace, _, name = TRACKING.partition("/")
+ISSUER = ConfigMap(metadata=ObjectMeta(name=name, namespace=namespace))
+
+
+def account(name: str = "default", **fields: Any) -> ServiceAccount:
+    return ServiceAccount(metadata=ObjectMeta(name=name, namespace="ns"), **fields)
+
+
+def admit(
+    objects: Sequence[KubeObject], spec: PodSpec, annotations: dict[str, str] | None = None
+) -> PodSpec:
+    metadata = ObjectMeta(name="p", namespace="ns", annotations=annotations or {})
+    return admission(*objects)[0].admit(spec, Pod(metadata=metadata), 0.0)
+
+
+def spec(*mounts: VolumeMount, **fields: Any) -> PodSpec:
+    container = Container(name="c", volume_mounts=list(mounts) or None)
+    return PodSpec(containers=[container], **fields)
+
+
+def mounts_of(container: Container) -> list[tuple[str, str, bool | None]]:
+    return [(m.name, m.mount_path, m.read_only) for m in container.volume_mounts or ()]
+
+
+def test_every_container_gets_the_token() -> None:
+    init = [Container(name="i")]
+    found = admit([ISSUER, account()], spec(init_containers=init))
+    (volume,) = found.volumes or []
+    assert volume.name.startswith("kube-api-access-")
+    assert len(volume.name) == len("kube-api-access-") + 5
+    assert volume.projected == SOURCE
+    for container in (*found.containers, *(found.init_containers or ())):
+        assert mounts_of(container) == [(volume.name, MOUNT_PATH, True)]
+    assert found.service_account_name == "default"
+
+
+def test_the_volume_is_upstreams() -> None:
+    assert SOURCE.model_dump(by_alias=True, exclude_none=True) == {
+        "defaultMode": 0o644,
+        "sources": [
+            {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
+            {
+                "configMap": {
+                    "name": "kube-root-ca.crt",
+                    "items": [{"key": "ca.crt", "path": "ca.crt"}],
+                }
+            },
+            {
+                "downwardAPI": {
+                    "items": [
+                        {
+                            "path": "namespace",
+                            "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"},
+                        }
+                    ]
+                }
+            },
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("of_account", "of_pod", "mounted"),
+    [
+        (None, None, True),
+        (True, None, True),
+        (False, None, False),
+        (None, True, True),
+        (False, True, True),
+        (None, False, False),
+        (True, False, False),
+    ],
+)
+def test_account_and_pod_may_decline(
+    of_account: bool | None, of_pod: bool | None, mounted: bool
+) -> None:
+    owner = account(automount_service_account_token=of_account)
+    found = admit([ISSUER, owner], spec(automount_service_account_token=of_pod))
+    assert bool(found.volumes) is mounted
+
+
+def test_a_container_with_something_there_keeps_it() -> None:
+    own = VolumeMount(name="own", mount_path=MOUNT_PATH)
+    before = spec(own, service_account_name="default")
+    assert admit([ISSUER, account()], before) == before
+
+
+def test_a_volume_that_is_there_is_used_again() -> None:
+    first = admit([ISSUER, account()], spec())
+    bare = [Container(name="new")]
+    again = admit([ISSUER, account()], first.replace(containers=[*first.containers, *bare]))
+    assert again.volumes == first.volumes
+    assert mounts_of(again.containers[1]) == mounts_of(again.containers[0])
+
+
+def test_without_an_issuer_nothing_is_mounted() -> None:
+    assert admit([account()], spec()).volumes is None
+
+
+def test_a_missing_default_account_is_taken_for_granted() -> None:
+    assert admit([ISSUER], spec()).volumes
+
+
+def test_another_missing_account_is_refused() -> None:
+    with pytest.raises(errors.Forbidden, match='serviceaccount "robot" not found'):
+        admit([ISSUER], spec(service_account_name="robot"))
+
+
+def test_a_mirror_pod_stays_as_it_is() -> None:
+    assert admit([ISSUER], spec(), {"kubernetes.io/config.mirror": "x"}) == spec()
+
+
+def test_pull_secrets_come_from_the_account_unless_the_pod_has_some() -> None:
+    theirs, own = [LocalObjectReference(name="theirs")], [LocalObjectReference(name="own")]
+    owner = account(image_pull_secrets=theirs)
+    assert admit([owner], spec()).image_pull_secrets == theirs
+    assert admit([owner], spec(image_pull_secrets=own)).image_pull_secrets == own
+
+
+def test_an_account_is_read_once_until_accounts_are_written() -> None:
+    admits, reader = admission(ISSUER, account())
+    pod = Pod(metadata=ObjectMeta(name="p", namespace="ns"))
+    for moment in (0.0, 0.5, 1.5, 3.0):
+        admits.admit(spec(), pod, moment)
+    assert reader.reads == ["ns/default", TRACKING]
+    reader.version = 2
+    admits.admit(spec(), pod, 4.5)
+    assert reader.reads == ["ns/default", TRACKING, "ns/default"]
+
+
+def test_an_issuer_that_comes_later_is_found_within_a_second() -> None:
+    admits, reader = admission(account())
+    pod = Pod(metadata=ObjectMeta(name="p", namespace="ns"))
+    assert not admits.admit(spec(), pod, 0.0).volumes
+    reader.objects[TRACKING] = ISSUER
+    assert not admits.admit(spec(), pod, 0.9).volumes
+    assert admits.admit(spec(), pod, 1.0).volumes
+
+
+def test_a_pod_that_is_applied_again_keeps_its_token() -> None:
+    old = Pod(metadata=ObjectMeta(name="p", namespace="ns"), spec=spec())
+    current = old.with_spec(admit([ISSUER, account()], old.spec))
+    merged = merge_applied(old, annotate_last_applied(current))
+    assert isinstance(merged, Pod)
+    assert merged.spec.containers == current.spec.containers
+    assert merged.spec.volumes == current.spec.volumes
+    plain = merge_applied(old, annotate_last_applied(old))
+    assert isinstance(plain, Pod)
+    assert not plain.spec.volumes
