@@ -33,7 +33,10 @@ def select(
     discovery: Discovery | None = None,
     cloud: CloudProvider | None = None,
 ) -> Selection:
-    """Returns the selection for the options. `cloud` is the provider, None if there is none.
+    """Returns the selection for the options.
+
+    `cloud` is the provider that --cloud-provider names, None if it was not created: then it counts
+    as one that has every interface.
 
     Raises ConfigurationError as `resolve_names` does.
     """
@@ -49,7 +52,8 @@ def select(
             disabled.append(kind.name)
             continue
         controller = kind(options.of(kind))
-        lacking = _describe_lack_of_cloud(controller, cloud) or controller.missing_option()
+        lacking = _describe_lack_of_cloud(controller, options.cloud.cloud_provider, cloud)
+        lacking = lacking or controller.missing_option()
         missing = discovery.list_missing(controller)
         if kind.local_only and options.generic.kubeconfig:
             skipped[kind.name] = "another API server cannot check the guards of its writes"
@@ -62,13 +66,15 @@ def select(
     return Selection(tuple(started), tuple(disabled), skipped)
 
 
-def _describe_lack_of_cloud(controller: Controller, cloud: CloudProvider | None) -> str:
+def _describe_lack_of_cloud(
+    controller: Controller, provider: str, cloud: CloudProvider | None
+) -> str:
     """Returns why a controller cannot call the cloud, "" if it can or need not."""
     if not controller.cloud_interface:
         return ""
-    if cloud is None:
+    if not provider:
         return "no cloud provider is set (--cloud-provider)"
-    if getattr(cloud, controller.cloud_interface) is None:
+    if cloud is not None and getattr(cloud, controller.cloud_interface) is None:
         what = controller.cloud_interface.replace("_", " ")
         return f"the cloud provider {cloud.name} does not support {what}"
     return ""

@@ -162,9 +162,9 @@ class Keys:
         return self._join("published", of, metric)
 
     # --- clouds
-    def cloud(self, provider: str, part: str) -> str:
+    def cloud(self, provider: str, what: str) -> str:
         """One part of the state of a cloud provider that keeps it in Redis, such as `sim`."""
-        return self._join("cloud", provider, part)
+        return self._join("cloud", provider, what)
 
     def broker_stats(self) -> str:
         """Hash by reason: the number of messages that the broker dropped for it."""

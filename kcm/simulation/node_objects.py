@@ -15,8 +15,10 @@ from kcm.api.core_v1 import (
     NodeAddress,
     NodeCondition,
     NodeDaemonEndpoints,
+    NodeSpec,
     NodeStatus,
     NodeSystemInfo,
+    Taint,
 )
 from kcm.api.simulated_nodes import SIMULATOR_LABEL
 from kcm.apimachinery.meta_v1 import ObjectMeta
@@ -27,6 +29,10 @@ from kcm.simulated.scripts import NodeScript
 from kcm.simulation.options import SimulatorOptions
 
 _ATTACH = "volumes.kubernetes.io/controller-managed-attach-detach"
+# As pkg/kubelet/kubelet_node_status.go registers with an external cloud provider.
+UNINITIALIZED = Taint(
+    key="node.cloudprovider.kubernetes.io/uninitialized", value="true", effect="NoSchedule"
+)
 
 _PRESSURES = {  # the condition of each state of a script
     "memory-pressure": "MemoryPressure",
@@ -56,7 +62,8 @@ def new_node(options: SimulatorOptions, index: int, name: str) -> Node:
     meta = ObjectMeta(
         name=name, labels=labels_of(options, index, name), annotations={_ATTACH: "true"}
     )
-    return Node(metadata=meta)
+    taints = [UNINITIALIZED] if options.external_cloud else None
+    return Node(metadata=meta, spec=NodeSpec(taints=taints))
 
 
 def update_labels(node: Node, options: SimulatorOptions, index: int) -> Node:

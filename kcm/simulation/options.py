@@ -37,6 +37,8 @@ class SimulatorOptions:
     node_cidr: str = "172.16.0.0/12"
     pace: Pace = field(default_factory=Pace)
     events: bool = True
+    # whether nodes wait for the cloud-node controller, the kubelet's --cloud-provider=external
+    external_cloud: bool = False
     # That of the node lifecycle controller, which commands print.
     monitor_grace_period: float = 50.0
 

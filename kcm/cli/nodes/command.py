@@ -79,6 +79,9 @@ class _Subcommands(click.Group):
               help="Addresses of pods on nodes without a podCIDR.")  # fmt: skip
 @click.option("--node-cidr", default=_DEFAULTS.node_cidr, show_default=True,
               help="Addresses of nodes.")  # fmt: skip
+@click.option("--cloud-provider", type=click.Choice(("", "external")), default="",
+              help="external: nodes wait for the cloud-node controller, as kcm up sets it.",
+              )  # fmt: skip
 @click.option("--events/--no-events", default=True, show_default=True,
               help="Record Events: Pulled, Created, Started and so on.")  # fmt: skip
 @click.option("--node-monitor-grace-period", callback=parse_duration, default="50s",
@@ -155,5 +158,6 @@ def options_of(flags: Mapping[str, object]) -> tuple[SimulatorOptions, Path | No
             run_for=number("run_for"),
         ),
         events=bool(flags["events"]),
+        external_cloud=flags["cloud_provider"] == "external",
         monitor_grace_period=number("node_monitor_grace_period"),
     ), file

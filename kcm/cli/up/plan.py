@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 from collections.abc import Mapping, Sequence
@@ -18,14 +19,17 @@ from kcm.apiserver.token_options import KEY_FILE
 from kcm.cli import commandlines
 from kcm.cli.up.children import ProcessSpec
 from kcm.component.commandline import parse_flags
+from kcm.component.enabling import is_controller_enabled, resolve_names
 from kcm.component.options import ManagerOptions
 from kcm.redisio.embedded import EmbeddedServer, require_free_port
+from kcm.registry import controller_types
 from kcm.serviceaccount import keys
 from kcm.settings import Settings
 from kcm.simulated import stages
 
 REDIS_STAGE = 1  # stopped after everything that needs it
 FLOWER_USER = "kcm"
+CLOUD, CLOUD_ENV = "sim", "KCM_CLOUD_PROVIDER"  # the manager's flag --cloud-provider
 HEALTH_ENV = "KCM_SECURE_PORT"  # the manager's flag --secure-port
 API_HOST = "127.0.0.1"  # where the API server listens
 PROCESS = "kcm.dev/process"  # the label and the taint of the real node
@@ -118,7 +122,8 @@ class UpOptions:
 
         Raises ConfigurationError for an invalid flag, and SystemExit after --help.
         """
-        environment = manager_environment([f"--secure-port={self.health_port}", *flags])
+        own = [f"--secure-port={self.health_port}", f"--cloud-provider={_default_cloud()}"]
+        environment = manager_environment([*own, *flags])
         return replace(self, manager=environment, health_port=int(environment[HEALTH_ENV]))
 
 
@@ -208,6 +213,7 @@ def redis_spec(server: EmbeddedServer) -> ProcessSpec:
 def process_specs(options: UpOptions, settings: Settings) -> list[ProcessSpec]:
     """Returns the processes of the manager, workers, beat, Flower, API server and nodes."""
     env = {
+        CLOUD_ENV: _default_cloud(),
         **identity_environment(options, settings),
         HEALTH_ENV: str(options.health_port),
         "KCM_STATE_DIR": str(settings.state_dir),
@@ -231,7 +237,9 @@ def process_specs(options: UpOptions, settings: Settings) -> list[ProcessSpec]:
         command = commandlines.apiserver([f"--port={options.api_port}", *flags])
         specs.append(ProcessSpec("apiserver", command, logs / "apiserver.log", env=env))
     if options.nodes:
-        command = commandlines.nodes([f"--count={options.nodes}", *options.node_flags])
+        external = ["--cloud-provider=external"] if _initializes_nodes(env) else []
+        count = f"--count={options.nodes}"
+        command = commandlines.nodes([count, *external, *options.node_flags])
         specs.append(ProcessSpec("nodes", command, logs / "nodes.log", env=env))
     if options.real_node:
         node = replace(options.real_node, api_flags=_node_flags(options, settings))
@@ -282,6 +290,20 @@ def _node_flags(options: UpOptions, settings: Settings) -> tuple[str, ...]:
 def _token_flags(settings: Settings) -> list[str]:
     file = _key_file(settings)
     return [f"--service-account-signing-key-file={file}", f"--service-account-key-file={file}"]
+
+
+def _default_cloud() -> str:
+    """Returns the cloud provider unless a flag of the manager says otherwise."""
+    return os.environ.get(CLOUD_ENV) or CLOUD
+
+
+def _initializes_nodes(environment: Mapping[str, str]) -> bool:
+    """Reports whether the cloud-node controller runs, for which nodes can wait."""
+    if environment[CLOUD_ENV] != CLOUD:
+        return False
+    controllers = ManagerOptions.load({}, {**os.environ, **environment}).generic.controllers
+    wanted = resolve_names(controllers, controller_types())
+    return is_controller_enabled("cloud-node-controller", (), wanted)
 
 
 def _worker_arguments(name: str, options: UpOptions) -> list[str]:

@@ -48,3 +48,15 @@ class QuietController(Controller):
     name = "quiet-controller"
     short_name = "quiet"
     disabled_by_default = True
+
+
+class BalancingController(Controller):
+    name = "balancing-controller"
+    short_name = "balancing"
+    cloud_interface = "load_balancers"
+
+
+class InstancesController(Controller):
+    name = "instances-controller"
+    short_name = "instances"
+    cloud_interface = "instances_v2"

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -170,3 +171,36 @@ def test_what_needs_its_own_store_does_not_run_on_another(monkeypatch: pytest.Mo
     assert [c.name for c in select(ManagerOptions()).started] == ["default-scheduler"]
     assert not select(there).started
     assert "cannot check" in (select(there).skipped or {})["default-scheduler"]
+
+
+# --- clouds
+
+
+class Rented:
+    """A user's cloud, which has load balancers only."""
+
+    name = "rented"
+    load_balancers = object()
+    instances_v2 = zones = routes = None
+
+
+def test_controllers_of_clouds_need_a_provider_with_their_interface(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from kcm import registry
+    from kcm.component.groups import CloudOptions
+    from tests.unit.component.conftest import SAMPLES
+
+    lines = tuple(f"{SAMPLES}:{name}Controller" for name in ("Balancing", "Instances"))
+    monkeypatch.setattr(registry, "CONTROLLERS", lines)
+    without = select(ManagerOptions())
+    assert without.started == ()
+    assert set((without.skipped or {}).values()) == {"no cloud provider is set (--cloud-provider)"}
+    options = ManagerOptions(cloud=CloudOptions(cloud_provider="rented"))
+    assert len(select(options).started) == 2
+    rented: Any = Rented()
+    selection = select(options, cloud=rented)
+    assert [controller.name for controller in selection.started] == ["balancing-controller"]
+    assert selection.skipped == {
+        "instances-controller": "the cloud provider rented does not support instances v2"
+    }

@@ -1,0 +1,1 @@
+"""The command `kcm cloud`, which shows and scripts the simulated cloud."""
