@@ -136,7 +136,7 @@ def test_simulated_nodes_are_a_process_of_their_own(tmp_path: Path) -> None:
     options = with_nodes(UpOptions(), 7, None, short_times=False)
     nodes = process_specs(options, settings(tmp_path))[-1]
     assert nodes.name == "nodes"
-    assert list(nodes.command)[-2:] == ["nodes", "--count=7"]
+    assert list(nodes.command)[-3:] == ["nodes", "--count=7", "--cloud-provider=external"]
     assert "7 simulated nodes" in banner(settings(tmp_path), options, "Redis 7", tmp_path / "p")
 
 
@@ -211,3 +211,14 @@ def test_short_times_reach_the_real_node() -> None:
 )
 def test_a_hosts_name_becomes_a_nodes(host: str, name: str) -> None:
     assert machine_name(host) == name
+
+
+@pytest.mark.parametrize(
+    "flags", [["--cloud-provider="], ["--controllers=*,-cloud-node-controller"]]
+)
+def test_nodes_wait_for_the_cloud_only_if_it_initializes_them(
+    tmp_path: Path, flags: list[str]
+) -> None:
+    options = with_nodes(UpOptions(), 7, None, short_times=False).with_manager_flags(flags)
+    nodes = process_specs(options, settings(tmp_path))[-1]
+    assert list(nodes.command)[-2:] == ["nodes", "--count=7"]
