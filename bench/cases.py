@@ -53,6 +53,7 @@ CASES = (
     Case("api.single", "create and get over HTTP", requests.single),
     Case("api.list", "a list over HTTP", requests.listed),
     Case("api.rate", "creates a second over HTTP", requests.rate),
+    Case("api.tokens", "service account tokens a second over HTTP", requests.tokens),
     Case("api.stall", "a get beside a long list", requests.stall),
     Case("api.watch", "write to the last of many watchers", watchers.late),
     Case("api.watcher", "memory of an idle watcher", watchers.idle),

@@ -35,6 +35,7 @@ _DISCOVERY = (CONFIGURATION_PATH, JWKS_PATH)
 _PAGES = ("/api", "/apis", "/api/v1", "/version", "/openapi/v2", "/openapi/v3", "/metrics", "/")
 _SMALL_BODY = 16 * 1024  # bytes
 _STORED = ("", "status")  # the object itself, and the subresource that is a part of it
+_SHORT = (*_STORED, "token")  # a token takes one or two reads and a signature
 
 
 def is_page(path: str) -> bool:
@@ -60,7 +61,7 @@ def is_short(request: Request, info: RequestInfo) -> bool:
     resource = info.resource
     return (
         (bool(info.name) or request.method == "POST")
-        and info.subresource in _STORED
+        and info.subresource in _SHORT
         and resource.custom is None
         and resource.group != "apiextensions.k8s.io"
         and not is_review(resource)

@@ -20,12 +20,11 @@ from kcm.api.core_v1 import ConfigMap, Secret
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.clock import Clock, RealClock
 from kcm.store import Store
-from kcm.store.admission.service_accounts import TRACKING
 
 log = structlog.get_logger("kcm.apiserver")
 
 LAST_USED = "kubernetes.io/legacy-token-last-used"
-NAMESPACE, _, NAME = TRACKING.partition("/")
+NAMESPACE, NAME = "kube-system", "kube-apiserver-legacy-service-account-token-tracking"
 SINCE = "since"
 EVERY = 1.0  # seconds between two looks
 _ENSURE_EVERY = 30.0  # seconds between two looks at the ConfigMap
@@ -37,14 +36,14 @@ def ensure_tracking(store: Store, today: date) -> None:
 
     Raises StoreUnavailable.
     """
-    resource = scheme.resource_of(ConfigMap)
-    found = store.get_all([(resource, TRACKING)])[0]
+    resource, key = scheme.resource_of(ConfigMap), f"{NAMESPACE}/{NAME}"
+    found = store.get_all([(resource, key)])[0]
     try:
         if not isinstance(found, ConfigMap):
             metadata = ObjectMeta(name=NAME, namespace=NAMESPACE)
             store.create(ConfigMap(metadata=metadata, data={SINCE: f"{today}"}))
         elif not _is_date((found.data or {}).get(SINCE, "")):
-            store.modify(resource, TRACKING, lambda old: _with_since(old, f"{today}"))
+            store.modify(resource, key, lambda old: _with_since(old, f"{today}"))
     except errors.ApiError as error:  # another server was faster
         log.info("The date of token tracking was not written", error=error.message)
 

@@ -1,6 +1,4 @@
-"""Creates the objects that every cluster has: namespaces, priority classes, roles and a date.
-
-The date says since when the uses of tokens are tracked; with it, pods get tokens.
+"""Creates the objects that every cluster has: namespaces, priority classes and roles.
 
 They are created at the start, and again if the store was emptied. As upstream, one that is deleted
 meanwhile is not created again before the next start.
@@ -13,7 +11,7 @@ import threading
 import structlog
 
 from kcm import errors
-from kcm.apiserver.auth import bootstrap, token_tracking
+from kcm.apiserver.auth import bootstrap
 from kcm.clock import Clock, RealClock
 from kcm.store import Store, node_token
 from kcm.store.admission import namespaces
@@ -48,7 +46,6 @@ class ClusterBootstrap:
         if data_id == self._data_id:
             return
         namespaces.ensure(self._store)
-        token_tracking.ensure_tracking(self._store, self._clock.now().date())
         ensure_system_classes(self._store)
         self._ensure_key()
         if self._roles:

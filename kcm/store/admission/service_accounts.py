@@ -3,9 +3,8 @@
 As upstream's plugin it uses accounts that it has read a short time ago, and reads an account that
 is not among them.
 
-Tokens are mounted in a cluster that has an API server. The server makes the ConfigMap `TRACKING`
-when it starts, by which every other writer knows; where nobody issues tokens, pods would wait for
-them for ever.
+Tokens are mounted in a cluster whose controllers publish the API server's certificate, as that in
+kube-system shows. In another cluster pods would wait for it for ever.
 
 Source: plugin/pkg/admission/serviceaccount/admission.go, Kubernetes 1.33. Departures: the account
 `default` need not exist, since its controller creates it only after the namespace, and pods that
@@ -21,11 +20,11 @@ from kcm import errors
 from kcm.api import scheme
 from kcm.api.core_v1 import ConfigMap, Pod, PodSpec, ServiceAccount
 from kcm.store.admission.memory import MEMORY_SECONDS, WriteWatch
-from kcm.store.admission.token_volume import mount_token, wants_token
+from kcm.store.admission.token_volume import ROOT_CA, mount_token, wants_token
 from kcm.store.reader import StoreReader
 
 DEFAULT_ACCOUNT = "default"
-TRACKING = "kube-system/kube-apiserver-legacy-service-account-token-tracking"
+PUBLISHED = f"kube-system/{ROOT_CA}"
 _MIRROR = "kubernetes.io/config.mirror"
 
 
@@ -37,7 +36,7 @@ class ServiceAccountAdmission:
         self._rng = rng or random.Random()
         self._writes = WriteWatch(reader, ServiceAccount)
         self._known: dict[str, ServiceAccount] = {}  # by key
-        self._issues_tokens = False
+        self._is_published = False
         self._looked_at: float | None = None  # monotonic, for the ConfigMap
 
     def admit(self, spec: PodSpec, pod: Pod, monotonic: float) -> PodSpec:
@@ -54,7 +53,7 @@ class ServiceAccountAdmission:
         account = self._find(f"{namespace}/{name}", monotonic)
         if account is None and name != DEFAULT_ACCOUNT:
             raise _not_found(pod, namespace, name)
-        if wants_token(spec, account) and self._has_issuer(monotonic):
+        if wants_token(spec, account) and self._has_root_ca(monotonic):
             spec = mount_token(spec, self._rng)
         if account is not None and account.image_pull_secrets and not spec.image_pull_secrets:
             spec = spec.replace(image_pull_secrets=account.image_pull_secrets)
@@ -70,16 +69,16 @@ class ServiceAccountAdmission:
             self._known[key] = found
         return self._known[key]
 
-    def _has_issuer(self, monotonic: float) -> bool:
-        """Reports whether an API server issues tokens. What was found once stays so."""
-        if self._issues_tokens:
+    def _has_root_ca(self, monotonic: float) -> bool:
+        """Reports whether the certificate is published. What was found once stays so."""
+        if self._is_published:
             return True
         if self._looked_at is not None and monotonic - self._looked_at < MEMORY_SECONDS:
             return False
         self._looked_at = monotonic
         resource = scheme.resource_of(ConfigMap)
-        self._issues_tokens = self._reader.get_all([(resource, TRACKING)])[0] is not None
-        return self._issues_tokens
+        self._is_published = self._reader.get_all([(resource, PUBLISHED)])[0] is not None
+        return self._is_published
 
 
 def _not_found(pod: Pod, namespace: str, name: str) -> errors.Forbidden:

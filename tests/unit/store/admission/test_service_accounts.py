@@ -17,7 +17,7 @@ from kcm.api.core_v1.containers import VolumeMount
 from kcm.api.core_v1.references import LocalObjectReference
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
-from kcm.store.admission.service_accounts import TRACKING, ServiceAccountAdmission
+from kcm.store.admission.service_accounts import PUBLISHED, ServiceAccountAdmission
 from kcm.store.admission.token_volume import MOUNT_PATH, SOURCE
 from kcm.store.apply import annotate_last_applied, merge_applied
 from kcm.store.reader import StoreReader
@@ -44,8 +44,8 @@ def admission(*objects: KubeObject) -> tuple[ServiceAccountAdmission, Objects]:
     return ServiceAccountAdmission(cast("StoreReader", reader), random.Random(1)), reader
 
 
-namespace, _, name = TRACKING.partition("/")
-ISSUER = ConfigMap(metadata=ObjectMeta(name=name, namespace=namespace))
+namespace, _, name = PUBLISHED.partition("/")
+ROOT_CA = ConfigMap(metadata=ObjectMeta(name=name, namespace=namespace))
 
 
 def account(name: str = "default", **fields: Any) -> ServiceAccount:
@@ -70,7 +70,7 @@ def mounts_of(container: Container) -> list[tuple[str, str, bool | None]]:
 
 def test_every_container_gets_the_token() -> None:
     init = [Container(name="i")]
-    found = admit([ISSUER, account()], spec(init_containers=init))
+    found = admit([ROOT_CA, account()], spec(init_containers=init))
     (volume,) = found.volumes or []
     assert volume.name.startswith("kube-api-access-")
     assert len(volume.name) == len("kube-api-access-") + 5
@@ -121,39 +121,39 @@ def test_account_and_pod_may_decline(
     of_account: bool | None, of_pod: bool | None, mounted: bool
 ) -> None:
     owner = account(automount_service_account_token=of_account)
-    found = admit([ISSUER, owner], spec(automount_service_account_token=of_pod))
+    found = admit([ROOT_CA, owner], spec(automount_service_account_token=of_pod))
     assert bool(found.volumes) is mounted
 
 
 def test_a_container_with_something_there_keeps_it() -> None:
     own = VolumeMount(name="own", mount_path=MOUNT_PATH)
     before = spec(own, service_account_name="default")
-    assert admit([ISSUER, account()], before) == before
+    assert admit([ROOT_CA, account()], before) == before
 
 
 def test_a_volume_that_is_there_is_used_again() -> None:
-    first = admit([ISSUER, account()], spec())
+    first = admit([ROOT_CA, account()], spec())
     bare = [Container(name="new")]
-    again = admit([ISSUER, account()], first.replace(containers=[*first.containers, *bare]))
+    again = admit([ROOT_CA, account()], first.replace(containers=[*first.containers, *bare]))
     assert again.volumes == first.volumes
     assert mounts_of(again.containers[1]) == mounts_of(again.containers[0])
 
 
-def test_without_an_issuer_nothing_is_mounted() -> None:
+def test_without_certificates_nothing_is_mounted() -> None:
     assert admit([account()], spec()).volumes is None
 
 
 def test_a_missing_default_account_is_taken_for_granted() -> None:
-    assert admit([ISSUER], spec()).volumes
+    assert admit([ROOT_CA], spec()).volumes
 
 
 def test_another_missing_account_is_refused() -> None:
     with pytest.raises(errors.Forbidden, match='serviceaccount "robot" not found'):
-        admit([ISSUER], spec(service_account_name="robot"))
+        admit([ROOT_CA], spec(service_account_name="robot"))
 
 
 def test_a_mirror_pod_stays_as_it_is() -> None:
-    assert admit([ISSUER], spec(), {"kubernetes.io/config.mirror": "x"}) == spec()
+    assert admit([ROOT_CA], spec(), {"kubernetes.io/config.mirror": "x"}) == spec()
 
 
 def test_pull_secrets_come_from_the_account_unless_the_pod_has_some() -> None:
@@ -164,28 +164,28 @@ def test_pull_secrets_come_from_the_account_unless_the_pod_has_some() -> None:
 
 
 def test_an_account_is_read_once_until_accounts_are_written() -> None:
-    admits, reader = admission(ISSUER, account())
+    admits, reader = admission(ROOT_CA, account())
     pod = Pod(metadata=ObjectMeta(name="p", namespace="ns"))
     for moment in (0.0, 0.5, 1.5, 3.0):
         admits.admit(spec(), pod, moment)
-    assert reader.reads == ["ns/default", TRACKING]
+    assert reader.reads == ["ns/default", PUBLISHED]
     reader.version = 2
     admits.admit(spec(), pod, 4.5)
-    assert reader.reads == ["ns/default", TRACKING, "ns/default"]
+    assert reader.reads == ["ns/default", PUBLISHED, "ns/default"]
 
 
-def test_an_issuer_that_comes_later_is_found_within_a_second() -> None:
+def test_certificates_that_come_later_are_found_within_a_second() -> None:
     admits, reader = admission(account())
     pod = Pod(metadata=ObjectMeta(name="p", namespace="ns"))
     assert not admits.admit(spec(), pod, 0.0).volumes
-    reader.objects[TRACKING] = ISSUER
+    reader.objects[PUBLISHED] = ROOT_CA
     assert not admits.admit(spec(), pod, 0.9).volumes
     assert admits.admit(spec(), pod, 1.0).volumes
 
 
 def test_a_pod_that_is_applied_again_keeps_its_token() -> None:
     old = Pod(metadata=ObjectMeta(name="p", namespace="ns"), spec=spec())
-    current = old.with_spec(admit([ISSUER, account()], old.spec))
+    current = old.with_spec(admit([ROOT_CA, account()], old.spec))
     merged = merge_applied(old, annotate_last_applied(current))
     assert isinstance(merged, Pod)
     assert merged.spec.containers == current.spec.containers
