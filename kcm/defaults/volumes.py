@@ -17,7 +17,12 @@ from kcm.api.core_v1.volume_sources import (
     EmptyDirVolumeSource,
     HostPathVolumeSource,
 )
-from kcm.api.core_v1.volumes import EphemeralVolumeSource, ProjectedVolumeSource, VolumeProjection
+from kcm.api.core_v1.volumes import (
+    TOKEN_VOLUME,
+    EphemeralVolumeSource,
+    ProjectedVolumeSource,
+    VolumeProjection,
+)
 from kcm.apimachinery.base import Model
 from kcm.defaults.defaulting import change_fields, fill_defaults, fill_each
 from kcm.defaults.volume_claims import claim_spec
@@ -78,6 +83,8 @@ def _downward_file(item: DownwardAPIVolumeFile) -> DownwardAPIVolumeFile:
 
 
 def _projected_volume(source: ProjectedVolumeSource) -> ProjectedVolumeSource:
+    if source is TOKEN_VOLUME:
+        return source
     source = change_fields(source, sources=fill_each(source.sources, _projection))
     return fill_defaults(source, default_mode=_FILE_MODE)
 

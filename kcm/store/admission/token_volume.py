@@ -12,42 +12,12 @@ from typing import Any
 
 from kcm.api.core_v1 import Container, PodSpec, ServiceAccount, Volume
 from kcm.api.core_v1.containers import VolumeMount
-from kcm.api.core_v1.environment import ObjectFieldSelector
-from kcm.api.core_v1.volume_sources import DownwardAPIVolumeFile, KeyToPath
-from kcm.api.core_v1.volumes import (
-    ConfigMapProjection,
-    DownwardAPIProjection,
-    ProjectedVolumeSource,
-    ServiceAccountTokenProjection,
-    VolumeProjection,
-)
+from kcm.api.core_v1.volumes import TOKEN_VOLUME
 from kcm.apimachinery.names import generate_name
-from kcm.serviceaccount.claims import WARN_ONLY_SECONDS
 
 PREFIX = "kube-api-access-"
 MOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 ROOT_CA = "kube-root-ca.crt"  # a ConfigMap, which a controller keeps in every namespace
-_NAMESPACE = ObjectFieldSelector(api_version="v1", field_path="metadata.namespace")
-SOURCE = ProjectedVolumeSource(
-    default_mode=0o644,
-    sources=[
-        VolumeProjection(
-            service_account_token=ServiceAccountTokenProjection(
-                expiration_seconds=WARN_ONLY_SECONDS, path="token"
-            )
-        ),
-        VolumeProjection(
-            config_map=ConfigMapProjection(
-                name=ROOT_CA, items=[KeyToPath(key="ca.crt", path="ca.crt")]
-            )
-        ),
-        VolumeProjection(
-            downward_api=DownwardAPIProjection(
-                items=[DownwardAPIVolumeFile(path="namespace", field_ref=_NAMESPACE)]
-            )
-        ),
-    ],
-)
 
 
 def wants_token(spec: PodSpec, account: ServiceAccount | None) -> bool:
@@ -72,7 +42,7 @@ def mount_token(spec: PodSpec, rng: random.Random) -> PodSpec:
         return spec
     volumes = list(spec.volumes or ())
     if not present:
-        volumes.append(Volume(name=name, projected=SOURCE))
+        volumes.append(Volume(name=name, projected=TOKEN_VOLUME))
     return spec.replace(
         containers=containers,
         init_containers=first if spec.init_containers is not None else None,

@@ -14,6 +14,7 @@ from kcm.api.core_v1.volume_sources import (
     KeyToPath,
 )
 from kcm.api.core_v1.volumes import (
+    TOKEN_VOLUME,
     ProjectedVolumeSource,
     ServiceAccountTokenProjection,
     VolumeProjection,
@@ -66,6 +67,8 @@ def _downward_file(item: DownwardAPIVolumeFile, path: str) -> Faults:
 
 def projected(source: ProjectedVolumeSource, path: str) -> Faults:
     """Checks a projected volume, whose files must have different paths."""
+    if source is TOKEN_VOLUME:
+        return []
     faults = file_mode(source.default_mode, f"{path}.defaultMode")
     taken: set[str] = set()
     for index, part in enumerate(source.sources):

@@ -12,13 +12,15 @@ from typing import Any, cast
 import pytest
 
 from kcm import errors
-from kcm.api.core_v1 import ConfigMap, Container, Pod, PodSpec, ServiceAccount
+from kcm.api import codec, scheme
+from kcm.api.core_v1 import ConfigMap, Container, Pod, PodSpec, ServiceAccount, Volume
 from kcm.api.core_v1.containers import VolumeMount
 from kcm.api.core_v1.references import LocalObjectReference
+from kcm.api.core_v1.volumes import TOKEN_VOLUME
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.store.admission.service_accounts import PUBLISHED, ServiceAccountAdmission
-from kcm.store.admission.token_volume import MOUNT_PATH, SOURCE
+from kcm.store.admission.token_volume import MOUNT_PATH
 from kcm.store.apply import annotate_last_applied, merge_applied
 from kcm.store.reader import StoreReader
 
@@ -74,14 +76,14 @@ def test_every_container_gets_the_token() -> None:
     (volume,) = found.volumes or []
     assert volume.name.startswith("kube-api-access-")
     assert len(volume.name) == len("kube-api-access-") + 5
-    assert volume.projected == SOURCE
+    assert volume.projected == TOKEN_VOLUME
     for container in (*found.containers, *(found.init_containers or ())):
         assert mounts_of(container) == [(volume.name, MOUNT_PATH, True)]
     assert found.service_account_name == "default"
 
 
 def test_the_volume_is_upstreams() -> None:
-    assert SOURCE.model_dump(by_alias=True, exclude_none=True) == {
+    assert TOKEN_VOLUME.model_dump(by_alias=True, exclude_none=True) == {
         "defaultMode": 0o644,
         "sources": [
             {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
@@ -193,3 +195,16 @@ def test_a_pod_that_is_applied_again_keeps_its_token() -> None:
     plain = merge_applied(old, annotate_last_applied(old))
     assert isinstance(plain, Pod)
     assert not plain.spec.volumes
+
+
+def test_stored_pods_share_the_volumes_source() -> None:
+    stored = Pod(metadata=ObjectMeta(name="p", namespace="ns"), spec=admit([ROOT_CA], spec()))
+    read = codec.decode_stored(codec.encode(stored), scheme.resource_of(Pod))
+    assert isinstance(read, Pod)
+    assert read == stored
+    assert (read.spec.volumes or [])[0].projected is TOKEN_VOLUME
+    other = TOKEN_VOLUME.replace(default_mode=0o600)
+    changed = Pod(spec=PodSpec(containers=[], volumes=[Volume(name="v", projected=other)]))
+    again = codec.decode_stored(codec.encode(changed), scheme.resource_of(Pod))
+    assert isinstance(again, Pod)
+    assert (again.spec.volumes or [])[0].projected == other
