@@ -87,7 +87,9 @@ class ApiServer:
         accounts: ServiceAccountTokens | None = None
         if tokens is not None:
             uses = self._token_tracker.note_use
-            accounts = ServiceAccountTokens(tokens, find_in(self.cacher), uses)
+            accounts = ServiceAccountTokens(
+                tokens, find_in(self.cacher), uses, count=self._metrics.token_use
+            )
             access = replace(access, further=(*access.further, accounts))
         audiences = tokens.audiences if tokens else (DEFAULT_ISSUER,)
         reviewer = TokenReviewer(access.tokens, accounts, audiences)

@@ -16,6 +16,14 @@ from prometheus_client.exposition import choose_encoder
 
 from kcm.apiserver.audit import AuditLog
 from kcm.apiserver.auth.handler_chain import RequestState
+from kcm.apiserver.auth.service_accounts import (
+    AUTO,
+    INVALID_AUTO,
+    LEGACY,
+    MANUAL,
+    STALE,
+    VALID,
+)
 from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.http.limits import InFlight, kind_of
 from kcm.apiserver.http.responses import Response
@@ -31,6 +39,17 @@ _LABELS = (
 _KNOWN = frozenset({"kubernetes-admin", "kube_proxy", "kubelet", "admin", "client"})
 _CONNECTS = frozenset({"exec", "attach", "portforward", "proxy"})
 _WRITES = frozenset({"POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION", "CONNECT"})
+
+
+# Source: pkg/serviceaccount/metrics.go, Kubernetes 1.33.
+_TOKEN_USES = {
+    LEGACY: "Cumulative legacy service account tokens used",
+    STALE: "Cumulative stale projected service account tokens used",
+    VALID: "Cumulative valid projected service account tokens used",
+    AUTO: "Cumulative auto-generated legacy tokens used",
+    MANUAL: "Cumulative manually created legacy tokens used",
+    INVALID_AUTO: "Cumulative invalid auto-generated legacy tokens used",
+}
 
 
 class ServerMetrics:
@@ -62,6 +81,10 @@ class ServerMetrics:
         self._decisions = self._counter(
             "authorization_attempts", "Authorizations of requests, by result.", ("result",)
         )
+        self._token_uses = {
+            name: self._counter(f"serviceaccount_{name}", text, ())
+            for name, text in _TOKEN_USES.items()
+        }
         self._registry.register(_Watches(cacher))
         self._registry.register(_InFlight(in_flight))
 
@@ -73,6 +96,10 @@ class ServerMetrics:
         self._attempts.labels(result).inc()
         if user:
             self._users.labels(_user_label(user)).inc()
+
+    def token_use(self, name: str) -> None:
+        """Counts a use of a service account token, by the name of the metric."""
+        self._token_uses[name].inc()
 
     def authorization(self, result: str) -> None:
         """Counts an authorization: `allowed` or `denied`."""

@@ -50,6 +50,10 @@ POD_UID = "authentication.kubernetes.io/pod-uid"
 NODE_NAME = "authentication.kubernetes.io/node-name"
 NODE_UID = "authentication.kubernetes.io/node-uid"
 INVALID_SINCE = "kubernetes.io/legacy-token-invalid-since"
+# What upstream counts; the names of its metrics without `serviceaccount_` and `_total`.
+LEGACY, STALE, VALID = "legacy_tokens", "stale_tokens", "valid_tokens"
+AUTO, MANUAL = "legacy_auto_token_uses", "legacy_manual_token_uses"
+INVALID_AUTO = "invalid_legacy_auto_token_uses"
 _INVALIDATED = "service account token has been invalidated"
 _LEGACY_INVALIDATED = "Token has been invalidated"
 
@@ -91,7 +95,7 @@ def find_in(cacher: Cacher) -> Find:
 
 class ServiceAccountTokens:
     """Authenticates service accounts by their tokens. `saw_use` is called with each Secret whose
-    token was used.
+    token was used, `count` with the name of what upstream counts about tokens.
     """
 
     def __init__(
@@ -100,7 +104,10 @@ class ServiceAccountTokens:
         find: Find,
         saw_use: Callable[[Secret], None] = lambda secret: None,
         clock: Clock | None = None,
+        *,
+        count: Callable[[str], None] = lambda name: None,
     ) -> None:
+        self._count = count
         self._options = options
         self._find = find
         self._saw_use = saw_use
@@ -130,7 +137,10 @@ class ServiceAccountTokens:
         claims = self._verifier.verify(token, {*options.issuers, LEGACY_ISSUER})
         if claims is None:
             return None
-        own = token_claims.audiences_of(claims) or list(options.audiences)
+        own = token_claims.audiences_of(claims)
+        if not own:
+            self._count(LEGACY)
+            own = list(options.audiences)
         audiences = [name for name in own if name in wanted]
         if not audiences:
             raise InvalidToken(
@@ -164,6 +174,8 @@ class ServiceAccountTokens:
             extra.append((NODE_NAME, (bound.node.name,)))
             if bound.node.uid:
                 extra.append((NODE_UID, (bound.node.uid,)))
+        if (stale_from := token_claims.warn_after(claims)) is not None:
+            self._count(STALE if now.timestamp() > stale_from else VALID)
         return _user(bound.namespace, bound.account, tuple(extra))
 
     def _check_account(self, bound: BoundClaims, alive_since: datetime) -> None:
@@ -226,12 +238,15 @@ class ServiceAccountTokens:
             )
         self._saw_use(secret)
         if secret.labels.get(INVALID_SINCE):
+            self._count(INVALID_AUTO)
             raise InvalidToken(
                 f"the token in secret {namespace}/{secret.name} for service account {where} has "
                 "been marked invalid. Use tokens from the TokenRequest API or manually created "
                 f"secret-based tokens, or remove the '{INVALID_SINCE}' label from the secret to "
                 "temporarily allow use of this token"
             )
+        generated = any(reference.name == secret.name for reference in account.secrets or ())
+        self._count(AUTO if generated else MANUAL)
         return _user(namespace, account_name, ())
 
     def _get(self, model: type[T], key: str) -> T | None:

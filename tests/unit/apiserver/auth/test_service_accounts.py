@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from kcm.api.core_v1 import Node, Pod, Secret, ServiceAccount
+from kcm.api.core_v1 import Node, ObjectReference, Pod, Secret, ServiceAccount
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.apiserver.auth.access import AccessRules
 from kcm.apiserver.auth.authenticators import Credentials, Tokens
@@ -47,12 +47,14 @@ class Cluster:
     def __init__(self, *objects: KubeObject) -> None:
         self.objects = {(type(obj), obj.key): obj for obj in objects}
         self.used: list[str] = []
+        self.counted: list[str] = []
         self.clock = FakeClock()
         self.tokens = ServiceAccountTokens(
             OPTIONS,
             lambda model, key: self.objects.get((model, key)),
             lambda secret: self.used.append(secret.key),
             self.clock,
+            count=self.counted.append,
         )
 
     def bound(self, issuer: str = "https://issuer", seconds: int = 600, **bound: Any) -> str:
@@ -218,6 +220,32 @@ def test_claims_that_contradict_each_other_are_refused() -> None:
         ({"kubernetes.io/serviceaccount/secret.name": ""}, "secretName claim is missing"),
     ):
         assert Cluster(ACCOUNT).fault(legacy(**changed)) == fault
+
+
+def test_uses_are_counted_as_upstream_counts_them() -> None:
+    token = legacy()
+    cluster = Cluster(ACCOUNT, holding(token))
+    cluster.user(token)
+    cluster.objects[ServiceAccount, "ns/a"] = ACCOUNT.replace(secrets=[ObjectReference(name="s")])
+    cluster.user(token)
+    marked = holding(token, labels={"kubernetes.io/legacy-token-invalid-since": "2026-01-01"})
+    cluster.objects[Secret, "ns/s"] = marked
+    cluster.fault(token)
+    assert cluster.counted[:5] == [
+        "legacy_tokens", "legacy_manual_token_uses",
+        "legacy_tokens", "legacy_auto_token_uses",
+        "legacy_tokens",
+    ]  # fmt: skip
+    assert cluster.counted[5] == "invalid_legacy_auto_token_uses"
+    cluster.counted.clear()
+    claims = bound_claims(
+        ACCOUNT, BoundObjects(), ["api"], cluster.clock.now(), seconds=9999, warn_after=3607
+    )
+    mounted = sign(KEY, "https://issuer", claims)
+    cluster.user(mounted)
+    cluster.clock.step(3608)
+    cluster.user(mounted)
+    assert cluster.counted == ["valid_tokens", "stale_tokens"]
 
 
 # --- reviews
