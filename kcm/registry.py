@@ -54,6 +54,7 @@ CONTROLLERS = (
     "kcm.controllers.rootcacertpublisher:RootCACertPublisher",
     "kcm.controllers.serviceaccount:ServiceAccountController",
     "kcm.controllers.serviceaccounttoken:ServiceAccountTokenController",
+    "kcm.controllers.servicecidr:ServiceCIDRController",
     "kcm.controllers.servicelb:ServiceLBController",
     "kcm.controllers.statefulset:StatefulSetController",
     "kcm.controllers.tainteviction:TaintEvictionController",

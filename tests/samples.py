@@ -163,6 +163,15 @@ BODIES: dict[str, dict[str, Any]] = {
         }
     },
     "ingressclasses.networking.k8s.io": {"spec": {"controller": "example.com/ingress"}},
+    "servicecidrs.networking.k8s.io": {"spec": {"cidrs": ["10.1.0.0/24", "fd00::/112"]}},
+    "ipaddresses.networking.k8s.io": {
+        "spec": {"parentRef": {"resource": "services", "namespace": "default", "name": "web"}}
+    },
+    "runtimeclasses.node.k8s.io": {
+        "handler": "sandbox",
+        "overhead": {"podFixed": {"memory": "120Mi"}},
+        "scheduling": {"nodeSelector": {"sandbox": "yes"}},
+    },
     f"roles.{_RBAC}": {"rules": [_RULE]},
     f"rolebindings.{_RBAC}": {
         "roleRef": {"kind": "Role", "name": "reader"},
@@ -191,7 +200,10 @@ BODIES: dict[str, dict[str, Any]] = {
         }
     },
 }
-NAMES = {"customresourcedefinitions.apiextensions.k8s.io": "widgets.example.com"}
+NAMES = {
+    "customresourcedefinitions.apiextensions.k8s.io": "widgets.example.com",
+    "ipaddresses.networking.k8s.io": "10.1.0.7",
+}
 
 
 def manifest(name: str, **changes: Any) -> dict[str, Any]:

@@ -34,6 +34,7 @@ _PACKAGES = (
     ("api/discovery/v1", "discovery.k8s.io/v1"),
     ("api/events/v1", "events.k8s.io/v1"),
     ("api/networking/v1", "networking.k8s.io/v1"),
+    ("api/node/v1", "node.k8s.io/v1"),
     ("api/policy/v1", "policy/v1"),
     ("api/rbac/v1", "rbac.authorization.k8s.io/v1"),
     ("api/scheduling/v1", "scheduling.k8s.io/v1"),

@@ -1,18 +1,18 @@
-"""networking.k8s.io/v1: NetworkPolicy, Ingress and IngressClass.
+"""networking.k8s.io/v1: NetworkPolicy, Ingress, IngressClass, ServiceCIDR and IPAddress.
 
 Source: staging/src/k8s.io/api/networking/v1/types.go, Kubernetes 1.33.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
 from kcm.api.core_v1.handlers import IntOrString
 from kcm.api.core_v1.references import TypedLocalObjectReference
-from kcm.apimachinery.base import Int32, Model
-from kcm.apimachinery.meta_v1 import KubeObject, LabelSelector
+from kcm.apimachinery.base import Int32, MergeKey, Model
+from kcm.apimachinery.meta_v1 import Condition, KubeObject, LabelSelector
 
 
 class IPBlock(Model):
@@ -189,3 +189,47 @@ class IngressClass(KubeObject):
     api_version: str = "networking.k8s.io/v1"
     kind: str = "IngressClass"
     spec: IngressClassSpec = Field(default_factory=IngressClassSpec)
+
+
+class ServiceCIDRSpec(Model):
+    """The ranges of a ServiceCIDR, one of each IP family at most."""
+
+    cidrs: list[str] | None = Field(default=None, alias="cidrs")
+
+
+class ServiceCIDRStatus(Model):
+    """The last observed state of a ServiceCIDR."""
+
+    conditions: Annotated[list[Condition] | None, MergeKey("type")] = None
+
+
+class ServiceCIDR(KubeObject):
+    """Ranges of addresses from which Services get their cluster IPs."""
+
+    api_version: str = "networking.k8s.io/v1"
+    kind: str = "ServiceCIDR"
+    spec: ServiceCIDRSpec = Field(default_factory=ServiceCIDRSpec)
+    status: ServiceCIDRStatus = Field(default_factory=ServiceCIDRStatus)
+
+
+class ParentReference(Model):
+    """The object that has an IP address."""
+
+    group: str | None = None
+    resource: str | None = None
+    namespace: str | None = None
+    name: str | None = None
+
+
+class IPAddressSpec(Model):
+    """The owner of an IP address."""
+
+    parent_ref: ParentReference | None = None
+
+
+class IPAddress(KubeObject):
+    """An address that is in use. Its name is the address."""
+
+    api_version: str = "networking.k8s.io/v1"
+    kind: str = "IPAddress"
+    spec: IPAddressSpec = Field(default_factory=IPAddressSpec)

@@ -1,4 +1,4 @@
-"""The columns of NetworkPolicies, Ingresses and IngressClasses.
+"""The columns of the kinds of networking.k8s.io and node.k8s.io.
 
 Source: pkg/printers/internalversion/printers.go, Kubernetes 1.33.
 """
@@ -8,7 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from kcm.api.networking_v1 import Ingress, IngressClass, NetworkPolicy
+from kcm.api.networking_v1 import (
+    Ingress,
+    IngressClass,
+    IPAddress,
+    NetworkPolicy,
+    ServiceCIDR,
+)
+from kcm.api.node_v1 import RuntimeClass
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.printing.column import AGE, NAME, NONE, Column, selector
 
@@ -43,6 +50,16 @@ def _parameters(ingress_class: IngressClass, _: datetime) -> str:
     return f"{parameters.kind}{group}/{parameters.name}"
 
 
+def _parent(address: IPAddress, _: datetime) -> str:
+    parent = address.spec.parent_ref
+    if parent is None:
+        return NONE
+    resource = parent.resource or ""
+    if parent.group:
+        resource = f"{resource}.{parent.group}"
+    return "/".join(part for part in (resource, parent.namespace, parent.name) if part)
+
+
 COLUMNS: Mapping[type[KubeObject], tuple[Column, ...]] = {
     NetworkPolicy: (
         NAME,
@@ -63,4 +80,11 @@ COLUMNS: Mapping[type[KubeObject], tuple[Column, ...]] = {
         Column("PARAMETERS", _parameters),
         AGE,
     ),
+    ServiceCIDR: (
+        NAME,
+        Column("CIDRS", lambda item, _: ",".join(item.spec.cidrs or ())),
+        AGE,
+    ),
+    IPAddress: (NAME, Column("PARENTREF", _parent), AGE),
+    RuntimeClass: (NAME, Column("HANDLER", lambda item, _: item.handler), AGE),
 }

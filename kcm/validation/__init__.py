@@ -22,7 +22,14 @@ from kcm.api.certificates_v1 import CertificateSigningRequest
 from kcm.api.coordination_v1 import Lease
 from kcm.api.custom.kinds import CustomObject
 from kcm.api.discovery_v1 import EndpointSlice
-from kcm.api.networking_v1 import Ingress, IngressClass, NetworkPolicy
+from kcm.api.networking_v1 import (
+    Ingress,
+    IngressClass,
+    IPAddress,
+    NetworkPolicy,
+    ServiceCIDR,
+)
+from kcm.api.node_v1 import RuntimeClass
 from kcm.api.policy_v1 import PodDisruptionBudget
 from kcm.api.scheduling_v1 import PriorityClass
 from kcm.api.storage_v1 import (
@@ -46,6 +53,8 @@ from kcm.validation import (
     meta,
     networking,
     rbac,
+    runtime_classes,
+    service_cidrs,
     storage,
     storage_drivers,
     volume_claims,
@@ -148,6 +157,9 @@ _RULES: dict[type[KubeObject], _Rules] = {
         networking.create_ingress, networking.update_ingress, networking.update_ingress_status
     ),
     IngressClass: _Rules(networking.create_class, networking.update_class),
+    ServiceCIDR: _Rules(service_cidrs.create_service_cidr, service_cidrs.update_service_cidr),
+    IPAddress: _Rules(service_cidrs.create_ip_address, service_cidrs.update_ip_address),
+    RuntimeClass: _Rules(runtime_classes.create, runtime_classes.update),
     PriorityClass: _Rules(small_kinds.create_priority_class, small_kinds.update_priority_class),
     rbac_v1.Role: _Rules(rbac.create_role, rbac.update_role),
     rbac_v1.RoleBinding: _Rules(rbac.create_role_binding, rbac.update_role_binding),

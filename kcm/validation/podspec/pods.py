@@ -149,7 +149,7 @@ def pod_spec(spec: PodSpec, path: str, pod_name: str | None = None) -> Faults:
         *network.host_users(spec, path),
         *_names(spec, path),
         *_numbers(spec, path),
-        *_tolerations(spec.tolerations or (), f"{path}.tolerations"),
+        *tolerations(spec.tolerations or (), f"{path}.tolerations"),
         *network.host_aliases(spec.host_aliases or (), f"{path}.hostAliases"),
         *_preemption(spec, path),
         *requirements(ResourceRequirements(limits=spec.overhead), f"{path}.overhead"),
@@ -215,7 +215,7 @@ def _operating_system(spec: PodSpec, path: str) -> Faults:
     return (windows.on_linux if spec.os.name == "linux" else windows.on_windows)(spec, path)
 
 
-def _tolerations(tolerations: Iterable[Toleration], path: str) -> Faults:
+def tolerations(tolerations: Iterable[Toleration], path: str) -> Faults:
     faults: Faults = []
     for index, toleration in enumerate(tolerations):
         where = f"{path}[{index}]"
