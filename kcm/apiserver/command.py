@@ -54,6 +54,7 @@ class ServerOptions:
     authorization_mode: str = MODES[0]
     limits: Limits = field(default_factory=Limits)
     kubelet_authority: Path | None = None
+    local_storage_class: bool = False
     names: tuple[str, ...] = ()  # further names and addresses for the certificate
     tokens: TokenFlags = field(default_factory=TokenFlags)
 
@@ -127,6 +128,11 @@ class ServerOptions:
     help="File of the authority that signed the kubelets' certificates. Without it, "
     "requests to kubelets use plain HTTP.",
 )
+@click.option(
+    "--local-storage-class",
+    is_flag=True,
+    help="Have a StorageClass `local`, the default, whose volumes are folders on nodes.",
+)
 @click.version_option(__version__)
 def command(
     *,
@@ -144,6 +150,7 @@ def command(
     max_mutating_requests_inflight: int,
     request_timeout: float,
     kubelet_certificate_authority: Path | None,
+    local_storage_class: bool,
     **token_flags: Any,
 ) -> None:
     """Serve the Kubernetes API over the store."""
@@ -161,6 +168,7 @@ def command(
         authorization_mode=authorization_mode,
         limits=limits,
         kubelet_authority=kubelet_certificate_authority,
+        local_storage_class=local_storage_class,
         names=names,
         tokens=TokenFlags.take(token_flags),
     )
@@ -196,7 +204,7 @@ def _serve(
 ) -> None:
     """Creates the default objects, writes the kubeconfig, and serves until a signal comes."""
     rbac = options.authorization_mode == "RBAC"
-    bootstrap = ClusterBootstrap(store, roles=rbac)
+    bootstrap = ClusterBootstrap(store, roles=rbac, local_volumes=options.local_storage_class)
     bootstrap.ensure()
     kubelet = _kubelet_client(options.kubelet_authority)
     authorizer = None if rbac else AlwaysAllow()

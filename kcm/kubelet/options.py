@@ -115,6 +115,11 @@ class KubeletOptions:
         return self.root_dir / "pods"
 
     @property
+    def local_volumes_dir(self) -> Path:
+        """The folder of PersistentVolumes of kcm.dev/local."""
+        return self.root_dir / "local-volumes"
+
+    @property
     def logs_dir(self) -> Path:
         """The folder of containers' logs."""
         return self.root_dir / "logs"

@@ -35,7 +35,11 @@ def bind_to(info: PodInfo, node: NodeInfo, position: int, stamp: str, now: datet
         Exists(scheme.resource_of(Node).name, node.name, node.uid),
         EntryUnchanged(f"node:{node.name}", position, stamp),
     )
-    return Bind(bind_to_node(info.source, node.name, now), info.source, guards)
+    placed = bind_to_node(info.source, node.name, now)
+    if info.claims and placed.status.nominated_node_name:
+        # The place was kept while the claims got their volumes.
+        placed = placed.with_status(placed.status.replace(nominated_node_name=None))
+    return Bind(placed, info.source, guards)
 
 
 def mark_unscheduled(

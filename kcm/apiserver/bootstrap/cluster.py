@@ -12,10 +12,12 @@ import structlog
 
 from kcm import errors
 from kcm.apiserver.auth import bootstrap
+from kcm.apiserver.bootstrap.local_volumes import local_volume_objects
 from kcm.clock import Clock, RealClock
 from kcm.store import Store, node_token
 from kcm.store.admission import namespaces
 from kcm.store.admission.chain import ensure_system_classes
+from kcm.store.admission.ensuring import ensure_object
 
 log = structlog.get_logger("kcm.apiserver")
 
@@ -28,9 +30,18 @@ class ClusterBootstrap:
     `roles` says whether the default roles are created, too.
     """
 
-    def __init__(self, store: Store, *, roles: bool = True, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        roles: bool = True,
+        local_volumes: bool = False,
+        clock: Clock | None = None,
+    ) -> None:
+        """With `local_volumes`, there is a class of folders on nodes, and it is the default."""
         self._store = store
         self._roles = roles
+        self._local_volumes = local_volumes
         self._clock = clock or RealClock()
         self._data_id = ""  # of the store for which the objects were created
         self._stop = threading.Event()
@@ -50,6 +61,9 @@ class ClusterBootstrap:
         self._ensure_key()
         if self._roles:
             bootstrap.ensure(self._store)
+        if self._local_volumes:
+            for obj in local_volume_objects():
+                ensure_object(self._store, obj)
         self._data_id = data_id
 
     def _ensure_key(self) -> None:

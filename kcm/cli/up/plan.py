@@ -233,8 +233,8 @@ def process_specs(options: UpOptions, settings: Settings) -> list[ProcessSpec]:
     if options.flower_port:
         specs.append(ProcessSpec("flower", commandlines.flower(), logs / "flower.log", env=env))
     if options.api_port:
-        flags = [*options.access.flags(), *_token_flags(settings)]
-        command = commandlines.apiserver([f"--port={options.api_port}", *flags])
+        flags = [f"--port={options.api_port}", "--local-storage-class", *options.access.flags()]
+        command = commandlines.apiserver([*flags, *_token_flags(settings)])
         specs.append(ProcessSpec("apiserver", command, logs / "apiserver.log", env=env))
     if options.nodes:
         external = ["--cloud-provider=external"] if _initializes_nodes(env) else []

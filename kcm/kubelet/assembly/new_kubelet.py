@@ -85,6 +85,7 @@ def _list_runs(
         ("ticker", loop.ticker.run),
         ("syncloop", loop.sync_loop.run),
         ("eviction", node.eviction.run),
+        ("local-volumes", records.local_volumes.run),
     ]
 
 

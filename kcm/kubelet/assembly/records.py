@@ -23,6 +23,7 @@ from kcm.kubelet.pod_workers.pod_states import PodStates
 from kcm.kubelet.pods.pod_manager import PodManager
 from kcm.kubelet.recorder import KubeletEventRecorder
 from kcm.kubelet.status.manager import StatusManager
+from kcm.kubelet.volumes.local import LocalVolumes
 from kcm.kubelet.volumes.volumes import Volumes
 
 
@@ -45,6 +46,7 @@ class KubeletRecords:
     report_requests: ReportRequests
     lookups: StoreLookups
     volumes: Volumes
+    local_volumes: LocalVolumes
 
 
 def build_records(options: KubeletOptions, dependencies: Dependencies) -> KubeletRecords:
@@ -59,7 +61,10 @@ def build_records(options: KubeletOptions, dependencies: Dependencies) -> Kubele
         clock,
         could_have_running_containers=states.could_have_running_containers,
     )
-    node = build_node(options.node_name, options.node_labels, options.register_with_taints)
+    node = CurrentNode(
+        build_node(options.node_name, options.node_labels, options.register_with_taints)
+    )
+    local = LocalVolumes(options.local_volumes_dir, stores.objects, clock)
     return KubeletRecords(
         clock=clock,
         channels=Channels(clock),
@@ -72,10 +77,13 @@ def build_records(options: KubeletOptions, dependencies: Dependencies) -> Kubele
         reasons=ReasonCache(),
         statuses=statuses,
         active_pods=ActivePods(pods, states, statuses),
-        node=CurrentNode(node),
+        node=node,
         report_requests=ReportRequests(),
         lookups=StoreLookups(stores.objects, clock, dependencies.tokens, dependencies.api_server),
-        volumes=Volumes(options.pods_dir, options.allowed_host_paths),
+        volumes=Volumes(
+            options.pods_dir, options.allowed_host_paths, local, lambda: node.get().labels
+        ),
+        local_volumes=local,
     )
 
 

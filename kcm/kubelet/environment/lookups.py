@@ -6,7 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from kcm.api.core_v1 import ConfigMap, Pod, Secret, Service
+from kcm.api.core_v1 import (
+    ConfigMap,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    Secret,
+    Service,
+)
 from kcm.apimachinery.quantity import ResourceList
 
 
@@ -19,6 +26,14 @@ class Lookups(Protocol):
 
     def secret(self, namespace: str, name: str) -> Secret | None:
         """Returns the Secret, or None if there is none. May raise Temporary."""
+        ...
+
+    def persistent_volume_claim(self, namespace: str, name: str) -> PersistentVolumeClaim | None:
+        """Returns the claim, or None if there is none. May raise Temporary."""
+        ...
+
+    def persistent_volume(self, name: str) -> PersistentVolume | None:
+        """Returns the volume, or None if there is none. May raise Temporary."""
         ...
 
     def services(self) -> Iterable[Service]:

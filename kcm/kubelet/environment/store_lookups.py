@@ -15,7 +15,14 @@ from typing import Any
 
 from kcm import errors
 from kcm.api import scheme
-from kcm.api.core_v1 import ConfigMap, Pod, Secret, Service
+from kcm.api.core_v1 import (
+    ConfigMap,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    Secret,
+    Service,
+)
 from kcm.api.scheme import Resource
 from kcm.clock import Clock
 from kcm.kubelet.environment.lookups import Lookups
@@ -26,6 +33,8 @@ from kcm.store.objects import ObjectStore
 
 CONFIG_MAPS, SECRETS = scheme.by_name("configmaps"), scheme.by_name("secrets")
 SERVICES = scheme.by_name("services")
+CLAIMS = scheme.by_name("persistentvolumeclaims")
+VOLUMES = scheme.by_name("persistentvolumes")
 
 TTL = 5.0  # seconds that an object is cached
 _STALE = -math.inf
@@ -73,6 +82,22 @@ class StoreLookups:
         """
         secret = self._get(SECRETS, f"{namespace}/{name}")
         return secret if isinstance(secret, Secret) else None
+
+    def persistent_volume_claim(self, namespace: str, name: str) -> PersistentVolumeClaim | None:
+        """Returns the claim, or None if there is none.
+
+        Raises StoreUnavailable if the store is unavailable and the claim was never read.
+        """
+        claim = self._get(CLAIMS, f"{namespace}/{name}")
+        return claim if isinstance(claim, PersistentVolumeClaim) else None
+
+    def persistent_volume(self, name: str) -> PersistentVolume | None:
+        """Returns the volume, or None if there is none.
+
+        Raises StoreUnavailable if the store is unavailable and the volume was never read.
+        """
+        volume = self._get(VOLUMES, name)
+        return volume if isinstance(volume, PersistentVolume) else None
 
     def services(self) -> Sequence[Service]:
         """Returns the Services of all namespaces.
@@ -129,6 +154,12 @@ class StaticPodLookups:
 
     def secret(self, namespace: str, name: str) -> Secret | None:
         return self._lookups.secret(namespace, name)
+
+    def persistent_volume_claim(self, namespace: str, name: str) -> PersistentVolumeClaim | None:
+        return self._lookups.persistent_volume_claim(namespace, name)
+
+    def persistent_volume(self, name: str) -> PersistentVolume | None:
+        return self._lookups.persistent_volume(name)
 
     def services(self) -> Iterable[Service]:
         try:

@@ -11,13 +11,14 @@ volume is kept up to date.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from kcm.api.core_v1 import Pod
 from kcm.api.core_v1.containers import Container, VolumeMount
 from kcm.api.core_v1.volumes import Volume
+from kcm.api.local_volumes import DRIVER
 from kcm.errors import ContainerConfigError
 from kcm.kubelet.cri import Mount
 from kcm.kubelet.environment.expansion import expand_strictly
@@ -26,7 +27,9 @@ from kcm.kubelet.files import beneath
 from kcm.kubelet.files.folders import remove_tree
 from kcm.kubelet.volumes import atomic
 from kcm.kubelet.volumes.access import let_through, users_of
+from kcm.kubelet.volumes.claimed import claimed_volume
 from kcm.kubelet.volumes.hostpath import host_path
+from kcm.kubelet.volumes.local import LocalVolumes
 from kcm.kubelet.volumes.payloads import Payloads
 
 EMPTY_DIR, HOST_PATH = "emptyDir", "hostPath"
@@ -37,6 +40,7 @@ _FOLDERS = {
     "downwardAPI": "kubernetes.io~downward-api",
     "projected": "kubernetes.io~projected",
 }
+_CLAIMED = ("persistentVolumeClaim", "ephemeral")
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,7 @@ class PodVolumes:
     messages: tuple[str, ...] = ()
     # The folder of each volume whose own path users of pods cannot change, by volume name.
     roots: Mapping[str, Path] = field(default_factory=dict)
+    read_only: frozenset[str] = frozenset()  # volumes that no container may write to
 
 
 class Volumes:
@@ -55,9 +60,18 @@ class Volumes:
     Thread-safe for different pods; calls for one pod must not overlap.
     """
 
-    def __init__(self, pods: Path, allowed_host_paths: Sequence[Path] = ()) -> None:
+    def __init__(
+        self,
+        pods: Path,
+        allowed_host_paths: Sequence[Path] = (),
+        local: LocalVolumes | None = None,
+        node_labels: Callable[[], Mapping[str, str]] = dict,
+    ) -> None:
+        """Without `local`, volumes of kcm.dev/local cannot be mounted."""
         self._pods = pods
         self._allowed = tuple(allowed_host_paths)
+        self._local = local
+        self._node_labels = node_labels
 
     def set_up(self, pod: Pod, lookups: Lookups, location: PodLocation) -> PodVolumes:
         """Creates volumes that are missing, and updates those whose content has changed.
@@ -73,7 +87,8 @@ class Volumes:
         for volume in pod.spec.volumes or []:
             kind = _kind(volume)
             try:
-                paths[volume.name], roots[volume.name] = self._one(pod, volume, kind)
+                place = self._claimed if kind in _CLAIMED else self._one
+                paths[volume.name], roots[volume.name] = place(pod, volume, kind, lookups)
                 _fill(paths[volume.name], volume, payloads)
             except (ContainerConfigError, OSError) as error:
                 raise ContainerConfigError(
@@ -81,7 +96,7 @@ class Volumes:
                 ) from error
             if volume.empty_dir is not None and volume.empty_dir.medium:
                 messages.append(f'volume "{volume.name}": medium is ignored, it is on disk')
-        return PodVolumes(paths, tuple(messages), roots)
+        return PodVolumes(paths, tuple(messages), roots, _read_only(pod))
 
     def _open_to(self, pod: Pod) -> None:
         """Lets only the users of the pod's containers access paths in the pod's folder."""
@@ -91,7 +106,30 @@ class Volumes:
             folder.mkdir(mode=0o700, exist_ok=True)
             let_through(folder, users_of(pod))
 
-    def _one(self, pod: Pod, volume: Volume, kind: str) -> tuple[Path, Path]:
+    def _claimed(self, pod: Pod, volume: Volume, kind: str, lookups: Lookups) -> tuple[Path, Path]:
+        """Returns the path of the volume that a claim is bound to, and its root.
+
+        A folder in the pod's own says that the pod has it.
+        """
+        mark = self.folder(pod.uid) / "volumes" / "kubernetes.io~csi" / volume.name
+        found = claimed_volume(pod, volume, lookups, self._node_labels(), known=mark.is_dir())
+        spec = found.spec
+        if spec.volume_mode == "Block":
+            raise ContainerConfigError(f"volume {found.name} is a block device: not supported")
+        if spec.host_path is not None:
+            return host_path(spec.host_path.path, spec.host_path.type or "", self._allowed)
+        if spec.local is not None:
+            return host_path(spec.local.path, "Directory", self._allowed)
+        if spec.csi is None or spec.csi.driver != DRIVER or self._local is None:
+            source = spec.csi.driver if spec.csi else "its source"
+            raise ContainerConfigError(
+                f"volume {found.name}: {source} is not supported on this node"
+            )
+        data = self._local.set_up(found, users_of(pod))
+        mark.mkdir(parents=True, exist_ok=True)
+        return data, data
+
+    def _one(self, pod: Pod, volume: Volume, kind: str, lookups: Lookups) -> tuple[Path, Path]:
         if volume.host_path is not None:
             return host_path(volume.host_path.path, volume.host_path.type or "", self._allowed)
         if kind not in _FOLDERS:
@@ -125,7 +163,8 @@ class Volumes:
         root = volumes.roots.get(mount.name, path)
         if sub_path:
             path = _below(root, path, sub_path, mount.name)
-        return Mount(str(path), mount.mount_path, bool(mount.read_only), str(root))
+        read_only = bool(mount.read_only) or mount.name in volumes.read_only
+        return Mount(str(path), mount.mount_path, read_only, str(root))
 
     def folder(self, uid: str) -> Path:
         """Returns a pod's own folder. Raises ContainerConfigError for an invalid uid."""
@@ -145,6 +184,15 @@ class Volumes:
 def _kind(volume: Volume) -> str:
     """Returns the name of the volume's source. A volume without one is an emptyDir."""
     return next(iter(volume.sources()), EMPTY_DIR)
+
+
+def _read_only(pod: Pod) -> frozenset[str]:
+    """Returns the volumes that are claims which the pod wants for reading only."""
+    return frozenset(
+        volume.name
+        for volume in pod.spec.volumes or ()
+        if volume.persistent_volume_claim is not None and volume.persistent_volume_claim.read_only
+    )
 
 
 def _fill(folder: Path, volume: Volume, payloads: Payloads) -> None:
