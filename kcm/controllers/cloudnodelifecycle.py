@@ -38,7 +38,7 @@ class CloudNodeLifecycleController(Controller):
     """Asks the cloud about nodes that are not ready. A key is a node."""
 
     name = "cloud-node-lifecycle-controller"
-    short_name = "cloud-node-lifecycle"
+    short_name = "cloudnodelifecycle"
     group = "nodes"
     options_type = CloudNodeLifecycleOptions
     options: CloudNodeLifecycleOptions

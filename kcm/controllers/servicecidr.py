@@ -44,7 +44,7 @@ class ServiceCIDRController(Controller):
     """Sets finalizers and conditions. A key is a ServiceCIDR."""
 
     name = "service-cidr-controller"
-    short_name = "service-cidr"
+    short_name = "servicecidr"
 
     def watches(self) -> tuple[Watch, ...]:
         return (Watch(ServiceCIDR, changed_ranges), Watch(IPAddress, ranges_of_address))

@@ -51,7 +51,7 @@ class CloudNodeController(Controller):
     """Initializes nodes, and corrects their addresses and labels. A key is a node."""
 
     name = "cloud-node-controller"
-    short_name = "cloud-node"
+    short_name = "cloudnode"
     group = "nodes"
     options_type = CloudNodeOptions
     options: CloudNodeOptions

@@ -27,7 +27,7 @@ from kcm.cloudprovider.calls import (
     UpdateLoadBalancer,
 )
 from kcm.cloudprovider.interface import ImplementedElsewhere, RetryAfter
-from kcm.controllers.servicelb.wanted import (
+from kcm.controllers.service.wanted import (
     FINALIZER,
     fingerprint_nodes,
     fingerprint_service,

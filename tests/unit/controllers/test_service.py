@@ -18,12 +18,12 @@ from kcm.api.core_v1 import (
     Taint,
 )
 from kcm.cloudprovider.interface import CloudError, ImplementedElsewhere, RetryAfter
-from kcm.controllers.servicelb.controller import (
+from kcm.controllers.service.controller import (
     ServiceLBController,
     changed_service,
     services_of_changed_node,
 )
-from kcm.controllers.servicelb.wanted import (
+from kcm.controllers.service.wanted import (
     EXCLUDE_LABEL,
     FINALIZER,
     TO_BE_DELETED_TAINT,

@@ -1,5 +1,5 @@
 """The service-lb controller: the load balancers of Services."""
 
-from kcm.controllers.servicelb.controller import ServiceLBController
+from kcm.controllers.service.controller import ServiceLBController
 
 __all__ = ["ServiceLBController"]

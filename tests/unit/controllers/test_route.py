@@ -13,7 +13,7 @@ import pytest
 
 from kcm.api.core_v1 import Node, NodeAddress, NodeCondition
 from kcm.cloudprovider.interface import CloudError, Route
-from kcm.controllers.noderoute import ROUTES, NodeRouteController, NodeRouteOptions
+from kcm.controllers.route import ROUTES, NodeRouteController, NodeRouteOptions
 from kcm.reconcile.contract import Change
 from kcm.testing.builders import node
 from kcm.testing.views import FakeView
