@@ -44,6 +44,7 @@ CONTROLLERS = (
     "kcm.controllers.nodeipam:NodeIpamController",
     "kcm.controllers.nodelifecycle:NodeLifecycleController",
     "kcm.controllers.persistentvolumebinder:PersistentVolumeBinderController",
+    "kcm.controllers.persistentvolumeexpander:PersistentVolumeExpanderController",
     "kcm.controllers.podgc:PodGCController",
     "kcm.controllers.pvcprotection:PVCProtectionController",
     "kcm.controllers.pvprotection:PVProtectionController",
@@ -61,6 +62,7 @@ CONTROLLERS = (
     "kcm.controllers.tokencleaner:TokenCleanerController",
     "kcm.controllers.ttl:TTLController",
     "kcm.controllers.ttlafterfinished:TTLAfterFinishedController",
+    "kcm.controllers.volumeattributesclassprotection:VACProtectionController",
     "kcm.scheduler:SchedulerController",
 )
 

@@ -98,7 +98,7 @@ class ItemBuilder:
         updated = self._manage(new, old, prepare, subresource, manager)
         if updated is old:
             return None
-        self._admission.check(updated, self._clock.monotonic())
+        self._admission.check(updated, self._clock.monotonic(), old)
         if isinstance(updated, Service) and isinstance(old, Service):
             updated, claims = self._addresses.assign(updated, old)
             guards = (*guards, *claims)

@@ -14,6 +14,7 @@ def local_volume_objects() -> tuple[KubeObject, ...]:
         metadata=ObjectMeta(name=DEFAULT_CLASS, annotations={IS_DEFAULT: "true"}),
         provisioner=PROVISIONER,
         reclaim_policy="Delete",
+        allow_volume_expansion=True,
         volume_binding_mode=WAIT_FOR_FIRST_CONSUMER,
     )
     driver = CSIDriver(metadata=ObjectMeta(name=DRIVER), spec=CSIDriverSpec(attach_required=False))

@@ -88,14 +88,16 @@ class Admission:
         self.check(obj, monotonic)
         return self._storage.admit(obj, monotonic)
 
-    def check(self, obj: KubeObject, monotonic: float) -> None:
+    def check(self, obj: KubeObject, monotonic: float, old: KubeObject | None = None) -> None:
         """Raises Forbidden for a changed object, or a new one other than a pod, that is not
         admitted.
 
-        Raises: StoreUnavailable.
+        `old` is the object before the change. Raises: StoreUnavailable.
         """
         if isinstance(obj, PersistentVolumeClaim):
             self._limits.check_claim(obj, monotonic)
+            if isinstance(old, PersistentVolumeClaim):
+                self._storage.check_growth(obj, old, monotonic)
         elif isinstance(obj, PriorityClass):
             self.check_default(obj)
         elif isinstance(obj, LimitRange):

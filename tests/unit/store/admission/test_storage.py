@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kcm import errors
 from kcm.api.finalizers import CLAIM_PROTECTION, VOLUME_PROTECTION
 from kcm.api.storage_classes import (
     CLASS_ANNOTATION,
@@ -96,3 +97,28 @@ def test_a_class_that_is_written_here_counts_at_once() -> None:
     subject.forget()
     fresh: Any = subject.admit(claim(), 0.1)
     assert fresh.spec.storage_class_name == "new"
+
+
+# TestPVCResizeAdmission of plugin/pkg/admission/storage/persistentvolume/resize/admission_test.go
+@pytest.mark.parametrize(
+    ("size", "phase", "storage", "why"),
+    [
+        ("2Gi", "Bound", "growing", ""),
+        ("1Gi", "Bound", "fixed", ""),  # it asks for no more
+        ("2Gi", "Pending", "growing", "Only bound persistent volume claims can be expanded"),
+        ("2Gi", "Bound", "fixed", "only dynamically provisioned pvc can be resized"),
+        ("2Gi", "Bound", "missing", "only dynamically provisioned pvc can be resized"),
+        ("2Gi", "Bound", "", "only dynamically provisioned pvc can be resized"),
+    ],
+)
+def test_a_claim_grows_if_it_is_bound_and_its_class_allows_it(
+    size: str, phase: str, storage: str, why: str
+) -> None:
+    classes = storage_class("growing", allow_volume_expansion=True), storage_class("fixed")
+    old = claim(size="1Gi", status={"phase": phase}, storage_class_name=storage)
+    new = claim(size=size, status={"phase": phase}, storage_class_name=storage)
+    if not why:
+        admission(*classes).check_growth(new, old, 0.0)
+        return
+    with pytest.raises(errors.Forbidden, match=why):
+        admission(*classes).check_growth(new, old, 0.0)
