@@ -17,6 +17,7 @@ from kcm.cli.up import demo as demonstration
 from kcm.cli.up import ready
 from kcm.cli.up.banner import banner
 from kcm.cli.up.folder import StateFolder
+from kcm.cli.up.identity import with_identity
 from kcm.cli.up.logs import Tail
 from kcm.cli.up.plan import (
     HEALTH_ENV,
@@ -24,10 +25,8 @@ from kcm.cli.up.plan import (
     UpOptions,
     absolute,
     check_ports,
-    make_identity,
     process_specs,
     redis_spec,
-    with_authority,
     with_nodes,
     with_real_node,
 )
@@ -158,7 +157,12 @@ def up(
       kcm up --nodes 30 --demo
       kcm up -- --terminated-pod-gc-threshold=100 --controllers='*,-podgc'
     """
-    access = AccessOptions(token_auth_file, client_ca_file, anonymous_auth, authorization_mode)
+    access = AccessOptions(
+        token_auth_file,
+        client_ca_file,
+        anonymous_auth=anonymous_auth,
+        authorization_mode=authorization_mode,
+    )
     access.check()
     options = UpOptions(
         redis_port, flower_port, workers, concurrency, pool, health_port, api_port, access=access
@@ -213,8 +217,7 @@ class UpRun:
             before = ready.dispatch_tokens(io, [_DISPATCHED])[0]
             server = server_version(io)
         self._progress(server)
-        self._options = with_authority(self._options, self._settings)
-        make_identity(self._options, self._settings)
+        self._options = with_identity(self._options, self._settings)
         # Without an open connection, since these processes may be forks of this one.
         for spec in process_specs(self._options, self._settings):
             self._supervisor.add(spec)

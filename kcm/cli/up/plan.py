@@ -12,10 +12,8 @@ from pathlib import Path
 import click
 
 from kcm import errors
-from kcm.apiserver import credentials
 from kcm.apiserver.auth import tokenfile
 from kcm.apiserver.auth.certificates import check_authorities
-from kcm.apiserver.token_options import KEY_FILE
 from kcm.cli import commandlines
 from kcm.cli.up.children import ProcessSpec
 from kcm.component.commandline import parse_flags
@@ -23,7 +21,6 @@ from kcm.component.enabling import is_controller_enabled, resolve_names
 from kcm.component.options import ManagerOptions
 from kcm.redisio.embedded import EmbeddedServer, require_free_port
 from kcm.registry import controller_types
-from kcm.serviceaccount import keys
 from kcm.settings import Settings
 from kcm.simulated import stages
 
@@ -31,7 +28,6 @@ REDIS_STAGE = 1  # stopped after everything that needs it
 FLOWER_USER = "kcm"
 CLOUD, CLOUD_ENV = "sim", "KCM_CLOUD_PROVIDER"  # the manager's flag --cloud-provider
 HEALTH_ENV = "KCM_SECURE_PORT"  # the manager's flag --secure-port
-API_HOST = "127.0.0.1"  # where the API server listens
 PROCESS = "kcm.dev/process"  # the label and the taint of the real node
 DEMO_GRACE = 10  # the grace period of nodes with --demo, in seconds
 # A lease is renewed every quarter of its duration, well within the grace period.
@@ -48,6 +44,7 @@ class AccessOptions:
 
     token_auth_file: Path | None = None
     client_ca_file: Path | None = None
+    token_key_file: Path | None = None  # signs service account tokens
     anonymous_auth: bool = False
     authorization_mode: str = "RBAC"
 
@@ -65,6 +62,9 @@ class AccessOptions:
             flags.append(f"--token-auth-file={self.token_auth_file.absolute()}")
         if self.client_ca_file:
             flags.append(f"--client-ca-file={self.client_ca_file.absolute()}")
+        if key := self.token_key_file:
+            flags.append(f"--service-account-signing-key-file={key}")
+            flags.append(f"--service-account-key-file={key}")
         return [*flags, "--anonymous-auth"] if self.anonymous_auth else flags
 
 
@@ -141,23 +141,6 @@ def with_nodes(
     return replace(options, nodes=count, node_flags=tuple(flags))
 
 
-def with_authority(options: UpOptions, settings: Settings) -> UpOptions:
-    """Returns the options with the cluster's certificate authority, generated if it is missing.
-
-    The API server trusts the client certificates that it signs, and those of the authorities that
-    the options name. Raises ConfigurationError.
-    """
-    authority = credentials.load_authority(settings.state_dir)
-    signing = {
-        "KCM_CLUSTER_SIGNING_CERT_FILE": str(authority.certificate),
-        "KCM_CLUSTER_SIGNING_KEY_FILE": str(authority.key),
-    }
-    trusted = [authority.certificate, *filter(None, [options.access.client_ca_file])]
-    bundle = credentials.write_client_authorities(settings.state_dir, *trusted)
-    access = replace(options.access, client_ca_file=bundle)
-    return replace(options, access=access, manager={**signing, **options.manager})
-
-
 def with_real_node(options: UpOptions, *, short_times: bool) -> UpOptions:
     """Returns the options with this machine as a node, named after the machine."""
     flags = (DEMO_NODE_FLAGS[0],) if short_times else ()
@@ -214,7 +197,7 @@ def process_specs(options: UpOptions, settings: Settings) -> list[ProcessSpec]:
     """Returns the processes of the manager, workers, beat, Flower, API server and nodes."""
     env = {
         CLOUD_ENV: _default_cloud(),
-        **identity_environment(options, settings),
+        **options.manager,
         HEALTH_ENV: str(options.health_port),
         "KCM_STATE_DIR": str(settings.state_dir),
         "KCM_FLOWER_PORT": str(options.flower_port),
@@ -234,7 +217,7 @@ def process_specs(options: UpOptions, settings: Settings) -> list[ProcessSpec]:
         specs.append(ProcessSpec("flower", commandlines.flower(), logs / "flower.log", env=env))
     if options.api_port:
         flags = [f"--port={options.api_port}", "--local-storage-class", *options.access.flags()]
-        command = commandlines.apiserver([*flags, *_token_flags(settings)])
+        command = commandlines.apiserver(flags)
         specs.append(ProcessSpec("apiserver", command, logs / "apiserver.log", env=env))
     if options.nodes:
         external = ["--cloud-provider=external"] if _initializes_nodes(env) else []
@@ -242,54 +225,9 @@ def process_specs(options: UpOptions, settings: Settings) -> list[ProcessSpec]:
         command = commandlines.nodes([count, *external, *options.node_flags])
         specs.append(ProcessSpec("nodes", command, logs / "nodes.log", env=env))
     if options.real_node:
-        node = replace(options.real_node, api_flags=_node_flags(options, settings))
-        command = commandlines.node(node.arguments(settings))
+        command = commandlines.node(options.real_node.arguments(settings))
         specs.append(ProcessSpec("kubelet", command, logs / "kubelet.log", env=env))
     return specs
-
-
-def make_identity(options: UpOptions, settings: Settings) -> None:
-    """Creates the key of service account tokens and the API server's certificate if necessary.
-
-    Controllers read both when they start. Raises ConfigurationError.
-    """
-    if options.api_port:
-        keys.ensure_key_file(_key_file(settings))
-        credentials.certificate(settings.state_dir, (API_HOST,))
-
-
-def identity_environment(options: UpOptions, settings: Settings) -> dict[str, str]:
-    """Returns the manager's flags as environment variables, with the files of `make_identity`.
-
-    A file that the flags name takes precedence.
-    """
-    if not options.api_port:
-        return dict(options.manager)
-    files = {
-        "KCM_SERVICE_ACCOUNT_PRIVATE_KEY_FILE": _key_file(settings),
-        "KCM_ROOT_CA_FILE": settings.state_dir / "apiserver.crt",
-    }
-    given = {name: value for name, value in options.manager.items() if value or name not in files}
-    return {**{name: str(path) for name, path in files.items()}, **given}
-
-
-def _key_file(settings: Settings) -> Path:
-    return settings.state_dir / KEY_FILE
-
-
-def _node_flags(options: UpOptions, settings: Settings) -> tuple[str, ...]:
-    """Returns the flags by which pods get tokens and find the API server."""
-    if not options.api_port:
-        return ()
-    return (
-        f"--service-account-signing-key-file={_key_file(settings)}",
-        f"--pod-api-server={API_HOST}:{options.api_port}",
-    )
-
-
-def _token_flags(settings: Settings) -> list[str]:
-    file = _key_file(settings)
-    return [f"--service-account-signing-key-file={file}", f"--service-account-key-file={file}"]
 
 
 def _default_cloud() -> str:

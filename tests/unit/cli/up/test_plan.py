@@ -14,9 +14,7 @@ from kcm.cli.up.plan import (
     AccessOptions,
     RealNode,
     UpOptions,
-    identity_environment,
     machine_name,
-    make_identity,
     process_specs,
     with_nodes,
     with_real_node,
@@ -54,43 +52,16 @@ def test_a_manager_that_runs_elsewhere_is_left_out(tmp_path: Path) -> None:
 
 
 def test_flags_about_access_reach_the_api_server(tmp_path: Path) -> None:
-    access = AccessOptions(tmp_path / "users.csv", None, True, "AlwaysAllow")
+    access = AccessOptions(
+        tmp_path / "users.csv", anonymous_auth=True, authorization_mode="AlwaysAllow"
+    )
     specs = process_specs(UpOptions(access=access), settings(tmp_path))
     command = next(spec.command for spec in specs if spec.name == "apiserver")
-    assert list(command)[-5:] == [
+    assert list(command)[-3:] == [
         "--authorization-mode=AlwaysAllow",
         f"--token-auth-file={tmp_path / 'users.csv'}",
         "--anonymous-auth",
-        f"--service-account-signing-key-file={tmp_path / 'sa.key'}",
-        f"--service-account-key-file={tmp_path / 'sa.key'}",
     ]
-
-
-def test_one_key_signs_and_verifies_tokens(tmp_path: Path) -> None:
-    make_identity(UpOptions(), settings(tmp_path))
-    assert (tmp_path / "sa.key").stat().st_mode & 0o777 == 0o600
-    key = (tmp_path / "sa.key").read_bytes()
-    make_identity(UpOptions(), settings(tmp_path))
-    assert (tmp_path / "sa.key").read_bytes() == key
-    env = identity_environment(UpOptions(), settings(tmp_path))
-    assert env == {
-        "KCM_SERVICE_ACCOUNT_PRIVATE_KEY_FILE": str(tmp_path / "sa.key"),
-        "KCM_ROOT_CA_FILE": str(tmp_path / "apiserver.crt"),
-    }
-
-
-def test_files_that_flags_name_take_precedence(tmp_path: Path) -> None:
-    flags = {"KCM_ROOT_CA_FILE": "/ca.crt", "KCM_SERVICE_ACCOUNT_PRIVATE_KEY_FILE": ""}
-    env = identity_environment(UpOptions(manager=flags), settings(tmp_path))
-    assert env["KCM_ROOT_CA_FILE"] == "/ca.crt"
-    assert env["KCM_SERVICE_ACCOUNT_PRIVATE_KEY_FILE"] == str(tmp_path / "sa.key")
-
-
-def test_without_an_api_server_there_are_no_tokens(tmp_path: Path) -> None:
-    options = UpOptions(api_port=0)
-    make_identity(options, settings(tmp_path))
-    assert list(tmp_path.iterdir()) == []
-    assert identity_environment(options, settings(tmp_path)) == {}
 
 
 def test_files_about_access_are_checked_before_anything_starts(tmp_path: Path) -> None:

@@ -1,0 +1,60 @@
+"""The keys and certificates of `kcm up`, in its state folder.
+
+`sa.key` signs service account tokens, `apiserver.crt` is the API server's certificate, which pods
+and kubeconfigs trust, and `ca.crt` is the authority that signs client certificates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from kcm.apiserver import credentials
+from kcm.apiserver.token_options import KEY_FILE
+from kcm.cli.up.plan import UpOptions
+from kcm.serviceaccount import keys
+from kcm.settings import Settings
+
+API_HOST = "127.0.0.1"  # where the API server listens
+
+
+def with_identity(options: UpOptions, settings: Settings) -> UpOptions:
+    """Returns the options with the files, which are generated if they are missing.
+
+    Files that flags of the manager name take precedence. The API server also trusts the
+    certificates of the authorities that the options name. Without an API server there are no files.
+    Raises ConfigurationError.
+    """
+    if not options.api_port:
+        return options
+    folder, node = settings.state_dir, options.real_node
+    key = folder / KEY_FILE
+    keys.ensure_key_file(key)
+    certificate = credentials.certificate(folder, (API_HOST,)).certificate
+    authority = credentials.load_authority(folder)
+    trusted = [authority.certificate, *filter(None, [options.access.client_ca_file])]
+    files = {
+        "KCM_SERVICE_ACCOUNT_PRIVATE_KEY_FILE": key,
+        "KCM_ROOT_CA_FILE": certificate,
+        "KCM_CLUSTER_SIGNING_CERT_FILE": authority.certificate,
+        "KCM_CLUSTER_SIGNING_KEY_FILE": authority.key,
+    }
+    given = {name: value for name, value in options.manager.items() if value or name not in files}
+    return replace(
+        options,
+        manager={**{name: str(path) for name, path in files.items()}, **given},
+        access=replace(
+            options.access,
+            client_ca_file=credentials.write_client_authorities(folder, *trusted),
+            token_key_file=key,
+        ),
+        real_node=node and replace(node, api_flags=_node_flags(key, options)),
+    )
+
+
+def _node_flags(key: Path, options: UpOptions) -> tuple[str, ...]:
+    """Returns the kubelet's flags by which pods get tokens and find the API server."""
+    return (
+        f"--service-account-signing-key-file={key}",
+        f"--pod-api-server={API_HOST}:{options.api_port}",
+    )
