@@ -10,7 +10,7 @@ from bench import definitions, queue, size, store, system, watch, workloads
 from bench.api import requests, watchers
 from bench.harness import POOLS, Bench
 from bench.nodes import at_rest, kubelet, scheduling, silence, simulated
-from bench.rest import growth
+from bench.rest import growth, identity
 from bench.rest import workloads as rest_workloads
 from bench.rest import writes as rest_writes
 from bench.table import Row
@@ -62,6 +62,9 @@ CASES = (
     Case("rest.workloads", "ReplicaSets, Deployment, Job over HTTP", rest_workloads.rows),
     Case("rest.growth", "time for a pod with ten and a hundred times the pods", growth.by_pods),
     Case("rest.children", "ReplicaSets a second with more worker children", growth.by_children),
+    Case("rest.tokens", "tokens requested a second", identity.tokens),
+    Case("rest.certificates", "certificates approved and signed", identity.certificates),
+    Case("rest.balancers", "load balancers of the simulated cloud", identity.balancers),
     Case("nodes.scheduling", "pods placed a second", scheduling.scheduling),
     Case("nodes.growth", "time for a pod with ten times the nodes", scheduling.growth),
     Case("nodes.running", "applied until Running on simulated nodes", scheduling.running),

@@ -1,0 +1,179 @@
+"""Measures tokens, certificates and load balancers of `kcm up`, for a client of the REST API."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from bench.harness import Bench, progress
+from bench.rest.system import CORE, RestSystem, rest_system
+from bench.rest.watch import Fields, Watch
+from bench.table import Row, Sample
+from kcm.apimachinery.certificates import parse_request
+from kcm.helpers.authority import load_authority
+from kcm.serviceaccount.keys import SigningKey, parse_signing_key
+from kcm.serviceaccount.tokens import sign
+
+REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+SERVICES = f"{CORE}/services"
+_SIGNER, _USAGES = "kubernetes.io/kube-apiserver-client", ["client auth"]
+
+
+def tokens(bench: Bench) -> Iterator[Row]:
+    """Measures requested tokens against signing alone."""
+    count = bench.sizes.tokens
+    progress(f"rest: {count} tokens requested")
+    body = json.dumps({"spec": {"expirationSeconds": 3600}}).encode()
+    with rest_system(bench) as system:
+        path = f"{CORE}/serviceaccounts/default/token"
+        request = system.servers.api.request("POST", path, body)
+        rounds = range(bench.sizes.rest_rounds)
+        ours = [count / system.client.ask_all([request] * count) for _ in rounds]
+    key = parse_signing_key((bench.folder / "sa.key").read_bytes())
+    raw = [count / _seconds_of_signing(key, count) for _ in rounds]
+    baseline = Sample.of(raw)
+    yield Row(
+        name="rest.tokens",
+        what=f"{count:,} tokens requested for a service account",
+        unit="/s",
+        measured=Sample.of(ours),
+        baseline=baseline,
+        baseline_what="/s, signing alone",
+        bound=0.02 * baseline.median,
+        target="0.02 of signing alone",
+        higher_is_better=True,
+    )
+
+
+def _seconds_of_signing(key: SigningKey, count: int) -> float:
+    claims = {"sub": "system:serviceaccount:default:default", "exp": 1, "iat": 0, "nbf": 0}
+    started = time.perf_counter()
+    for _ in range(count):
+        sign(key, "https://kubernetes.default.svc", claims)
+    return time.perf_counter() - started
+
+
+def certificates(bench: Bench) -> Iterator[Row]:
+    """Measures certificates, from the approval of requests until all are issued."""
+    count = bench.sizes.certificates
+    progress(f"rest: {count} certificates approved and signed")
+    pem = _build_request()
+    ours = []
+    with rest_system(bench) as system, Watch(system.servers.api, REQUESTS) as requests:
+        for number in range(bench.sizes.rest_rounds):
+            ours.append(count / _certify(system, requests, number, count, pem))
+    raw = [count / _seconds_of_issuing(bench.folder, pem, count)]
+    baseline = Sample.of(raw)
+    yield Row(
+        name="rest.certificates",
+        what=f"{count} signing requests created, approved and signed",
+        unit="/s",
+        measured=Sample.of(ours),
+        baseline=baseline,
+        baseline_what="/s, signing alone",
+        bound=0.01 * baseline.median,
+        target="0.01 of signing alone",
+        higher_is_better=True,
+    )
+
+
+def _certify(system: RestSystem, requests: Watch, number: int, count: int, pem: bytes) -> float:
+    """Creates and approves requests; returns the seconds until all have a certificate."""
+    api, names = system.servers.api, [f"r{number}-{n}" for n in range(count)]
+    spec = {
+        "request": base64.b64encode(pem).decode(),
+        "signerName": _SIGNER,
+        "usages": _USAGES,
+    }
+    creates = [
+        api.request("POST", REQUESTS, json.dumps({"metadata": {"name": n}, "spec": spec}).encode())
+        for n in names
+    ]
+    approval = {"status": {"conditions": [{"type": "Approved", "status": "True"}]}}
+    patch = json.dumps(approval).encode()
+    kind = "application/merge-patch+json"
+    approvals = [api.request("PATCH", f"{REQUESTS}/{n}/approval", patch, kind) for n in names]
+    started = time.monotonic()
+    system.client.ask_all(creates)
+    system.client.ask_all(approvals)
+
+    def are_issued(watch: Watch) -> bool:
+        return all(_status(watch, name).get("certificate") for name in names)
+
+    return requests.wait(are_issued, f"{count} certificates") - started
+
+
+def _status(watch: Watch, name: str) -> Fields:
+    status: Fields = watch.objects.get(name, {}).get("status", {})
+    return status
+
+
+def _build_request() -> bytes:
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "bench")])
+    builder = x509.CertificateSigningRequestBuilder().subject_name(name)
+    signed = builder.sign(ec.generate_private_key(ec.SECP256R1()), hashes.SHA256())
+    return signed.public_bytes(serialization.Encoding.PEM)
+
+
+def _seconds_of_issuing(folder: Path, pem: bytes, count: int) -> float:
+    authority = load_authority(str(folder / "ca.crt"), str(folder / "ca.key"))
+    request, now = parse_request(base64.b64encode(pem).decode()), datetime.now(UTC)
+    started = time.perf_counter()
+    for _ in range(count):
+        authority.sign(request, _USAGES, timedelta(days=1), now)
+    return time.perf_counter() - started
+
+
+def balancers(bench: Bench) -> Iterator[Row]:
+    """Measures load balancers of the simulated cloud."""
+    count = bench.sizes.balancers
+    progress(f"rest: {count} load balancers")
+    ours, raw = [], []
+    with rest_system(bench) as system, Watch(system.servers.api, SERVICES) as services:
+        for number in range(bench.sizes.rest_rounds):
+            names = [f"lb-{number}-{n}" for n in range(count)]
+            ours.append(_balance(system, services, names))
+            raw.append(_create(system, [f"plain-{number}-{n}" for n in range(count)], "ClusterIP"))
+    baseline = Sample.of(raw)
+    yield Row(
+        name="rest.balancers",
+        what=f"{count} Services of type LoadBalancer, until each has an address",
+        unit="s",
+        measured=Sample.of(ours),
+        baseline=baseline,
+        baseline_what="s, as many plain Services created",
+        bound=20 * baseline.median,
+        target="20 x plain Services",
+    )
+
+
+def _balance(system: RestSystem, services: Watch, names: list[str]) -> float:
+    """Creates Services; returns the seconds until each has an address."""
+    started = time.monotonic()
+    _create(system, names, "LoadBalancer")
+
+    def have_addresses(watch: Watch) -> bool:
+        return all(_status(watch, name).get("loadBalancer") for name in names)
+
+    return services.wait(have_addresses, f"{len(names)} load balancers") - started
+
+
+def _create(system: RestSystem, names: list[str], kind: str) -> float:
+    """Creates Services of a type; returns the seconds until the last response."""
+    bodies = [
+        {"metadata": {"name": name}, "spec": {"type": kind, "ports": [{"port": 80}]}}
+        for name in names
+    ]
+    api = system.servers.api
+    return system.client.ask_all(
+        [api.request("POST", SERVICES, json.dumps(body).encode()) for body in bodies]
+    )
