@@ -8,7 +8,7 @@ Source: staging/src/k8s.io/component-helpers/storage/volume/pv_helpers.go, Kuber
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kcm import errors
 from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim
@@ -46,6 +46,33 @@ def claim_key_of(volume: PersistentVolume) -> str:
 def is_fully_bound(claim: PersistentVolumeClaim) -> bool:
     """Reports whether the claim has its volume, and the binder has finished."""
     return bool(claim.spec.volume_name) and BIND_COMPLETED in claim.annotations
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimState:
+    """What of a claim decides whether pods that wait for it can run."""
+
+    uid: str
+    bound: bool
+    usable: bool  # neither lost nor being deleted
+    storage_class: str
+    node: str  # where its volume is to be made, "" if that is open
+
+    @classmethod
+    def of(cls, claim: PersistentVolumeClaim) -> ClaimState:
+        return cls(
+            claim.uid,
+            is_fully_bound(claim),
+            claim.status.phase != "Lost" and not claim.deleting,
+            class_of_claim(claim),
+            claim.annotations.get(SELECTED_NODE, ""),
+        )
+
+    def may_help(self, before: ClaimState | None) -> bool:
+        """Reports whether a change from `before` may help a pod. A chosen node alone does not."""
+        if before is None:
+            return True
+        return self != before and (before.node != "" or replace(self, node="") != before)
 
 
 def is_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:

@@ -25,6 +25,7 @@ from kcm.api.core_v1 import (
 )
 from kcm.api.policy_v1 import PodDisruptionBudget
 from kcm.helpers.pods import is_terminal
+from kcm.helpers.volume_binding import ClaimState
 from kcm.reconcile.contract import BY_CLAIM, Change, Controller, View, Watch
 from kcm.reconcile.plan import Plan
 from kcm.scheduler.cluster_events import node_events
@@ -104,10 +105,14 @@ class SchedulerController(Controller):
         return self.options.names
 
     def _claim_keys(self, change: Change, view: View) -> Iterable[str]:
-        """Returns the schedulers if a pod without a node uses the claim."""
-        if change.new is None:
+        """Returns the schedulers if a pod without a node uses the claim, and may be helped."""
+        old, new = change.old, change.new
+        if not isinstance(new, PersistentVolumeClaim):
             return ()
-        pods = view.lister(Pod).by_index(BY_CLAIM, change.new.key)
+        before = ClaimState.of(old) if isinstance(old, PersistentVolumeClaim) else None
+        if not ClaimState.of(new).may_help(before):
+            return ()
+        pods = view.lister(Pod).by_index(BY_CLAIM, new.key)
         return self.options.names if any(_waits(pod) for pod in pods) else ()
 
     def _volume_keys(self, change: Change, view: View) -> Iterable[str]:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from kcm.api.core_v1 import Namespace, Node, PersistentVolumeClaim, Pod
 from kcm.helpers.pods import is_terminal
+from kcm.helpers.volume_binding import ClaimState
 from kcm.scheduler.cluster_events import ClusterEvent, ClusterEventKind, node_events
 from kcm.scheduler.nodeinfo import NodeInfo
 from kcm.scheduler.podinfo import PodInfo
@@ -50,7 +51,7 @@ class Snapshot:
         # pods with a node, by claim and uid
         self.claim_users: dict[str, dict[str, PodInfo]] = {}
         self.claim_changes: dict[str, int] = {}  # by claim, the moment of its last change
-        self._claim_versions: dict[str, str | None] = {}
+        self._claims: dict[str, tuple[str | None, ClaimState]] = {}  # with the version
         self._storage_versions: tuple[int, ...] = ()
         self.images: dict[str, int] = {}  # the number of nodes by image
         self.namespaces: dict[str, Mapping[str, str]] = {}
@@ -115,13 +116,18 @@ class Snapshot:
             if self._storage_versions:
                 self.cluster_events.append(ClusterEvent(self.moment, ClusterEventKind.STORAGE, ""))
             self._storage_versions = versions
-        known, present = self._claim_versions, {}
+        known, present = self._claims, {}
         for claim in claims:
-            key = claim.key
-            version = present[key] = claim.metadata.resource_version
-            if known.get(key) != version:
+            key, version = claim.key, claim.metadata.resource_version
+            before = known.get(key)
+            if before is not None and before[0] == version and version is not None:
+                present[key] = before
+                continue
+            state = ClaimState.of(claim)
+            present[key] = version, state
+            if state.may_help(before[1] if before else None):
                 self.claim_changes[key] = self.moment
-        self._claim_versions = present
+        self._claims = present
         if len(self.claim_changes) > len(present):
             self.claim_changes = {k: m for k, m in self.claim_changes.items() if k in present}
 

@@ -21,8 +21,10 @@ _MOST_WOKEN = 5  # claims that one free volume wakes; it can be given to one of 
 def of_claim(change: Change, view: View) -> Iterable[str]:
     """Returns the claim's key, and those of the volumes that it has left."""
     old, new = change.old, change.new
-    if new is not None:
-        yield new.key
+    if isinstance(new, PersistentVolumeClaim):
+        volume = view.lister(PersistentVolume).find(new.spec.volume_name or "")
+        if not _is_settled(new, volume):
+            yield new.key
     if not isinstance(old, PersistentVolumeClaim):
         return
     if new is not None and new.uid == old.uid:
@@ -42,7 +44,9 @@ def of_volume(change: Change, view: View) -> Iterable[str]:
     """Returns the volume's key, that of its claim, and those of claims that may take it."""
     old, new = change.old, change.new
     if isinstance(new, PersistentVolume):
-        yield new.name
+        owner = view.lister(PersistentVolumeClaim).find(claim_key_of(new))
+        if not _is_settled(owner, new):
+            yield new.name
     for volume in (old, new):
         if isinstance(volume, PersistentVolume) and volume.spec.claim_ref is not None:
             claim = view.lister(PersistentVolumeClaim).find(claim_key_of(volume))
@@ -56,6 +60,18 @@ def of_volume(change: Change, view: View) -> Iterable[str]:
         )
         if became_free and not new.deleting:
             yield from _takers(new, view)
+
+
+def _is_settled(claim: PersistentVolumeClaim | None, volume: PersistentVolume | None) -> bool:
+    """Reports whether both are bound to each other and say so, which leaves nothing to do."""
+    if claim is None or volume is None or volume.spec.claim_ref is None:
+        return False
+    return (
+        is_fully_bound(claim)
+        and claim.spec.volume_name == volume.name
+        and volume.spec.claim_ref.uid == claim.uid
+        and claim.status.phase == volume.status.phase == "Bound"
+    )
 
 
 def _naming(name: str, view: View) -> Iterable[str]:

@@ -17,6 +17,7 @@ from kcm.api.local_volumes import DRIVER, PROVISIONER
 from kcm.api.storage_classes import class_of_claim
 from kcm.api.storage_v1 import StorageClass
 from kcm.apimachinery.meta_v1 import ObjectMeta
+from kcm.controllers.persistentvolumebinder.binding import bind
 from kcm.helpers.volume_binding import (
     BETA_STORAGE_PROVISIONER,
     BOUND_BY_CONTROLLER,
@@ -97,7 +98,16 @@ def _provision_folder(
     guard = Exists(scheme.resource_of(claim).name, claim.key, claim.uid)
     plan.then(Create(volume, (guard,)), essential=True)
     plan.events_after = lambda outcome: _succeeded(claim, volume, outcome)
+    plan.plan_after = lambda outcome: _bind_created(claim, outcome, view)
     return plan
+
+
+def _bind_created(claim: PersistentVolumeClaim, outcome: Outcome, view: View) -> Plan:
+    """Returns the plan that binds the volume just made. If it fails, the next sync goes on."""
+    written = [obj for _, obj in outcome.done]
+    volume = next((obj for obj in written if isinstance(obj, PersistentVolume)), None)
+    present = next((obj for obj in written if isinstance(obj, PersistentVolumeClaim)), claim)
+    return Plan() if volume is None else bind(Plan(), volume, present, view)
 
 
 def _why_not(claim: PersistentVolumeClaim, node: str) -> str:

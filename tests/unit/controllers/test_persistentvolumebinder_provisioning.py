@@ -55,9 +55,12 @@ def user(*, node: str | None = None, name: str = "user") -> Pod:
 
 
 def sync(world: World, subject: KubeObject) -> Plan:
+    """Syncs once, without the plan that follows what was created."""
     plan = CONTROLLER.reconcile(subject.key, world.view())
+    follows, plan.plan_after = plan.plan_after, None
     outcome = world.carry_out(plan)
     plan.events += plan.events_after(outcome)
+    plan.plan_after = follows
     return plan
 
 
@@ -127,10 +130,27 @@ def test_a_kill_in_mid_provisioning_leaves_one_volume() -> None:
     world = World(claim, LOCAL, NODE)
     view = world.view()
     plans = [CONTROLLER.reconcile(claim.key, view) for _ in range(2)]  # the second is a repeat
+    plans[0].plan_after = None  # killed
     world.carry_out(plans[0])
-    assert CONTROLLER.reconcile(claim.key, world.view()).writes
+    world.carry_out(CONTROLLER.reconcile(claim.key, world.view()))
+    after = world.find(claim)
+    assert isinstance(after, PersistentVolumeClaim)
+    assert shown_claim(after) == "Bound pvc-uid 1Gi bound-by completed"
     assert len([write for write in plans[1].writes if isinstance(write, Create)]) == 1
     assert len(world.of(PersistentVolume)) == 1
+
+
+def test_a_volume_that_was_made_is_bound_in_the_same_sync() -> None:
+    claim = wanting(selected="n1")
+    world = World(claim, LOCAL, NODE)
+    world.carry_out(CONTROLLER.reconcile(claim.key, world.view()))
+    after = world.find(claim)
+    assert isinstance(after, PersistentVolumeClaim)
+    assert shown_claim(after) == "Bound pvc-uid 1Gi bound-by completed"
+    (volume,) = world.of(PersistentVolume)
+    assert isinstance(volume, PersistentVolume)
+    assert volume.status.phase == "Bound"
+    assert world.failures == []
 
 
 @pytest.mark.parametrize(
@@ -253,6 +273,9 @@ def test_a_volume_wakes_its_claim_and_those_that_may_take_it() -> None:
     assert keys(of_volume, None, mine, a_claim()) == ["volume", "default/claim"]
     done = a_claim("1Gi", "volume", "Bound", COMPLETED)
     assert keys(of_volume, mine, mine, done) == ["volume"]
+    settled = a_volume("1Gi", "uid", "claim", "Bound")
+    assert keys(of_volume, mine, settled, done) == []
+    assert keys(of_claim, done, done, settled) == []
     assert set(keys(of_volume, mine, None, done)) == {"default/claim"}
 
 

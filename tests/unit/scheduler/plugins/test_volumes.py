@@ -343,6 +343,10 @@ def test_changes_of_storage_wake_schedulers_whose_pods_they_may_help() -> None:
     assert woken(Change(None, a_claim()), user())
     assert not woken(Change(None, a_claim()), placed, builders.pod("x"))
     assert not woken(Change(a_claim(), None), user())
+    chosen = waiting(annotations={SELECTED_NODE: "n1"})
+    assert not woken(Change(waiting(), chosen), user())  # that is the scheduler's own doing
+    assert woken(Change(chosen, waiting()), user())
+    assert woken(Change(chosen, bound(storage_class_name="local")), user())
     assert woken(Change(None, a_volume()))
     assert not woken(Change(None, a_volume("1Gi", "uid", "claim", "Bound")))
     moved = a_volume("1Gi", "uid", "claim", "Bound", node_affinity=on("n2"))
