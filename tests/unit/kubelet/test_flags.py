@@ -54,6 +54,14 @@ def test_texts_become_what_they_mean() -> None:
     assert options.pods_dir == Path("/var/lib/kcm/pods")
 
 
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [("10.0.0.7:6443", ("10.0.0.7", 6443)), ("[::1]:8001", ("::1", 8001))],
+)
+def test_an_address_is_a_host_and_a_port(text: str, address: tuple[str, int]) -> None:
+    assert parse(pod_api_server=text).pod_api_server == address
+
+
 def test_evictions_shutdown_and_server_are_configured(tmp_path: Path) -> None:
     for name in ("crt", "key"):
         (tmp_path / name).touch()
@@ -93,6 +101,9 @@ def test_a_port_that_was_asked_for_is_required() -> None:
         ({"allowed_groups": "3000-2000"}, "--allowed-groups"),
         ({"allowed_groups": "100-many"}, "--allowed-groups"),
         ({"pod_max_pids": 0}, "--pod-max-pids"),
+        ({"pod_api_server": "host"}, "--pod-api-server"),
+        ({"pod_api_server": ":6443"}, "--pod-api-server"),
+        ({"pod_api_server": "host:0"}, "--pod-api-server"),
         ({"container_log_max_size": "much"}, "--container-log-max-size"),
         ({"sync_frequency": 0.0}, "--sync-frequency"),
         ({"max_pods": -1}, "--max-pods"),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kcm.api.core_v1 import Service
-from kcm.kubelet.environment.services import service_variables, variable_name
+from kcm.kubelet.environment.services import service_variables, variable_name, with_api_server
 
 
 def service(name: str, namespace: str = "shop", **spec: Any) -> Service:
@@ -79,3 +79,15 @@ def test_a_name_becomes_a_variables(name: str, variable: str) -> None:
     ports = [{"port": 80, "name": name}]
     variables = service_variables([service("web", ports=ports)], "shop", True)
     assert variables[f"WEB_SERVICE_PORT_{variable}"] == "80"
+
+
+def test_the_api_servers_address_takes_the_place_of_its_cluster_ip() -> None:
+    own = service("kubernetes", "default", clusterIP="10.96.0.1", ports=[{"port": 443}])
+    web = service("web", clusterIP="10.96.0.2", ports=[{"port": 80}])
+    for services in ([own, web], [web]):
+        found = service_variables(with_api_server(services, "127.0.0.1", 8001), "shop", True)
+        assert found["KUBERNETES_SERVICE_HOST"] == "127.0.0.1"
+        assert found["KUBERNETES_SERVICE_PORT"] == "8001"
+        assert found["KUBERNETES_SERVICE_PORT_HTTPS"] == "8001"
+        assert found["KUBERNETES_PORT"] == "tcp://127.0.0.1:8001"
+        assert found["WEB_SERVICE_HOST"] == "10.96.0.2"

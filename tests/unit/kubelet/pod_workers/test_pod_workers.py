@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from kcm import errors
 from kcm.api.core_v1 import Pod
 from kcm.kubelet.kuberuntime.view import PodView, RuntimePod
 from kcm.kubelet.metrics import KubeletMetrics
@@ -23,6 +22,7 @@ from kcm.kubelet.pod_workers.pod_sync_status import (
     effective_grace,
 )
 from kcm.kubelet.pod_workers.pod_workers import PodWorkers
+from kcm.kubelet.pod_workers.syncer import PodSyncFailed
 from kcm.kubelet.recorder import KubeletEventRecorder
 from kcm.kubelet.sync_context import SyncContext
 from kcm.kubelet.types import FILE, SOURCE_ANNOTATION, SyncPodType
@@ -43,6 +43,7 @@ class RecordingSyncer:
     def __init__(self) -> None:
         self.done: list[str] = []
         self.fails = False
+        self.retry_after: float | None = None
         self.terminal = False
         self.meanwhile: Callable[[SyncContext], None] = lambda _: None
         self.graces: list[int | None] = []
@@ -52,7 +53,9 @@ class RecordingSyncer:
         meanwhile, self.meanwhile = self.meanwhile, lambda _: None
         meanwhile(context)
         if self.fails:
-            raise errors.ContainerRuntimeError("no luck")
+            failure = PodSyncFailed("no luck")
+            failure.retry_after = self.retry_after
+            raise failure
 
     def sync_pod(self, context: SyncContext, update_type: SyncPodType, *_: Any) -> bool:
         self._do(update_type.value, context)
@@ -205,6 +208,16 @@ def test_what_fails_is_tried_again_after_the_back_off() -> None:
     world.run()
     assert world.workers.queue.get_work() == []
     world.clock.step(15)
+    assert world.workers.queue.get_work() == [pod().uid]
+
+
+def test_what_may_succeed_soon_is_tried_again_soon() -> None:
+    world = World()
+    world.syncer.fails, world.syncer.retry_after = True, 0.5
+    world.update(CREATE)
+    world.run()
+    assert world.workers.queue.get_work() == []
+    world.clock.step(0.5)
     assert world.workers.queue.get_work() == [pod().uid]
 
 

@@ -132,3 +132,18 @@ def test_what_may_be_read_only_does_not_overlap_with_what_may_be_written(
         "id1", "web", "127.64.0.9",
     )  # fmt: skip
     assert container_root.read_only() == [str(tmp_path / path) for path in expected]
+
+
+def test_mounts_below_the_folder_of_secrets_are_shown_there(tmp_path: Path) -> None:
+    token = "kubernetes.io/serviceaccount"
+    mounts = [
+        Mount("/v/token", f"/var/run/secrets/{token}", read_only=True),
+        Mount("/v/vault", "run/secrets/vault"),
+        Mount("/v/data", "/data"),
+        Mount("/v/out", "/var/run/secrets/../out"),
+        Mount("/v/like", "/var/run/secretsauce"),
+    ]
+    assert view(tmp_path, mounts=mounts).secret_mounts() == [
+        ("/v/token", f"/run/secrets/{token}"),
+        ("/v/vault", "/run/secrets/vault"),
+    ]
