@@ -57,6 +57,7 @@ CONTROLLERS = (
     "kcm.controllers.serviceaccount:ServiceAccountController",
     "kcm.controllers.serviceaccounttoken:ServiceAccountTokenController",
     "kcm.controllers.servicecidr:ServiceCIDRController",
+    "kcm.controllers.serviceiprepair:ServiceIPRepairController",
     "kcm.controllers.statefulset:StatefulSetController",
     "kcm.controllers.tainteviction:TaintEvictionController",
     "kcm.controllers.tokencleaner:TokenCleanerController",

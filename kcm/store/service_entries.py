@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from kcm.api.core_v1 import Service
 
 HEADLESS = "None"
+IP_PREFIX = "clusterip:"  # of the index entries of cluster IPs
 
 
 def entries(service: Service) -> Sequence[str]:
@@ -24,9 +25,9 @@ def entries(service: Service) -> Sequence[str]:
 def ip_entry(ip: str) -> str:
     """Returns the index entry of a cluster IP. It is the same for all spellings of an address."""
     try:
-        return f"clusterip:{ipaddress.ip_address(ip)}"
+        return f"{IP_PREFIX}{ipaddress.ip_address(ip)}"
     except ValueError:
-        return f"clusterip:{ip}"
+        return f"{IP_PREFIX}{ip}"
 
 
 def port_entry(number: int) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from kcm import errors
@@ -22,10 +22,12 @@ from kcm.clock import Clock, RealClock
 from kcm.redisio import Fence, RedisIO
 from kcm.store.admission import namespaces
 from kcm.store.admission.chain import Admission
+from kcm.store.admission.cluster_ips import ClusterIPs
 from kcm.store.admission.quotas import QuotaMemory, check_room
 from kcm.store.admission.service_addresses import Ranges, ServiceAddresses
 from kcm.store.building import SELF, ItemBuilder
 from kcm.store.charging import ChargedWriter
+from kcm.store.claims import AddressClaims
 from kcm.store.managed_fields.managers import FieldManager
 from kcm.store.merge import merge_patch
 from kcm.store.pipeline import WritePipeline
@@ -77,11 +79,13 @@ class Store(StoreReader, ItemBuilder):
             settings.service_cluster_ip_range, settings.service_node_port_range
         )
         rng = rng or random.Random()
-        addresses = ServiceAddresses(io, self.service_ranges, rng)
+        cluster_ips = ClusterIPs(io, self, self._clock.now, self.service_ranges.network)
+        addresses = ServiceAddresses(io, self.service_ranges, cluster_ips, rng)
         ItemBuilder.__init__(self, Admission(self, settings), addresses, self._clock, rng)
         writer, self._quotas = Writer(io), QuotaMemory(self)
         charged = ChargedWriter(self._quotas, writer, self._clock)
         self._pipeline = WritePipeline(self._quotas, charged, writer, self.build_create)
+        self._claims = AddressClaims(self, self._write_claims, self._clock.now)
 
     @property
     def data_id(self) -> str:
@@ -238,7 +242,25 @@ class Store(StoreReader, ItemBuilder):
         call_id: str | None = None,
     ) -> list[WriteResult]:
         """Writes several items in as few script calls as possible; see `WritePipeline.write`."""
-        return self._pipeline.write(items, WriteCall(fence, acknowledge, call_id))
+        if not any(isinstance(item.obj, Service) for item in items):
+            return self._pipeline.write(items, WriteCall(fence, acknowledge, call_id))
+        return self._write_with_claims(items, WriteCall(fence, acknowledge, call_id))
+
+    def _write_with_claims(self, items: Sequence[WriteItem], call: WriteCall) -> list[WriteResult]:
+        """Writes items, and creates and deletes the IPAddresses of the Services among them."""
+        claims = self._claims.claim(items)
+        if not claims.refused:
+            results = dict(enumerate(self._pipeline.write(items, call)))
+        else:
+            able = [n for n in range(len(items)) if n not in claims.refused]
+            call = replace(call, acknowledge=NOTHING)
+            written = self._pipeline.write([items[n] for n in able], call) if able else []
+            results = claims.refused | dict(zip(able, written, strict=True))
+        self._claims.settle(results, claims)
+        return [results[n] for n in range(len(items))]
+
+    def _write_claims(self, items: Sequence[WriteItem]) -> list[WriteResult]:
+        return self._pipeline.write(items, WriteCall())
 
     def delete_collection(
         self, resource: Resource, namespace: str, *, fence: Fence | None = None

@@ -1,4 +1,5 @@
-"""Creates the objects that every cluster has: namespaces, priority classes and roles.
+"""Creates the objects that every cluster has: namespaces, priority classes, roles, and the
+ServiceCIDR `kubernetes`.
 
 They are created at the start, and again if the store was emptied. As upstream, one that is deleted
 meanwhile is not created again before the next start.
@@ -11,12 +12,15 @@ import threading
 import structlog
 
 from kcm import errors
+from kcm.api.networking_v1 import ServiceCIDR, ServiceCIDRSpec
+from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.apiserver.auth import bootstrap
 from kcm.apiserver.bootstrap.local_volumes import local_volume_objects
 from kcm.clock import Clock, RealClock
 from kcm.store import Store, node_token
 from kcm.store.admission import namespaces
 from kcm.store.admission.chain import ensure_system_classes
+from kcm.store.admission.cluster_ips import DEFAULT_NAME
 from kcm.store.admission.ensuring import ensure_object
 
 log = structlog.get_logger("kcm.apiserver")
@@ -58,6 +62,7 @@ class ClusterBootstrap:
             return
         namespaces.ensure(self._store)
         ensure_system_classes(self._store)
+        ensure_object(self._store, default_service_cidr(self._store))
         self._ensure_key()
         if self._roles:
             bootstrap.ensure(self._store)
@@ -94,3 +99,12 @@ class ClusterBootstrap:
                 log.warning("The default objects cannot be created", error=error.message)
             except Exception:  # if the thread stopped, nothing would retry
                 log.exception("The default objects cannot be created")
+
+
+def default_service_cidr(store: Store) -> ServiceCIDR:
+    """Returns the ServiceCIDR with the range of the settings.
+
+    Source: pkg/controlplane/controller/defaultservicecidr/default_servicecidr_controller.go.
+    """
+    spec = ServiceCIDRSpec(cidrs=[str(store.service_ranges.network)])
+    return ServiceCIDR(metadata=ObjectMeta(name=DEFAULT_NAME), spec=spec)

@@ -2,8 +2,9 @@
 
 Guarantees: no two Services have the same cluster IP or node port, however many are created at the
 same time. What a Service has is free when it is gone. Both follow from the index entries of
-Services: a write that adds an entry is refused when another object has it, and no other record of
-allocations could become stale.
+Services: a write that adds an entry is refused when another object has it. In addition, each
+cluster IP has an IPAddress (`kcm.store.claims`), and is in the range of a ServiceCIDR
+(`cluster_ips`).
 
 Source: pkg/registry/core/service/storage/alloc.go, pkg/registry/core/service/ipallocator and
 pkg/registry/core/service/portallocator, Kubernetes 1.33.
@@ -20,7 +21,8 @@ from typing import Any
 from kcm import errors
 from kcm.api.core_v1 import Service, ServicePort, ServiceSpec
 from kcm.redisio import RedisIO
-from kcm.store.service_entries import entries, ip_entry, port_entry
+from kcm.store.admission.cluster_ips import ClusterIPs
+from kcm.store.service_entries import IP_PREFIX, entries, ip_entry, port_entry
 from kcm.store.writes.guards import Guard, Unindexed
 
 _Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -64,14 +66,6 @@ class Ranges:
         """The cluster IP of the Service `kubernetes`."""
         return str(self.network[1])
 
-    def ip_bands(self) -> list[range]:
-        """Returns the offsets to allocate, by band: the upper band first, as users choose from the
-        lower.
-        """
-        size = min(self.network.num_addresses - 1, 1 << 16 if self.family == "IPv6" else 1 << 32)
-        low = min(max(16, size // 16), 256)
-        return [range(low, size), range(2, low)] if low < size else [range(2, size)]
-
     def port_bands(self) -> list[range]:
         """Returns the node ports to allocate, in bands as `ip_bands`."""
         size = self.last_port - self.first_port + 1
@@ -83,9 +77,12 @@ class Ranges:
 class ServiceAddresses:
     """Allocates cluster IPs and node ports to Services."""
 
-    def __init__(self, io: RedisIO, ranges: Ranges, rng: random.Random) -> None:
+    def __init__(
+        self, io: RedisIO, ranges: Ranges, cluster_ips: ClusterIPs, rng: random.Random
+    ) -> None:
         self._io = io
         self.ranges = ranges
+        self._cluster_ips = cluster_ips
         self._rng = rng
 
     def assign(self, new: Service, old: Service | None = None) -> tuple[Service, tuple[Guard, ...]]:
@@ -110,18 +107,27 @@ class ServiceAddresses:
         if spec.type not in _WITH_IP:
             return spec
         families: dict[str, Any] = {}
+        family = spec.ip_families[0] if spec.ip_families else self.ranges.family
         if not spec.ip_families:
-            families["ip_families"] = [self.ranges.family]
+            families["ip_families"] = [family]
         if spec.ip_family_policy is None:
             families["ip_family_policy"] = "SingleStack"
         if not spec.cluster_ip:
-            offset = self._draw(self.ranges.ip_bands(), self._ip_entry, "serviceIP")
-            ip = str(self.ranges.network[offset])
+            ip = self._draw_ip(family)
             families |= {"cluster_ip": ip, "cluster_ips": [ip]}
         return spec.replace(**families) if families else spec
 
-    def _ip_entry(self, offset: int) -> str:
-        return ip_entry(str(self.ranges.network[offset]))
+    def _draw_ip(self, family: str) -> str:
+        """Returns a free address of the first range that has one."""
+        for network in self._cluster_ips.networks(family):
+            for band in ip_bands(network):
+                for candidates in self._candidates(band):
+                    ips = [str(network[offset]) for offset in candidates]
+                    free = self._cluster_ips.are_free(ips)
+                    found = next((ip for ip, is_free in zip(ips, free, strict=True) if is_free), "")
+                    if found:
+                        return found
+        raise _full("serviceIP")
 
     # --- node ports
 
@@ -156,27 +162,17 @@ class ServiceAddresses:
         return assigned
 
     def _port(self, taken: Iterable[int | None]) -> int:
-        return self._draw(self.ranges.port_bands(), port_entry, "nodePort", frozenset(taken))
-
-    # --- both
-
-    def _draw(
-        self,
-        bands: Iterable[range],
-        entry: Any,
-        what: str,
-        taken: frozenset[int | None] = frozenset(),
-    ) -> int:
-        for band in bands:
+        in_use = frozenset(taken)
+        for band in self.ranges.port_bands():
             for candidates in self._candidates(band):
-                fit = [number for number in candidates if number not in taken]
-                free = self._are_free([entry(number) for number in fit])
+                fit = [number for number in candidates if number not in in_use]
+                free = self._are_free([port_entry(number) for number in fit])
                 for number, is_free in zip(fit, free, strict=True):
                     if is_free:
                         return number
-        raise errors.ApiError(
-            f"Internal error occurred: failed to allocate a {what}: range is full"
-        )
+        raise _full("nodePort")
+
+    # --- both
 
     def _candidates(self, band: range) -> Iterator[Sequence[int]]:
         """Yields all of a small band in a random order, or samples of a large one."""
@@ -197,8 +193,10 @@ class ServiceAddresses:
         """Raises Invalid for addresses that another Service has or that are out of range."""
         faults = [*self._outside(service, frozenset(asked))]
         free = self._are_free(asked)
+        ips = [entry.removeprefix(IP_PREFIX) for entry in asked if entry.startswith(IP_PREFIX)]
+        unnamed = dict(zip(ips, self._cluster_ips.are_unnamed(ips), strict=True))
         for entry, is_free in zip(asked, free, strict=True):
-            if not is_free:
+            if not (is_free and unnamed.get(entry.removeprefix(IP_PREFIX), True)):
                 faults.append(_report_taken(service, entry))
         if faults:
             raise errors.Invalid(faults, kind="Service", name=service.name, resource="services")
@@ -206,10 +204,15 @@ class ServiceAddresses:
     def _outside(self, service: Service, asked: frozenset[str]) -> Iterator[errors.FieldError]:
         spec, ranges = service.spec, self.ranges
         for ip in spec.cluster_ips or ():
-            if ip_entry(ip) in asked and ipaddress.ip_address(ip) not in ranges.network:
+            if ip_entry(ip) not in asked:
+                continue
+            parsed = ipaddress.ip_address(ip)
+            networks = self._cluster_ips.networks(f"IPv{parsed.version}")
+            if not any(parsed in network for network in networks):
+                valid_ips = ", ".join(map(str, networks or [ranges.network]))
                 why = (
                     f"failed to allocate IP {ip}: the provided IP ({ip}) is not in the valid "
-                    f"range. The range of valid IPs is {ranges.network}"
+                    f"range. The range of valid IPs is {valid_ips}"
                 )
                 yield errors.FieldError("Invalid value", "spec.clusterIPs", [ip], why)
         valid = range(ranges.first_port, ranges.last_port + 1)
@@ -222,6 +225,19 @@ class ServiceAddresses:
                 )
                 path = f"spec.ports[{index}].nodePort"
                 yield errors.FieldError("Invalid value", path, number, why)
+
+
+def ip_bands(network: _Network) -> list[range]:
+    """Returns the offsets to allocate, by band: the upper band first, as users choose from the
+    lower.
+    """
+    size = min(network.num_addresses - 1, 1 << 16 if network.version == 6 else 1 << 32)
+    low = min(max(16, size // 16), 256)
+    return [range(low, size), range(2, low)] if low < size else [range(2, size)]
+
+
+def _full(what: str) -> errors.ApiError:
+    return errors.ApiError(f"Internal error occurred: failed to allocate a {what}: range is full")
 
 
 def _wants_node_ports(spec: ServiceSpec) -> bool:
