@@ -167,6 +167,36 @@ BODIES: dict[str, dict[str, Any]] = {
     "ipaddresses.networking.k8s.io": {
         "spec": {"parentRef": {"resource": "services", "namespace": "default", "name": "web"}}
     },
+    "flowschemas.flowcontrol.apiserver.k8s.io": {
+        "spec": {
+            "priorityLevelConfiguration": {"name": "workload-low"},
+            "distinguisherMethod": {"type": "ByUser"},
+            "rules": [
+                {
+                    "subjects": [{"kind": "Group", "group": {"name": "system:authenticated"}}],
+                    "resourceRules": [
+                        {
+                            "verbs": ["*"],
+                            "apiGroups": ["*"],
+                            "resources": ["*"],
+                            "clusterScope": True,
+                            "namespaces": ["*"],
+                        }
+                    ],
+                    "nonResourceRules": [{"verbs": ["get"], "nonResourceURLs": ["/healthz"]}],
+                }
+            ],
+        }
+    },
+    "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": {
+        "spec": {
+            "type": "Limited",
+            "limited": {
+                "nominalConcurrencyShares": 100,
+                "limitResponse": {"type": "Queue", "queuing": {"queues": 128}},
+            },
+        }
+    },
     "runtimeclasses.node.k8s.io": {
         "handler": "sandbox",
         "overhead": {"podFixed": {"memory": "120Mi"}},

@@ -33,6 +33,7 @@ _PACKAGES = (
     ("api/coordination/v1", "coordination.k8s.io/v1"),
     ("api/discovery/v1", "discovery.k8s.io/v1"),
     ("api/events/v1", "events.k8s.io/v1"),
+    ("api/flowcontrol/v1", "flowcontrol.apiserver.k8s.io/v1"),
     ("api/networking/v1", "networking.k8s.io/v1"),
     ("api/node/v1", "node.k8s.io/v1"),
     ("api/policy/v1", "policy/v1"),

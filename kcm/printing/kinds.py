@@ -21,7 +21,7 @@ from kcm.api.scheduling_v1 import PriorityClass
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apimachinery.quantity import Quantity
 from kcm.apimachinery.times import format_time
-from kcm.printing import autoscaling, batch, certificates, networking, storage
+from kcm.printing import autoscaling, batch, certificates, flow_control, networking, storage
 from kcm.printing.column import AGE, NAME, NONE, Column, containers, selector
 
 _MOST_SHOWN = 3
@@ -255,6 +255,7 @@ COLUMNS: Mapping[type[KubeObject], tuple[Column, ...]] = {
         AGE,
     ),
     **autoscaling.COLUMNS,
+    **flow_control.COLUMNS,
     **networking.COLUMNS,
     **storage.COLUMNS,
     **certificates.COLUMNS,

@@ -22,6 +22,7 @@ from kcm.api.certificates_v1 import CertificateSigningRequest
 from kcm.api.coordination_v1 import Lease
 from kcm.api.custom.kinds import CustomObject
 from kcm.api.discovery_v1 import EndpointSlice
+from kcm.api.flowcontrol_v1 import FlowSchema, PriorityLevelConfiguration
 from kcm.api.networking_v1 import (
     Ingress,
     IngressClass,
@@ -50,6 +51,7 @@ from kcm.validation import (
     certificates,
     definitions,
     disruption,
+    flow_control,
     meta,
     networking,
     rbac,
@@ -159,6 +161,12 @@ _RULES: dict[type[KubeObject], _Rules] = {
     IngressClass: _Rules(networking.create_class, networking.update_class),
     ServiceCIDR: _Rules(service_cidrs.create_service_cidr, service_cidrs.update_service_cidr),
     IPAddress: _Rules(service_cidrs.create_ip_address, service_cidrs.update_ip_address),
+    FlowSchema: _Rules(
+        flow_control.create_schema, flow_control.update_schema, flow_control.update_schema_status
+    ),
+    PriorityLevelConfiguration: _Rules(
+        flow_control.create_level, flow_control.update_level, flow_control.update_level_status
+    ),
     RuntimeClass: _Rules(runtime_classes.create, runtime_classes.update),
     PriorityClass: _Rules(small_kinds.create_priority_class, small_kinds.update_priority_class),
     rbac_v1.Role: _Rules(rbac.create_role, rbac.update_role),

@@ -243,3 +243,25 @@ def test_a_revision_shows_whose_it_is() -> None:
         owner_references=[new_controller_ref(revision)]
     )
     assert row(owned) == "CONTROLLER deployment.apps/web; REVISION 1"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("servicecidrs.networking.k8s.io", "CIDRS 10.1.0.0/24,fd00::/112"),
+        ("ipaddresses.networking.k8s.io", "PARENTREF services/default/web"),
+        ("runtimeclasses.node.k8s.io", "HANDLER sandbox"),
+        (
+            "flowschemas.flowcontrol.apiserver.k8s.io",
+            "PRIORITYLEVEL workload-low; MATCHINGPRECEDENCE 1000; DISTINGUISHERMETHOD ByUser; "
+            "MISSINGPL ?",
+        ),
+        (
+            "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
+            "TYPE Limited; NOMINALCONCURRENCYSHARES 100; QUEUES 128; HANDSIZE 8; "
+            "QUEUELENGTHLIMIT 50",
+        ),
+    ],
+)
+def test_kinds_of_the_cluster_have_upstreams_columns(name: str, text: str) -> None:
+    assert row(sample(name)) == text
