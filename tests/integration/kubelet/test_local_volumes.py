@@ -18,7 +18,7 @@ from kcm.kubelet.volumes.local import VOLUMES, LocalVolumes
 from kcm.redisio import RedisIO
 from kcm.store import Store
 from kcm.store.rules import DeleteOptions, Subresource
-from kcm.testing import builders
+from kcm.testing import storage_builders
 from kcm.testing.clock import FakeClock
 from tests.new_objects import strip_store_fields
 
@@ -27,7 +27,7 @@ NAME = "pvc-1"
 
 def create(store: Store, name: str = NAME, policy: str = "Delete") -> PersistentVolume:
     source = CSIPersistentVolumeSource(driver=DRIVER, volume_handle=name)
-    made = builders.volume(
+    made = storage_builders.volume(
         name, host_path=None, csi=source, persistent_volume_reclaim_policy=policy
     )
     created = store.create(strip_store_fields(made))
@@ -139,7 +139,7 @@ def test_a_handle_that_is_no_plain_name_is_refused(
     local: LocalVolumes, store: Store, handle: str
 ) -> None:
     source = CSIPersistentVolumeSource(driver=DRIVER, volume_handle=handle)
-    strange = builders.volume(NAME, host_path=None, csi=source)
+    strange = storage_builders.volume(NAME, host_path=None, csi=source)
     with pytest.raises(errors.ContainerConfigError, match="no valid volumeHandle"):
         local.set_up(strange, ())
 

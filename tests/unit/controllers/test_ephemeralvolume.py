@@ -25,7 +25,8 @@ from kcm.controllers.ephemeralvolume import (
 )
 from kcm.reconcile.contract import Change
 from kcm.reconcile.plan import Create, Failure, Outcome, Plan
-from kcm.testing.builders import claim, pod
+from kcm.testing.builders import pod
+from kcm.testing.storage_builders import claim
 from kcm.testing.views import NOW, FakeView
 
 TEMPLATE = PersistentVolumeClaimTemplate(

@@ -27,7 +27,8 @@ from kcm.helpers.volume_binding import (
 )
 from kcm.reconcile.contract import Change
 from kcm.reconcile.plan import Create, Plan
-from kcm.testing.builders import node, pod, storage_class
+from kcm.testing.builders import node, pod
+from kcm.testing.storage_builders import storage_class
 from kcm.testing.views import FakeView
 from kcm.testing.world import World
 from tests.unit.controllers.volumes import (

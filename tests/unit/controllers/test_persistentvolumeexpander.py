@@ -21,7 +21,7 @@ from kcm.controllers.persistentvolumeexpander import (
 )
 from kcm.helpers.volume_binding import capacity_of
 from kcm.reconcile.contract import Change
-from kcm.testing import builders
+from kcm.testing import storage_builders
 from kcm.testing.views import FakeView
 from kcm.testing.world import World
 
@@ -31,7 +31,7 @@ CONTROLLER = PersistentVolumeExpanderController()
 def asking(size: str, has: str = "1Gi", phase: str = "Bound") -> PersistentVolumeClaim:
     resizing = PersistentVolumeClaimCondition(type="Resizing", status="True")
     status = {"phase": phase, "capacity": {"storage": Quantity(has)}, "conditions": [resizing]}
-    return builders.claim("data", size, volume_name="disk", status=status)
+    return storage_builders.claim("data", size, volume_name="disk", status=status)
 
 
 def bound(driver: str = DRIVER, uid: str | None = None, **fields: Any) -> PersistentVolume:
@@ -41,7 +41,7 @@ def bound(driver: str = DRIVER, uid: str | None = None, **fields: Any) -> Persis
     )
     source = CSIPersistentVolumeSource(driver=driver, volume_handle="pvc-1")
     fields = {"host_path": None, "csi": source} | fields
-    return builders.volume("disk", "1Gi", phase="Bound", claim_ref=reference, **fields)
+    return storage_builders.volume("disk", "1Gi", phase="Bound", claim_ref=reference, **fields)
 
 
 def test_a_folder_grows_at_once() -> None:
@@ -67,7 +67,7 @@ def test_a_folder_grows_at_once() -> None:
     ("volume", "kind"),
     [
         (bound("disks.example.com"), "Normal"),
-        (bound(csi=None, host_path=builders.volume().spec.host_path), "Warning"),
+        (bound(csi=None, host_path=storage_builders.volume().spec.host_path), "Warning"),
     ],
 )
 def test_volumes_of_others_wait_for_an_external_controller(

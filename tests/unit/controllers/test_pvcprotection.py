@@ -21,7 +21,8 @@ from kcm.controllers.pvcprotection import (
     claims_to_change,
 )
 from kcm.reconcile.contract import Change
-from kcm.testing.builders import claim, pod
+from kcm.testing.builders import pod
+from kcm.testing.storage_builders import claim
 from kcm.testing.views import NOW, FakeView
 from kcm.testing.world import World
 

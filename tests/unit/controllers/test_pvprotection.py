@@ -14,7 +14,7 @@ from kcm.api.core_v1 import PersistentVolume
 from kcm.api.finalizers import VOLUME_PROTECTION
 from kcm.controllers.pvprotection import PVProtectionController, volumes_to_change
 from kcm.reconcile.contract import Change
-from kcm.testing.builders import volume
+from kcm.testing.storage_builders import volume
 from kcm.testing.views import NOW, FakeView
 from kcm.testing.world import World
 

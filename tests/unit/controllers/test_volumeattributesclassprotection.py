@@ -20,7 +20,7 @@ from kcm.controllers.volumeattributesclassprotection import (
     classes_to_change,
 )
 from kcm.reconcile.contract import Change
-from kcm.testing.builders import claim, volume
+from kcm.testing.storage_builders import claim, volume
 from kcm.testing.views import NOW, FakeView
 from kcm.testing.world import World
 

@@ -8,7 +8,7 @@ from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim
 from kcm.api.core_v1.events import ObjectReference
 from kcm.apimachinery.meta_v1 import LabelSelector
 from kcm.helpers.volume_binding import BIND_COMPLETED, BOUND_BY_CONTROLLER
-from kcm.testing import builders
+from kcm.testing import storage_builders
 
 BOUND_BY = BOUND_BY_CONTROLLER
 COMPLETED = BIND_COMPLETED
@@ -36,7 +36,7 @@ def a_volume(
             name=claim,
             uid=uid or None,
         )
-    return builders.volume(
+    return storage_builders.volume(
         name,
         size,
         metadata={"annotations": dict.fromkeys(marks, "yes") or None, "labels": labels},
@@ -60,7 +60,7 @@ def a_claim(
 ) -> PersistentVolumeClaim:
     """Upstream's newClaim."""
     status: dict[str, Any] = {"phase": phase}
-    made = builders.claim(
+    made = storage_builders.claim(
         name,
         size,
         metadata={

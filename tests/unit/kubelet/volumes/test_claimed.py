@@ -26,7 +26,7 @@ from kcm.errors import ContainerConfigError
 from kcm.kubelet.environment.lookups import PodLocation
 from kcm.kubelet.volumes.claimed import claimed_volume
 from kcm.kubelet.volumes.volumes import Volumes
-from kcm.testing import builders
+from kcm.testing import builders, storage_builders
 from kcm.testing.views import NOW
 from tests.lookups import FakeLookups
 
@@ -39,14 +39,14 @@ CLAIM = Volume(
 
 def claim(phase: str = "Bound", **fields: Any) -> PersistentVolumeClaim:
     fields = {"volume_name": "disk"} | fields
-    return builders.claim("data", status={"phase": phase}, **fields)
+    return storage_builders.claim("data", status={"phase": phase}, **fields)
 
 
 def disk(uid: str | None = None, **fields: Any) -> PersistentVolume:
     reference = ObjectReference(
         namespace="default", name="data", uid=claim().uid if uid is None else uid
     )
-    return builders.volume("disk", phase="Bound", claim_ref=reference, **fields)
+    return storage_builders.volume("disk", phase="Bound", claim_ref=reference, **fields)
 
 
 def on(hostname: str) -> VolumeNodeAffinity:
@@ -81,7 +81,7 @@ def test_a_bound_claim_leads_to_its_volume() -> None:
         ([claim(volume_name=None)], "PVC is not bound"),
         ([claim()], 'failed to fetch PV disk from API server: persistentvolumes "disk" not found'),
         ([claim(), disk("other")], 'found PV object "disk" with a pv.Spec.ClaimRef.UID "other"'),
-        ([claim(), builders.volume("disk")], 'with a pv.Spec.ClaimRef.UID ""'),
+        ([claim(), storage_builders.volume("disk")], 'with a pv.Spec.ClaimRef.UID ""'),
         ([claim(), disk(node_affinity=on("n2"))], "NodeAffinity check failed for volume"),
     ],
 )

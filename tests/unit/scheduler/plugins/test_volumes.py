@@ -37,7 +37,7 @@ from kcm.helpers.volume_binding import SELECTED_NODE
 from kcm.reconcile.contract import Change
 from kcm.reconcile.plan import Patch, Plan, Update
 from kcm.testing import builders
-from kcm.testing.builders import storage_class
+from kcm.testing.storage_builders import storage_class
 from kcm.testing.views import NOW, FakeView
 from tests.unit.controllers.volumes import BOUND_BY, COMPLETED, a_claim, a_volume
 from tests.unit.scheduler.world import HOST, ZONE, bindings, controller, node, pod, run

@@ -18,7 +18,8 @@ from kcm.api.storage_classes import (
 )
 from kcm.api.storage_v1 import StorageClass
 from kcm.store.admission.storage import StorageAdmission
-from kcm.testing.builders import START, claim, storage_class, volume
+from kcm.testing.builders import START
+from kcm.testing.storage_builders import claim, storage_class, volume
 
 
 class ClassReader:
