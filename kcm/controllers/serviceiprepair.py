@@ -30,7 +30,7 @@ class ServiceIPRepairController(Controller):
     """Compares one address at a time. A key is an address and the key of a Service."""
 
     name = "service-ip-repair-controller"
-    short_name = "service-ip-repair"
+    short_name = "serviceiprepair"
     local_only = True
 
     def watches(self) -> tuple[Watch, ...]:
