@@ -62,7 +62,7 @@ def kubelet(system: System) -> Iterator[Kubelet]:
 
 def folders(system: System) -> list[Path]:
     """The folders of volumes on the node."""
-    return sorted((system.folder / "s").glob("**/local-volumes/*/data"))
+    return sorted((system.folder / "s/kubelet/one/local-volumes").glob("*/data"))
 
 
 def started(system: System) -> list[list[str]]:
