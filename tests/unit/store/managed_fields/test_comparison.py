@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from copy import deepcopy
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -65,16 +67,38 @@ def list_changes(before: Body, after: Body) -> Paths:
     )
 
 
+def repeats_names(body: Body) -> bool:
+    """Reports whether containers, or variables of one container, have the same name twice."""
+    containers = body.get("spec", {}).get("containers", [])
+    lists = [containers, *(container.get("env", []) for container in containers)]
+    return any(len({item["name"] for item in items}) < len(items) for items in lists)
+
+
 @given(BODIES, BODIES)
 def test_a_comparison_finds_what_looking_up_every_path_finds(before: Body, after: Body) -> None:
     difference = compare(before, after, Pod)
-    assert difference.changed == list_changes(before, after)
+    changes = list_changes(before, after)
+    if repeats_names(before) or repeats_names(after):
+        # The definition takes the value of the last item of a name. It says of an equal list that
+        # a field changed which only an earlier item has.
+        assert difference.changed <= changes
+    else:
+        assert difference.changed == changes
     assert difference.gone == paths(before, Pod, nodes=True) - paths(after, Pod, nodes=True)
 
 
-def test_what_is_alike_on_both_sides_is_no_difference() -> None:
-    body = {"spec": {"containers": [{"name": "c", "image": "x"}]}}
-    difference = compare(body, body, Pod)
+@pytest.mark.parametrize(
+    "env",
+    [
+        [],
+        [{"name": "A", "value": "y"}],
+        [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "p"}}}, {"name": "A"}],
+    ],
+    ids=["none", "one", "a name twice"],
+)
+def test_what_is_alike_on_both_sides_is_no_difference(env: list[dict[str, Any]]) -> None:
+    body = {"spec": {"containers": [{"name": "c", "image": "x", "env": env}]}}
+    difference = compare(body, deepcopy(body), Pod)
     assert (difference.changed, difference.gone) == (frozenset(), frozenset())
 
 
