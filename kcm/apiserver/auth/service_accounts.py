@@ -208,50 +208,59 @@ class ServiceAccountTokens:
     # --- tokens of Secrets
 
     def _check_legacy(self, token: str, claims: LegacyClaims) -> User:
-        account_name, namespace = claims.account, claims.namespace
-        for name, value in (
-            ("sub", claims.subject),
-            ("namespace", namespace),
-            ("secretName", claims.secret),
-            ("serviceAccountName", account_name.name),
-            ("serviceAccountUID", account_name.uid),
-        ):
-            if not value:
-                raise InvalidToken(f"{name} claim is missing")
-        if service_account(claims.subject) != (namespace, account_name.name):
-            raise InvalidToken("sub claim is invalid")
+        _require_legacy_claims(claims)
+        named, namespace = claims.account, claims.namespace
         secret = self._get(Secret, f"{namespace}/{claims.secret}")
         if secret is None or secret.deleting:
             raise InvalidToken(_LEGACY_INVALIDATED)
         stored = (secret.data or {}).get("token", "")
         if not hmac.compare_digest(_decode(stored), token.encode("utf-8", "surrogateescape")):
             raise InvalidToken("Token does not match server's copy")
-        where = f"{namespace}/{account_name.name}"
+        where = f"{namespace}/{named.name}"
         account = self._get(ServiceAccount, where)
         if account is None:
-            raise InvalidToken(f'serviceaccounts "{account_name.name}" not found')
+            raise InvalidToken(f'serviceaccounts "{named.name}" not found')
         if account.deleting:
             raise InvalidToken(f"ServiceAccount {where} has been deleted")
-        if account.uid != account_name.uid:
+        if account.uid != named.uid:
             raise InvalidToken(
-                f"ServiceAccount UID ({account.uid}) does not match claim ({account_name.uid})"
+                f"ServiceAccount UID ({account.uid}) does not match claim ({named.uid})"
             )
+        self._note_legacy_use(secret, account)
+        return _user(namespace, named, ())
+
+    def _note_legacy_use(self, secret: Secret, account: ServiceAccount) -> None:
+        """Notes the use of a Secret's token. Raises InvalidToken if it was marked invalid."""
         self._saw_use(secret)
         if secret.labels.get(INVALID_SINCE):
             self._count(INVALID_AUTO)
             raise InvalidToken(
-                f"the token in secret {namespace}/{secret.name} for service account {where} has "
-                "been marked invalid. Use tokens from the TokenRequest API or manually created "
+                f"the token in secret {secret.key} for service account {account.key} has been "
+                "marked invalid. Use tokens from the TokenRequest API or manually created "
                 f"secret-based tokens, or remove the '{INVALID_SINCE}' label from the secret to "
                 "temporarily allow use of this token"
             )
         generated = any(reference.name == secret.name for reference in account.secrets or ())
         self._count(AUTO if generated else MANUAL)
-        return _user(namespace, account_name, ())
 
     def _get(self, model: type[T], key: str) -> T | None:
         found = self._find(model, key)
         return found if isinstance(found, model) else None
+
+
+def _require_legacy_claims(claims: LegacyClaims) -> None:
+    """Raises InvalidToken unless all claims are there and name one account."""
+    for name, value in (
+        ("sub", claims.subject),
+        ("namespace", claims.namespace),
+        ("secretName", claims.secret),
+        ("serviceAccountName", claims.account.name),
+        ("serviceAccountUID", claims.account.uid),
+    ):
+        if not value:
+            raise InvalidToken(f"{name} claim is missing")
+    if service_account(claims.subject) != (claims.namespace, claims.account.name):
+        raise InvalidToken("sub claim is invalid")
 
 
 def _user(
