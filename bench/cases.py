@@ -62,7 +62,6 @@ CASES = (
     Case("rest.workloads", "ReplicaSets, Deployment, Job over HTTP", rest_workloads.rows),
     Case("rest.growth", "time for a pod with ten and a hundred times the pods", growth.by_pods),
     Case("rest.children", "ReplicaSets a second with more worker children", growth.by_children),
-    Case("rest.tokens", "tokens requested a second", identity.tokens),
     Case("rest.certificates", "certificates approved and signed", identity.certificates),
     Case("rest.balancers", "load balancers of the simulated cloud", identity.balancers),
     Case("nodes.scheduling", "pods placed a second", scheduling.scheduling),

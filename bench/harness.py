@@ -72,7 +72,6 @@ class Sizes:
     growth_pods: tuple[int, ...] = (1_000, 10_000, 100_000)
     growth_rounds: tuple[int, ...] = (3, 3, 1)
     pool_children: tuple[int, ...] = (1, 2, 4)
-    tokens: int = 1_000
     certificates: int = 500
     balancers: int = 200
     starts: int = 3
@@ -116,7 +115,6 @@ QUICK = Sizes(
     growth_pods=(10, 40, 100),
     growth_rounds=(1, 1, 1),
     pool_children=(1, 2),
-    tokens=50,
     certificates=10,
     balancers=5,
     starts=1,

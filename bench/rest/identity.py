@@ -1,4 +1,4 @@
-"""Measures tokens, certificates and load balancers of `kcm up`, for a client of the REST API."""
+"""Measures certificates and load balancers of `kcm up`, for a client of the REST API."""
 
 from __future__ import annotations
 
@@ -20,46 +20,10 @@ from bench.rest.watch import Fields, Watch
 from bench.table import Row, Sample
 from kcm.apimachinery.certificates import parse_request
 from kcm.helpers.authority import load_authority
-from kcm.serviceaccount.keys import SigningKey, parse_signing_key
-from kcm.serviceaccount.tokens import sign
 
 REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 SERVICES = f"{CORE}/services"
 _SIGNER, _USAGES = "kubernetes.io/kube-apiserver-client", ["client auth"]
-
-
-def tokens(bench: Bench) -> Iterator[Row]:
-    """Measures requested tokens against signing alone."""
-    count = bench.sizes.tokens
-    progress(f"rest: {count} tokens requested")
-    body = json.dumps({"spec": {"expirationSeconds": 3600}}).encode()
-    with rest_system(bench) as system:
-        path = f"{CORE}/serviceaccounts/default/token"
-        request = system.servers.api.request("POST", path, body)
-        rounds = range(bench.sizes.rest_rounds)
-        ours = [count / system.client.ask_all([request] * count) for _ in rounds]
-    key = parse_signing_key((bench.folder / "sa.key").read_bytes())
-    raw = [count / _seconds_of_signing(key, count) for _ in rounds]
-    baseline = Sample.of(raw)
-    yield Row(
-        name="rest.tokens",
-        what=f"{count:,} tokens requested for a service account",
-        unit="/s",
-        measured=Sample.of(ours),
-        baseline=baseline,
-        baseline_what="/s, signing alone",
-        bound=0.02 * baseline.median,
-        target="0.02 of signing alone",
-        higher_is_better=True,
-    )
-
-
-def _seconds_of_signing(key: SigningKey, count: int) -> float:
-    claims = {"sub": "system:serviceaccount:default:default", "exp": 1, "iat": 0, "nbf": 0}
-    started = time.perf_counter()
-    for _ in range(count):
-        sign(key, "https://kubernetes.default.svc", claims)
-    return time.perf_counter() - started
 
 
 def certificates(bench: Bench) -> Iterator[Row]:

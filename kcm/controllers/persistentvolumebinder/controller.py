@@ -14,10 +14,13 @@ Delete no deleter for volumes that nobody provisioned.
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from pydantic import Field
 
 from kcm.api.core_v1 import Node, PersistentVolume, PersistentVolumeClaim, Pod
 from kcm.api.storage_v1 import StorageClass
+from kcm.apimachinery.durations import GoDuration
 from kcm.controllers.persistentvolumebinder import claims, keys, volumes
 from kcm.reconcile.contract import Controller, Options, View, Watch
 from kcm.reconcile.plan import Plan
@@ -26,11 +29,10 @@ from kcm.reconcile.plan import Plan
 class PersistentVolumeBinderOptions(Options):
     """The options of the persistentvolume-binder controller."""
 
-    pvclaimbinder_sync_period: float = Field(
-        default=15.0,
-        gt=0,
-        description="The period for syncing persistent volumes and persistent volume claims, "
-        "in seconds",
+    pvclaimbinder_sync_period: GoDuration = Field(
+        default=timedelta(seconds=15),
+        gt=timedelta(),
+        description="The period for syncing persistent volumes and persistent volume claims",
     )
     enable_dynamic_provisioning: bool = Field(
         default=True,
@@ -63,5 +65,5 @@ class PersistentVolumeBinderController(Controller):
             return Plan()
         plan = claims.sync(claim, view, provisions=self.options.enable_dynamic_provisioning)
         if plan.requeue_after is not None:
-            plan.requeue_after = self.options.pvclaimbinder_sync_period
+            plan.requeue_after = self.options.pvclaimbinder_sync_period.total_seconds()
         return plan
