@@ -329,7 +329,7 @@ def test_two_claims_that_want_one_volume_do_not_both_get_it() -> None:
     assert world.failures == []
     left = CONTROLLER.reconcile(second.key, world.view())
     assert [event.reason for event in left.events] == ["FailedBinding"]
-    assert left.requeue_after == CONTROLLER.options.pvclaimbinder_sync_period
+    assert left.requeue_after == CONTROLLER.options.pvclaimbinder_sync_period.total_seconds()
 
 
 def test_a_pod_does_not_matter_to_a_claim_without_a_class() -> None:
