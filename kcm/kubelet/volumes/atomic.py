@@ -88,10 +88,13 @@ def _read(folder: Path) -> dict[str, File]:
 
 def _write_file(path: Path, file: File) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(file.data)
-    path.chmod(file.mode)
-    if file.owner is not None and file.owner != os.geteuid() and os.geteuid() == 0:
-        os.chown(path, file.owner, -1)
+    # Nobody else can read it before it has its mode: it may be a Secret.
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "wb") as out:
+        out.write(file.data)
+        if file.owner is not None and file.owner != os.geteuid() and os.geteuid() == 0:
+            os.fchown(handle, file.owner, -1)
+        os.fchmod(handle, file.mode)
 
 
 def _show(volume: Path, files: Payload) -> None:
