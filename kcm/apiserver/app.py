@@ -23,6 +23,7 @@ from kcm.api import scheme
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.apiserver.auth.access import AccessRules
 from kcm.apiserver.auth.authorizer import Authorizer, Masters
+from kcm.apiserver.auth.bootstrap_tokens import BootstrapTokens
 from kcm.apiserver.auth.handler_chain import HandlerChain, RequestState
 from kcm.apiserver.auth.rbac import RBAC
 from kcm.apiserver.auth.service_accounts import ServiceAccountTokens, TokenOptions, find_in
@@ -72,9 +73,11 @@ class ApiServer:
         *,
         kubelet: KubeletClient | None = None,
         tokens: TokenOptions | None = None,
+        bootstrap_tokens: bool = False,
     ) -> None:
         """Without an `authorizer`, RBAC decides, and system:masters may do everything. Without
-        `tokens`, service account tokens are neither issued nor accepted.
+        `tokens`, service account tokens are neither issued nor accepted. With `bootstrap_tokens`,
+        bootstrap tokens are accepted.
         """
         self.cacher = Cacher(store)
         self._definitions = DefinitionLoop(store, self.cacher)
@@ -91,8 +94,11 @@ class ApiServer:
                 tokens, find_in(self.cacher), uses, count=self._metrics.token_use
             )
             access = replace(access, further=(*access.further, accounts))
+        joining = BootstrapTokens(find_in(self.cacher)) if bootstrap_tokens else None
+        if joining is not None:
+            access = replace(access, further=(joining, *access.further))
         audiences = tokens.audiences if tokens else (DEFAULT_ISSUER,)
-        reviewer = TokenReviewer(access.tokens, accounts, audiences)
+        reviewer = TokenReviewer(access.tokens, accounts, audiences, joining)
         self._chain = HandlerChain(access, decides, self._metrics)
         self._routes = Routes(
             store, self.cacher, self._metrics, self._chain, reviewer=reviewer, tokens=tokens

@@ -55,6 +55,7 @@ class ServerOptions:
     limits: Limits = field(default_factory=Limits)
     kubelet_authority: Path | None = None
     local_storage_class: bool = False
+    bootstrap_tokens: bool = False
     names: tuple[str, ...] = ()  # further names and addresses for the certificate
     tokens: TokenFlags = field(default_factory=TokenFlags)
 
@@ -133,6 +134,11 @@ class ServerOptions:
     is_flag=True,
     help="Have a StorageClass `local`, the default, whose volumes are folders on nodes.",
 )
+@click.option(
+    "--enable-bootstrap-token-auth",
+    is_flag=True,
+    help="Accept bootstrap tokens: Secrets of type bootstrap.kubernetes.io/token in kube-system.",
+)
 @click.version_option(__version__)
 def command(
     *,
@@ -151,6 +157,7 @@ def command(
     request_timeout: float,
     kubelet_certificate_authority: Path | None,
     local_storage_class: bool,
+    enable_bootstrap_token_auth: bool,
     **token_flags: Any,
 ) -> None:
     """Serve the Kubernetes API over the store."""
@@ -169,6 +176,7 @@ def command(
         limits=limits,
         kubelet_authority=kubelet_certificate_authority,
         local_storage_class=local_storage_class,
+        bootstrap_tokens=enable_bootstrap_token_auth,
         names=names,
         tokens=TokenFlags.take(token_flags),
     )
@@ -208,7 +216,15 @@ def _serve(
     bootstrap.ensure()
     kubelet = _kubelet_client(options.kubelet_authority)
     authorizer = None if rbac else AlwaysAllow()
-    app = ApiServer(store, access, authorizer, options.limits, kubelet=kubelet, tokens=tokens)
+    app = ApiServer(
+        store,
+        access,
+        authorizer,
+        options.limits,
+        kubelet=kubelet,
+        tokens=tokens,
+        bootstrap_tokens=options.bootstrap_tokens,
+    )
     url = url_of(listener, certificate)
     path = options.kubeconfig or store.io.settings.state_dir / "kubeconfig"
     authority = certificate.certificate if certificate else None

@@ -20,28 +20,39 @@ pytestmark = [
     pytest.mark.skipif(not KUBECTL.exists(), reason="KCM_KUBECTL_DIR names no kubectl"),
     pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not here"),
 ]
-COMMANDS = next(
-    block.text
-    for block in blocks(ROOT / "docs" / "access.md", "sh")
-    if "kubectl certificate approve" in block.text
-)
+BLOCKS = [block.text for block in blocks(ROOT / "docs" / "access.md", "sh")]
 
 
-def test_a_user_gets_a_certificate_and_is_known_by_it(system: System) -> None:
+def find_commands(words: str) -> str:
+    """Returns the block of the page that has these words."""
+    (text,) = [text for text in BLOCKS if words in text]
+    return text
+
+
+def test_a_user_and_a_machine_get_certificates(system: System) -> None:
     system.start()
     programs = system.folder / "bin"
     programs.mkdir()
     (programs / "kubectl").symlink_to(KUBECTL)
     (system.folder / ".kcm").symlink_to(system.env["KCM_STATE_DIR"])
-    done = subprocess.run(
-        ["sh", "-e", "-c", COMMANDS],
-        cwd=system.folder,
-        env={**system.env, "PATH": f"{programs}:{os.environ['PATH']}", "HOME": str(system.folder)},
-        timeout=60,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "frank" in done.stdout
-    assert "[dev system:authenticated]" in done.stdout
+    env = {**system.env, "PATH": f"{programs}:{os.environ['PATH']}", "HOME": str(system.folder)}
+
+    def run(commands: str) -> str:
+        done = subprocess.run(
+            ["sh", "-e", "-c", commands],
+            cwd=system.folder,
+            env=env,
+            timeout=60,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    user = run(find_commands("kubectl certificate approve"))
+    assert "frank" in user
+    assert "[dev system:authenticated]" in user
+    machine = run(find_commands("--type=bootstrap.kubernetes.io/token"))
+    assert "system:bootstrap:" in machine
+    assert "Approved,Issued" in machine

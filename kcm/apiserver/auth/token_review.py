@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kcm.apiserver.auth.authenticators import Tokens
+from kcm.apiserver.auth.bootstrap_tokens import BootstrapTokens
 from kcm.apiserver.auth.service_accounts import ServiceAccountTokens
 from kcm.apiserver.auth.users import User
 from kcm.serviceaccount.issuing import DEFAULT_ISSUER
@@ -25,10 +26,12 @@ class TokenReviewer:
         tokens: Tokens,
         accounts: ServiceAccountTokens | None = None,
         audiences: Sequence[str] = (DEFAULT_ISSUER,),
+        joining: BootstrapTokens | None = None,
     ) -> None:
         self._tokens = tokens
         self._accounts = accounts
         self._audiences = tuple(audiences)
+        self._joining = joining
 
     def review(self, token: str, wanted: Sequence[str]) -> tuple[User, list[str]]:
         """Returns the user of a token, and which of the wanted audiences the token is for.
@@ -37,6 +40,8 @@ class TokenReviewer:
         Tokens that name no audience are for this server. Raises InvalidToken.
         """
         if (user := self._tokens.user_of(token)) is not None:
+            return user, self._own_audiences(wanted)
+        if self._joining is not None and (user := self._joining.user_of(token)) is not None:
             return user, self._own_audiences(wanted)
         if self._accounts is not None:
             try:

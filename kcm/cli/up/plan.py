@@ -216,7 +216,8 @@ def process_specs(options: UpOptions, settings: Settings) -> list[ProcessSpec]:
     if options.flower_port:
         specs.append(ProcessSpec("flower", commandlines.flower(), logs / "flower.log", env=env))
     if options.api_port:
-        flags = [f"--port={options.api_port}", "--local-storage-class", *options.access.flags()]
+        flags = [f"--port={options.api_port}", "--local-storage-class"]
+        flags += ["--enable-bootstrap-token-auth", *options.access.flags()]
         command = commandlines.apiserver(flags)
         specs.append(ProcessSpec("apiserver", command, logs / "apiserver.log", env=env))
     if options.nodes:
