@@ -61,9 +61,18 @@ CASES = (
     Case("rest.writes", "writes a second of `kcm up`, with all controllers", rest_writes.rows),
     Case("rest.workloads", "ReplicaSets, Deployment, Job over HTTP", rest_workloads.rows),
     Case("rest.growth", "time for a pod with ten and a hundred times the pods", growth.by_pods),
-    Case("rest.children", "ReplicaSets a second with more worker children", growth.by_children),
-    Case("rest.certificates", "certificates approved and signed", identity.certificates),
-    Case("rest.balancers", "load balancers of the simulated cloud", identity.balancers),
+    Case(
+        "rest.children",
+        "ReplicaSets a second with more worker children",
+        growth.by_children,
+        quick=False,
+    ),
+    Case(
+        "rest.certificates", "certificates approved and signed", identity.certificates, quick=False
+    ),
+    Case(
+        "rest.balancers", "load balancers of the simulated cloud", identity.balancers, quick=False
+    ),
     Case("nodes.scheduling", "pods placed a second", scheduling.scheduling),
     Case("nodes.growth", "time for a pod with ten times the nodes", scheduling.growth),
     Case("nodes.running", "applied until Running on simulated nodes", scheduling.running),
