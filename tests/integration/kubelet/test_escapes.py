@@ -167,12 +167,12 @@ def test_a_working_folder_in_a_volume_is_made_there(real: RealRuntime, ground: P
     volume = open_volume(ground)
     container = real.shell(
         "touch here",
-        working_dir="/data/deep/work",
+        working_dir="/data/deep/inside",
         mounts=[Mount(str(volume), "/data", root=str(volume))],
         run_as_user=ONE,
     )
     assert real.wait_for_end(container).exit_code == 0
-    assert (volume / "deep/work/here").stat().st_uid == ONE
+    assert (volume / "deep/inside/here").stat().st_uid == ONE
 
 
 @pytest.mark.parametrize("sub_path", ["out", "out/made", "in/out/made"])
