@@ -10,7 +10,7 @@ from bench import definitions, queue, size, store, system, watch, workloads
 from bench.api import requests, watchers
 from bench.harness import POOLS, Bench
 from bench.nodes import at_rest, kubelet, scheduling, silence, simulated
-from bench.rest import growth, identity
+from bench.rest import balancers, certificates, growth
 from bench.rest import workloads as rest_workloads
 from bench.rest import writes as rest_writes
 from bench.table import Row
@@ -67,12 +67,8 @@ CASES = (
         growth.by_children,
         quick=False,
     ),
-    Case(
-        "rest.certificates", "certificates approved and signed", identity.certificates, quick=False
-    ),
-    Case(
-        "rest.balancers", "load balancers of the simulated cloud", identity.balancers, quick=False
-    ),
+    Case("rest.certificates", "certificates approved and signed", certificates.rows, quick=False),
+    Case("rest.balancers", "load balancers of the simulated cloud", balancers.rows, quick=False),
     Case("nodes.scheduling", "pods placed a second", scheduling.scheduling),
     Case("nodes.growth", "time for a pod with ten times the nodes", scheduling.growth),
     Case("nodes.running", "applied until Running on simulated nodes", scheduling.running),

@@ -93,6 +93,11 @@ class Watch:
             raise TooSlowError(f"{what} did not happen within {timeout:g} s")
         return self._reached_at
 
+    def status_of(self, name: str) -> Fields:
+        """Returns the status of an object, empty if there is none."""
+        status: Fields = self.objects.get(name, {}).get("status", {})
+        return status
+
     def _check_goal(self) -> None:
         if self._goal is not None and self._goal(self):
             self._reached_at = time.monotonic()

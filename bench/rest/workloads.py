@@ -59,7 +59,7 @@ def fill(system: RestSystem, sets: Watch, name: str, count: int) -> float:
     system.client.ask(system.create(REPLICA_SETS, replica_set(name, count)))
 
     def is_filled(watch: Watch) -> bool:
-        return bool(_status(watch, name).get("replicas") == count)
+        return bool(watch.status_of(name).get("replicas") == count)
 
     return sets.wait(is_filled, f"the {count} replicas of {name}") - started
 
@@ -70,11 +70,6 @@ def cascade(system: RestSystem, pods: Watch, path: str, name: str) -> float:
     started = time.monotonic()
     system.client.ask(system.delete(path, name))
     return pods.wait(lambda watch: not watch.objects, f"the end of the pods of {name}") - started
-
-
-def _status(watch: Watch, name: str) -> Fields:
-    found: Fields = watch.objects.get(name, {}).get("status", {})
-    return found
 
 
 def _replica_set_rows(system: RestSystem, sets: Watch, pods: Watch) -> Iterator[Row]:
@@ -204,7 +199,7 @@ def settle_sets(system: RestSystem, sets: Watch, names: list[str]) -> float:
     system.client.ask_all(requests)
 
     def are_settled(watch: Watch) -> bool:
-        return all(_status(watch, name).get("replicas") == 1 for name in names)
+        return all(watch.status_of(name).get("replicas") == 1 for name in names)
 
     return sets.wait(are_settled, f"the pods of {len(names)} ReplicaSets") - started
 
@@ -277,7 +272,7 @@ def _rolled_row(system: RestSystem) -> Row:
 
 
 def _is_rolled(watch: Watch, name: str, count: int, generation: int) -> bool:
-    status = _status(watch, name)
+    status = watch.status_of(name)
     counts = {status.get(key) for key in ("replicas", "updatedReplicas", "availableReplicas")}
     return counts == {count} and status.get("observedGeneration", 0) >= generation
 
@@ -304,7 +299,7 @@ def _job_row(system: RestSystem) -> Row:
 
 
 def _is_complete(watch: Watch, name: str) -> bool:
-    conditions = _status(watch, name).get("conditions") or ()
+    conditions = watch.status_of(name).get("conditions") or ()
     return any(c["type"] == "Complete" and c["status"] == "True" for c in conditions)
 
 

@@ -12,7 +12,7 @@ import base64
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
+from typing import Any
 
 from pydantic import Field
 
@@ -38,22 +38,20 @@ _SHORTEST = timedelta(minutes=10)
 _CLIENT_USAGES = frozenset({"digital signature", "key encipherment", "client auth"})
 
 
-def _certificate_option(whose: str) -> str:
-    """Returns a field for the certificate file of an authority."""
-    text: str = Field(
+def _certificate_option(whose: str) -> Any:
+    """Returns the field for the certificate file of an authority."""
+    return Field(
         default="",
         description=f"Filename containing a PEM-encoded X509 CA certificate used to {whose}",
     )
-    return text
 
 
-def _key_option(whose: str) -> str:
-    """Returns a field for the key file of an authority."""
-    text: str = Field(
+def _key_option(whose: str) -> Any:
+    """Returns the field for the key file of an authority."""
+    return Field(
         default="",
         description=f"Filename containing a PEM-encoded RSA or ECDSA private key used to {whose}",
     )
-    return text
 
 
 _FOR = "issue certificates for the {} signer. Without it, that of the cluster is used"
@@ -143,17 +141,17 @@ class CSRSigningController(Controller):
         try:
             signer.check(parsed, usages)
         except ValueError as why:
-            return _write(_failed(request, str(why), view), request)
+            return Plan().then(UpdateStatus(_with_failure(request, str(why), view), request))
         authority = load_authority(*files)
         issued = authority.sign(parsed, usages, self._duration(request), view.now)
         certificate = base64.b64encode(issued).decode()
-        return _write(request.with_status(request.status.replace(certificate=certificate)), request)
+        new = request.with_status(request.status.replace(certificate=certificate))
+        return Plan().then(UpdateStatus(new, request))
 
     def _files(self, signer: _Signer) -> tuple[str, str]:
         """Returns the certificate and key files of a signer, empty without an authority."""
-        own = partial(getattr, self.options)
-        certificate: str = own(f"cluster_signing_{signer.option}_cert_file")
-        key: str = own(f"cluster_signing_{signer.option}_key_file")
+        certificate: str = getattr(self.options, f"cluster_signing_{signer.option}_cert_file")
+        key: str = getattr(self.options, f"cluster_signing_{signer.option}_key_file")
         if certificate or key:
             return certificate, key
         return self.options.cluster_signing_cert_file, self.options.cluster_signing_key_file
@@ -167,7 +165,9 @@ class CSRSigningController(Controller):
         return min(longest, max(_SHORTEST, timedelta(seconds=seconds)))
 
 
-def _failed(request: CertificateSigningRequest, why: str, view: View) -> CertificateSigningRequest:
+def _with_failure(
+    request: CertificateSigningRequest, why: str, view: View
+) -> CertificateSigningRequest:
     now = view.now.replace(microsecond=0)
     condition = CertificateSigningRequestCondition(
         type=FAILED,
@@ -179,9 +179,3 @@ def _failed(request: CertificateSigningRequest, why: str, view: View) -> Certifi
     )
     conditions = [*(request.status.conditions or ()), condition]
     return request.with_status(request.status.replace(conditions=conditions))
-
-
-def _write(new: CertificateSigningRequest, old: CertificateSigningRequest) -> Plan:
-    plan = Plan()
-    plan.then(UpdateStatus(new, old))
-    return plan

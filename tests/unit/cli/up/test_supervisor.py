@@ -55,7 +55,7 @@ def wait(child: Child) -> None:
     child.process.wait(10)
 
 
-SLEEP = "import time; time.sleep(60)"
+WAIT = "import threading; threading.Event().wait(60)"
 
 
 def test_a_child_that_ends_is_started_again_after_a_pause_that_grows(
@@ -86,8 +86,8 @@ def test_an_end_while_starting_is_an_error_with_the_logs_end(
 
 
 def test_stopping_ends_the_stages_in_order(supervisor: UpSupervisor, folder: StateFolder) -> None:
-    first = supervisor.add(spec(folder, "worker", SLEEP))
-    last = supervisor.add(spec(folder, "redis", SLEEP, stage=1))
+    first = supervisor.add(spec(folder, "worker", WAIT))
+    last = supervisor.add(spec(folder, "redis", WAIT, stage=1))
     pids = [first.pid, last.pid]
     supervisor.stop()
     assert not any(psutil.pid_exists(pid) for pid in pids)
@@ -101,7 +101,7 @@ def test_the_folder_belongs_to_one_up_at_a_time(folder: StateFolder) -> None:
 def test_leftovers_are_ended_but_never_a_stranger_with_their_pid(
     folder: StateFolder,
 ) -> None:
-    child = Child(spec(folder, "worker", SLEEP))
+    child = Child(spec(folder, "worker", WAIT))
     child.start(0.0)
     folder.record([child])
     record = folder.path / "run" / "up.json"

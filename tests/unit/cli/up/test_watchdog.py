@@ -6,8 +6,8 @@ import sys
 from kcm.cli.up import groups
 from kcm.cli.up.watchdog import stop_all, watch
 
-STUBBORN = "import signal,time; signal.signal(15, signal.SIG_IGN); print('up', flush=True); "
-WAIT = "time.sleep(60)"
+STUBBORN = "import signal,threading; signal.signal(15, signal.SIG_IGN); print('up', flush=True); "
+WAIT = "threading.Event().wait(60)"
 
 
 def start(program: str) -> subprocess.Popen[str]:
@@ -46,7 +46,7 @@ def test_hurry_ends_the_waiting_at_once() -> None:
 
 
 def test_the_guard_ends_what_is_left() -> None:
-    program = "import time; print('up', flush=True); " + WAIT
+    program = "import threading; print('up', flush=True); " + WAIT
     processes = [start(program), start(program)]
     stop_all({processes[0].pid: 0, processes[1].pid: 1}, patience=0.1)
     for process in processes:

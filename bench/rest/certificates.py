@@ -1,4 +1,4 @@
-"""Measures certificates and load balancers of `kcm up`, for a client of the REST API."""
+"""Measures certificates of `kcm up`, from signing requests over the REST API."""
 
 from __future__ import annotations
 
@@ -15,18 +15,17 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from bench.harness import Bench, progress
-from bench.rest.system import CORE, RestSystem, rest_system
-from bench.rest.watch import Fields, Watch
+from bench.rest.system import RestSystem, rest_system
+from bench.rest.watch import Watch
 from bench.table import Row, Sample
 from kcm.apimachinery.certificates import parse_request
 from kcm.helpers.authority import load_authority
 
 REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
-SERVICES = f"{CORE}/services"
 _SIGNER, _USAGES = "kubernetes.io/kube-apiserver-client", ["client auth"]
 
 
-def certificates(bench: Bench) -> Iterator[Row]:
+def rows(bench: Bench) -> Iterator[Row]:
     """Measures certificates, from the approval of requests until all are issued."""
     count = bench.sizes.certificates
     progress(f"rest: {count} certificates approved and signed")
@@ -71,14 +70,9 @@ def _certify(system: RestSystem, requests: Watch, number: int, count: int, pem: 
     system.client.ask_all(approvals)
 
     def are_issued(watch: Watch) -> bool:
-        return all(_status(watch, name).get("certificate") for name in names)
+        return all(watch.status_of(name).get("certificate") for name in names)
 
     return requests.wait(are_issued, f"{count} certificates") - started
-
-
-def _status(watch: Watch, name: str) -> Fields:
-    status: Fields = watch.objects.get(name, {}).get("status", {})
-    return status
 
 
 def _build_request() -> bytes:
@@ -95,49 +89,3 @@ def _seconds_of_issuing(folder: Path, pem: bytes, count: int) -> float:
     for _ in range(count):
         authority.sign(request, _USAGES, timedelta(days=1), now)
     return time.perf_counter() - started
-
-
-def balancers(bench: Bench) -> Iterator[Row]:
-    """Measures load balancers of the simulated cloud."""
-    count = bench.sizes.balancers
-    progress(f"rest: {count} load balancers")
-    ours, raw = [], []
-    with rest_system(bench) as system, Watch(system.servers.api, SERVICES) as services:
-        for number in range(bench.sizes.rest_rounds):
-            names = [f"lb-{number}-{n}" for n in range(count)]
-            ours.append(_balance(system, services, names))
-            raw.append(_create(system, [f"plain-{number}-{n}" for n in range(count)], "ClusterIP"))
-    baseline = Sample.of(raw)
-    yield Row(
-        name="rest.balancers",
-        what=f"{count} Services of type LoadBalancer, until each has an address",
-        unit="s",
-        measured=Sample.of(ours),
-        baseline=baseline,
-        baseline_what="s, as many plain Services created",
-        bound=20 * baseline.median,
-        target="20 x plain Services",
-    )
-
-
-def _balance(system: RestSystem, services: Watch, names: list[str]) -> float:
-    """Creates Services; returns the seconds until each has an address."""
-    started = time.monotonic()
-    _create(system, names, "LoadBalancer")
-
-    def have_addresses(watch: Watch) -> bool:
-        return all(_status(watch, name).get("loadBalancer") for name in names)
-
-    return services.wait(have_addresses, f"{len(names)} load balancers") - started
-
-
-def _create(system: RestSystem, names: list[str], kind: str) -> float:
-    """Creates Services of a type; returns the seconds until the last response."""
-    bodies = [
-        {"metadata": {"name": name}, "spec": {"type": kind, "ports": [{"port": 80}]}}
-        for name in names
-    ]
-    api = system.servers.api
-    return system.client.ask_all(
-        [api.request("POST", SERVICES, json.dumps(body).encode()) for body in bodies]
-    )
