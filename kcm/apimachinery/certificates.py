@@ -9,6 +9,8 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -46,27 +48,30 @@ def parse_request(encoded: str) -> CertificateRequest:
     block = _BLOCK.search(_decode(encoded))
     if block is None or block["label"] != _REQUEST:
         raise ValueError("PEM block type must be CERTIFICATE REQUEST")
-    parsed = x509.load_pem_x509_csr(block[0])
-    names = parsed.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
-    organizations = parsed.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
-    try:
-        extension = parsed.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except x509.ExtensionNotFound:
-        extension = x509.SubjectAlternativeName([])
-    return CertificateRequest(
-        parsed,
-        str(names[-1].value) if names else "",
-        tuple(str(attribute.value) for attribute in organizations),
-        tuple(extension.get_values_for_type(x509.DNSName)),
-        tuple(map(str, extension.get_values_for_type(x509.IPAddress))),
-        tuple(extension.get_values_for_type(x509.RFC822Name)),
-        tuple(extension.get_values_for_type(x509.UniformResourceIdentifier)),
-    )
+    with _rejecting_bytes():
+        parsed = x509.load_pem_x509_csr(block[0])
+        names = parsed.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+        organizations = parsed.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
+        try:
+            extension = parsed.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        except x509.ExtensionNotFound:
+            extension = x509.SubjectAlternativeName([])
+        return CertificateRequest(
+            parsed,
+            str(names[-1].value) if names else "",
+            tuple(str(attribute.value) for attribute in organizations),
+            tuple(extension.get_values_for_type(x509.DNSName)),
+            tuple(map(str, extension.get_values_for_type(x509.IPAddress))),
+            tuple(extension.get_values_for_type(x509.RFC822Name)),
+            tuple(extension.get_values_for_type(x509.UniformResourceIdentifier)),
+        )
 
 
 def check_signature(request: CertificateRequest) -> None:
     """Raises ValueError unless the request is signed with the key that it contains."""
-    if not request.parsed.is_signature_valid:
+    with _rejecting_bytes():
+        is_valid = request.parsed.is_signature_valid
+    if not is_valid:
         raise ValueError("the signature of the certificate signing request is not valid")
 
 
@@ -81,7 +86,8 @@ def check_certificates(encoded: str) -> None:
             raise ValueError(f'only CERTIFICATE PEM blocks are allowed, found "{label}"')
         if b":" in block["body"]:
             raise ValueError("no PEM block headers are permitted")
-        x509.load_pem_x509_certificate(block[0])
+        with _rejecting_bytes():
+            x509.load_pem_x509_certificate(block[0])
     if not blocks:
         raise ValueError("must contain at least one CERTIFICATE PEM block")
 
@@ -96,7 +102,20 @@ def read_expiry(encoded: str) -> datetime:
     block = _BLOCK.search(_decode(encoded))
     if block is None or block["label"] != _CERTIFICATE:
         raise ValueError("expected the certificate associated with the CSR to be PEM encoded")
-    return x509.load_pem_x509_certificate(block[0]).not_valid_after_utc
+    with _rejecting_bytes():
+        return x509.load_pem_x509_certificate(block[0]).not_valid_after_utc
+
+
+@contextmanager
+def _rejecting_bytes() -> Iterator[None]:
+    """Raises ValueError for whatever the library raises over the bytes of a stranger.
+
+    For some it raises TypeError, or exceptions of its own that are no ValueErrors.
+    """
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - see above
+        raise ValueError(str(error)) from None
 
 
 def _decode(encoded: str) -> bytes:
