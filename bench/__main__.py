@@ -37,22 +37,22 @@ examples:
 """
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
+def build_parser() -> argparse.ArgumentParser:
+    new = argparse.ArgumentParser(
         prog="python -m bench",
         description="Measure kcm as ratios to raw Redis and raw Celery.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    found.add_argument(
+    new.add_argument(
         "--only", action="append", default=[], metavar="NAME", help="only this (see --list)"
     )
-    found.add_argument(
+    new.add_argument(
         "--quick", action="store_true", help="smoke sizes, one pool: the numbers mean nothing"
     )
-    found.add_argument("--json", type=Path, metavar="FILE", help="write the rows there, too")
-    found.add_argument("--list", action="store_true", help="show what can be measured, and exit")
-    return found
+    new.add_argument("--json", type=Path, metavar="FILE", help="write the rows there, too")
+    new.add_argument("--list", action="store_true", help="show what can be measured, and exit")
+    return new
 
 
 def measure(cases: Sequence[Case], sizes: Sizes) -> Iterator[Row]:
@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Returns 2 for an unknown name.
     """
-    options = parser().parse_args(arguments)
+    options = build_parser().parse_args(arguments)
     if options.list:
         _print("\n".join(f"{case.name:16} {case.about}" for case in CASES))
         return 0

@@ -93,13 +93,13 @@ def select(names: Sequence[str], *, quick: bool = False) -> list[Case]:
     Without names, returns all cases, or with `quick` those marked as quick. Raises LookupError for
     an unknown name.
     """
-    found: list[Case] = []
+    chosen: list[Case] = []
     for name in names:
         under = [case for case in CASES if f"{case.name}.".startswith(f"{name}.")]
         if not under:
             known = ", ".join(case.name for case in CASES)
             raise LookupError(f"nothing is called {name!r}; there are: {known}")
-        found += under
+        chosen += under
     if not names:
         return [case for case in CASES if case.quick or not quick]
-    return [case for case in CASES if case in found]
+    return [case for case in CASES if case in chosen]

@@ -56,14 +56,14 @@ def measure(bench: Bench, started: Sequence[Popen[bytes]], seconds: float) -> li
     pids = [bench.server.process.pid, *(process.pid for process in started)]
     before = [(p, title(p), cpu_seconds(p)) for pid in pids for p in tree(pid)]
     time.sleep(seconds)
-    found = []
+    parts = []
     for process, words, used in before:
         try:
             share = 100 * (cpu_seconds(process) - used) / seconds
-            found.append(Part(process.pid, words, share, own_memory(process)))
+            parts.append(Part(process.pid, words, share, own_memory(process)))
         except psutil.NoSuchProcess:
             progress(f"exited while it was measured, and is left out: {words}")
-    return found
+    return parts
 
 
 def shares(parts: Sequence[Part]) -> str:
@@ -73,10 +73,10 @@ def shares(parts: Sequence[Part]) -> str:
 
 def sums(parts: Sequence[Part]) -> str:
     """Formats the CPU shares of all processes, summed by title."""
-    found: dict[str, float] = {}
+    shares: dict[str, float] = {}
     for part in parts:
-        found[part.title] = found.get(part.title, 0.0) + part.cpu
-    return ", ".join(f"{name} {cpu:.2f}" for name, cpu in found.items())
+        shares[part.title] = shares.get(part.title, 0.0) + part.cpu
+    return ", ".join(f"{name} {cpu:.2f}" for name, cpu in shares.items())
 
 
 def cpu_seconds(process: psutil.Process) -> float:
@@ -87,12 +87,12 @@ def cpu_seconds(process: psutil.Process) -> float:
 
 def cpu_by_title(pids: Sequence[int]) -> dict[str, float]:
     """Returns the CPU seconds of these processes and their descendants, summed by title."""
-    found: dict[str, float] = {}
+    totals: dict[str, float] = {}
     for process in (member for pid in pids for member in tree(pid)):
         with contextlib.suppress(psutil.NoSuchProcess):
             name, used = title(process), cpu_seconds(process)
-            found[name] = found.get(name, 0.0) + used
-    return found
+            totals[name] = totals.get(name, 0.0) + used
+    return totals
 
 
 def title(process: psutil.Process) -> str:

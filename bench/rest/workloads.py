@@ -231,18 +231,18 @@ def _measure_owned(
 ) -> Sample:
     """Returns the milliseconds of each round, while `_Kubelet` reports the pods."""
     kubelet = _Kubelet(system, phase)
-    found = []
+    samples = []
     with (
         Watch(system.servers.api, PODS, kubelet.report) as pods,
         Watch(system.servers.api, path) as owners,
     ):
         for number in range(system.bench.sizes.rest_rounds):
             system.settle()
-            found.append(measure(owners, number) * 1e3)
+            samples.append(measure(owners, number) * 1e3)
             for name in list(owners.objects):
                 cascade(system, pods, path, name)
         kubelet.close()
-    return Sample.of(found)
+    return Sample.of(samples)
 
 
 def _rolled_row(system: RestSystem) -> Row:

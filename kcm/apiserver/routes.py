@@ -149,8 +149,8 @@ class Routes:
             raise PathNotFound
         headers = {"cache-control": issuer_discovery.CACHE_CONTROL}
         if first == "openid":
-            found = json_response(issuer_discovery.key_set(options.keys))
-            return replace(found, content_type=issuer_discovery.JWKS_TYPE, headers=headers)
+            response = json_response(issuer_discovery.key_set(options.keys))
+            return replace(response, content_type=issuer_discovery.JWKS_TYPE, headers=headers)
         document = issuer_discovery.configuration(
             options.issuers[0], options.jwks_uri, options.keys
         )

@@ -6,7 +6,6 @@ Errors of `kcm.errors` are printed as one line in kubectl's words, and the exit 
 
 from __future__ import annotations
 
-import importlib
 import os
 import signal
 from collections.abc import Iterator, Mapping
@@ -17,6 +16,7 @@ import click
 
 from kcm import __version__
 from kcm.cli.failures import run_reporting
+from kcm.cli.lazy_group import LazyGroup
 from kcm.interpreter import pause_collector
 
 # By section and command: where the command is, and its short help.
@@ -55,7 +55,7 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     },
 }
 
-_BY_NAME = {name: place for section in COMMANDS.values() for name, place in section.items()}
+_PLACES = {name: place for section in COMMANDS.values() for name, (place, _) in section.items()}
 
 
 @contextmanager
@@ -75,19 +75,12 @@ def _let_ctrl_c_kill() -> Iterator[None]:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-class LazyCommands(click.Group):
-    """A group whose commands are imported only when they are needed."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_BY_NAME)
+class Commands(LazyGroup):
+    """The commands of kcm by section. Errors are printed, and an import can be interrupted."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _BY_NAME:
-            return None
-        module, _, attribute = _BY_NAME[cmd_name][0].partition(":")
         with _let_ctrl_c_kill(), pause_collector():
-            command: click.Command = getattr(importlib.import_module(module), attribute)
-        return command
+            return super().get_command(ctx, cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, commands in COMMANDS.items():
@@ -95,7 +88,7 @@ class LazyCommands(click.Group):
                 formatter.write_dl([(name, text) for name, (_, text) in commands.items()])
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
-        return run_reporting(lambda: super(LazyCommands, self).main(*args, **kwargs))
+        return run_reporting(lambda: super(Commands, self).main(*args, **kwargs))
 
 
 def use_state_dir(_: click.Context, __: click.Parameter, value: str | None) -> None:
@@ -104,7 +97,7 @@ def use_state_dir(_: click.Context, __: click.Parameter, value: str | None) -> N
         os.environ["KCM_STATE_DIR"] = os.path.abspath(value)
 
 
-@click.group(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Commands, places=_PLACES, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="kcm")
 @click.option(
     "--state-dir",

@@ -114,12 +114,14 @@ class GetInstanceMetadata:
     node: Node
 
     def make(self, cloud: CloudProvider, cluster: str) -> InstanceMetadata:
-        found = _instances(cloud).instance_metadata(self.node)
-        if found.zone and found.region:
-            return found
-        zone = self._zone(cloud, found.provider_id or self.node.spec.provider_id or "")
+        metadata = _instances(cloud).instance_metadata(self.node)
+        if metadata.zone and metadata.region:
+            return metadata
+        zone = self._zone(cloud, metadata.provider_id or self.node.spec.provider_id or "")
         return replace(
-            found, zone=found.zone or zone.failure_domain, region=found.region or zone.region
+            metadata,
+            zone=metadata.zone or zone.failure_domain,
+            region=metadata.region or zone.region,
         )
 
     def _zone(self, cloud: CloudProvider, provider_id: str) -> Zone:

@@ -12,13 +12,12 @@ from kcm.api.certificates_v1 import (
     APPROVED,
     DENIED,
     CertificateSigningRequest,
-    CertificateSigningRequestCondition,
     has_condition,
 )
 from kcm.api.rbac_v1 import ClusterRole, ClusterRoleBinding
 from kcm.apimachinery.certificates import parse_request
 from kcm.helpers.cluster_permissions import may_create
-from kcm.helpers.signing_requests import check_kubelet_client
+from kcm.helpers.signing_requests import check_kubelet_client, with_condition
 from kcm.reconcile.contract import Controller, View, Watch, own_key
 from kcm.reconcile.plan import Approve, Plan
 
@@ -44,7 +43,10 @@ class CSRApprovingController(Controller):
         if has_condition(request, APPROVED) or has_condition(request, DENIED):
             return Plan()
         message = _decide(request, view)
-        return Plan().then(_approval(request, message, view)) if message else Plan()
+        if not message:
+            return Plan()
+        approved = with_condition(request, APPROVED, "AutoApproved", message, view.now)
+        return Plan().then(Approve(approved, request))
 
 
 def _decide(request: CertificateSigningRequest, view: View) -> str:
@@ -65,17 +67,3 @@ def _decide(request: CertificateSigningRequest, view: View) -> str:
         if may_create(view, user, groups, _GROUP, f"{_RESOURCE}/{subresource}"):
             return message
     return ""
-
-
-def _approval(request: CertificateSigningRequest, message: str, view: View) -> Approve:
-    now = view.now.replace(microsecond=0)
-    condition = CertificateSigningRequestCondition(
-        type=APPROVED,
-        status="True",
-        reason="AutoApproved",
-        message=message,
-        last_update_time=now,
-        last_transition_time=now,
-    )
-    conditions = [*(request.status.conditions or ()), condition]
-    return Approve(request.with_status(request.status.replace(conditions=conditions)), request)

@@ -24,17 +24,21 @@ from kcm.api.certificates_v1 import (
     KUBELET_SERVING,
     LEGACY_UNKNOWN,
     CertificateSigningRequest,
-    CertificateSigningRequestCondition,
     has_condition,
 )
 from kcm.apimachinery.certificates import CertificateRequest, parse_request
 from kcm.apimachinery.durations import GoDuration
 from kcm.helpers.authority import load_authority
-from kcm.helpers.signing_requests import check_kubelet_client, check_kubelet_serving
+from kcm.helpers.signing_requests import (
+    check_kubelet_client,
+    check_kubelet_serving,
+    with_condition,
+)
 from kcm.reconcile.contract import Controller, Options, View, Watch, own_key
 from kcm.reconcile.plan import Plan, UpdateStatus
 
 _SHORTEST = timedelta(minutes=10)
+_INVALID = "SignerValidationFailure"
 _CLIENT_USAGES = frozenset({"digital signature", "key encipherment", "client auth"})
 
 
@@ -141,7 +145,8 @@ class CSRSigningController(Controller):
         try:
             signer.check(parsed, usages)
         except ValueError as why:
-            return Plan().then(UpdateStatus(_with_failure(request, str(why), view), request))
+            failed = with_condition(request, FAILED, _INVALID, str(why), view.now)
+            return Plan().then(UpdateStatus(failed, request))
         authority = load_authority(*files)
         issued = authority.sign(parsed, usages, self._duration(request), view.now)
         certificate = base64.b64encode(issued).decode()
@@ -163,19 +168,3 @@ class CSRSigningController(Controller):
         if seconds is None:
             return longest
         return min(longest, max(_SHORTEST, timedelta(seconds=seconds)))
-
-
-def _with_failure(
-    request: CertificateSigningRequest, why: str, view: View
-) -> CertificateSigningRequest:
-    now = view.now.replace(microsecond=0)
-    condition = CertificateSigningRequestCondition(
-        type=FAILED,
-        status="True",
-        reason="SignerValidationFailure",
-        message=why,
-        last_update_time=now,
-        last_transition_time=now,
-    )
-    conditions = [*(request.status.conditions or ()), condition]
-    return request.with_status(request.status.replace(conditions=conditions))

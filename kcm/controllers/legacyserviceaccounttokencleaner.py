@@ -153,7 +153,7 @@ def secret_names(pod: Pod) -> Iterator[str]:
 
 def _parse(text: str) -> date | None:
     try:
-        found = date.fromisoformat(text)
+        day = date.fromisoformat(text)
     except ValueError:
         return None
-    return found if f"{found}" == text else None
+    return day if f"{day}" == text else None

@@ -69,14 +69,16 @@ class RootCACertPublisher(Controller):
         if namespace is None or namespace.deleting:
             return Plan()
         plan = Plan(counts_after=_count)
-        found = view.lister(ConfigMap).find(f"{key}/{NAME}")
-        if found is None:
+        published = view.lister(ConfigMap).find(f"{key}/{NAME}")
+        if published is None:
             metadata = ObjectMeta(name=NAME, namespace=key, annotations={DESCRIPTION: TEXT})
             return plan.then(Create(ConfigMap(metadata=metadata, data=self._data)))
-        if found.data == self._data and found.annotations.get(DESCRIPTION):
+        if published.data == self._data and published.annotations.get(DESCRIPTION):
             return plan
-        described = found.with_metadata(annotations={**found.annotations, DESCRIPTION: TEXT})
-        return plan.then(Update(described.replace(data=self._data), found))
+        described = published.with_metadata(
+            annotations={**published.annotations, DESCRIPTION: TEXT}
+        )
+        return plan.then(Update(described.replace(data=self._data), published))
 
 
 def active_namespace(change: Change, view: View) -> Iterable[str]:

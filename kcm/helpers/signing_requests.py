@@ -1,4 +1,4 @@
-"""Which certificate signing requests are those of kubelets.
+"""Certificate signing requests: which are those of kubelets, and their conditions.
 
 Source: pkg/apis/certificates/helpers.go, Kubernetes 1.33.
 """
@@ -6,7 +6,12 @@ Source: pkg/apis/certificates/helpers.go, Kubernetes 1.33.
 from __future__ import annotations
 
 from collections.abc import Collection
+from datetime import datetime
 
+from kcm.api.certificates_v1 import (
+    CertificateSigningRequest,
+    CertificateSigningRequestCondition,
+)
 from kcm.apimachinery.certificates import CertificateRequest
 
 NODES = "system:nodes"
@@ -58,3 +63,20 @@ def _check_usages(usages: Collection[str], wanted: frozenset[str]) -> None:
 def _check_name(request: CertificateRequest) -> None:
     if not request.common_name.startswith(_NODE_PREFIX):
         raise ValueError("subject common name does not begin with system:node:")
+
+
+def with_condition(
+    request: CertificateSigningRequest, kind: str, reason: str, message: str, now: datetime
+) -> CertificateSigningRequest:
+    """Returns the request with one more condition, which is true since now."""
+    now = now.replace(microsecond=0)
+    condition = CertificateSigningRequestCondition(
+        type=kind,
+        status="True",
+        reason=reason,
+        message=message,
+        last_update_time=now,
+        last_transition_time=now,
+    )
+    conditions = [*(request.status.conditions or ()), condition]
+    return request.with_status(request.status.replace(conditions=conditions))

@@ -122,10 +122,10 @@ class ServiceAccountTokens:
         if not given.token:
             return None
         try:
-            found = self.check(given.token, self._options.audiences)
+            accepted = self.check(given.token, self._options.audiences)
         except InvalidToken:
             raise Unauthorized from None
-        return None if found is None else found[0]
+        return None if accepted is None else accepted[0]
 
     def check(self, token: str, wanted: Sequence[str]) -> tuple[User, list[str]] | None:
         """Returns the user of a token, and which of the wanted audiences the token is for.
@@ -244,8 +244,8 @@ class ServiceAccountTokens:
         self._count(AUTO if generated else MANUAL)
 
     def _get(self, model: type[T], key: str) -> T | None:
-        found = self._find(model, key)
-        return found if isinstance(found, model) else None
+        obj = self._find(model, key)
+        return obj if isinstance(obj, model) else None
 
 
 def _require_legacy_claims(claims: LegacyClaims) -> None:

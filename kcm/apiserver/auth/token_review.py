@@ -45,18 +45,18 @@ class TokenReviewer:
             return user, self._own_audiences(wanted)
         if self._accounts is not None:
             try:
-                found = self._accounts.check(token, wanted or self._audiences)
+                accepted = self._accounts.check(token, wanted or self._audiences)
             except InvalidToken as error:
                 raise InvalidToken(f"[{_UNKNOWN}, {error.message}]") from None
-            if found is not None:
-                return found[0], found[1] if wanted else []
+            if accepted is not None:
+                return accepted[0], accepted[1] if wanted else []
         raise InvalidToken(_UNKNOWN)
 
     def _own_audiences(self, wanted: Sequence[str]) -> list[str]:
         if not wanted:
             return []
-        if found := [name for name in self._audiences if name in wanted]:
-            return found
+        if shared := [name for name in self._audiences if name in wanted]:
+            return shared
         raise InvalidToken(
             f"the audiences of the token, {list(self._audiences)}, are not among those requested"
         )

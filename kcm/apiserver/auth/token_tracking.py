@@ -37,12 +37,12 @@ def ensure_tracking(store: Store, today: date) -> None:
     Raises StoreUnavailable.
     """
     resource, key = scheme.resource_of(ConfigMap), f"{NAMESPACE}/{NAME}"
-    found = store.get_all([(resource, key)])[0]
+    tracking = store.get_all([(resource, key)])[0]
     try:
-        if not isinstance(found, ConfigMap):
+        if not isinstance(tracking, ConfigMap):
             metadata = ObjectMeta(name=NAME, namespace=NAMESPACE)
             store.create(ConfigMap(metadata=metadata, data={SINCE: f"{today}"}))
-        elif not _is_date((found.data or {}).get(SINCE, "")):
+        elif not _is_date((tracking.data or {}).get(SINCE, "")):
             store.modify(resource, key, lambda old: _with_since(old, f"{today}"))
     except errors.ApiError as error:  # another server was faster
         log.info("The date of token tracking was not written", error=error.message)

@@ -164,13 +164,13 @@ def _token(
     if not token:
         raise errors.BadRequest("token is required for TokenReview in authentication")
     try:
-        user, found = reviewer.review(token, audiences)
+        user, accepted = reviewer.review(token, audiences)
     except InvalidToken as error:
         return authentication.TokenReviewStatus(error=error.message)
     return authentication.TokenReviewStatus(
         authenticated=True,
         user=_info(as_authenticated(user)),
-        audiences=found or None,
+        audiences=accepted or None,
     )
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 
 import click
+
+from kcm.cli.lazy_group import LazyGroup
 
 _SUBCOMMANDS: Mapping[str, str] = {
     "instances": "kcm.cli.cloud.showing:list_instances",
@@ -24,21 +25,7 @@ _SUBCOMMANDS: Mapping[str, str] = {
 }
 
 
-class _Subcommands(click.Group):
-    """A group whose subcommands are imported only when they are needed."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_SUBCOMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _SUBCOMMANDS:
-            return None
-        module, _, attribute = _SUBCOMMANDS[cmd_name].partition(":")
-        command: click.Command = getattr(importlib.import_module(module), attribute)
-        return command
-
-
-@click.group(cls=_Subcommands)
+@click.group(cls=LazyGroup, places=_SUBCOMMANDS)
 def cloud() -> None:
     """Look at the simulated cloud, and script it.
 

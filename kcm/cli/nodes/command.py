@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import signal
 import threading
 from collections.abc import Mapping
@@ -13,6 +12,7 @@ import click
 from kcm import errors
 from kcm.cli.connect import unavailable
 from kcm.cli.durations import parse_duration
+from kcm.cli.lazy_group import LazyGroup
 from kcm.logs import configure
 from kcm.settings import Settings
 from kcm.simulated import stages
@@ -33,21 +33,7 @@ _SUBCOMMANDS: Mapping[str, str] = {
 }
 
 
-class _Subcommands(click.Group):
-    """A group whose subcommands are imported only when they are needed."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_SUBCOMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _SUBCOMMANDS:
-            return None
-        module, _, attribute = _SUBCOMMANDS[cmd_name].partition(":")
-        command: click.Command = getattr(importlib.import_module(module), attribute)
-        return command
-
-
-@click.group(cls=_Subcommands, invoke_without_command=True)
+@click.group(cls=LazyGroup, places=_SUBCOMMANDS, invoke_without_command=True)
 @click.option("--count", type=click.IntRange(0, 100_000), default=_DEFAULTS.count,
               show_default=True, help="The number of nodes.")  # fmt: skip
 @click.option("--zones", default=",".join(_DEFAULTS.zones), show_default=True,

@@ -46,10 +46,10 @@ class SimState:
     def _all(self, part: str, kind: type[RecordT]) -> dict[str, RecordT]:
         entries = self._io.execute("HGETALL", self._key(part))
         records = ((name, read_record(kind, text)) for name, text in entries.items())
-        found = {
+        records_by_name = {
             name.decode(errors="replace"): record for name, record in records if record is not None
         }
-        return dict(sorted(found.items()))
+        return dict(sorted(records_by_name.items()))
 
     def _one(self, part: str, name: str, kind: type[RecordT]) -> RecordT | None:
         text = self._io.execute("HGET", self._key(part), name)

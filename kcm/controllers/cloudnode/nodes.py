@@ -31,27 +31,27 @@ def is_uninitialized(node: Node) -> bool:
     return any(taint.key == UNINITIALIZED_TAINT for taint in node.spec.taints or ())
 
 
-def initialize(found: InstanceMetadata, obj: KubeObject) -> KubeObject:
+def initialize(instance: InstanceMetadata, obj: KubeObject) -> KubeObject:
     """Returns the node with providerID and labels, and without the taint."""
     assert isinstance(obj, Node)
     if not is_uninitialized(obj):
         return obj
     kept = [taint for taint in obj.spec.taints or () if taint.key != UNINITIALIZED_TAINT]
-    provider_id = obj.spec.provider_id or found.provider_id or None
+    provider_id = obj.spec.provider_id or instance.provider_id or None
     node = obj.with_spec(obj.spec.replace(taints=kept or None, provider_id=provider_id))
-    return node.with_metadata(labels=_labels_from(found, node))
+    return node.with_metadata(labels=_labels_from(instance, node))
 
 
-def _labels_from(found: InstanceMetadata, node: Node) -> dict[str, str]:
+def _labels_from(instance: InstanceMetadata, node: Node) -> dict[str, str]:
     labels = dict(node.labels)
     for names, value in (
-        (INSTANCE_TYPE, found.instance_type),
-        (ZONE, found.zone),
-        (REGION, found.region),
+        (INSTANCE_TYPE, instance.instance_type),
+        (ZONE, instance.zone),
+        (REGION, instance.region),
     ):
         if value:
             labels |= dict.fromkeys(names, value)
-    for name, value in found.additional_labels.items():
+    for name, value in instance.additional_labels.items():
         if not _is_kubernetes_label(name):
             labels.setdefault(name, value)
     return labels
@@ -74,27 +74,27 @@ def reconcile_labels(obj: KubeObject) -> KubeObject:
     return obj.with_metadata(labels={**obj.labels, **wanted})
 
 
-def with_addresses(found: InstanceMetadata, obj: KubeObject) -> KubeObject:
+def with_addresses(instance: InstanceMetadata, obj: KubeObject) -> KubeObject:
     """Returns the node with the addresses of its instance, unless the cloud knows none.
 
     Raises ApiError if an address that the kubelet was given is not among them.
     """
     assert isinstance(obj, Node)
-    if not found.node_addresses or is_uninitialized(obj):
+    if not instance.node_addresses or is_uninitialized(obj):
         return obj
-    addresses = wanted_addresses(obj, found.node_addresses)
+    addresses = wanted_addresses(obj, instance.node_addresses)
     return obj.with_status(obj.status.replace(addresses=addresses)) if _differs(
         obj.status.addresses or (), addresses
     ) else obj  # fmt: skip
 
 
-def wanted_addresses(node: Node, found: Sequence[NodeAddress]) -> list[NodeAddress]:
+def wanted_addresses(node: Node, known: Sequence[NodeAddress]) -> list[NodeAddress]:
     """Returns the addresses for a node's status, those first that its kubelet was given.
 
     A host name that the cloud does not know is kept. Raises ApiError if the cloud does not know an
     address that the kubelet was given.
     """
-    addresses = list(found)
+    addresses = list(known)
     if all(address.type != "Hostname" for address in addresses):
         addresses += [one for one in node.status.addresses or () if one.type == "Hostname"]
     provided = node.annotations.get(PROVIDED_IP)
@@ -112,13 +112,13 @@ def _matching(node: Node, text: str, addresses: list[NodeAddress]) -> list[NodeA
         ip = ipaddress.ip_address(text.strip())
     except ValueError:
         raise errors.ApiError(f'failed to parse node IP "{text}" for node "{node.name}"') from None
-    found = [address for address in addresses if _is_ip(address.address, ip)]
-    if not found:
+    matching = [address for address in addresses if _is_ip(address.address, ip)]
+    if not matching:
         raise errors.ApiError(
             f'provided node ip for node "{node.name}" is not valid: failed to get node address '
             f"from cloud provider that matches ip: {text.strip()}"
         )
-    return found
+    return matching
 
 
 def _is_ip(text: str, ip: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:

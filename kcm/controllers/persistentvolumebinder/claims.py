@@ -79,9 +79,9 @@ def find_best(
         if has_modes(volume, claim) and wish.could_have(volume):
             by_modes.setdefault(frozenset(volume.spec.access_modes or ()), []).append(volume)
     for modes in sorted(by_modes, key=lambda modes: (len(modes), sorted(modes))):
-        found = find_volume(wish, by_modes[modes], delayed=delayed)
-        if found is not None:
-            return found
+        match = find_volume(wish, by_modes[modes], delayed=delayed)
+        if match is not None:
+            return match
     return None
 
 

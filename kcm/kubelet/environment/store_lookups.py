@@ -105,8 +105,10 @@ class StoreLookups:
         Raises StoreUnavailable if the store is unavailable and they were never read.
         """
         services = self._read((SERVICES.name, ""), lambda: self._store.in_namespace(SERVICES, ""))
-        found = [service for service in services or () if isinstance(service, Service)]
-        return found if self._api_server is None else with_api_server(found, *self._api_server)
+        existing = [service for service in services or () if isinstance(service, Service)]
+        return (
+            existing if self._api_server is None else with_api_server(existing, *self._api_server)
+        )
 
     def service_account_token(self, pod: Pod, audience: str, seconds: int) -> str:
         """Returns a token of the pod's service account. Raises ContainerConfigError."""

@@ -53,8 +53,8 @@ class SignedTokens:
             (scheme.resource_of(ServiceAccount), key),
             (scheme.resource_of(Node), node_name),
         ]
-        found: list[KubeObject | None] = list(self._store.get_all(wanted))
-        account, node = found
+        objects: list[KubeObject | None] = list(self._store.get_all(wanted))
+        account, node = objects
         if not isinstance(account, ServiceAccount):
             raise errors.NotFound.of("serviceaccounts", key.partition("/")[2])
         return account, node if isinstance(node, Node) else None

@@ -35,25 +35,25 @@ def claimed_volume(
     why = _why_not(pod, volume, claim, known)
     if why:
         raise ContainerConfigError(f"{where}{why}")
-    found = lookups.persistent_volume(claim.spec.volume_name or "")
-    if found is None:
+    bound = lookups.persistent_volume(claim.spec.volume_name or "")
+    if bound is None:
         raise ContainerConfigError(
             f"{where}failed to fetch PV {claim.spec.volume_name} from API server: "
             f'persistentvolumes "{claim.spec.volume_name}" not found'
         )
-    reference = found.spec.claim_ref
+    reference = bound.spec.claim_ref
     if reference is None or reference.uid != claim.uid:
         uid = "" if reference is None else reference.uid or ""
         raise ContainerConfigError(
-            f'{where}found PV object "{found.name}" with a pv.Spec.ClaimRef.UID "{uid}" that '
+            f'{where}found PV object "{bound.name}" with a pv.Spec.ClaimRef.UID "{uid}" that '
             f'does not point to claim.UID "{claim.uid}"'
         )
-    if not reaches(found, node_labels):
+    if not reaches(bound, node_labels):
         raise ContainerConfigError(
             "MountVolume.NodeAffinity check failed for volume "
-            f'"{found.name}" : no matching NodeSelectorTerms'
+            f'"{bound.name}" : no matching NodeSelectorTerms'
         )
-    return found
+    return bound
 
 
 def _why_not(pod: Pod, volume: Volume, claim: PersistentVolumeClaim, known: bool) -> str:

@@ -112,10 +112,10 @@ class Volumes:
         A folder in the pod's own says that the pod has it.
         """
         mark = self.folder(pod.uid) / "volumes" / "kubernetes.io~csi" / volume.name
-        found = claimed_volume(pod, volume, lookups, self._node_labels(), known=mark.is_dir())
-        spec = found.spec
+        bound = claimed_volume(pod, volume, lookups, self._node_labels(), known=mark.is_dir())
+        spec = bound.spec
         if spec.volume_mode == "Block":
-            raise ContainerConfigError(f"volume {found.name} is a block device: not supported")
+            raise ContainerConfigError(f"volume {bound.name} is a block device: not supported")
         if spec.host_path is not None:
             return host_path(spec.host_path.path, spec.host_path.type or "", self._allowed)
         if spec.local is not None:
@@ -123,9 +123,9 @@ class Volumes:
         if spec.csi is None or spec.csi.driver != DRIVER or self._local is None:
             source = spec.csi.driver if spec.csi else "its source"
             raise ContainerConfigError(
-                f"volume {found.name}: {source} is not supported on this node"
+                f"volume {bound.name}: {source} is not supported on this node"
             )
-        data = self._local.set_up(found, users_of(pod))
+        data = self._local.set_up(bound, users_of(pod))
         mark.mkdir(parents=True, exist_ok=True)
         return data, data
 

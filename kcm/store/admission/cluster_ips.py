@@ -93,11 +93,11 @@ class ClusterIPs:
         listed = self._reader.list(_SERVICE_CIDRS).items
         cidrs = [cidr for cidr in listed if isinstance(cidr, ServiceCIDR)]
         cidrs.sort(key=lambda cidr: (cidr.name != DEFAULT_NAME, cidr.name))
-        found = [network for cidr in cidrs if _is_ready(cidr) for network in _networks(cidr)]
+        networks = [network for cidr in cidrs if _is_ready(cidr) for network in _networks(cidr)]
         if all(cidr.name != DEFAULT_NAME for cidr in cidrs):
-            found.insert(0, self._default)
+            networks.insert(0, self._default)
         version = int(family.removeprefix("IPv") or self._default.version)
-        return [network for network in found if network.version == version]
+        return [network for network in networks if network.version == version]
 
     def are_free(self, ips: Sequence[str]) -> list[bool]:
         """Reports of each address whether no Service has it and no IPAddress names it."""

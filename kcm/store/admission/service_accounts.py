@@ -63,10 +63,10 @@ class ServiceAccountAdmission:
         if self._writes.has_news(monotonic):
             self._known = {}
         if key not in self._known:
-            found = self._reader.get_all([(scheme.resource_of(ServiceAccount), key)])[0]
-            if not isinstance(found, ServiceAccount):
+            account = self._reader.get_all([(scheme.resource_of(ServiceAccount), key)])[0]
+            if not isinstance(account, ServiceAccount):
                 return None
-            self._known[key] = found
+            self._known[key] = account
         return self._known[key]
 
     def _has_root_ca(self, monotonic: float) -> bool:

@@ -124,9 +124,11 @@ class ServiceAddresses:
                 for candidates in self._candidates(band):
                     ips = [str(network[offset]) for offset in candidates]
                     free = self._cluster_ips.are_free(ips)
-                    found = next((ip for ip, is_free in zip(ips, free, strict=True) if is_free), "")
-                    if found:
-                        return found
+                    free_ip = next(
+                        (ip for ip, is_free in zip(ips, free, strict=True) if is_free), ""
+                    )
+                    if free_ip:
+                        return free_ip
         raise _full("serviceIP")
 
     # --- node ports

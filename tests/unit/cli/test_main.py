@@ -17,7 +17,7 @@ del module
 """
 PROGRAM = """
 from kcm.cli import main
-main._BY_NAME["interrupted"] = ("interrupted:command", "")
+main._PLACES["interrupted"] = "interrupted:command"
 main.main(["interrupted"])
 """
 
