@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from kcm.api.core_v1 import PersistentVolumeClaim, Pod
 from kcm.api.finalizers import CLAIM_PROTECTION
 from kcm.api.ownership import is_controlled_by
-from kcm.api.pod_claims import claim_keys, claim_name
+from kcm.api.volume_claims import claim_keys, claim_name
 from kcm.helpers.pods import is_terminal
 from kcm.helpers.protection import is_deletion_candidate, needs_finalizer, protect
 from kcm.reconcile.contract import BY_CLAIM, Change, Controller, View, Watch

@@ -7,13 +7,14 @@ Source: staging/src/k8s.io/component-helpers/storage/volume/pv_helpers.go, Kuber
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from kcm import errors
 from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim
 from kcm.api.core_v1.events import ObjectReference
 from kcm.api.storage_classes import class_of_claim, class_of_volume
+from kcm.api.volume_claims import claim_key_of
 from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.quantity import Quantity
 from kcm.helpers.nodeaffinity import Term
@@ -25,6 +26,7 @@ SELECTED_NODE = "volume.kubernetes.io/selected-node"
 STORAGE_PROVISIONER = "volume.kubernetes.io/storage-provisioner"
 BETA_STORAGE_PROVISIONER = "volume.beta.kubernetes.io/storage-provisioner"
 _NOTHING = Quantity(0)
+_FILESYSTEM = "Filesystem"
 
 
 def requested(claim: PersistentVolumeClaim) -> Quantity:
@@ -35,12 +37,6 @@ def requested(claim: PersistentVolumeClaim) -> Quantity:
 def capacity_of(volume: PersistentVolume) -> Quantity:
     """Returns the size of the volume."""
     return (volume.spec.capacity or {}).get("storage", _NOTHING)
-
-
-def claim_key_of(volume: PersistentVolume) -> str:
-    """Returns the key of the claim that the volume is for, "" if it is for none."""
-    reference = volume.spec.claim_ref
-    return "" if reference is None else f"{reference.namespace or ''}/{reference.name or ''}"
 
 
 def is_fully_bound(claim: PersistentVolumeClaim) -> bool:
@@ -90,8 +86,7 @@ def has_modes(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
 
 def same_mode(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
     """Reports whether both are file systems, or both are block devices."""
-    default = "Filesystem"
-    return (volume.spec.volume_mode or default) == (claim.spec.volume_mode or default)
+    return (volume.spec.volume_mode or _FILESYSTEM) == (claim.spec.volume_mode or _FILESYSTEM)
 
 
 def reaches(volume: PersistentVolume, labels: Mapping[str, str]) -> bool:
@@ -120,6 +115,19 @@ class Wish:
             selector = Selector.nothing()
         return cls(claim, requested(claim), class_of_claim(claim), selector)
 
+    @property
+    def terms(self) -> Hashable:
+        """A value that is equal for claims that ask for the same of a free volume."""
+        spec = self.claim.spec
+        return (
+            self.size,
+            self.storage_class,
+            self.selector,
+            frozenset(spec.access_modes or ()),
+            spec.volume_mode or _FILESYSTEM,
+            spec.volume_attributes_class_name or "",
+        )
+
     def could_have(self, volume: PersistentVolume) -> bool:
         """Reports whether the volume is free for the claim and is as it wants it.
 
@@ -142,30 +150,19 @@ class Wish:
 
 
 def find_volume(
-    wish: Wish,
-    volumes: Iterable[PersistentVolume],
-    *,
-    node_labels: Mapping[str, str] | None = None,
-    excluded: Collection[str] = (),
-    delayed: bool = False,
+    wish: Wish, volumes: Iterable[PersistentVolume], *, delayed: bool = False
 ) -> PersistentVolume | None:
     """Returns the volume that is for the claim, else the smallest that fits, or None.
 
     With `delayed`, only a volume that is for the claim counts: the scheduler chooses among others.
-    With `node_labels`, the node with these labels must reach it. `excluded` has names of volumes.
     """
     best: PersistentVolume | None = None
     for volume in volumes:
-        if volume.name in excluded or not wish.could_have(volume):
+        if not wish.could_have(volume):
             continue
         if is_for(volume, wish.claim):
-            reachable = node_labels is None or reaches(volume, node_labels)
-            return volume if reachable else None
-        if (delayed and node_labels is None) or not wish.takes(volume):
-            continue
-        if not has_modes(volume, wish.claim):
-            continue
-        if node_labels is not None and not reaches(volume, node_labels):
+            return volume
+        if delayed or not wish.takes(volume) or not has_modes(volume, wish.claim):
             continue
         if best is None or capacity_of(volume) < capacity_of(best):
             best = volume

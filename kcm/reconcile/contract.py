@@ -294,9 +294,12 @@ BY_CONTROLLER = "controller"  # the controlling owner, in the form of `controlle
 BY_OWNER = "owner"  # the uid of any owner
 BY_NODE = "node"  # spec.nodeName of a pod
 BY_UID = "uid"  # the object's own uid
-BY_CLAIM = "claim"  # a volume claim that a pod uses, as `namespace/name`
+# a claim that a pod uses or that a PersistentVolume is for, as `namespace/name`; "" for a volume
+# that is for none
+BY_CLAIM = "claim"
+BY_VOLUME = "volume"  # spec.volumeName of a PersistentVolumeClaim, "" for one without a volume
 ORPHANS = "orphans"  # the namespace of an object without a controlling owner
-INDEXES = (BY_CONTROLLER, BY_OWNER, BY_NODE, BY_UID, BY_CLAIM, ORPHANS)
+INDEXES = (BY_CONTROLLER, BY_OWNER, BY_NODE, BY_UID, BY_CLAIM, BY_VOLUME, ORPHANS)
 
 
 def controller_key(namespace: str | None, uid: str) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from kcm.api.core_v1 import Pod
+from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim, Pod
 from kcm.api.ownership import controller_of
-from kcm.api.pod_claims import claim_keys
+from kcm.api.volume_claims import claim_key_of, claim_keys
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.reconcile.contract import (
     BY_CLAIM,
@@ -14,6 +14,7 @@ from kcm.reconcile.contract import (
     BY_NODE,
     BY_OWNER,
     BY_UID,
+    BY_VOLUME,
     ORPHANS,
     controller_key,
 )
@@ -38,7 +39,13 @@ def _uid(obj: KubeObject) -> Sequence[str]:
 
 
 def _claims(obj: KubeObject) -> Sequence[str]:
-    return claim_keys(obj) if isinstance(obj, Pod) and obj.spec.volumes else ()
+    if isinstance(obj, Pod):
+        return claim_keys(obj) if obj.spec.volumes else ()
+    return (claim_key_of(obj),) if isinstance(obj, PersistentVolume) else ()
+
+
+def _volume(obj: KubeObject) -> Sequence[str]:
+    return (obj.spec.volume_name or "",) if isinstance(obj, PersistentVolumeClaim) else ()
 
 
 def _orphans(obj: KubeObject) -> Sequence[str]:
@@ -51,5 +58,6 @@ INDEXERS: Mapping[str, Callable[[KubeObject], Sequence[str]]] = {
     BY_NODE: _node,
     BY_UID: _uid,
     BY_CLAIM: _claims,
+    BY_VOLUME: _volume,
     ORPHANS: _orphans,
 }

@@ -32,7 +32,7 @@ from kcm.scheduler.cluster_events import node_events
 from kcm.scheduler.metrics import METRICS
 from kcm.scheduler.options import SchedulerOptions
 from kcm.scheduler.passes import Scheduler
-from kcm.scheduler.storage import STORAGE_KINDS
+from kcm.scheduler.volumes.view import STORAGE_KINDS
 
 
 class SchedulerController(Controller):

@@ -33,8 +33,8 @@ from kcm.scheduler.preemption import Budgets, Preemption, Preemptor
 from kcm.scheduler.queue import LastAttempt, SchedulingQueue, Waiting, checksum
 from kcm.scheduler.snapshot import Snapshot
 from kcm.scheduler.status import FitError
-from kcm.scheduler.storage import STORAGE_KINDS, StorageView
 from kcm.scheduler.template import TemplateContext, Templates
+from kcm.scheduler.volumes.view import STORAGE_KINDS, StorageView
 
 log = structlog.get_logger("kcm.scheduler")
 
@@ -133,7 +133,7 @@ class _Pass:
         if isinstance(placement, FitError):
             return placement
         rule = self._placer.volume_rule(info)
-        if isinstance(rule, VolumeRule) and rule.unbound:
+        if isinstance(rule, VolumeRule) and rule.waits:
             self._wait_for_volumes(info, rule.decide(placement), placement)
             return None
         write = decisions.bind_to(info, placement, self._snapshot.position, self._stamp, self._now)

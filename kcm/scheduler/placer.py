@@ -15,13 +15,13 @@ from contextlib import contextmanager
 
 from kcm.scheduler.nodeinfo import NodeInfo
 from kcm.scheduler.options import SchedulerOptions
+from kcm.scheduler.plugins.prefilter import volume_rule_of
 from kcm.scheduler.plugins.volumes import VolumeRule
 from kcm.scheduler.podinfo import PodInfo
-from kcm.scheduler.prefilter import volume_rule_of
 from kcm.scheduler.snapshot import Snapshot
 from kcm.scheduler.status import NODE_ABSENT, FitError, Status
-from kcm.scheduler.storage import StorageView
 from kcm.scheduler.template import UNKNOWN, Template, Templates
+from kcm.scheduler.volumes.view import StorageView
 
 MIN_FEASIBLE = 100  # the least number of feasible nodes to find, whatever the percentage
 MIN_PERCENTAGE = 5
@@ -139,7 +139,7 @@ class Placer:
         for index in (*range(start, size), *range(start)):
             seen += 1
             if index in special:
-                rejection = self.check(template, info, nodes[index])
+                rejection = self._check_contested(template, info, nodes[index])
             else:
                 rejection = local[index]
                 if rejection is UNKNOWN:
@@ -154,6 +154,26 @@ class Placer:
                 break
         self._next = (start + seen) % size if size else 0
         return feasible, rejections
+
+    def _check_contested(self, template: Template, info: PodInfo, node: NodeInfo) -> Status | None:
+        """Returns what `check` returns for a node with nominated pods.
+
+        Where only the node and its pods decide, that is computed once for all pods of the template.
+        """
+        own = self._rules_of(info)
+        if info.nominated or template.rules or any(rule.counts_pods_of(node) for rule in own):
+            return self.check(template, info, node)
+        moment = self.snapshot.nominated_at[node.name]
+        known = template.contested.get(node.index)
+        if known is None or known[0] != moment:
+            with with_pods(template, node, rivals_on(self.snapshot, info, node.name)):
+                rejection = template.filters.filter(node)
+            known = moment, rejection or template.filters.filter(node)
+            template.contested[node.index] = known
+        rejection = known[1]
+        for rule in own:
+            rejection = rejection or rule.filter(node)
+        return rejection
 
     def _search_named(
         self, template: Template, info: PodInfo, names: frozenset[str]

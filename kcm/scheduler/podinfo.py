@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from kcm.api.core_v1 import Pod
 from kcm.api.ownership import controller_of
-from kcm.api.pod_claims import claim_keys
+from kcm.api.volume_claims import claim_keys
 from kcm.helpers.pods import condition_of, is_sidecar, is_terminal
 from kcm.scheduler.podterms import NO_TERMS, PodTerms, terms_of
 from kcm.scheduler.resources import PodRequests, requests_of

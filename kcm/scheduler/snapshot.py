@@ -46,6 +46,7 @@ class Snapshot:
         self.pending: dict[str, PodInfo] = {}  # pods without a node
         self.nominated: dict[str, dict[str, PodInfo]] = {}  # nominated pods by node, by uid
         self.nominations = 0  # raised with each change of nominations
+        self.nominated_at: dict[str, int] = {}  # `nominations` at the last change, by node
         self.in_namespace: dict[str, dict[str, PodInfo]] = {}  # pods with a node
         self.with_terms: dict[str, PodInfo] = {}  # pods with a node and affinity terms
         # pods with a node, by claim and uid
@@ -284,7 +285,7 @@ class Snapshot:
             self.pending[pod.uid] = pod
             if pod.nominated:
                 self.nominated.setdefault(pod.nominated, {})[pod.uid] = pod
-                self.nominations += 1
+                self._note_nomination(pod.nominated)
             return
         info = self.by_name.get(pod.node) or self._new(pod.node)
         info.add(pod)
@@ -295,6 +296,13 @@ class Snapshot:
             self.with_terms[pod.uid] = pod
         self.log.append(SnapshotChange(info, pod, 1))
 
+    def _note_nomination(self, node: str) -> None:
+        self.nominations += 1
+        if node in self.nominated:
+            self.nominated_at[node] = self.nominations
+        else:
+            self.nominated_at.pop(node, None)
+
     def _take_out(self, pod: PodInfo) -> None:
         del self.pods[pod.uid]
         if not pod.node:
@@ -303,7 +311,7 @@ class Snapshot:
                 del self.nominated[pod.nominated][pod.uid]
                 if not self.nominated[pod.nominated]:
                     del self.nominated[pod.nominated]
-                self.nominations += 1
+                self._note_nomination(pod.nominated)
             return
         info = self.by_name[pod.node]
         info.remove(pod)

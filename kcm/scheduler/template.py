@@ -75,6 +75,9 @@ class Template:
         self._layout = snapshot.layout
         self._position = snapshot.log_end
         self.local: list[Status | None] = [UNKNOWN] * len(snapshot.nodes)
+        # By node index: what the filters of single nodes say while the pods that are nominated to
+        # the node are on it, and the snapshot's `nominated_at` then.
+        self.contested: dict[int, tuple[int, Status | None]] = {}
         self._resources = [-1] * len(snapshot.nodes)  # scores of weight 1; -1 if unknown
         self._begin_rules()
         # The last fit error, and the snapshot's `log_end` and `nominations` at that time.
@@ -117,6 +120,7 @@ class Template:
         node, pod, sign = delta
         if 0 <= node.index < len(self.local):
             self.local[node.index] = UNKNOWN
+            self.contested.pop(node.index, None)
             self._resources[node.index] = -1
         if pod is None:
             if self.hard_spread or self.soft_spread:

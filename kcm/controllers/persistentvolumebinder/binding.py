@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim
 from kcm.api.core_v1.volume_claims import PersistentVolumeClaimStatus
+from kcm.api.local_volumes import PROVISIONER
 from kcm.helpers.volume_binding import (
+    BETA_STORAGE_PROVISIONER,
     BIND_COMPLETED,
     BOUND_BY_CONTROLLER,
+    PROVISIONED_BY,
+    STORAGE_PROVISIONER,
     capacity_of,
     reserve,
 )
@@ -15,17 +19,21 @@ from kcm.reconcile.plan import Plan, Update, UpdateStatus, Write
 
 
 def bind(plan: Plan, volume: PersistentVolume, claim: PersistentVolumeClaim, view: View) -> Plan:
-    """Adds the writes that are left to bind both; a failure ends the plan."""
+    """Adds the writes that are left to bind both.
+
+    The claim is written only once the volume is saved as its own; a failure ends the plan.
+    """
     reserved = reserve(volume, claim)
-    writes: list[Write] = [] if reserved is volume else [Update(reserved, volume)]
-    writes += _phase_write(reserved, volume, "Bound", view)
-    plan.then(*writes, essential=True)
+    phase = _phase_write(reserved, volume, "Bound", view)
+    if reserved is not volume:
+        plan.then(Update(reserved, volume), *phase, essential=True)
+        phase = []
     marked = _marked(claim, volume)
-    writes = [] if marked is claim else [Update(marked, claim)]
+    writes: list[Write] = [] if marked is claim else [Update(marked, claim)]
     status = bound_status(claim, volume)
     if status != claim.status:
         writes.append(UpdateStatus(marked.with_status(status), claim))
-    return plan.then(*writes, essential=True)
+    return plan.then(*phase, *writes, essential=True)
 
 
 def _marked(claim: PersistentVolumeClaim, volume: PersistentVolume) -> PersistentVolumeClaim:
@@ -36,6 +44,9 @@ def _marked(claim: PersistentVolumeClaim, volume: PersistentVolume) -> Persisten
         changed = claim.with_spec(claim.spec.replace(volume_name=volume.name))
         marks.setdefault(BOUND_BY_CONTROLLER, "yes")
     marks.setdefault(BIND_COMPLETED, "yes")
+    if volume.annotations.get(PROVISIONED_BY) == PROVISIONER:
+        marks.setdefault(BETA_STORAGE_PROVISIONER, PROVISIONER)
+        marks.setdefault(STORAGE_PROVISIONER, PROVISIONER)
     return changed if marks == dict(claim.annotations) else changed.with_metadata(annotations=marks)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from kcm import errors
 from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim, Pod
@@ -14,6 +14,7 @@ from kcm.api.storage_classes import (
     waits_for_consumer,
 )
 from kcm.api.storage_v1 import StorageClass
+from kcm.api.volume_claims import claim_key_of
 from kcm.controllers.persistentvolumebinder.binding import bind, set_claim_phase
 from kcm.controllers.persistentvolumebinder.provisioning import provision
 from kcm.helpers.pods import is_terminal
@@ -23,7 +24,6 @@ from kcm.helpers.volume_binding import (
     SELECTED_NODE,
     Wish,
     capacity_of,
-    claim_key_of,
     find_volume,
     has_modes,
     is_for,
@@ -46,7 +46,7 @@ def sync(claim: PersistentVolumeClaim, view: View, *, provisions: bool = True) -
         return Plan()
     storage_class = view.lister(StorageClass).find(class_of_claim(claim))
     delayed = waits_for_consumer(storage_class)
-    volume = find_best(claim, view.lister(PersistentVolume).list(), delayed=delayed)
+    volume = find_best(claim, _volumes_for(claim, view, delayed), delayed=delayed)
     if volume is not None:
         return bind(Plan(), volume, claim, view)
     default = None if has_class(claim) else default_of(view.lister(StorageClass).list())
@@ -64,6 +64,15 @@ def sync(claim: PersistentVolumeClaim, view: View, *, provisions: bool = True) -
         plan.requeue_after = LATER
     set_claim_phase(plan, claim, "Pending")
     return plan
+
+
+def _volumes_for(
+    claim: PersistentVolumeClaim, view: View, delayed: bool
+) -> Sequence[PersistentVolume]:
+    """Returns the volumes for the claim, and the free ones unless the scheduler chooses."""
+    volumes = view.lister(PersistentVolume)
+    reserved = volumes.by_index(BY_CLAIM, claim.key)
+    return reserved if delayed else [*reserved, *volumes.by_index(BY_CLAIM, "")]
 
 
 def find_best(

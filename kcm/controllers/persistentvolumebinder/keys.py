@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim
 from kcm.api.storage_classes import class_of_claim, has_class
 from kcm.api.storage_v1 import StorageClass
+from kcm.api.volume_claims import claim_key_of
 from kcm.helpers.volume_binding import (
     SELECTED_NODE,
     Wish,
-    claim_key_of,
     is_fully_bound,
 )
-from kcm.reconcile.contract import Change, View
+from kcm.reconcile.contract import BY_CLAIM, BY_VOLUME, Change, View
 
 _MOST_WOKEN = 5  # claims that one free volume wakes; it can be given to one of them
 
@@ -35,7 +35,8 @@ def of_claim(change: Change, view: View) -> Iterable[str]:
     if old.spec.volume_name:
         yield old.spec.volume_name
         return
-    for volume in view.lister(PersistentVolume).list():  # of a binding that was cut off
+    # Volumes of a binding that was cut off.
+    for volume in view.lister(PersistentVolume).by_index(BY_CLAIM, old.key):
         if volume.spec.claim_ref is not None and volume.spec.claim_ref.uid == old.uid:
             yield volume.name
 
@@ -75,21 +76,19 @@ def _is_settled(claim: PersistentVolumeClaim | None, volume: PersistentVolume | 
 
 
 def _naming(name: str, view: View) -> Iterable[str]:
-    """Returns the claims that have the volume of this name, although it has not theirs."""
-    for claim in view.lister(PersistentVolumeClaim).list():
-        if claim.spec.volume_name == name:
-            yield claim.key
+    """Returns the claims that name the volume of this name."""
+    for claim in view.lister(PersistentVolumeClaim).by_index(BY_VOLUME, name):
+        yield claim.key
 
 
 def _takers(volume: PersistentVolume, view: View) -> Iterable[str]:
     """Returns the claims that want this volume by name, and some that would take any like it."""
+    yield from _naming(volume.name, view)
     woken = 0
-    for claim in view.lister(PersistentVolumeClaim).list():
-        if claim.spec.volume_name:
-            if claim.spec.volume_name == volume.name:
-                yield claim.key
-            continue
-        if woken == _MOST_WOKEN or SELECTED_NODE in claim.annotations:
+    for claim in view.lister(PersistentVolumeClaim).by_index(BY_VOLUME, ""):
+        if woken == _MOST_WOKEN:
+            return
+        if SELECTED_NODE in claim.annotations:
             continue
         wish = Wish.of(claim)
         if wish.takes(volume) and wish.could_have(volume):
@@ -102,8 +101,6 @@ def of_class(change: Change, view: View) -> Iterable[str]:
     new = change.new
     if not isinstance(new, StorageClass):
         return
-    for claim in view.lister(PersistentVolumeClaim).list():
-        if not claim.spec.volume_name and (
-            class_of_claim(claim) == new.name or not has_class(claim)
-        ):
+    for claim in view.lister(PersistentVolumeClaim).by_index(BY_VOLUME, ""):
+        if class_of_claim(claim) == new.name or not has_class(claim):
             yield claim.key

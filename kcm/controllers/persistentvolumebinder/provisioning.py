@@ -94,7 +94,6 @@ def _provision_folder(
     volume = folder_volume(claim, storage_class, node)
     if view.lister(PersistentVolume).find(volume.name) is not None:
         return plan  # the claim's sync goes on when the caches have the volume's claimRef
-    _announce(plan, claim, PROVISIONER)
     guard = Exists(scheme.resource_of(claim).name, claim.key, claim.uid)
     plan.then(Create(volume, (guard,)), essential=True)
     plan.events_after = lambda outcome: _succeeded(claim, volume, outcome)
@@ -104,10 +103,10 @@ def _provision_folder(
 
 def _bind_created(claim: PersistentVolumeClaim, outcome: Outcome, view: View) -> Plan:
     """Returns the plan that binds the volume just made. If it fails, the next sync goes on."""
-    written = [obj for _, obj in outcome.done]
-    volume = next((obj for obj in written if isinstance(obj, PersistentVolume)), None)
-    present = next((obj for obj in written if isinstance(obj, PersistentVolumeClaim)), claim)
-    return Plan() if volume is None else bind(Plan(), volume, present, view)
+    for _, volume in outcome.done:
+        if isinstance(volume, PersistentVolume):
+            return bind(Plan(), volume, claim, view)
+    return Plan()
 
 
 def _why_not(claim: PersistentVolumeClaim, node: str) -> str:

@@ -11,24 +11,17 @@ StorageCapacityScoring is off.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim
-from kcm.api.storage_classes import NO_PROVISIONER, class_of_claim
-from kcm.helpers.volume_binding import (
-    SELECTED_NODE,
-    Wish,
-    find_volume,
-    reaches,
-    requested,
-    reserve,
-)
+from kcm.helpers.volume_binding import SELECTED_NODE, reaches, requested, reserve
 from kcm.scheduler import status
 from kcm.scheduler.nodeinfo import NodeInfo
 from kcm.scheduler.podinfo import PodInfo
 from kcm.scheduler.status import Status, unresolvable
-from kcm.scheduler.storage import StorageView
+from kcm.scheduler.volumes.claims import ClaimSearch
+from kcm.scheduler.volumes.view import StorageView
 
 _ONE_POD = "ReadWriteOncePod"
 _ZONES = (
@@ -64,7 +57,11 @@ class VolumeRule:
         self._claims = (*bound, *unbound)
         self._volumes = [storage.volume(claim.spec.volume_name or "") for claim in bound]
         # The smallest first, so that small claims do not take large volumes.
-        self.unbound = sorted(unbound, key=requested)
+        self._searches = [ClaimSearch(claim, storage) for claim in sorted(unbound, key=requested)]
+        self._handles = {
+            handle for claim in self._claims if (handle := storage.handle_of(claim)) is not None
+        }
+        self._drivers = frozenset(driver for driver, _ in self._handles)
         self._exclusive = [
             claim.key for claim in self._claims if _ONE_POD in (claim.spec.access_modes or ())
         ]
@@ -75,17 +72,33 @@ class VolumeRule:
             for label in _ZONES
             if label in volume.labels
         ]
+        self._checks = tuple(self._needed_checks())
 
     def filter(self, node: NodeInfo) -> Status | None:
         """Returns why the pod's volumes keep it from the node, or None if they do not."""
-        return (
-            self._filter_exclusive()
-            or self._filter_limits(node)
-            or self._filter_binding(node)
-            or self._filter_zones(node)
-        )
+        for check in self._checks:
+            rejection = check(node)
+            if rejection is not None:
+                return rejection
+        return None
 
-    def _filter_exclusive(self) -> Status | None:
+    def _needed_checks(self) -> Iterator[Callable[[NodeInfo], Status | None]]:
+        """Yields the checks that can reject a node, in upstream's order."""
+        if self._exclusive:
+            yield self._filter_exclusive
+        if self._drivers:
+            yield self._filter_limits
+        if self._volumes or self._searches:
+            yield self._filter_binding
+        if self._zones:
+            yield self._filter_zones
+
+    def counts_pods_of(self, node: NodeInfo) -> bool:
+        """Reports whether the volumes of the node's pods count against a limit of the node."""
+        limits = self._storage.limits_of(node.name)
+        return bool(limits) and not self._drivers.isdisjoint(limits)
+
+    def _filter_exclusive(self, _: NodeInfo) -> Status | None:
         """Refuses every node while another pod uses a claim that only one pod may use."""
         for key in self._exclusive:
             if self._storage.is_used_by_another(key, self._info):
@@ -93,34 +106,34 @@ class VolumeRule:
         return None
 
     def _filter_limits(self, node: NodeInfo) -> Status | None:
-        limits = self._storage.limits_of(node.name)
-        if not limits:
+        if not self.counts_pods_of(node):
             return None
+        limits = self._storage.limits_of(node.name)
         present = self._storage.handles_on(node)
-        wanted = {
-            pair for claim in self._claims if (pair := self._storage.handle_of(claim)) is not None
-        }
-        for driver in {driver for driver, _ in wanted - present}:
+        for driver in {driver for driver, _ in self._handles - present}:
             if driver not in limits:
                 continue
-            count = len({pair for pair in present | wanted if pair[0] == driver})
+            count = len({pair for pair in present | self._handles if pair[0] == driver})
             if count > limits[driver]:
                 return status.TOO_MANY_VOLUMES
         return None
 
     def _filter_binding(self, node: NodeInfo) -> Status | None:
+        if not self._volumes:
+            why = self._choose(node, [], [])
+            return unresolvable("VolumeBinding", why) if why else None
         reasons: list[str] = []
         if any(volume is None for volume in self._volumes):
             reasons.append(status.VOLUME_GONE)
         elif not all(volume and reaches(volume, node.labels) for volume in self._volumes):
             reasons.append(status.VOLUME_ELSEWHERE)
-        why = self._choose(node, [], []) if self.unbound else ""
+        why = self._choose(node, [], []) if self._searches else ""
         if why:
             reasons.append(why)
         return unresolvable("VolumeBinding", *reasons) if reasons else None
 
     def _filter_zones(self, node: NodeInfo) -> Status | None:
-        if not self._zones or not any(label in node.labels for label in _ZONES):
+        if not any(label in node.labels for label in _ZONES):
             return None
         for label, zones in self._zones:
             if node.labels.get(label, _current(label, node)) not in zones:
@@ -128,6 +141,11 @@ class VolumeRule:
         return None
 
     # --- claims without a volume
+
+    @property
+    def waits(self) -> bool:
+        """Whether volumes have to be chosen before the pod can be bound."""
+        return bool(self._searches)
 
     def decide(self, node: NodeInfo) -> VolumeDecision:
         """Returns what has to be written so that the claims get their volumes on this node."""
@@ -154,40 +172,17 @@ class VolumeRule:
         `selected`.
         """
         taken: set[str] = set()
-        for claim in self.unbound:
-            chosen = claim.annotations.get(SELECTED_NODE)
-            if chosen is not None and chosen != node.name:
-                return status.NO_VOLUME
-            volume = None
-            if chosen is None:
-                volume = find_volume(
-                    Wish.of(claim),
-                    self._storage.candidates(claim),
-                    node_labels=node.labels,
-                    excluded=taken,
-                )
+        for search in self._searches:
+            volume = search.find(node, taken)
             if volume is not None:
                 taken.add(volume.name)
-                reserved.append((volume, claim))
+                reserved.append((volume, search.claim))
                 continue
-            why = self._cannot_provision(claim, node)
+            why = search.why_not_made(node)
             if why:
                 return why
-            selected.append(claim)
+            selected.append(search.claim)
         return ""
-
-    def _cannot_provision(self, claim: PersistentVolumeClaim, node: NodeInfo) -> str:
-        storage_class = self._storage.storage_class(class_of_claim(claim))
-        if storage_class is None or storage_class.provisioner in ("", NO_PROVISIONER):
-            return status.NO_VOLUME
-        terms = storage_class.allowed_topologies or ()
-        if terms and not any(
-            all(node.labels.get(e.key) in e.values for e in term.match_label_expressions or ())
-            for term in terms
-        ):
-            return status.NO_VOLUME
-        enough = self._storage.has_room(storage_class, requested(claim), node)
-        return "" if enough else status.NO_SPACE
 
 
 def _current(label: str, node: NodeInfo) -> str:

@@ -8,20 +8,22 @@ Source: pkg/scheduler/framework/plugins/volumebinding/{binder,assume_cache}.go, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 
 from kcm import errors
 from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim
-from kcm.api.storage_classes import class_of_claim, class_of_volume
+from kcm.api.storage_classes import class_of_claim
 from kcm.api.storage_v1 import CSIDriver, CSINode, CSIStorageCapacity, StorageClass
+from kcm.api.volume_claims import claim_key_of
 from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apimachinery.quantity import Quantity
-from kcm.helpers.volume_binding import claim_key_of
-from kcm.reconcile.contract import View
+from kcm.helpers.volume_binding import Wish
+from kcm.reconcile.contract import BY_CLAIM, View
 from kcm.scheduler.nodeinfo import NodeInfo
 from kcm.scheduler.podinfo import PodInfo
 from kcm.scheduler.snapshot import Snapshot
+from kcm.scheduler.volumes.free import FreeVolumes
 
 STORAGE_KINDS: tuple[type[KubeObject], ...] = (
     PersistentVolumeClaim,
@@ -32,6 +34,8 @@ STORAGE_KINDS: tuple[type[KubeObject], ...] = (
     CSIStorageCapacity,
 )
 """What the scheduler reads for pods with claims."""
+
+_NO_LIMITS: Mapping[str, int] = {}
 
 Handle = tuple[str, str]  # a CSI driver, and what it calls a volume
 
@@ -47,7 +51,8 @@ class StorageView:
         self._classes = view.lister(StorageClass)
         self._changed_claims: dict[str, PersistentVolumeClaim] = {}
         self._changed_volumes: dict[str, PersistentVolume] = {}
-        self._free: dict[str, list[PersistentVolume]] | None = None  # by class
+        self._free: dict[Hashable, FreeVolumes] = {}  # by the terms of the wish
+        self._limits: dict[str, Mapping[str, int]] | None = None  # by node and driver
         self._reserved: dict[str, list[PersistentVolume]] = {}  # by claim
 
     def claim(self, key: str) -> PersistentVolumeClaim | None:
@@ -68,27 +73,28 @@ class StorageView:
         self._changed_volumes[volume.name] = volume
         self._reserved.setdefault(claim_key_of(volume), []).append(volume)
 
-    def candidates(self, claim: PersistentVolumeClaim) -> Sequence[PersistentVolume]:
-        """Returns the volumes that are reserved for the claim, and the free ones of its class."""
-        if self._free is None:
-            self._free = self._sort_volumes()
-        free = [
-            volume
-            for volume in self._free.get(class_of_claim(claim), ())
-            if volume.name not in self._changed_volumes
-        ]
-        return [*self._reserved.get(claim.key, ()), *free]
+    def volumes_for(self, key: str) -> Sequence[PersistentVolume]:
+        """Returns the volumes that are reserved for the claim of this key."""
+        assumed = self._reserved.get(key, ())
+        cached = self._volumes.by_index(BY_CLAIM, key)
+        return [*assumed, *(v for v in cached if v.name not in self._changed_volumes)]
 
-    def _sort_volumes(self) -> dict[str, list[PersistentVolume]]:
-        free: dict[str, list[PersistentVolume]] = {}
-        for volume in self._volumes.list():
-            if volume.name in self._changed_volumes:
-                continue
-            if volume.spec.claim_ref is None:
-                free.setdefault(class_of_volume(volume), []).append(volume)
-            else:
-                self._reserved.setdefault(claim_key_of(volume), []).append(volume)
+    def free_volumes(self, wish: Wish) -> FreeVolumes:
+        """Returns the free volumes that fit the wish. Equal wishes share one answer."""
+        free = self._free.get(wish.terms)
+        if free is None:
+            free = FreeVolumes(wish, self._volumes.by_index(BY_CLAIM, ""))
+            self._free[wish.terms] = free
         return free
+
+    def smallest(
+        self, free: FreeVolumes, labels: Mapping[str, str], excluded: Collection[str]
+    ) -> PersistentVolume | None:
+        """Returns the smallest of the volumes that a node with these labels reaches, or None.
+
+        What this pass has given away is left out, and so are the volumes named by `excluded`.
+        """
+        return free.find(labels, self._changed_volumes, excluded)
 
     # --- who uses what
 
@@ -103,14 +109,9 @@ class StorageView:
 
     def limits_of(self, node: str) -> Mapping[str, int]:
         """Returns the most volumes of the node by driver, for drivers that have a limit."""
-        csi_node = self._view.lister(CSINode).find(node)
-        if csi_node is None:
-            return {}
-        return {
-            driver.name: driver.allocatable.count
-            for driver in csi_node.spec.drivers
-            if driver.allocatable is not None and driver.allocatable.count is not None
-        }
+        if self._limits is None:
+            self._limits = {one.name: _limits(one) for one in self._view.lister(CSINode).list()}
+        return self._limits.get(node, _NO_LIMITS)
 
     def handles_on(self, node: NodeInfo) -> set[Handle]:
         """Returns the volumes of CSI drivers that the node's pods use."""
@@ -130,28 +131,36 @@ class StorageView:
         storage_class = self.storage_class(class_of_claim(claim))
         return None if storage_class is None else (storage_class.provisioner, claim.key)
 
-    def has_room(self, storage_class: StorageClass, size: Quantity, node: NodeInfo) -> bool:
-        """Reports whether a volume of this size can be made for the node.
+    def rooms(self, storage_class: StorageClass, size: Quantity) -> Sequence[Selector] | None:
+        """Returns selectors of the nodes for which a volume of this size can be made.
 
-        Only drivers that publish their capacities are asked.
+        Returns None for a driver that does not publish its capacities: every node will do.
         """
         driver = self._view.lister(CSIDriver).find(storage_class.provisioner)
         if driver is None or not driver.spec.storage_capacity:
-            return True
+            return None
+        selectors: list[Selector] = []
         for capacity in self._view.lister(CSIStorageCapacity).list():
             limit = capacity.maximum_volume_size or capacity.capacity
             if capacity.storage_class_name != storage_class.name or limit is None or limit < size:
                 continue
-            if _reaches(capacity, node):
-                return True
-        return False
+            selectors += _selectors(capacity)
+        return selectors
 
 
-def _reaches(capacity: CSIStorageCapacity, node: NodeInfo) -> bool:
+def _limits(csi_node: CSINode) -> Mapping[str, int]:
+    return {
+        driver.name: driver.allocatable.count
+        for driver in csi_node.spec.drivers
+        if driver.allocatable is not None and driver.allocatable.count is not None
+    }
+
+
+def _selectors(capacity: CSIStorageCapacity) -> Sequence[Selector]:
+    """Returns the selector of the capacity's nodes; none if it has none or a broken one."""
     if capacity.node_topology is None:
-        return False
+        return ()
     try:
-        selector = Selector.from_label_selector(capacity.node_topology)
+        return (Selector.from_label_selector(capacity.node_topology),)
     except errors.BadRequest:
-        return False
-    return selector.matches(node.labels)
+        return ()

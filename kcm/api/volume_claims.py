@@ -1,4 +1,4 @@
-"""The volume claims that pods use.
+"""The volume claims that pods use and that volumes are for.
 
 Source: staging/src/k8s.io/component-helpers/storage/ephemeral/ephemeral.go and PodPVCIndexFunc in
 pkg/controller/volume/common/common.go, Kubernetes 1.33.
@@ -6,7 +6,7 @@ pkg/controller/volume/common/common.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
-from kcm.api.core_v1 import Pod
+from kcm.api.core_v1 import PersistentVolume, Pod
 from kcm.api.core_v1.volumes import Volume
 
 
@@ -24,3 +24,9 @@ def claim_keys(pod: Pod) -> list[str]:
     """Returns the keys (`namespace/name`) of the claims that the pod's volumes are."""
     names = [claim_name(pod, volume) for volume in pod.spec.volumes or ()]
     return [f"{pod.namespace}/{name}" for name in dict.fromkeys(names) if name]
+
+
+def claim_key_of(volume: PersistentVolume) -> str:
+    """Returns the key of the claim that the volume is for, "" if it is for none."""
+    reference = volume.spec.claim_ref
+    return "" if reference is None else f"{reference.namespace or ''}/{reference.name or ''}"

@@ -1,0 +1,1 @@
+"""The claims and volumes of pods, as the scheduler sees and chooses them."""
