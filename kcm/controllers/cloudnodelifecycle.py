@@ -6,13 +6,17 @@ again loses the taint.
 Source: staging/src/k8s.io/cloud-provider/controllers/nodelifecycle/node_lifecycle_controller.go,
 Kubernetes 1.33.
 Departure: each node is a key that is asked about until it is ready, so that nothing is done while
-all are, and a slow answer about one node delays no other. Upstream looks at all nodes in turn.
+all are, and a slow answer about one node delays no other. Upstream looks at all nodes in turn. When
+more than a hundred nodes are not ready, each of them is asked about less often, so that their
+questions leave the workers to what an outage of that size needs.
 """
 
 from __future__ import annotations
 
+import math
+import zlib
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 
 from kcm import errors
@@ -20,9 +24,20 @@ from kcm.api.core_v1 import Node, Taint
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.cloudprovider.calls import InstanceExists, InstanceShutdown
 from kcm.helpers.node_reports import ready_status
-from kcm.reconcile.contract import Change, Controller, Options, View, Watch, shared_option
+from kcm.informers.store import Tally
+from kcm.reconcile.contract import (
+    ORPHANS,
+    Change,
+    Controller,
+    Options,
+    View,
+    Watch,
+    shared_option,
+)
 from kcm.reconcile.plan import Delete, Outcome, Patch, Plan
 
+NODES_PER_SECOND = 20  # the most that are asked about
+READINESS = Tally(ORPHANS, ready_status)  # the number of nodes by the status of their readiness
 SHUTDOWN_TAINT = "node.cloudprovider.kubernetes.io/shutdown"
 
 
@@ -44,7 +59,8 @@ class CloudNodeLifecycleController(Controller):
     options: CloudNodeLifecycleOptions
     cloud_interface = "instances_v2"
     sync_timeout = 300.0
-    retry_delays = (5.0, 5.0)  # as often as upstream looks at all nodes
+    retry_delays = (5.0, 60.0)  # first as often as upstream looks at all nodes
+    tallies = ((Node, READINESS),)
 
     def watches(self) -> tuple[Watch, ...]:
         return (Watch(Node, nodes_to_check),)
@@ -58,26 +74,45 @@ class CloudNodeLifecycleController(Controller):
             return Plan()
         if ready_status(node) == "True":
             return Plan().then(Patch(node, _without_taint)) if _is_tainted(node) else Plan()
-        return Plan(calls=[InstanceExists(node)], plan_after=partial(self._act, node))
+        interval = self._interval(view)
+        wait = self._first_wait(node, interval) - _seconds_not_ready(node, view.now)
+        if wait > 0:
+            return Plan(requeue_after=wait)
+        return Plan(calls=[InstanceExists(node)], plan_after=partial(self._act, node, interval))
 
-    def _act(self, node: Node, outcome: Outcome) -> Plan:
+    def _interval(self, view: View) -> float:
+        """Returns the seconds between two questions about a node."""
+        by_readiness = view.lister(Node).tally(READINESS, "")
+        unready = sum(count for status, count in by_readiness.items() if status != "True")
+        return max(self.options.node_monitor_period.total_seconds(), unready / NODES_PER_SECOND)
+
+    def _first_wait(self, node: Node, interval: float) -> float:
+        """Returns the seconds between the moment the node became unready and the first question.
+
+        If many nodes are not ready, they are spread over the interval by their names.
+        """
+        spread = interval - self.options.node_monitor_period.total_seconds()
+        return spread * (zlib.crc32(node.name.encode()) / 2**32)
+
+    def _act(self, node: Node, interval: float, outcome: Outcome) -> Plan:
         """Returns the plan after the answer whether the instance exists."""
         (answer,) = outcome.answers
         if answer.error is not None:
             why = f"error checking if node {node.name} exists: {answer.error}"
             return Plan(error=errors.KcmError(why))
         if answer.value:
-            return Plan(calls=[InstanceShutdown(node)], plan_after=partial(self._taint, node))
+            follows = partial(self._taint, node, interval)
+            return Plan(calls=[InstanceShutdown(node)], plan_after=follows)
         message = f"Deleting node {node.name} because it does not exist in the cloud provider"
         return Plan().then(Delete(node)).record(node, "DeletingNode", message)
 
-    def _taint(self, node: Node, outcome: Outcome) -> Plan:
+    def _taint(self, node: Node, interval: float, outcome: Outcome) -> Plan:
         """Returns the plan after the answer whether the instance is shut down."""
         (answer,) = outcome.answers
         if answer.error is not None:
             why = f"error checking if node {node.name} is shutdown: {answer.error}"
             return Plan(error=errors.KcmError(why))
-        plan = Plan(requeue_after=self.options.node_monitor_period.total_seconds())
+        plan = Plan(requeue_after=interval)
         if answer.value and not _is_tainted(node):
             plan.then(Patch(node, _with_taint))
         return plan
@@ -94,6 +129,14 @@ def nodes_to_check(change: Change, view: View) -> Iterable[str]:
     before = (ready_status(old), _is_tainted(old)) if isinstance(old, Node) else None
     if before != (ready, _is_tainted(node)):
         yield node.key
+
+
+def _seconds_not_ready(node: Node, now: datetime) -> float:
+    """Returns for how long the node has not been ready, infinity if nothing says since when."""
+    for condition in node.status.conditions or ():
+        if condition.type == "Ready" and condition.last_transition_time is not None:
+            return (now - condition.last_transition_time).total_seconds()
+    return math.inf
 
 
 def _is_tainted(node: Node) -> bool:

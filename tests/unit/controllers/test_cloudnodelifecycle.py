@@ -19,16 +19,16 @@ from kcm.controllers.cloudnodelifecycle import (
     nodes_to_check,
 )
 from kcm.reconcile.contract import Change
-from kcm.testing.builders import node
+from kcm.testing.builders import START, node
 from kcm.testing.views import FakeView
 from tests.unit.controllers.clouds import CloudWorld
 
 SHUT_DOWN = Taint(key=SHUTDOWN_TAINT, effect="NoSchedule")
 
 
-def world(about: Node, *, exists: bool = True, shut_down: bool = False) -> CloudWorld:
+def world(*about: Node, exists: bool = True, shut_down: bool = False) -> CloudWorld:
     options = CloudNodeLifecycleOptions(node_monitor_period=timedelta(seconds=7))
-    there = CloudWorld(CloudNodeLifecycleController(options), about)
+    there = CloudWorld(CloudNodeLifecycleController(options), *about)
     if exists:
         there.memory_cloud.instances["n1"] = InstanceMetadata("memory://n1")
     if shut_down:
@@ -70,6 +70,20 @@ def test_a_node_that_is_not_ready_is_asked_about_again() -> None:
     assert there.take_calls() == ["exists", "shutdown"]
     assert there.requeue_after == 7.0
     assert taints(there) == []
+
+
+def test_of_many_nodes_that_are_not_ready_twenty_are_asked_about_a_second() -> None:
+    names = [f"n{number}" for number in range(400)]
+    there = world(*(node(name, ready=False) for name in names))
+    there.memory_cloud.instances |= {name: InstanceMetadata(f"memory://{name}") for name in names}
+    there.now = START + timedelta(seconds=6.5)
+    asked, latest = 0, 0.0
+    for name in names:
+        there.sync(name)
+        asked += bool(there.take_calls())
+        latest = max(latest, there.requeue_after or 0.0)
+    assert asked == pytest.approx(200, rel=0.2)  # the first questions are spread over 13 s
+    assert latest == 20
 
 
 @pytest.mark.parametrize("call", ["exists", "shutdown"])
