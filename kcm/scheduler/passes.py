@@ -19,6 +19,7 @@ import structlog
 
 from kcm.api.core_v1 import Namespace, Node, PersistentVolumeClaim, Pod
 from kcm.api.policy_v1 import PodDisruptionBudget
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.reconcile.contract import View
 from kcm.reconcile.plan import Event, Outcome, Plan, Update, Write
 from kcm.scheduler import decisions, status
@@ -95,6 +96,7 @@ class _Pass:
         self._counts = SchedulerCounts(scheduler.name)
         self._waiting = Waiting()
         self._volumes: list[Write] = []
+        self._users: dict[str, str] = {}  # pods by the uids of the volumes and claims written
         self._bindings: list[Write] = []
         self._evictions: list[Write] = []
         self._conditions: list[Write] = []
@@ -150,10 +152,10 @@ class _Pass:
         assert self._placer.storage is not None
         for volume, cached in decision.reserved:
             self._placer.storage.assume_volume(volume)
-            self._volumes.append(Update(volume, cached))
+            self._write_volume(info, volume, cached)
         for claim, waiting in decision.selected:
             self._placer.storage.assume_claim(claim)
-            self._volumes.append(Update(claim, waiting))
+            self._write_volume(info, claim, waiting)
         self._placer.forget_rules()
         if info.nominated != node.name:
             self._conditions.append(decisions.nominate(info, node.name))
@@ -163,6 +165,10 @@ class _Pass:
         plugin = "VolumeBinding" if decision.reserved else decisions.WAITS_FOR_CLAIMS
         attempts = 0 if before is None else before.attempts
         self._failed[info.uid] = self._attempt(info, attempts, (plugin,))
+
+    def _write_volume(self, info: PodInfo, new: KubeObject, old: KubeObject) -> None:
+        self._volumes.append(Update(new, old))
+        self._users[old.uid] = info.uid
 
     def _attempt(self, info: PodInfo, attempts: int, plugins: Sequence[str]) -> LastAttempt:
         return LastAttempt(
@@ -251,6 +257,24 @@ class _Pass:
         plan.then(*self._conditions, optional=True)
         plan.state = self._memory()
         plan.requeue_after = self._next()
+        if self._volumes:
+            plan.plan_after = self._try_again
+        return plan
+
+    def _try_again(self, outcome: Outcome) -> Plan:
+        """Has those pods tried again at once whose volumes or claims others wrote meanwhile.
+
+        Nothing else would wake them: what the others wrote may not concern any scheduler.
+        """
+        overtaken = {
+            self._users[failure.write.old.uid]
+            for failure in outcome.failures
+            if isinstance(failure.write, Update) and failure.write.old.uid in self._users
+        }
+        plan = Plan(requeue_after=self._next())
+        if overtaken:
+            plan.state = {k: v for k, v in self._memory().items() if k not in overtaken}
+            plan.requeue_after = 0.0
         return plan
 
     def _memory(self) -> dict[str, str]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from kcm import errors
 from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim, Pod
 from kcm.api.core_v1.affinity import (
     NodeSelector,
@@ -35,7 +36,7 @@ from kcm.apimachinery.meta_v1 import KubeObject, LabelSelector, ObjectMeta
 from kcm.apimachinery.quantity import Quantity
 from kcm.helpers.volume_binding import SELECTED_NODE
 from kcm.reconcile.contract import Change
-from kcm.reconcile.plan import Patch, Plan, Update
+from kcm.reconcile.plan import Failure, Outcome, Patch, Plan, Update
 from kcm.testing import builders
 from kcm.testing.storage_builders import storage_class
 from kcm.testing.views import NOW, FakeView
@@ -232,6 +233,26 @@ def test_a_pod_whose_volume_is_under_way_is_tried_again_when_its_claim_changes()
     memory = dict(nothing.state or {})
     last = run(scheduler, held, done, volume, LOCAL, node("n1"), memory=memory, position=14)
     assert bindings(last) == {"user": "n1"}
+
+
+@pytest.mark.parametrize("objects", [
+    [waiting(), LOCAL],
+    [waiting("manual"), MANUAL, a_volume(storage_class_name="manual")],
+])  # fmt: skip
+def test_a_pod_whose_claim_or_volume_others_wrote_meanwhile_is_tried_again_at_once(
+    objects: list[KubeObject],
+) -> None:
+    subject = user()
+    plan = plan_of(subject, *objects, node("n1"))
+    (write,) = (write for write in plan.writes if isinstance(write, Update))
+    assert plan.plan_after is not None
+    lost = plan.plan_after(Outcome(failures=[Failure(write, errors.Conflict("old"), True)]))
+    assert subject.uid not in (lost.state or {})
+    assert lost.requeue_after == 0
+    kept = plan.plan_after(Outcome(done=[(write, write.new)]))
+    assert subject.uid in (plan.state or {})
+    assert kept.state is None
+    assert kept.requeue_after == plan.requeue_after
 
 
 def test_a_claim_whose_node_is_chosen_goes_nowhere_else() -> None:
