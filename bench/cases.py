@@ -9,8 +9,8 @@ from functools import partial
 from bench import definitions, queue, size, store, system, watch, workloads
 from bench.api import requests, watchers
 from bench.harness import POOLS, Bench
-from bench.nodes import at_rest, claims, kubelet, scheduling, silence, simulated
-from bench.rest import balancers, certificates, growth
+from bench.nodes import at_rest, kubelet, scheduling, silence, simulated
+from bench.rest import balancers, certificates, claims, growth
 from bench.rest import workloads as rest_workloads
 from bench.rest import writes as rest_writes
 from bench.table import Row
@@ -68,11 +68,11 @@ CASES = (
         quick=False,
     ),
     Case("rest.certificates", "certificates approved and signed", certificates.rows, quick=False),
+    Case("rest.claims.made", "pods whose claims get a folder", claims.made, quick=False),
+    Case("rest.claims.local", "pods whose claims get a local volume", claims.local, quick=False),
     Case("rest.balancers", "load balancers of the simulated cloud", balancers.rows, quick=False),
     Case("nodes.scheduling", "pods placed a second", scheduling.scheduling),
     Case("nodes.growth", "time for a pod with ten times the nodes", scheduling.growth),
-    Case("nodes.claims.made", "pods whose claims get a folder", claims.provisioned),
-    Case("nodes.claims.local", "pods whose claims get a local volume", claims.prepared),
     Case("nodes.running", "applied until Running on simulated nodes", scheduling.running),
     Case("nodes.monitor", "CPU of one look at thousands of nodes", simulated.monitor),
     Case("nodes.detection", "silent nodes, until their pods go", silence.detection, quick=False),

@@ -297,9 +297,21 @@ BY_UID = "uid"  # the object's own uid
 # a claim that a pod uses or that a PersistentVolume is for, as `namespace/name`; "" for a volume
 # that is for none
 BY_CLAIM = "claim"
-BY_VOLUME = "volume"  # spec.volumeName of a PersistentVolumeClaim, "" for one without a volume
+BY_VOLUME = "volume"  # spec.volumeName of a PersistentVolumeClaim
+BY_WANTED_CLASS = (
+    "wantedclass"  # the class of a PersistentVolumeClaim without a volume, "" for none
+)
 ORPHANS = "orphans"  # the namespace of an object without a controlling owner
-INDEXES = (BY_CONTROLLER, BY_OWNER, BY_NODE, BY_UID, BY_CLAIM, BY_VOLUME, ORPHANS)
+INDEXES = (
+    BY_CONTROLLER,
+    BY_OWNER,
+    BY_NODE,
+    BY_UID,
+    BY_CLAIM,
+    BY_VOLUME,
+    BY_WANTED_CLASS,
+    ORPHANS,
+)
 
 
 def controller_key(namespace: str | None, uid: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim, Pod
 from kcm.api.ownership import controller_of
+from kcm.api.storage_classes import class_of_claim
 from kcm.api.volume_claims import claim_key_of, claim_keys
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.reconcile.contract import (
@@ -15,6 +16,7 @@ from kcm.reconcile.contract import (
     BY_OWNER,
     BY_UID,
     BY_VOLUME,
+    BY_WANTED_CLASS,
     ORPHANS,
     controller_key,
 )
@@ -45,7 +47,15 @@ def _claims(obj: KubeObject) -> Sequence[str]:
 
 
 def _volume(obj: KubeObject) -> Sequence[str]:
-    return (obj.spec.volume_name or "",) if isinstance(obj, PersistentVolumeClaim) else ()
+    if not isinstance(obj, PersistentVolumeClaim) or not obj.spec.volume_name:
+        return ()
+    return (obj.spec.volume_name,)
+
+
+def _wanted_class(obj: KubeObject) -> Sequence[str]:
+    if not isinstance(obj, PersistentVolumeClaim) or obj.spec.volume_name:
+        return ()
+    return (class_of_claim(obj),)
 
 
 def _orphans(obj: KubeObject) -> Sequence[str]:
@@ -59,5 +69,6 @@ INDEXERS: Mapping[str, Callable[[KubeObject], Sequence[str]]] = {
     BY_UID: _uid,
     BY_CLAIM: _claims,
     BY_VOLUME: _volume,
+    BY_WANTED_CLASS: _wanted_class,
     ORPHANS: _orphans,
 }

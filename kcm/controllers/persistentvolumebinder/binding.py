@@ -29,11 +29,11 @@ def bind(plan: Plan, volume: PersistentVolume, claim: PersistentVolumeClaim, vie
         plan.then(Update(reserved, volume), *phase, essential=True)
         phase = []
     marked = _marked(claim, volume)
-    writes: list[Write] = [] if marked is claim else [Update(marked, claim)]
+    plan.then(*phase, *([] if marked is claim else [Update(marked, claim)]), essential=True)
     status = bound_status(claim, volume)
     if status != claim.status:
-        writes.append(UpdateStatus(marked.with_status(status), claim))
-    return plan.then(*phase, *writes, essential=True)
+        plan.then(UpdateStatus(marked.with_status(status), claim))
+    return plan
 
 
 def _marked(claim: PersistentVolumeClaim, volume: PersistentVolume) -> PersistentVolumeClaim:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim
-from kcm.api.storage_classes import class_of_claim, has_class
+from kcm.api.storage_classes import class_of_volume, has_class, waits_for_consumer
 from kcm.api.storage_v1 import StorageClass
 from kcm.api.volume_claims import claim_key_of
 from kcm.helpers.volume_binding import (
-    SELECTED_NODE,
     Wish,
     is_fully_bound,
 )
-from kcm.reconcile.contract import BY_CLAIM, BY_VOLUME, Change, View
+from kcm.reconcile.contract import BY_CLAIM, BY_VOLUME, BY_WANTED_CLASS, Change, View
 
 _MOST_WOKEN = 5  # claims that one free volume wakes; it can be given to one of them
+_MOST_LOOKED_AT = 500  # claims that one free volume is compared with
 
 
 def of_claim(change: Change, view: View) -> Iterable[str]:
@@ -60,6 +60,7 @@ def of_volume(change: Change, view: View) -> Iterable[str]:
             old.status.phase != new.status.phase or old.spec != new.spec
         )
         if became_free and not new.deleting:
+            yield from _naming(new.name, view)
             yield from _takers(new, view)
 
 
@@ -82,18 +83,24 @@ def _naming(name: str, view: View) -> Iterable[str]:
 
 
 def _takers(volume: PersistentVolume, view: View) -> Iterable[str]:
-    """Returns the claims that want this volume by name, and some that would take any like it."""
-    yield from _naming(volume.name, view)
+    """Returns some claims that would take the volume.
+
+    The scheduler chooses for classes that wait for the first consumer. Claims that are not looked
+    at here are synced again after --pvclaimbinder-sync-period.
+    """
+    name = class_of_volume(volume)
+    waits = waits_for_consumer(view.lister(StorageClass).find(name))
+    if waits or volume.status.phase != "Available":
+        return
+    claims = view.lister(PersistentVolumeClaim).by_index(BY_WANTED_CLASS, name)
     woken = 0
-    for claim in view.lister(PersistentVolumeClaim).by_index(BY_VOLUME, ""):
-        if woken == _MOST_WOKEN:
-            return
-        if SELECTED_NODE in claim.annotations:
-            continue
+    for claim in claims[:_MOST_LOOKED_AT]:
         wish = Wish.of(claim)
         if wish.takes(volume) and wish.could_have(volume):
             woken += 1
             yield claim.key
+        if woken == _MOST_WOKEN:
+            return
 
 
 def of_class(change: Change, view: View) -> Iterable[str]:
@@ -101,6 +108,9 @@ def of_class(change: Change, view: View) -> Iterable[str]:
     new = change.new
     if not isinstance(new, StorageClass):
         return
-    for claim in view.lister(PersistentVolumeClaim).by_index(BY_VOLUME, ""):
-        if class_of_claim(claim) == new.name or not has_class(claim):
+    claims = view.lister(PersistentVolumeClaim)
+    for claim in claims.by_index(BY_WANTED_CLASS, new.name):
+        yield claim.key
+    for claim in claims.by_index(BY_WANTED_CLASS, ""):
+        if not has_class(claim):
             yield claim.key

@@ -270,6 +270,11 @@ def test_a_volume_wakes_its_claim_and_those_that_may_take_it() -> None:
     woken = keys(of_volume, None, a_volume(), *claims, by_name, large)
     assert woken == ["volume", "default/z", *(f"default/c{n}" for n in range(5))]
     assert keys(of_volume, a_volume(), a_volume(), *claims) == ["volume"]
+    assert keys(of_volume, None, a_volume(phase="Pending"), *claims) == ["volume"]
+    waiting = [wanting(name=f"w{n}", uid=f"w{n}") for n in range(8)]
+    assert keys(of_volume, None, a_volume(storage_class_name="local"), LOCAL, *waiting) == [
+        "volume"
+    ]
     mine = a_volume("1Gi", "uid", "claim")
     assert keys(of_volume, None, mine, a_claim()) == ["volume", "default/claim"]
     done = a_claim("1Gi", "volume", "Bound", COMPLETED)
