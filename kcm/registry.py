@@ -21,6 +21,7 @@ from kcm import errors
 from kcm.reconcile.contract import Controller
 
 CONTROLLERS = (
+    "kcm.controllers.attachdetach:AttachDetachController",
     "kcm.controllers.bootstrapsigner:BootstrapSignerController",
     "kcm.controllers.cloudnode:CloudNodeController",
     "kcm.controllers.cloudnodelifecycle:CloudNodeLifecycleController",

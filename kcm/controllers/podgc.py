@@ -17,6 +17,7 @@ from pydantic import Field
 from kcm.api import scheme
 from kcm.api.core_v1 import Node, Pod, PodCondition
 from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.helpers.attachments import OUT_OF_SERVICE
 from kcm.helpers.pods import is_terminal, with_condition
 from kcm.reconcile.contract import Controller, Options, Tick, View
 from kcm.reconcile.counters import Counter, Counts, sum_counts
@@ -26,7 +27,6 @@ from kcm.store.writes.guards import Absent
 
 CHECK_PERIOD = 20.0  # seconds between passes
 QUARANTINE = timedelta(seconds=40)  # how long a node must be missing before its pods are deleted
-OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 
 NODE_GONE = PodCondition(
     type="DisruptionTarget",

@@ -30,6 +30,7 @@ from kcm.manager.declared_metrics import families_of_declared
 from kcm.manager.manager import Manager
 from kcm.manager.node_metrics import DURATION, MONITOR, node_families
 from kcm.manager.scheduler_metrics import pending_families
+from kcm.manager.volume_metrics import volume_families
 from kcm.reconcile.counters import Counter, Histogram
 from kcm.reconcile.metrics import BUCKETS, PASS, SYNC, Totals, read_counts, read_totals
 from kcm.redisio import RedisIO
@@ -60,6 +61,7 @@ def build_registry(
                 lambda: store_families(io, lease_names(manager)),
                 lambda: worker_families(io),
                 lambda: node_families(io),
+                lambda: volume_families(io),
                 lambda: pending_families(io, scheduler_names(manager)),
                 lambda: families_of_declared(list_declared_metrics(manager), read_counts(io)),
             ),

@@ -292,15 +292,16 @@ class Controller:
 # The cache indexes that every lister has (see kcm.reconcile.indexes).
 BY_CONTROLLER = "controller"  # the controlling owner, in the form of `controller_key`
 BY_OWNER = "owner"  # the uid of any owner
-BY_NODE = "node"  # spec.nodeName of a pod
+BY_NODE = "node"  # spec.nodeName of a pod or of a VolumeAttachment
 BY_UID = "uid"  # the object's own uid
 # a claim that a pod uses or that a PersistentVolume is for, as `namespace/name`; "" for a volume
 # that is for none
 BY_CLAIM = "claim"
-BY_VOLUME = "volume"  # spec.volumeName of a PersistentVolumeClaim
-BY_WANTED_CLASS = (
-    "wantedclass"  # the class of a PersistentVolumeClaim without a volume, "" for none
-)
+# the PersistentVolume of a VolumeAttachment or of a claim by its name, and the volume of a CSI driver
+# by the name that `kcm.api.attachments` makes
+BY_VOLUME = "volume"
+# the class of a PersistentVolumeClaim without a volume, "" for none
+BY_WANTED_CLASS = "wantedclass"
 ORPHANS = "orphans"  # the namespace of an object without a controlling owner
 INDEXES = (
     BY_CONTROLLER,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from kcm.api.attachments import unique_volume_name
 from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim, Pod
 from kcm.api.ownership import controller_of
 from kcm.api.storage_classes import class_of_claim
+from kcm.api.storage_v1 import VolumeAttachment
 from kcm.api.volume_claims import claim_key_of, claim_keys
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.reconcile.contract import (
@@ -46,16 +48,20 @@ def _claims(obj: KubeObject) -> Sequence[str]:
     return (claim_key_of(obj),) if isinstance(obj, PersistentVolume) else ()
 
 
-def _volume(obj: KubeObject) -> Sequence[str]:
-    if not isinstance(obj, PersistentVolumeClaim) or not obj.spec.volume_name:
-        return ()
-    return (obj.spec.volume_name,)
-
-
 def _wanted_class(obj: KubeObject) -> Sequence[str]:
     if not isinstance(obj, PersistentVolumeClaim) or obj.spec.volume_name:
         return ()
     return (class_of_claim(obj),)
+
+
+def _volumes(obj: KubeObject) -> Sequence[str]:
+    if isinstance(obj, VolumeAttachment):
+        name = obj.spec.source.persistent_volume_name
+    elif isinstance(obj, PersistentVolumeClaim):
+        name = obj.spec.volume_name
+    else:
+        name = unique_volume_name(obj) if isinstance(obj, PersistentVolume) else ""
+    return (name,) if name else ()
 
 
 def _orphans(obj: KubeObject) -> Sequence[str]:
@@ -68,7 +74,7 @@ INDEXERS: Mapping[str, Callable[[KubeObject], Sequence[str]]] = {
     BY_NODE: _node,
     BY_UID: _uid,
     BY_CLAIM: _claims,
-    BY_VOLUME: _volume,
+    BY_VOLUME: _volumes,
     BY_WANTED_CLASS: _wanted_class,
     ORPHANS: _orphans,
 }

@@ -1,0 +1,150 @@
+"""Which volumes a change touches.
+
+A volume of no CSI driver, or of one whose volumes are not attached, is touched by no change, so
+that pods on such volumes cost nothing. PersistentVolumes with one driver and handle are one volume;
+its key is the first of their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kcm.api.attachments import unique_volume_name
+from kcm.api.core_v1 import Node, PersistentVolume, PersistentVolumeClaim, Pod
+from kcm.api.volume_claims import claim_keys
+from kcm.api.storage_v1 import CSIDriver, VolumeAttachment
+from kcm.helpers.attachments import (
+    KEEP_TERMINATED,
+    OUT_OF_SERVICE,
+    is_attachable,
+    is_managed,
+    needs_volumes,
+)
+from kcm.helpers.node_reports import ready_status
+from kcm.reconcile.contract import BY_NODE, BY_VOLUME, Change, View
+
+
+def of_pod(change: Change, view: View) -> Iterable[str]:
+    """Returns the volumes of a pod that is on a node, if what it needs has changed."""
+    old, pod = change.old, change.object
+    assert isinstance(pod, Pod)
+    if not pod.spec.node_name or not pod.spec.volumes:
+        return
+    if isinstance(old, Pod) and change.new is not None and _needs(old) == _needs(pod):
+        return
+    yield from _of_claims(pod, view)
+
+
+def _needs(pod: Pod) -> tuple[str | None, bool, str]:
+    return pod.spec.node_name, needs_volumes(pod, None), pod.uid
+
+
+def _of_claims(pod: Pod, view: View) -> Iterable[str]:
+    for key in claim_keys(pod):
+        claim = view.lister(PersistentVolumeClaim).find(key)
+        if claim is not None and claim.spec.volume_name:
+            yield from _of_name(claim.spec.volume_name, view)
+
+
+def of_claim(change: Change, view: View) -> Iterable[str]:
+    """Returns the volume of a claim that was bound, changed or deleted."""
+    claim = change.object
+    assert isinstance(claim, PersistentVolumeClaim)
+    if claim.spec.volume_name:
+        yield from _of_name(claim.spec.volume_name, view)
+
+
+def of_volume(change: Change, view: View) -> Iterable[str]:
+    """Returns the volume, and what else has its driver and handle."""
+    volume = change.object
+    assert isinstance(volume, PersistentVolume)
+    if not _is_attachable(volume, view):
+        return
+    yield volume.name
+    yield from _of_name(volume.name, view)
+    siblings = view.lister(PersistentVolume).by_index(BY_VOLUME, unique_volume_name(volume))
+    if siblings:
+        yield min(sibling.name for sibling in siblings)
+
+
+def of_attachment(change: Change, view: View) -> Iterable[str]:
+    """Returns the volume of a VolumeAttachment, whether or not it is there."""
+    attachment = change.object
+    assert isinstance(attachment, VolumeAttachment)
+    name = attachment.spec.source.persistent_volume_name
+    if name:
+        yield first_name(name, view)
+
+
+def of_node(change: Change, view: View) -> Iterable[str]:
+    """Returns the volumes of a node that may be attached or detached now.
+
+    Most changes of nodes are reports, which touch nothing.
+    """
+    old, node = change.old, change.object
+    assert isinstance(node, Node)
+    whole = change.new is None or not isinstance(old, Node)
+    if not whole and _condition(old) == _condition(node):
+        return
+    for attachment in view.lister(VolumeAttachment).by_index(BY_NODE, node.name):
+        name = attachment.spec.source.persistent_volume_name
+        if name:
+            yield first_name(name, view)
+    if whole or _settings(old) != _settings(node):
+        for pod in view.lister(Pod).by_index(BY_NODE, node.name):
+            yield from _of_claims(pod, view)
+
+
+def _condition(node: object) -> object:
+    assert isinstance(node, Node)
+    status, taints = node.status, node.spec.taints or ()
+    return (
+        _settings(node),
+        ready_status(node),
+        any(taint.key == OUT_OF_SERVICE for taint in taints),
+        status.volumes_in_use or [],
+        status.volumes_attached or [],
+    )
+
+
+def _settings(node: object) -> object:
+    assert isinstance(node, Node)
+    return is_managed(node), node.annotations.get(KEEP_TERMINATED)
+
+
+def of_driver(change: Change, view: View) -> Iterable[str]:
+    """Returns the volumes of a driver that has come, gone or changed.
+
+    The volumes of a driver without a CSIDriver are attached.
+    """
+    driver = change.object
+    before, after = (
+        not isinstance(obj, CSIDriver) or obj.spec.attach_required is not False
+        for obj in (change.old, change.new)
+    )
+    if before == after:
+        return
+    for volume in view.lister(PersistentVolume).list():
+        if volume.spec.csi is not None and volume.spec.csi.driver == driver.name:
+            yield first_name(volume.name, view)
+
+
+def _of_name(name: str, view: View) -> Iterable[str]:
+    volume = view.lister(PersistentVolume).find(name)
+    if volume is not None and _is_attachable(volume, view):
+        yield first_name(name, view)
+
+
+def _is_attachable(volume: PersistentVolume, view: View) -> bool:
+    csi = volume.spec.csi
+    return csi is not None and is_attachable(volume, view.lister(CSIDriver).find(csi.driver))
+
+
+def first_name(name: str, view: View) -> str:
+    """Returns the key of the volume: the first name of all with the same driver and handle."""
+    volumes = view.lister(PersistentVolume)
+    volume = volumes.find(name)
+    unique = unique_volume_name(volume) if volume is not None else ""
+    if not unique:
+        return name
+    return min([name, *(sibling.name for sibling in volumes.by_index(BY_VOLUME, unique))])
