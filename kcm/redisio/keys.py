@@ -166,6 +166,11 @@ class Keys:
         """One part of the state of a cloud provider that keeps it in Redis, such as `sim`."""
         return self._join("cloud", provider, what)
 
+    # --- simulated nodes
+    def simulated_storage(self, what: str) -> str:
+        """One part of what scripts the calls to the simulated CSI driver."""
+        return self._join("simulation", "storage", what)
+
     def broker_stats(self) -> str:
         """Hash by reason: the number of messages that the broker dropped for it."""
         return self._join("broker", "stats")

@@ -12,10 +12,9 @@ Kubernetes 1.33.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Literal
 
 import structlog
 
@@ -23,46 +22,28 @@ from kcm import errors
 from kcm.api import scheme
 from kcm.api.coordination_v1 import Lease
 from kcm.api.core_v1 import Node
+from kcm.api.storage_v1 import CSINode
 from kcm.apimachinery.durations import FOREVER
 from kcm.helpers import node_reports
-from kcm.kubelet.recorder import EventSink, KubeletEventRecorder
 from kcm.redisio import Fence
 from kcm.simulated import scripts
 from kcm.simulated.jitter import spread
 from kcm.simulated.scripts import NodeScript
-from kcm.simulated.stages import Stages
 from kcm.simulation import node_objects
 from kcm.simulation.commands import AS_USUAL, NodeCommand
-from kcm.simulation.options import SimulatorOptions
-from kcm.simulation.timers import Timers
-from kcm.store import Store, WriteItem, damage
+from kcm.simulation.context import SimulatorContext
+from kcm.simulation.storage.objects import csi_node, is_same_csi_node
+from kcm.store import DeleteOptions, WriteItem, damage
 from kcm.store.rules import Subresource
 
 log = structlog.get_logger("kcm.nodes")
 
 NODES = scheme.by_name("nodes")
 LEASES = scheme.by_name("leases.coordination.k8s.io")
+CSI_NODES = scheme.by_name("csinodes.storage.k8s.io")
 GRID = 0.25  # seconds; renewals that are due within them are written together
 JITTER = 0.04  # the jitter as a share of the renewal period, as upstream
 RETRY = 1.0  # seconds
-
-Task = Literal["lease", "report", "script", "pod", "usage"]
-Key = tuple[Task, str]
-
-
-@dataclass(frozen=True, slots=True)
-class SimulatorContext:
-    """What the nodes and pods of one simulator share."""
-
-    store: Store
-    options: SimulatorOptions
-    stages: Stages
-    timers: Timers[Key]
-    sink: EventSink | None  # of Events
-
-    def recorder(self, node: str) -> KubeletEventRecorder:
-        """Returns a recorder of Events with a node's kubelet as their source."""
-        return KubeletEventRecorder(self.sink, node)
 
 
 class SimulatedNode:
@@ -78,6 +59,7 @@ class SimulatedNode:
         "reported",
         "script",
         "started",
+        "volumes",
     )
 
     def __init__(self, name: str, index: int) -> None:
@@ -90,6 +72,8 @@ class SimulatedNode:
         self.started = 0.0  # when its kubelet started
         self.reported = 0.0  # when it last reported its status
         self.pods: set[str] = set()  # keys of the pods bound to it
+        # how many pods use each volume that is attached to it, by the volume's unique name
+        self.volumes: Counter[str] = Counter()
 
     def present_script(self, now: float) -> NodeScript:
         """Returns the script, without its states while they have not begun or are over."""
@@ -101,6 +85,10 @@ class SimulatedNode:
     def silent(self, now: float) -> bool:
         """Reports whether nothing that the node does reaches the API."""
         return self.command.silent or "silent" in self.present_script(now).states
+
+    def in_use(self) -> list[str] | None:
+        """Returns the unique names of the attached volumes that its pods use, None for none."""
+        return sorted(self.volumes) or None
 
     def cidrs(self) -> Sequence[str]:
         """Returns the address ranges of the node's pods, () if it has none."""
@@ -149,6 +137,7 @@ class SimulatedNodes:
             self._follow_script(node, now)
         starting = [m for m in to_start if not m.silent(now)]
         self._register(starting, now, fence)
+        self._report_drivers(starting, fence)
         for node in starting:
             self._recorder(node.name).record_node_event("Normal", "Starting", "Starting kubelet.")
         names = [m.name for m in starting]
@@ -182,8 +171,29 @@ class SimulatedNodes:
         new = node_objects.new_node(options, index, node.name)
         script = node.present_script(now)
         status = node_objects.status_of(new, options, index, script, _clock(script, now))
+        status = status.replace(volumes_in_use=node.in_use())
         node.reported = now
         return self._store.build_create(new.with_status(status))
+
+    def _report_drivers(self, nodes: Sequence[SimulatedNode], fence: Fence | None) -> None:
+        """Writes the CSINodes of these nodes, which name the simulated CSI driver."""
+        present = [node.object for node in nodes if node.object is not None]
+        stored = self._store.get_all([(CSI_NODES, node.name) for node in present])
+        deletions: list[WriteItem] = []
+        creations: list[WriteItem] = []
+        for node, before in zip(present, stored, strict=True):
+            known = before if isinstance(before, CSINode) else None
+            new = csi_node(node, self._options.volume_limit, known)
+            if known is not None and is_same_csi_node(new, known):
+                continue
+            if known is not None:  # what it says of a driver cannot be changed
+                deletion = self._store.build_delete(known, DeleteOptions())
+                deletions += [deletion] if deletion is not None else []
+            creations.append(self._store.build_create(new))
+        self._store.write(deletions, fence=fence)
+        for item, result in zip(creations, self._store.write(creations, fence=fence), strict=True):
+            if not result.ok:  # it is written at the next start
+                log.warning("A CSINode was not written", node=item.obj.name, error=result.status)
 
     # --- leases and statuses
 
@@ -245,7 +255,7 @@ class SimulatedNodes:
         script = node.present_script(now)
         status = node_objects.status_of(
             before, self._options, node.index, script, _clock(script, now)
-        )
+        ).replace(volumes_in_use=node.in_use())
         overdue = now >= node.reported + self._options.report_every
         if not overdue and not node_reports.differs(status, before.status):
             return None

@@ -41,6 +41,9 @@ class SimulatorOptions:
     external_cloud: bool = False
     # That of the node lifecycle controller, which commands print.
     monitor_grace_period: float = 50.0
+    # how long a call to the simulated CSI driver takes
+    storage_delay: float = 0.3
+    volume_limit: int = 16  # the volumes of the simulated CSI driver that a node can have
 
     def __post_init__(self) -> None:
         _require(self.count >= 0, "--count must not be negative")
@@ -51,6 +54,7 @@ class SimulatorOptions:
             bool(_LABEL.fullmatch(self.name_prefix + "0")) and len(self.name_prefix) <= 50,
             f"--name-prefix {self.name_prefix!r} makes no node names",
         )
+        _require(self.volume_limit >= 1, "--volume-attach-limit must be at least 1")
         _require(self.lease_duration >= 1, "--node-lease-duration-seconds must be at least 1")
         for flag, cidr in (("--pod-cidr", self.pod_cidr), ("--node-cidr", self.node_cidr)):
             _require(_is_network(cidr), f"{flag} {cidr!r} is no network, like 10.64.0.0/10")

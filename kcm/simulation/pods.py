@@ -7,6 +7,7 @@ node is not changed. A pod at rest is kept as JSON.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import islice
@@ -25,8 +26,11 @@ from kcm.simulated import scripts
 from kcm.simulated.addresses import PodAddresses
 from kcm.simulated.scripts import PodScript
 from kcm.simulation import recovery, statuses, worker
-from kcm.simulation.nodes import SimulatedNode, SimulatedNodes, SimulatorContext
+from kcm.simulation.context import SimulatorContext
+from kcm.simulation.nodes import SimulatedNode, SimulatedNodes
 from kcm.simulation.runs import PodRun
+from kcm.simulation.storage.mounts import PodMounts, Waiting, find_volumes, has_claims, wait_for
+from kcm.simulation.storage.seen import SeenStorage
 from kcm.store import DeleteOptions, WriteItem, WriteResult, damage
 from kcm.store.rules import Subresource
 
@@ -45,6 +49,7 @@ class TrackedPod:
     __slots__ = (
         "addresses",
         "key",
+        "mounts",
         "node_name",
         "owner",
         "pod",
@@ -68,6 +73,7 @@ class TrackedPod:
         self.script: PodScript = scripts.NO_SCRIPT
         self.taken: NodeUsage | None = None  # what is counted for it on its node
         self.addresses: tuple[str, ...] = ()
+        self.mounts: PodMounts | None = None  # of a pod with claims, once it is admitted
 
     def object(self) -> Pod:
         """Returns the pod as last seen in the store."""
@@ -81,9 +87,13 @@ class TrackedPod:
 class SimulatedPods:
     """All pods on the nodes of a simulator. Not thread-safe."""
 
-    def __init__(self, context: SimulatorContext, nodes: SimulatedNodes) -> None:
+    def __init__(
+        self, context: SimulatorContext, nodes: SimulatedNodes, storage: SeenStorage
+    ) -> None:
         self._store = context.store
         self._nodes = nodes
+        self._storage = storage
+        self._waiting: dict[str, set[str]] = {}  # pods that wait for their volumes, by claim
         self._options = context.options
         self._stages = context.stages
         self._timers = context.timers
@@ -135,6 +145,7 @@ class SimulatedPods:
         if known is None:
             return
         self._give_back(known)
+        self._stop_using(known, 0.0)
         self._timers.cancel(("pod", key))
         self.dirty.pop(key, None)
         self._nodes.by_name[known.node_name].pods.discard(key)
@@ -148,6 +159,12 @@ class SimulatedPods:
         """Makes all pods of these nodes due, because the nodes are no longer silent."""
         for name in nodes:
             self.dirty.update(dict.fromkeys(sorted(self._nodes.by_name[name].pods)))
+
+    def wake_users(self, claims: Iterable[str]) -> None:
+        """Makes the pods due that wait for the volumes of these claims, ."""
+        for claim in claims:
+            for key in sorted(self._waiting.get(claim, ())):
+                self.dirty[key] = None
 
     def _script(self, known: TrackedPod, pod: Pod) -> PodScript:
         script, faults = scripts.of_pod(pod.annotations, self._stages.for_pod(pod))
@@ -196,14 +213,18 @@ class SimulatedPods:
         if run is None:
             return None
         tracked.run = run
-        step = worker.advance(pod, run, tracked.script, now, self._options.pace)
-        self._timers.set(("pod", tracked.key), step.due)
+        waiting = self._wait_for_volumes(tracked, pod, run, node, now)
+        held = waiting is not None
+        step = worker.advance(pod, run, tracked.script, now, self._options.pace, held=held)
+        due = step.due if waiting is None else min(step.due, waiting.due)
+        self._timers.set(("pod", tracked.key), due)
         recorder = self._recorder(tracked.node_name)
-        for event in step.events:
+        for event in (*step.events, *(waiting.events if waiting is not None else ())):
             recorder.record_pod_event(pod, *event)
         status = statuses.status_of(pod, run, now, self._nodes.address_of(node))
         if run.over:
             self._give_back(tracked)
+            self._stop_using(tracked, now)
         item = self._store.build_update(
             pod.with_status(status), pod, subresource=Subresource.STATUS
         )
@@ -212,6 +233,55 @@ class SimulatedPods:
         if item is None and tracked.raw:
             tracked.pod = None
         return item
+
+    # --- volumes
+
+    def _wait_for_volumes(
+        self, tracked: TrackedPod, pod: Pod, run: PodRun, node: SimulatedNode, now: float
+    ) -> Waiting | None:
+        """Returns why the pod waits for its claims, None if it does not or has ended."""
+        if run.over or not has_claims(pod):
+            return None
+        mounts = tracked.mounts
+        if mounts is None:
+            mounts = tracked.mounts = PodMounts(now, mounted=bool(run.attempts))
+        volumes = find_volumes(pod, self._storage)
+        self._use(mounts, node, tuple(v.unique_name for v in volumes if v.unique_name), now)
+        if mounts.mounted:
+            return None
+        waiting = wait_for(mounts, volumes, node.object, now)
+        for volume in volumes:
+            if waiting is None:
+                self._waiting.get(volume.claim, set()).discard(tracked.key)
+            else:
+                self._waiting.setdefault(volume.claim, set()).add(tracked.key)
+        return waiting
+
+    def _use(
+        self, mounts: PodMounts, node: SimulatedNode, names: tuple[str, ...], now: float
+    ) -> None:
+        """Sets which attached volumes the pod uses, and has its node report a change."""
+        if names == mounts.in_use or (mounts.mounted and not names):
+            return
+        before = node.in_use()
+        node.volumes.subtract(mounts.in_use)
+        node.volumes.update(names)
+        node.volumes += Counter()  # without those that no pod uses
+        mounts.in_use = names
+        if node.in_use() != before:
+            self._timers.set(("report", node.name), now)
+
+    def _stop_using(self, tracked: TrackedPod, now: float) -> None:
+        """Gives up the volumes of a pod that has ended, or that is gone."""
+        if tracked.mounts is None:
+            return
+        for volume in find_volumes(tracked.object(), self._storage):
+            waiting = self._waiting.get(volume.claim, set())
+            waiting.discard(tracked.key)
+            if not waiting:
+                self._waiting.pop(volume.claim, None)
+        tracked.mounts.mounted = False
+        self._use(tracked.mounts, self._nodes.by_name[tracked.node_name], (), now)
 
     def _removal(self, tracked: TrackedPod, pod: Pod) -> WriteItem | None:
         return self._store.build_delete(pod, replace(_NOW, uid=tracked.uid))

@@ -23,9 +23,12 @@ from kcm.kubelet.recorder import EventSink
 from kcm.redisio import Fence
 from kcm.simulated.stages import NO_STAGES, Stages
 from kcm.simulation import commands
-from kcm.simulation.nodes import NODES, Key, SimulatedNodes, SimulatorContext, Task
+from kcm.simulation.context import Key, SimulatorContext, Task
+from kcm.simulation.nodes import NODES, SimulatedNodes
 from kcm.simulation.options import SimulatorOptions
 from kcm.simulation.pods import PODS, SimulatedPods
+from kcm.simulation.storage.seen import KINDS as STORAGE_KINDS
+from kcm.simulation.storage.volumes import SimulatedVolumes
 from kcm.simulation.timers import Timers
 from kcm.simulation.usage import Meter
 from kcm.store import Store, WatchEntry
@@ -63,7 +66,8 @@ class Simulator:
         sink = recorder if options.events else None
         context = SimulatorContext(store, options, stages, self._timers, sink)
         self.nodes = SimulatedNodes(context)
-        self.pods = SimulatedPods(context, self.nodes)
+        self.volumes = SimulatedVolumes(context)
+        self.pods = SimulatedPods(context, self.nodes, self.volumes.seen)
         every = options.metric_resolution
         self._meter = Meter(board, self.nodes, self.pods, every) if board and every else None
         self._positions: dict[Resource, int] = {}
@@ -116,6 +120,7 @@ class Simulator:
         now = self._now()
         sent = commands.parse(commands.get_stored(self._store))
         if self._restarted:
+            self.volumes.offer()
             self.nodes.set_commands(sent)
             self.nodes.start(self.nodes.by_name, now, self._fence())
             commands.store_grace_period(self._store, self._options.monitor_grace_period)
@@ -124,10 +129,13 @@ class Simulator:
             self._read_nodes(now)
             self.nodes.resume_timers(now)
             self.nodes.follow_commands(sent, now, self._fence())
+        for kind in STORAGE_KINDS:
+            self.volumes.read(kind, self._objects(kind))
+        self.volumes.look_at_all(now, self._fence())
         self._read_pods()
         self.pods.wake(self.nodes.by_name)
         self._timers.set(_USAGE, now)
-        self._positions = dict.fromkeys((PODS, NODES, CONFIGMAPS), version)
+        self._positions = dict.fromkeys((PODS, NODES, CONFIGMAPS, *STORAGE_KINDS), version)
 
     def _read_nodes(self, now: float) -> None:
         present = set()
@@ -170,6 +178,13 @@ class Simulator:
         elif change.resource is CONFIGMAPS and change.key == commands.KEY:
             sent = commands.parse(commands.get_stored(self._store))
             self.pods.wake(self.nodes.follow_commands(sent, now, self._fence()))
+        elif change.resource in STORAGE_KINDS:
+            deleted = change.type == "DELETED"
+            raw = None if deleted else change.raw
+            touched = self.volumes.handle_change(
+                change.resource, change.key, raw, now, self._fence()
+            )
+            self.pods.wake_users(touched)
 
     def _pod_deleted(self, change: WatchEntry) -> None:
         known = self.pods.tracked.get(change.key)
@@ -195,6 +210,7 @@ class Simulator:
         due: dict[str, list[str]] = {task: [] for task in get_args(Task)}
         for task, name in self._timers.pop_due(now):
             due[task].append(name)
+        self.volumes.end_calls(due["storage"], now, fence)
         if due["script"]:
             self.pods.wake(self.nodes.apply_script_changes(due["script"], now, fence))
         if due["report"]:

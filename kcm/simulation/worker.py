@@ -57,12 +57,14 @@ def begin(pod: Pod, now: float, ips: tuple[str, ...] = ()) -> PodRun:
     return PodRun(now, members, tuple(intern(container.name) for container in inits), ips)
 
 
-def advance(pod: Pod, run: PodRun, script: PodScript, now: float, pace: Pace) -> Progress:
-    """Advances the run to `now`."""
+def advance(
+    pod: Pod, run: PodRun, script: PodScript, now: float, pace: Pace, *, held: bool = False
+) -> Progress:
+    """Advances the run to `now`. A run that is `held` starts no container."""
     if run.over:
         return Progress(FOREVER, [])
     worker = _PodAdvance(pod, run, script, now, pace)
-    worker.work()
+    worker.work(held=held)
     run.looked = now
     return Progress(FOREVER if run.over else worker.due(), worker.events)
 
@@ -80,9 +82,9 @@ class _PodAdvance:
     looks: list[float] = field(default_factory=list)
     started: bool = False
 
-    def work(self) -> None:
+    def work(self, *, held: bool) -> None:
         self._check_deadline()
-        if not self._must_terminate():
+        if not held and not self._must_terminate():
             made = [name for name, until in self.run.making.items() if until <= self.now]
             for name in made:
                 self._make(spec_of(self.pod, name))

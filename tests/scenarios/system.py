@@ -103,6 +103,10 @@ class System:
             return {}
         return codec.to_dict(obj)
 
+    def patch(self, kind: str, name: str, change: dict[str, Any]) -> None:
+        """Merges `change` into an object of the cluster."""
+        self._store.patch(scheme.lookup(kind), name, change)
+
     def items(self, kind: str, **labels: str) -> list[dict[str, Any]]:
         """Objects of all namespaces that have these labels."""
         manifests = (codec.to_dict(one) for one in self._store.list(scheme.lookup(kind)).items)

@@ -30,6 +30,7 @@ _SUBCOMMANDS: Mapping[str, str] = {
     "partition": "kcm.cli.nodes.subcommands:partition",
     "heal": "kcm.cli.nodes.subcommands:heal",
     "stages": "kcm.cli.nodes.stages:show_stages",
+    "storage": "kcm.cli.nodes.storage:storage",
 }
 
 
@@ -65,6 +66,11 @@ _SUBCOMMANDS: Mapping[str, str] = {
               help="Addresses of pods on nodes without a podCIDR.")  # fmt: skip
 @click.option("--node-cidr", default=_DEFAULTS.node_cidr, show_default=True,
               help="Addresses of nodes.")  # fmt: skip
+@click.option("--storage-delay", callback=parse_duration, default="300ms", show_default=True,
+              help="How long a call to the simulated CSI driver takes.")  # fmt: skip
+@click.option("--volume-attach-limit", type=click.IntRange(1, 10_000),
+              default=_DEFAULTS.volume_limit, show_default=True,
+              help="How many volumes of the simulated CSI driver a node can have.")  # fmt: skip
 @click.option("--cloud-provider", type=click.Choice(("", "external")), default="",
               help="external: nodes wait for the cloud-node controller, as kcm up sets it.",
               )  # fmt: skip
@@ -94,6 +100,7 @@ def nodes(ctx: click.Context, /, **flags: object) -> None:
       kcm nodes start node-2
       kcm nodes partition --zone a     cuts off a whole zone;
       kcm nodes heal                   and brings it back
+      kcm nodes storage slow attach 20s
     """
     if ctx.invoked_subcommand is None:
         run(**flags)
@@ -146,4 +153,6 @@ def options_of(flags: Mapping[str, object]) -> tuple[SimulatorOptions, Path | No
         events=bool(flags["events"]),
         external_cloud=flags["cloud_provider"] == "external",
         monitor_grace_period=number("node_monitor_grace_period"),
+        storage_delay=number("storage_delay"),
+        volume_limit=int(number("volume_attach_limit")),
     ), file

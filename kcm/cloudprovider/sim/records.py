@@ -56,9 +56,9 @@ class Script(Record):
     error: str = ""  # "" for calls that succeed
     limited: bool = False  # whether it applies to a number of calls only
 
-    def applies_to(self, call: str, about: str) -> bool:
-        """Reports whether it applies to this call about this object."""
-        return self.call in ("", call) and self.object in ("", about)
+    def applies_to(self, call: str, *about: str) -> bool:
+        """Reports whether it applies to this call about these objects."""
+        return self.call in ("", call) and self.object in ("", *about)
 
 
 class MadeCall(Record):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping
 from itertools import islice
-from uuid import uuid4
 
 from kcm import errors
 from kcm.cloudprovider.interface import CloudError
@@ -24,6 +23,7 @@ from kcm.cloudprovider.sim.records import (
     StoredRoute,
     read_record,
 )
+from kcm.cloudprovider.sim.scriptbook import ScriptBook
 from kcm.redisio import RedisIO
 
 DEFAULT_POOL = "198.18.0.0/15"  # the range for benchmarks (RFC 2544), which nobody routes
@@ -39,6 +39,7 @@ class SimState:
 
     def __init__(self, io: RedisIO) -> None:
         self._io = io
+        self._scripts = ScriptBook(io, self._key)
 
     def _key(self, part: str) -> str:
         return self._io.keys.cloud("sim", part)
@@ -156,44 +157,19 @@ class SimState:
         """Returns the scripts by id, each with the number of calls that are left, None if that is
         not limited.
         """
-        scripts = self._all("scripts", Script)
-        left = self._left() if any(script.limited for script in scripts.values()) else {}
-        return {
-            name: (script, left.get(name, 0) if script.limited else None)
-            for name, script in scripts.items()
-        }
-
-    def _left(self) -> Mapping[str, int]:
-        entries = self._io.execute("HGETALL", self._key("left"))
-        texts = {name.decode(errors="replace"): count.decode() for name, count in entries.items()}
-        return {name: int(count) for name, count in texts.items() if count.lstrip("-").isdecimal()}
+        return self._scripts.list()
 
     def add_script(self, script: Script, times: int | None) -> str:
         """Adds a script for `times` calls, None for all. Returns its id."""
-        name = uuid4().hex[:8]
-        if times is not None:
-            self._io.execute("HSET", self._key("left"), name, times)
-        self._put("scripts", name, script.model_copy(update={"limited": times is not None}))
-        return name
+        return self._scripts.add(script, times)
 
     def clear_scripts(self) -> None:
         """Removes all scripts."""
-        self._io.execute("DEL", self._key("scripts"), self._key("left"))
+        self._scripts.clear()
 
     def take_script(self, call: str, about: str) -> Script | None:
         """Returns the script that applies to a call, None if there is none, and counts the call."""
-        for name, script in self._all("scripts", Script).items():
-            if not script.applies_to(call, about):
-                continue
-            if not script.limited:
-                return script
-            left = int(self._io.execute("HINCRBY", self._key("left"), name, -1))
-            if left <= 0:
-                self._remove("scripts", name)
-                self._remove("left", name)
-            if left >= 0:
-                return script
-        return None
+        return self._scripts.take(call, about)
 
     # --- calls
 

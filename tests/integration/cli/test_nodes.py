@@ -6,9 +6,11 @@ import pytest
 
 from kcm.api import codec
 from kcm.cli.nodes import forecast
+from kcm.cloudprovider.sim.records import Script
 from kcm.redisio import RedisIO
 from kcm.simulated.stages import EXAMPLE
 from kcm.simulation import commands
+from kcm.simulation.context import storage_scripts
 from kcm.simulation.options import SimulatorOptions
 from kcm.simulation.simulator import Simulator
 from kcm.store import Store
@@ -144,3 +146,22 @@ def test_wrong_flags_are_refused(run: Run, store: Store, flags: tuple[str, ...],
     result = run("nodes", *flags)
     assert result.exit_code != 0
     assert why in result.output
+
+
+def test_calls_to_storage_are_scripted_and_healed(run: Run, store: Store) -> None:
+    scripts = storage_scripts(store)
+    assert "No call is slow or fails." in run("nodes", "storage", "scripts").stderr
+    assert run("nodes", "storage", "slow", "attach", "20s", "--for", "node-1").exit_code == 0
+    assert run("nodes", "storage", "hang", "detach").exit_code == 0
+    assert run("nodes", "storage", "fail", "any", "no space", "--times", "2").exit_code == 0
+    assert {script for script, _ in scripts.list().values()} == {
+        Script(call="attach", object="node-1", delay=20),
+        Script(call="detach", delay=3600),
+        Script(error="no space", limited=True),
+    }
+    lines = run("nodes", "storage", "scripts").stdout.splitlines()
+    assert lines[0].split() == ["CALL", "FOR", "TAKES", "ERROR", "LEFT"]
+    assert sorted(line.split()[0] for line in lines[1:]) == ["any", "attach", "detach"]
+    assert run("nodes", "storage", "heal").exit_code == 0
+    assert scripts.list() == {}
+    assert run("nodes", "storage", "slow", "mount", "1s").exit_code == 2

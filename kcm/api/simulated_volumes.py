@@ -1,0 +1,11 @@
+"""The names of the simulated CSI driver, whose volumes simulated nodes attach."""
+
+from __future__ import annotations
+
+DRIVER = "sim.csi.kcm.dev"
+STORAGE_CLASS = "simulated"
+# As external-attacher names its finalizer of VolumeAttachments and PersistentVolumes.
+ATTACHER_FINALIZER = "external-attacher/sim-csi-kcm-dev"
+# external-provisioner's finalizer of PersistentVolumes that it has to delete.
+PROVISIONER_FINALIZER = "external-provisioner.volume.kubernetes.io/finalizer"
+NODE_ID = "csi.alpha.kubernetes.io/node-id"  # an annotation of VolumeAttachments

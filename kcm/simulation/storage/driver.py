@@ -1,0 +1,300 @@
+"""The simulated CSI driver with its provisioner and attacher.
+
+It makes volumes for claims, attaches them to the simulator's nodes, detaches and deletes them. Each
+call to the driver takes time (`calls`). What a call has done is written when it ends, so a
+simulator that is killed makes the call again.
+
+Guarantees: a volume is made for a claim at most once, because its name follows from the claim's
+uid, and only while the claim exists. It is deleted only when nothing is attached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Literal, cast
+
+import structlog
+
+from kcm import errors
+from kcm.api import scheme
+from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim
+from kcm.api.scheme import Resource
+from kcm.api.simulated_volumes import (
+    ATTACHER_FINALIZER,
+    DRIVER,
+    NODE_ID,
+    PROVISIONER_FINALIZER,
+)
+from kcm.api.storage_classes import class_of_claim
+from kcm.api.storage_v1 import StorageClass, VolumeAttachment, VolumeError
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.helpers.protection import with_finalizer, without_finalizer
+from kcm.reconcile.plan import Event
+from kcm.redisio import Fence
+from kcm.simulation.context import SimulatorContext
+from kcm.simulation.storage.calls import CallEnd, CallKey, Calls, Verb
+from kcm.simulation.storage.objects import provisioned_volume
+from kcm.simulation.storage.seen import ATTACHMENTS, CLAIMS, VOLUMES, SeenStorage
+from kcm.store import DeleteOptions
+from kcm.store.rules import Subresource
+from kcm.store.store import Conditions
+from kcm.store.writes.guards import Exists
+
+log = structlog.get_logger("kcm.nodes")
+
+CLASSES = scheme.resource_of(StorageClass)
+_PROVISIONING = "Provisioning"
+Change = Callable[[KubeObject], KubeObject]
+
+
+class SimulatedDriver:
+    """Does what claims, volumes and attachments ask of the driver. Not thread-safe.
+
+    Times are seconds since 1970. Every method raises Temporary and Fenced.
+    """
+
+    def __init__(self, context: SimulatorContext, seen: SeenStorage) -> None:
+        self._store = context.store
+        self._seen = seen
+        self._timers = context.timers
+        options = context.options
+        scripts = context.storage_scripts()
+        self._calls = Calls(scripts, options.storage_delay, self._set_timer, self._refuse)
+        self._nodes = frozenset(options.names())
+        self._limit = options.volume_limit
+        self._sink = context.sink
+
+    def _set_timer(self, key: CallKey, due: float) -> None:
+        self._timers.set(("storage", " ".join(key)), due)
+
+    # --- what is to be done
+
+    def look_at_all(self, now: float, fence: Fence | None) -> None:
+        """Begins and cancels calls, after everything was read."""
+        seen = self._seen
+        self._calls.keep(set(self._list_wanted()))
+        for name in seen.attachments:
+            self.look_at_attachment(name, now, fence)
+        for name in seen.volumes:
+            self.look_at_volume(name, now, fence)
+        for key in seen.claims:
+            self.look_at_claim(key, now)
+
+    def _list_wanted(self) -> Iterable[CallKey]:
+        for name, attachment in self._seen.attachments.items():
+            yield ("detach" if attachment.deleting else "attach"), name
+        yield from (("delete", name) for name, v in self._seen.volumes.items() if v.unwanted)
+        yield from (("create", key) for key, c in self._seen.claims.items() if c.wanted)
+
+    def look_at_claim(self, key: str, now: float) -> None:
+        """Has a volume made for a claim that waits for one."""
+        claim = self._seen.claims.get(key)
+        call: CallKey = ("create", key)
+        if claim is None or not claim.wanted:
+            self._calls.cancel(call)
+        elif call not in self._calls and f"pvc-{claim.uid}" not in self._seen.volumes:
+            text = f'External provisioner is provisioning volume for claim "{key}"'
+            self._record(self._read(CLAIMS, key), "Normal", _PROVISIONING, text)
+            self._calls.begin(call, (key,), now)
+
+    def look_at_volume(self, name: str, now: float, fence: Fence | None) -> None:
+        """Deletes a volume that is no longer wanted, once it is detached."""
+        volume = self._seen.volumes.get(name)
+        if volume is None or volume.driver != DRIVER or name in self._seen.attached_to:
+            self._calls.cancel(("delete", name))
+            return
+        if volume.unwanted:
+            self._calls.begin(("delete", name), (name, volume.claim), now)
+        if volume.deleting:
+            self._write(VOLUMES, name, _without(ATTACHER_FINALIZER), fence)
+
+    def look_at_attachment(self, name: str, now: float, fence: Fence | None) -> None:
+        """Attaches or detaches a volume."""
+        attachment = self._seen.attachments.get(name)
+        if attachment is None:
+            self._calls.cancel(("attach", name))
+            self._calls.cancel(("detach", name))
+            return
+        volume = self._seen.volumes.get(attachment.volume)
+        claim = volume.claim if volume is not None else ""
+        about = (attachment.volume, attachment.node, claim)
+        if attachment.deleting:
+            self._calls.cancel(("attach", name))
+            self._calls.begin(("detach", name), about, now)
+        elif attachment.node in self._nodes and not attachment.attached:
+            if ("attach", name) not in self._calls:
+                self._mark(name, fence)
+            self._calls.begin(("attach", name), about, now)
+
+    def _mark(self, name: str, fence: Fence | None) -> None:
+        """Keeps volume and attachment from being deleted while it may be attached."""
+        volume = self._seen.attachments[name].volume
+        self._write(VOLUMES, volume, _with(ATTACHER_FINALIZER), fence)
+        self._write(ATTACHMENTS, name, _mark_attachment, fence)
+
+    # --- what has been done
+
+    def end_calls(self, due: Iterable[str], now: float, fence: Fence | None) -> None:
+        """Goes on with the calls whose timers are due, and writes how those that end ended.
+
+        `due` are the names of the timers.
+        """
+        for timer in due:
+            verb, _, key = timer.partition(" ")
+            end = self._calls.advance((cast("Verb", verb), key), now)
+            if end is not None:
+                self._settle(end, now, fence)
+
+    def _settle(self, end: CallEnd, now: float, fence: Fence | None) -> None:
+        verb, key = end.key
+        if verb == "create":
+            self._create_volume(key, end.error, fence)
+        elif verb == "delete":
+            self._delete_volume(key, end.error, fence)
+        elif verb == "attach":
+            seen = self._seen.attachments
+            if not end.error and key in seen:  # the watch shows it later
+                seen[key] = replace(seen[key], attached=True)
+            self._report(key, end.error, now, fence, "attach_error")
+        elif end.error:
+            self._report(key, end.error, now, fence, "detach_error")
+        else:
+            self._write(ATTACHMENTS, key, _unmark_attachment, fence)
+
+    def _refuse(self, key: CallKey) -> str:
+        """Returns why a call fails without a script: the node takes no further volume."""
+        verb, name = key
+        attachment = self._seen.attachments.get(name) if verb == "attach" else None
+        if attachment is None:
+            return ""
+        others = [
+            other
+            for key, other in self._seen.attachments.items()
+            if key != name and other.node == attachment.node and other.attached
+        ]
+        if len(others) < self._limit:
+            return ""
+        return (
+            "rpc error: code = ResourceExhausted desc = "
+            f"node {attachment.node} has {len(others)} volumes, which is its limit"
+        )
+
+    def _report(
+        self,
+        name: str,
+        error: str,
+        now: float,
+        fence: Fence | None,
+        field: Literal["attach_error", "detach_error"],
+    ) -> None:
+        """Writes that a volume is attached, or why a call failed."""
+        moment = datetime.fromtimestamp(now, tz=UTC).replace(microsecond=0)
+        failure = VolumeError(time=moment, message=error) if error else None
+
+        def change(obj: KubeObject) -> KubeObject:
+            assert isinstance(obj, VolumeAttachment)
+            changes: dict[str, object] = {field: failure}
+            if not error:
+                changes["attached"] = True
+            return obj.with_status(obj.status.replace(**changes))
+
+        self._write(ATTACHMENTS, name, change, fence, Subresource.STATUS)
+
+    def _create_volume(self, key: str, error: str, fence: Fence | None) -> None:
+        claim = self._read(CLAIMS, key)
+        if not isinstance(claim, PersistentVolumeClaim):
+            return
+        name = class_of_claim(claim)
+        storage_class = self._read(CLASSES, name)
+        if not isinstance(storage_class, StorageClass):
+            error = error or f'storageclass.storage.k8s.io "{name}" not found'
+        if error:
+            text = f'failed to provision volume with StorageClass "{name}": {error}'
+            self._record(claim, "Warning", "ProvisioningFailed", text)
+            return
+        assert isinstance(storage_class, StorageClass)
+        volume = provisioned_volume(claim, storage_class)
+        guard = Exists(CLAIMS.name, key, claim.uid)
+        try:
+            self._store.create(volume, Conditions((guard,), fence))
+        except errors.Fenced:
+            raise
+        except (errors.AlreadyExists, errors.GuardFailed):
+            return  # it was made before, or the claim is gone
+        except errors.ApiError as refused:
+            text = f'failed to provision volume with StorageClass "{name}": {refused.message}'
+            self._record(claim, "Warning", "ProvisioningFailed", text)
+            return
+        text = f"Successfully provisioned volume {volume.name}"
+        self._record(claim, "Normal", "ProvisioningSucceeded", text)
+
+    def _delete_volume(self, name: str, error: str, fence: Fence | None) -> None:
+        volume = self._read(VOLUMES, name)
+        if not isinstance(volume, PersistentVolume):
+            return
+        if error:
+            self._record(volume, "Warning", "VolumeFailedDelete", error)
+            return
+        self._write(VOLUMES, name, _without_finalizers, fence)
+        options = DeleteOptions(uid=volume.uid)
+        try:
+            self._store.delete(VOLUMES, name, options, Conditions(fence=fence))
+        except (errors.NotFound, errors.Conflict):
+            return
+
+    # --- the store
+
+    def _read(self, resource: Resource, key: str) -> KubeObject | None:
+        return self._store.get_all([(resource, key)])[0]
+
+    def _write(
+        self,
+        resource: Resource,
+        key: str,
+        change: Change,
+        fence: Fence | None,
+        part: Subresource = Subresource.NONE,
+    ) -> None:
+        """Changes an object, if it is there."""
+        try:
+            when = Conditions(fence=fence)
+            self._store.modify(resource, key, change, when=when, subresource=part)
+        except errors.Fenced:
+            raise
+        except errors.NotFound:
+            return
+        except errors.ApiError as error:
+            log.warning("An object of storage was not written", key=key, error=error.message)
+
+    def _record(
+        self, about: KubeObject | None, kind: Literal["Normal", "Warning"], reason: str, text: str
+    ) -> None:
+        if self._sink is not None and about is not None:
+            self._sink.record(Event(about, kind, reason, text), DRIVER)
+
+
+def _with(finalizer: str) -> Change:
+    return lambda obj: with_finalizer(finalizer, obj)
+
+
+def _without(finalizer: str) -> Change:
+    return lambda obj: without_finalizer(finalizer, obj)
+
+
+def _without_finalizers(obj: KubeObject) -> KubeObject:
+    return without_finalizer(ATTACHER_FINALIZER, without_finalizer(PROVISIONER_FINALIZER, obj))
+
+
+def _mark_attachment(obj: KubeObject) -> KubeObject:
+    assert isinstance(obj, VolumeAttachment)
+    if obj.deleting:
+        return obj
+    marked = with_finalizer(ATTACHER_FINALIZER, obj)
+    notes = {**obj.annotations, NODE_ID: obj.spec.node_name}
+    return marked if notes == dict(obj.annotations) else marked.with_metadata(annotations=notes)
+
+
+def _unmark_attachment(obj: KubeObject) -> KubeObject:
+    return without_finalizer(ATTACHER_FINALIZER, obj)
