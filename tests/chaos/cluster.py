@@ -58,7 +58,7 @@ class Cluster:
         self.workers: list[psutil.Popen] = []
         self.beats: list[psutil.Popen] = []
         self._wanted = (workers, beats)
-        self.node = RealNode(self.folder, self.store, self._spawn_any)
+        self.node = RealNode(self.folder, self.store, self.spawn)
 
     # --- processes
 
@@ -79,9 +79,10 @@ class Cluster:
 
     def _spawn(self, *command: str) -> psutil.Popen:
         celery = [sys.executable, "-W", "ignore", "-m", "celery", "-A", "workers"]
-        return self._spawn_any(command[0], [*celery, *command])
+        return self.spawn(command[0], [*celery, *command])
 
-    def _spawn_any(self, name: str, command: list[str]) -> psutil.Popen:
+    def spawn(self, name: str, command: list[str]) -> psutil.Popen:
+        """Starts a process of the cluster, whose log has this name."""
         with (self.folder / f"{name}.log").open("ab") as log:
             return self._popen(command, log)
 
