@@ -297,7 +297,7 @@ BY_UID = "uid"  # the object's own uid
 # a claim that a pod uses or that a PersistentVolume is for, as `namespace/name`; "" for a volume
 # that is for none
 BY_CLAIM = "claim"
-# the PersistentVolume of a VolumeAttachment or of a claim by its name, and the volume of a CSI driver
+# the PersistentVolume of a VolumeAttachment or a claim by its name, and the volume of a CSI driver
 # by the name that `kcm.api.attachments` makes
 BY_VOLUME = "volume"
 # the class of a PersistentVolumeClaim without a volume, "" for none

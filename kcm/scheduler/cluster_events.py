@@ -28,6 +28,7 @@ class ClusterEventKind(Enum):
     POD_ADDED = auto()  # a pod was bound to a node
     POD_REMOVED = auto()  # a pod ended, was deleted, or lost its nomination
     STORAGE = auto()  # a volume, a class or what a CSI driver says of itself changed
+    ATTACHMENTS = auto()  # a volume was attached to a node, or detached
     POD_CHANGED = auto()  # labels or requests of a pod on a node changed, or its deletion began
 
 
@@ -70,6 +71,7 @@ EVENTS_TO_REGISTER: Mapping[str, frozenset[ClusterEventKind]] = {
             ClusterEventKind.NODE_ADDED,
             ClusterEventKind.POD_REMOVED,
             ClusterEventKind.STORAGE,
+            ClusterEventKind.ATTACHMENTS,
         }
     ),
     # Changes of a pod's own claims are looked at by claim (`Snapshot.claim_changes`).

@@ -24,6 +24,7 @@ from kcm.api.core_v1 import (
     Service,
 )
 from kcm.api.policy_v1 import PodDisruptionBudget
+from kcm.api.storage_v1 import VolumeAttachment
 from kcm.helpers.pods import is_terminal
 from kcm.helpers.volume_binding import ClaimState
 from kcm.reconcile.contract import BY_CLAIM, Change, Controller, View, Watch
@@ -69,6 +70,7 @@ class SchedulerController(Controller):
             Watch(PersistentVolumeClaim, self._claim_keys),
             Watch(PersistentVolume, self._volume_keys),
             *(Watch(kind, self._storage_keys) for kind in STORAGE_KINDS[2:]),
+            Watch(VolumeAttachment, self._attachment_keys),
         )
 
     def concurrent_syncs(self) -> int:
@@ -129,6 +131,10 @@ class SchedulerController(Controller):
 
     def _storage_keys(self, change: Change, view: View) -> Iterable[str]:
         return self.options.names if change.new is not None else ()
+
+    def _attachment_keys(self, change: Change, view: View) -> Iterable[str]:
+        """Returns the schedulers if a node has room for another volume."""
+        return self.options.names if change.new is None else ()
 
 
 class _Schedulers:

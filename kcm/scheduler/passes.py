@@ -19,6 +19,7 @@ import structlog
 
 from kcm.api.core_v1 import Namespace, Node, PersistentVolumeClaim, Pod
 from kcm.api.policy_v1 import PodDisruptionBudget
+from kcm.api.storage_v1 import VolumeAttachment
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.reconcile.contract import View
 from kcm.reconcile.plan import Event, Outcome, Plan, Update, Write
@@ -68,7 +69,8 @@ class Scheduler:
     def _update(self, view: View) -> None:
         position = view.position(Pod)
         versions = tuple(view.position(kind) for kind in STORAGE_KINDS)
-        moment = max(view.position(Node), view.position(Namespace), *versions)
+        attachments = view.position(VolumeAttachment)
+        moment = max(view.position(Node), view.position(Namespace), *versions, attachments)
         self.snapshot.update(
             position,
             view.lister(Node).list(),
@@ -77,7 +79,7 @@ class Scheduler:
             moment,
         )
         claims = view.lister(PersistentVolumeClaim).list()
-        self.snapshot.update_storage(claims, versions[1:])
+        self.snapshot.update_storage(claims, versions[1:], attachments)
         self.placer.begin_pass(StorageView(view, self.snapshot))
         if self.selectors.update(view):
             self.templates.clear()

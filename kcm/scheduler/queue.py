@@ -68,6 +68,14 @@ class Waiting:
     next_due: float | None = None  # seconds until another pod is ready
 
 
+# Events that are about no single node.
+_WITHOUT_NODE = (
+    ClusterEventKind.NAMESPACE_LABELS,
+    ClusterEventKind.STORAGE,
+    ClusterEventKind.ATTACHMENTS,
+)
+
+
 class SchedulingQueue:
     """Sorts the pods that wait for one scheduler into upstream's queues."""
 
@@ -163,7 +171,7 @@ class SchedulingQueue:
         )
 
     def _hint(self, plugin: str, info: PodInfo, filters: LocalFilters, event: ClusterEvent) -> bool:
-        if event.kind in (ClusterEventKind.NAMESPACE_LABELS, ClusterEventKind.STORAGE):
+        if event.kind in _WITHOUT_NODE:
             return True
         pod, node = event.pod, self._snapshot.by_name.get(event.node)
         if plugin == "PodTopologySpread":

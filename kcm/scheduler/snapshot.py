@@ -54,6 +54,7 @@ class Snapshot:
         self.claim_changes: dict[str, int] = {}  # by claim, the moment of its last change
         self._claims: dict[str, tuple[str | None, ClaimState]] = {}  # with the version
         self._storage_versions: tuple[int, ...] = ()
+        self._attachments = 0  # the position of the cache of VolumeAttachments
         self.images: dict[str, int] = {}  # the number of nodes by image
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.layout = 0  # raised when nodes or labels change, which makes derived data void
@@ -107,12 +108,20 @@ class Snapshot:
             self.known_since = self.moment
 
     def update_storage(
-        self, claims: Sequence[PersistentVolumeClaim], versions: tuple[int, ...]
+        self,
+        claims: Sequence[PersistentVolumeClaim],
+        versions: tuple[int, ...],
+        attachments: int = 0,
     ) -> None:
         """Notes which claims have changed, and whether any other storage object has.
 
-        `versions` are the positions of the caches of those other kinds. Call it after `update`.
+        `versions` are the positions of the caches of those other kinds, and `attachments` that of
+        VolumeAttachments. Call it after `update`.
         """
+        if attachments != self._attachments and self._storage_versions:
+            event = ClusterEvent(self.moment, ClusterEventKind.ATTACHMENTS, "")
+            self.cluster_events.append(event)
+        self._attachments = attachments
         if versions != self._storage_versions:
             if self._storage_versions:
                 self.cluster_events.append(ClusterEvent(self.moment, ClusterEventKind.STORAGE, ""))

@@ -15,6 +15,7 @@ from kcm.api.core_v1.volume_sources import PersistentVolumeClaimVolumeSource
 from kcm.api.core_v1.volumes import Volume
 from kcm.api.simulated_volumes import STORAGE_CLASS
 from kcm.api.storage_v1 import VolumeAttachment
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.store import DeleteOptions
 from kcm.testing.storage_builders import claim
 from tests.chaos.cluster import PODS, Cluster
@@ -40,24 +41,30 @@ class AttachmentLog:
     def read(self) -> None:
         """Reads what was written since the last call."""
         changes = self._cluster.store.read_changes({ATTACHMENTS: self._position}, 0)
-        assert not changes.gone, "the log has to be read more often"
+        if changes.gone:  # the server was restarted
+            self._list()
+            return
         self._position = changes.positions[ATTACHMENTS]
         for entry in changes.entries:
-            obj = _decode(entry.raw)
-            volume = obj.spec.source.persistent_volume_name or ""
-            if entry.type == "DELETED":
-                self._nodes[volume].pop(entry.key, None)
-                continue
+            obj = codec.decode(entry.raw, ATTACHMENTS)
             self.seen += entry.type == "ADDED"
-            self._nodes[volume][entry.key] = obj.spec.node_name
-            if len(set(self._nodes[volume].values())) > 1:
-                self.doubled.append(f"{volume}: {sorted(self._nodes[volume].values())}")
+            self._note(obj, deleted=entry.type == "DELETED")
 
+    def _list(self) -> None:
+        self._position = self._cluster.store.resource_version()
+        self._nodes.clear()
+        for obj in self._cluster.store.list(ATTACHMENTS).items:
+            self._note(obj, deleted=False)
 
-def _decode(raw: bytes) -> VolumeAttachment:
-    obj = codec.decode(raw, ATTACHMENTS)
-    assert isinstance(obj, VolumeAttachment)
-    return obj
+    def _note(self, obj: KubeObject, *, deleted: bool) -> None:
+        assert isinstance(obj, VolumeAttachment)
+        volume = obj.spec.source.persistent_volume_name or ""
+        nodes = self._nodes[volume]
+        nodes[obj.key] = obj.spec.node_name
+        if deleted:
+            del nodes[obj.key]
+        if len(set(nodes.values())) > 1:
+            self.doubled.append(f"{volume}: {sorted(nodes.values())}")
 
 
 class Disks:
@@ -91,10 +98,9 @@ class Disks:
             name = rng.choice(NAMES)
             try:
                 self._change(name, rng)
-            except (errors.NotFound, errors.AlreadyExists, errors.Conflict, errors.Forbidden):
+            except (errors.NotFound, errors.Conflict, errors.Temporary):
                 continue
-            finally:
-                self.log.read()
+            self.log.read()
 
     def _change(self, name: str, rng: random.Random) -> None:
         store = self.cluster.store

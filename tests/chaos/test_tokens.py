@@ -51,10 +51,9 @@ class Tokens:
                         store.delete(SECRETS, f"default/{name}")
                     case _:
                         self.ask_for(name)
-            except errors.NotFound:
-                continue
-            finally:
                 self.read()
+            except (errors.NotFound, errors.Temporary):
+                continue
 
     def ask_for(self, name: str) -> None:
         """Creates the account and the Secret that are missing."""
@@ -71,10 +70,13 @@ class Tokens:
     def read(self) -> None:
         """Notes the tokens that Secrets got since the last call."""
         changes = self.cluster.store.read_changes({SECRETS: self._position}, 0)
-        assert not changes.gone
-        self._position = changes.positions[SECRETS]
-        for entry in changes.entries:
-            secret = codec.decode(entry.raw, SECRETS)
+        if changes.gone:  # the server was restarted
+            self._position = self.cluster.store.resource_version()
+            written = list(self.cluster.store.list(SECRETS).items)
+        else:
+            self._position = changes.positions[SECRETS]
+            written = [codec.decode(entry.raw, SECRETS) for entry in changes.entries]
+        for secret in written:
             assert isinstance(secret, Secret)
             if secret.data and "token" in secret.data:
                 self.tokens.setdefault(secret.uid, set()).add(secret.data["token"])

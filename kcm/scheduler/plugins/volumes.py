@@ -5,8 +5,7 @@ its first consumer, a node must reach a volume that fits, or its class must be a
 
 Source: the plugins volumerestrictions, nodevolumelimits, volumebinding and volumezone under
 pkg/scheduler/framework/plugins, Kubernetes 1.33. Departures: only claims count, not the inline
-disks of clouds; VolumeAttachments of other pods are not counted against a node's limit; the gate
-StorageCapacityScoring is off.
+disks of clouds; the gate StorageCapacityScoring is off.
 """
 
 from __future__ import annotations

@@ -13,13 +13,19 @@ from collections.abc import Collection, Hashable, Mapping, Sequence
 from kcm import errors
 from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim
 from kcm.api.storage_classes import class_of_claim
-from kcm.api.storage_v1 import CSIDriver, CSINode, CSIStorageCapacity, StorageClass
+from kcm.api.storage_v1 import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    StorageClass,
+    VolumeAttachment,
+)
 from kcm.api.volume_claims import claim_key_of
 from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apimachinery.quantity import Quantity
 from kcm.helpers.volume_binding import Wish
-from kcm.reconcile.contract import BY_CLAIM, View
+from kcm.reconcile.contract import BY_CLAIM, BY_NODE, View
 from kcm.scheduler.nodeinfo import NodeInfo
 from kcm.scheduler.podinfo import PodInfo
 from kcm.scheduler.snapshot import Snapshot
@@ -114,10 +120,21 @@ class StorageView:
         return self._limits.get(node, _NO_LIMITS)
 
     def handles_on(self, node: NodeInfo) -> set[Handle]:
-        """Returns the volumes of CSI drivers that the node's pods use."""
+        """Returns the volumes of CSI drivers that the node's pods use, and those that are attached
+        to it.
+        """
         keys = {key for pod in node.pods.values() for key in pod.claims}
         claims = [claim for key in keys if (claim := self.claim(key)) is not None]
-        return {handle for claim in claims if (handle := self.handle_of(claim)) is not None}
+        used = {handle for claim in claims if (handle := self.handle_of(claim)) is not None}
+        return used | self._attached_to(node.name)
+
+    def _attached_to(self, node: str) -> set[Handle]:
+        attached: set[Handle] = set()
+        for attachment in self._view.lister(VolumeAttachment).by_index(BY_NODE, node):
+            volume = self.volume(attachment.spec.source.persistent_volume_name or "")
+            if volume is not None and volume.spec.csi is not None:
+                attached.add((volume.spec.csi.driver, volume.spec.csi.volume_handle))
+        return attached
 
     def handle_of(self, claim: PersistentVolumeClaim) -> Handle | None:
         """Returns driver and name of the claim's volume; None if it is of no CSI driver.

@@ -170,9 +170,9 @@ class SimulatedDriver:
         if attachment is None:
             return ""
         others = [
-            other
-            for key, other in self._seen.attachments.items()
-            if key != name and other.node == attachment.node and other.attached
+            key
+            for key in self._seen.attached_on[attachment.node]
+            if key != name and self._seen.attachments[key].attached
         ]
         if len(others) < self._limit:
             return ""

@@ -75,7 +75,9 @@ class SeenStorage:
     volumes: dict[str, SeenVolume] = field(default_factory=dict)
     attachments: dict[str, SeenAttachment] = field(default_factory=dict)
     unattached_drivers: set[str] = field(default_factory=set)  # whose volumes are not attached
-    attached_to: dict[str, set[str]] = field(default_factory=dict)  # keys of attachments by volume
+    # the keys of attachments, by volume and by node
+    attached_to: dict[str, set[str]] = field(default_factory=dict)
+    attached_on: dict[str, set[str]] = field(default_factory=dict)
 
     def put(self, resource: Resource, key: str, raw: bytes) -> KubeObject | None:
         """Remembers a written object and returns it, None if it cannot be read."""
@@ -106,6 +108,7 @@ class SeenStorage:
             volume, obj.spec.node_name, bool(status.attached), obj.deleting
         )
         self.attached_to.setdefault(volume, set()).add(key)
+        self.attached_on.setdefault(obj.spec.node_name, set()).add(key)
 
     def drop(self, resource: Resource, key: str) -> None:
         """Forgets a deleted object."""
@@ -116,10 +119,8 @@ class SeenStorage:
         elif resource is DRIVERS:
             self.unattached_drivers.discard(key)
         elif (known := self.attachments.pop(key, None)) is not None:
-            keys = self.attached_to[known.volume]
-            keys.discard(key)
-            if not keys:
-                del self.attached_to[known.volume]
+            _remove(self.attached_to, known.volume, key)
+            _remove(self.attached_on, known.node, key)
 
     def forget_missing(self, resource: Resource, present: Iterable[str]) -> None:
         """Forgets the objects of a kind whose keys are not in `present`, the keys of a list."""
@@ -131,6 +132,12 @@ class SeenStorage:
         }
         for key in known[resource] - set(present):
             self.drop(resource, key)
+
+
+def _remove(index: dict[str, set[str]], name: str, key: str) -> None:
+    index[name].discard(key)
+    if not index[name]:
+        del index[name]
 
 
 def _see_claim(claim: PersistentVolumeClaim) -> SeenClaim:

@@ -38,7 +38,7 @@ from kcm.helpers.volume_binding import SELECTED_NODE
 from kcm.reconcile.contract import Change
 from kcm.reconcile.plan import Failure, Outcome, Patch, Plan, Update
 from kcm.testing import builders
-from kcm.testing.storage_builders import storage_class
+from kcm.testing.storage_builders import storage_class, volume_attachment
 from kcm.testing.views import NOW, FakeView
 from tests.unit.controllers.volumes import BOUND_BY, COMPLETED, a_claim, a_volume
 from tests.unit.scheduler.world import HOST, ZONE, bindings, controller, node, pod, run
@@ -182,6 +182,12 @@ def test_a_node_takes_no_more_volumes_than_its_driver_says() -> None:
     assert failure(plan_of(user("c1", "c2"), *objects)) == (
         "0/1 nodes are available: 1 node(s) exceed max volume count."
     )
+    # a volume of no pod counts while it is attached
+    (third, _) = of_csi(2)
+    assert isinstance(third, PersistentVolume)
+    left = [*objects, volume_attachment(third)]
+    assert bindings(plan_of(user("c0"), *left)) == {"user": "n1"}
+    assert failure(plan_of(user("c1"), *left)).startswith("0/1 nodes are available: 1 node(s) exce")
 
 
 # --- claims that wait for their first consumer
