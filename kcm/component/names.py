@@ -96,6 +96,8 @@ BY_NAME = {known.name: known for known in KNOWN}
 
 # By flag, the fields of the configuration whose names are not the flag's in camelCase.
 CONFIG_FIELDS = {
+    "disable-attach-detach-reconcile-sync": "disableAttachDetachReconcilerSync",
+    "attach-detach-reconcile-sync-period": "reconcilerSyncLoopPeriod",
     "concurrent-serviceaccount-token-syncs": "concurrentSATokenSyncs",
     "root-ca-file": "rootCAFile",
     "legacy-service-account-token-clean-up-period": "cleanUpPeriod",

@@ -1,11 +1,12 @@
 """AttachDetach: has volumes attached to the nodes of the pods that use them, and detached after.
 
-A key is a PersistentVolume. The controller keeps a VolumeAttachment for each node that needs the
-volume. The attacher of the volume's CSI driver does the work and reports in its status. What is
-attached is listed in the node's `volumesAttached`, without which a kubelet does not mount it, and
-from which it is taken before it is detached. A volume that a node lists in `volumesInUse` stays
-attached, unless the node has the taint `node.kubernetes.io/out-of-service`, or is not ready when
-the volume has waited for six minutes.
+A key is a PersistentVolume, or the claim of a pod whose volume is not known yet. The controller
+keeps a VolumeAttachment for each node that needs the volume. The attacher of the volume's CSI
+driver does the work and reports in its status. What is attached is listed in the node's
+`volumesAttached`, without which a kubelet does not mount it, and from which it is taken before it
+is detached. A volume that a node lists in `volumesInUse` stays attached, unless the node has the
+taint `node.kubernetes.io/out-of-service`, or is not ready when the volume has waited for six
+minutes.
 
 Guarantees: a volume for one node is never attached to two. Its VolumeAttachment for another node
 has to be gone first, whether or not it was ever attached.
@@ -95,9 +96,25 @@ class AttachDetachController(Controller):
         return verifying.verify(view)
 
     def reconcile(self, key: str, view: View) -> Plan:
+        if "/" in key:
+            return self._attach_claimed(key, view)
         state = VolumeState.read(key, view)
         if not state.attachments and not state.users:
             return Plan(state={})
+        return VolumeSync(state, view, self._rules()).plan()
+
+    def _attach_claimed(self, key: str, view: View) -> Plan:
+        """Returns what is to be attached for the pods of a claim. The rest is for the volume's key.
+
+        Both may be synced at the same time. So what they create depends on the pod being there.
+        """
+        claim = view.lister(PersistentVolumeClaim).find(key)
+        name = claim.spec.volume_name if claim is not None else None
+        if not name:
+            return Plan()
+        state = VolumeState.read(keys.first_name(name, view), view)
+        return VolumeSync(state, view, self._rules()).plan_attaching()
+
+    def _rules(self) -> DetachRules:
         longest = self.options.attach_detach_max_wait_for_unmount
-        rules = DetachRules(longest, forces=not self.options.disable_force_detach_on_timeout)
-        return VolumeSync(state, view, rules).plan()
+        return DetachRules(longest, forces=not self.options.disable_force_detach_on_timeout)

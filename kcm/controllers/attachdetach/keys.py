@@ -3,6 +3,9 @@
 A volume of no CSI driver, or of one whose volumes are not attached, is touched by no change, so
 that pods on such volumes cost nothing. PersistentVolumes with one driver and handle are one volume;
 its key is the first of their names.
+
+The caches of different kinds do not agree at one instant. Where a pod's volume is not in them, the
+key is that of the claim: its sync sees all that was written before.
 """
 
 from __future__ import annotations
@@ -42,8 +45,11 @@ def _needs(pod: Pod) -> tuple[str | None, bool, str]:
 def _of_claims(pod: Pod, view: View) -> Iterable[str]:
     for key in claim_keys(pod):
         claim = view.lister(PersistentVolumeClaim).find(key)
-        if claim is not None and claim.spec.volume_name:
-            yield from _of_name(claim.spec.volume_name, view)
+        name = (claim.spec.volume_name if claim is not None else None) or ""
+        if view.lister(PersistentVolume).find(name) is None:
+            yield key
+        else:
+            yield from _of_name(name, view)
 
 
 def of_claim(change: Change, view: View) -> Iterable[str]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from kcm.api import scheme
 from kcm.api.attachments import attachment_name
 from kcm.api.core_v1 import Node
 from kcm.api.storage_v1 import (
@@ -27,6 +28,7 @@ from kcm.reconcile.contract import View
 from kcm.reconcile.counters import Counts, sum_counts
 from kcm.reconcile.plan import Create, Delete, Outcome, Patch, Plan
 from kcm.store import DeleteOptions
+from kcm.store.writes.guards import Exists
 
 ATTACH_TIMEOUT = timedelta(minutes=2)  # upstream's csiTimeout
 _SINCE, _REPORTED = "detach-since ", "reported "  # each followed by the name of a node
@@ -84,6 +86,13 @@ class VolumeSync:
         if detachments:
             result.plan_after = lambda outcome: self._finish(detachments, outcome)
         return result
+
+    def plan_attaching(self) -> Plan:
+        """Returns the plan that creates missing VolumeAttachments, and does nothing else."""
+        for node in self._nodes_to_attach():
+            if node not in self.state.attachments:
+                self._begin(node)
+        return Plan().then(*self.creations)
 
     # --- detaching
 
@@ -180,7 +189,12 @@ class VolumeSync:
             source=VolumeAttachmentSource(persistent_volume_name=state.volume.name),
         )
         meta = ObjectMeta(name=attachment_name(csi.driver, csi.volume_handle, node))
-        self.creations.append(Create(VolumeAttachment(metadata=meta, spec=spec)))
+        attachment = VolumeAttachment(metadata=meta, spec=spec)
+        first = state.users[node][0]
+        guard = Exists(scheme.resource_of(first).name, first.key, first.uid)
+        # A pod whose last container runs may be deleted by now: its volume stays needed.
+        guards = () if first.deleting else (guard,)
+        self.creations.append(Create(attachment, guards))
         self.waits.append(ATTACH_TIMEOUT.total_seconds())
 
     def _report_multi_attach(self, node: str) -> None:

@@ -446,6 +446,19 @@ def test_attachments_of_others_are_left_alone() -> None:
     assert run(node(), DATA, DISK, other) == (["n1"], [])
 
 
+def test_the_key_of_a_claim_attaches_and_does_no_more() -> None:
+    objects = (node(), node("n2"), DATA, DISK, user())
+    plan = sync(*objects, key="default/data")
+    assert settle(World(*objects), plan) == (["n1"], [])
+    assert sync(*objects, attachment("n2"), key="default/data").writes == []
+    assert sync(*objects, key="default/other").writes == []
+
+
+def test_nothing_is_attached_for_a_pod_that_went_meanwhile() -> None:
+    plan = sync(node(), DATA, DISK, user())
+    assert settle(World(node(), DATA, DISK), plan) == ([], [])
+
+
 # --- which volumes a change touches
 
 STORAGE = (DATA, DISK)
@@ -454,19 +467,18 @@ STORAGE = (DATA, DISK)
 @pytest.mark.parametrize(
     ("old", "new", "touched"),
     [
-        (None, user(), True),
-        (None, user(on=""), False),
-        (user(on=""), user(), True),
-        (user(), user(status={"pod_ip": "10.0.0.1"}), False),
-        (user(), user(phase="Failed"), True),
-        (user(), None, True),
-        (None, pod(node="n1"), False),
-        (None, user(of="other"), False),
+        (None, user(), ["disk"]),
+        (None, user(on=""), []),
+        (user(on=""), user(), ["disk"]),
+        (user(), user(status={"pod_ip": "10.0.0.1"}), []),
+        (user(), user(phase="Failed"), ["disk"]),
+        (user(), None, ["disk"]),
+        (None, pod(node="n1"), []),
+        (None, user(of="other"), ["default/other"]),  # its volume is not known yet
     ],
 )
-def test_pods_touch_their_volumes(old: Pod | None, new: Pod | None, touched: bool) -> None:
-    found = list(keys.of_pod(Change(old, new), FakeView(*STORAGE)))
-    assert found == (["disk"] if touched else [])
+def test_pods_touch_their_volumes(old: Pod | None, new: Pod | None, touched: list[str]) -> None:
+    assert list(keys.of_pod(Change(old, new), FakeView(*STORAGE))) == touched
 
 
 @pytest.mark.parametrize(
