@@ -18,7 +18,7 @@ from kcm.apimachinery.times import Time
 
 
 class StorageClass(KubeObject):
-    """A class of volumes, and the provisioner that creates them. kcm provisions no volumes."""
+    """A class of volumes, and the provisioner that creates them."""
 
     api_version: str = "storage.k8s.io/v1"
     kind: str = "StorageClass"

@@ -208,7 +208,7 @@ class PersistentVolumeStatus(Model):
 
 
 class PersistentVolume(KubeObject):
-    """Storage that exists independently of pods. kcm stores the object, but binds no claims."""
+    """Storage that exists independently of pods."""
 
     api_version: str = "v1"
     kind: str = "PersistentVolume"

@@ -164,9 +164,29 @@ class SimulatedDriver:
             self._write(ATTACHMENTS, key, _unmark_attachment, fence)
 
     def _refuse(self, key: CallKey) -> str:
-        """Returns why a call fails without a script: the node takes no further volume."""
+        """Returns why a call fails without a script, "" if it succeeds."""
         verb, name = key
-        attachment = self._seen.attachments.get(name) if verb == "attach" else None
+        if verb == "create":
+            return self._why_not_created(name)
+        return self._why_not_attached(name) if verb == "attach" else ""
+
+    def _why_not_created(self, key: str) -> str:
+        """Returns what the claim asks for and the driver cannot do, "" if it can do all."""
+        claim = self._read(CLAIMS, key)
+        if not isinstance(claim, PersistentVolumeClaim):
+            return ""
+        name = class_of_claim(claim)
+        if self._read(CLASSES, name) is None:
+            return f'storageclass.storage.k8s.io "{name}" not found'
+        if claim.spec.selector is not None:
+            return "claim Selector is not supported"
+        if claim.spec.data_source is not None or claim.spec.data_source_ref is not None:
+            return "the simulated driver cannot fill a volume from a data source"
+        return ""
+
+    def _why_not_attached(self, name: str) -> str:
+        """Returns why the node takes no further volume, "" if it does."""
+        attachment = self._seen.attachments.get(name)
         if attachment is None:
             return ""
         others = [
@@ -208,27 +228,21 @@ class SimulatedDriver:
             return
         name = class_of_claim(claim)
         storage_class = self._read(CLASSES, name)
-        if not isinstance(storage_class, StorageClass):
-            error = error or f'storageclass.storage.k8s.io "{name}" not found'
+        if not error and isinstance(storage_class, StorageClass):
+            volume = provisioned_volume(claim, storage_class)
+            guard = Exists(CLAIMS.name, key, claim.uid)
+            try:
+                self._store.create(volume, Conditions((guard,), fence))
+            except (errors.AlreadyExists, errors.GuardFailed):
+                return  # it was made before, or the claim is gone
+            except errors.ApiError as refused:
+                error = refused.message
+            else:
+                text = f"Successfully provisioned volume {volume.name}"
+                self._record(claim, "Normal", "ProvisioningSucceeded", text)
         if error:
             text = f'failed to provision volume with StorageClass "{name}": {error}'
             self._record(claim, "Warning", "ProvisioningFailed", text)
-            return
-        assert isinstance(storage_class, StorageClass)
-        volume = provisioned_volume(claim, storage_class)
-        guard = Exists(CLAIMS.name, key, claim.uid)
-        try:
-            self._store.create(volume, Conditions((guard,), fence))
-        except errors.Fenced:
-            raise
-        except (errors.AlreadyExists, errors.GuardFailed):
-            return  # it was made before, or the claim is gone
-        except errors.ApiError as refused:
-            text = f'failed to provision volume with StorageClass "{name}": {refused.message}'
-            self._record(claim, "Warning", "ProvisioningFailed", text)
-            return
-        text = f"Successfully provisioned volume {volume.name}"
-        self._record(claim, "Normal", "ProvisioningSucceeded", text)
 
     def _delete_volume(self, name: str, error: str, fence: Fence | None) -> None:
         volume = self._read(VOLUMES, name)

@@ -258,6 +258,19 @@ def test_a_node_takes_no_more_volumes_than_its_limit(cluster: Cluster) -> None:
     assert "ResourceExhausted" in str(cluster.events)
 
 
+def test_a_claim_waits_for_its_class(cluster: Cluster) -> None:
+    (offered,) = cluster.all("storageclasses.storage.k8s.io")
+    cluster.store.delete(scheme.resource_of(offered), offered.key)
+    cluster.claim()
+    cluster.world.go(2)
+    text = f'storageclass.storage.k8s.io "{STORAGE_CLASS}" not found'
+    (event,) = {e for _, r, e in cluster.world.recorded.events if r == "ProvisioningFailed"}
+    assert event.endswith(text)
+    cluster.world.restart()
+    cluster.go(2)
+    assert cluster.volume().status.phase == "Bound"
+
+
 def test_a_pod_that_is_deleted_while_it_waits_ends(cluster: Cluster) -> None:
     cluster.scripts.add(Script(call="create", delay=3600), None)
     cluster.claim()

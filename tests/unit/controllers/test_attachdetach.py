@@ -8,14 +8,12 @@ Upstream's names are in the comments.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
-from kcm.api.attachments import attachment_name, name_for_node, unique_volume_name
 from kcm.api.core_v1 import Node, PersistentVolume, PersistentVolumeClaim, Pod, Taint
 from kcm.api.core_v1.container_statuses import (
     ContainerState,
@@ -32,7 +30,7 @@ from kcm.apimachinery.times import format_time
 from kcm.controllers.attachdetach import AttachDetachController, keys
 from kcm.controllers.attachdetach.controller import AttachDetachOptions
 from kcm.controllers.attachdetach.verifying import IN_USE, TOTALS
-from kcm.helpers.attachments import KEEP_TERMINATED, MANAGED, OUT_OF_SERVICE, is_shareable
+from kcm.helpers.attachments import KEEP_TERMINATED, MANAGED, OUT_OF_SERVICE
 from kcm.reconcile.contract import Change
 from kcm.reconcile.plan import Create, Delete, Outcome, Plan
 from kcm.store import DeleteOptions
@@ -120,33 +118,6 @@ def run(*objects: KubeObject, **fields: Any) -> tuple[list[str], list[str]]:
 
 def events(plan: Plan) -> list[tuple[str, str, str]]:
     return [(event.about.name, event.reason, event.message) for event in plan.events]
-
-
-# --- names
-
-
-def test_an_attachment_is_named_as_upstream_names_it() -> None:  # TestAttacherAttach
-    digest = hashlib.sha256(b"vol-01disks.example.comn1").hexdigest()
-    assert attachment_name("disks.example.com", "vol-01", "n1") == f"csi-{digest}"
-    assert unique_volume_name(DISK) == NAME
-    assert name_for_node(NAME, "n1") == attachment("n1").name
-    assert name_for_node("kubernetes.io/aws-ebs/vol-1", "n1") == ""
-
-
-@pytest.mark.parametrize(
-    ("modes", "shareable"),
-    [
-        (None, True),
-        (["ReadWriteOnce"], False),
-        (["ReadWriteOncePod"], False),
-        (["ReadWriteOnce", "ReadOnlyMany"], True),
-        (["ReadWriteMany"], True),
-    ],
-)
-def test_a_volume_is_for_one_node_unless_a_mode_says_otherwise(  # TestIsMultiAttachAllowed
-    modes: list[str] | None, shareable: bool
-) -> None:
-    assert is_shareable(DISK.with_spec(DISK.spec.replace(access_modes=modes))) is shareable
 
 
 # --- attaching
