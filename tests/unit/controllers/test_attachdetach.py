@@ -9,116 +9,49 @@ Upstream's names are in the comments.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from kcm.api.core_v1 import Node, PersistentVolume, PersistentVolumeClaim, Pod, Taint
+from kcm.api.core_v1 import Node
 from kcm.api.core_v1.container_statuses import (
     ContainerState,
     ContainerStateRunning,
     ContainerStateTerminated,
     ContainerStatus,
 )
-from kcm.api.core_v1.nodes import AttachedVolume
-from kcm.api.core_v1.volume_sources import PersistentVolumeClaimVolumeSource
 from kcm.api.core_v1.volumes import EphemeralVolumeSource, Volume
 from kcm.api.storage_v1 import VolumeAttachment
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apimachinery.times import format_time
-from kcm.controllers.attachdetach import AttachDetachController, keys
+from kcm.controllers.attachdetach import AttachDetachController
 from kcm.controllers.attachdetach.controller import AttachDetachOptions
 from kcm.controllers.attachdetach.verifying import IN_USE, TOTALS
-from kcm.helpers.attachments import KEEP_TERMINATED, MANAGED, OUT_OF_SERVICE
-from kcm.reconcile.contract import Change
-from kcm.reconcile.plan import Create, Delete, Outcome, Plan
+from kcm.helpers.attachments import KEEP_TERMINATED, MANAGED
+from kcm.reconcile.plan import Create, Delete, Outcome
 from kcm.store import DeleteOptions
 from kcm.testing import builders
 from kcm.testing.builders import pod
 from kcm.testing.storage_builders import claim, csi_driver, csi_volume, volume_attachment
 from kcm.testing.views import NOW, FakeView
 from kcm.testing.world import World
-
-BOUND = {"phase": "Bound"}
-DATA = claim(volume_name="disk", status=BOUND)
-DISK = csi_volume(bound_to=DATA)
-NAME = "kubernetes.io/csi/disks.example.com^disk"
-FINALIZER = "external-attacher/disks-example-com"
-TAINT = Taint(key=OUT_OF_SERVICE, value="nodeshutdown", effect="NoExecute")
-FORCED = "attach_detach_controller_attachdetach_controller_forced_detaches"
-
-
-def node(
-    name: str = "n1",
-    *,
-    attached: bool = False,
-    in_use: bool = False,
-    annotations: dict[str, str] | None = None,
-    **fields: Any,
-) -> Node:
-    status = {
-        "volumes_attached": [AttachedVolume(name=NAME)] if attached else None,
-        "volumes_in_use": [NAME] if in_use else None,
-    }
-    notes = {MANAGED: "true"} if annotations is None else annotations
-    return builders.node(name, metadata={"annotations": notes}, status=status, **fields)
-
-
-def user(name: str = "web-1", on: str = "n1", of: str = "data", **fields: Any) -> Pod:
-    source = PersistentVolumeClaimVolumeSource(claim_name=of)
-    volumes = [Volume(name="v", persistent_volume_claim=source)]
-    return pod(name, node=on, volumes=volumes, **fields)
-
-
-def shared() -> tuple[PersistentVolumeClaim, PersistentVolume]:
-    modes = ["ReadWriteMany"]
-    many = claim(volume_name="disk", status=BOUND, access_modes=modes)
-    return many, csi_volume(bound_to=many, access_modes=modes)
-
-
-def attachment(on: str = "n1", **fields: Any) -> VolumeAttachment:
-    return volume_attachment(DISK, on, metadata={"finalizers": [FINALIZER]}, **fields)
-
-
-def sync(
-    *objects: KubeObject,
-    memory: dict[str, str] | None = None,
-    now: datetime = NOW,
-    options: AttachDetachOptions | None = None,
-    key: str = "disk",
-) -> Plan:
-    controller = AttachDetachController(options)
-    view = FakeView(*objects, now=now, memory=memory, controller=controller)
-    return controller.reconcile(key, view)
-
-
-def settle(world: World, plan: Plan) -> tuple[list[str], list[str]]:
-    """Carries out the plan; returns the nodes with attachments, those being detached starred, and
-    the nodes that list the volume.
-    """
-    world.carry_out(plan)
-    attached = [
-        f"{a.spec.node_name}{'*' * a.deleting}"
-        for a in world.of(VolumeAttachment)
-        if isinstance(a, VolumeAttachment)
-    ]
-    listing = [
-        n.name
-        for n in world.of(Node)
-        if isinstance(n, Node)
-        if NAME in [volume.name for volume in n.status.volumes_attached or ()]
-    ]
-    return sorted(attached), sorted(listing)
-
-
-def run(*objects: KubeObject, **fields: Any) -> tuple[list[str], list[str]]:
-    return settle(World(*objects), sync(*objects, **fields))
-
-
-def events(plan: Plan) -> list[tuple[str, str, str]]:
-    return [(event.about.name, event.reason, event.message) for event in plan.events]
-
+from tests.unit.controllers.attachdetach_world import (
+    BOUND,
+    DATA,
+    DISK,
+    FINALIZER,
+    FORCED,
+    TAINT,
+    attachment,
+    events,
+    node,
+    run,
+    settle,
+    shared,
+    sync,
+    user,
+)
 
 # --- attaching
 
@@ -428,71 +361,6 @@ def test_the_key_of_a_claim_attaches_and_does_no_more() -> None:
 def test_nothing_is_attached_for_a_pod_that_went_meanwhile() -> None:
     plan = sync(node(), DATA, DISK, user())
     assert settle(World(node(), DATA, DISK), plan) == ([], [])
-
-
-# --- which volumes a change touches
-
-STORAGE = (DATA, DISK)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "touched"),
-    [
-        (None, user(), ["disk"]),
-        (None, user(on=""), []),
-        (user(on=""), user(), ["disk"]),
-        (user(), user(status={"pod_ip": "10.0.0.1"}), []),
-        (user(), user(phase="Failed"), ["disk"]),
-        (user(), None, ["disk"]),
-        (None, pod(node="n1"), []),
-        (None, user(of="other"), ["default/other"]),  # its volume is not known yet
-    ],
-)
-def test_pods_touch_their_volumes(old: Pod | None, new: Pod | None, touched: list[str]) -> None:
-    assert list(keys.of_pod(Change(old, new), FakeView(*STORAGE))) == touched
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "touched"),
-    [
-        (None, node(), True),
-        (node(), node(labels={"a": "b"}), False),
-        (node(), node(in_use=True), True),
-        (node(in_use=True), node(), True),
-        (node(), node(ready=False), True),
-        (node(), node(taints=[TAINT]), True),
-        (node(annotations={}), node(), True),
-        (node(), None, True),
-    ],
-)
-def test_nodes_touch_their_volumes_when_something_may_be_done(
-    old: Node | None, new: Node | None, touched: bool
-) -> None:
-    view = FakeView(*STORAGE, user(), attachment())
-    assert set(keys.of_node(Change(old, new), view)) == ({"disk"} if touched else set())
-
-
-def test_objects_of_storage_touch_their_volume() -> None:
-    view = FakeView(*STORAGE, attachment())
-    assert list(keys.of_claim(Change(None, DATA), view)) == ["disk"]
-    assert set(keys.of_volume(Change(None, DISK), view)) == {"disk"}
-    assert list(keys.of_attachment(Change(attachment(), None), view)) == ["disk"]
-    assert list(keys.of_driver(Change(None, csi_driver(attach_required=False)), view)) == ["disk"]
-    assert list(keys.of_driver(Change(csi_driver(), csi_driver()), view)) == []
-
-
-def test_volumes_that_are_not_attached_are_touched_by_nothing() -> None:
-    view = FakeView(*STORAGE, csi_driver(attach_required=False))
-    assert list(keys.of_pod(Change(None, user()), view)) == []
-    assert list(keys.of_claim(Change(None, DATA), view)) == []
-    assert list(keys.of_volume(Change(None, DISK), view)) == []
-
-
-def test_volumes_of_one_handle_have_one_key() -> None:
-    sibling = csi_volume("a-disk", handle="disk")
-    view = FakeView(*STORAGE, sibling)
-    assert list(keys.of_claim(Change(None, DATA), view)) == ["a-disk"]
-    assert "a-disk" in list(keys.of_volume(Change(None, DISK), view))
 
 
 # --- the reconcile sync
