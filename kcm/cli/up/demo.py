@@ -12,6 +12,7 @@ _FLAGS = {
     "node-monitor-grace-period": f"{DEMO_GRACE}s",
     "node-monitor-period": "1s",
     "pod-eviction-timeout": f"{DEMO_GRACE}s",
+    "attach-detach-max-wait-for-unmount": f"{DEMO_GRACE}s",
 }
 
 # Settings of every process, as environment variables.
