@@ -14,8 +14,8 @@ from collections.abc import Iterable
 
 from kcm.api.attachments import unique_volume_name
 from kcm.api.core_v1 import Node, PersistentVolume, PersistentVolumeClaim, Pod
-from kcm.api.volume_claims import claim_keys
 from kcm.api.storage_v1 import CSIDriver, VolumeAttachment
+from kcm.api.volume_claims import claim_keys
 from kcm.helpers.attachments import (
     KEEP_TERMINATED,
     OUT_OF_SERVICE,

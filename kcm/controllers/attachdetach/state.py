@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from kcm.api.attachments import attachment_name, name_for_node, unique_volume_name
 from kcm.api.core_v1 import Node, PersistentVolume, PersistentVolumeClaim, Pod
 from kcm.api.ownership import is_controlled_by
-from kcm.api.volume_claims import claim_name
 from kcm.api.storage_v1 import CSIDriver, VolumeAttachment
+from kcm.api.volume_claims import claim_key_of, claim_name
 from kcm.helpers.attachments import (
     OUT_OF_SERVICE,
     is_attachable,
@@ -22,7 +22,6 @@ from kcm.helpers.attachments import (
     needs_volumes,
 )
 from kcm.helpers.node_reports import ready_status
-from kcm.helpers.volume_binding import claim_key_of
 from kcm.reconcile.contract import BY_CLAIM, BY_VOLUME, View
 
 _PREFIX = "csi-"
