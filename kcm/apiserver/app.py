@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -22,10 +22,11 @@ from kcm import errors
 from kcm.api import scheme
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.apiserver.auth.access import AccessRules
-from kcm.apiserver.auth.authorizer import Authorizer, Masters
+from kcm.apiserver.auth.authorizer import ALWAYS_ALLOW, DEFAULT_MODES, Authorizer
 from kcm.apiserver.auth.bootstrap_tokens import BootstrapTokens
 from kcm.apiserver.auth.handler_chain import HandlerChain, RequestState
-from kcm.apiserver.auth.rbac import RBAC
+from kcm.apiserver.auth.node.modes import build_authorizer
+from kcm.apiserver.auth.node.restriction import NodeRestriction
 from kcm.apiserver.auth.service_accounts import ServiceAccountTokens, TokenOptions, find_in
 from kcm.apiserver.auth.token_review import TokenReviewer
 from kcm.apiserver.auth.token_tracking import TokenTracker
@@ -74,10 +75,12 @@ class ApiServer:
         kubelet: KubeletClient | None = None,
         tokens: TokenOptions | None = None,
         bootstrap_tokens: bool = False,
+        modes: Sequence[str] = DEFAULT_MODES,
     ) -> None:
-        """Without an `authorizer`, RBAC decides, and system:masters may do everything. Without
-        `tokens`, service account tokens are neither issued nor accepted. With `bootstrap_tokens`,
-        bootstrap tokens are accepted.
+        """`modes` are the modes of authorization; without AlwaysAllow, system:masters may do
+        everything, and NodeRestriction checks the writes of nodes. An `authorizer` takes the place
+        of the modes. Without `tokens`, service account tokens are neither issued nor accepted. With
+        `bootstrap_tokens`, bootstrap tokens are accepted.
         """
         self.cacher = Cacher(store)
         self._definitions = DefinitionLoop(store, self.cacher)
@@ -85,7 +88,9 @@ class ApiServer:
         self._in_flight = InFlight(self._limits)
         self._bodies = Bodies()
         self._metrics = ServerMetrics(self.cacher, self._in_flight)
-        decides = authorizer or Masters(RBAC(self.cacher))
+        decides = authorizer or build_authorizer(modes, self.cacher)
+        restricts = authorizer is None and ALWAYS_ALLOW not in modes
+        restriction = NodeRestriction(find_in(self.cacher)) if restricts else None
         self._token_tracker = TokenTracker(store)
         accounts: ServiceAccountTokens | None = None
         if tokens is not None:
@@ -101,7 +106,13 @@ class ApiServer:
         reviewer = TokenReviewer(access.tokens, accounts, audiences, joining)
         self._chain = HandlerChain(access, decides, self._metrics)
         self._routes = Routes(
-            store, self.cacher, self._metrics, self._chain, reviewer=reviewer, tokens=tokens
+            store,
+            self.cacher,
+            self._metrics,
+            self._chain,
+            reviewer=reviewer,
+            tokens=tokens,
+            restriction=restriction,
         )
         self._issues_tokens = tokens is not None
         self._threads = Threads(THREADS, "kcm-api")

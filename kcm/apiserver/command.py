@@ -20,7 +20,7 @@ from kcm.apiserver import credentials, flags
 from kcm.apiserver.app import ApiServer
 from kcm.apiserver.auth import tokenfile
 from kcm.apiserver.auth.access import AccessRules
-from kcm.apiserver.auth.authorizer import MODES, AlwaysAllow
+from kcm.apiserver.auth.authorizer import DEFAULT_MODES, ROLES, parse_modes
 from kcm.apiserver.auth.certificates import check_authorities
 from kcm.apiserver.auth.service_accounts import TokenOptions
 from kcm.apiserver.bootstrap.cluster import ClusterBootstrap
@@ -51,7 +51,7 @@ class ServerOptions:
     kubeconfig: Path | None
     token_auth_file: Path | None = None
     client_ca_file: Path | None = None
-    authorization_mode: str = MODES[0]
+    modes: tuple[str, ...] = DEFAULT_MODES
     limits: Limits = field(default_factory=Limits)
     kubelet_authority: Path | None = None
     local_storage_class: bool = False
@@ -172,7 +172,7 @@ def command(
         kubeconfig=kubeconfig,
         token_auth_file=token_auth_file,
         client_ca_file=client_ca_file,
-        authorization_mode=authorization_mode,
+        modes=parse_modes(authorization_mode),
         limits=limits,
         kubelet_authority=kubelet_certificate_authority,
         local_storage_class=local_storage_class,
@@ -211,16 +211,15 @@ def _serve(
     tokens: TokenOptions,
 ) -> None:
     """Creates the default objects, writes the kubeconfig, and serves until a signal comes."""
-    rbac = options.authorization_mode == "RBAC"
+    rbac = ROLES in options.modes
     bootstrap = ClusterBootstrap(store, roles=rbac, local_volumes=options.local_storage_class)
     bootstrap.ensure()
     kubelet = _kubelet_client(options.kubelet_authority)
-    authorizer = None if rbac else AlwaysAllow()
     app = ApiServer(
         store,
         access,
-        authorizer,
-        options.limits,
+        limits=options.limits,
+        modes=options.modes,
         kubelet=kubelet,
         tokens=tokens,
         bootstrap_tokens=options.bootstrap_tokens,

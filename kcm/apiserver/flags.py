@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from kcm.apiserver.auth.authorizer import MODES
+from kcm.apiserver.auth.authorizer import DEFAULT_MODES
 from kcm.serviceaccount.issuing import DEFAULT_ISSUER
 
 anonymous_auth = click.option(
@@ -32,10 +32,12 @@ client_ca_file = click.option(
 )
 authorization_mode = click.option(
     "--authorization-mode",
-    type=click.Choice(MODES),
-    default=MODES[0],
+    metavar="MODE,...",
+    default=",".join(DEFAULT_MODES),
     show_default=True,
-    help="RBAC: roles and bindings decide. AlwaysAllow: all users may do everything.",
+    help="Who decides about requests, asked in this order. Node: nodes may do what their pods "
+    "need. RBAC: roles and bindings decide. AlwaysAllow: all users may do everything. AlwaysDeny: "
+    "only system:masters may do anything.",
 )
 service_account_key_file = click.option(
     "--service-account-key-file",

@@ -11,6 +11,7 @@ from dataclasses import replace
 from kcm.apiserver import health
 from kcm.apiserver.auth.authorizer import Caller
 from kcm.apiserver.auth.handler_chain import HandlerChain, RequestState
+from kcm.apiserver.auth.node.restriction import NodeRestriction
 from kcm.apiserver.auth.service_accounts import TokenOptions
 from kcm.apiserver.auth.token_review import TokenReviewer
 from kcm.apiserver.cache.cacher import Cacher
@@ -91,8 +92,12 @@ class Routes:
         *,
         reviewer: TokenReviewer,
         tokens: TokenOptions | None = None,
+        restriction: NodeRestriction | None = None,
     ) -> None:
-        """Without `tokens`, the server issues no service account tokens."""
+        """Without `tokens`, the server issues no service account tokens. `restriction` checks the
+        writes of nodes.
+        """
+        self._restriction = restriction
         self._reviewer = reviewer
         self._token_options = tokens
         self._metrics = metrics
@@ -167,6 +172,7 @@ class Routes:
             form=negotiate(request.header(b"accept")),
             agent=request.header(b"user-agent"),
             caller=caller,
+            restriction=self._restriction,
         )
         if is_review(info.resource):
             return reviews.respond(api_request, self._reviewer)

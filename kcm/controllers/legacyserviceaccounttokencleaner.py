@@ -18,6 +18,7 @@ from pydantic import Field
 from kcm.api.core_v1 import ConfigMap, Pod, Secret, ServiceAccount
 from kcm.apimachinery.durations import GoDuration
 from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.helpers.pod_references import secret_names
 from kcm.reconcile.contract import Controller, Options, PassView, Tick
 from kcm.reconcile.plan import Delete, Patch, Plan, Write
 from kcm.store import DeleteOptions
@@ -125,30 +126,6 @@ def _end(secret: Secret, now: datetime, oldest: datetime) -> Iterator[Write]:
     elif invalid_since < f"{oldest.date()}":
         version = secret.metadata.resource_version or ""
         yield Delete(secret, DeleteOptions(resource_version=version))
-
-
-def secret_names(pod: Pod) -> Iterator[str]:
-    """Yields the names of all Secrets that a pod refers to."""
-    spec = pod.spec
-    for pull in spec.image_pull_secrets or ():
-        yield pull.name or ""
-    containers = (*spec.containers, *(spec.init_containers or ()))
-    for container in (*containers, *(spec.ephemeral_containers or ())):
-        for source in container.env_from or ():
-            if source.secret_ref is not None:
-                yield source.secret_ref.name or ""
-        for variable in container.env or ():
-            value = variable.value_from
-            if value is not None and value.secret_key_ref is not None:
-                yield value.secret_key_ref.name or ""
-    for volume in spec.volumes or ():
-        if volume.secret is not None:
-            yield volume.secret.secret_name or ""
-        for part in volume.projected.sources if volume.projected is not None else ():
-            if part.secret is not None:
-                yield part.secret.name or ""
-        if volume.csi is not None and volume.csi.node_publish_secret_ref is not None:
-            yield volume.csi.node_publish_secret_ref.name or ""
 
 
 def _parse(text: str) -> date | None:

@@ -36,6 +36,8 @@ class Attributes:
     namespace: str = ""
     name: str = ""
     path: str = ""  # set for a path that belongs to no resource, otherwise empty
+    # fields that a list or watch is restricted to by its field selector, with their values
+    fields: tuple[tuple[str, str], ...] = ()
 
     @property
     def full_resource(self) -> str:
@@ -66,12 +68,14 @@ def of(request: Request) -> Attributes:
         if len(rest) > 2 and rest[2] not in _NAMESPACE_SUBRESOURCES:
             rest = rest[2:]
     resource, name, subresource = (*rest, "", "")[:3]
-    verb, name = _verb(request, name, subresource)
-    return Attributes(verb, group, version, resource, subresource, namespace, name)
+    verb, name, fields = _verb(request, name, subresource)
+    return Attributes(verb, group, version, resource, subresource, namespace, name, fields=fields)
 
 
-def _verb(request: Request, name: str, subresource: str) -> tuple[str, str]:
-    """Returns the verb of a request and the name of its object.
+def _verb(
+    request: Request, name: str, subresource: str
+) -> tuple[str, str, tuple[tuple[str, str], ...]]:
+    """Returns the verb of a request, the name of its object, and the fields of its selector.
 
     A list or watch that its field selector restricts to one object has that object's name. Upstream
     ignores the parameter `watch` beside a name. Here it makes the request a watch, which must be
@@ -79,24 +83,28 @@ def _verb(request: Request, name: str, subresource: str) -> tuple[str, str]:
     """
     verb = _VERBS.get(request.method, "")
     if verb == "delete" and not name:
-        return "deletecollection", ""
+        return "deletecollection", "", _fields(request)
     if verb != "get" or subresource:
-        return verb, name
+        return verb, name, ()
     watch = request.method == "GET" and truth(request.query, "watch")
     if not name:
-        name = _only_name(request.query.get("fieldSelector", ""))
-        return "watch" if watch else "list", name
-    return "watch" if watch else "get", name
+        fields = _fields(request)
+        return "watch" if watch else "list", _only_name(fields), fields
+    return "watch" if watch else "get", name, ()
 
 
-def _only_name(selector: str) -> str:
+def _fields(request: Request) -> tuple[tuple[str, str], ...]:
     try:
-        terms = FieldSelector.parse(selector).terms
+        terms = FieldSelector.parse(request.query.get("fieldSelector", "")).terms
     except errors.BadRequest:  # reported to users who may list
-        return ""
-    for term in terms:
-        if term.field == "metadata.name" and not term.negated:
-            return "" if names.path_segment_faults(term.value) else term.value
+        return ()
+    return tuple((term.field, term.value) for term in terms if term.field and not term.negated)
+
+
+def _only_name(fields: tuple[tuple[str, str], ...]) -> str:
+    for field, value in fields:
+        if field == "metadata.name":
+            return "" if names.path_segment_faults(value) else value
     return ""
 
 

@@ -9,12 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from kcm import errors
 from kcm.api.rbac_v1 import PolicyRule, RoleRef
 from kcm.apiserver.auth.attributes import Attributes, forbidden
 from kcm.apiserver.auth.rules import ALL, PreparedRule
 from kcm.apiserver.auth.users import ANYBODY, MASTERS, User
 
-MODES = ("RBAC", "AlwaysAllow")
+NODE, ROLES, ALWAYS_ALLOW, ALWAYS_DENY = MODES = ("Node", "RBAC", "AlwaysAllow", "AlwaysDeny")
+DEFAULT_MODES = (NODE, ROLES)
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,56 @@ class Masters:
         if MASTERS in user.groups:
             return AuthorizerDecision(True)
         return self._behind.authorize(user, asked)
+
+
+class Union:
+    """Asks several authorizers in order. The first that allows a request decides."""
+
+    def __init__(self, authorizers: Sequence[Authorizer]) -> None:
+        self._authorizers = tuple(authorizers)
+
+    def authorize(self, user: User, asked: Attributes) -> AuthorizerDecision:
+        reasons = []
+        for authorizer in self._authorizers:
+            decision = authorizer.authorize(user, asked)
+            if decision.allowed:
+                return decision
+            reasons.append(decision.reason)
+        return AuthorizerDecision(False, "\n".join(filter(None, reasons)))
+
+    def rights(self, user: User, namespace: str) -> UserRules:
+        found = [authorizer.rights(user, namespace) for authorizer in self._authorizers]
+        return UserRules(
+            [rule for one in found for rule in one.rules],
+            [error for one in found for error in one.errors],
+        )
+
+    def role_rules(self, reference: RoleRef, namespace: str) -> Sequence[PolicyRule]:
+        for authorizer in self._authorizers[:-1]:
+            try:
+                return authorizer.role_rules(reference, namespace)
+            except errors.NotFound:
+                continue
+        return self._authorizers[-1].role_rules(reference, namespace)
+
+    def catch_up(self) -> None:
+        for authorizer in self._authorizers:
+            authorizer.catch_up()
+
+
+def parse_modes(text: str) -> tuple[str, ...]:
+    """Returns the modes of --authorization-mode. Raises ConfigurationError."""
+    modes = tuple(part.strip() for part in text.split(",") if part.strip())
+    for mode in modes:
+        if mode not in MODES:
+            raise errors.ConfigurationError(
+                f"--authorization-mode: {mode!r} is not one of {', '.join(MODES)}"
+            )
+    if not modes or len(set(modes)) != len(modes):
+        raise errors.ConfigurationError(
+            "--authorization-mode: name at least one mode, and each only once"
+        )
+    return modes
 
 
 @dataclass(frozen=True)

@@ -208,6 +208,11 @@ def cluster_roles() -> list[ClusterRole]:
     return sorted(roles, key=lambda role: role.name)
 
 
+def node_rules() -> list[PolicyRule]:
+    """Returns the rules of the ClusterRole system:node, which the Node authorizer applies, too."""
+    return [_rule(*rule) for rule in _NODE]
+
+
 def cluster_role_bindings() -> list[ClusterRoleBinding]:
     """Returns the default ClusterRoleBindings. Each grants the ClusterRole of the same name."""
     return [

@@ -14,6 +14,7 @@ AUTHENTICATED = "system:authenticated"
 UNAUTHENTICATED = "system:unauthenticated"
 ANONYMOUS = "system:anonymous"
 SERVICE_ACCOUNTS = "system:serviceaccounts"
+NODES = "system:nodes"
 _SERVICE_ACCOUNT = "system:serviceaccount:"
 
 

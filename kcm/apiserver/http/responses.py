@@ -9,6 +9,7 @@ from typing import Any
 
 from kcm import errors
 from kcm.apiserver.auth.authorizer import NOBODY, Caller
+from kcm.apiserver.auth.node.restriction import NodeRestriction
 from kcm.apiserver.http.accept import Form
 from kcm.apiserver.request import truth
 from kcm.apiserver.request_info import RequestInfo
@@ -30,6 +31,7 @@ class ApiRequest:
     form: Form
     agent: str = ""
     caller: Caller = NOBODY
+    restriction: NodeRestriction | None = None  # checks the writes of nodes
 
     @property
     def manager(self) -> str:

@@ -8,6 +8,7 @@ from kcm.api.certificates_v1 import CertificateSigningRequest
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.auth import escalation
 from kcm.apiserver.auth.attributes import Attributes
+from kcm.apiserver.auth.node.restriction import Operation, WantedToken, Write
 from kcm.apiserver.http.responses import ApiRequest
 from kcm.apiserver.objects import signing_requests
 
@@ -27,6 +28,7 @@ def admit_create(request: ApiRequest, obj: KubeObject) -> KubeObject:
                 _namespace(request), info.name,
             )
         )  # fmt: skip
+    check_node(request, "CREATE", obj)
     if escalation.grants_anything(obj):
         escalation.check(request.caller, info.resource, obj, None)
     if isinstance(obj, CertificateSigningRequest):
@@ -44,6 +46,7 @@ def check_change(
 
     def inner(old: KubeObject) -> KubeObject:
         new = change(old)
+        check_node(request, "UPDATE", new, old)
         if escalation.grants_anything(new):
             escalation.check(request.caller, request.info.resource, new, old)
         if isinstance(new, CertificateSigningRequest) and request.info.subresource == "status":
@@ -52,6 +55,28 @@ def check_change(
         return new
 
     return inner
+
+
+def check_node(
+    request: ApiRequest,
+    operation: Operation,
+    new: KubeObject | None = None,
+    old: KubeObject | None = None,
+    *,
+    token: WantedToken | None = None,
+) -> None:
+    """Raises Forbidden or NotFound if a node sends the request and may not make this write.
+
+    `new` and `old` are the object after and before the write, `token` is what a TokenRequest asks
+    for.
+    """
+    if request.restriction is None:
+        return
+    info = request.info
+    name = info.name or (new.name if new is not None else "")
+    namespace = info.namespace or (new.namespace if new is not None else "")
+    write = Write(operation, info.resource, namespace, name, info.subresource, new, old, token)
+    request.restriction.check(request.caller, write)
 
 
 def _namespace(request: ApiRequest) -> str:

@@ -13,10 +13,12 @@ from kcm import errors
 from kcm.api import scheme
 from kcm.api.core_v1 import Node, Pod, Secret, ServiceAccount
 from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apiserver.auth.node.restriction import WantedToken
 from kcm.apiserver.auth.service_accounts import TokenOptions
 from kcm.apiserver.bodies import reading, structs
 from kcm.apiserver.http.responses import ApiRequest, Response, json_response
 from kcm.apiserver.http_errors import MethodNotAllowed, PathNotFound
+from kcm.apiserver.objects import admission
 from kcm.clock import Clock, RealClock
 from kcm.serviceaccount.claims import BoundObjects
 from kcm.store import Store
@@ -49,6 +51,7 @@ def issue(
     if request.method != "POST":
         raise MethodNotAllowed
     asked = reading.read_struct(request, structs.TokenRequest)
+    admission.check_node(request, "CREATE", token=_wanted(asked.spec))
     spec = asked.spec
     if spec.expiration_seconds is None:
         spec.expiration_seconds = _DEFAULT_SECONDS
@@ -70,6 +73,17 @@ def issue(
     )
     answer = _answer(asked, account, token, now)
     return json_response(answer, 201, warnings)
+
+
+def _wanted(spec: structs.TokenRequestSpec) -> WantedToken:
+    bound = spec.bound_object_ref or structs.BoundObjectReference()
+    return WantedToken(
+        bound.api_version or "",
+        bound.kind or "",
+        bound.name or "",
+        bound.uid or "",
+        tuple(spec.audiences or ()),
+    )
 
 
 def _answer(

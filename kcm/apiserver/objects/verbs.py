@@ -266,6 +266,7 @@ def delete(store: Store, request: ApiRequest) -> Response:
     _RETURN_DELETED it is always the object.
     """
     info = request.info
+    admission.check_node(request, "DELETE")
     options, dry = reading.read_delete_options(request)
     obj, gone = delete_object(store, info.resource, info.key, options, dry=dry)
     if gone and info.resource.name not in _RETURN_DELETED:
@@ -288,6 +289,7 @@ def delete_object(
 def delete_collection(store: Store, cacher: Cacher, request: ApiRequest) -> Response:
     """Handles a DELETE of a collection. The response has the objects as they were before."""
     resource = request.info.resource
+    admission.check_node(request, "DELETE")
     options, dry = reading.read_delete_options(request)
     entries = lists.select(cacher, request).entries
     for entry in entries:

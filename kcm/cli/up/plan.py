@@ -13,6 +13,7 @@ import click
 
 from kcm import errors
 from kcm.apiserver.auth import tokenfile
+from kcm.apiserver.auth.authorizer import DEFAULT_MODES, parse_modes
 from kcm.apiserver.auth.certificates import check_authorities
 from kcm.cli import commandlines
 from kcm.cli.up.children import ProcessSpec
@@ -46,10 +47,11 @@ class AccessOptions:
     client_ca_file: Path | None = None
     token_key_file: Path | None = None  # signs service account tokens
     anonymous_auth: bool = False
-    authorization_mode: str = "RBAC"
+    authorization_mode: str = ",".join(DEFAULT_MODES)
 
     def check(self) -> None:
         """Raises ConfigurationError if a file cannot be used."""
+        parse_modes(self.authorization_mode)
         if self.token_auth_file:
             tokenfile.read(self.token_auth_file)
         if self.client_ca_file:

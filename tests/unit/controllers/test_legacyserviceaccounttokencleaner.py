@@ -23,8 +23,8 @@ from kcm.controllers.legacyserviceaccounttokencleaner import (
     INVALID_SINCE,
     LAST_USED,
     LegacyServiceAccountTokenCleaner,
-    secret_names,
 )
+from kcm.helpers.pod_references import secret_names
 from kcm.reconcile.plan import Delete, Patch, Plan
 from kcm.store import DeleteOptions
 from kcm.testing.builders import pod
@@ -140,4 +140,4 @@ def test_every_reference_of_a_pod_counts() -> None:
             ],
         }
     )
-    assert list(secret_names(Pod(spec=spec))) == ["pull", "one", "all", "part", "csi"]
+    assert secret_names(Pod(spec=spec)) == {"pull", "one", "all", "part", "csi"}
