@@ -212,7 +212,12 @@ def _serve(
 ) -> None:
     """Creates the default objects, writes the kubeconfig, and serves until a signal comes."""
     rbac = ROLES in options.modes
-    bootstrap = ClusterBootstrap(store, roles=rbac, local_volumes=options.local_storage_class)
+    bootstrap = ClusterBootstrap(
+        store,
+        roles=rbac,
+        joining=options.bootstrap_tokens,
+        local_volumes=options.local_storage_class,
+    )
     bootstrap.ensure()
     kubelet = _kubelet_client(options.kubelet_authority)
     app = ApiServer(

@@ -27,6 +27,7 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "apiserver": ("kcm.cli.processes:apiserver", "Run only the Kubernetes API server."),
         "nodes": ("kcm.cli.nodes.command:nodes", "Simulate nodes; stop, start and partition them."),
         "cloud": ("kcm.cli.cloud.command:cloud", "Look at the simulated cloud, and script it."),
+        "token": ("kcm.cli.token.command:token", "Make tokens with which machines join."),
         "kubelet": ("kcm.cli.kubelet.command:kubelet", "Make this machine a node that runs pods."),
         "worker": ("kcm.cli.processes:worker", "Run only a Celery worker."),
         "beat": ("kcm.cli.processes:beat", "Run only Celery beat."),

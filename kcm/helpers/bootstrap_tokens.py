@@ -12,22 +12,75 @@ import hashlib
 import hmac
 import json
 import re
+import secrets
+import string
+from collections.abc import Sequence
 from datetime import datetime
 
 from kcm.api.core_v1 import Secret
-from kcm.apimachinery.times import parse_time
+from kcm.apimachinery.meta_v1 import ObjectMeta
+from kcm.apimachinery.times import format_time, parse_time
 
 TYPE = "bootstrap.kubernetes.io/token"
 NAMESPACE = "kube-system"
 PREFIX = "bootstrap-token-"
 GROUP = "system:bootstrappers"
+NODE_TOKEN_GROUP = f"{GROUP}:kcm:default-node-token"  # may request certificates of new nodes
 USER_PREFIX = "system:bootstrap:"
 FOR_SIGNING, FOR_AUTHENTICATION = "usage-bootstrap-signing", "usage-bootstrap-authentication"
 
+USAGES = ("signing", "authentication")
+
+_LETTERS = string.ascii_lowercase + string.digits
 _TOKEN = re.compile(r"([a-z0-9]{6})\.([a-z0-9]{16})")
 _NAME = re.compile(rf"{PREFIX}([a-z0-9]{{6}})")
 _EXTRA_GROUP = re.compile(r"system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]")
 _SHORTEST_KEY = 32  # bytes; shorter ones are padded, as upstream's library needs it
+
+
+def generate_token() -> str:
+    """Returns a new random token."""
+    pick = secrets.choice
+    return ".".join("".join(pick(_LETTERS) for _ in range(length)) for length in (6, 16))
+
+
+def build_secret(
+    token: str, *, expires: datetime | None, usages: Sequence[str], groups: Sequence[str],
+    description: str = "",
+) -> Secret:  # fmt: skip
+    """Returns the Secret of a token, which has no end if `expires` is None.
+
+    Raises ValueError for a text that is no token, and for usages and groups that no token may have.
+    """
+    parsed = parse_token(token)
+    if parsed is None:
+        raise ValueError(f"the token must be of the form {_TOKEN.pattern}")
+    values = {"token-id": parsed[0], "token-secret": parsed[1]}
+    if description:
+        values["description"] = description
+    if expires is not None:
+        values["expiration"] = format_time(expires)
+    for usage in usages:
+        if usage not in USAGES:
+            raise ValueError(f"the usage {usage!r} is not one of {', '.join(USAGES)}")
+        values[f"usage-bootstrap-{usage}"] = "true"
+    for group in groups:
+        if not _EXTRA_GROUP.fullmatch(group):
+            raise ValueError(f"the group {group!r} is not of the form {_EXTRA_GROUP.pattern}")
+    if groups:
+        values["auth-extra-groups"] = ",".join(sorted(set(groups)))
+    data = {name: base64.b64encode(value.encode()).decode() for name, value in values.items()}
+    metadata = ObjectMeta(name=f"{PREFIX}{parsed[0]}", namespace=NAMESPACE)
+    return Secret(metadata=metadata, type=TYPE, data=data)
+
+
+def read_usages(secret: Secret) -> list[str]:
+    """Returns what a token may be used for, sorted."""
+    return [
+        usage
+        for usage in sorted(USAGES)
+        if read_value(secret, f"usage-bootstrap-{usage}") == "true"
+    ]
 
 
 def parse_token(token: str) -> tuple[str, str] | None:

@@ -27,11 +27,15 @@ log = structlog.get_logger("kcm.apiserver")
 T = TypeVar("T", bound=KubeObject)
 
 
-def ensure(store: Store) -> None:
-    """Creates or completes the default roles and bindings. Raises StoreUnavailable."""
+def ensure(store: Store, *, joining: bool = False) -> None:
+    """Creates or completes the default roles and bindings. Raises StoreUnavailable.
+
+    With `joining`, they include those by which bootstrap tokens add nodes.
+    """
     for role in policy.cluster_roles():
         _ensure(store, role, complete_role)
-    for binding in policy.cluster_role_bindings():
+    bindings = policy.cluster_role_bindings()
+    for binding in (*bindings, *(policy.joining_bindings() if joining else ())):
         _ensure(store, binding, complete_binding)
 
 

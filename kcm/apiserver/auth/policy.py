@@ -23,9 +23,11 @@ from kcm.apimachinery.meta_v1 import LabelSelector, ObjectMeta
 from kcm.apiserver.auth.users import (
     AUTHENTICATED,
     MASTERS,
+    NODES,
     SERVICE_ACCOUNTS,
     UNAUTHENTICATED,
 )
+from kcm.helpers.bootstrap_tokens import NODE_TOKEN_GROUP
 
 AUTOUPDATE = "rbac.authorization.kubernetes.io/autoupdate"
 LABELS = {"kubernetes.io/bootstrapping": "rbac-defaults"}
@@ -211,6 +213,27 @@ def cluster_roles() -> list[ClusterRole]:
 def node_rules() -> list[PolicyRule]:
     """Returns the rules of the ClusterRole system:node, which the Node authorizer applies, too."""
     return [_rule(*rule) for rule in _NODE]
+
+
+def joining_bindings() -> list[ClusterRoleBinding]:
+    """Returns the bindings by which bootstrap tokens add nodes, as kubeadm makes them.
+
+    Source: cmd/kubeadm/app/phases/bootstraptoken/node/tlsbootstrap.go, Kubernetes 1.33.
+    """
+    requests = f"{_CERTIFICATES}certificatesigningrequests"
+    bound = (
+        ("kcm:kubelet-bootstrap", "system:node-bootstrapper", NODE_TOKEN_GROUP),
+        ("kcm:node-autoapprove-bootstrap", f"{requests}:nodeclient", NODE_TOKEN_GROUP),
+        ("kcm:node-autoapprove-certificate-rotation", f"{requests}:selfnodeclient", NODES),
+    )
+    return [
+        ClusterRoleBinding(
+            metadata=_metadata(name, {}),
+            role_ref=RoleRef(api_group=GROUP, kind="ClusterRole", name=role),
+            subjects=[_subject(f"Group {group}")],
+        )
+        for name, role, group in bound
+    ]
 
 
 def cluster_role_bindings() -> list[ClusterRoleBinding]:

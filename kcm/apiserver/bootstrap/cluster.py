@@ -39,10 +39,14 @@ class ClusterBootstrap:
         store: Store,
         *,
         roles: bool = True,
+        joining: bool = False,
         local_volumes: bool = False,
         clock: Clock | None = None,
     ) -> None:
-        """With `local_volumes`, there is a class of folders on nodes, and it is the default."""
+        """With `joining`, bootstrap tokens may add nodes, if there are the default roles. With
+        `local_volumes`, there is a class of folders on nodes, and it is the default.
+        """
+        self._joining = joining
         self._store = store
         self._roles = roles
         self._local_volumes = local_volumes
@@ -65,7 +69,7 @@ class ClusterBootstrap:
         ensure_object(self._store, default_service_cidr(self._store))
         self._ensure_key()
         if self._roles:
-            bootstrap.ensure(self._store)
+            bootstrap.ensure(self._store, joining=self._joining)
         if self._local_volumes:
             for obj in local_volume_objects():
                 ensure_object(self._store, obj)

@@ -18,6 +18,7 @@ import click
 
 from kcm.cli import commandlines
 from kcm.cli.durations import parse_duration, parse_positive_duration
+from kcm.cli.kubelet.joining import CertificateFlags
 from kcm.interpreter import end_quickly
 from kcm.kubelet.assembly.process import KubeletProcess
 from kcm.kubelet.assembly.root_dir import lock_root_dir
@@ -162,9 +163,24 @@ def _graces(
               show_default=True, help="The part of --shutdown-grace-period that is reserved for "
               "critical pods, at its end.",
               )  # fmt: skip
-@click.option("--kubeconfig", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+@click.option("--kubeconfig", type=click.Path(dir_okay=False, path_type=Path),
               help="Work for the API server of this kubeconfig, instead of the Redis of "
-              "KCM_REDIS_URL or of the state folder.")  # fmt: skip
+              "KCM_REDIS_URL or of the state folder. With --bootstrap-kubeconfig it is written, "
+              "and the default is kubeconfig in the root folder.")  # fmt: skip
+@click.option("--bootstrap-kubeconfig", type=click.Path(dir_okay=False, path_type=Path),
+              help="Join the cluster of this kubeconfig, whose token has the right to request "
+              "certificates: get a client certificate, and write --kubeconfig with it. It is not "
+              "read once there is a valid certificate.")  # fmt: skip
+@click.option("--cert-dir", type=click.Path(file_okay=False, path_type=Path), default=None,
+              help="The folder of certificates that the kubelet requests. Default: pki in the "
+              "root folder.")  # fmt: skip
+@click.option("--rotate-certificates/--no-rotate-certificates", default=True, show_default=True,
+              help="Request a new client certificate when 70 to 90 % of the life of the one in "
+              "--cert-dir are over.")  # fmt: skip
+@click.option("--rotate-server-certificates/--no-rotate-server-certificates", default=None,
+              help="Request the certificate of the node's HTTP API, too, which somebody has to "
+              "approve, and rotate it. Default: with --bootstrap-kubeconfig, unless there is "
+              "--tls-cert-file.")  # fmt: skip
 @click.option("--celery/--no-celery", default=True, show_default=True,
               help="Run as a Celery worker with a queue of its own, so that Flower shows the "
               "node's work. With --kubeconfig, it never does.")  # fmt: skip
@@ -172,7 +188,17 @@ def _graces(
               help="Threads of that worker. When they are busy, the kubelet uses threads of its "
               "own.",
               )  # fmt: skip
-def kubelet(kubeconfig: Path | None, celery: bool, concurrency: int, **flags: Any) -> None:
+def kubelet(
+    *,
+    kubeconfig: Path | None,
+    bootstrap_kubeconfig: Path | None,
+    cert_dir: Path | None,
+    rotate_certificates: bool,
+    rotate_server_certificates: bool | None,
+    celery: bool,
+    concurrency: int,
+    **flags: Any,
+) -> None:
     """Make this machine a node: pods that are bound to it run here as processes.
 
     There are no images. A pod's command and args run as this user, with the
@@ -184,6 +210,7 @@ def kubelet(kubeconfig: Path | None, celery: bool, concurrency: int, **flags: An
       kcm kubelet --node-name gpu-1 --node-labels gpu=yes --register-with-taints gpu=yes:NoSchedule
       kcm kubelet --pod-manifest-path /etc/kcm/manifests      pods from files
       kcm kubelet --kubeconfig ~/.kube/config --node-ip 10.0.0.7
+      kcm kubelet --bootstrap-kubeconfig join.kubeconfig      see kcm token create
 
     Stop it with Ctrl-C or SIGTERM: its pods keep running, and the next start
     finds them. kubectl delete pod, or kcm delete, stops them. With
@@ -195,16 +222,27 @@ def kubelet(kubeconfig: Path | None, celery: bool, concurrency: int, **flags: An
     flags["root_dir"] = str(
         Path(flags["root_dir"] or _root(settings, flags["node_name"])).absolute()
     )
-    if flags["service_account_signing_key_file"] is None and kubeconfig is None:
+    remote = kubeconfig or bootstrap_kubeconfig
+    if flags["service_account_signing_key_file"] is None and remote is None:
         key = Path(settings.state_dir).absolute() / "sa.key"
         flags["service_account_signing_key_file"] = str(key) if key.is_file() else None
     # Invalid flags are reported here, before a worker starts and reports them in its own way.
     options = parse_flags(flags)
     lock_root_dir(options.root_dir).close()
     end_quickly()
-    if celery and kubeconfig is None:
+    if celery and remote is None:
         _become_worker(flags, concurrency)
-    run(settings, options, kubeconfig)
+    if rotate_server_certificates is None:
+        rotate_server_certificates = bool(bootstrap_kubeconfig) and options.certificate is None
+    files = CertificateFlags(
+        kubeconfig or (options.root_dir / "kubeconfig" if bootstrap_kubeconfig else None),
+        bootstrap_kubeconfig,
+        cert_dir or options.root_dir / "pki",
+        rotate_certificates=rotate_certificates,
+        rotate_server_certificates=rotate_server_certificates,
+    )
+    files.check()
+    run(settings, options, files)
 
 
 def _root(settings: Settings, node: str) -> Path:
@@ -220,14 +258,18 @@ def _become_worker(flags: Mapping[str, Any], concurrency: int) -> None:
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
-def run(settings: Settings, options: KubeletOptions, kubeconfig: Path | None) -> None:
+def run(settings: Settings, options: KubeletOptions, files: CertificateFlags) -> None:
     """Runs the kubelet without Celery, until a signal. Raises ConfigurationError."""
     configure(settings.log_format, settings.log_level)
     logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs every request
-    process = KubeletProcess(settings, options, kubeconfig=kubeconfig)
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
+    joined = files.join(options, stop)
+    if joined is None:
+        return
+    options, joining = joined
+    process = KubeletProcess(settings, options, kubeconfig=files.kubeconfig, joining=joining)
     process.start()
     stop.wait()
     process.stop()

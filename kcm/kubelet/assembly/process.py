@@ -32,6 +32,8 @@ from kcm.store import Store
 from kcm.store.resource_metrics.usage import UsageBoard
 
 if TYPE_CHECKING:
+    from kcm.kubelet.certificates.bootstrap import Joining
+    from kcm.store.remote.kubeconfig import ClusterConnection
     from kcm.store.remote.rest import RestClient
 
 log = structlog.get_logger("kcm.kubelet")
@@ -52,18 +54,23 @@ class KubeletProcess:
         options: KubeletOptions,
         *,
         kubeconfig: Path | None = None,
+        joining: Joining | None = None,
         notify_work: Callable[[str], None] | None = None,
     ) -> None:
         """Builds the kubelet without opening a connection. Raises ConfigurationError.
 
-        `notify_work` is as in `Dependencies`.
+        `joining` says which certificates rotate; None for none. `notify_work` is as in
+        `Dependencies`.
         """
         self._settings = settings
         self._clock: Clock = RealClock()
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
         self._closers: list[Callable[[], None]] = []
-        open_store = self._open_remote_stores(kubeconfig) if kubeconfig else self._open_local_store
+        self._node_name = options.node_name
+        self._clients: list[RestClient] = []
+        self._connection = _load_connection(kubeconfig) if kubeconfig else None
+        open_store = self._open_remote_store if kubeconfig else self._open_local_store
         recorder = EventRecorder(open_store("events"), self._clock)
         self._runs: list[Run] = [recorder.run]
         if kubeconfig is None:
@@ -80,17 +87,39 @@ class KubeletProcess:
             notify_work=notify_work,
             write_usage=UsageBoard(self._open_redis("usage")).report if not kubeconfig else None,
             tokens=self._build_tokens(options, kubeconfig, open_store),
-            api_server=options.pod_api_server or _server_of(kubeconfig),
+            api_server=options.pod_api_server or _server_of(self._connection),
             clock=self._clock,
         )
         self.kubelet: Kubelet = new_main_kubelet(options, dependencies)
+        if joining is not None:
+            self._runs += self._build_rotations(joining)
+
+    def _build_rotations(self, joining: Joining) -> list[Run]:
+        # They need a library for certificates that other kubelets do not load.
+        from kcm.kubelet.assembly.certificates import build_rotations  # noqa: PLC0415
+
+        return build_rotations(
+            joining,
+            self.kubelet,
+            sender=self._open_client(),
+            use_client=lambda store: self._use_certificate(store.current_path),
+            stop=self._stop,
+            clock=self._clock,
+        )
+
+    def _use_certificate(self, pem: Path) -> None:
+        """Presents another client certificate, on new connections of all clients."""
+        assert self._connection is not None
+        self._connection.use_certificate(pem)
+        for client in self._clients:
+            client.reconnect()
 
     def _build_tokens(
         self, options: KubeletOptions, kubeconfig: Path | None, open_store: OpenStore
     ) -> TokenSource | None:
         """Returns where pods' tokens come from, None for nowhere. Raises ConfigurationError."""
         if kubeconfig is not None:
-            client = self._open_client(kubeconfig)
+            client = self._open_client()
             return RequestedTokens(lambda path, body: client.request("POST", path, body=body))
         file = options.service_account_signing_key_file
         if file is None:
@@ -99,12 +128,13 @@ class KubeletProcess:
         name = options.service_account_issuer
         return SignedTokens(open_store("tokens"), Issuer(key, name, (name,)), self._clock)
 
-    def _open_client(self, kubeconfig: Path) -> RestClient:
-        # As in `_open_remote_stores`.
-        from kcm.store.remote.kubeconfig import load as load_kubeconfig  # noqa: PLC0415
+    def _open_client(self) -> RestClient:
+        # Its HTTP library takes 0.1 s to import, so it is only imported where it is used.
         from kcm.store.remote.rest import RestClient  # noqa: PLC0415
 
-        client = RestClient(load_kubeconfig(kubeconfig), "kubelet")
+        assert self._connection is not None
+        client = RestClient(self._connection, "kubelet")
+        self._clients.append(client)
         self._closers.append(client.close)
         return client
 
@@ -117,21 +147,15 @@ class KubeletProcess:
         # Pod workers read through "main", and can use what they read before: they must not wait.
         return Store(self._open_redis(name, patient=name != "main"), self._clock)
 
-    def _open_remote_stores(self, kubeconfig: Path) -> OpenStore:
-        # Their HTTP client takes 0.1 s to import, so it is only imported where it is used.
-        from kcm.store.remote.kubeconfig import load as load_kubeconfig  # noqa: PLC0415
-        from kcm.store.remote.rest import RestClient  # noqa: PLC0415
-        from kcm.store.remote.store import RemoteStore  # noqa: PLC0415
+    def _open_remote_store(self, _: str) -> KubeletStore:
+        from kcm.store.remote.store import RemoteStore  # noqa: PLC0415 - as in `_open_client`
 
-        connection = load_kubeconfig(kubeconfig)
-
-        def open_store(_: str) -> KubeletStore:
-            client = RestClient(connection, "kubelet")
-            store = RemoteStore(client, lambda _: True, self._clock)
-            self._closers.append(store.close)
-            return store
-
-        return open_store
+        own_pods = {"pods": f"spec.nodeName={self._node_name}"}
+        store = RemoteStore(
+            self._open_client(), lambda _: True, self._clock, field_selectors=own_pods
+        )
+        self._closers.append(store.close)
+        return store
 
     def _build_presence(self, node_name: str) -> Presence:
         member = Member(new_holder(node_name), KIND, name=node_name)
@@ -155,11 +179,15 @@ class KubeletProcess:
             close()
 
 
-def _server_of(kubeconfig: Path | None) -> tuple[str, int] | None:
-    """Returns the host and port of a kubeconfig's server, None without a kubeconfig."""
-    if kubeconfig is None:
-        return None
-    from kcm.store.remote.kubeconfig import load as load_kubeconfig  # noqa: PLC0415 - as above
+def _load_connection(kubeconfig: Path) -> ClusterConnection:
+    from kcm.store.remote.kubeconfig import load  # noqa: PLC0415 - as in `_open_client`
 
-    server = urlsplit(load_kubeconfig(kubeconfig).server)
-    return (server.hostname, server.port or 443) if server.hostname else None
+    return load(kubeconfig)
+
+
+def _server_of(connection: ClusterConnection | None) -> tuple[str, int] | None:
+    """Returns the host and port of an API server, None without one."""
+    server = urlsplit(connection.server) if connection is not None else None
+    if server is None or not server.hostname:
+        return None
+    return (server.hostname, server.port or 443)

@@ -38,6 +38,9 @@ class NodeKey:
         while not stop.is_set():
             try:
                 self._take(node_token.ensure_key(self._store), keep=True)
+            except errors.Forbidden:
+                log.info("This node may not read the key of nodes' APIs: its API is closed")
+                return
             except errors.KcmError as error:
                 log.info("The key of the node's API cannot be read", error=error.message)
             self._clock.wait(stop, KEY_EVERY if self.token else RETRY)

@@ -68,6 +68,12 @@ class NodeServer:
         """Starts the server's thread."""
         self._thread.start()
 
+    def use_certificate(self, pem: Path) -> None:
+        """Uses another certificate, whose file has its key, too, for new connections."""
+        context = self._server.config.ssl
+        if context is not None:
+            context.load_cert_chain(pem)
+
     def stop(self) -> None:
         """Stops serving and closes the socket. Aborts streams."""
         self._server.should_exit = True

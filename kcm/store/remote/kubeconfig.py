@@ -31,6 +31,14 @@ class ClusterConnection:
     trust: ssl.SSLContext | None
     token: str = field(default="", repr=False)
 
+    def use_certificate(self, pem: Path) -> None:
+        """Presents another client certificate on new connections. The file has its key, too.
+
+        Raises OSError and ssl.SSLError.
+        """
+        if self.trust is not None:
+            self.trust.load_cert_chain(pem)
+
 
 def load(path: Path, context: str = "") -> ClusterConnection:
     """Returns the connection of a context in a kubeconfig, by default of its current context.

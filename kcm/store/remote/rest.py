@@ -57,19 +57,37 @@ class RestClient:
 
     def __init__(self, connection: ClusterConnection, agent: str = "kcm") -> None:
         self._base = connection.server
+        self._connection = connection
+        self._agent = agent
+        self._retired: httpx.Client | None = None  # finishes its last requests
+        self._http = self._open()
+
+    def _open(self) -> httpx.Client:
+        agent, connection = self._agent, self._connection
         headers = {"user-agent": f"{agent}/{__version__}", "accept": "application/json"}
         if connection.token:
             headers["authorization"] = f"Bearer {connection.token}"
-        self._http = httpx.Client(
+        return httpx.Client(
             headers=headers,
             verify=connection.trust or False,  # `trust` is None only for plain HTTP
             timeout=TIMEOUT,
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),
         )
 
+    def reconnect(self) -> None:
+        """Uses new connections from now on, which present the newest client certificate.
+
+        Requests and watches that run go on with theirs until the next call.
+        """
+        old, self._retired, self._http = self._retired, self._http, self._open()
+        if old is not None:
+            old.close()
+
     def close(self) -> None:
         """Closes all connections. Open watches end with an error."""
         self._http.close()
+        if self._retired is not None:
+            self._retired.close()
 
     def request(
         self,

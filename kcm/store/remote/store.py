@@ -85,11 +85,15 @@ class RemoteStore:
         holds: Callable[[Fence], bool],
         clock: Clock | None = None,
         rng: random.Random | None = None,
+        *,
+        field_selectors: Mapping[str, str] | None = None,
     ) -> None:
+        """`field_selectors` restrict lists and watches of kinds, by the resource's name."""
+        self._selectors = dict(field_selectors or {})
         self._client = client
         self._holds = holds
         self._rng = rng or random.Random()
-        self._streams = RemoteWatches(client, clock or RealClock())
+        self._streams = RemoteWatches(client, clock or RealClock(), self._selectors)
         self._pool = ThreadPoolExecutor(PARALLEL, thread_name_prefix="kcm-remote")
         # Takes a token of a bucket. The buckets are in Redis, wherever the objects are.
         self.take_token: Callable[[str], bool] = lambda bucket: False
@@ -142,6 +146,8 @@ class RemoteStore:
 
     def _page(self, resource: Resource, namespace: str, token: str) -> dict[str, Any]:
         params = {"limit": str(PAGE), **({"continue": token} if token else {})}
+        if selector := self._selectors.get(resource.name):
+            params["fieldSelector"] = selector
         page: dict[str, Any] = json.loads(
             self._client.request("GET", path_of(resource, namespace), params=params)
         )

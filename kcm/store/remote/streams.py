@@ -31,7 +31,11 @@ PAUSE = 1.0  # seconds between attempts to open a watch that failed
 class RemoteWatches:
     """The watches of one server. A kind's watch is started when the kind is first read."""
 
-    def __init__(self, client: RestClient, clock: Clock) -> None:
+    def __init__(
+        self, client: RestClient, clock: Clock, field_selectors: Mapping[str, str]
+    ) -> None:
+        """`field_selectors` restrict the watches of kinds, by the resource's name."""
+        self._selectors = field_selectors
         self._client = client
         self._clock = clock
         self._changed = threading.Condition()
@@ -49,7 +53,14 @@ class RemoteWatches:
         if watch is None or watch.position != position or watch.gone:
             if watch is not None:
                 watch.end()
-            watch = _RemoteWatch(resource, position, self._client, self._clock, self._changed)
+            watch = _RemoteWatch(
+                resource,
+                position,
+                self._client,
+                self._clock,
+                self._changed,
+                field_selector=self._selectors.get(resource.name, ""),
+            )
             self._streams[resource] = watch
             watch.thread.start()
         return watch
@@ -82,7 +93,10 @@ class _RemoteWatch:
         client: RestClient,
         clock: Clock,
         changed: threading.Condition,
+        *,
+        field_selector: str = "",
     ) -> None:
+        self._field_selector = field_selector
         self.resource = resource
         self.position = position  # up to which changes were returned to the reader
         self.gone = False
@@ -136,6 +150,8 @@ class _RemoteWatch:
             "resourceVersion": str(self._read),
             "timeoutSeconds": str(WATCH_SECONDS),
         }
+        if self._field_selector:
+            params["fieldSelector"] = self._field_selector
         with self._client.lines(path_of(self.resource), params) as lines:
             try:
                 self._follow(lines)
