@@ -54,6 +54,7 @@ class ServerOptions:
     modes: tuple[str, ...] = DEFAULT_MODES
     limits: Limits = field(default_factory=Limits)
     kubelet_authority: Path | None = None
+    kubelet_client: Certificate | None = None  # what the server presents to kubelets
     local_storage_class: bool = False
     bootstrap_tokens: bool = False
     names: tuple[str, ...] = ()  # further names and addresses for the certificate
@@ -130,6 +131,17 @@ class ServerOptions:
     "requests to kubelets use plain HTTP.",
 )
 @click.option(
+    "--kubelet-client-certificate",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="File of the client certificate for requests to kubelets. With it, only kubelets that "
+    "serve TLS are reached over TLS, others over plain HTTP.",
+)
+@click.option(
+    "--kubelet-client-key",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="File of that certificate's key.",
+)
+@click.option(
     "--local-storage-class",
     is_flag=True,
     help="Have a StorageClass `local`, the default, whose volumes are folders on nodes.",
@@ -156,6 +168,8 @@ def command(
     max_mutating_requests_inflight: int,
     request_timeout: float,
     kubelet_certificate_authority: Path | None,
+    kubelet_client_certificate: Path | None,
+    kubelet_client_key: Path | None,
     local_storage_class: bool,
     enable_bootstrap_token_auth: bool,
     **token_flags: Any,
@@ -163,6 +177,16 @@ def command(
     """Serve the Kubernetes API over the store."""
     if client_ca_file and not tls:
         raise errors.ConfigurationError("--client-ca-file needs TLS: leave --no-tls out")
+    presented = None
+    if kubelet_client_certificate or kubelet_client_key:
+        if not (
+            kubelet_client_certificate and kubelet_client_key and kubelet_certificate_authority
+        ):
+            raise errors.ConfigurationError(
+                "--kubelet-client-certificate, --kubelet-client-key and "
+                "--kubelet-certificate-authority must be used together"
+            )
+        presented = Certificate(kubelet_client_certificate, kubelet_client_key)
     limits = Limits(max_requests_inflight, max_mutating_requests_inflight, request_timeout)
     options = ServerOptions(
         address=Address(bind_address, port),
@@ -175,6 +199,7 @@ def command(
         modes=parse_modes(authorization_mode),
         limits=limits,
         kubelet_authority=kubelet_certificate_authority,
+        kubelet_client=presented,
         local_storage_class=local_storage_class,
         bootstrap_tokens=enable_bootstrap_token_auth,
         names=names,
@@ -219,7 +244,7 @@ def _serve(
         local_volumes=options.local_storage_class,
     )
     bootstrap.ensure()
-    kubelet = _kubelet_client(options.kubelet_authority)
+    kubelet = _kubelet_client(options.kubelet_authority, options.kubelet_client)
     app = ApiServer(
         store,
         access,
@@ -244,15 +269,24 @@ def _serve(
         service.stop()
 
 
-def _kubelet_client(authority: Path | None) -> KubeletClient:
+def _kubelet_client(authority: Path | None, presented: Certificate | None) -> KubeletClient:
     if authority is None:
         return KubeletClient()
     try:
-        return KubeletClient(ssl.create_default_context(cafile=str(authority)))
+        context = ssl.create_default_context(cafile=str(authority))
     except (OSError, ssl.SSLError) as error:
         raise errors.ConfigurationError(
             f"--kubelet-certificate-authority {authority} cannot be used: {error}"
         ) from None
+    if presented is None:
+        return KubeletClient(context)
+    try:
+        context.load_cert_chain(presented.certificate, presented.key)
+    except (OSError, ssl.SSLError) as error:
+        raise errors.ConfigurationError(
+            f"--kubelet-client-certificate {presented.certificate} cannot be used: {error}"
+        ) from None
+    return KubeletClient(context, mixed=True)
 
 
 def _hosts(options: ServerOptions) -> tuple[str, ...]:

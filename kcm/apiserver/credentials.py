@@ -17,8 +17,9 @@ from pathlib import Path
 
 import yaml
 from cryptography import x509
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from kcm import errors
@@ -78,9 +79,46 @@ def load_authority(folder: Path) -> Certificate:
         if not (files.certificate.exists() and files.key.exists()):
             key = ec.generate_private_key(ec.SECP256R1())
             constraints = x509.BasicConstraints(ca=True, path_length=None)
-            _write(files, key, _builder("kcm-ca", key, constraints, _AUTHORITY_VALID))
+            name = _name("kcm-ca")
+            builder = _builder(name, key, constraints, _AUTHORITY_VALID).issuer_name(name)
+            _write(files, key, builder.sign(key, hashes.SHA256()))
     except OSError as error:
         raise errors.ConfigurationError(f"the authority in {folder}: {error}") from error
+    return files
+
+
+def kubelet_client(folder: Path, authority: Certificate) -> Certificate:
+    """Returns the certificate by which kubelets know the API server, signed by the authority.
+
+    It is valid for a year, and made again when that ends soon. Raises ConfigurationError.
+    """
+    name = "kube-apiserver-kubelet-client"
+    files = Certificate(
+        folder / "apiserver-kubelet-client.crt", folder / "apiserver-kubelet-client.key"
+    )
+    subject = x509.Name(
+        [
+            x509.NameAttribute(NameOID.ORGANIZATION_NAME, "system:masters"),
+            x509.NameAttribute(NameOID.COMMON_NAME, name),
+        ]
+    )
+    try:
+        issuer = x509.load_pem_x509_certificate(authority.certificate.read_bytes())
+        if _is_signed_by(files, issuer):
+            return files
+        signer = serialization.load_pem_private_key(authority.key.read_bytes(), None)
+        if not isinstance(signer, ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey):
+            raise ValueError(f"{authority.key} has no key of RSA or ECDSA")
+        key = ec.generate_private_key(ec.SECP256R1())
+        made = (
+            _builder(subject, key, x509.BasicConstraints(ca=False, path_length=None), _VALID)
+            .issuer_name(issuer.subject)
+            .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
+            .sign(signer, hashes.SHA256())
+        )
+        _write(files, key, made)
+    except (OSError, ValueError, TypeError) as error:
+        raise errors.ConfigurationError(f"the certificates in {folder}: {error}") from error
     return files
 
 
@@ -95,6 +133,18 @@ def write_client_authorities(folder: Path, *files: Path) -> Path:
     except (OSError, UnicodeError) as error:
         raise errors.ConfigurationError(f"{path}: {error}") from error
     return path
+
+
+def _is_signed_by(files: Certificate, issuer: x509.Certificate) -> bool:
+    """Reports whether there is a certificate of this issuer that does not end soon."""
+    if not (files.certificate.exists() and files.key.exists()):
+        return False
+    try:
+        parsed = x509.load_pem_x509_certificate(files.certificate.read_bytes())
+        parsed.verify_directly_issued_by(issuer)
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return parsed.not_valid_after_utc - _RENEW_BEFORE > datetime.now(UTC)
 
 
 def _is_usable(files: Certificate, hosts: Sequence[str]) -> bool:
@@ -112,27 +162,32 @@ def _is_usable(files: Certificate, hosts: Sequence[str]) -> bool:
 def _make(files: Certificate, hosts: Sequence[str]) -> None:
     key = ec.generate_private_key(ec.SECP256R1())
     constraints = x509.BasicConstraints(ca=True, path_length=0)
-    builder = (
-        _builder("kcm-apiserver", key, constraints, _VALID)
+    name = _name("kcm-apiserver")
+    made = (
+        _builder(name, key, constraints, _VALID)
+        .issuer_name(name)
         .add_extension(x509.SubjectAlternativeName(_alternatives(hosts)), critical=False)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .sign(key, hashes.SHA256())
     )
-    _write(files, key, builder)
+    _write(files, key, made)
+
+
+def _name(common_name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
 
 
 def _builder(
-    common_name: str,
+    name: x509.Name,
     key: ec.EllipticCurvePrivateKey,
     constraints: x509.BasicConstraints,
     valid: timedelta,
 ) -> x509.CertificateBuilder:
-    """Returns the builder of a certificate that signs itself."""
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+    """Returns the builder of a certificate, without its issuer."""
     now = datetime.now(UTC)
     return (
         x509.CertificateBuilder()
         .subject_name(name)
-        .issuer_name(name)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(minutes=5))  # allows for clocks that differ
@@ -141,11 +196,8 @@ def _builder(
     )
 
 
-def _write(
-    files: Certificate, key: ec.EllipticCurvePrivateKey, builder: x509.CertificateBuilder
-) -> None:
-    """Writes a key and the certificate that it signs."""
-    made = builder.sign(key, hashes.SHA256())
+def _write(files: Certificate, key: ec.EllipticCurvePrivateKey, made: x509.Certificate) -> None:
+    """Writes a key and its certificate."""
     encoded = key.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,

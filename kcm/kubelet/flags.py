@@ -84,6 +84,12 @@ def _parse_certificate(certificate: str, key: str) -> tuple[Path, Path] | None:
     return (Path(certificate), Path(key)) if certificate else None
 
 
+def _parse_file(text: str) -> Path:
+    if not Path(text).is_file():
+        raise ValueError("there is no such file")
+    return Path(text)
+
+
 def _split(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
@@ -154,6 +160,7 @@ _PARSERS: Mapping[str, Callable[[Any], Any]] = {
     "pod_manifest_path": Path,
     "stages": Path,
     "service_account_signing_key_file": Path,
+    "client_ca_file": _parse_file,
     "pod_api_server": lambda text: _parse_address("--pod-api-server", text),
     "node_labels": _parse_labels,
     "register_with_taints": _parse_taints,

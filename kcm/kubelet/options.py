@@ -82,6 +82,8 @@ class KubeletOptions:
     port_required: bool = False  # otherwise a free port is used if `port` is taken
     bind_address: str = ""  # "" is `node_ip`
     certificate: tuple[Path, Path] | None = None  # certificate and key; None is plain HTTP
+    # authorities; whoever has a certificate of theirs in the group system:masters has access
+    client_ca_file: Path | None = None
 
     def __post_init__(self) -> None:
         require(

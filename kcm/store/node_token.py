@@ -19,6 +19,7 @@ from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.store.objects import ObjectStore
 
 NAMESPACE, NAME = "kube-system", "kubelet-api-key"
+TLS_ANNOTATION = "kcm.dev/kubelet-tls"  # "true" on nodes whose HTTP API is served over TLS
 _FIELD = "key"
 _BYTES = 32
 

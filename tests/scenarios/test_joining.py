@@ -43,7 +43,7 @@ spec:
   containers:
   - name: c
     image: none
-    command: [sh, -c, "cat $KCM_ROOT/words/word > $KCM_TERMINATION_LOG; sleep 300"]
+    command: [sh, -c, "cat $KCM_ROOT/words/word; echo; sleep 300"]
     volumeMounts: [{name: s, mountPath: /words}]
 """
 
@@ -93,9 +93,21 @@ class Machine:
 @contextmanager
 def machine(folder: Path) -> Iterator[Machine]:
     made = Machine(folder)
-    yield made
-    if made.process is not None and made.process.poll() is None:
-        made.stop()
+    try:
+        yield made
+    finally:
+        if made.process is not None and made.process.poll() is None:
+            made.stop()
+
+
+def admin(system: System) -> httpx.Client:
+    """Returns a client with the administrator's token."""
+    token = (system.folder / "s" / "apiserver-token").read_text().strip()
+    return httpx.Client(
+        base_url=f"https://127.0.0.1:{system.api}",
+        headers={"authorization": f"Bearer {token}"},
+        verify=ssl.create_default_context(cafile=str(system.folder / "s" / "apiserver.crt")),
+    )
 
 
 def approve_serving(system: System) -> None:
@@ -106,19 +118,14 @@ def approve_serving(system: System) -> None:
         for one in system.items(kind)
         if one["spec"]["signerName"] == "kubernetes.io/kubelet-serving"
     )
-    token = (system.folder / "s" / "apiserver-token").read_text().strip()
-    context = ssl.create_default_context(cafile=str(system.folder / "s" / "apiserver.crt"))
     path = f"/apis/certificates.k8s.io/v1/{kind}/{name}/approval"
     condition = {"type": "Approved", "status": "True", "reason": "Test", "message": "by the test"}
-    approved = httpx.patch(
-        f"https://127.0.0.1:{system.api}{path}",
-        json={"status": {"conditions": [condition]}},
-        headers={
-            "authorization": f"Bearer {token}",
-            "content-type": "application/merge-patch+json",
-        },
-        verify=context,
-    )
+    with admin(system) as client:
+        approved = client.patch(
+            path,
+            json={"status": {"conditions": [condition]}},
+            headers={"content-type": "application/merge-patch+json"},
+        )
     assert approved.status_code == 200, approved.text
 
 
@@ -175,4 +182,6 @@ def test_a_machine_joins_and_is_held_to_its_own_node(system: System, tmp_path: P
         trust = ssl.create_default_context(cafile=str(system.folder / "s" / "ca.crt"))
         health = httpx.get(f"https://127.0.0.1:{port}/healthz", verify=trust)
         assert health.status_code == 200
-        assert is_running()
+        with admin(system) as client:
+            log = client.get("/api/v1/namespaces/default/pods/writer/log")
+            assert (log.status_code, log.text) == (200, "hello\n"), log.text

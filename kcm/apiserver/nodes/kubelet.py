@@ -47,9 +47,10 @@ class KubeletAddress:
     token: str = field(default="", repr=False)
 
 
-def kubelet_of(store: Store, name: str, *, tls: bool) -> KubeletAddress:
+def kubelet_of(store: Store, name: str, *, tls: bool | None) -> KubeletAddress:
     """Returns the address of a node's kubelet.
 
+    `tls` says whether it is reached over TLS; for None the node's annotation says so.
     Raises BadRequest, NotFound and KubeletUnreachable.
     """
     node = store.get_as(Node, name)
@@ -64,6 +65,8 @@ def kubelet_of(store: Store, name: str, *, tls: bool) -> KubeletAddress:
     host = _host(name, reachable, port)
     key = node_token.read_key(store)
     token = node_token.derive_token(key, name, reachable, port) if key else ""
+    if tls is None:
+        tls = node.annotations.get(node_token.TLS_ANNOTATION) == "true"
     return KubeletAddress(f"{'https' if tls else 'http'}://{host}:{port}", token)
 
 
@@ -105,15 +108,18 @@ class Upgraded:
 class KubeletClient:
     """Sends requests to kubelets.
 
-    `tls` checks their certificates; without it, requests are sent over plain HTTP.
+    `tls` checks their certificates; without it, requests are sent over plain HTTP. With `mixed`,
+    only nodes that say so are reached over TLS.
     """
 
-    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None, *, mixed: bool = False) -> None:
         self._tls = tls
+        self._mixed = mixed
 
     @property
-    def tls(self) -> bool:
-        return self._tls is not None
+    def tls(self) -> bool | None:
+        """Whether kubelets are reached over TLS; None if that depends on the node."""
+        return None if self._mixed else self._tls is not None
 
     @asynccontextmanager
     async def get(self, url: str, token: str = "") -> AsyncIterator[KubeletResponse]:
@@ -154,7 +160,10 @@ class KubeletClient:
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
                 reader, writer = await asyncio.open_connection(
-                    parts.hostname, parts.port, ssl=self._tls, limit=_MOST_HEAD
+                    parts.hostname,
+                    parts.port,
+                    ssl=self._tls if parts.scheme == "https" else None,
+                    limit=_MOST_HEAD,
                 )
         except (OSError, TimeoutError) as error:
             raise _unreachable(url, error) from None

@@ -42,7 +42,7 @@ def is_log(method: str, info: RequestInfo) -> bool:
 
 
 def location(
-    store: Store, info: RequestInfo, query: Mapping[str, str], *, tls: bool
+    store: Store, info: RequestInfo, query: Mapping[str, str], *, tls: bool | None
 ) -> KubeletAddress | None:
     """Returns the address of the pod's kubelet, with the URL of the log.
 

@@ -131,6 +131,10 @@ def _graces(
               "--kubelet-certificate-authority.")  # fmt: skip
 @click.option("--tls-private-key-file", type=click.Path(), default=None,
               help="The private key of that certificate.")  # fmt: skip
+@click.option("--client-ca-file", type=click.Path(), default=None,
+              help="Certificates of authorities. Who shows a client certificate of theirs with the "
+              "organization system:masters, as API servers do, may use the node's HTTP API. Needs "
+              "TLS.")  # fmt: skip
 @click.option("--system-reserved", metavar="cpu=100m,memory=500Mi",
               help="Resources that pods do not get, because the system needs them.")  # fmt: skip
 @click.option("--kube-reserved", metavar="cpu=100m,memory=500Mi",

@@ -62,6 +62,9 @@ def token() -> None:
 @click.option("--kubeconfig", type=click.Path(path_type=Path), default=None,
               help="The API server and its certificate, for the join command. Default: kubeconfig "
               "in the state folder.")  # fmt: skip
+@click.option("--client-ca-file", type=click.Path(path_type=Path, exists=True), default=None,
+              help="The authority of the certificate that the API server shows to kubelets, for "
+              "the join command. Default: ca.crt in the state folder, if that exists.")  # fmt: skip
 def create(
     *,
     value: str | None,
@@ -72,6 +75,7 @@ def create(
     print_join_command: bool,
     server: str,
     kubeconfig: Path | None,
+    client_ca_file: Path | None,
 ) -> None:
     """Create a token, or the TOKEN that is given, and print it."""
     made = value or bootstrap_tokens.generate_token()
@@ -88,8 +92,9 @@ def create(
         raise errors.ConfigurationError(str(error)) from None
     printed = made
     if print_join_command:
-        file = kubeconfig or Path(Settings().state_dir) / "kubeconfig"
-        printed = join_command(file, made, server)
+        folder = Path(Settings().state_dir)
+        file, client_ca = kubeconfig or folder / "kubeconfig", client_ca_file or folder / "ca.crt"
+        printed = join_command(file, made, server, client_ca=client_ca)
     with open_store() as store:
         store.create(secret)
     click.echo(printed)

@@ -9,21 +9,25 @@ import yaml
 
 from kcm import errors
 
-_FILE = "join.kubeconfig"
+_FILE, _CLIENT_CA = "join.kubeconfig", "client-ca.crt"
 
 
-def join_command(kubeconfig: Path, token: str, server: str = "") -> str:
+def join_command(kubeconfig: Path, token: str, server: str = "", *, client_ca: Path) -> str:
     """Returns the commands that another machine types.
 
     They write a kubeconfig that has the token and the certificate of the API server, by which the
     machine knows the server: whoever has the token can be deceived by nobody. `server` takes the
-    place of the URL in the kubeconfig, unless it is "". Raises ConfigurationError.
+    place of the URL in the kubeconfig, unless it is "". If there is a file `client_ca`, the
+    commands write it, too: by its certificates the machine knows the API server as a client.
+    Raises ConfigurationError.
     """
     text = bootstrap_kubeconfig(kubeconfig, token, server)
-    return (
-        f"(umask 077 && cat > {_FILE}) <<'END'\n{text}END\n"
-        f"kcm kubelet --bootstrap-kubeconfig {_FILE}"
-    )
+    lines = f"(umask 077 && cat > {_FILE}) <<'END'\n{text}END\n"
+    command = f"kcm kubelet --bootstrap-kubeconfig {_FILE}"
+    if client_ca.is_file():
+        lines += f"cat > {_CLIENT_CA} <<'END'\n{client_ca.read_text('ascii').strip()}\nEND\n"
+        command += f" --client-ca-file {_CLIENT_CA}"
+    return lines + command
 
 
 def bootstrap_kubeconfig(kubeconfig: Path, token: str, server: str = "") -> str:

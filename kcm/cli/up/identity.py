@@ -47,6 +47,8 @@ def with_identity(options: UpOptions, settings: Settings) -> UpOptions:
             options.access,
             client_ca_file=credentials.write_client_authorities(folder, *trusted),
             token_key_file=key,
+            kubelet_client=credentials.kubelet_client(folder, authority),
+            kubelet_authority=authority.certificate,
         ),
         real_node=node and replace(node, api_flags=_node_flags(key, options)),
     )

@@ -15,6 +15,7 @@ from kcm import errors
 from kcm.apiserver.auth import tokenfile
 from kcm.apiserver.auth.authorizer import DEFAULT_MODES, parse_modes
 from kcm.apiserver.auth.certificates import check_authorities
+from kcm.apiserver.credentials import Certificate
 from kcm.cli import commandlines
 from kcm.cli.up.children import ProcessSpec
 from kcm.component.commandline import parse_flags
@@ -46,6 +47,8 @@ class AccessOptions:
     token_auth_file: Path | None = None
     client_ca_file: Path | None = None
     token_key_file: Path | None = None  # signs service account tokens
+    kubelet_client: Certificate | None = None  # what the API server presents to kubelets
+    kubelet_authority: Path | None = None  # signs the certificates of kubelets
     anonymous_auth: bool = False
     authorization_mode: str = ",".join(DEFAULT_MODES)
 
@@ -67,6 +70,10 @@ class AccessOptions:
         if key := self.token_key_file:
             flags.append(f"--service-account-signing-key-file={key}")
             flags.append(f"--service-account-key-file={key}")
+        if (client := self.kubelet_client) and self.kubelet_authority:
+            flags.append(f"--kubelet-client-certificate={client.certificate}")
+            flags.append(f"--kubelet-client-key={client.key}")
+            flags.append(f"--kubelet-certificate-authority={self.kubelet_authority}")
         return [*flags, "--anonymous-auth"] if self.anonymous_auth else flags
 
 

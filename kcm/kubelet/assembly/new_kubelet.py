@@ -56,7 +56,7 @@ def new_main_kubelet(options: KubeletOptions, dependencies: Dependencies) -> Kub
             work=work,
             node=node,
             loop=loop,
-            server=NodeServer(app, listener, options.certificate),
+            server=NodeServer(app, listener, options.certificate, options.client_ca_file),
             runs=(
                 *_list_runs(records, runtime, work, node, loop),
                 *build_sources(options, dependencies, records, loop.config),

@@ -141,13 +141,18 @@ class NodeManager:
                 f"node {options.node_name} is not registered, and --register-node is off"
             )
         node = objects.build_node(
-            options.node_name, options.node_labels, options.register_with_taints
+            options.node_name,
+            options.node_labels,
+            options.register_with_taints,
+            tls=options.certificate is not None,
         )
         node = node.with_status(self._current.get().status)
         return self._write(self._store.build_create(node))
 
     def _update_labels(self, node: Node) -> Node:
-        updated = objects.update_labels(node, self._options.node_labels)
+        updated = objects.update_labels(
+            node, self._options.node_labels, tls=self._options.certificate is not None
+        )
         item = self._store.build_update(updated, node) if updated is not node else None
         return self._write(item) if item is not None else node
 

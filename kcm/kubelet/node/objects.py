@@ -21,6 +21,7 @@ from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.apimachinery.quantity import Quantity
 from kcm.helpers.node_reports import resources_of
 from kcm.kubelet.node.machine import MachineInfo, go_architecture
+from kcm.store.node_token import TLS_ANNOTATION
 
 _ATTACH_ANNOTATION = "volumes.kubernetes.io/controller-managed-attach-detach"
 
@@ -38,21 +39,29 @@ def build_labels(name: str, labels: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def build_node(name: str, labels: Mapping[str, str], taints: Sequence[Taint]) -> Node:
-    """Returns the node to register, without a status."""
-    metadata = ObjectMeta(
-        name=name, labels=build_labels(name, labels), annotations={_ATTACH_ANNOTATION: "true"}
-    )
+def build_node(
+    name: str, labels: Mapping[str, str], taints: Sequence[Taint], *, tls: bool = False
+) -> Node:
+    """Returns the node to register, without a status. `tls`: its HTTP API is served over TLS."""
+    annotations = {_ATTACH_ANNOTATION: "true", **({TLS_ANNOTATION: "true"} if tls else {})}
+    metadata = ObjectMeta(name=name, labels=build_labels(name, labels), annotations=annotations)
     node = Node(metadata=metadata)
     return node.with_spec(node.spec.replace(taints=list(taints) or None))
 
 
-def update_labels(node: Node, labels: Mapping[str, str]) -> Node:
-    """Returns a registered node with the labels of `build_labels`; `node` itself if it has them."""
+def update_labels(node: Node, labels: Mapping[str, str], *, tls: bool = False) -> Node:
+    """Returns a registered node with the labels of `build_labels`; `node` itself if it has them.
+
+    `tls` is as in `build_node`.
+    """
     wanted = build_labels(node.name or "", labels)
-    if all(node.labels.get(label) == value for label, value in wanted.items()):
+    known_tls = node.annotations.get(TLS_ANNOTATION) == "true"
+    if known_tls is tls and all(node.labels.get(name) == value for name, value in wanted.items()):
         return node
-    return node.with_metadata(labels={**node.labels, **wanted})
+    annotations = {k: v for k, v in node.annotations.items() if k != TLS_ANNOTATION}
+    if tls:
+        annotations[TLS_ANNOTATION] = "true"
+    return node.with_metadata(labels={**node.labels, **wanted}, annotations=annotations)
 
 
 def build_status(

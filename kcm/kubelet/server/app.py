@@ -31,6 +31,7 @@ from kcm.http.listening import bears
 from kcm.kubelet.cri import Stream
 from kcm.kubelet.server import portchannels, portforward, websocket
 from kcm.kubelet.server.channels import ChannelSession, StreamOptions
+from kcm.kubelet.server.connection import is_trusted
 from kcm.kubelet.server.logs import LogOptions, LogReader
 from kcm.kubelet.server.pods import NodePods
 from kcm.kubelet.server.stream_limits import StreamLimits
@@ -61,7 +62,9 @@ class KubeletServer:
     """The ASGI app. To stop it, call `stop_streams` in the event loop, and then `close`."""
 
     def __init__(self, sources: ServerSources, token: Callable[[], str], clock: Clock) -> None:
-        """`token` returns the bearer token that clients need. While it is "", nobody has access."""
+        """`token` returns the bearer token of clients without a trusted certificate. While it is
+        "", they have no access.
+        """
         self._sources = sources
         self._token = token
         self._clock = clock
@@ -94,7 +97,8 @@ class KubeletServer:
             return
         given = websocket.header(scope, b"authorization")
         try:
-            if scope["path"] != "/healthz" and not bears(given, self._token()):
+            has_access = is_trusted(scope) or bears(given, self._token())
+            if scope["path"] != "/healthz" and not has_access:
                 headers = {"WWW-Authenticate": "Bearer"}
                 response: Response = PlainTextResponse("Unauthorized", 401, headers)
                 await response(scope, receive, send)

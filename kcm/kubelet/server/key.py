@@ -35,12 +35,16 @@ class NodeKey:
     def run(self, stop: threading.Event) -> None:
         """Keeps the token up to date until `stop` is set. Starts with the key in the file."""
         self._take(_read(self._file))
+        refused = False
         while not stop.is_set():
             try:
                 self._take(node_token.ensure_key(self._store), keep=True)
             except errors.Forbidden:
-                log.info("This node may not read the key of nodes' APIs: its API is closed")
-                return
+                if not refused:
+                    log.info("This node may not read the key of the nodes' APIs")
+                refused = True
+                self._clock.wait(stop, KEY_EVERY)
+                continue
             except errors.KcmError as error:
                 log.info("The key of the node's API cannot be read", error=error.message)
             self._clock.wait(stop, KEY_EVERY if self.token else RETRY)

@@ -12,9 +12,9 @@ import structlog
 from kcm import errors
 from kcm.http.listening import Server, listen
 from kcm.http.serving import TLSFiles, build_config
-from kcm.http.upgrades import UpgradableConnection
 from kcm.kubelet.options import KubeletOptions
 from kcm.kubelet.server.app import KubeletServer
+from kcm.kubelet.server.connection import NodeConnection
 
 log = structlog.get_logger("kcm.kubelet")
 
@@ -46,18 +46,20 @@ class NodeServer:
         app: KubeletServer,
         listener: socket.socket,
         certificate: tuple[Path, Path] | None = None,
+        authorities: Path | None = None,
     ) -> None:
         """`certificate` is the files of the certificate and its key.
 
-        Without it, plain HTTP is served.
+        Without it, plain HTTP is served. `authorities` is the file of the authorities that sign
+        client certificates.
         """
         self._app = app
         self._listener = listener
         self._server = Server(
             build_config(
                 app,
-                tls=TLSFiles(*certificate) if certificate else None,
-                connection=UpgradableConnection,
+                tls=TLSFiles(*certificate, authorities) if certificate else None,
+                connection=NodeConnection,
                 graceful_shutdown=_SHUTDOWN_GRACE,
             )
         )

@@ -23,7 +23,7 @@ def settings(tmp_path: Path) -> Settings:
 
 def test_keys_are_generated_once_and_only_their_owner_reads_them(tmp_path: Path) -> None:
     with_identity(UpOptions(), settings(tmp_path))
-    private = ("sa.key", "ca.key", "apiserver.key")
+    private = ("sa.key", "ca.key", "apiserver.key", "apiserver-kubelet-client.key")
     assert {(tmp_path / name).stat().st_mode & 0o777 for name in private} == {0o600}
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     with_identity(UpOptions(), settings(tmp_path))
@@ -38,7 +38,21 @@ def test_controllers_and_the_api_server_get_the_files(tmp_path: Path) -> None:
         f"--client-ca-file={tmp_path / 'client-ca.crt'}",
         f"--service-account-signing-key-file={key}",
         f"--service-account-key-file={key}",
+        f"--kubelet-client-certificate={tmp_path / 'apiserver-kubelet-client.crt'}",
+        f"--kubelet-client-key={tmp_path / 'apiserver-kubelet-client.key'}",
+        f"--kubelet-certificate-authority={tmp_path / 'ca.crt'}",
     ]
+
+
+def test_a_new_authority_makes_a_new_certificate_for_kubelets(tmp_path: Path) -> None:
+    with_identity(UpOptions(), settings(tmp_path))
+    client = tmp_path / "apiserver-kubelet-client.crt"
+    before = client.read_bytes()
+    (tmp_path / "ca.key").unlink()
+    with_identity(UpOptions(), settings(tmp_path))
+    assert client.read_bytes() != before
+    context = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
+    context.load_cert_chain(client, client.with_suffix(".key"))
 
 
 def test_pods_of_the_real_node_get_tokens_and_the_address_of_the_api(tmp_path: Path) -> None:
