@@ -9,7 +9,7 @@ FROM python:3.11-slim AS kcm
 RUN --mount=type=bind,from=build,source=/wheels,target=/wheels \
     pip install --no-cache-dir --no-index --find-links /wheels kcm \
     && useradd --uid 1000 --create-home kcm \
-    && install -d -o kcm -g kcm -m 0700 /var/lib/kcm
+    && install -d -o kcm -g kcm -m 0700 /var/lib/kcm /var/lib/kcm-keys
 ENV KCM_STATE_DIR=/var/lib/kcm PYTHONUNBUFFERED=1
 USER kcm
 WORKDIR /home/kcm

@@ -8,7 +8,7 @@ from __future__ import annotations
 import socket
 import ssl
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +55,7 @@ class ServerOptions:
     limits: Limits = field(default_factory=Limits)
     kubelet_authority: Path | None = None
     kubelet_client: Certificate | None = None  # what the server presents to kubelets
+    cluster_authority: bool = False
     local_storage_class: bool = False
     bootstrap_tokens: bool = False
     names: tuple[str, ...] = ()  # further names and addresses for the certificate
@@ -142,6 +143,12 @@ class ServerOptions:
     help="File of that certificate's key.",
 )
 @click.option(
+    "--cluster-authority",
+    is_flag=True,
+    help="Have a certificate authority in the state folder, ca.crt and ca.key, generated if "
+    "missing: accept the client certificates that it signed, and show kubelets one. Needs TLS.",
+)
+@click.option(
     "--local-storage-class",
     is_flag=True,
     help="Have a StorageClass `local`, the default, whose volumes are folders on nodes.",
@@ -170,13 +177,15 @@ def command(
     kubelet_certificate_authority: Path | None,
     kubelet_client_certificate: Path | None,
     kubelet_client_key: Path | None,
+    cluster_authority: bool,
     local_storage_class: bool,
     enable_bootstrap_token_auth: bool,
     **token_flags: Any,
 ) -> None:
     """Serve the Kubernetes API over the store."""
-    if client_ca_file and not tls:
-        raise errors.ConfigurationError("--client-ca-file needs TLS: leave --no-tls out")
+    if (client_ca_file or cluster_authority) and not tls:
+        flag = "--client-ca-file" if client_ca_file else "--cluster-authority"
+        raise errors.ConfigurationError(f"{flag} needs TLS: leave --no-tls out")
     presented = None
     if kubelet_client_certificate or kubelet_client_key:
         if not (
@@ -200,6 +209,7 @@ def command(
         limits=limits,
         kubelet_authority=kubelet_certificate_authority,
         kubelet_client=presented,
+        cluster_authority=cluster_authority,
         local_storage_class=local_storage_class,
         bootstrap_tokens=enable_bootstrap_token_auth,
         names=names,
@@ -214,6 +224,7 @@ def run(settings: Settings, options: ServerOptions) -> None:
     # first, so that a taken port is reported before anything is written
     with closing(bind(options.address)) as listener:
         folder = settings.state_dir
+        options = _with_authority(options, folder)
         users = tokenfile.read(options.token_auth_file) if options.token_auth_file else {}
         if options.client_ca_file:
             check_authorities(options.client_ca_file)
@@ -224,6 +235,27 @@ def run(settings: Settings, options: ServerOptions) -> None:
         with closing(PipelinedIO(settings, name="kcm-apiserver")) as io:
             io.attach()
             _serve(Store(io), options, access, certificate, listener, tokens=tokens)
+
+
+def _with_authority(options: ServerOptions, folder: Path) -> ServerOptions:
+    """Returns the options with the cluster's authority, if they ask for one.
+
+    Files that flags name take precedence. Raises ConfigurationError.
+    """
+    if not options.cluster_authority:
+        return options
+    authority = credentials.load_authority(folder)
+    trusted = [authority.certificate, *filter(None, [options.client_ca_file])]
+    options = replace(
+        options, client_ca_file=credentials.write_client_authorities(folder, *trusted)
+    )
+    if options.kubelet_authority is not None:
+        return options
+    return replace(
+        options,
+        kubelet_authority=authority.certificate,
+        kubelet_client=credentials.kubelet_client(folder, authority),
+    )
 
 
 def _serve(

@@ -10,6 +10,7 @@ import pytest
 from kcm.testing.waiting import until
 from tests.compose.conftest import SERVICES, containers, end, start
 from tests.compose.engine import Engine
+from tests.signing_requests import build_pem_request, encode
 
 pytestmark = [pytest.mark.compose, pytest.mark.timeout(900)]
 
@@ -24,6 +25,20 @@ spec:
   template:
     metadata: {{labels: {{set: s{number}}}}}
     spec: {{containers: [{{name: main, image: "nginx:1.27"}}]}}
+"""
+
+# Requested by a bootstrap token's user, approved by the role that the API server binds, and signed.
+_MACHINE = build_pem_request("system:node:machine", ["system:nodes"])
+SIGNING_REQUEST = f"""
+apiVersion: certificates.k8s.io/v1
+kind: CertificateSigningRequest
+metadata: {{name: machine}}
+spec:
+  request: {encode(_MACHINE)}
+  signerName: kubernetes.io/kube-apiserver-client-kubelet
+  usages: [digital signature, client auth]
+  username: system:bootstrap:07401b
+  groups: [system:bootstrappers, "system:bootstrappers:kcm:default-node-token"]
 """
 
 
@@ -86,6 +101,23 @@ def test_down_and_up_keeps_the_objects(engine: Engine, pods: set[str]) -> None:
     start(engine)
     until(lambda: count_running_pods(engine) == 10 * SETS, "all pods")
     assert names(engine) == pods
+
+
+def test_tokens_and_certificates_are_signed_and_machines_can_join(
+    engine: Engine, pods: set[str]
+) -> None:
+    def has_authority() -> bool:
+        return "kube-root-ca.crt" in kcm(engine, "get", "configmaps", "-o", "name")
+
+    until(has_authority, "the ConfigMap with the API server's certificate")
+    kcm(engine, "apply", "-f", "-", text=SIGNING_REQUEST)
+    until(
+        lambda: "certificate:" in kcm(engine, "get", "csr", "machine", "-o", "yaml"),
+        "the certificate of a machine",
+    )
+    command = ["kcm", "token", "create", "--print-join-command", "--server", "https://h:8001"]
+    lines = engine.run("exec", engine.container("apiserver"), *command)
+    assert "--client-ca-file client-ca.crt" in lines
 
 
 def test_the_api_server_stops_with_success(engine: Engine) -> None:

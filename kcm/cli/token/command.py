@@ -31,8 +31,7 @@ def token() -> None:
     """Make tokens with which machines join the cluster.
 
     A token is a Secret in kube-system. Its owner may request the certificate of
-    a node, and nothing else; whoever has it can add a machine under any name
-    that no node has yet, so give it to nobody else and let it end.
+    a node, of any name, and nothing else: keep it secret, and let it end soon.
 
     \b
     Examples:

@@ -77,6 +77,14 @@ _DISPATCHED = "pods"  # the kind by whose dispatch lease a running manager is re
     show_default=True,
     help="The Kubernetes API's loopback port, for kubectl. 0: no API server.",
 )
+@click.option(
+    "--api-host",
+    "api_hosts",
+    multiple=True,
+    metavar="NAME",
+    help="A name or address by which other machines reach this one. The Kubernetes API then "
+    "listens on all addresses, and its certificate has the name. May be given several times.",
+)
 @flags.token_auth_file
 @flags.client_ca_file
 @flags.anonymous_auth
@@ -126,6 +134,7 @@ def up(
     flower_port: int,
     health_port: int,
     api_port: int,
+    api_hosts: tuple[str, ...],
     token_auth_file: Path | None,
     client_ca_file: Path | None,
     anonymous_auth: bool,
@@ -162,6 +171,7 @@ def up(
         client_ca_file,
         anonymous_auth=anonymous_auth,
         authorization_mode=authorization_mode,
+        hosts=api_hosts,
     )
     access.check()
     options = UpOptions(

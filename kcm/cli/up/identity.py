@@ -30,7 +30,7 @@ def with_identity(options: UpOptions, settings: Settings) -> UpOptions:
     folder, node = settings.state_dir, options.real_node
     key = folder / KEY_FILE
     keys.ensure_key_file(key)
-    certificate = credentials.certificate(folder, (API_HOST,)).certificate
+    certificate = credentials.certificate(folder, (API_HOST, *options.access.hosts)).certificate
     authority = credentials.load_authority(folder)
     trusted = [authority.certificate, *filter(None, [options.access.client_ca_file])]
     files = {

@@ -51,6 +51,7 @@ class AccessOptions:
     kubelet_authority: Path | None = None  # signs the certificates of kubelets
     anonymous_auth: bool = False
     authorization_mode: str = ",".join(DEFAULT_MODES)
+    hosts: tuple[str, ...] = ()  # by which other machines reach the API server
 
     def check(self) -> None:
         """Raises ConfigurationError if a file cannot be used."""
@@ -63,6 +64,8 @@ class AccessOptions:
     def flags(self) -> list[str]:
         """Returns the flags for the API server's command line."""
         flags = [f"--authorization-mode={self.authorization_mode}"]
+        if self.hosts:
+            flags += ["--bind-address=0.0.0.0", *(f"--tls-san={host}" for host in self.hosts)]
         if self.token_auth_file:
             flags.append(f"--token-auth-file={self.token_auth_file.absolute()}")
         if self.client_ca_file:

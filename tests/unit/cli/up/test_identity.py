@@ -5,6 +5,8 @@ from __future__ import annotations
 import ssl
 from pathlib import Path
 
+from cryptography import x509
+
 from kcm.cli.up.identity import with_identity
 from kcm.cli.up.plan import AccessOptions, RealNode, UpOptions
 from kcm.settings import Settings
@@ -87,3 +89,18 @@ def test_without_an_api_server_there_are_no_files(tmp_path: Path) -> None:
     options = UpOptions(api_port=0)
     assert with_identity(options, settings(tmp_path)) == options
     assert list(tmp_path.iterdir()) == []
+
+
+def test_other_machines_reach_the_api_server_by_the_names_that_are_given(tmp_path: Path) -> None:
+    options = UpOptions(access=AccessOptions(hosts=("worker.example", "10.0.0.5")))
+    flags = with_identity(options, settings(tmp_path)).access.flags()
+    assert flags[1:4] == [
+        "--bind-address=0.0.0.0",
+        "--tls-san=worker.example",
+        "--tls-san=10.0.0.5",
+    ]
+    parsed = x509.load_pem_x509_certificate((tmp_path / "apiserver.crt").read_bytes())
+    names = parsed.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert "worker.example" in names.get_values_for_type(x509.DNSName)
+    addresses = {str(address) for address in names.get_values_for_type(x509.IPAddress)}
+    assert {"10.0.0.5", "127.0.0.1"} <= addresses
