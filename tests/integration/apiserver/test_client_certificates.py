@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import ssl
 import subprocess
@@ -13,6 +14,8 @@ import httpx
 import pytest
 
 from kcm.redisio.embedded import EmbeddedServer
+from kcm.store.remote.kubeconfig import ClusterConnection
+from kcm.store.remote.rest import RestClient
 from tests.integration.apiserver.authority import Authority
 from tests.integration.apiserver.kubectl import VERSIONS, find
 from tests.integration.apiserver.serving import TOKEN, Live, live
@@ -101,3 +104,28 @@ def test_kubectl_is_its_certificate(
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert (done.stdout, done.returncode) == ("no\n", 1), done.stderr
+
+
+def test_a_client_that_reconnects_presents_its_newest_certificate(
+    api: Live, authority: Authority, tmp_path: Path
+) -> None:
+    def pem(user: str) -> Path:
+        path = tmp_path / f"{user}.pem"
+        path.write_bytes(b"".join(Path(file).read_bytes() for file in authority.client(user)))
+        return path
+
+    trust = ssl.create_default_context(cafile=str(api.kubeconfig.with_name("apiserver.crt")))
+    connection = ClusterConnection(api.url, trust)
+    connection.use_certificate(pem("first"))
+    client = RestClient(connection, "test")
+
+    def who() -> str:
+        answer = json.loads(client.request("POST", WHO, body={}))
+        return str(answer["status"]["userInfo"]["username"])
+
+    assert who() == "first"
+    connection.use_certificate(pem("second"))
+    assert who() == "first"  # on the connection that is open
+    client.reconnect()
+    assert who() == "second"
+    client.close()
