@@ -25,6 +25,13 @@ class PathNotFound(ApiError):
     reason = "NotFound"
 
 
+class ComponentNotFound(ApiError):
+    """Component not found"""
+
+    code = 500  # as upstream, which has no error of its own for it
+    reason = "Unknown"
+
+
 class MethodNotAllowed(ApiError):
     """the server does not allow this method on the requested resource"""
 

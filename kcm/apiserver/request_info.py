@@ -11,7 +11,7 @@ from functools import cached_property
 
 from kcm.api import scheme
 from kcm.api.scheme import Resource
-from kcm.apiserver import metrics_kinds, review_kinds
+from kcm.apiserver import component_kinds, metrics_kinds, review_kinds
 from kcm.apiserver.http_errors import PathNotFound
 
 NOT_DELETED_TOGETHER = frozenset({"namespaces"})  # kinds without deletecollection
@@ -76,6 +76,7 @@ def find(group: str, version: str, plural: str) -> Resource:
     resource = (
         review_kinds.find(group, version, plural)
         or metrics_kinds.find(group, version, plural)
+        or component_kinds.find(group, version, plural)
         or scheme.at(group, version, plural)
     )
     if resource is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from kcm.api.scheme import Resource
 from kcm.apiserver import health
 from kcm.apiserver.auth.authorizer import Caller
 from kcm.apiserver.auth.handler_chain import HandlerChain, RequestState
@@ -15,13 +16,21 @@ from kcm.apiserver.auth.node.restriction import NodeRestriction
 from kcm.apiserver.auth.service_accounts import TokenOptions
 from kcm.apiserver.auth.token_review import TokenReviewer
 from kcm.apiserver.cache.cacher import Cacher
+from kcm.apiserver.component_kinds import RESOURCE as COMPONENT_STATUSES
 from kcm.apiserver.documents import discovery, openapi
 from kcm.apiserver.http.accept import negotiate
 from kcm.apiserver.http.responses import ApiRequest, Response, json_response
 from kcm.apiserver.http_errors import MethodNotAllowed, PathNotFound
 from kcm.apiserver.metrics import ServerMetrics
 from kcm.apiserver.metrics_kinds import is_metric, is_open
-from kcm.apiserver.objects import lists, reviews, subresources, token_requests, verbs
+from kcm.apiserver.objects import (
+    component_statuses,
+    lists,
+    reviews,
+    subresources,
+    token_requests,
+    verbs,
+)
 from kcm.apiserver.objects.metrics_apis import MetricsApis
 from kcm.apiserver.request import Request
 from kcm.apiserver.request_info import RequestInfo
@@ -65,11 +74,15 @@ def is_short(request: Request, info: RequestInfo) -> bool:
         and info.subresource in _SHORT
         and resource.custom is None
         and resource.group != "apiextensions.k8s.io"
-        and not is_review(resource)
-        and not is_metric(resource)
+        and not is_computed(resource)
         and len(request.body) <= _SMALL_BODY
         and "yaml" not in request.content_type
     )
+
+
+def is_computed(resource: Resource) -> bool:
+    """Reports whether objects of the kind are computed for requests, and never stored."""
+    return is_review(resource) or is_metric(resource) or resource is COMPONENT_STATUSES
 
 
 def is_watch(state: RequestState) -> bool:
@@ -77,7 +90,7 @@ def is_watch(state: RequestState) -> bool:
     asked, info = state.asked, state.info
     if asked is None or asked.verb != "watch" or info is None or info.subresource:
         return False
-    return not is_review(info.resource) and not is_metric(info.resource)
+    return not is_computed(info.resource)
 
 
 class Routes:
@@ -178,6 +191,8 @@ class Routes:
             return reviews.respond(api_request, self._reviewer)
         if is_metric(info.resource):
             return self._metrics_apis.respond(api_request)
+        if info.resource is COMPONENT_STATUSES:
+            return component_statuses.respond(self._store, api_request)
         if token_requests.is_token_request(api_request):
             return token_requests.issue(self._store, api_request, self._token_options)
         if info.subresource not in _STORED:

@@ -13,6 +13,7 @@ from kcm.api import core_v1, rbac_v1
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.api.apps_v1 import ControllerRevision, DaemonSet, Deployment, StatefulSet
 from kcm.api.core_v1 import Endpoints, PodTemplate, ResourceQuota, Service
+from kcm.api.core_v1.component_statuses import ComponentStatus
 from kcm.api.discovery_v1 import EndpointSlice
 from kcm.api.ownership import controller_of
 from kcm.api.policy_v1 import PodDisruptionBudget
@@ -158,6 +159,15 @@ def _containers_of_template(title: str, field: str) -> Column:
     return Column(title, text, wide=True)
 
 
+def _component(field: str, status: ComponentStatus, _: datetime) -> str:
+    """Returns a field of a component's condition Healthy, its status as a word."""
+    healthy = next((one for one in status.conditions if one.type == "Healthy"), None)
+    if field == "status":
+        state = healthy.status if healthy is not None else ""
+        return {"True": "Healthy", "False": "Unhealthy"}.get(state, "Unknown")
+    return (getattr(healthy, field) or "") if healthy is not None else ""
+
+
 _CONTAINERS = _containers_of_template("CONTAINERS", "name")
 _IMAGES = _containers_of_template("IMAGES", "image")
 _BINDING = (
@@ -197,6 +207,12 @@ COLUMNS: Mapping[type[KubeObject], tuple[Column, ...]] = {
         NAME,
         Column("SECRETS", lambda account, _: str(len(account.secrets or ())), number=True),
         AGE,
+    ),
+    ComponentStatus: (
+        NAME,
+        Column("STATUS", partial(_component, "status")),
+        Column("MESSAGE", partial(_component, "message")),
+        Column("ERROR", partial(_component, "error")),
     ),
     ResourceQuota: (
         NAME,

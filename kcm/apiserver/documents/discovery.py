@@ -16,7 +16,7 @@ from typing import Any
 from kcm import __version__
 from kcm.api import scheme
 from kcm.api.scheme import Resource
-from kcm.apiserver import metrics_kinds, review_kinds
+from kcm.apiserver import component_kinds, metrics_kinds, review_kinds
 from kcm.apiserver.http.accept import media_types
 from kcm.apiserver.http.responses import JSON, Response, json_bytes, json_response
 from kcm.apiserver.http_errors import PathNotFound
@@ -46,8 +46,9 @@ def version() -> dict[str, str]:
 
 
 def list_served_resources() -> tuple[Resource, ...]:
-    """Returns all served resources, also reviews and metrics, which are not stored."""
-    return (*scheme.served(), *review_kinds.RESOURCES, *metrics_kinds.RESOURCES)
+    """Returns all served resources, also those whose objects are computed for requests."""
+    computed = (*review_kinds.RESOURCES, *metrics_kinds.RESOURCES, component_kinds.RESOURCE)
+    return (*scheme.served(), *computed)
 
 
 def groups() -> dict[str, list[str]]:
@@ -139,6 +140,8 @@ def _verbs(resource: Resource) -> tuple[str, ...]:
         return review_kinds.VERBS
     if metrics_kinds.is_metric(resource):
         return metrics_kinds.VERBS
+    if resource is component_kinds.RESOURCE:
+        return component_kinds.VERBS
     together = resource.name not in NOT_DELETED_TOGETHER
     return tuple(verb for verb in VERBS if together or verb != "deletecollection")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kcm.api.scheme import Resource
+from kcm.apiserver import component_kinds
 from kcm.apiserver.documents.openapi_schemas import (
     DELETE_OPTIONS,
     PATCH,
@@ -43,6 +44,11 @@ def paths_of(resource: Resource, dialect: Dialect) -> dict[str, Any]:
     make = _Operations(resource, dialect)
     if is_review(resource):
         return {collection: {"post": make.creation(collection)}}
+    if resource is component_kinds.RESOURCE:
+        return {
+            collection: {"get": make.listing(collection, "")},
+            object_path: {"get": make.one(object_path, "")["get"]},
+        }
     paths = {
         collection: make.collection(collection),
         object_path: make.one(object_path, ""),

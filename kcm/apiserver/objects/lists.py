@@ -131,16 +131,23 @@ def list_(cacher: Cacher, request: ApiRequest) -> Response:
     return items_response(request, page.entries, meta)
 
 
-def items_response(request: ApiRequest, entries: Sequence[Entry], meta: dict[str, Any]) -> Response:
+def items_response(
+    request: ApiRequest,
+    entries: Sequence[Entry],
+    meta: dict[str, Any],
+    warnings: Sequence[str] = (),
+) -> Response:
     """Returns a response with objects as a list, in the form that the client asked for."""
     resource = request.info.resource
     if request.form.as_ == "Table":
         include = request.query.get("includeObject", "")
-        return json_response(tables.table(resource, entries, request.form, include, meta))
+        table = tables.table(resource, entries, request.form, include, meta)
+        return json_response(table, warnings=warnings)
     if request.form.as_:
         items = [partial_metadata(entry.obj, request.form) for entry in entries]
         kind = {"kind": "PartialObjectMetadataList", "apiVersion": request.form.api_version}
-        return json_response(kind | {"metadata": meta, "items": items})
+        return json_response(kind | {"metadata": meta, "items": items}, warnings=warnings)
     head = {"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": meta}
     items_json = b",".join([entry.raw for entry in entries])
-    return Response(json_bytes(head)[:-1] + b',"items":[' + items_json + b"]}")
+    body = json_bytes(head)[:-1] + b',"items":[' + items_json + b"]}"
+    return Response(body, warnings=warnings)
