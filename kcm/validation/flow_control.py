@@ -1,7 +1,6 @@
 """Validation of FlowSchemas and PriorityLevelConfigurations.
 
-Source: pkg/apis/flowcontrol/validation/validation.go, Kubernetes 1.33. Departure: the objects
-`exempt` and `catch-all` may differ from upstream's fixed ones, since kcm does not act on them.
+Source: pkg/apis/flowcontrol/validation/validation.go, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from kcm.api.flowcontrol_v1 import (
     ServiceAccountSubject,
     Subject,
 )
+from kcm.api.priority_levels import EXEMPT, MANDATORY_LEVELS, MANDATORY_SCHEMAS
 from kcm.apimachinery import names
 from kcm.apimachinery.field_errors import (
     Faults,
@@ -36,7 +36,6 @@ from kcm.apimachinery.field_errors import (
 )
 from kcm.validation import meta
 
-EXEMPT = "exempt"  # the name of the FlowSchema and of the priority level without limits
 _MOST_PRECEDENCE = 10_000
 _MOST_QUEUES = 10_000_000
 _MOST_ENTROPY = 60  # bits of a hash that chooses queues
@@ -80,6 +79,9 @@ def _schema(obj: FlowSchema) -> Faults:
         faults.append(required(path, "must reference a priority level"))
     for index, rule in enumerate(spec.rules or ()):
         faults += _rule(rule, f"spec.rules[{index}]")
+    fixed = MANDATORY_SCHEMAS.get(obj.name)
+    if fixed is not None and spec != fixed.spec:
+        faults.append(invalid("spec", spec, f"spec of '{obj.name}' must equal the fixed value"))
     return faults + _conditions(obj.status.conditions or ())
 
 
@@ -255,7 +257,21 @@ def update_level_status(new: PriorityLevelConfiguration, old: PriorityLevelConfi
 
 
 def _level(obj: PriorityLevelConfiguration) -> Faults:
-    return _level_spec(obj.name, obj.spec) + _conditions(obj.status.conditions or ())
+    faults = _level_spec(obj.name, obj.spec) + _fixed_level(obj.name, obj.spec)
+    return faults + _conditions(obj.status.conditions or ())
+
+
+def _fixed_level(name: str, spec: PriorityLevelConfigurationSpec) -> Faults:
+    fixed = MANDATORY_LEVELS.get(name)
+    if fixed is None:
+        return []
+    if name != EXEMPT:
+        why = f"spec of '{name}' must equal the fixed value"
+        return [] if spec == fixed.spec else [invalid("spec", spec, why)]
+    if spec.replace(exempt=None) == fixed.spec.replace(exempt=None):
+        return []
+    why = "spec of 'exempt' except the 'spec.exempt' field must equal the fixed value"
+    return [invalid("spec", spec, why)]
 
 
 def _level_spec(name: str, spec: PriorityLevelConfigurationSpec) -> Faults:

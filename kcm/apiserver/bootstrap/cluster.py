@@ -1,8 +1,9 @@
-"""Creates the objects that every cluster has: namespaces, priority classes, roles, and the
-ServiceCIDR `kubernetes`.
+"""Creates the objects that every cluster has: namespaces, priority classes, roles, the
+ServiceCIDR `kubernetes`, FlowSchemas and PriorityLevelConfigurations.
 
 They are created at the start, and again if the store was emptied. As upstream, one that is deleted
-meanwhile is not created again before the next start.
+meanwhile is not created again before the next start, except those of flow control, which are
+corrected every minute.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from kcm import errors
 from kcm.api.networking_v1 import ServiceCIDR, ServiceCIDRSpec
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.apiserver.auth import bootstrap
+from kcm.apiserver.bootstrap import priority_levels
 from kcm.apiserver.bootstrap.local_volumes import local_volume_objects
 from kcm.clock import Clock, RealClock
 from kcm.store import Store, node_token
@@ -51,6 +53,7 @@ class ClusterBootstrap:
         self._roles = roles
         self._local_volumes = local_volumes
         self._clock = clock or RealClock()
+        self._corrected = 0.0  # the monotonic time when the objects of flow control were corrected
         self._data_id = ""  # of the store for which the objects were created
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -73,7 +76,12 @@ class ClusterBootstrap:
         if self._local_volumes:
             for obj in local_volume_objects():
                 ensure_object(self._store, obj)
+        self._correct_flow_control()
         self._data_id = data_id
+
+    def _correct_flow_control(self) -> None:
+        priority_levels.ensure(self._store)
+        self._corrected = self._clock.monotonic()
 
     def _ensure_key(self) -> None:
         try:
@@ -99,6 +107,8 @@ class ClusterBootstrap:
         while not self._clock.wait(self._stop, LOOK_EVERY):
             try:
                 self.ensure()
+                if self._clock.monotonic() - self._corrected >= priority_levels.SYNC_EVERY:
+                    self._correct_flow_control()
             except errors.KcmError as error:
                 log.warning("The default objects cannot be created", error=error.message)
             except Exception:  # if the thread stopped, nothing would retry

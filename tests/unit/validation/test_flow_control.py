@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from kcm.api import codec
+from kcm.api.priority_levels import MANDATORY_LEVELS, MANDATORY_SCHEMAS
 from tests.samples import BODIES, sample, with_spec
 from tests.unit.validation.outcomes import validate_new, validate_new_spec
 
@@ -141,3 +143,22 @@ def test_defaults_are_upstreams() -> None:
     assert (limits.nominal_concurrency_shares, limits.lendable_percent) == (30, 0)
     queuing = limits.limit_response.queuing
     assert (queuing.queues, queuing.hand_size, queuing.queue_length_limit) == (64, 8, 50)
+
+
+@pytest.mark.parametrize("name", ["exempt", "catch-all"])
+def test_mandatory_schemas_are_fixed(name: str) -> None:
+    spec = codec.to_dict(MANDATORY_SCHEMAS[name])["spec"]
+    assert validate_new(SCHEMAS, metadata={"name": name}, spec=spec) == []
+    spec["priorityLevelConfiguration"] = {"name": "other"}
+    [fault] = validate_new(SCHEMAS, metadata={"name": name}, spec=spec)
+    assert f"spec of '{name}' must equal the fixed value" in fault
+
+
+def test_mandatory_levels_are_fixed_except_the_shares_of_exempt() -> None:
+    spec = codec.to_dict(MANDATORY_LEVELS["catch-all"])["spec"]
+    assert validate_new(LEVELS, metadata={"name": "catch-all"}, spec=spec) == []
+    spec["limited"]["nominalConcurrencyShares"] = 6
+    [fault] = validate_new(LEVELS, metadata={"name": "catch-all"}, spec=spec)
+    assert "spec of 'catch-all' must equal the fixed value" in fault
+    shares = {"type": "Exempt", "exempt": {"nominalConcurrencyShares": 50}}
+    assert validate_new(LEVELS, metadata={"name": "exempt"}, spec=shares) == []

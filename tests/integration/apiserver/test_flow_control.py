@@ -1,0 +1,47 @@
+"""The FlowSchemas and PriorityLevelConfigurations that every cluster has."""
+
+from __future__ import annotations
+
+from kcm.apiserver.bootstrap import priority_levels
+from tests.integration.apiserver.kubectl import Kubectl
+from tests.integration.apiserver.serving import Live
+
+GROUP = "/apis/flowcontrol.apiserver.k8s.io/v1"
+LEVELS, SCHEMAS = f"{GROUP}/prioritylevelconfigurations", f"{GROUP}/flowschemas"
+
+
+def names(api: Live, path: str) -> set[str]:
+    return {item["metadata"]["name"] for item in api.get(path)["items"]}
+
+
+def test_kubectl_shows_them(kubectl: Kubectl) -> None:
+    lines = kubectl("get", "flowschemas").splitlines()
+    assert ["catch-all", "catch-all", "10000", "ByUser"] in [line.split()[:4] for line in lines]
+    lines = kubectl("get", "prioritylevelconfigurations").splitlines()
+    assert ["system", "Limited", "30", "64", "6", "50"] in [line.split()[:6] for line in lines]
+
+
+def test_what_was_deleted_or_changed_is_corrected(api: Live) -> None:
+    before = names(api, LEVELS), names(api, SCHEMAS)
+    assert (len(before[0]), len(before[1])) == (8, 13)
+    api.request("DELETE", f"{SCHEMAS}/catch-all")
+    api.request("DELETE", f"{LEVELS}/workload-low")
+    api.patch(f"{LEVELS}/system", {"spec": {"limited": {"nominalConcurrencyShares": 99}}})
+    own = {"metadata": {"annotations": {"apf.kubernetes.io/autoupdate-spec": "false"}}}
+    api.patch(f"{LEVELS}/node-high", own)
+    api.patch(f"{LEVELS}/node-high", {"spec": {"limited": {"nominalConcurrencyShares": 99}}})
+    priority_levels.ensure(api.store)
+    assert (names(api, LEVELS), names(api, SCHEMAS)) == before
+    shares = {
+        name: api.get(f"{LEVELS}/{name}")["spec"]["limited"]["nominalConcurrencyShares"]
+        for name in ("system", "node-high")
+    }
+    assert shares == {"system": 30, "node-high": 99}
+
+
+def test_one_that_cannot_be_read_is_replaced(api: Live) -> None:
+    io = api.store.io
+    key = io.keys.object("flowschemas.flowcontrol.apiserver.k8s.io", "exempt")
+    io.execute("HSET", key, "json", b"{")
+    priority_levels.ensure(api.store)
+    assert api.get(f"{SCHEMAS}/exempt")["spec"]["matchingPrecedence"] == 1
