@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from kcm.component.names import KNOWN
 from kcm.reconcile.contract import Controller
 from kcm.registry import controller_types
 
@@ -29,11 +30,43 @@ flags mean is in [configuration.md](configuration.md), how to add a controller i
 [writing-a-controller.md](writing-a-controller.md).
 """
 
+NOT_BUILT = """\
+## Known, but not built
+
+`--controllers` knows these by name, and kcm does not have them:
+
+| Controller | Why not |
+|---|---|"""
+
+_DEVICES = "part of dynamic resource allocation, a feature of its own that kcm does not have"
+WHY_NOT = {
+    "device-taint-eviction-controller": _DEVICES,
+    "resourceclaim-controller": _DEVICES,
+    "selinux-warning-controller": (
+        "warns of pods whose volumes would need two SELinux labels; kcm's kubelet sets no labels. "
+        "Off by default upstream"
+    ),
+    "storageversion-garbage-collector-controller": (
+        "deletes StorageVersions of API servers that are gone, which an API server writes only "
+        "with the feature gates APIServerIdentity and StorageVersionAPI; the latter is alpha"
+    ),
+}
+
 
 def page() -> str:
     """Returns the whole document."""
     found = sorted(controller_types(), key=lambda kind: kind.name)
-    return "\n".join([INTRODUCTION, *(line for kind in found for line in _section(kind))])
+    parts = [line for kind in found for line in _section(kind)]
+    return "\n".join([INTRODUCTION, *parts, *_missing({kind.name for kind in found})])
+
+
+def _missing(built: set[str]) -> Iterator[str]:
+    """Yields the table of the controllers of upstream that kcm does not have."""
+    missing = sorted(known.name for known in KNOWN if known.name not in built)
+    if missing:
+        yield NOT_BUILT
+        yield from (f"| `{name}` | {WHY_NOT.get(name, 'not built yet')} |" for name in missing)
+        yield ""
 
 
 def _section(kind: type[Controller]) -> Iterator[str]:

@@ -26,6 +26,7 @@ CONTROLLERS = (
     "kcm.controllers.cloudnode:CloudNodeController",
     "kcm.controllers.cloudnodelifecycle:CloudNodeLifecycleController",
     "kcm.controllers.clusterroleaggregation:ClusterRoleAggregationController",
+    "kcm.controllers.clustertrustbundlepublisher:ClusterTrustBundlePublisher",
     "kcm.controllers.cronjob:CronJobController",
     "kcm.controllers.csrapproving:CSRApprovingController",
     "kcm.controllers.csrcleaner:CSRCleanerController",

@@ -8,7 +8,7 @@ from typing import Any
 from kcm import defaults
 from kcm.api import codec, scheme
 from kcm.apimachinery.meta_v1 import KubeObject
-from tests.signing_requests import build_pem_request, encode
+from tests.signing_requests import build_pem_authority, build_pem_request, encode
 
 _LABELS = {"app": "web"}
 _TEMPLATE: dict[str, Any] = {
@@ -94,6 +94,9 @@ BODIES: dict[str, dict[str, Any]] = {
             "signerName": "kubernetes.io/kube-apiserver-client",
             "usages": ["client auth"],
         }
+    },
+    "clustertrustbundles.certificates.k8s.io": {
+        "spec": {"trustBundle": build_pem_authority()[0].decode()}
     },
     "leases.coordination.k8s.io": {"spec": {"holderIdentity": "a"}},
     "poddisruptionbudgets.policy": {

@@ -65,9 +65,24 @@ def signing_request(
 
 def write_authority(folder: Path, now: datetime, days: int = 3650) -> tuple[Path, Path]:
     """Writes the certificate and key of a new authority, and returns their paths."""
+    certificate, private = build_pem_authority(now, days)
+    paths = folder / "ca.crt", folder / "ca.key"
+    paths[0].write_bytes(certificate)
+    paths[1].write_bytes(private)
+    return paths
+
+
+def build_pem_authority(
+    now: datetime | None = None, days: int = 3650, *, is_authority: bool | None = True
+) -> tuple[bytes, bytes]:
+    """Returns the certificate and key of a new authority in PEM.
+
+    `is_authority` is its basic constraint; with None it has none.
+    """
+    now = now or datetime(2024, 1, 1, tzinfo=UTC)
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test-ca")])
-    certificate = (
+    builder = (
         x509.CertificateBuilder()
         .subject_name(name)
         .issuer_name(name)
@@ -75,11 +90,10 @@ def write_authority(folder: Path, now: datetime, days: int = 3650) -> tuple[Path
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(days=1))
         .not_valid_after(now + timedelta(days=days))
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
     )
-    paths = folder / "ca.crt", folder / "ca.key"
-    paths[0].write_bytes(certificate.public_bytes(_PEM))
+    if is_authority is not None:
+        constraints = x509.BasicConstraints(ca=is_authority, path_length=None)
+        builder = builder.add_extension(constraints, critical=True)
     form, encryption = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    paths[1].write_bytes(key.private_bytes(_PEM, form, encryption))
-    return paths
+    certificate = builder.sign(key, hashes.SHA256()).public_bytes(_PEM)
+    return certificate, key.private_bytes(_PEM, form, encryption)

@@ -30,6 +30,7 @@ _PACKAGES = (
     ("api/autoscaling/v2", "autoscaling/v2"),
     ("api/batch/v1", "batch/v1"),
     ("api/certificates/v1", "certificates.k8s.io/v1"),
+    ("api/certificates/v1beta1", "certificates.k8s.io/v1beta1"),
     ("api/coordination/v1", "coordination.k8s.io/v1"),
     ("api/discovery/v1", "discovery.k8s.io/v1"),
     ("api/events/v1", "events.k8s.io/v1"),

@@ -14,6 +14,8 @@ from kcm import errors
 from kcm.api import events_v1
 from kcm.api.apps_v1 import ReplicaSet
 from kcm.api.batch_v1 import Job
+from kcm.api.certificates_v1 import CertificateSigningRequest
+from kcm.api.certificates_v1beta1 import ClusterTrustBundle
 from kcm.api.core_v1 import Event, Namespace, Node, Pod, ReplicationController, Secret, Service
 from kcm.api.custom.kinds import CustomObject
 from kcm.api.scheme import Resource
@@ -47,6 +49,8 @@ _BY_KIND: dict[type[KubeObject], dict[str, Getter]] = {
     Job: {"status.successful": lambda job: job.status.succeeded or 0},
     ReplicaSet: {"status.replicas": lambda replica_set: replica_set.status.replicas},
     ReplicationController: {"status.replicas": lambda obj: obj.status.replicas},
+    CertificateSigningRequest: {"spec.signerName": lambda obj: obj.spec.signer_name},
+    ClusterTrustBundle: {"spec.signerName": lambda bundle: bundle.spec.signer_name},
     Secret: {"type": lambda secret: secret.type},
     Service: {
         "spec.clusterIP": lambda service: service.spec.cluster_ip,

@@ -15,6 +15,7 @@ from kcm.api.certificates_v1 import (
     CertificateSigningRequest,
     has_condition,
 )
+from kcm.api.certificates_v1beta1 import ClusterTrustBundle
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.printing.column import AGE, NAME, NONE, Column
 from kcm.printing.durations import human_duration
@@ -41,5 +42,9 @@ COLUMNS: Mapping[type[KubeObject], tuple[Column, ...]] = {
         Column("REQUESTOR", lambda request, _: request.spec.username or ""),
         Column("REQUESTEDDURATION", _duration),
         Column("CONDITION", _condition),
+    ),
+    ClusterTrustBundle: (
+        NAME,
+        Column("SIGNERNAME", lambda bundle, _: bundle.spec.signer_name or NONE),
     ),
 }

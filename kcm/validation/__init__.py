@@ -19,6 +19,7 @@ from kcm.api import apps_v1, autoscaling_v1, autoscaling_v2, core_v1, events_v1,
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.api.batch_v1 import CronJob, Job
 from kcm.api.certificates_v1 import CertificateSigningRequest
+from kcm.api.certificates_v1beta1 import ClusterTrustBundle
 from kcm.api.coordination_v1 import Lease
 from kcm.api.custom.kinds import CustomObject
 from kcm.api.discovery_v1 import EndpointSlice
@@ -59,6 +60,7 @@ from kcm.validation import (
     service_cidrs,
     storage,
     storage_drivers,
+    trust_bundles,
     volume_claims,
 )
 from kcm.validation.apps import (
@@ -141,6 +143,7 @@ _RULES: dict[type[KubeObject], _Rules] = {
     CertificateSigningRequest: _Rules(
         certificates.create, certificates.update, certificates.status_update
     ),
+    ClusterTrustBundle: _Rules(trust_bundles.create, trust_bundles.update),
     PodDisruptionBudget: _Rules(disruption.create, disruption.update, disruption.status_update),
     core_v1.PodTemplate: _Rules(small_kinds.create_pod_template, small_kinds.update_pod_template),
     core_v1.PersistentVolume: _Rules(storage.create_volume, storage.update_volume),

@@ -22,7 +22,11 @@ TYPES = registry.controller_types()
 MODULES = sorted(module.name for module in pkgutil.iter_modules(controllers.__path__))
 SHARED = {"replicationcontroller": {"replicaset"}}  # one controller over two kinds
 # The contents of files that options name, which are read once.
-FILES = {"rootcacertpublisher": {"_data"}, "serviceaccounttoken": {"_pem", "_root_ca"}}
+FILES = {
+    "clustertrustbundlepublisher": {"_certificates"},
+    "rootcacertpublisher": {"_data"},
+    "serviceaccounttoken": {"_pem", "_root_ca"},
+}
 OF_THE_API_SERVER = {"service-ip-repair-controller"}  # a loop of kube-apiserver upstream
 SCHEDULER = "kcm.scheduler:SchedulerController"  # in the controllers' layer, beside them
 

@@ -28,6 +28,7 @@ _PACKAGES = {
     "kcm.api.events_v1": "io.k8s.api.events.v1",
     "kcm.api.authentication_v1": "io.k8s.api.authentication.v1",
     "kcm.api.authorization_v1": "io.k8s.api.authorization.v1",
+    "kcm.api.certificates_v1beta1": "io.k8s.api.certificates.v1beta1",
     "kcm.api.certificates_v1": "io.k8s.api.certificates.v1",
     "kcm.api.coordination_v1": "io.k8s.api.coordination.v1",
     "kcm.api.discovery_v1": "io.k8s.api.discovery.v1",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kcm.api.certificates_v1 import CertificateSigningRequest
+from kcm.api.certificates_v1beta1 import ClusterTrustBundle
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.auth import escalation
 from kcm.apiserver.auth.attributes import Attributes
@@ -33,6 +34,8 @@ def admit_create(request: ApiRequest, obj: KubeObject) -> KubeObject:
         escalation.check(request.caller, info.resource, obj, None)
     if isinstance(obj, CertificateSigningRequest):
         return signing_requests.with_requester(obj, request.caller.user)
+    if isinstance(obj, ClusterTrustBundle):
+        signing_requests.check_attestation(request.caller, obj, None)
     return obj
 
 
@@ -52,6 +55,9 @@ def check_change(
         if isinstance(new, CertificateSigningRequest) and request.info.subresource == "status":
             assert isinstance(old, CertificateSigningRequest)
             signing_requests.check_signing(request.caller, new, old)
+        if isinstance(new, ClusterTrustBundle):
+            assert isinstance(old, ClusterTrustBundle)
+            signing_requests.check_attestation(request.caller, new, old)
         return new
 
     return inner

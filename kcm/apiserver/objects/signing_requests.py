@@ -14,6 +14,7 @@ from kcm.api.certificates_v1 import (
     CertificateSigningRequest,
     CertificateSigningRequestCondition,
 )
+from kcm.api.certificates_v1beta1 import ClusterTrustBundle
 from kcm.apimachinery import certificates
 from kcm.apiserver.auth.attributes import Attributes
 from kcm.apiserver.auth.authorizer import Caller
@@ -97,18 +98,37 @@ def check_signing(
         _require_permission(caller, "sign", old)
 
 
+def check_attestation(
+    caller: Caller, new: ClusterTrustBundle, old: ClusterTrustBundle | None
+) -> None:
+    """Raises Forbidden if a bundle is a signer's and the user may not attest for that signer.
+
+    Source: plugin/pkg/admission/certificates/ctbattest/admission.go, Kubernetes 1.33.
+    """
+    signer = new.spec.signer_name
+    if not signer or (old is not None and old.spec == new.spec) or _may(caller, "attest", signer):
+        return
+    why = f'user not permitted to attest for signerName "{signer}"'
+    raise _forbidden(new.name, why, "clustertrustbundles")
+
+
 def _require_permission(caller: Caller, verb: str, request: CertificateSigningRequest) -> None:
     """Raises Forbidden unless the user has this verb on the signer, or on all of its domain."""
     signer = request.spec.signer_name
-    for name in (signer, f"{signer.partition('/')[0]}/*"):
-        if caller.may(Attributes(verb, _GROUP, _VERSION, _SIGNERS, name=name)):
-            return
-    why = f'user not permitted to {verb} requests with signerName "{signer}"'
-    raise _forbidden(request.name, why)
+    if not _may(caller, verb, signer):
+        why = f'user not permitted to {verb} requests with signerName "{signer}"'
+        raise _forbidden(request.name, why)
 
 
-def _forbidden(name: str, why: str) -> errors.Forbidden:
-    resource = f"certificatesigningrequests.{_GROUP}"
+def _may(caller: Caller, verb: str, signer: str) -> bool:
+    return any(
+        caller.may(Attributes(verb, _GROUP, _VERSION, _SIGNERS, name=name))
+        for name in (signer, f"{signer.partition('/')[0]}/*")
+    )
+
+
+def _forbidden(name: str, why: str, plural: str = "certificatesigningrequests") -> errors.Forbidden:
+    resource = f"{plural}.{_GROUP}"
     return errors.Forbidden(
         f'{resource} "{name}" is forbidden: {why}', resource=resource, name=name
     )

@@ -15,7 +15,12 @@ import pytest
 from kcm.apimachinery.certificates import parse_request
 from kcm.helpers.authority import load_authority
 from tests.integration.apiserver.serving import Live
-from tests.signing_requests import build_pem_request, encode, write_authority
+from tests.signing_requests import (
+    build_pem_authority,
+    build_pem_request,
+    encode,
+    write_authority,
+)
 
 REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
@@ -233,3 +238,25 @@ def test_a_request_whose_signature_is_forged_is_refused(api: Live) -> None:
     refused = api.client.post(REQUESTS, json=body("forgery", forged))
     assert refused.status_code == 422
     assert "spec.request: Invalid value" in refused.json()["message"]
+
+
+def test_a_bundle_of_a_signer_needs_the_right_to_attest(api: Live, as_user: As) -> None:
+    path = "/apis/certificates.k8s.io/v1beta1/clustertrustbundles"
+    writer = {"apiGroups": ["certificates.k8s.io"], "resources": ["clustertrustbundles"]}
+    grant(api, "bob", writer | {"verbs": ["create", "update", "get"]})
+    text = build_pem_authority()[0].decode()
+    own = {"metadata": {"name": "own"}, "spec": {"trustBundle": text}}
+    signers = {
+        "metadata": {"name": "example.com:a:b"},
+        "spec": {"trustBundle": text, "signerName": "example.com/a"},
+    }
+    bob = as_user("bobs-token")
+    assert bob.post(path, json=own).status_code == 201
+    refused = bob.post(path, json=signers)
+    assert refused.status_code == 403
+    assert 'not permitted to attest for signerName "example.com/a"' in refused.json()["message"]
+    made = api.create(path, signers)
+    made["spec"]["trustBundle"] += build_pem_authority()[0].decode()
+    assert bob.put(f"{path}/example.com:a:b", json=made).status_code == 403
+    chosen = api.get(path, fieldSelector="spec.signerName=example.com/a")["items"]
+    assert [item["metadata"]["name"] for item in chosen] == ["example.com:a:b"]

@@ -49,6 +49,7 @@ def test_the_kinds_of_the_cluster_are_those_of_upstream() -> None:
         "certificatesigningrequests",
         "clusterrolebindings",
         "clusterroles",
+        "clustertrustbundles",
         "csidrivers",
         "csinodes",
         "customresourcedefinitions",

@@ -251,6 +251,7 @@ def test_a_revision_shows_whose_it_is() -> None:
         ("servicecidrs.networking.k8s.io", "CIDRS 10.1.0.0/24,fd00::/112"),
         ("ipaddresses.networking.k8s.io", "PARENTREF services/default/web"),
         ("runtimeclasses.node.k8s.io", "HANDLER sandbox"),
+        ("clustertrustbundles.certificates.k8s.io", "SIGNERNAME <none>"),
         (
             "flowschemas.flowcontrol.apiserver.k8s.io",
             "PRIORITYLEVEL workload-low; MATCHINGPRECEDENCE 1000; DISTINGUISHERMETHOD ByUser; "
