@@ -61,6 +61,7 @@ CONTROLLERS = (
     "kcm.controllers.servicecidr:ServiceCIDRController",
     "kcm.controllers.serviceiprepair:ServiceIPRepairController",
     "kcm.controllers.statefulset:StatefulSetController",
+    "kcm.controllers.storageversionmigrator:StorageVersionMigrator",
     "kcm.controllers.tainteviction:TaintEvictionController",
     "kcm.controllers.tokencleaner:TokenCleanerController",
     "kcm.controllers.ttl:TTLController",

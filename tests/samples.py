@@ -98,6 +98,9 @@ BODIES: dict[str, dict[str, Any]] = {
     "clustertrustbundles.certificates.k8s.io": {
         "spec": {"trustBundle": build_pem_authority()[0].decode()}
     },
+    "storageversionmigrations.storagemigration.k8s.io": {
+        "spec": {"resource": {"group": "example.com", "version": "v1", "resource": "widgets"}}
+    },
     "leases.coordination.k8s.io": {"spec": {"holderIdentity": "a"}},
     "poddisruptionbudgets.policy": {
         "spec": {"minAvailable": "50%", "selector": {"matchLabels": _LABELS}}

@@ -42,6 +42,7 @@ _PACKAGES = (
     ("api/scheduling/v1", "scheduling.k8s.io/v1"),
     ("api/storage/v1", "storage.k8s.io/v1"),
     ("api/storage/v1beta1", "storage.k8s.io/v1beta1"),
+    ("api/storagemigration/v1alpha1", "storagemigration.k8s.io/v1alpha1"),
     ("apiextensions-apiserver/pkg/apis/apiextensions/v1", "apiextensions.k8s.io/v1"),
 )
 _PROTO_MESSAGE = re.compile(r"^message (\w+) \{$(.*?)^\}$", re.MULTILINE | re.DOTALL)

@@ -35,6 +35,7 @@ from kcm.redisio import Fence
 from kcm.store import Pattern, Subresource, WriteItem, WriteResult, WriteStatus
 from kcm.store.objects import ObjectStore
 from kcm.store.writes.collections import CollectionDeletion
+from kcm.store.writes.rewriting import Rewriting
 
 # How often a write is tried when other writes overtake it. A generated name is drawn eight times
 # and a status is written twice, as upstream does. An Update is right for one version only.
@@ -65,9 +66,16 @@ class _Progress:
     failed: set[str] = field(default_factory=set)  # uids of objects whose later writes are skipped
 
     deletions: list[CollectionDeletion] = field(default_factory=list)
+    rewritings: list[Rewriting] = field(default_factory=list)
 
     def outcome(self) -> Outcome:
-        return Outcome(tuple(self.done), tuple(self.failures), self.skipped, tuple(self.deletions))
+        return Outcome(
+            tuple(self.done),
+            tuple(self.failures),
+            self.skipped,
+            tuple(self.deletions),
+            tuple(self.rewritings),
+        )
 
     def old(self, write: Update | UpdateStatus | Patch | Bind | Approve | Delete) -> KubeObject:
         """Returns the newest known state of the object that a write changes."""
@@ -118,6 +126,10 @@ class PlanExecutor:
             resource, namespace = collection.resource, collection.namespace
             progress.deletions.append(
                 self._store.delete_collection(resource, namespace, fence=fence)
+            )
+        for wanted in plan.rewrites:
+            progress.rewritings.append(
+                self._store.rewrite_page(wanted.resource, wanted.after, wanted.count, fence=fence)
             )
         for number, batch in enumerate(plan.batches):
             if not self._run_batch(batch, fence, progress) and batch.essential:

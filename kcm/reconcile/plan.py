@@ -17,6 +17,7 @@ from kcm.cloudprovider.calls import Answer, CloudCall
 from kcm.reconcile.counters import Counts
 from kcm.store import DeleteOptions, Guard
 from kcm.store.writes.collections import CollectionDeletion
+from kcm.store.writes.rewriting import Rewriting
 
 DEFAULT_DELETE_OPTIONS = DeleteOptions()
 
@@ -90,6 +91,19 @@ class DeleteCollection:
 
 
 @dataclass(frozen=True)
+class RewriteObjects:
+    """Rewrites those of the next `count` objects of a kind that are not in its storage version.
+
+    `resource` is the storage version, and `after` the key of the last object that was looked at
+    before, "" at the start. It needs no cache. `Outcome.rewritings` has the results.
+    """
+
+    resource: Resource
+    after: str
+    count: int
+
+
+@dataclass(frozen=True)
 class Bind:
     """Binds the cached pod `old` to the node in the spec of `new`.
 
@@ -152,6 +166,7 @@ class Outcome:
     failures: Sequence[Failure] = ()
     skipped: int = 0  # writes that were not tried after a failure
     deletions: Sequence[CollectionDeletion] = ()  # the results of `Plan.collections`, in order
+    rewritings: Sequence[Rewriting] = ()  # the results of `Plan.rewrites`, in order
     answers: Sequence[Answer] = ()  # the cloud's answers to `Plan.calls`, in order
 
     @property
@@ -205,9 +220,10 @@ def _no_counts(outcome: Outcome) -> Counts:
 class Plan:
     """What to do for one key. `Plan()` means that there is nothing to do.
 
-    The steps run in this order: `collections`, `batches`, the status that `status_after` computes
-    from the outcome of both, `events`, the Events that `events_after` computes, `calls`, and the
-    plan that `plan_after` computes. After a failed write, there are no calls and no further plan.
+    The steps run in this order: `collections`, `rewrites`, `batches`, the status that
+    `status_after` computes from the outcome of these, `events`, the Events that `events_after`
+    computes, `calls`, and the plan that `plan_after` computes. After a failed write, there are no
+    calls and no further plan.
     The `*_after` functions are pure: they get the outcome and change nothing. Only `plan_after`
     gets the answers to the calls. A call that failed does not fail the key (design 0037).
 
@@ -218,6 +234,7 @@ class Plan:
     """
 
     collections: Sequence[DeleteCollection] = ()
+    rewrites: Sequence[RewriteObjects] = ()
     batches: list[Batch] = field(default_factory=list)
     status_after: Callable[[Outcome], UpdateStatus | None] = _no_status
     # Whether the status is left to the next sync when the writes cause one (design 0036). Only for

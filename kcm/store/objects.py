@@ -14,6 +14,7 @@ from kcm.store.writes.collections import CollectionDeletion
 from kcm.store.writes.guards import Guard
 from kcm.store.writes.items import Pattern, WriteItem
 from kcm.store.writes.results import WriteResult
+from kcm.store.writes.rewriting import Rewriting
 
 
 class ObjectStore(Protocol):
@@ -57,3 +58,7 @@ class ObjectStore(Protocol):
     def delete_collection(
         self, resource: Resource, namespace: str, *, fence: Fence | None = None
     ) -> CollectionDeletion: ...
+
+    def rewrite_page(
+        self, resource: Resource, after: str, count: int, *, fence: Fence | None = None
+    ) -> Rewriting: ...

@@ -40,6 +40,7 @@ from kcm.store.writes.guards import Guard, Unindexed
 from kcm.store.writes.items import WriteItem
 from kcm.store.writes.purging import purge
 from kcm.store.writes.results import WriteResult, WriteStatus
+from kcm.store.writes.rewriting import Rewriting, rewrite_page
 from kcm.store.writes.writer import NOTHING, Acknowledgement, WriteCall, Writer
 
 T = TypeVar("T", bound=KubeObject)
@@ -267,6 +268,12 @@ class Store(StoreReader, ItemBuilder):
     ) -> CollectionDeletion:
         """Deletes all objects of a kind in a namespace; see `kcm.store.writes.collections`."""
         return delete_collection(self, resource, namespace, fence)
+
+    def rewrite_page(
+        self, resource: Resource, after: str, count: int, *, fence: Fence | None = None
+    ) -> Rewriting:
+        """Rewrites objects in their storage version; see `kcm.store.writes.rewriting`."""
+        return rewrite_page(self, resource, after, count, fence)
 
     def read_changes(self, positions: Mapping[Resource, int], block_ms: int) -> Changes:
         """Reads the changes after the positions; see `WatchReader.read_changes`."""

@@ -52,6 +52,7 @@ from kcm.store.writes.guards import (
     TokenAvailable,
     Unindexed,
 )
+from kcm.store.writes.rewriting import Rewriting
 from kcm.testing.views import NOW, FakeView
 
 Key = tuple[str, str]  # resource name, object key
@@ -97,6 +98,7 @@ class World:
         """Carries out the writes of a plan, as the executor does."""
         done: list[tuple[Write, KubeObject]] = []
         deletions = [self._delete_collection(collection) for collection in plan.collections]
+        rewritings = [Rewriting() for _ in plan.rewrites]  # it keeps objects, not their JSON
         for batch in plan.batches:
             for write in batch.writes:
                 try:
@@ -105,7 +107,7 @@ class World:
                     self.failures.append((write, error))
                     if batch.slow_start:
                         break
-        outcome = Outcome(tuple(done), deletions=deletions)
+        outcome = Outcome(tuple(done), deletions=deletions, rewritings=rewritings)
         status = plan.status_update(outcome)
         if status is not None:
             self.write(status)

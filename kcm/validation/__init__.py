@@ -42,6 +42,7 @@ from kcm.api.storage_v1 import (
     VolumeAttachment,
 )
 from kcm.api.storage_v1beta1 import VolumeAttributesClass
+from kcm.api.storagemigration_v1alpha1 import StorageVersionMigration
 from kcm.apiextensions import objects
 from kcm.apimachinery import field_errors, names
 from kcm.apimachinery.field_errors import Faults
@@ -54,6 +55,7 @@ from kcm.validation import (
     disruption,
     flow_control,
     meta,
+    migrations,
     networking,
     rbac,
     runtime_classes,
@@ -171,6 +173,7 @@ _RULES: dict[type[KubeObject], _Rules] = {
         flow_control.create_level, flow_control.update_level, flow_control.update_level_status
     ),
     RuntimeClass: _Rules(runtime_classes.create, runtime_classes.update),
+    StorageVersionMigration: _Rules(migrations.create, migrations.update, migrations.status_update),
     PriorityClass: _Rules(small_kinds.create_priority_class, small_kinds.update_priority_class),
     rbac_v1.Role: _Rules(rbac.create_role, rbac.update_role),
     rbac_v1.RoleBinding: _Rules(rbac.create_role_binding, rbac.update_role_binding),

@@ -24,6 +24,7 @@ from kcm.api import (
     scheduling_v1,
     storage_v1,
     storage_v1beta1,
+    storagemigration_v1alpha1,
 )
 from kcm.api.scheme.resource import ScalePaths, kind
 
@@ -91,6 +92,9 @@ KINDS = (
         cluster=True,
         short="vac",
         has_status=False,
+    ),
+    kind(
+        storagemigration_v1alpha1.StorageVersionMigration, "storageversionmigrations", cluster=True
     ),
     kind(networking_v1.NetworkPolicy, "networkpolicies", short="netpol", has_status=False),
     kind(networking_v1.Ingress, "ingresses", short="ing"),

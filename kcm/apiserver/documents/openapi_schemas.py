@@ -34,6 +34,7 @@ _PACKAGES = {
     "kcm.api.discovery_v1": "io.k8s.api.discovery.v1",
     "kcm.api.networking_v1": "io.k8s.api.networking.v1",
     "kcm.api.flowcontrol_v1": "io.k8s.api.flowcontrol.v1",
+    "kcm.api.storagemigration_v1alpha1": "io.k8s.api.storagemigration.v1alpha1",
     "kcm.api.node_v1": "io.k8s.api.node.v1",
     "kcm.api.policy_v1": "io.k8s.api.policy.v1",
     "kcm.api.rbac_v1": "io.k8s.api.rbac.v1",

@@ -45,6 +45,7 @@ from kcm.store.writes.guards import (
 )
 from kcm.store.writes.items import Pattern, WriteItem
 from kcm.store.writes.results import WriteResult, WriteStatus
+from kcm.store.writes.rewriting import Rewriting
 
 PAGE = 500  # objects per request of a list, as client-go's pager
 PARALLEL = 8  # the most creates and deletes that are sent at a time
@@ -261,6 +262,12 @@ class RemoteStore:
         whole = {"apiVersion": resource.api_version, "kind": resource.kind}
         left = [codec.decode(item | whole, resource) for item in page["items"] or ()]
         return summarize_rest(resource, namespace, left)
+
+    def rewrite_page(
+        self, resource: Resource, after: str, count: int, *, fence: Fence | None = None
+    ) -> Rewriting:
+        """Raises ConfigurationError: what a remote store keeps is not visible over REST."""
+        raise errors.ConfigurationError("objects of a remote store cannot be rewritten from here")
 
     def _send(self, item: WriteItem, failed: Container[Guard]) -> WriteResult:
         """Sends one request, unless one of its guards fails."""

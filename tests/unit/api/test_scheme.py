@@ -64,6 +64,7 @@ def test_the_kinds_of_the_cluster_are_those_of_upstream() -> None:
         "runtimeclasses",
         "servicecidrs",
         "storageclasses",
+        "storageversionmigrations",
         "volumeattachments",
         "volumeattributesclasses",
     }
