@@ -1,14 +1,15 @@
-"""The functions that rules can use.
+"""The functions that rules and policies can use.
 
-These are CEL's own, and those of Kubernetes' libraries for lists and regular expressions.
+These are CEL's own, and those of Kubernetes' libraries for lists, regular expressions, quantities,
+semantic versions, IP addresses, URLs and authorization.
 
-Source: staging/src/k8s.io/apiserver/pkg/cel/library/{lists,regex}.go, Kubernetes 1.33.
+Source: staging/src/k8s.io/apiserver/pkg/cel/library, Kubernetes 1.33.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,26 +17,40 @@ from cel_expr_python import cel
 from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings
 
 from kcm.apiextensions import patterns
+from kcm.apiextensions.cel.library import authorization, network, numbers
 
 _ANY, _TEXT, _WHOLE, _TRUTH = cel.Type.DYN, cel.Type.STRING, cel.Type.INT, cel.Type.BOOL
+_REAL = cel.Type.DOUBLE
 _LIST = cel.Type.List(_ANY)
+_FULL = cel.Type.List(_TEXT)
 
 
 def make() -> Any:
     """Returns the environment in which rules are compiled."""
-    extensions = [
+    variables = {"self": _ANY, "oldSelf": _ANY, "oldSelfs": _LIST}
+    return cel.NewEnv(variables=variables, extensions=_extensions())
+
+
+def make_for_policies(names: Iterable[str]) -> Any:
+    """Returns an environment with these variables, of any type."""
+    return cel.NewEnv(variables=dict.fromkeys(names, _ANY), extensions=_extensions())
+
+
+def type_name(program: Any) -> str:
+    """Returns the type that a program's value has, such as `BOOL`, or `DYN` if it is not known."""
+    return str(program.return_type().name())
+
+
+def _extensions() -> list[Any]:
+    return [
         ext_strings.ExtStrings(),
         ext_optional.ExtOptional(),
         ext_bindings.ExtBindings(),
         cel.CelExtension("kubernetes", _functions()),
     ]
-    return cel.NewEnv(
-        variables={"self": _ANY, "oldSelf": _ANY, "oldSelfs": _LIST}, extensions=extensions
-    )
 
 
 def _functions() -> list[Any]:
-    texts = cel.Type.List(_TEXT)
     return [
         _method("isSorted", _TRUTH, [_LIST], _is_sorted),
         _method("sum", _ANY, [_LIST], sum),
@@ -45,15 +60,105 @@ def _functions() -> list[Any]:
         cel.FunctionDecl(
             "findAll",
             [
-                _overload("findAll", texts, [_TEXT, _TEXT], _find_all),
-                _overload("findAll_most", texts, [_TEXT, _TEXT, _WHOLE], _find_all),
+                _overload("findAll", _FULL, [_TEXT, _TEXT], _find_all),
+                _overload("findAll_most", _FULL, [_TEXT, _TEXT, _WHOLE], _find_all),
             ],
         ),
+        *_numbers(),
+        *_network(),
+        *_authorization(),
+    ]
+
+
+def _numbers() -> list[Any]:
+    both = [_ANY, _ANY]
+    return [
+        _function("quantity", _ANY, [_TEXT], numbers.quantity),
+        _function("isQuantity", _TRUTH, [_TEXT], numbers.is_quantity),
+        _method("sign", _WHOLE, [_ANY], numbers.sign),
+        _method("isInteger", _TRUTH, [_ANY], numbers.is_integer),
+        _method("asInteger", _WHOLE, [_ANY], numbers.as_integer),
+        _method("asApproximateFloat", _REAL, [_ANY], numbers.as_approximate_float),
+        _method("add", _ANY, both, numbers.add),
+        _method("sub", _ANY, both, numbers.sub),
+        _method("compareTo", _WHOLE, both, numbers.compare_to),
+        _method("isLessThan", _TRUTH, both, numbers.is_less_than),
+        _method("isGreaterThan", _TRUTH, both, numbers.is_greater_than),
+        _with_flag("semver", _ANY, numbers.semver),
+        _with_flag("isSemver", _TRUTH, numbers.is_semver),
+        _method("major", _WHOLE, [_ANY], numbers.major),
+        _method("minor", _WHOLE, [_ANY], numbers.minor),
+        _method("patch", _WHOLE, [_ANY], numbers.patch),
+    ]
+
+
+def _network() -> list[Any]:
+    both = [_ANY, _ANY]
+    return [
+        cel.FunctionDecl(
+            "ip",
+            [
+                cel.Overload("kubernetes_ip", _ANY, [_TEXT], False, network.ip),
+                _overload("ip_of", _ANY, [_ANY], network.ip),
+            ],
+        ),
+        _function("isIP", _TRUTH, [_TEXT], network.is_ip),
+        _function("ip.isCanonical", _TRUTH, [_TEXT], network.is_canonical),
+        _method("family", _WHOLE, [_ANY], network.family),
+        _method("isUnspecified", _TRUTH, [_ANY], network.is_unspecified),
+        _method("isLoopback", _TRUTH, [_ANY], network.is_loopback),
+        _method("isLinkLocalUnicast", _TRUTH, [_ANY], network.is_link_local_unicast),
+        _method("isLinkLocalMulticast", _TRUTH, [_ANY], network.is_link_local_multicast),
+        _method("isGlobalUnicast", _TRUTH, [_ANY], network.is_global_unicast),
+        _function("cidr", _ANY, [_TEXT], network.cidr),
+        _function("isCIDR", _TRUTH, [_TEXT], network.is_cidr),
+        _method("containsIP", _TRUTH, both, network.contains_ip),
+        _method("containsCIDR", _TRUTH, both, network.contains_cidr),
+        _method("prefixLength", _WHOLE, [_ANY], network.prefix_length),
+        _method("masked", _ANY, [_ANY], network.masked),
+        _function("url", _ANY, [_TEXT], network.url),
+        _function("isURL", _TRUTH, [_TEXT], network.is_url),
+        _method("getScheme", _TEXT, [_ANY], network.get_scheme),
+        _method("getHost", _TEXT, [_ANY], network.get_host),
+        _method("getHostname", _TEXT, [_ANY], network.get_hostname),
+        _method("getPort", _TEXT, [_ANY], network.get_port),
+        _method("getEscapedPath", _TEXT, [_ANY], network.get_escaped_path),
+        _method("getQuery", cel.Type.Map(_TEXT, _FULL), [_ANY], network.get_query),
+    ]
+
+
+def _authorization() -> list[Any]:
+    named = [_ANY, _TEXT]
+    return [
+        _method("serviceAccount", _ANY, [_ANY, _TEXT, _TEXT], authorization.service_account),
+        _method("path", _ANY, named, authorization.path),
+        _method("group", _ANY, named, authorization.group),
+        _method("resource", _ANY, named, authorization.resource),
+        _method("subresource", _ANY, named, authorization.subresource),
+        _method("namespace", _ANY, named, authorization.namespace),
+        _method("name", _ANY, named, authorization.name),
+        _method("check", _ANY, named, authorization.check),
+        _method("allowed", _TRUTH, [_ANY], authorization.allowed),
+        _method("reason", _TEXT, [_ANY], authorization.reason),
+        _method("errored", _TRUTH, [_ANY], authorization.errored),
+        _method("error", _TEXT, [_ANY], authorization.error),
     ]
 
 
 def _method(name: str, returns: Any, takes: Sequence[Any], run: Callable[..., Any]) -> Any:
     return cel.FunctionDecl(name, [_overload(name, returns, takes, run)])
+
+
+def _function(name: str, returns: Any, takes: Sequence[Any], run: Callable[..., Any]) -> Any:
+    overload = cel.Overload(f"kubernetes_{name}", returns, list(takes), False, run)
+    return cel.FunctionDecl(name, [overload])
+
+
+def _with_flag(name: str, returns: Any, run: Callable[..., Any]) -> Any:
+    """Returns a function that takes a text, and perhaps a truth value."""
+    plain = cel.Overload(f"kubernetes_{name}", returns, [_TEXT], False, run)
+    flagged = cel.Overload(f"kubernetes_{name}_flag", returns, [_TEXT, _TRUTH], False, run)
+    return cel.FunctionDecl(name, [plain, flagged])
 
 
 def _overload(name: str, returns: Any, takes: Sequence[Any], run: Callable[..., Any]) -> Any:

@@ -4,7 +4,7 @@ TestResourceVersionController_sync of resourceversion_test.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -57,7 +57,9 @@ def migration(
 
 
 def plan_of(
-    obj: StorageVersionMigration | None, *others: KubeObject, memory: dict[str, str] | None = None
+    obj: StorageVersionMigration | None,
+    *others: KubeObject,
+    memory: Mapping[str, str] | None = None,
 ) -> Plan:
     objects = [*others, *([obj] if obj is not None else [])]
     view = FakeView(*objects, controller=MIGRATOR, memory=memory, position=100)
@@ -74,7 +76,7 @@ def conditions_of(plan: Plan) -> dict[str, tuple[str, str, str]]:
     }
 
 
-def ended(page: Rewriting, memory: dict[str, str] | None = None) -> Plan:
+def ended(page: Rewriting, memory: Mapping[str, str] | None = None) -> Plan:
     plan = plan_of(migration(RUNNING), memory=memory)
     assert plan.plan_after is not None
     return plan.plan_after(Outcome(rewritings=[page]))

@@ -1,0 +1,149 @@
+"""admissionregistration.k8s.io/v1: ValidatingAdmissionPolicy and its binding.
+
+Source: staging/src/k8s.io/api/admissionregistration/v1/types.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from kcm.apimachinery.base import Int64, MergeKey, Model
+from kcm.apimachinery.meta_v1 import Condition, KubeObject, LabelSelector
+
+GROUP = "admissionregistration.k8s.io"
+ALL = "*"
+CREATE, UPDATE, DELETE, CONNECT = "CREATE", "UPDATE", "DELETE", "CONNECT"
+FAIL, IGNORE = "Fail", "Ignore"
+EXACT, EQUIVALENT = "Exact", "Equivalent"
+DENY, WARN, AUDIT = "Deny", "Warn", "Audit"
+CLUSTER, NAMESPACED = "Cluster", "Namespaced"
+
+
+class NamedRuleWithOperations(Model):
+    """Operations on resources, and perhaps names of objects."""
+
+    resource_names: list[str] | None = None
+    operations: list[str] | None = None
+    api_groups: list[str] | None = Field(default=None, alias="apiGroups")
+    api_versions: list[str] | None = Field(default=None, alias="apiVersions")
+    resources: list[str] | None = None
+    scope: str | None = None
+
+
+class MatchResources(Model):
+    """Requests: those that some rule and all selectors match, and no excluding rule."""
+
+    namespace_selector: LabelSelector | None = None
+    object_selector: LabelSelector | None = None
+    resource_rules: list[NamedRuleWithOperations] | None = None
+    exclude_resource_rules: list[NamedRuleWithOperations] | None = None
+    match_policy: str | None = None
+
+
+class ParamKind(Model):
+    """The kind of the objects that parametrize a policy."""
+
+    api_version: str | None = Field(default=None, alias="apiVersion")
+    kind: str | None = None
+
+
+class Validation(Model):
+    """An expression that must be true for a request to be admitted, and what is said if not."""
+
+    expression: str = ""
+    message: str | None = None
+    reason: str | None = None
+    message_expression: str | None = None
+
+
+class MatchCondition(Model):
+    """An expression that must be true for a policy to apply to a request."""
+
+    name: str = ""
+    expression: str = ""
+
+
+class AuditAnnotation(Model):
+    """An annotation of a request in the audit log, whose value an expression computes."""
+
+    key: str = ""
+    value_expression: str = ""
+
+
+class Variable(Model):
+    """An expression whose value other expressions can use."""
+
+    name: str = ""
+    expression: str = ""
+
+
+class ValidatingAdmissionPolicySpec(Model):
+    """To which requests a policy may apply, and what must be true of them."""
+
+    param_kind: ParamKind | None = None
+    match_constraints: MatchResources | None = None
+    validations: list[Validation] | None = None
+    failure_policy: str | None = None
+    audit_annotations: list[AuditAnnotation] | None = None
+    match_conditions: Annotated[list[MatchCondition] | None, MergeKey("name")] = None
+    variables: Annotated[list[Variable] | None, MergeKey("name")] = None
+
+
+class ExpressionWarning(Model):
+    """What is likely wrong with an expression."""
+
+    field_ref: str = ""
+    warning: str = ""
+
+
+class TypeChecking(Model):
+    """What the types of a policy's expressions tell."""
+
+    expression_warnings: list[ExpressionWarning] | None = None
+
+
+class ValidatingAdmissionPolicyStatus(Model):
+    """What is known of a policy."""
+
+    observed_generation: Int64 | None = None
+    type_checking: TypeChecking | None = None
+    conditions: list[Condition] | None = None
+
+
+class ValidatingAdmissionPolicy(KubeObject):
+    """Expressions that decide whether requests are admitted, where bindings apply them."""
+
+    api_version: str = f"{GROUP}/v1"
+    kind: str = "ValidatingAdmissionPolicy"
+    spec: ValidatingAdmissionPolicySpec = Field(default_factory=ValidatingAdmissionPolicySpec)
+    status: ValidatingAdmissionPolicyStatus = Field(default_factory=ValidatingAdmissionPolicyStatus)
+
+
+class ParamRef(Model):
+    """The objects that parametrize a policy: one by its name, or several by a selector."""
+
+    name: str | None = None
+    namespace: str | None = None
+    selector: LabelSelector | None = None
+    parameter_not_found_action: str | None = None
+
+
+class ValidatingAdmissionPolicyBindingSpec(Model):
+    """The policy, its parameters, the requests that it is narrowed to, and what it does."""
+
+    policy_name: str | None = None
+    param_ref: ParamRef | None = None
+    match_resources: MatchResources | None = None
+    validation_actions: list[str] | None = None
+
+
+class ValidatingAdmissionPolicyBinding(KubeObject):
+    """Applies a policy to requests."""
+
+    api_version: str = f"{GROUP}/v1"
+    kind: str = "ValidatingAdmissionPolicyBinding"
+    spec: ValidatingAdmissionPolicyBindingSpec = Field(
+        default_factory=ValidatingAdmissionPolicyBindingSpec
+    )
