@@ -101,6 +101,24 @@ BODIES: dict[str, dict[str, Any]] = {
     "storageversionmigrations.storagemigration.k8s.io": {
         "spec": {"resource": {"group": "example.com", "version": "v1", "resource": "widgets"}}
     },
+    "validatingadmissionpolicies.admissionregistration.k8s.io": {
+        "spec": {
+            "matchConstraints": {
+                "resourceRules": [
+                    {
+                        "apiGroups": ["apps"],
+                        "apiVersions": ["v1"],
+                        "operations": ["CREATE", "UPDATE"],
+                        "resources": ["deployments"],
+                    }
+                ]
+            },
+            "validations": [{"expression": "object.spec.replicas <= 5"}],
+        }
+    },
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io": {
+        "spec": {"policyName": "sample", "validationActions": ["Deny"]}
+    },
     "leases.coordination.k8s.io": {"spec": {"holderIdentity": "a"}},
     "poddisruptionbudgets.policy": {
         "spec": {"minAvailable": "50%", "selector": {"matchLabels": _LABELS}}

@@ -23,6 +23,7 @@ _PACKAGES = (
     ("apimachinery/pkg/api/resource", "resource"),
     (_META, "meta/v1"),
     ("api/core/v1", "v1"),
+    ("api/admissionregistration/v1", "admissionregistration.k8s.io/v1"),
     ("api/apps/v1", "apps/v1"),
     ("api/authentication/v1", "authentication.k8s.io/v1"),
     ("api/authorization/v1", "authorization.k8s.io/v1"),

@@ -186,7 +186,8 @@ class ApiServer:
             except Disconnected:
                 raise
             except Exception as error:  # noqa: BLE001 - no trace may leave the server
-                response = _failure(error)
+                warnings = list(dict.fromkeys(state.remarks.warnings))
+                response = replace(_failure(error), warnings=warnings)
             answered(response.code)
             return response
 
@@ -221,7 +222,9 @@ class ApiServer:
         if state.info is None:
             response = self._page(request)
         else:
-            response = self._routes.objects(request, state.info, self._chain.caller(state))
+            response = self._routes.objects(
+                request, state.info, self._chain.caller(state), state.remarks
+            )
         if len(response.body) < GZIP_FROM or "gzip" not in request.header(b"accept-encoding"):
             return response
         packed = gzip.compress(response.body, _GZIP_LEVEL)

@@ -1,8 +1,9 @@
 """The audit log: a line of JSON for each write that a client requested, rejected ones included.
 
 A line says who requested which write, and the status code of the response. It has no bodies, no
-query, and no header but the user agent. It goes to standard error as the server's other lines do,
-but not through their formatter, which takes longer than the rest of a small request.
+query, and no header but the user agent, and the annotations of admission policies. It goes to
+standard error as the server's other lines do, but not through their formatter, which takes longer
+than the rest of a small request.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ class AuditLog:
             return
         acting = {} if state.sender in {None, state.user} else {"impersonated": state.user.name}
         who = state.sender or state.user
+        annotations = state.remarks.annotations
         try:
             self._log.info(
                 "write",
@@ -60,6 +62,7 @@ class AuditLog:
                 agent=state.request.header(b"user-agent")[:_MOST_AGENT],
                 code=code,
                 seconds=round(seconds, 4),
+                **({"annotations": annotations} if annotations else {}),
             )
         except OSError as error:  # such as a full disk; the write itself has been made
             log.warning("An audit line could not be written", error=str(error))

@@ -7,6 +7,7 @@ staging/src/k8s.io/apimachinery/pkg/api/errors/errors.go, Kubernetes 1.33.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from kcm.errors import ApiError, Gone
 
@@ -23,6 +24,29 @@ class PathNotFound(ApiError):
 
     code = 404
     reason = "NotFound"
+
+
+class PolicyDenied(ApiError):
+    """A ValidatingAdmissionPolicy refuses the request."""
+
+    code = 422
+    reason = "Invalid"
+    _CODES: ClassVar = {
+        "Unauthorized": 401,
+        "Forbidden": 403,
+        "RequestEntityTooLarge": 413,
+        "Invalid": 422,
+    }
+
+    @classmethod
+    def of(cls, resource: str, name: str, why: str, reason: str) -> PolicyDenied:
+        """Returns the error of a policy that gives this reason, one of a Status."""
+        error = cls(f'{resource} "{name}" is forbidden: {why}', resource=resource, name=name)
+        error.cause = why
+        error.reason, error.code = reason, cls._CODES.get(reason, 422)
+        return error
+
+    cause = ""  # what the policy says
 
 
 class ComponentNotFound(ApiError):

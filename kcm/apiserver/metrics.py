@@ -88,6 +88,11 @@ class ServerMetrics:
         self._registry.register(_Watches(cacher))
         self._registry.register(_InFlight(in_flight))
 
+    @property
+    def registry(self) -> CollectorRegistry:
+        """The registry of /metrics, for metrics of other parts of the server."""
+        return self._registry
+
     def _counter(self, name: str, text: str, labels: tuple[str, ...]) -> Counter:
         return Counter(name, text, labels, registry=self._registry)
 

@@ -32,6 +32,9 @@ from kcm.apiserver.objects import (
     verbs,
 )
 from kcm.apiserver.objects.metrics_apis import MetricsApis
+from kcm.apiserver.policies.admission import PolicyAdmission
+from kcm.apiserver.policies.metrics import PolicyMetrics
+from kcm.apiserver.remarks import Remarks
 from kcm.apiserver.request import Request
 from kcm.apiserver.request_info import RequestInfo
 from kcm.apiserver.review_kinds import is_review
@@ -117,6 +120,7 @@ class Routes:
         self._store = store
         self._cacher = cacher
         self._metrics_apis = MetricsApis(cacher, StoredMetrics(UsageBoard(store.io)))
+        self._policies = PolicyAdmission(cacher, PolicyMetrics(metrics.registry))
         self._checks = health.health_checks(store, cacher, chain.authorizer)
 
     def page(self, request: Request) -> Response:
@@ -174,8 +178,13 @@ class Routes:
         )
         return replace(json_response(document), headers=headers)
 
-    def objects(self, request: Request, info: RequestInfo, caller: Caller) -> Response:
-        """Handles a request on a resource. Raises errors of the store and of the request."""
+    def objects(
+        self, request: Request, info: RequestInfo, caller: Caller, remarks: Remarks | None = None
+    ) -> Response:
+        """Handles a request on a resource. Raises errors of the store and of the request.
+
+        `remarks` gets the annotations of the request's line in the audit log.
+        """
         api_request = ApiRequest(
             method="GET" if request.method == "HEAD" else request.method,
             info=info,
@@ -186,7 +195,17 @@ class Routes:
             agent=request.header(b"user-agent"),
             caller=caller,
             restriction=self._restriction,
+            policies=self._policies,
+            remarks=remarks or Remarks(),
         )
+        response = self._respond(api_request)
+        warnings = dict.fromkeys(api_request.remarks.warnings)
+        if warnings:
+            return replace(response, warnings=[*response.warnings, *warnings])
+        return response
+
+    def _respond(self, api_request: ApiRequest) -> Response:
+        info = api_request.info
         if is_review(info.resource):
             return reviews.respond(api_request, self._reviewer)
         if is_metric(info.resource):

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from kcm.api import (
+    admissionregistration_v1,
     apiextensions_v1,
     apps_v1,
     autoscaling_v1,
@@ -27,6 +28,7 @@ from kcm.api.custom.kinds import CustomObject
 from kcm.apiextensions import objects
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.defaults import (
+    admission_policies,
     apps,
     autoscalers,
     batch,
@@ -74,6 +76,8 @@ _BY_KIND: dict[type[KubeObject], Callable[[Any], Any]] = {
     networking_v1.IngressClass: kinds.ingress_class,
     flowcontrol_v1.FlowSchema: flow_control.flow_schema,
     flowcontrol_v1.PriorityLevelConfiguration: flow_control.priority_level,
+    admissionregistration_v1.ValidatingAdmissionPolicy: admission_policies.policy,
+    admissionregistration_v1.ValidatingAdmissionPolicyBinding: admission_policies.binding,
     rbac_v1.RoleBinding: kinds.binding,
     rbac_v1.ClusterRoleBinding: kinds.binding,
     apiextensions_v1.CustomResourceDefinition: kinds.definition,

@@ -22,7 +22,15 @@ from kcm.api.scheduling_v1 import PriorityClass
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apimachinery.quantity import Quantity
 from kcm.apimachinery.times import format_time
-from kcm.printing import autoscaling, batch, certificates, flow_control, networking, storage
+from kcm.printing import (
+    admission_policies,
+    autoscaling,
+    batch,
+    certificates,
+    flow_control,
+    networking,
+    storage,
+)
 from kcm.printing.column import AGE, NAME, NONE, Column, containers, selector
 
 _MOST_SHOWN = 3
@@ -270,6 +278,7 @@ COLUMNS: Mapping[type[KubeObject], tuple[Column, ...]] = {
         Column("REVISION", lambda revision, _: str(revision.revision), number=True),
         AGE,
     ),
+    **admission_policies.COLUMNS,
     **autoscaling.COLUMNS,
     **flow_control.COLUMNS,
     **networking.COLUMNS,

@@ -44,6 +44,10 @@ from kcm.store.writes.rewriting import Rewriting, rewrite_page
 from kcm.store.writes.writer import NOTHING, Acknowledgement, WriteCall, Writer
 
 T = TypeVar("T", bound=KubeObject)
+WriteCheck = Callable[[KubeObject | None, KubeObject | None], None]
+"""Gets an object as it would be stored (None for a deletion) and as it is stored (None for a
+creation), and raises an ApiError to refuse the write."""
+
 _ATTEMPTS = 10  # the most attempts when other writes come between the read and the write
 _NAME_ATTEMPTS = 8  # the most attempts when a generated name is in use, as upstream
 
@@ -94,11 +98,17 @@ class Store(StoreReader, ItemBuilder):
         return self.io.data_id
 
     def create(
-        self, obj: T, when: Conditions = NO_CONDITIONS, *, manager: FieldManager | None = None
+        self,
+        obj: T,
+        when: Conditions = NO_CONDITIONS,
+        *,
+        manager: FieldManager | None = None,
+        check: WriteCheck | None = None,
     ) -> T:
         """Stores a new object and returns it as stored.
 
-        With `manager`, the object gets managed fields, all of them the manager's. A generated name
+        With `manager`, the object gets managed fields, all of them the manager's. `check` may
+        refuse the object as it would be stored. A generated name
         that is in use is drawn again, up to eight times, and so is an allocated address of a
         Service.
 
@@ -107,6 +117,8 @@ class Store(StoreReader, ItemBuilder):
         """
         for attempt in range(_NAME_ATTEMPTS):
             item = self.build_create(obj, when.guards, manager=manager)
+            if check is not None:
+                check(item.obj, None)
             result = self.write([item], fence=when.fence)[0]
             # The generated name is in use, or another Service got the address meanwhile.
             again = _is_address_lost(result) or (
@@ -171,12 +183,14 @@ class Store(StoreReader, ItemBuilder):
         when: Conditions = NO_CONDITIONS,
         manager: FieldManager = SELF,
         known: KubeObject | None = None,
+        check: WriteCheck | None = None,
     ) -> KubeObject:
         """Stores what `change` returns for the object under `key`, and returns it as stored.
 
         `change` is called again if another client wrote the object first. It returns its argument
         to change nothing. `known` is a state that is likely the stored one: if it is, the object
-        need not be read. Raises: as `update`, and what `change` raises.
+        need not be read. `check` may refuse the object as it would be stored, also if nothing
+        changes. Raises: as `update`, and what `change` and `check` raise.
         """
 
         def build(old: KubeObject) -> WriteItem | None:
@@ -184,9 +198,11 @@ class Store(StoreReader, ItemBuilder):
                 change(old), old, subresource=subresource, guards=when.guards, manager=manager
             )
 
-        stored = self._modify_known(known, build, when) if known is not None else None
+        # What is checked is what is stored, so a check is not asked about a state that may be old.
+        trusted = known if check is None else None
+        stored = self._modify_known(trusted, build, when) if trusted is not None else None
         return stored or self._modify(
-            resource, key, change, subresource=subresource, when=when, manager=manager
+            resource, key, change, subresource=subresource, when=when, manager=manager, check=check
         )
 
     def delete(
@@ -195,13 +211,16 @@ class Store(StoreReader, ItemBuilder):
         key: str,
         options: DeleteOptions | None = None,
         when: Conditions = NO_CONDITIONS,
+        *,
+        check: WriteCheck | None = None,
     ) -> KubeObject:
         """Deletes an object, or sets its deletion timestamp if it has finalizers or a grace period.
 
         Returns its last state. An object that cannot be read is purged, and only its kind and name
-        are returned. Raises: NotFound, Conflict, Forbidden, GuardFailed, Fenced, StoreUnavailable;
-        Damaged for an object that cannot be read if the deletion has preconditions, guards or a
-        fence.
+        are returned. `check` may refuse the deletion, though not that of such an object. Raises:
+        NotFound, Conflict, Forbidden, GuardFailed, Fenced, StoreUnavailable, and what `check`
+        raises; Damaged for an object that cannot be read if the deletion has preconditions, guards
+        or a fence.
         """
         options = options or DeleteOptions()
         for _ in range(_ATTEMPTS):
@@ -212,6 +231,8 @@ class Store(StoreReader, ItemBuilder):
                     raise
                 return self.purge(resource, key)
             item = self.build_delete(old, options, when.guards)
+            if check is not None:
+                check(None, old)
             if item is None:
                 return old
             result = self.write([item], fence=when.fence)[0]
@@ -340,6 +361,7 @@ class Store(StoreReader, ItemBuilder):
         manager: FieldManager = SELF,
         pinned: bool = False,
         keep_status: bool = False,
+        check: WriteCheck | None = None,
     ) -> KubeObject:
         """Reads an object, writes what `change` makes of it, and returns it as stored.
 
@@ -360,6 +382,8 @@ class Store(StoreReader, ItemBuilder):
                 manager=manager,
                 keep_status=keep_status,
             )
+            if check is not None:
+                check(old if item is None else item.obj, old)
             if item is None:
                 return old
             result = self.write([item], fence=when.fence)[0]

@@ -16,6 +16,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from kcm.api import apps_v1, autoscaling_v1, autoscaling_v2, core_v1, events_v1, rbac_v1, scheme
+from kcm.api.admissionregistration_v1 import (
+    ValidatingAdmissionPolicy,
+    ValidatingAdmissionPolicyBinding,
+)
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.api.batch_v1 import CronJob, Job
 from kcm.api.certificates_v1 import CertificateSigningRequest
@@ -49,6 +53,7 @@ from kcm.apimachinery.field_errors import Faults
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.errors import FieldError
 from kcm.validation import (
+    admission_policies,
     autoscalers,
     certificates,
     definitions,
@@ -173,6 +178,10 @@ _RULES: dict[type[KubeObject], _Rules] = {
         flow_control.create_level, flow_control.update_level, flow_control.update_level_status
     ),
     RuntimeClass: _Rules(runtime_classes.create, runtime_classes.update),
+    ValidatingAdmissionPolicy: _Rules(admission_policies.create, admission_policies.update),
+    ValidatingAdmissionPolicyBinding: _Rules(
+        admission_policies.create_binding, admission_policies.update_binding
+    ),
     StorageVersionMigration: _Rules(migrations.create, migrations.update, migrations.status_update),
     PriorityClass: _Rules(small_kinds.create_priority_class, small_kinds.update_priority_class),
     rbac_v1.Role: _Rules(rbac.create_role, rbac.update_role),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kcm.api import (
+    admissionregistration_v1,
     apiextensions_v1,
     apps_v1,
     autoscaling_v1,
@@ -49,6 +50,19 @@ KINDS = (
         short="rc",
         categories="all",
         scale=ScalePaths(),
+    ),
+    kind(
+        admissionregistration_v1.ValidatingAdmissionPolicy,
+        "validatingadmissionpolicies",
+        cluster=True,
+        categories="api-extensions",
+    ),
+    kind(
+        admissionregistration_v1.ValidatingAdmissionPolicyBinding,
+        "validatingadmissionpolicybindings",
+        cluster=True,
+        has_status=False,
+        categories="api-extensions",
     ),
     kind(discovery_v1.EndpointSlice, "endpointslices", has_status=False),
     kind(apps_v1.Deployment, "deployments", short="deploy", categories="all", scale=ScalePaths()),

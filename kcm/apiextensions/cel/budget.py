@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 SMALL = 100_000_000
@@ -23,6 +25,7 @@ _MACRO = re.compile(
 _LIST = re.compile(r"(?:^|[^\w\])\s.])\s*\[")  # a literal, not an index
 # Operations whose result is longer than their parts together.
 _MULTIPLYING = re.compile(r"\b(replace|join|format|findAll)\s*\(")
+_SEARCHING = re.compile(r"\b(contains|indexOf|lastIndexOf|matches|find|split)\s*\(")
 _SPLITTING = re.compile(r"\bsplit\s*\(")
 _PER_STEP = 4  # the fewest characters of a rule for each operation
 
@@ -44,23 +47,67 @@ def size(value: Any) -> tuple[int, int]:
     return total + 8 * count, count
 
 
+@dataclass(frozen=True)
+class _Shape:
+    """What the cost of a rule depends on in its text."""
+
+    multiplies: bool  # whether a result may be longer than its operands together
+    splits: bool
+    macros: int
+    growth: int  # how many times as long as its operands a result may be
+    searches: int  # calls that may take the square of the size of a text
+
+
+@lru_cache(maxsize=4096)
+def _shape(text: str) -> _Shape:
+    growth = 1 + text.count("+")
+    if _LIST.search(text):
+        growth += text.count(",") + 1
+    return _Shape(
+        multiplies=_MULTIPLYING.search(text) is not None,
+        splits=_SPLITTING.search(text) is not None,
+        macros=len(_MACRO.findall(text)),
+        growth=growth,
+        searches=len(_SEARCHING.findall(text)),
+    )
+
+
 def estimate(text: str, length: int, count: int) -> float:
     """Returns the most steps that a rule takes over variables of `length` bytes in `count` values.
 
     Each operation may take the square of the size of its operands, as a search in a string does.
     """
-    if _MULTIPLYING.search(text):
+    shape = _shape(text)
+    if shape.multiplies:
         return float("inf")
-    macros = len(_MACRO.findall(text))
-    if _SPLITTING.search(text):
-        count = length
-    growth = 1 + text.count("+")
-    if _LIST.search(text):
-        growth += text.count(",") + 1
-    length += len(text)
-    iterations = min(_MOST_ITERATIONS, (count * growth) ** min(macros, _MANY)) if macros else 1
-    largest = float(length * growth ** min(macros + 1, _MANY))
+    iterations, largest = _bounds(text, shape, length, count)
     return len(text) / _PER_STEP * iterations * (largest * largest)
+
+
+def estimate_calls(text: str, length: int, count: int) -> float:
+    """Returns the most steps as `estimate` does, where only calls that search in a text count as
+    the square of its size, and every other operation as its size.
+
+    It is lower for the large objects that policies get.
+    """
+    shape = _shape(text)
+    if shape.multiplies:
+        return float("inf")
+    iterations, largest = _bounds(text, shape, length, count)
+    steps = len(text) / _PER_STEP
+    return iterations * (steps * largest + shape.searches * largest * largest)
+
+
+def _bounds(text: str, shape: _Shape, length: int, count: int) -> tuple[int, float]:
+    """Returns the most iterations of macros in a rule, and the largest size of a value in it."""
+    macros = min(shape.macros, _MANY)
+    if shape.splits:
+        count = length
+    length += len(text)
+    iterations = 1
+    if macros:
+        iterations = min(_MOST_ITERATIONS, (count * shape.growth) ** macros)
+    return iterations, float(length * shape.growth ** min(shape.macros + 1, _MANY))
 
 
 _MANY = 30  # the most macros that are counted; more make no difference

@@ -20,11 +20,19 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import IO, Any
 
-from kcm.apiextensions.cel.expressions import EXHAUSTED, ExpressionResult, evaluate
+from kcm.apiextensions.cel import budget
+from kcm.apiextensions.cel.expressions import (
+    EXHAUSTED,
+    ExpressionResult,
+    evaluate,
+    evaluate_program,
+)
+from kcm.apiextensions.cel.policy_programs import Scope, compile_expression
 
 _MAX_MEMORY = 256 * 1024**2  # bytes of address space beyond those at the start
 _MAX_RESULT = 10 * 1024  # characters; messages are shorter, and rules are true or false
-_Request = tuple[str, Mapping[str, Any], bool, float]
+_MAX_VALUE = 100 * 1024  # bytes of the value of a policy's variable
+_Request = tuple[str, Mapping[str, Any], bool, float, Scope | None]
 
 
 class RuleEvaluator:
@@ -36,14 +44,20 @@ class RuleEvaluator:
         self._owner = 0  # the pid that started it; a forked process must not use its pipes
 
     def evaluate(
-        self, text: str, variables: Mapping[str, Any], seconds: float, *, optional_old: bool
+        self,
+        text: str,
+        variables: Mapping[str, Any],
+        seconds: float,
+        *,
+        optional_old: bool = False,
+        scope: Scope | None = None,
     ) -> ExpressionResult:
         """Evaluates as `expressions.evaluate` does, with at most `seconds` of CPU time.
 
-        Returns EXHAUSTED if that was not enough. Raises RuntimeError if the child process cannot be
-        started.
+        With a `scope`, the text is an expression of a policy. Returns EXHAUSTED if the time was
+        not enough. Raises RuntimeError if the child process cannot be started.
         """
-        request: _Request = (text, variables, optional_old, seconds)
+        request: _Request = (text, variables, optional_old, seconds, scope)
         with self._lock:
             process = self._require_process()
             assert process.stdin is not None
@@ -142,15 +156,26 @@ def _count_mapped_bytes(otherwise: int) -> int:
 
 
 def _answer(
-    text: str, variables: Mapping[str, Any], optional_old: bool, seconds: float
+    text: str,
+    variables: Mapping[str, Any],
+    optional_old: bool,
+    seconds: float,
+    scope: Scope | None,
 ) -> ExpressionResult:
     signal.setitimer(signal.ITIMER_PROF, max(seconds, 0.001))  # SIGPROF kills the process
-    outcome = evaluate(text, variables, optional_old=optional_old)
+    if scope is None:
+        outcome = evaluate(text, variables, optional_old=optional_old)
+    else:
+        outcome = evaluate_program(compile_expression(text, scope).program, data=dict(variables))
     signal.setitimer(signal.ITIMER_PROF, 0)
     if outcome.exhausted:  # out of memory; a new process starts with all of it
         sys.exit()
     value = outcome.value
     if isinstance(value, bool) or (isinstance(value, str) and len(value) <= _MAX_RESULT):
+        return outcome
+    if scope is not None and not outcome.error:
+        if budget.size(value)[0] > _MAX_VALUE:
+            return EXHAUSTED
         return outcome
     return ExpressionResult(error=outcome.error, unchecked=outcome.unchecked, spent=outcome.spent)
 

@@ -81,9 +81,14 @@ def evaluate(
         if compiled_text.unsupported:
             return ExpressionResult(unchecked=True)
         return ExpressionResult(error=f"rule compile error: {compiled_text.error}")
+    return evaluate_program(compiled_text.program, data=dict(variables))
+
+
+def evaluate_program(program: Any, **given: Any) -> ExpressionResult:
+    """Returns the result of a compiled expression. `given` are its `data` or its `activation`."""
     before = time.thread_time()
     try:
-        result = compiled_text.program.eval(data=dict(variables))
+        result = program.eval(**given)
         value = result.plain_value()
     except MemoryError:
         return EXHAUSTED

@@ -8,7 +8,7 @@ Source: staging/src/k8s.io/apiserver/pkg/server/config.go (DefaultBuildHandlerCh
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from starlette.types import Scope
@@ -21,6 +21,7 @@ from kcm.apiserver.auth.certificates import PeerCertificate
 from kcm.apiserver.auth.impersonation import impersonate
 from kcm.apiserver.auth.users import ANYBODY, User
 from kcm.apiserver.http_errors import PathNotFound, Unauthorized
+from kcm.apiserver.remarks import Remarks
 from kcm.apiserver.request import Request
 from kcm.apiserver.request_info import RequestInfo
 
@@ -49,6 +50,7 @@ class RequestState:
     user: User = ANYBODY  # on whose behalf the request acts
     asked: Attributes | None = None
     info: RequestInfo | None = None
+    remarks: Remarks = field(default_factory=Remarks)
 
 
 class HandlerChain:

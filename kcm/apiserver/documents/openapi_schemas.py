@@ -21,6 +21,7 @@ _META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 _PACKAGES = {
     "kcm.apimachinery.meta_v1": _META,
     "kcm.api.core_v1": "io.k8s.api.core.v1",
+    "kcm.api.admissionregistration_v1": "io.k8s.api.admissionregistration.v1",
     "kcm.api.apps_v1": "io.k8s.api.apps.v1",
     "kcm.api.autoscaling_v1": "io.k8s.api.autoscaling.v1",
     "kcm.api.autoscaling_v2": "io.k8s.api.autoscaling.v2",

@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kcm import errors
 from kcm.apiserver.auth.authorizer import NOBODY, Caller
 from kcm.apiserver.auth.node.restriction import NodeRestriction
 from kcm.apiserver.http.accept import Form
+from kcm.apiserver.remarks import Remarks
 from kcm.apiserver.request import truth
 from kcm.apiserver.request_info import RequestInfo
+
+if TYPE_CHECKING:  # it answers requests, too
+    from kcm.apiserver.policies.admission import PolicyAdmission
 
 JSON = "application/json"
 _MOST = 2**63 - 1  # as large as any number of the API
@@ -32,6 +36,8 @@ class ApiRequest:
     agent: str = ""
     caller: Caller = NOBODY
     restriction: NodeRestriction | None = None  # checks the writes of nodes
+    policies: PolicyAdmission | None = None  # without them, no policy is checked
+    remarks: Remarks = field(default_factory=Remarks)
 
     @property
     def manager(self) -> str:

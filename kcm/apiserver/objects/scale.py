@@ -11,20 +11,18 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kcm import errors
-from kcm.api import codec, scaling
-from kcm.api.scheme import Resource, ScalePaths
+from kcm.api import scaling
+from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apimachinery.times import parse_time
 from kcm.apiserver.bodies import reading, structs
+from kcm.apiserver.bodies.scales import scale_of, scale_paths
 from kcm.apiserver.http.responses import ApiRequest, Response, json_response
-from kcm.apiserver.http_errors import PathNotFound
 from kcm.apiserver.objects import patches, serverside, tables, verbs
 from kcm.printing.durations import age
 from kcm.store import Store
 
-API_VERSION = "autoscaling/v1"
 KIND = "Scale.autoscaling"
-_SHOWN_METADATA = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
 def scale(store: Store, request: ApiRequest) -> Response:
@@ -40,35 +38,6 @@ def scale(store: Store, request: ApiRequest) -> Response:
     else:
         obj = _modify(store, request)
     return _respond(request, scale_of(obj, resource))
-
-
-def scale_of(obj: KubeObject, resource: Resource) -> dict[str, Any]:
-    """Returns the JSON of an object's Scale.
-
-    Raises ApiError if the object has no replicas field.
-    """
-    where, current = _paths(resource), scaling.scale_of(obj, resource)
-    if current.replicas is None:
-        raise errors.ApiError(
-            f'Internal error occurred: the spec replicas field "{where.replicas}" does not exist'
-        )
-    shown: dict[str, Any] = {"replicas": current.status_replicas}
-    if current.selector:
-        shown["selector"] = current.selector
-    metadata = codec.to_dict(obj)["metadata"]
-    return {
-        "kind": "Scale",
-        "apiVersion": API_VERSION,
-        "metadata": {name: metadata[name] for name in _SHOWN_METADATA if name in metadata},
-        "spec": {"replicas": current.replicas},
-        "status": shown,
-    }
-
-
-def _paths(resource: Resource) -> ScalePaths:
-    if resource.scale is None:
-        raise PathNotFound
-    return resource.scale
 
 
 def _modify(store: Store, request: ApiRequest) -> KubeObject:
@@ -128,7 +97,7 @@ def _apply(store: Store, request: ApiRequest) -> KubeObject:
     if wanted.metadata.resource_version:
         own["metadata"]["resourceVersion"] = wanted.metadata.resource_version
     if "replicas" in (config.get("spec") or {}):
-        own = scaling.put(own, _paths(info.resource).replicas, wanted.spec.replicas)
+        own = scaling.put(own, scale_paths(info.resource).replicas, wanted.spec.replicas)
     applied = verbs.application(request, own)
     if wanted.spec.replicas < 0:
         _with_replicas(store.get(info.resource, info.key), -1, info.resource)

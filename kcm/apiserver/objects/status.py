@@ -93,6 +93,8 @@ def _details(error: errors.ApiError) -> dict[str, Any]:
             {"reason": "FieldManagerConflict", "message": f"conflict with {who}", "field": field}
             for who, field in error.conflicts
         ]
+    if isinstance(error, http_errors.PolicyDenied):
+        details["causes"] = [{"message": error.cause}]
     if isinstance(error, http_errors.TooLargeResourceVersion):
         cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
         details |= {"causes": [cause], "retryAfterSeconds": RETRY_AFTER}

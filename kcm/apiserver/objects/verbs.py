@@ -17,10 +17,10 @@ from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.cache.watch_cache import Entry
 from kcm.apiserver.http.responses import ApiRequest, Response, json_response
 from kcm.apiserver.http_errors import MethodNotAllowed
-from kcm.apiserver.objects import admission, lists, patches, serverside, status
+from kcm.apiserver.objects import admission, lists, patches, serverside, status, write_checks
 from kcm.apiserver.request_info import RequestInfo
 from kcm.clock import Clock, RealClock
-from kcm.store import DeleteOptions, FieldManager, Store, Subresource, rules
+from kcm.store import DeleteOptions, FieldManager, Store, Subresource, WriteCheck, rules
 from kcm.store.strategies import kinds
 
 # Kinds whose delete responds with the object (upstream's ReturnDeletedObject), which typed clients
@@ -64,15 +64,22 @@ def create_object(
     """
     resource = request.info.resource
     obj = admission.admit_create(request, obj)
+    check = write_checks.check_create(request)
     if request.dry_run:
-        return _dry_create(store, resource, obj, manager)
-    return store.create(obj, manager=manager)
+        return _dry_create(store, resource, obj, manager, check)
+    return store.create(obj, manager=manager, check=check)
 
 
 def _dry_create(
-    store: Store, resource: Resource, obj: KubeObject, manager: FieldManager | None
+    store: Store,
+    resource: Resource,
+    obj: KubeObject,
+    manager: FieldManager | None,
+    check: WriteCheck | None,
 ) -> KubeObject:
     made = store.build_create(obj, manager=manager).obj
+    if check is not None:
+        check(made, None)
     store.check_creatable(made)
     try:
         store.get_raw(resource, made.key)
@@ -250,13 +257,23 @@ def modify(
     info, manager = request.info, manager or FieldManager(request.manager)
     part = Subresource(info.subresource)
     change = admission.check_change(request, change)
+    check = write_checks.check_update(request)
     if not request.dry_run:
         return store.modify(
-            info.resource, info.key, change, subresource=part, manager=manager, known=known
+            info.resource,
+            info.key,
+            change,
+            subresource=part,
+            manager=manager,
+            known=known,
+            check=check,
         )
     old = store.get(info.resource, info.key)
     item = store.build_update(change(old), old, subresource=part, manager=manager)
-    return old if item is None else item.obj
+    new = old if item is None else item.obj
+    if check is not None:
+        check(new, old)
+    return new
 
 
 def delete(store: Store, request: ApiRequest) -> Response:
@@ -268,21 +285,30 @@ def delete(store: Store, request: ApiRequest) -> Response:
     info = request.info
     admission.check_node(request, "DELETE")
     options, dry = reading.read_delete_options(request)
-    obj, gone = delete_object(store, info.resource, info.key, options, dry=dry)
+    check = write_checks.check_delete(request)
+    obj, gone = delete_object(store, info.resource, info.key, options, dry=dry, check=check)
     if gone and info.resource.name not in _RETURN_DELETED:
         return json_response(status.deletion_status(info.resource, obj.name, obj.uid))
     return object_response(request, obj)
 
 
 def delete_object(
-    store: Store, resource: Resource, key: str, options: DeleteOptions, *, dry: bool
+    store: Store,
+    resource: Resource,
+    key: str,
+    options: DeleteOptions,
+    *,
+    dry: bool,
+    check: WriteCheck | None = None,
 ) -> tuple[KubeObject, bool]:
     """Deletes an object. Returns its last state, and whether it is removed."""
     if dry:
         old = store.get(resource, key)
+        if check is not None:
+            check(None, old)
         item = store.build_delete(old, options)
         return (old, False) if item is None else (item.obj, item.op == "delete")
-    obj = store.delete(resource, key, options)
+    obj = store.delete(resource, key, options, check=check)
     return obj, rules.finishes_deletion(obj)
 
 
@@ -292,9 +318,10 @@ def delete_collection(store: Store, cacher: Cacher, request: ApiRequest) -> Resp
     admission.check_node(request, "DELETE")
     options, dry = reading.read_delete_options(request)
     entries = lists.select(cacher, request).entries
+    check = write_checks.check_delete(request)
     for entry in entries:
         try:
-            delete_object(store, resource, entry.key, options, dry=dry)
+            delete_object(store, resource, entry.key, options, dry=dry, check=check)
         except (errors.NotFound, errors.Forbidden):
             continue
     return lists.items_response(request, entries, {})

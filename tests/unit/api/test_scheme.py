@@ -65,6 +65,8 @@ def test_the_kinds_of_the_cluster_are_those_of_upstream() -> None:
         "servicecidrs",
         "storageclasses",
         "storageversionmigrations",
+        "validatingadmissionpolicies",
+        "validatingadmissionpolicybindings",
         "volumeattachments",
         "volumeattributesclasses",
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -32,13 +33,22 @@ def encode(value: dict[str, Any], message: str) -> Any:
     rest = dict(value)
     for field in table().fields[message].values():
         if field.inline:
-            names = {f.name for f in table().fields[field.type].values()}
+            names = set(_names(field.type))
             inner = {name: rest.pop(name) for name in names & rest.keys()}
             getattr(out, f"f{field.number}").CopyFrom(encode(inner, field.type))
         elif field.name in rest:
             _put(out, field, rest.pop(field.name))
     assert not rest, f"{message} has no numbers for {sorted(rest)}"
     return out
+
+
+def _names(message: str) -> Iterator[str]:
+    """Yields the names in JSON of a message's fields, those of inline structs included."""
+    for field in table().fields[message].values():
+        if field.inline:
+            yield from _names(field.type)
+        else:
+            yield field.name
 
 
 def _put(out: Message, field: MessageField, value: Any) -> None:

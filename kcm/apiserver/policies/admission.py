@@ -1,0 +1,274 @@
+"""Checks writes against the ValidatingAdmissionPolicies that are bound to them.
+
+Policies, bindings, parameters and namespaces are read from the watch caches, so that a check needs
+no request to the store. A policy holds some milliseconds after it was written.
+
+Source: staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/validating/dispatcher.go,
+Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kcm import errors
+from kcm.api import scheme
+from kcm.api.admissionregistration_v1 import AUDIT, DENY, FAIL, WARN
+from kcm.api.core_v1 import Namespace
+from kcm.api.scheme import Resource
+from kcm.apiextensions.cel.library import authorization
+from kcm.apiextensions.cel.policies import PolicyEvaluation, PolicyInput
+from kcm.apiserver.auth.attributes import Attributes
+from kcm.apiserver.auth.authorizer import Authorizer, Caller
+from kcm.apiserver.auth.users import User, service_account_groups, service_account_name
+from kcm.apiserver.http_errors import PolicyDenied
+from kcm.apiserver.policies import metrics
+from kcm.apiserver.policies.attributes import WriteAttributes
+from kcm.apiserver.policies.caches import PolicyCaches
+from kcm.apiserver.policies.decisions import (
+    OTHER_ERROR,
+    PolicyDecider,
+    PolicyDecision,
+    PolicyResult,
+    denials,
+)
+from kcm.apiserver.policies.index import PolicyIndex, PreparedBinding, PreparedPolicy
+from kcm.apiserver.policies.metrics import PolicyMetrics
+from kcm.apiserver.policies.params import BindingConfigurationError, collect_params
+from kcm.apiserver.remarks import Remarks
+
+_LONGEST_ANNOTATION = 10 * 1024  # characters
+_FAILURE = "validation.policy.admission.k8s.io/validation_failure"
+
+
+class PolicyAdmission:
+    """Finds the policies for writes, and checks the writes."""
+
+    def __init__(self, caches: PolicyCaches, counts: PolicyMetrics) -> None:
+        self._caches = caches
+        self._counts = counts
+        self._index = PolicyIndex(caches)
+
+    def find(
+        self, resource: Resource, subresource: str, operation: str
+    ) -> Sequence[PreparedPolicy]:
+        """Returns the policies that may match such writes, see `PolicyIndex.find`."""
+        return self._index.find(resource, subresource, operation)
+
+    def check(
+        self,
+        policies: Sequence[PreparedPolicy],
+        write: WriteAttributes,
+        caller: Caller,
+        remarks: Remarks,
+    ) -> None:
+        """Raises PolicyDenied if a policy refuses the write.
+
+        Raises StoreUnavailable if what a policy needs is not loaded.
+        """
+        check = _Check(self._caches, self._counts, write, caller, remarks)
+        for prepared in policies:
+            check.run(prepared)
+        check.finish()
+
+
+@dataclass(frozen=True)
+class _Denial:
+    policy: str
+    binding: str  # "" if the policy itself is at fault
+    decision: PolicyDecision
+
+    @property
+    def message(self) -> str:
+        by = f" with binding '{self.binding}'" if self.binding else ""
+        return (
+            f"ValidatingAdmissionPolicy '{self.policy}'{by} denied request: {self.decision.message}"
+        )
+
+
+class _Check:
+    """Checks one write against all policies."""
+
+    def __init__(
+        self,
+        caches: PolicyCaches,
+        counts: PolicyMetrics,
+        write: WriteAttributes,
+        caller: Caller,
+        remarks: Remarks,
+    ) -> None:
+        self._caches = caches
+        self._counts = counts
+        self._write = write
+        self._caller = caller
+        self._remarks = remarks
+        self._denials: list[_Denial] = []
+        self._inputs: dict[Resource, tuple[PolicyInput, dict[Any, Any]]] = {}
+        self._namespace: Namespace | None = None
+
+    def run(self, prepared: PreparedPolicy) -> None:
+        """Evaluates a policy if it matches, for each of its bindings that does."""
+        matched = prepared.matcher.match(self._write, self._namespace_labels)
+        if matched is None:
+            return
+        try:
+            kind = prepared.find_param_kind()
+        except errors.UnknownKind:
+            named = prepared.policy.spec.param_kind
+            assert named is not None
+            shown = f"{named.api_version}, Kind={named.kind}"
+            why = f"failed to find resource referenced by paramKind: '{shown}'"
+            self._configuration_error(prepared, None, f"failed to configure policy: {why}")
+            return
+        values: dict[str, list[str]] = {}
+        for bound in prepared.bindings:
+            if bound.matcher.match(self._write, self._namespace_labels) is None:
+                continue
+            try:
+                params = collect_params(
+                    self._caches, kind, bound.binding.spec.param_ref, self._write.namespace_name
+                )
+            except BindingConfigurationError as error:
+                why = f"failed to configure binding: {error.message}"
+                self._configuration_error(prepared, bound, why)
+                continue
+            for param in params:
+                result = self._evaluate(prepared, matched, param)
+                self._enforce(prepared, bound, result)
+                for key, value in result.annotations.items():
+                    values.setdefault(key, []).append(value[:_LONGEST_ANNOTATION])
+        for key, found in values.items():
+            annotation = ", ".join(dict.fromkeys(found))
+            self._remarks.annotations[f"{prepared.policy.name}/{key}"] = annotation
+
+    def finish(self) -> None:
+        """Raises PolicyDenied with the first denial, if there is one."""
+        if not self._denials:
+            return
+        first = self._denials[0]
+        resource = self._write.resource
+        group = f".{resource.group}" if resource.group else ""
+        named = f"{resource.plural}{group}"
+        raise PolicyDenied.of(named, self._write.name, first.message, first.decision.reason)
+
+    def _configuration_error(
+        self, prepared: PreparedPolicy, bound: PreparedBinding | None, why: str
+    ) -> None:
+        if (prepared.policy.spec.failure_policy or FAIL) == FAIL:
+            decision = PolicyDecision(admitted=False, message=why, error_type=OTHER_ERROR)
+            binding = bound.binding.name if bound is not None else ""
+            self._denials.append(_Denial(prepared.policy.name, binding, decision))
+
+    def _evaluate(self, prepared: PreparedPolicy, matched: Resource, param: Any) -> PolicyResult:
+        given, activations = self._input(matched)
+        evaluation = PolicyEvaluation(
+            given, prepared.scope, prepared.variables, params=param, activations=activations
+        )
+        with authorization.asking(self._ask):
+            return PolicyDecider(prepared, evaluation).decide()
+
+    def _input(self, matched: Resource) -> tuple[PolicyInput, dict[Any, Any]]:
+        """Returns the variables of the write in a version of its kind, made once."""
+        known = self._inputs.get(matched)
+        if known is None:
+            variables = {
+                **self._write.to_json(matched),
+                "request": self._write.describe(matched),
+                "namespaceObject": self._namespace_json(),
+                "authorizer": authorization.authorizer(self._write.to_check()),
+            }
+            known = self._inputs[matched] = (PolicyInput(variables), {})
+        return known
+
+    def _enforce(
+        self, prepared: PreparedPolicy, bound: PreparedBinding, result: PolicyResult
+    ) -> None:
+        policy, binding = prepared.policy.name, bound.binding.name
+        for decision in result.decisions:
+            if decision.admitted:
+                self._count(policy, binding, decision, metrics.ALLOW)
+        actions = bound.binding.spec.validation_actions or ()
+        for number, decision in denials(result.decisions):
+            if DENY in actions:
+                self._denials.append(_Denial(policy, binding, decision))
+                self._count(policy, binding, decision, metrics.DENY)
+            if WARN in actions:
+                self._remarks.warnings.append(
+                    f"Validation failed for ValidatingAdmissionPolicy '{policy}' with binding "
+                    f"'{binding}': {decision.message}"
+                )
+                self._count(policy, binding, decision, metrics.WARN)
+            if AUDIT in actions:
+                self._remarks.annotations[_FAILURE] = json.dumps(
+                    [
+                        {
+                            "message": decision.message,
+                            "policy": policy,
+                            "binding": binding,
+                            "expressionIndex": number,
+                            "validationActions": list(actions),
+                        }
+                    ]
+                )
+                self._count(policy, binding, decision, metrics.AUDIT)
+
+    def _count(self, policy: str, binding: str, decision: PolicyDecision, action: str) -> None:
+        self._counts.observe(policy, binding, decision.error_type, action, decision.seconds)
+
+    # --- the namespace
+
+    def _find_namespace(self) -> Namespace | None:
+        if self._namespace is None and self._write.namespace_name:
+            cache = self._caches.cache(scheme.resource_of(Namespace))
+            entry = cache.get(self._write.namespace_name)
+            if entry is not None and isinstance(entry.obj, Namespace):
+                self._namespace = entry.obj
+        return self._namespace
+
+    def _namespace_labels(self) -> Mapping[str, str]:
+        namespace = self._find_namespace()
+        return namespace.labels if namespace is not None else {}
+
+    def _namespace_json(self) -> Any:
+        """Returns the namespace as expressions see it: without managed fields and the like."""
+        namespace = self._find_namespace()
+        if namespace is None:
+            return None
+        meta = namespace.metadata
+        shown = {
+            "name": meta.name,
+            "labels": dict(meta.labels or {}),
+            "annotations": dict(meta.annotations or {}),
+            "uid": meta.uid,
+            "resourceVersion": meta.resource_version,
+        }
+        finalizers = list(namespace.spec.finalizers or ())
+        return {
+            "metadata": {name: value for name, value in shown.items() if value},
+            "spec": {"finalizers": finalizers},
+            "status": {"phase": namespace.status.phase or ""},
+        }
+
+    # --- the authorizer
+
+    def _ask(self, check: Mapping[str, str]) -> tuple[bool, str]:
+        user = self._caller.user
+        if check.get("account"):
+            namespace, _, name = check["account"].partition("/")
+            groups = service_account_groups(namespace)
+            user = User(service_account_name(namespace, name), groups=groups)
+        authorizer: Authorizer = self._caller.authorizer
+        if path := check.get("path"):
+            decision = authorizer.authorize(user, Attributes(check["verb"], path=path))
+        else:
+            decision = authorizer.authorize(
+                user,
+                Attributes(
+                    check["verb"], check["group"], "*", check["resource"],
+                    check["subresource"], check["namespace"], check["name"],
+                ),
+            )  # fmt: skip
+        return decision.allowed, decision.reason

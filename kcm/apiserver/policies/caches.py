@@ -1,0 +1,14 @@
+"""The watch caches that policies read."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from kcm.api.scheme import Resource
+from kcm.apiserver.cache.watch_cache import WatchCache
+
+
+class PolicyCaches(Protocol):
+    """The watch caches, as `kcm.apiserver.cache.cacher.Cacher` has them."""
+
+    def cache(self, resource: Resource) -> WatchCache: ...

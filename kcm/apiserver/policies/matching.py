@@ -1,0 +1,136 @@
+"""Whether the rules and selectors of a policy or binding match a write.
+
+Source: staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/matching/matching.go and
+plugin/webhook/predicates, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from kcm.api import scheme
+from kcm.api.admissionregistration_v1 import (
+    ALL,
+    CLUSTER,
+    EQUIVALENT,
+    NAMESPACED,
+    MatchResources,
+    NamedRuleWithOperations,
+)
+from kcm.api.scheme import Resource
+from kcm.apimachinery.labels import Selector
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apiserver.policies.attributes import WriteAttributes
+
+Labels = Mapping[str, str]
+
+
+class Matcher:
+    """The rules and selectors of a policy or of a binding, prepared once."""
+
+    def __init__(self, matching: MatchResources | None) -> None:
+        self._rules: Sequence[NamedRuleWithOperations] = ()
+        self._excluded: Sequence[NamedRuleWithOperations] = ()
+        self._equivalent = True
+        self._namespaces = self._objects = Selector.parse("")
+        if matching is not None:
+            self._rules = matching.resource_rules or ()
+            self._excluded = matching.exclude_resource_rules or ()
+            self._equivalent = matching.match_policy in (None, EQUIVALENT)
+            if matching.namespace_selector is not None:
+                self._namespaces = Selector.from_label_selector(matching.namespace_selector)
+            if matching.object_selector is not None:
+                self._objects = Selector.from_label_selector(matching.object_selector)
+
+    def may_match(self, resource: Resource, subresource: str, operation: str) -> bool:
+        """Reports whether some rule is about such requests, in whatever version.
+
+        Without rules it is, as in bindings that do not narrow their policy.
+        """
+        return not self._rules or any(
+            _names_request(rule, resource, subresource, operation) for rule in self._rules
+        )
+
+    def match(
+        self, write: WriteAttributes, namespace_labels: Callable[[], Labels]
+    ) -> Resource | None:
+        """Returns the version in which the write matches, or None if it does not.
+
+        `namespace_labels` returns the labels of its namespace.
+        """
+        if not self._namespaces.empty and not self._match_namespace(write, namespace_labels):
+            return None
+        if not self._objects.empty and not self._match_objects(write):
+            return None
+        if _find_version(self._excluded, write, equivalent=self._equivalent) is not None:
+            return None
+        if not self._rules:
+            return write.resource
+        return _find_version(self._rules, write, equivalent=self._equivalent)
+
+    def _match_namespace(
+        self, write: WriteAttributes, namespace_labels: Callable[[], Labels]
+    ) -> bool:
+        if write.is_namespace:
+            obj = write.new or write.old
+            return obj is not None and self._namespaces.matches(obj.metadata.labels)
+        if not write.namespace:
+            return True  # as upstream: objects without a namespace are never left out
+        return self._namespaces.matches(namespace_labels())
+
+    def _match_objects(self, write: WriteAttributes) -> bool:
+        objects: Iterable[KubeObject | None] = (write.new, write.old)
+        return any(self._objects.matches(o.metadata.labels) for o in objects if o is not None)
+
+
+def _find_version(
+    rules: Sequence[NamedRuleWithOperations], write: WriteAttributes, *, equivalent: bool
+) -> Resource | None:
+    """Returns the version of the written kind that a rule matches, that of the request first."""
+    if not rules:
+        return None
+    versions = [write.resource]
+    if equivalent:
+        others = scheme.versions(write.resource.name)
+        versions += [other for other in others if other.served and other is not write.resource]
+    for version in versions:
+        if any(_matches(rule, write, version) for rule in rules):
+            return version
+    return None
+
+
+def _matches(rule: NamedRuleWithOperations, write: WriteAttributes, version: Resource) -> bool:
+    names = rule.resource_names
+    return (
+        _names_request(rule, version, write.subresource, write.operation)
+        and _has(rule.api_versions, version.version)
+        and _in_scope(rule, write)
+        and (not names or write.name in names)
+    )
+
+
+def _names_request(
+    rule: NamedRuleWithOperations, resource: Resource, subresource: str, operation: str
+) -> bool:
+    return (
+        _has(rule.operations, operation)
+        and _has(rule.api_groups, resource.group)
+        and any(_names_resource(text, resource, subresource) for text in rule.resources or ())
+    )
+
+
+def _has(values: Sequence[str] | None, value: str) -> bool:
+    return value in (values or ()) or ALL in (values or ())
+
+
+def _names_resource(text: str, resource: Resource, subresource: str) -> bool:
+    plural, _, sub = text.partition("/")
+    return plural in (ALL, resource.plural) and sub in (ALL, subresource)
+
+
+def _in_scope(rule: NamedRuleWithOperations, write: WriteAttributes) -> bool:
+    if rule.scope == NAMESPACED:
+        return bool(write.namespace_name)
+    if rule.scope == CLUSTER:
+        return not write.namespace_name
+    return True
