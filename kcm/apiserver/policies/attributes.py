@@ -14,7 +14,7 @@ from kcm.api.admissionregistration_v1 import CREATE, DELETE
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.auth.users import User
-from kcm.apiserver.bodies.scales import scale_of
+from kcm.apiserver.scales import scale_of
 
 _OPTIONS = {CREATE: "CreateOptions", DELETE: "DeleteOptions"}
 _CORE_NAMESPACES = "namespaces"
