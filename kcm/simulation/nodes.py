@@ -86,9 +86,14 @@ class SimulatedNode:
         """Reports whether nothing that the node does reaches the API."""
         return self.command.silent or "silent" in self.present_script(now).states
 
-    def in_use(self) -> list[str] | None:
-        """Returns the unique names of the attached volumes that its pods use, None for none."""
-        return sorted(self.volumes) or None
+    def in_use(self, *, settled: bool) -> list[str] | None:
+        """Returns the unique names of the attached volumes that its pods use, None for none.
+
+        With `settled` False, its pods are not all known yet, and what it last reported holds.
+        """
+        if settled:
+            return sorted(self.volumes) or None
+        return self.object.status.volumes_in_use if self.object is not None else None
 
     def cidrs(self) -> Sequence[str]:
         """Returns the address ranges of the node's pods, () if it has none."""
@@ -110,6 +115,7 @@ class SimulatedNodes:
         self.by_name: dict[str, SimulatedNode] = {
             name: SimulatedNode(name, index) for index, name in enumerate(options.names())
         }
+        self.unsettled = set(self.by_name)  # nodes whose pods are not all known yet
 
     def get(self, name: str | None) -> SimulatedNode | None:
         """Returns the node with this name, or None if the simulator has no such node."""
@@ -118,6 +124,17 @@ class SimulatedNodes:
     def address_of(self, node: SimulatedNode) -> str:
         """Returns the node's InternalIP."""
         return self._options.address_of(node.index)
+
+    def settle(self, now: float) -> None:
+        """Has nodes report the volumes in use, now that all pods are known. Silent ones wait."""
+        for name in [name for name in self.unsettled if not self.by_name[name].silent(now)]:
+            self.unsettled.discard(name)
+            node = self.by_name[name]
+            if node.object is not None and self._in_use(node) != node.object.status.volumes_in_use:
+                self._timers.set(("report", name), now)
+
+    def _in_use(self, node: SimulatedNode) -> list[str] | None:
+        return node.in_use(settled=node.name not in self.unsettled)
 
     # --- starting kubelets
 
@@ -171,7 +188,7 @@ class SimulatedNodes:
         new = node_objects.new_node(options, index, node.name)
         script = node.present_script(now)
         status = node_objects.status_of(new, options, index, script, _clock(script, now))
-        status = status.replace(volumes_in_use=node.in_use())
+        status = status.replace(volumes_in_use=self._in_use(node))
         node.reported = now
         return self._store.build_create(new.with_status(status))
 
@@ -255,7 +272,7 @@ class SimulatedNodes:
         script = node.present_script(now)
         status = node_objects.status_of(
             before, self._options, node.index, script, _clock(script, now)
-        ).replace(volumes_in_use=node.in_use())
+        ).replace(volumes_in_use=self._in_use(node))
         overdue = now >= node.reported + self._options.report_every
         if not overdue and not node_reports.differs(status, before.status):
             return None

@@ -161,7 +161,7 @@ class SimulatedPods:
             self.dirty.update(dict.fromkeys(sorted(self._nodes.by_name[name].pods)))
 
     def wake_users(self, claims: Iterable[str]) -> None:
-        """Makes the pods due that wait for the volumes of these claims, ."""
+        """Makes the pods due that wait for the volumes of these claims."""
         for claim in claims:
             for key in sorted(self._waiting.get(claim, ())):
                 self.dirty[key] = None
@@ -260,15 +260,20 @@ class SimulatedPods:
     def _use(
         self, mounts: PodMounts, node: SimulatedNode, names: tuple[str, ...], now: float
     ) -> None:
-        """Sets which attached volumes the pod uses, and has its node report a change."""
-        if names == mounts.in_use or (mounts.mounted and not names):
+        """Sets which attached volumes the pod uses, and has its node report a change.
+
+        What a pod has mounted it uses until it ends.
+        """
+        if mounts.mounted:
+            names = tuple(dict.fromkeys((*mounts.in_use, *names)))
+        if names == mounts.in_use:
             return
-        before = node.in_use()
+        before = set(node.volumes)
         node.volumes.subtract(mounts.in_use)
         node.volumes.update(names)
         node.volumes += Counter()  # without those that no pod uses
         mounts.in_use = names
-        if node.in_use() != before:
+        if set(node.volumes) != before:
             self._timers.set(("report", node.name), now)
 
     def _stop_using(self, tracked: TrackedPod, now: float) -> None:

@@ -222,6 +222,8 @@ class Simulator:
             if not self.pods.dirty:
                 break
             self.pods.play(now, fence)
+        if self.nodes.unsettled and not self.pods.dirty:
+            self.nodes.settle(now)
         if due["usage"] and self._meter is not None:
             self._timers.set(_USAGE, now + self._options.metric_resolution)
             self._meter.report(now)

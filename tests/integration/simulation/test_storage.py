@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from kcm.api import scheme
+from kcm.api import codec, scheme
 from kcm.api.attachments import unique_volume_name
-from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim
+from kcm.api.core_v1 import Node, PersistentVolume, PersistentVolumeClaim
 from kcm.api.simulated_volumes import ATTACHER_FINALIZER, DRIVER, STORAGE_CLASS
 from kcm.api.storage_v1 import CSINode, VolumeAttachment
 from kcm.apimachinery.meta_v1 import KubeObject
@@ -26,7 +26,7 @@ from kcm.simulation.context import storage_scripts
 from kcm.store import DeleteOptions
 from kcm.testing.storage_builders import claim
 from kcm.testing.views import FakeView
-from tests.integration.simulation.conftest import World
+from tests.integration.simulation.conftest import NODES, World
 
 CLAIMS = scheme.resource_of(PersistentVolumeClaim)
 VOLUMES = scheme.resource_of(PersistentVolume)
@@ -221,6 +221,21 @@ def test_a_restart_in_the_middle_leaves_one_volume(cluster: Cluster) -> None:
     assert cluster.attachments() == {"node-1": "attached"}
     assert ATTACHER_FINALIZER in (cluster.volume().metadata.finalizers or ())
     assert cluster.world.list_pods() == {"web": "1/1 Running"}
+
+
+def test_a_restart_does_not_take_back_what_is_in_use(cluster: Cluster) -> None:
+    cluster.claim()
+    cluster.pod()
+    cluster.go(4)
+    position = cluster.store.resource_version()
+    cluster.world.restart()
+    cluster.world.clock.step(400)  # so that statuses are due
+    cluster.world.go(1)
+    changes = cluster.store.read_changes({NODES: position}, 0)
+    written = [codec.decode(e.raw, NODES) for e in changes.entries if e.key == "node-1"]
+    used = [node.status.volumes_in_use for node in written if isinstance(node, Node)]
+    assert used == [[unique_volume_name(cluster.volume())]] * len(used)
+    assert used
 
 
 def test_a_silent_node_keeps_its_volume_until_it_is_out_of_service(cluster: Cluster) -> None:

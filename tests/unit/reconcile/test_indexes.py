@@ -5,9 +5,18 @@ from __future__ import annotations
 import pytest
 
 from kcm.apimachinery.meta_v1 import KubeObject, OwnerReference
-from kcm.reconcile.contract import BY_CONTROLLER, BY_NODE, BY_OWNER, BY_UID, INDEXES, ORPHANS
+from kcm.reconcile.contract import (
+    BY_CONTROLLER,
+    BY_NODE,
+    BY_OWNER,
+    BY_UID,
+    BY_VOLUME,
+    INDEXES,
+    ORPHANS,
+)
 from kcm.reconcile.indexes import INDEXERS
 from kcm.testing.builders import node, owner_reference, pod, replica_set
+from kcm.testing.storage_builders import csi_volume, volume, volume_attachment
 
 RS = replica_set()
 CLUSTER = OwnerReference(api_version="v1", kind="Node", name="n", uid="u", controller=True)
@@ -27,6 +36,11 @@ MANY = pod(metadata={"owner_references": [owner_reference(RS), owner_reference(n
         (BY_NODE, pod(node="n1"), ["n1"]),
         (BY_NODE, pod(), []),
         (BY_NODE, RS, []),
+        (BY_NODE, volume_attachment(csi_volume(), "n1"), ["n1"]),
+        (BY_VOLUME, volume_attachment(csi_volume("disk")), ["disk"]),
+        (BY_VOLUME, csi_volume(handle="h"), ["kubernetes.io/csi/disks.example.com^h"]),
+        (BY_VOLUME, volume(), []),
+        (BY_VOLUME, pod(), []),
         (BY_UID, RS, [RS.uid]),
         (ORPHANS, pod(), ["default"]),
         (ORPHANS, MANY, ["default"]),
