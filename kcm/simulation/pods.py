@@ -160,6 +160,13 @@ class SimulatedPods:
         for name in nodes:
             self.dirty.update(dict.fromkeys(sorted(self._nodes.by_name[name].pods)))
 
+    def wake_waiting(self, node: str) -> None:
+        """Makes the pods of a node due that wait for its volumes to be attached."""
+        for key in sorted(self._nodes.by_name[node].pods):
+            mounts = self.tracked[key].mounts
+            if mounts is not None and not mounts.mounted:
+                self.dirty[key] = None
+
     def wake_users(self, claims: Iterable[str]) -> None:
         """Makes the pods due that wait for the volumes of these claims."""
         for claim in claims:

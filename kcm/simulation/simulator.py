@@ -17,6 +17,7 @@ import structlog
 
 from kcm import errors
 from kcm.api import scheme
+from kcm.api.core_v1 import Node
 from kcm.api.scheme import Resource
 from kcm.clock import Clock
 from kcm.kubelet.recorder import EventSink
@@ -199,8 +200,16 @@ class Simulator:
             self.nodes.handle_deleted(change.key)
 
     def _node_changed(self, name: str, raw: bytes, version: int, now: float) -> None:
-        if name in self.nodes.by_name and self.nodes.handle_changed(name, raw, version, now):
-            self._timers.set(("report", name), now)
+        node = self.nodes.get(name)
+        if node is None:
+            return
+        before = None if node.object is None or node.silent(now) else node.object
+        if not self.nodes.handle_changed(name, raw, version, now):
+            return
+        self._timers.set(("report", name), now)
+        if before is not None and node.object is not None and _is_alike(before, node.object):
+            self.pods.wake_waiting(name)
+        else:
             self.pods.wake([name])
 
     # --- what is due
@@ -227,3 +236,9 @@ class Simulator:
         if due["usage"] and self._meter is not None:
             self._timers.set(_USAGE, now + self._options.metric_resolution)
             self._meter.report(now)
+
+
+def _is_alike(before: Node, after: Node) -> bool:
+    """Reports whether the nodes differ in nothing but their statuses."""
+    same = before.labels == after.labels and before.annotations == after.annotations
+    return same and before.spec == after.spec and before.deleting == after.deleting

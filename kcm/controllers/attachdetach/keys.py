@@ -10,12 +10,13 @@ key is that of the claim: its sync sees all that was written before.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
-from kcm.api.attachments import unique_volume_name
+from kcm.api.attachments import name_for_node, unique_volume_name
 from kcm.api.core_v1 import Node, PersistentVolume, PersistentVolumeClaim, Pod
 from kcm.api.storage_v1 import CSIDriver, VolumeAttachment
 from kcm.api.volume_claims import claim_keys
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.helpers.attachments import (
     KEEP_TERMINATED,
     OUT_OF_SERVICE,
@@ -53,17 +54,42 @@ def _of_claims(pod: Pod, view: View) -> Iterable[str]:
 
 
 def of_claim(change: Change, view: View) -> Iterable[str]:
-    """Returns the volume of a claim that was bound, changed or deleted."""
+    """Returns the volume of a claim that was bound, lost or deleted."""
     claim = change.object
     assert isinstance(claim, PersistentVolumeClaim)
+    if not _differs(change, _binding):
+        return
     if claim.spec.volume_name:
         yield from _of_name(claim.spec.volume_name, view)
 
 
+def _differs(change: Change, part: Callable[[KubeObject], object]) -> bool:
+    """Reports whether the object has come or gone, or this part of it has changed."""
+    old, new = change.old, change.new
+    return old is None or new is None or part(old) != part(new)
+
+
+def _binding(claim: KubeObject) -> object:
+    assert isinstance(claim, PersistentVolumeClaim)
+    return claim.spec.volume_name, claim.status.phase
+
+
+def _progress(attachment: KubeObject) -> object:
+    assert isinstance(attachment, VolumeAttachment)
+    return attachment.status, attachment.deleting
+
+
+def _spec(volume: KubeObject) -> object:
+    assert isinstance(volume, PersistentVolume)
+    return volume.spec
+
+
 def of_volume(change: Change, view: View) -> Iterable[str]:
-    """Returns the volume, and what else has its driver and handle."""
+    """Returns a volume whose spec has changed, and what else has its driver and handle."""
     volume = change.object
     assert isinstance(volume, PersistentVolume)
+    if not _differs(change, _spec):
+        return
     if not _is_attachable(volume, view):
         return
     yield volume.name
@@ -77,6 +103,8 @@ def of_attachment(change: Change, view: View) -> Iterable[str]:
     """Returns the volume of a VolumeAttachment, whether or not it is there."""
     attachment = change.object
     assert isinstance(attachment, VolumeAttachment)
+    if not _differs(change, _progress):
+        return
     name = attachment.spec.source.persistent_volume_name
     if name:
         yield first_name(name, view)
@@ -89,33 +117,37 @@ def of_node(change: Change, view: View) -> Iterable[str]:
     """
     old, node = change.old, change.object
     assert isinstance(node, Node)
-    whole = change.new is None or not isinstance(old, Node)
-    if not whole and _condition(old) == _condition(node):
-        return
-    for attachment in view.lister(VolumeAttachment).by_index(BY_NODE, node.name):
-        name = attachment.spec.source.persistent_volume_name
-        if name:
-            yield first_name(name, view)
-    if whole or _settings(old) != _settings(node):
+    attachments = view.lister(VolumeAttachment)
+    if isinstance(old, Node) and change.new is not None and _condition(old) == _condition(node):
+        names = {name_for_node(listed, node.name) for listed in _unlisted(old, node)}
+        touched = [found for name in names if (found := attachments.find(name)) is not None]
+    else:
+        touched = list(attachments.by_index(BY_NODE, node.name))
         for pod in view.lister(Pod).by_index(BY_NODE, node.name):
             yield from _of_claims(pod, view)
+    for attachment in touched:
+        volume = attachment.spec.source.persistent_volume_name
+        if volume:
+            yield first_name(volume, view)
 
 
-def _condition(node: object) -> object:
-    assert isinstance(node, Node)
-    status, taints = node.status, node.spec.taints or ()
+def _condition(node: Node) -> object:
+    taints = node.spec.taints or ()
     return (
-        _settings(node),
+        is_managed(node),
+        node.annotations.get(KEEP_TERMINATED),
         ready_status(node),
         any(taint.key == OUT_OF_SERVICE for taint in taints),
-        status.volumes_in_use or [],
-        status.volumes_attached or [],
     )
 
 
-def _settings(node: object) -> object:
-    assert isinstance(node, Node)
-    return is_managed(node), node.annotations.get(KEEP_TERMINATED)
+def _unlisted(old: Node, new: Node) -> set[str]:
+    """Returns the unique names of volumes that the node no longer has attached or in use."""
+    attached, still = (
+        {volume.name for volume in node.status.volumes_attached or ()} for node in (old, new)
+    )
+    used = set(old.status.volumes_in_use or ()) - set(new.status.volumes_in_use or ())
+    return (attached - still) | used
 
 
 def of_driver(change: Change, view: View) -> Iterable[str]:

@@ -37,8 +37,10 @@ def test_pods_touch_their_volumes(old: Pod | None, new: Pod | None, touched: lis
     [
         (None, node(), True),
         (node(), node(labels={"a": "b"}), False),
-        (node(), node(in_use=True), True),
+        (node(), node(in_use=True), False),
         (node(in_use=True), node(), True),
+        (node(), node(attached=True), False),
+        (node(attached=True), node(), True),
         (node(), node(ready=False), True),
         (node(), node(taints=[TAINT]), True),
         (node(annotations={}), node(), True),
@@ -57,6 +59,8 @@ def test_objects_of_storage_touch_their_volume() -> None:
     assert list(keys.of_claim(Change(None, DATA), view)) == ["disk"]
     assert set(keys.of_volume(Change(None, DISK), view)) == {"disk"}
     assert list(keys.of_attachment(Change(attachment(), None), view)) == ["disk"]
+    waiting = attachment(attached=False)
+    assert list(keys.of_attachment(Change(waiting, attachment()), view)) == ["disk"]
     assert list(keys.of_driver(Change(None, csi_driver(attach_required=False)), view)) == ["disk"]
     assert list(keys.of_driver(Change(csi_driver(), csi_driver()), view)) == []
 
@@ -73,3 +77,11 @@ def test_volumes_of_one_handle_have_one_key() -> None:
     view = FakeView(*STORAGE, sibling)
     assert list(keys.of_claim(Change(None, DATA), view)) == ["a-disk"]
     assert "a-disk" in list(keys.of_volume(Change(None, DISK), view))
+
+
+def test_changes_that_do_not_matter_touch_nothing() -> None:
+    view = FakeView(*STORAGE, attachment())
+    marked = {"finalizers": ["example.com/x"]}
+    assert list(keys.of_claim(Change(DATA, DATA.with_metadata(**marked)), view)) == []
+    assert list(keys.of_volume(Change(DISK, DISK.with_metadata(**marked)), view)) == []
+    assert list(keys.of_attachment(Change(attachment(), attachment()), view)) == []
