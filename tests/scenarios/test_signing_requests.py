@@ -50,7 +50,7 @@ def test_a_user_and_a_machine_get_certificates(system: System) -> None:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    user = run(find_commands("kubectl certificate approve"))
+    user = run(find_commands("kubectl certificate approve frank"))
     assert "frank" in user
     assert "[dev system:authenticated]" in user
     machine = run(find_commands("--type=bootstrap.kubernetes.io/token"))
