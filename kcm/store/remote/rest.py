@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 import httpx
@@ -52,6 +54,15 @@ class ResponseLines:
             socket.socket.shutdown(connection, socket.SHUT_RDWR)  # the socket itself, without TLS
 
 
+@dataclass
+class _Pool:
+    """Connections that present one client certificate. `users` is how many requests use them."""
+
+    http: httpx.Client
+    users: int = 0
+    retired: bool = False
+
+
 class RestClient:
     """A client of one API server. `agent` is the field manager, and is in the server's log."""
 
@@ -59,8 +70,8 @@ class RestClient:
         self._base = connection.server
         self._connection = connection
         self._agent = agent
-        self._retired: httpx.Client | None = None  # finishes its last requests
-        self._http = self._open()
+        self._lock = threading.Lock()
+        self._pool = _Pool(self._open())
 
     def _open(self) -> httpx.Client:
         agent, connection = self._agent, self._connection
@@ -77,17 +88,37 @@ class RestClient:
     def reconnect(self) -> None:
         """Uses new connections from now on, which present the newest client certificate.
 
-        Requests and watches that run go on with theirs until the next call.
+        Requests and watches that run go on with theirs until they end.
         """
-        old, self._retired, self._http = self._retired, self._http, self._open()
-        if old is not None:
-            old.close()
+        fresh = _Pool(self._open())
+        with self._lock:
+            old, self._pool = self._pool, fresh
+            old.retired = True
+            idle = not old.users
+        if idle:
+            old.http.close()
+
+    @contextmanager
+    def _use(self) -> Iterator[httpx.Client]:
+        """Yields the HTTP client for a request. A retired one is closed by its last user.
+
+        It is never closed before: that would free a descriptor that is still being read.
+        """
+        with self._lock:
+            pool = self._pool
+            pool.users += 1
+        try:
+            yield pool.http
+        finally:
+            with self._lock:
+                pool.users -= 1
+                last = pool.retired and not pool.users
+            if last:
+                pool.http.close()
 
     def close(self) -> None:
         """Closes all connections. Open watches end with an error."""
-        self._http.close()
-        if self._retired is not None:
-            self._retired.close()
+        self._pool.http.close()
 
     def request(
         self,
@@ -100,13 +131,14 @@ class RestClient:
         """Sends a request and returns the body of the response. Raises: ApiError, Temporary."""
         try:
             content = None if body is None else json.dumps(body).encode()
-            response = self._http.request(
-                method,
-                self._base + path,
-                params=params,
-                content=content,
-                headers={"content-type": "application/json"},
-            )
+            with self._use() as http:
+                response = http.request(
+                    method,
+                    self._base + path,
+                    params=params,
+                    content=content,
+                    headers={"content-type": "application/json"},
+                )
         except httpx.HTTPError as error:
             raise _unreachable(self._base, error) from error
         if response.status_code >= 400:
@@ -118,9 +150,10 @@ class RestClient:
         """Yields the lines of a streamed response. Raises: ApiError, Temporary."""
         timeout = httpx.Timeout(TIMEOUT, read=WATCH_READ_TIMEOUT)
         try:
-            with self._http.stream(
-                "GET", self._base + path, params=params, timeout=timeout
-            ) as response:
+            with (
+                self._use() as http,
+                http.stream("GET", self._base + path, params=params, timeout=timeout) as response,
+            ):
                 if response.status_code >= 400:
                     raise error_of(response.status_code, response.read())
                 yield ResponseLines(response)

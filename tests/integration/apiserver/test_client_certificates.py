@@ -129,3 +129,26 @@ def test_a_client_that_reconnects_presents_its_newest_certificate(
     client.reconnect()
     assert who() == "second"
     client.close()
+
+
+def test_a_watch_goes_on_when_its_client_reconnects(
+    api: Live, authority: Authority, tmp_path: Path
+) -> None:
+    path = tmp_path / "root.pem"
+    files = authority.client("watcher", "system:masters")
+    path.write_bytes(b"".join(Path(file).read_bytes() for file in files))
+    trust = ssl.create_default_context(cafile=str(api.kubeconfig.with_name("apiserver.crt")))
+    connection = ClusterConnection(api.url, trust)
+    connection.use_certificate(path)
+    client = RestClient(connection, "test")
+    namespaces = "/api/v1/namespaces"
+    with client.lines(namespaces, {"watch": "1", "timeoutSeconds": "30"}) as lines:
+        events = iter(lines)
+        next(events)
+        for name in ("first", "second", "third"):  # more than one pool is retired meanwhile
+            client.reconnect()
+            body = {"metadata": {"name": name}}
+            client.request("POST", namespaces, body=body)
+            while json.loads(next(events))["object"]["metadata"]["name"] != name:
+                pass
+    client.close()
