@@ -66,6 +66,7 @@ CONTROLLERS = (
     "kcm.controllers.tokencleaner:TokenCleanerController",
     "kcm.controllers.ttl:TTLController",
     "kcm.controllers.ttlafterfinished:TTLAfterFinishedController",
+    "kcm.controllers.validatingadmissionpolicystatus:ValidatingAdmissionPolicyStatusController",
     "kcm.controllers.volumeattributesclassprotection:VACProtectionController",
     "kcm.scheduler:SchedulerController",
 )

@@ -103,6 +103,7 @@ CONFIG_FIELDS = {
     "legacy-service-account-token-clean-up-period": "cleanUpPeriod",
     "concurrent-replicaset-syncs": "concurrentRSSyncs",
     "terminated-pod-gc-threshold": "terminatedPodGCThreshold",
+    "concurrent-validating-admission-policy-status-syncs": "concurrentPolicySyncs",
     "concurrent-gc-syncs": "concurrentGCSyncs",
     "concurrent-ttl-after-finished-syncs": "concurrentTTLSyncs",
     "event-ttl": "eventTTL",

@@ -9,7 +9,7 @@ Source: staging/src/k8s.io/apiserver/pkg/cel/library, Kubernetes 1.33.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -34,6 +34,16 @@ def make() -> Any:
 def make_for_policies(names: Iterable[str]) -> Any:
     """Returns an environment with these variables, of any type."""
     return cel.NewEnv(variables=dict.fromkeys(names, _ANY), extensions=_extensions())
+
+
+def make_typed(pool: Any, messages: Mapping[str, str], others: Iterable[str]) -> Any:
+    """Returns an environment in which some variables are messages of a pool of descriptors.
+
+    `messages` are the names of the messages by those of the variables; `others` are of any type.
+    """
+    variables = dict.fromkeys(others, _ANY)
+    variables |= {name: cel.Type(message) for name, message in messages.items()}
+    return cel.NewEnv(pool, variables=variables, extensions=_extensions())
 
 
 def type_name(program: Any) -> str:

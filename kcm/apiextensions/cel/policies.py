@@ -130,6 +130,8 @@ class PolicyEvaluation:
             self.exhausted = True
         if self.exhausted:
             return ExpressionResult(exhausted=True)
+        if self._activations is not None and self._scope in self._activations:
+            return self._run_shared(compiled, self._activations[self._scope])
         began = time.thread_time()
         used = {name: self._values[name] for name in compiled.uses if name in self._values}
         length, count = self._size(used)
@@ -142,6 +144,19 @@ class PolicyEvaluation:
                 compiled.text, self._data(used), self._left, scope=self._scope
             )
             self._left -= time.thread_time() - began + result.spent
+        self.exhausted = result.exhausted
+        return result
+
+    def _run_shared(self, compiled: CompiledPolicyExpression, activation: Any) -> ExpressionResult:
+        """Evaluates with variables that the library holds already."""
+        length, count = self._given.size
+        if budget.estimate_calls(compiled.text, length, count) > budget.SMALL:
+            result = _EVALUATOR.evaluate(
+                compiled.text, self._data({}), self._left, scope=self._scope
+            )
+        else:
+            result = evaluate_program(compiled.program, activation=activation)
+        self._left -= result.spent
         self.exhausted = result.exhausted
         return result
 

@@ -29,6 +29,7 @@ from kcm.apiserver.policies import metrics
 from kcm.apiserver.policies.attributes import WriteAttributes
 from kcm.apiserver.policies.caches import PolicyCaches
 from kcm.apiserver.policies.decisions import (
+    NO_ERROR,
     OTHER_ERROR,
     PolicyDecider,
     PolicyDecision,
@@ -70,8 +71,9 @@ class PolicyAdmission:
         Raises StoreUnavailable if what a policy needs is not loaded.
         """
         check = _Check(self._caches, self._counts, write, caller, remarks)
-        for prepared in policies:
-            check.run(prepared)
+        with authorization.asking(check.ask):
+            for prepared in policies:
+                check.run(prepared)
         check.finish()
 
 
@@ -167,8 +169,7 @@ class _Check:
         evaluation = PolicyEvaluation(
             given, prepared.scope, prepared.variables, params=param, activations=activations
         )
-        with authorization.asking(self._ask):
-            return PolicyDecider(prepared, evaluation).decide()
+        return PolicyDecider(prepared, evaluation).decide()
 
     def _input(self, matched: Resource) -> tuple[PolicyInput, dict[Any, Any]]:
         """Returns the variables of the write in a version of its kind, made once."""
@@ -188,7 +189,7 @@ class _Check:
     ) -> None:
         policy, binding = prepared.policy.name, bound.binding.name
         for decision in result.decisions:
-            if decision.admitted:
+            if decision.admitted and decision.error_type != NO_ERROR:
                 self._count(policy, binding, decision, metrics.ALLOW)
         actions = bound.binding.spec.validation_actions or ()
         for number, decision in denials(result.decisions):
@@ -254,7 +255,11 @@ class _Check:
 
     # --- the authorizer
 
-    def _ask(self, check: Mapping[str, str]) -> tuple[bool, str]:
+    def ask(self, check: Mapping[str, str]) -> tuple[bool, str]:
+        """Decides a check of `authorizer`, for the user or for the service account that it names.
+
+        Raises StoreUnavailable.
+        """
         user = self._caller.user
         if check.get("account"):
             namespace, _, name = check["account"].partition("/")

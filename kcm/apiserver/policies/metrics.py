@@ -37,7 +37,7 @@ class PolicyMetrics:
     def observe(
         self, policy: str, binding: str, error_type: str, action: str, seconds: float
     ) -> None:
-        """Counts a check, by what was done."""
+        """Counts a check, by what was done. As upstream, one that holds is not counted."""
         labels = (policy, binding, error_type, action)
         self._total.labels(*labels).inc()
         self._seconds.labels(*labels).observe(seconds)

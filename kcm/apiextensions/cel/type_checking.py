@@ -1,0 +1,223 @@
+"""Checks the types in expressions against the fields of a kind.
+
+The library knows types of messages only, so a kind's structs are described to it as messages of
+protobuf, with the fields' names in JSON. What may be of several types, and whatever is deeper or
+more than a description should have, is of any type.
+
+Source: staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/validating/typechecking.go and
+pkg/cel/common/schemas.go, Kubernetes 1.33. Departures: `request`, `namespaceObject` and `variables`
+have no types.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+from kcm.api.custom.kinds import CustomObject
+from kcm.api.custom.structural_schema import StructuralSchema
+from kcm.api.scheme import Resource
+from kcm.apiextensions import structure
+from kcm.apiextensions.cel.values import escape_name
+from kcm.apiextensions.structure import Shape, Struct
+from kcm.apimachinery.base import Model
+from kcm.apimachinery.meta_v1 import KubeObject
+
+_MOST_MESSAGES = 2000
+_PACKAGE = "kcm.checked"
+_ANY, _MOMENT = ".google.protobuf.Value", ".google.protobuf.Timestamp"
+_REAL, _WHOLE, _TRUTH, _TEXT, _MESSAGE = 1, 3, 8, 9, 11  # numbers of types in descriptor.proto
+_OPTIONAL, _REPEATED = 1, 3  # numbers of labels
+_OF_SHAPE = {"string": _TEXT, "quantity": _TEXT, "integer": _WHOLE, "boolean": _TRUTH}
+_OF_SCHEMA = {"string": _TEXT, "integer": _WHOLE, "boolean": _TRUTH, "number": _REAL}
+_UNTYPED = ("request", "namespaceObject", "variables", "authorizer")
+_LOCK = threading.Lock()
+
+
+def find_type_error(text: str, kind: Resource, params: Resource | None) -> str:
+    """Returns what is wrong with the types in an expression, "" if nothing is.
+
+    `object` and `oldObject` are of the kind, `params` are of their own. Without the library,
+    nothing is wrong.
+    """
+    is_kept = kind.custom is None and (params is None or params.custom is None)
+    environment = _kept_environment(kind, params) if is_kept else _environment(kind, params)
+    if environment is None:
+        return ""
+    try:
+        with _LOCK:  # the environment may not be thread-safe
+            environment.compile(text)
+    except (RuntimeError, ValueError, TypeError) as error:
+        message = str(error).strip().removeprefix("INVALID_ARGUMENT: ")
+        return message.removesuffix(" [INVALID_ARGUMENT]")
+    return ""
+
+
+def _environment(kind: Resource, params: Resource | None) -> Any:
+    try:
+        from kcm.apiextensions.cel import cel_environment  # noqa: PLC0415 - loads 16 MB
+    except ImportError:
+        return None
+    pool = _Descriptions()
+    variables = dict.fromkeys(("object", "oldObject"), pool.add(kind.model))
+    if params is not None:
+        variables["params"] = pool.add(params.model)
+    try:
+        return cel_environment.make_typed(pool.build(), variables, _UNTYPED)
+    except (RuntimeError, TypeError, ValueError):  # a schema that protobuf cannot express
+        return None
+
+
+_kept_environment = lru_cache(maxsize=32)(_environment)
+
+
+class _Descriptions:
+    """Describes structs as messages, each once."""
+
+    def __init__(self) -> None:
+        from google.protobuf import descriptor_pb2  # noqa: PLC0415 - comes with the library
+
+        self._file = descriptor_pb2.FileDescriptorProto(
+            name="kcm/checked.proto", package=_PACKAGE, syntax="proto3"
+        )
+        self._file.dependency.extend(
+            ["google/protobuf/struct.proto", "google/protobuf/timestamp.proto"]
+        )
+        self._names: dict[int, str] = {}
+        self._kept: list[Struct] = []  # so that their ids stay theirs
+        self._waiting: list[tuple[Struct, Any]] = []
+
+    def add(self, struct: Struct) -> str:
+        """Returns the name of the message for a struct, and describes all structs below it."""
+        name = self._message(struct)
+        while self._waiting:
+            self._describe(*self._waiting.pop())
+        return name
+
+    def build(self) -> Any:
+        """Returns the pool of all messages, with those of protobuf that they use."""
+        from google.protobuf import (  # noqa: PLC0415 - comes with the library
+            any_pb2,
+            descriptor_pb2,
+            descriptor_pool,
+            duration_pb2,
+            empty_pb2,
+            struct_pb2,
+            timestamp_pb2,
+            wrappers_pb2,
+        )
+
+        pool = descriptor_pool.DescriptorPool()
+        known = (any_pb2, duration_pb2, empty_pb2, struct_pb2, timestamp_pb2, wrappers_pb2)
+        for module in known:
+            proto = descriptor_pb2.FileDescriptorProto()
+            module.DESCRIPTOR.CopyToProto(proto)
+            pool.Add(proto)
+        pool.Add(self._file)
+        return pool
+
+    def _message(self, struct: Struct) -> str:
+        """Returns the name of the message for a struct, which is described later."""
+        known = self._names.get(id(struct))
+        if known is not None:
+            return known
+        if struct is None or len(self._names) >= _MOST_MESSAGES:
+            return _ANY.removeprefix(".")
+        title = struct.__name__ if isinstance(struct, type) else "Object"
+        name = f"{title}{len(self._names)}"
+        self._names[id(struct)] = f"{_PACKAGE}.{name}"
+        self._kept.append(struct)
+        self._waiting.append((struct, self._file.message_type.add(name=name)))
+        return self._names[id(struct)]
+
+    def _describe(self, struct: Struct, message: Any) -> None:
+        taken: set[str] = set()
+        for number, (name, shape) in enumerate(_fields(struct), 1):
+            escaped = escape_name(name)
+            title = _entry_title(escaped)
+            if not escaped.isidentifier() or not escaped.isascii() or title in taken:
+                continue
+            taken.add(title)
+            self._field(message, escaped, number, shape)
+
+    def _field(self, message: Any, name: str, number: int, shape: Shape | StructuralSchema) -> None:
+        label, (kind, of) = _OPTIONAL, self._type(shape)
+        item, is_map = _item(shape)
+        if item is not None:
+            label, (kind, of) = _REPEATED, self._type(item)
+        if is_map and item is not None:
+            title = _entry_title(name)
+            entry = message.nested_type.add(name=title)
+            entry.options.map_entry = True
+            entry.field.add(name="key", number=1, type=_TEXT, label=_OPTIONAL)
+            _add(entry, "value", 2, _OPTIONAL, (kind, of))
+            kind, of = _MESSAGE, f".{_PACKAGE}.{message.name}.{title}"
+        _add(message, name, number, label, (kind, of))
+
+    def _type(self, shape: Shape | StructuralSchema) -> tuple[int, str]:
+        """Returns the number of a value's type, and the name of its message if it is one."""
+        if isinstance(shape, StructuralSchema):
+            return self._type_of_schema(shape)
+        if shape.kind in _OF_SHAPE:
+            return _OF_SHAPE[shape.kind], ""
+        if shape.kind in ("time", "microtime"):
+            return _MESSAGE, _MOMENT
+        if shape.kind == "struct" and shape.model is not None:
+            return _MESSAGE, f".{self._message(shape.model)}"
+        return _MESSAGE, _ANY
+
+    def _type_of_schema(self, schema: StructuralSchema) -> tuple[int, str]:
+        if schema.int_or_string or schema.preserve or schema.nullable:
+            return _MESSAGE, _ANY
+        if schema.type in _OF_SCHEMA and not schema.raw.get("format"):
+            return _OF_SCHEMA[schema.type], ""
+        if schema.type == "integer":
+            return _WHOLE, ""
+        if schema.type == "object" and schema.properties:
+            return _MESSAGE, f".{self._message(schema)}"
+        return _MESSAGE, _ANY
+
+
+def _entry_title(name: str) -> str:
+    """Returns the name that protobuf wants for the message of a map's entries."""
+    return "".join(part[:1].upper() + part[1:] for part in name.split("_")) + "Entry"
+
+
+def _add(message: Any, name: str, number: int, label: int, of_type: tuple[int, str]) -> None:
+    """Adds a field. `of_type` is the number of its type, and the name of its message."""
+    kind, of = of_type
+    field = message.field.add(name=name, number=number, type=kind, label=label)
+    field.json_name = f"field{number}"  # unique, whatever the names are
+    if of:
+        field.type_name = of
+
+
+def _item(shape: Shape | StructuralSchema) -> tuple[Shape | StructuralSchema | None, bool]:
+    """Returns the type of the items of a list or map, and whether it is a map's.
+
+    An item that is a list or map itself is of any type.
+    """
+    if isinstance(shape, StructuralSchema):
+        if shape.type == "array" and shape.items is not None and not shape.nullable:
+            return shape.items, False
+        is_map = shape.type == "object" and not shape.properties and not shape.nullable
+        return (shape.additional, True) if is_map else (None, False)
+    if shape.kind in ("list", "map"):
+        return shape.item, shape.kind == "map"
+    return None, False
+
+
+def _fields(struct: Struct) -> Iterator[tuple[str, Shape | StructuralSchema]]:
+    if isinstance(struct, StructuralSchema):
+        yield from struct.properties.items()
+    elif struct is not None and issubclass(struct, CustomObject):
+        for name, field in structure.fields(KubeObject).items():
+            yield name, field.shape
+        for name, schema in struct.custom.schema.properties.items():
+            if name not in structure.fields(KubeObject):
+                yield name, schema
+    elif struct is not None and issubclass(struct, Model):
+        for name, field in structure.fields(struct).items():
+            yield name, field.shape
