@@ -23,6 +23,7 @@ from kcm.api.certificates_v1beta1 import (
     ClusterTrustBundleSpec,
     name_prefix,
 )
+from kcm.api.core_v1 import Namespace
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.reconcile.contract import Change, Controller, Options, Tick, View, Watch, shared_option
 from kcm.reconcile.counters import Counter, Counts
@@ -63,7 +64,7 @@ class ClusterTrustBundlePublisher(Controller):
         return "" if self.options.root_ca_file else "--root-ca-file is not set"
 
     def watches(self) -> tuple[Watch, ...]:
-        return (Watch(ClusterTrustBundle, bundle_of_signer),)
+        return (Watch(ClusterTrustBundle, bundle_of_signer), Watch(Namespace, system_namespace))
 
     def ticks(self) -> tuple[Tick, ...]:
         return (Tick("clusterTrustBundlePublisher", EVERY, self._pass),)
@@ -98,6 +99,12 @@ def bundle_name(signer: str, certificates: str) -> str:
 def bundle_of_signer(change: Change, view: View) -> Iterable[str]:
     """Yields the only key if a bundle of the signer was changed."""
     if any(isinstance(obj, ClusterTrustBundle) and _is_ours(obj) for obj in _both(change)):
+        yield KEY
+
+
+def system_namespace(change: Change, view: View) -> Iterable[str]:
+    """Yields the only key when kube-system is new, so that a new cluster has the bundle at once."""
+    if change.old is None and change.object.name == "kube-system":
         yield KEY
 
 

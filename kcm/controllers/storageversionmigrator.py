@@ -32,9 +32,11 @@ from kcm.api.storagemigration_v1alpha1 import (
     StorageVersionMigration,
     is_true,
 )
+from kcm.apiextensions.kinds import is_served
 from kcm.reconcile.contract import Controller, View, Watch, own_key
 from kcm.reconcile.plan import Outcome, Plan, RewriteObjects, UpdateStatus
 
+RETRY = 1.0  # seconds until the next attempt while this process does not know the kind
 BUDGET = 500  # objects that one sync looks at
 _SUCCESS = "StorageVersionMigrationSucceeded"
 _IN_PROGRESS = "StorageVersionMigrationInProgress"
@@ -57,7 +59,10 @@ class StorageVersionMigrator(Controller):
         migration = view.lister(StorageVersionMigration).find(key)
         if migration is None or is_true(migration, SUCCEEDED) or is_true(migration, FAILED):
             return Plan(state={})
-        resource = find_resource(migration, view)
+        try:
+            resource = find_resource(migration, view)
+        except NotYetKnownError:
+            return Plan(requeue_after=RETRY)
         if resource is None:
             why = "resource does not exist in discovery"
             return _finish(migration, FAILED, _FAILURE, why, view.now)
@@ -78,7 +83,7 @@ def find_resource(migration: StorageVersionMigration, view: View) -> Resource | 
     if served is not None and served.custom is None:
         return scheme.by_name(served.name)
     definition = view.lister(CustomResourceDefinition).find(f"{plural}.{group}")
-    if definition is None:
+    if definition is None or not is_served(definition):
         return None
     versions = definition.spec.versions
     if not any(version.name == wanted.version and version.served for version in versions):
@@ -90,7 +95,7 @@ def find_resource(migration: StorageVersionMigration, view: View) -> Resource | 
 
 
 class NotYetKnownError(errors.KcmError):
-    """This process does not know the latest definition of a kind yet, so the key is retried."""
+    """This process does not know the latest definition of a kind yet."""
 
 
 def _start(migration: StorageVersionMigration, view: View) -> Plan:

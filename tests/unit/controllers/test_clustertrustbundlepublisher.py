@@ -14,6 +14,7 @@ from kcm.api.certificates_v1beta1 import (
     ClusterTrustBundle,
     ClusterTrustBundleSpec,
 )
+from kcm.api.core_v1 import Namespace
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.controllers.clustertrustbundlepublisher import (
     KEY,
@@ -21,6 +22,7 @@ from kcm.controllers.clustertrustbundlepublisher import (
     ClusterTrustBundlePublisherOptions,
     bundle_name,
     bundle_of_signer,
+    system_namespace,
 )
 from kcm.reconcile.contract import Change
 from kcm.reconcile.plan import Create, Delete, Failure, Outcome, Update, Write
@@ -79,6 +81,14 @@ def test_only_bundles_of_the_signer_are_looked_at() -> None:
     assert list(bundle_of_signer(Change(None, RIGHT), view)) == [KEY]
     assert list(bundle_of_signer(Change(RIGHT, None), view)) == [KEY]
     assert list(bundle_of_signer(Change(None, OTHERS[0]), view)) == []
+
+
+def test_a_new_cluster_has_a_bundle_at_once() -> None:
+    view, system = FakeView(), Namespace(metadata=ObjectMeta(name="kube-system"))
+    assert list(system_namespace(Change(None, system), view)) == [KEY]
+    assert list(system_namespace(Change(system, system), view)) == []
+    other = system.with_metadata(name="other")
+    assert list(system_namespace(Change(None, other), view)) == []
 
 
 def test_syncs_are_counted_by_their_results(publisher: ClusterTrustBundlePublisher) -> None:

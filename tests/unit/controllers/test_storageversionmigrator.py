@@ -26,7 +26,7 @@ from kcm.apiextensions import known
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.controllers.storageversionmigrator import (
     BUDGET,
-    NotYetKnownError,
+    RETRY,
     StorageVersionMigrator,
 )
 from kcm.reconcile.plan import Outcome, Plan, RewriteObjects, UpdateStatus
@@ -193,8 +193,15 @@ def test_a_process_that_does_not_know_the_latest_definition_waits(
     widgets: CustomResourceDefinition,
 ) -> None:
     running = migration(RUNNING, group="example.com", resource="widgets")
-    with pytest.raises(NotYetKnownError):
-        plan_of(running, definition("v1"))
+    other_group = "other.example.com"
     other = migration(RUNNING, group="other.example.com", resource="widgets")
-    with pytest.raises(NotYetKnownError):
-        plan_of(other, definition("v1", "other.example.com"))
+    for obj, latest in ((running, definition("v1")), (other, definition("v1", other_group))):
+        plan = plan_of(obj, latest)
+        assert (plan.requeue_after, plan.writes, plan.rewrites) == (RETRY, [], ())
+
+
+def test_a_definition_that_is_not_established_has_no_kind() -> None:
+    obj = migration(group="example.com", resource="widgets", version=None)
+    refused = definition("v1")
+    refused = refused.with_status(refused.status.replace(conditions=None))
+    assert FAILED in conditions_of(plan_of(obj, refused))
