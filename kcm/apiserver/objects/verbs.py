@@ -10,6 +10,7 @@ from typing import Any
 
 from kcm import errors
 from kcm.api import codec
+from kcm.api.admissionregistration_v1 import GROUP as POLICIES
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.bodies import client_warnings, fieldvalidation, reading
@@ -17,7 +18,15 @@ from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.cache.watch_cache import Entry
 from kcm.apiserver.http.responses import ApiRequest, Response, json_response
 from kcm.apiserver.http_errors import MethodNotAllowed
-from kcm.apiserver.objects import admission, lists, patches, serverside, status, write_checks
+from kcm.apiserver.objects import (
+    admission,
+    lists,
+    patches,
+    policy_parameters,
+    serverside,
+    status,
+    write_checks,
+)
 from kcm.apiserver.request_info import RequestInfo
 from kcm.clock import Clock, RealClock
 from kcm.store import DeleteOptions, FieldManager, Store, Subresource, WriteCheck, rules
@@ -64,6 +73,8 @@ def create_object(
     """
     resource = request.info.resource
     obj = admission.admit_create(request, obj)
+    if resource.group == POLICIES:
+        policy_parameters.check_parameters(request.caller, store, obj, None)
     check = write_checks.check_create(request)
     if request.dry_run:
         return _dry_create(store, resource, obj, manager, check)
@@ -257,6 +268,8 @@ def modify(
     info, manager = request.info, manager or FieldManager(request.manager)
     part = Subresource(info.subresource)
     change = admission.check_change(request, change)
+    if info.resource.group == POLICIES:
+        change = policy_parameters.check_change(request.caller, store, change)
     check = write_checks.check_update(request)
     if not request.dry_run:
         return store.modify(

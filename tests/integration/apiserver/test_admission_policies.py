@@ -407,6 +407,45 @@ def test_a_kind_of_parameters_that_does_not_exist(place: Place) -> None:
     assert words in message_of(place.create("one"))
 
 
+def test_only_who_may_read_parameters_may_name_them(place: Place, api: Live) -> None:
+    group = "rbac.authorization.k8s.io"
+    roles = f"/apis/{group}/v1/clusterroles"
+    policies = ["validatingadmissionpolicies", "validatingadmissionpolicybindings"]
+    rule = {"apiGroups": ["admissionregistration.k8s.io"], "resources": policies, "verbs": ["*"]}
+    api.create(roles, {"metadata": {"name": "writes-policies"}, "rules": [rule]})
+    reference = {"apiGroup": group, "kind": "ClusterRole", "name": "writes-policies"}
+    subject = {"apiGroup": group, "kind": "User", "name": "bob"}
+    api.create(
+        f"/apis/{group}/v1/clusterrolebindings",
+        {"metadata": {"name": "bob-writes"}, "roleRef": reference, "subjects": [subject]},
+    )
+    api.get(roles)
+    api.get(f"/apis/{group}/v1/clusterrolebindings")
+    name = f"{place.name}-secrets"
+    spec = {
+        "paramKind": {"apiVersion": "v1", "kind": "Secret"},
+        "matchConstraints": {"resourceRules": [RULE]},
+        "validations": [{"expression": "params.data.a == 'x'"}],
+    }
+    policy = {"metadata": {"name": name}, "spec": spec}
+    bound = {"policyName": name, "validationActions": ["Deny"], **params(name="x")}
+    binding = {"metadata": {"name": name}, "spec": bound}
+    with api.as_user("bobs-token") as bob:
+        refused = bob.post(POLICIES, json=policy)
+        assert (refused.status_code, refused.json()["message"]) == (
+            422,
+            f'ValidatingAdmissionPolicy "{name}" is invalid: spec.paramKind: Forbidden: user bob '
+            'must have "get" permission on all objects of the referenced paramKind (kind=Secret, '
+            "apiVersion=v1)",
+        )
+        api.create(POLICIES, policy)
+        refused = bob.post(BINDINGS, json=binding)
+        assert "spec.paramRef: Forbidden" in refused.json()["message"]
+        changed = {"metadata": {"labels": {"a": "b"}}}
+        headers = {"content-type": "application/merge-patch+json"}
+        assert bob.patch(f"{POLICIES}/{name}", json=changed, headers=headers).status_code == 200
+
+
 # --- the rest
 
 
