@@ -49,13 +49,6 @@ class PolicyDenied(ApiError):
     cause = ""  # what the policy says
 
 
-class ComponentNotFound(ApiError):
-    """Component not found"""
-
-    code = 500  # as upstream, which has no error of its own for it
-    reason = "Unknown"
-
-
 class MethodNotAllowed(ApiError):
     """the server does not allow this method on the requested resource"""
 

@@ -4,7 +4,8 @@ They have upstream's names, so that what reads them finds them: `etcd-0` is Redi
 `controller-manager` the managers and workers together, `scheduler` the workers that take its queue.
 Each is judged by what every process of kcm reports, its heartbeats.
 
-Source: pkg/registry/core/componentstatus/rest.go, Kubernetes 1.33.
+Source: pkg/registry/core/componentstatus/rest.go, Kubernetes 1.33. Departure: for an unknown
+component, the response is 404, not 500.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.apiserver.cache.watch_cache import Entry
 from kcm.apiserver.component_kinds import DEPRECATION, RESOURCE
 from kcm.apiserver.http.responses import ApiRequest, Response
-from kcm.apiserver.http_errors import ComponentNotFound, MethodNotAllowed, PathNotFound
+from kcm.apiserver.http_errors import MethodNotAllowed, PathNotFound
 from kcm.apiserver.objects import lists
 from kcm.apiserver.objects.selection import ObjectSelection
 from kcm.coordination.presence import DEAD_AFTER, Member, members
@@ -32,7 +33,7 @@ _Check = Callable[[RedisIO], str]  # what is wrong, "" if nothing is
 def respond(store: Store, request: ApiRequest) -> Response:
     """Returns a response with one status or with all that the selectors match.
 
-    Raises BadRequest, ComponentNotFound, MethodNotAllowed and PathNotFound.
+    Raises BadRequest, MethodNotAllowed, NotFound and PathNotFound.
     """
     info = request.info
     if info.subresource:
@@ -41,7 +42,7 @@ def respond(store: Store, request: ApiRequest) -> Response:
         raise MethodNotAllowed
     if info.name:
         if info.name not in _CHECKS:
-            raise ComponentNotFound(f"Component not found: {info.name}")
+            raise errors.NotFound.of(info.resource.name, info.name)
         return lists.entry_response(request, _entry(store, info.name), warnings=[DEPRECATION])
     selection = ObjectSelection.of(info, request.query)
     entries = [entry for name in _CHECKS if selection.matches(entry := _entry(store, name))]

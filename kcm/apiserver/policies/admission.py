@@ -116,6 +116,11 @@ class _Check:
         matched = prepared.matcher.match(self._write, self._namespace_labels)
         if matched is None:
             return
+        if prepared.fault:
+            self._configuration_error(
+                prepared, None, f"failed to configure policy: {prepared.fault}"
+            )
+            return
         try:
             kind = prepared.find_param_kind()
         except errors.UnknownKind:
@@ -128,6 +133,10 @@ class _Check:
         values: dict[str, list[str]] = {}
         for bound in prepared.bindings:
             if bound.matcher.match(self._write, self._namespace_labels) is None:
+                continue
+            if bound.fault:
+                why = f"failed to configure binding: {bound.fault}"
+                self._configuration_error(prepared, bound, why)
                 continue
             try:
                 params = collect_params(

@@ -13,6 +13,7 @@ from kcm import errors
 from kcm.api import scheme
 from kcm.api.admissionregistration_v1 import (
     GROUP,
+    MatchResources,
     ValidatingAdmissionPolicy,
     ValidatingAdmissionPolicyBinding,
 )
@@ -33,6 +34,21 @@ class PreparedBinding:
 
     binding: ValidatingAdmissionPolicyBinding
     matcher: Matcher
+    fault: str = ""  # what is wrong with its selectors
+
+
+def _prepare(matching: MatchResources | None) -> tuple[Matcher, str]:
+    """Returns the matcher, and what is wrong with its selectors, "" if nothing is.
+
+    With wrong selectors, the matcher has none, so that the failure policy decides about all
+    requests that the rules name.
+    """
+    try:
+        return Matcher(matching), ""
+    except errors.BadRequest as error:
+        assert matching is not None
+        bare = matching.replace(namespace_selector=None, object_selector=None)
+        return Matcher(bare), error.message
 
 
 class PreparedPolicy:
@@ -43,7 +59,7 @@ class PreparedPolicy:
     ) -> None:
         self.policy = policy
         self.bindings = bindings
-        self.matcher = Matcher(policy.spec.match_constraints)
+        self.matcher, self.fault = _prepare(policy.spec.match_constraints)
         self.scope = Scope(params=policy.spec.param_kind is not None, authorizer=True)
         self.variables = {one.name: one.expression for one in policy.spec.variables or ()}
 
@@ -101,7 +117,7 @@ class PolicyIndex:
         by_policy: dict[str, list[PreparedBinding]] = {}
         for binding in bindings:
             assert isinstance(binding, ValidatingAdmissionPolicyBinding)
-            prepared = PreparedBinding(binding, Matcher(binding.spec.match_resources))
+            prepared = PreparedBinding(binding, *_prepare(binding.spec.match_resources))
             by_policy.setdefault(binding.spec.policy_name or "", []).append(prepared)
         found = [
             PreparedPolicy(policy, by_policy[policy.name])

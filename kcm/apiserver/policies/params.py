@@ -76,7 +76,10 @@ def _find(cache: WatchCache, reference: ParamRef, namespace: str) -> list[Entry]
         return [entry] if entry is not None else []
     if reference.selector is None:
         raise BindingConfigurationError("one of name or selector must be provided")
-    selector = Selector.from_label_selector(reference.selector)
+    try:
+        selector = Selector.from_label_selector(reference.selector)
+    except errors.BadRequest as error:
+        raise BindingConfigurationError(error.message) from None
     return [e for e in cache.entries(namespace) if selector.matches(e.obj.metadata.labels)]
 
 

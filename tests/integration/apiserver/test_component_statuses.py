@@ -51,8 +51,8 @@ def test_they_are_deprecated_and_read_only(api: Live) -> None:
     assert api.request("GET", f"{PATH}/etcd-0/status").status_code == 404
     missing = api.request("GET", f"{PATH}/etcd-1")
     assert (missing.status_code, missing.json()["message"]) == (
-        500,
-        "Component not found: etcd-1",
+        404,
+        'componentstatuses "etcd-1" not found',
     )
     chosen = api.get(PATH, fieldSelector="metadata.name=etcd-0")["items"]
     assert [item["metadata"]["name"] for item in chosen] == ["etcd-0"]

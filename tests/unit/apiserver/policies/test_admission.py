@@ -149,6 +149,25 @@ def test_nothing_is_written_before_the_policies_are_known() -> None:
         admission.find(RESOURCE, "", CREATE)
 
 
+WRONG = {"matchExpressions": [{"key": "a", "operator": "Bogus"}]}
+
+
+def test_wrong_selectors_cost_the_requests_of_their_policy_only() -> None:
+    constraints = {"resourceRules": [RULE], "namespaceSelector": WRONG}
+    wrong = policy("wrong", **validations("true"), matchConstraints=constraints)
+    with pytest.raises(PolicyDenied, match=r"failed to configure policy: .*Bogus"):
+        check(wrong, binding(of="wrong"))
+    bound = binding(matchResources={"objectSelector": WRONG})
+    with pytest.raises(PolicyDenied, match=r"failed to configure binding: .*Bogus"):
+        check(policy(**validations("true")), bound)
+    reference = {"selector": WRONG, "parameterNotFoundAction": "Deny"}
+    kind = {"apiVersion": "v1", "kind": "ConfigMap"}
+    with pytest.raises(PolicyDenied, match=r"failed to configure binding: .*Bogus"):
+        check(policy(**validations("true"), paramKind=kind), binding(paramRef=reference))
+    ignored = policy(**validations("true"), matchConstraints=constraints, failurePolicy="Ignore")
+    assert check(ignored, binding()) == Remarks()
+
+
 def test_policies_that_nobody_could_have_written_refuse_and_do_no_harm() -> None:
     for text in ("(", "x" * 200_000, "variables.a.b.c", "object.data.a"):
         with pytest.raises(PolicyDenied):
