@@ -25,7 +25,7 @@ from kcm.store.admission.chain import Admission
 from kcm.store.admission.cluster_ips import ClusterIPs
 from kcm.store.admission.quotas import QuotaMemory, check_room
 from kcm.store.admission.service_addresses import Ranges, ServiceAddresses
-from kcm.store.building import SELF, ItemBuilder
+from kcm.store.building import SELF, ItemBuilder, WriteCheck
 from kcm.store.charging import ChargedWriter
 from kcm.store.claims import AddressClaims
 from kcm.store.managed_fields.managers import FieldManager
@@ -44,10 +44,6 @@ from kcm.store.writes.rewriting import Rewriting, rewrite_page
 from kcm.store.writes.writer import NOTHING, Acknowledgement, WriteCall, Writer
 
 T = TypeVar("T", bound=KubeObject)
-WriteCheck = Callable[[KubeObject | None, KubeObject | None], None]
-"""Gets an object as it would be stored (None for a deletion) and as it is stored (None for a
-creation), and raises an ApiError to refuse the write."""
-
 _ATTEMPTS = 10  # the most attempts when other writes come between the read and the write
 _NAME_ATTEMPTS = 8  # the most attempts when a generated name is in use, as upstream
 

@@ -116,37 +116,14 @@ class _Check:
         matched = prepared.matcher.match(self._write, self._namespace_labels)
         if matched is None:
             return
-        if prepared.fault:
-            self._configuration_error(
-                prepared, None, f"failed to configure policy: {prepared.fault}"
-            )
-            return
-        try:
-            kind = prepared.find_param_kind()
-        except errors.UnknownKind:
-            named = prepared.policy.spec.param_kind
-            assert named is not None
-            shown = f"{named.api_version}, Kind={named.kind}"
-            why = f"failed to find resource referenced by paramKind: '{shown}'"
-            self._configuration_error(prepared, None, f"failed to configure policy: {why}")
+        kind, fault = _find_param_kind(prepared)
+        if prepared.fault or fault:
+            why = f"failed to configure policy: {prepared.fault or fault}"
+            self._configuration_error(prepared, None, why)
             return
         values: dict[str, list[str]] = {}
         for bound in prepared.bindings:
-            if bound.matcher.match(self._write, self._namespace_labels) is None:
-                continue
-            if bound.fault:
-                why = f"failed to configure binding: {bound.fault}"
-                self._configuration_error(prepared, bound, why)
-                continue
-            try:
-                params = collect_params(
-                    self._caches, kind, bound.binding.spec.param_ref, self._write.namespace_name
-                )
-            except BindingConfigurationError as error:
-                why = f"failed to configure binding: {error.message}"
-                self._configuration_error(prepared, bound, why)
-                continue
-            for param in params:
+            for param in self._params(prepared, bound, kind):
                 result = self._evaluate(prepared, matched, param)
                 self._enforce(prepared, bound, result)
                 for key, value in result.annotations.items():
@@ -154,6 +131,21 @@ class _Check:
         for key, found in values.items():
             annotation = ", ".join(dict.fromkeys(found))
             self._remarks.annotations[f"{prepared.policy.name}/{key}"] = annotation
+
+    def _params(
+        self, prepared: PreparedPolicy, bound: PreparedBinding, kind: Resource | None
+    ) -> Sequence[Any]:
+        """Returns the parameters to evaluate a policy with, none if the binding does not match."""
+        if bound.matcher.match(self._write, self._namespace_labels) is None:
+            return ()
+        fault, namespace = bound.fault, self._write.namespace_name
+        try:
+            if not fault:
+                return collect_params(self._caches, kind, bound.binding.spec.param_ref, namespace)
+        except BindingConfigurationError as error:
+            fault = error.message
+        self._configuration_error(prepared, bound, f"failed to configure binding: {fault}")
+        return ()
 
     def finish(self) -> None:
         """Raises PolicyDenied with the first denial, if there is one."""
@@ -286,3 +278,14 @@ class _Check:
                 ),
             )  # fmt: skip
         return decision.allowed, decision.reason
+
+
+def _find_param_kind(prepared: PreparedPolicy) -> tuple[Resource | None, str]:
+    """Returns the kind of a policy's parameters, if it has any, and why it cannot be found."""
+    try:
+        return prepared.find_param_kind(), ""
+    except errors.UnknownKind:
+        named = prepared.policy.spec.param_kind
+        assert named is not None
+        shown = f"{named.api_version}, Kind={named.kind}"
+        return None, f"failed to find resource referenced by paramKind: '{shown}'"
