@@ -12,15 +12,14 @@ import re
 import threading
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 _VARIABLES = ("object", "oldObject", "request", "namespaceObject", "variables")
 _USED = re.compile(r"\bvariables\s*\.\s*([A-Za-z_]\w*)")
 _LOCK = threading.Lock()
 
 
-@dataclass(frozen=True)
-class Scope:
+class Scope(NamedTuple):
     """Which variables expressions have besides those that all have."""
 
     params: bool = False

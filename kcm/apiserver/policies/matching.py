@@ -41,6 +41,10 @@ class Matcher:
                 self._namespaces = Selector.from_label_selector(matching.namespace_selector)
             if matching.object_selector is not None:
                 self._objects = Selector.from_label_selector(matching.object_selector)
+        selectors = (self._namespaces, self._objects)
+        self._is_narrow = bool(self._rules or self._excluded) or not all(
+            selector.empty for selector in selectors
+        )
 
     def may_match(self, resource: Resource, subresource: str, operation: str) -> bool:
         """Reports whether some rule is about such requests, in whatever version.
@@ -58,15 +62,31 @@ class Matcher:
 
         `namespace_labels` returns the labels of its namespace.
         """
+        if not self._is_narrow:
+            return write.resource
         if not self._namespaces.empty and not self._match_namespace(write, namespace_labels):
             return None
         if not self._objects.empty and not self._match_objects(write):
             return None
-        if _find_version(self._excluded, write, equivalent=self._equivalent) is not None:
+        if self._excluded and self._find_version(self._excluded, write) is not None:
             return None
-        if not self._rules:
+        return self._find_version(self._rules, write) if self._rules else write.resource
+
+    def _find_version(
+        self, rules: Sequence[NamedRuleWithOperations], write: WriteAttributes
+    ) -> Resource | None:
+        """Returns the version of the written kind that a rule matches, that of the request
+        first.
+        """
+        if any(_matches(rule, write, write.resource) for rule in rules):
             return write.resource
-        return _find_version(self._rules, write, equivalent=self._equivalent)
+        if not self._equivalent:
+            return None
+        for version in scheme.versions(write.resource.name):
+            is_other = version.served and version is not write.resource
+            if is_other and any(_matches(rule, write, version) for rule in rules):
+                return version
+        return None
 
     def _match_namespace(
         self, write: WriteAttributes, namespace_labels: Callable[[], Labels]
@@ -81,22 +101,6 @@ class Matcher:
     def _match_objects(self, write: WriteAttributes) -> bool:
         objects: Iterable[KubeObject | None] = (write.new, write.old)
         return any(self._objects.matches(o.metadata.labels) for o in objects if o is not None)
-
-
-def _find_version(
-    rules: Sequence[NamedRuleWithOperations], write: WriteAttributes, *, equivalent: bool
-) -> Resource | None:
-    """Returns the version of the written kind that a rule matches, that of the request first."""
-    if not rules:
-        return None
-    versions = [write.resource]
-    if equivalent:
-        others = scheme.versions(write.resource.name)
-        versions += [other for other in others if other.served and other is not write.resource]
-    for version in versions:
-        if any(_matches(rule, write, version) for rule in rules):
-            return version
-    return None
 
 
 def _matches(rule: NamedRuleWithOperations, write: WriteAttributes, version: Resource) -> bool:
