@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import click
 
-from kcm.apimachinery.durations import format_seconds
+from kcm.cli.call_scripts import call_argument, limits, print_scripts
 from kcm.cli.connect import open_redis
 from kcm.cli.durations import parse_duration
-from kcm.cli.objects.table import TextTable
 from kcm.cloudprovider.sim.provider import CALLS
 from kcm.cloudprovider.sim.records import Script
 from kcm.cloudprovider.sim.state import SimState
 
-_ANY = "any"
-_CALL = click.Choice([*CALLS, _ANY], case_sensitive=False)
-_Command = Callable[..., Any]
-
-
-def _limits(command: _Command) -> _Command:
-    """Adds the options that say to which calls a script applies."""
-    about = click.option("--for", "about", default="", metavar="OBJECT",
-                         help="Only calls about this Service (default/web) or node.")  # fmt: skip
-    times = click.option("--times", type=click.IntRange(1), default=None,
-                         help="Only so many calls, instead of all until kcm cloud heal.",
-                         )  # fmt: skip
-    return about(times(command))
+_UNDO = "kcm cloud heal"
+_call = call_argument(CALLS)
+_limits = limits("Service (default/web) or node", _UNDO)
 
 
 @click.command()
-@click.argument("call", type=_CALL)
+@_call
 @click.argument("delay", callback=parse_duration)
 @_limits
 def slow(call: str, delay: float, about: str, times: int | None) -> None:
@@ -42,11 +28,11 @@ def slow(call: str, delay: float, about: str, times: int | None) -> None:
       kcm cloud slow EnsureLoadBalancer 20s --for default/web
       kcm cloud slow any 500ms
     """
-    _add(Script(call=_name(call), object=about, delay=delay), times)
+    _add(Script(call=call, object=about, delay=delay), times)
 
 
 @click.command()
-@click.argument("call", type=_CALL)
+@_call
 @click.argument("message")
 @click.option("--after", callback=parse_duration, default="0s", show_default=True,
               help="How long the call takes until it fails.")  # fmt: skip
@@ -59,39 +45,20 @@ def fail(call: str, message: str, after: float, about: str, times: int | None) -
       kcm cloud fail EnsureLoadBalancer "quota exceeded" --times 3
       kcm cloud fail InstanceExists "timed out" --after 10s --for node-2
     """
-    _add(Script(call=_name(call), object=about, delay=after, error=message), times)
-
-
-def _name(call: str) -> str:
-    return "" if call == _ANY else call
+    _add(Script(call=call, object=about, delay=after, error=message), times)
 
 
 def _add(script: Script, times: int | None) -> None:
     with open_redis() as io:
         SimState(io).add_script(script, times)
-    click.echo("Undo: kcm cloud heal")
+    click.echo(f"Undo: {_UNDO}")
 
 
 @click.command("scripts")
 def list_scripts() -> None:
     """List which calls are slow or fail. The first that applies counts."""
     with open_redis() as io:
-        scripts = SimState(io).scripts()
-    if not scripts:
-        click.echo("No call is slow or fails.", err=True)
-        return
-    rows = [
-        [
-            script.call or _ANY,
-            script.object or "-",
-            format_seconds(script.delay),
-            script.error or "-",
-            "-" if left is None else str(left),
-        ]
-        for script, left in scripts.values()
-    ]
-    for line in TextTable(["CALL", "FOR", "TAKES", "ERROR", "LEFT"]).lines(rows):
-        click.echo(line)
+        print_scripts(SimState(io).scripts().values())
 
 
 @click.command()

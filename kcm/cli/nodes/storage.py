@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import click
 
-from kcm.apimachinery.durations import format_seconds
+from kcm.cli.call_scripts import call_argument, limits, print_scripts
 from kcm.cli.connect import open_store
 from kcm.cli.durations import parse_duration
-from kcm.cli.objects.table import TextTable
 from kcm.cloudprovider.sim.records import Script
 from kcm.simulation.context import storage_scripts
 from kcm.simulation.storage.calls import VERBS
 
-_ANY = "any"
 _HANGS = 3600.0  # seconds, the most that a script has
-_CALL = click.Choice([*VERBS, _ANY], case_sensitive=False)
-_Command = Callable[..., Any]
-
-
-def _limits(command: _Command) -> _Command:
-    """Adds the options that say to which calls a script applies."""
-    about = click.option("--for", "about", default="", metavar="OBJECT",
-                         help="Only calls about this volume, node or claim (default/data).",
-                         )  # fmt: skip
-    times = click.option("--times", type=click.IntRange(1), default=None,
-                         help="Only so many calls, instead of all until kcm nodes storage heal.",
-                         )  # fmt: skip
-    return about(times(command))
+_UNDO = "kcm nodes storage heal"
+_call = call_argument(VERBS)
+_limits = limits("volume, node or claim (default/data)", _UNDO)
 
 
 @click.group()
@@ -49,7 +34,7 @@ def storage() -> None:
 
 
 @storage.command()
-@click.argument("call", type=_CALL)
+@_call
 @click.argument("delay", callback=parse_duration)
 @_limits
 def slow(call: str, delay: float, about: str, times: int | None) -> None:
@@ -62,11 +47,11 @@ def slow(call: str, delay: float, about: str, times: int | None) -> None:
     Example:
       kcm nodes storage slow create 5s --for default/data-web-0
     """
-    _add(call, Script(object=about, delay=delay), times)
+    _add(Script(call=call, object=about, delay=delay), times)
 
 
 @storage.command()
-@click.argument("call", type=_CALL)
+@_call
 @_limits
 def hang(call: str, about: str, times: int | None) -> None:
     """Make a CALL never end, until kcm nodes storage heal. CALL is `any` for all.
@@ -75,11 +60,11 @@ def hang(call: str, about: str, times: int | None) -> None:
     Example:
       kcm nodes storage hang attach --for node-1
     """
-    _add(call, Script(object=about, delay=_HANGS), times)
+    _add(Script(call=call, object=about, delay=_HANGS), times)
 
 
 @storage.command()
-@click.argument("call", type=_CALL)
+@_call
 @click.argument("message")
 @click.option("--after", callback=parse_duration, default="0s", show_default=True,
               help="How long the call takes until it fails.")  # fmt: skip
@@ -93,36 +78,20 @@ def fail(call: str, message: str, after: float, about: str, times: int | None) -
     Example:
       kcm nodes storage fail attach "disk is broken" --times 3
     """
-    _add(call, Script(object=about, delay=after, error=message), times)
+    _add(Script(call=call, object=about, delay=after, error=message), times)
 
 
-def _add(call: str, script: Script, times: int | None) -> None:
-    script = script.model_copy(update={"call": "" if call == _ANY else call})
+def _add(script: Script, times: int | None) -> None:
     with open_store() as store:
         storage_scripts(store).add(script, times)
-    click.echo("Undo: kcm nodes storage heal")
+    click.echo(f"Undo: {_UNDO}")
 
 
 @storage.command("scripts")
 def list_scripts() -> None:
     """List which calls are slow or fail. The first that applies counts."""
     with open_store() as store:
-        scripts = storage_scripts(store).list()
-    if not scripts:
-        click.echo("No call is slow or fails.", err=True)
-        return
-    rows = [
-        [
-            script.call or _ANY,
-            script.object or "-",
-            format_seconds(script.delay),
-            script.error or "-",
-            "-" if left is None else str(left),
-        ]
-        for script, left in scripts.values()
-    ]
-    for line in TextTable(["CALL", "FOR", "TAKES", "ERROR", "LEFT"]).lines(rows):
-        click.echo(line)
+        print_scripts(storage_scripts(store).list().values())
 
 
 @storage.command()
