@@ -9,12 +9,14 @@ import pytest
 
 from kcm.testing.waiting import until
 from tests.scenarios.system import System, system
-from tests.scenarios.test_kubelets import Kubelet
+from tests.scenarios.test_kubelets import SHORT, Kubelet
 
 __all__ = ["system"]
 
 pytestmark = pytest.mark.scenario
 
+# With the only node of a cluster silent, nothing would be evicted: there is a simulated one.
+FLAGS = ("--nodes=1", "--api-port=0", "--flower-port=0", "--health-port=0", *SHORT)
 CLASS = """\
 apiVersion: storage.k8s.io/v1
 kind: StorageClass
@@ -37,6 +39,12 @@ spec:
     metadata: {labels: {app: db}}
     spec:
       terminationGracePeriodSeconds: 0
+      tolerations:
+      - {key: node.kubernetes.io/unreachable, effect: NoExecute, operator: Exists,
+         tolerationSeconds: 1}
+      - {key: node.kubernetes.io/not-ready, effect: NoExecute, operator: Exists,
+         tolerationSeconds: 60}
+      nodeSelector: {kubernetes.io/hostname: one}
       containers:
       - name: main
         image: none
@@ -52,7 +60,7 @@ spec:
 
 @pytest.fixture
 def kubelet(system: System) -> Iterator[Kubelet]:
-    system.start("--nodes=0", "--api-port=0", "--flower-port=0", "--health-port=0")
+    system.start(*FLAGS)
     kubelet = Kubelet(system, "one")
     try:
         yield kubelet
