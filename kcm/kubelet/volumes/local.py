@@ -122,6 +122,7 @@ class LocalVolumes:
         """Removes the files of deleted volumes, once. Raises Temporary and OSError.
 
         It asks for the volumes of the folders that are there, and for nothing if there are none.
+        What cannot be removed is tried again by the next call, and holds up no other.
         """
         folders = sorted(self._root.iterdir()) if self._root.is_dir() else []
         owned = [(folder, owner) for folder in folders if (owner := _read_owner(folder))]
@@ -131,11 +132,17 @@ class LocalVolumes:
         for (folder, (name, uid)), volume in zip(owned, volumes, strict=True):
             if isinstance(volume, PersistentVolume) and volume.uid == uid:
                 if _may_go(volume):
-                    self._remove(folder, volume)
+                    self._try_to_remove(folder, volume)
             elif not _has_files(folder):
                 self._forget(folder)
             else:
                 log.debug("A folder has lost its volume", folder=str(folder), volume=name)
+
+    def _try_to_remove(self, folder: Path, volume: PersistentVolume) -> None:
+        try:
+            self._remove(folder, volume)
+        except (errors.KcmError, OSError) as error:
+            log.warning("A local volume was not removed", volume=volume.name, error=str(error))
 
     def _remove(self, folder: Path, volume: PersistentVolume) -> None:
         """Removes the files, unless they are to be retained, and lets the volume go.

@@ -106,6 +106,23 @@ def test_a_removal_that_was_cut_off_is_done_again(
     assert not data.parent.exists()
 
 
+def test_a_folder_that_cannot_be_removed_holds_up_no_other(
+    local: LocalVolumes, store: Store
+) -> None:
+    names = ["pvc-1", "pvc-2"]
+    broken, _ = [local.set_up(create(store, name), ()) for name in names]
+    broken.rmdir()
+    broken.write_text("a pod put this here")  # what is removed is a folder
+    for name in names:
+        store.delete(VOLUMES, name, DeleteOptions())
+        store.modify(VOLUMES, name, lambda obj: without_finalizer(VOLUME_PROTECTION, obj))
+    local.clean()
+    assert [present(store, name) is None for name in names] == [False, True]
+    broken.unlink()
+    local.clean()
+    assert present(store, "pvc-1") is None
+
+
 def test_retained_files_stay(local: LocalVolumes, store: Store) -> None:
     data = local.set_up(create(store, policy="Retain"), ())
     (data / "file").write_text("mine")
