@@ -21,9 +21,9 @@ class NodeInfo:
     """One node and the pods on it. `node` is None if only its pods are known."""
 
     __slots__ = (
-        "cpu", "images", "index", "labels", "memory", "name", "node", "others", "pods", "pods_max",
-        "ports", "scoring_cpu", "scoring_memory", "storage", "taints", "uid", "unschedulable",
-        "used_cpu", "used_memory", "used_others", "used_storage",
+        "claims", "cpu", "images", "index", "labels", "memory", "name", "node", "others",
+        "pods", "pods_max", "ports", "scoring_cpu", "scoring_memory", "storage", "taints",
+        "uid", "unschedulable", "used_cpu", "used_memory", "used_others", "used_storage",
     )  # fmt: skip
 
     def __init__(self, name: str) -> None:
@@ -34,6 +34,7 @@ class NodeInfo:
         self.scoring_cpu = self.scoring_memory = 0
         self.used_others: dict[str, int] = {}
         self.ports: Counter[Port] = Counter()
+        self.claims: Counter[str] = Counter()  # of the pods, by key
         self.forget()
 
     def forget(self) -> None:
@@ -68,12 +69,12 @@ class NodeInfo:
         return f"{self.labels.get(REGION, '')}:{self.labels.get(ZONE, '')}"
 
     def add(self, pod: PodInfo) -> None:
-        """Adds a pod, with its requests and host ports."""
+        """Adds a pod, with its requests, host ports and claims."""
         self.pods[pod.uid] = pod
         self._count(pod, 1)
 
     def remove(self, pod: PodInfo) -> None:
-        """Removes a pod, with its requests and host ports."""
+        """Removes a pod, with its requests, host ports and claims."""
         del self.pods[pod.uid]
         self._count(pod, -1)
 
@@ -90,6 +91,10 @@ class NodeInfo:
             self.ports[port] += sign
             if not self.ports[port]:
                 del self.ports[port]
+        for key in pod.claims:
+            self.claims[key] += sign
+            if not self.claims[key]:
+                del self.claims[key]
 
     def conflicts(self, ports: Iterable[Port]) -> bool:
         """Reports whether one of the host ports is taken, on the same or on all addresses."""

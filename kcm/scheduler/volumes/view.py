@@ -8,7 +8,7 @@ Source: pkg/scheduler/framework/plugins/volumebinding/{binder,assume_cache}.go, 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence, Set
 
 from kcm import errors
 from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim
@@ -60,6 +60,8 @@ class StorageView:
         self._free: dict[Hashable, FreeVolumes] = {}  # by the terms of the wish
         self._limits: dict[str, Mapping[str, int]] | None = None  # by node and driver
         self._reserved: dict[str, list[PersistentVolume]] = {}  # by claim
+        self._handles: dict[str, Handle | None] = {}  # by claim
+        self._attached: dict[str, frozenset[Handle]] = {}  # by node
 
     def claim(self, key: str) -> PersistentVolumeClaim | None:
         return self._changed_claims.get(key) or self._claims.find(key)
@@ -119,22 +121,28 @@ class StorageView:
             self._limits = {one.name: _limits(one) for one in self._view.lister(CSINode).list()}
         return self._limits.get(node, _NO_LIMITS)
 
-    def handles_on(self, node: NodeInfo) -> set[Handle]:
+    def handles_on(self, node: NodeInfo) -> Set[Handle]:
         """Returns the volumes of CSI drivers that the node's pods use, and those that are attached
         to it.
         """
-        keys = {key for pod in node.pods.values() for key in pod.claims}
-        claims = [claim for key in keys if (claim := self.claim(key)) is not None]
-        used = {handle for claim in claims if (handle := self.handle_of(claim)) is not None}
-        return used | self._attached_to(node.name)
+        attached = self._attached.get(node.name)
+        if attached is None:
+            attached = self._attached[node.name] = frozenset(self._attached_to(node.name))
+        handles = {self._handle_of_key(key) for key in node.claims}
+        return attached.union(handle for handle in handles if handle is not None)
 
-    def _attached_to(self, node: str) -> set[Handle]:
-        attached: set[Handle] = set()
+    def _handle_of_key(self, key: str) -> Handle | None:
+        """Returns the handle of a claim, which nothing that the pass reserves changes."""
+        if key not in self._handles:
+            claim = self.claim(key)
+            self._handles[key] = None if claim is None else self.handle_of(claim)
+        return self._handles[key]
+
+    def _attached_to(self, node: str) -> Iterator[Handle]:
         for attachment in self._view.lister(VolumeAttachment).by_index(BY_NODE, node):
             volume = self.volume(attachment.spec.source.persistent_volume_name or "")
             if volume is not None and volume.spec.csi is not None:
-                attached.add((volume.spec.csi.driver, volume.spec.csi.volume_handle))
-        return attached
+                yield volume.spec.csi.driver, volume.spec.csi.volume_handle
 
     def handle_of(self, claim: PersistentVolumeClaim) -> Handle | None:
         """Returns driver and name of the claim's volume; None if it is of no CSI driver.

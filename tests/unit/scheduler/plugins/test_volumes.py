@@ -37,6 +37,7 @@ from kcm.apimachinery.quantity import Quantity
 from kcm.helpers.volume_binding import SELECTED_NODE
 from kcm.reconcile.contract import Change
 from kcm.reconcile.plan import Failure, Outcome, Patch, Plan, Update
+from kcm.scheduler.volumes.view import Handle, StorageView
 from kcm.testing import builders
 from kcm.testing.storage_builders import storage_class, volume_attachment
 from kcm.testing.views import NOW, FakeView
@@ -165,19 +166,22 @@ def test_a_claim_of_one_pod_is_used_by_one() -> None:
     assert [event.reason for event in evicted.events] == ["Preempted", "FailedScheduling"]
 
 
-def test_a_node_takes_no_more_volumes_than_its_driver_says() -> None:
-    def of_csi(n: int) -> list[KubeObject]:
-        source = CSIPersistentVolumeSource(driver="a.b", volume_handle=f"h{n}")
-        volume = a_volume(
-            "1Gi", f"u{n}", f"c{n}", "Bound", name=f"v{n}", csi=source, host_path=None
-        )
-        return [volume, a_claim("1Gi", f"v{n}", "Bound", COMPLETED, name=f"c{n}", uid=f"u{n}")]
+def of_csi(n: int) -> list[KubeObject]:
+    """Returns a volume of the driver a.b, and the claim that has it."""
+    source = CSIPersistentVolumeSource(driver="a.b", volume_handle=f"h{n}")
+    volume = a_volume("1Gi", f"u{n}", f"c{n}", "Bound", name=f"v{n}", csi=source, host_path=None)
+    return [volume, a_claim("1Gi", f"v{n}", "Bound", COMPLETED, name=f"c{n}", uid=f"u{n}")]
 
-    limit = VolumeNodeResources(count=2)
+
+def limit_of(name: str, count: int) -> CSINode:
+    limit = VolumeNodeResources(count=count)
     drivers = [CSINodeDriver(name="a.b", node_id="n", allocatable=limit)]
-    csi = CSINode(metadata=ObjectMeta(name="n1"), spec=CSINodeSpec(drivers=drivers))
+    return CSINode(metadata=ObjectMeta(name=name), spec=CSINodeSpec(drivers=drivers))
+
+
+def test_a_node_takes_no_more_volumes_than_its_driver_says() -> None:
     present = user("c0", name="present", node="n1", phase="Running")
-    objects = [csi, node("n1"), present, *of_csi(0), *of_csi(1), *of_csi(2)]
+    objects = [limit_of("n1", 2), node("n1"), present, *of_csi(0), *of_csi(1), *of_csi(2)]
     assert bindings(plan_of(user("c0", "c1"), *objects)) == {"user": "n1"}
     assert failure(plan_of(user("c1", "c2"), *objects)) == (
         "0/1 nodes are available: 1 node(s) exceed max volume count."
@@ -188,6 +192,31 @@ def test_a_node_takes_no_more_volumes_than_its_driver_says() -> None:
     left = [*objects, volume_attachment(third)]
     assert bindings(plan_of(user("c0"), *left)) == {"user": "n1"}
     assert failure(plan_of(user("c1"), *left)).startswith("0/1 nodes are available: 1 node(s) exce")
+
+
+def test_pods_of_one_pass_count_against_the_limit_of_their_node() -> None:
+    objects = [limit_of("n1", 2), node("n1"), *of_csi(0), *of_csi(1), *of_csi(2)]
+    pods = [user(f"c{n}", name=f"p{n}") for n in range(3)]
+    assert len(bindings(plan_of(*pods, *objects))) == 2
+    shared = [user("c0", name="p0"), user("c0", name="p1"), user("c1", name="p2")]
+    assert len(bindings(plan_of(*shared, *objects))) == 3
+
+
+def test_a_pass_finds_the_volume_of_a_claim_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    find = StorageView.handle_of
+
+    def count(storage: StorageView, claim: PersistentVolumeClaim) -> Handle | None:
+        asked.append(claim.name)
+        return find(storage, claim)
+
+    monkeypatch.setattr(StorageView, "handle_of", count)
+    used, wanted = range(20), range(20, 25)
+    objects = [limit_of("n1", 40), node("n1"), *(o for n in (*used, *wanted) for o in of_csi(n))]
+    present = [user(f"c{n}", name=f"p{n}", node="n1", phase="Running") for n in used]
+    pending = [user(f"c{n}", name=f"p{n}") for n in wanted]
+    assert len(bindings(plan_of(*pending, *present, *objects))) == len(wanted)
+    assert len(asked) <= len(used) + 2 * len(wanted)
 
 
 # --- claims that wait for their first consumer
