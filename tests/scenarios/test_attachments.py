@@ -38,13 +38,12 @@ spec:
 
 def attachments(system: System) -> dict[str, tuple[str, bool]]:
     """Node and `attached` of each volume with a VolumeAttachment."""
-    found = system.items("volumeattachments.storage.k8s.io")
     return {
         one["spec"]["source"]["persistentVolumeName"]: (
             one["spec"]["nodeName"],
             one.get("status", {}).get("attached", False),
         )
-        for one in found
+        for one in system.items("volumeattachments.storage.k8s.io")
     }
 
 

@@ -120,7 +120,7 @@ def of_node(change: Change, view: View) -> Iterable[str]:
     attachments = view.lister(VolumeAttachment)
     if isinstance(old, Node) and change.new is not None and _condition(old) == _condition(node):
         names = {name_for_node(listed, node.name) for listed in _unlisted(old, node)}
-        touched = [found for name in names if (found := attachments.find(name)) is not None]
+        touched = [one for name in names if (one := attachments.find(name)) is not None]
     else:
         touched = list(attachments.by_index(BY_NODE, node.name))
         for pod in view.lister(Pod).by_index(BY_NODE, node.name):

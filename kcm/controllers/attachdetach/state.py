@@ -176,5 +176,5 @@ def _bound_names(
 
 
 def _find_nodes(names: Iterable[str], view: View) -> dict[str, Node]:
-    found = ((name, view.lister(Node).find(name)) for name in names)
-    return {name: node for name, node in found if node is not None}
+    nodes = view.lister(Node)
+    return {name: node for name in names if (node := nodes.find(name)) is not None}

@@ -73,10 +73,10 @@ class VolumeSync:
 
     def plan(self) -> Plan:
         detachments = [
-            found
+            detachment
             for node, attachment in sorted(self.state.attachments.items())
             if node not in self.state.users and node not in self.state.holders
-            if (found := self._detach(node, attachment)) is not None
+            if (detachment := self._detach(node, attachment)) is not None
         ]
         for node in self._nodes_to_attach():
             self._attach(node)

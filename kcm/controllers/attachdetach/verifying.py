@@ -1,6 +1,6 @@
 """The reconcile sync: compares what nodes list as attached with the VolumeAttachments.
 
-It also counts volumes for the gauges on /metrics. Where nothing is attached, it does nothing.
+It also counts volumes for the gauges on /metrics. Where both agree, it writes nothing else.
 
 Source: VerifyVolumesAreAttached in pkg/volume/util/operationexecutor/operation_generator.go and
 pkg/controller/volume/attachdetach/metrics/metrics.go, Kubernetes 1.33.

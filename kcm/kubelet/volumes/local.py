@@ -129,20 +129,21 @@ class LocalVolumes:
         if not owned:
             return
         volumes = self._store.get_all([(VOLUMES, name) for _, (name, _) in owned])
-        for (folder, (name, uid)), volume in zip(owned, volumes, strict=True):
-            if isinstance(volume, PersistentVolume) and volume.uid == uid:
-                if _may_go(volume):
-                    self._try_to_remove(folder, volume)
-            elif not _has_files(folder):
-                self._forget(folder)
-            else:
-                log.debug("A folder has lost its volume", folder=str(folder), volume=name)
+        for (folder, owner), volume in zip(owned, volumes, strict=True):
+            try:
+                self._clean(folder, owner, volume)
+            except (errors.KcmError, OSError) as error:
+                log.warning("A folder was not removed", folder=str(folder), error=str(error))
 
-    def _try_to_remove(self, folder: Path, volume: PersistentVolume) -> None:
-        try:
-            self._remove(folder, volume)
-        except (errors.KcmError, OSError) as error:
-            log.warning("A local volume was not removed", volume=volume.name, error=str(error))
+    def _clean(self, folder: Path, owner: tuple[str, str], volume: KubeObject | None) -> None:
+        name, uid = owner
+        if isinstance(volume, PersistentVolume) and volume.uid == uid:
+            if _may_go(volume):
+                self._remove(folder, volume)
+        elif not _has_files(folder):
+            self._forget(folder)
+        else:
+            log.debug("A folder has lost its volume", folder=str(folder), volume=name)
 
     def _remove(self, folder: Path, volume: PersistentVolume) -> None:
         """Removes the files, unless they are to be retained, and lets the volume go.

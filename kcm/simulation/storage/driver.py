@@ -185,10 +185,15 @@ class SimulatedDriver:
         return ""
 
     def _why_not_attached(self, name: str) -> str:
-        """Returns why the node takes no further volume, "" if it does."""
+        """Returns why the volume cannot be attached to its node, "" if it can."""
         attachment = self._seen.attachments.get(name)
         if attachment is None:
             return ""
+        volume = self._seen.volumes.get(attachment.volume)
+        if volume is None:
+            return f'persistentvolume "{attachment.volume}" not found'
+        if volume.deleting:
+            return f'PersistentVolume "{attachment.volume}" is marked for deletion'
         others = [
             key
             for key in self._seen.attached_on[attachment.node]

@@ -58,7 +58,7 @@ def has_claims(pod: Pod) -> bool:
 
 def find_volumes(pod: Pod, seen: SeenStorage) -> list[PodVolume]:
     """Returns the pod's volumes that are claims."""
-    found: list[PodVolume] = []
+    volumes: list[PodVolume] = []
     for volume in pod.spec.volumes or ():
         name = claim_name(pod, volume)
         if not name:
@@ -69,8 +69,8 @@ def find_volumes(pod: Pod, seen: SeenStorage) -> list[PodVolume]:
         bound = present is not None and claim is not None and present.claim_uid == claim.uid
         attached = present is not None and present.driver not in seen.unattached_drivers
         unique = present.unique_name if present is not None and bound and attached else ""
-        found.append(PodVolume(volume.name, key, bound, unique))
-    return found
+        volumes.append(PodVolume(volume.name, key, bound, unique))
+    return volumes
 
 
 def wait_for(

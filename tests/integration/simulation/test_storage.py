@@ -11,8 +11,13 @@ from kcm.api import codec, scheme
 from kcm.api.attachments import unique_volume_name
 from kcm.api.core_v1 import Node, PersistentVolume, PersistentVolumeClaim
 from kcm.api.simulated_volumes import ATTACHER_FINALIZER, DRIVER, STORAGE_CLASS
-from kcm.api.storage_v1 import CSINode, VolumeAttachment
-from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.api.storage_v1 import (
+    CSINode,
+    VolumeAttachment,
+    VolumeAttachmentSource,
+    VolumeAttachmentSpec,
+)
+from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.cloudprovider.sim.records import Script
 from kcm.controllers.attachdetach import AttachDetachController
 from kcm.controllers.persistentvolumebinder import PersistentVolumeBinderController
@@ -271,6 +276,27 @@ def test_a_node_takes_no_more_volumes_than_its_limit(cluster: Cluster) -> None:
     pods = cluster.world.list_pods()
     assert sorted(pods.values()) == ["0/1 ContainerCreating", "1/1 Running"]
     assert "ResourceExhausted" in str(cluster.events)
+
+
+def test_a_volume_that_is_not_there_is_not_attached(cluster: Cluster) -> None:
+    source = VolumeAttachmentSource(persistent_volume_name="no-volume")
+    spec = VolumeAttachmentSpec(attacher=DRIVER, node_name="node-1", source=source)
+    cluster.store.create(VolumeAttachment(metadata=ObjectMeta(name="stray"), spec=spec))
+    cluster.world.go(2)
+    assert cluster.attachments() == {"node-1": 'persistentvolume "no-volume" not found'}
+    cluster.store.delete(ATTACHMENTS, "stray")
+    cluster.world.go(2)
+    assert cluster.attachments() == {}
+
+
+def test_a_volume_that_is_being_deleted_is_not_attached(cluster: Cluster) -> None:
+    cluster.claim()
+    cluster.go(2)
+    name = cluster.volume().name
+    cluster.store.delete(VOLUMES, name)
+    cluster.pod()
+    cluster.go(3)
+    assert cluster.attachments() == {"node-1": f'PersistentVolume "{name}" is marked for deletion'}
 
 
 def test_a_claim_waits_for_its_class(cluster: Cluster) -> None:
