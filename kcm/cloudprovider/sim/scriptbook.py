@@ -64,11 +64,11 @@ class ScriptBook:
 
     def _read(self) -> dict[str, Script]:
         entries = self._io.execute("HGETALL", self._scripts)
-        found = (
+        scripts = (
             (name.decode(errors="replace"), read_record(Script, text))
             for name, text in entries.items()
         )
-        return dict(sorted((name, script) for name, script in found if script is not None))
+        return dict(sorted((name, script) for name, script in scripts if script is not None))
 
     def _left(self) -> Mapping[str, int]:
         entries = self._io.execute("HGETALL", self._counts)

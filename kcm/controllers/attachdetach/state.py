@@ -1,7 +1,7 @@
 """What is wanted of one volume, and what there is: upstream's desired and actual state.
 
-Both are read from objects at each sync: the pods that use the volume, its VolumeAttachments, and
-the nodes of both.
+Both are read from objects at each sync (design 0038): the pods that use the volume, its
+VolumeAttachments, and the nodes of both.
 """
 
 from __future__ import annotations
