@@ -12,6 +12,8 @@ from uuid import uuid4
 from kcm.cloudprovider.sim.records import Script, read_record
 from kcm.redisio import RedisIO
 
+_MOST_DIGITS = 19  # Redis counts with 64 bits
+
 
 class ScriptBook:
     """The scripts of one simulated service. Thread-safe."""
@@ -54,7 +56,7 @@ class ScriptBook:
                 continue
             if not script.limited:
                 return script
-            left = int(self._io.execute("HINCRBY", self._counts, name, -1))
+            left = self._count_down(name)
             if left <= 0:
                 self._io.execute("HDEL", self._scripts, name)
                 self._io.execute("HDEL", self._counts, name)
@@ -72,5 +74,15 @@ class ScriptBook:
 
     def _left(self) -> Mapping[str, int]:
         entries = self._io.execute("HGETALL", self._counts)
-        texts = {name.decode(errors="replace"): count.decode() for name, count in entries.items()}
-        return {name: int(count) for name, count in texts.items() if count.lstrip("-").isdecimal()}
+        return {name.decode(errors="replace"): _parse_count(text) for name, text in entries.items()}
+
+    def _count_down(self, name: str) -> int:
+        """Counts a call; returns how many are left, less than 0 if none was."""
+        if not _parse_count(self._io.execute("HGET", self._counts, name) or b""):
+            return -1
+        return int(self._io.execute("HINCRBY", self._counts, name, -1))
+
+
+def _parse_count(text: bytes) -> int:
+    """Returns a number of calls that are left, 0 for anything else."""
+    return int(text) if text.isdigit() and len(text) < _MOST_DIGITS else 0

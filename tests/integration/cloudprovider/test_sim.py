@@ -210,6 +210,17 @@ def test_a_script_applies_to_its_calls_only(
 # --- strangers
 
 
+@pytest.mark.parametrize("count", [b"\xff", b"many", b"--5", b"-9223372036854775808", b"9" * 30])
+def test_a_script_whose_number_of_calls_is_none_is_over(
+    cloud: SimCloud, state: SimState, io: RedisIO, count: bytes
+) -> None:
+    name = state.add_script(Script(error="no quota"), 2)
+    io.execute("HSET", io.keys.cloud("sim", "left"), name, count)
+    assert [left for _, left in state.scripts().values()] == [0]
+    assert address_of(cloud, balanced())
+    assert state.scripts() == {}
+
+
 def test_bytes_that_are_no_records_are_left_out(
     cloud: SimCloud, state: SimState, io: RedisIO
 ) -> None:
