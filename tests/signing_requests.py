@@ -28,6 +28,7 @@ def build_pem_request(
     addresses: Sequence[str] = (),
     emails: Sequence[str] = (),
     uris: Sequence[str] = (),
+    others: Sequence[x509.GeneralName] = (),
 ) -> bytes:
     """Returns a certificate signing request in PEM, signed with a new key."""
     attributes = [x509.NameAttribute(NameOID.COMMON_NAME, name)]
@@ -38,6 +39,7 @@ def build_pem_request(
         *(x509.IPAddress(ipaddress.ip_address(address)) for address in addresses),
         *map(x509.RFC822Name, emails),
         *map(x509.UniformResourceIdentifier, uris),
+        *others,
     ]
     if names:
         builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)

@@ -23,12 +23,24 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from kcm import errors
+from kcm.helpers.authority import identify_key
 
 _VALID = timedelta(days=365)
 _AUTHORITY_VALID = timedelta(days=3650)
 _RENEW_BEFORE = timedelta(days=30)
 _NAMES = ("localhost",)
 _ADDRESSES = ("127.0.0.1", "::1")
+_SIGNS_CERTIFICATES = x509.KeyUsage(
+    digital_signature=True,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    key_cert_sign=True,
+    crl_sign=False,
+    encipher_only=False,
+    decipher_only=False,
+)
 
 
 @dataclass(frozen=True)
@@ -80,8 +92,16 @@ def load_authority(folder: Path) -> Certificate:
             key = ec.generate_private_key(ec.SECP256R1())
             constraints = x509.BasicConstraints(ca=True, path_length=None)
             name = _name("kcm-ca")
-            builder = _builder(name, key, constraints, _AUTHORITY_VALID).issuer_name(name)
-            _write(files, key, builder.sign(key, hashes.SHA256()))
+            made = (
+                _builder(name, key, constraints, _AUTHORITY_VALID)
+                .issuer_name(name)
+                .add_extension(_SIGNS_CERTIFICATES, critical=True)
+                .add_extension(
+                    x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False
+                )
+                .sign(key, hashes.SHA256())
+            )
+            _write(files, key, made)
     except OSError as error:
         raise errors.ConfigurationError(f"the authority in {folder}: {error}") from error
     return files
@@ -114,6 +134,7 @@ def kubelet_client(folder: Path, authority: Certificate) -> Certificate:
             _builder(subject, key, x509.BasicConstraints(ca=False, path_length=None), _VALID)
             .issuer_name(issuer.subject)
             .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
+            .add_extension(identify_key(issuer), critical=False)
             .sign(signer, hashes.SHA256())
         )
         _write(files, key, made)

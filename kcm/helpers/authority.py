@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kcm.apimachinery.certificates import CertificateRequest
 from kcm.errors import ConfigurationError
@@ -95,6 +95,7 @@ class CertificateAuthority:
             .not_valid_before(now - _BACKDATE)
             .not_valid_after(min(end, now + duration - _lost_by_backdating(duration)))
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(identify_key(self.certificate), critical=False)
         )
         for extension, critical in _build_extensions(parsed, usages):
             builder = builder.add_extension(extension, critical=critical)
@@ -107,12 +108,25 @@ def _lost_by_backdating(duration: timedelta) -> timedelta:
     return timedelta() if duration < _SHORT else _BACKDATE
 
 
+def identify_key(issuer: x509.Certificate) -> x509.AuthorityKeyIdentifier:
+    """Returns the extension that names the issuer's key. Strict verifiers require it."""
+    from cryptography import x509  # noqa: PLC0415 - see `sign`
+
+    try:
+        own = issuer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+    except x509.ExtensionNotFound:
+        key: Any = issuer.public_key()
+        return x509.AuthorityKeyIdentifier.from_issuer_public_key(key)
+    return x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(own)
+
+
 def _build_extensions(
     parsed: x509.CertificateSigningRequest, usages: Collection[str]
 ) -> list[tuple[x509.ExtensionType, bool]]:
     """Returns the extensions of a certificate, each with whether it is critical.
 
-    Of the request's own extensions only the alternative names are taken over.
+    Of the request's own extensions only the alternative names are taken over, and of these the
+    kinds that signers check.
     """
     from cryptography import x509  # noqa: PLC0415 - see `sign`
 
@@ -128,10 +142,14 @@ def _build_extensions(
         oids = [x509.ObjectIdentifier(dotted) for dotted in extended]
         extensions.append((x509.ExtendedKeyUsage(oids), False))
     try:
-        names = parsed.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+        asked = parsed.extensions.get_extension_for_class(x509.SubjectAlternativeName)
     except x509.ExtensionNotFound:
         return extensions
-    return [*extensions, (names.value, names.critical)]
+    checked = (x509.DNSName, x509.RFC822Name, x509.IPAddress, x509.UniformResourceIdentifier)
+    names = [name for name in asked.value if isinstance(name, checked)]
+    if names:
+        extensions.append((x509.SubjectAlternativeName(names), asked.critical))
+    return extensions
 
 
 def load_authority(certificate: str, key: str) -> CertificateAuthority:

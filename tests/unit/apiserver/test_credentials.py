@@ -1,14 +1,22 @@
 from __future__ import annotations
 
+import base64
 import ssl
 import stat
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 import yaml
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from kcm import errors
+from kcm.apimachinery.certificates import parse_request
 from kcm.apiserver import credentials
+from kcm.helpers.authority import load_authority
 
 
 def mode(path: Path) -> int:
@@ -54,3 +62,46 @@ def test_the_kubeconfig_has_token_and_authority(tmp_path: Path) -> None:
     assert config["users"][0]["user"] == {"token": "secret"}
     assert config["clusters"][0]["cluster"]["server"] == "https://127.0.0.1:8001"
     assert config["clusters"][0]["cluster"]["certificate-authority-data"]
+
+
+def test_strict_clients_trust_what_the_authority_signs(tmp_path: Path) -> None:
+    authority = credentials.load_authority(tmp_path)
+    shown = credentials.kubelet_client(tmp_path, authority)
+    signer = load_authority(str(authority.certificate), str(authority.key))
+    key = ec.generate_private_key(ec.SECP256R1())
+    builder = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([]))
+    asked = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName("n1")]), critical=True)
+    pem = asked.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+    request = parse_request(base64.b64encode(pem).decode())
+    issued = signer.sign(request, ["server auth"], timedelta(hours=1), datetime.now(UTC))
+    serving = tmp_path / "serving.pem"
+    serving.write_bytes(
+        issued
+        + key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    client = ssl.create_default_context(cafile=str(authority.certificate))
+    client.load_cert_chain(shown.certificate, shown.key)
+    server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(authority.certificate))
+    server.load_cert_chain(serving)
+    server.verify_mode = ssl.CERT_REQUIRED
+    for context in (client, server):
+        context.verify_flags |= ssl.VERIFY_X509_STRICT  # the default since Python 3.13
+    shake_hands(client, server, "n1")
+
+
+def shake_hands(client: ssl.SSLContext, server: ssl.SSLContext, name: str) -> None:
+    """Opens a connection in memory. Raises SSLError if one side does not trust the other."""
+    sent, received = ssl.MemoryBIO(), ssl.MemoryBIO()
+    sides = [
+        client.wrap_bio(received, sent, server_hostname=name),
+        server.wrap_bio(sent, received, server_side=True),
+    ]
+    while sides:
+        for side in list(sides):
+            with suppress(ssl.SSLWantReadError):
+                side.do_handshake()
+                sides.remove(side)

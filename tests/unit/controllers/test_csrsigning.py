@@ -28,7 +28,7 @@ from tests.signing_requests import build_pem_request, signing_request, write_aut
 
 CLIENT = ["digital signature", "key encipherment", "client auth"]
 SERVING = ["digital signature", "key encipherment", "server auth"]
-NODE = {"name": "system:node:n1", "organizations": ["system:nodes"]}
+NODE: dict[str, Any] = {"name": "system:node:n1", "organizations": ["system:nodes"]}
 
 
 @pytest.fixture
@@ -182,6 +182,24 @@ def test_a_certificate_has_the_subject_the_names_and_the_usages(options: CSRSign
     assert list(extended) == [ExtendedKeyUsageOID.SERVER_AUTH]
     authority = Path(options.cluster_signing_cert_file).read_bytes()
     made.verify_directly_issued_by(x509.load_pem_x509_certificate(authority))
+
+
+# What Windows takes for the user who signs in.
+USER_PRINCIPAL = x509.OtherName(x509.ObjectIdentifier("1.3.6.1.4.1.311.20.2.3"), b"\x0c\x04root")
+
+
+def test_names_of_kinds_that_nobody_checks_are_not_signed(options: CSRSigningOptions) -> None:
+    pem = build_pem_request(**NODE, others=[USER_PRINCIPAL])
+    made = read_certificate(
+        reconcile(approve(signing_request(pem, CLIENT, API_SERVER_CLIENT_KUBELET)), options)
+    )
+    assert not [e for e in made.extensions if isinstance(e.value, x509.SubjectAlternativeName)]
+    pem = build_pem_request(**NODE, hosts=["n1"], others=[USER_PRINCIPAL])
+    made = read_certificate(
+        reconcile(approve(signing_request(pem, SERVING, KUBELET_SERVING)), options)
+    )
+    names = made.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert list(names) == [x509.DNSName("n1")]
 
 
 @pytest.mark.parametrize(
