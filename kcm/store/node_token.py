@@ -11,6 +11,7 @@ import base64
 import hashlib
 import hmac
 import secrets
+from contextlib import suppress
 
 from kcm import errors
 from kcm.api import scheme
@@ -25,10 +26,12 @@ _BYTES = 32
 
 
 def read_key(store: ObjectStore) -> bytes | None:
-    """Returns the key, or None if there is none yet. Raises: StoreUnavailable."""
+    """Returns the key, or None if there is none, or none in base64. Raises: StoreUnavailable."""
     secret = store.get_all([(scheme.resource_of(Secret), f"{NAMESPACE}/{NAME}")])[0]
     text = (secret.data or {}).get(_FIELD) if isinstance(secret, Secret) else None
-    return base64.b64decode(text) if text else None
+    with suppress(ValueError):
+        return base64.b64decode(text or "") or None
+    return None
 
 
 def ensure_key(store: ObjectStore) -> bytes:
@@ -41,7 +44,7 @@ def ensure_key(store: ObjectStore) -> bytes:
         except errors.AlreadyExists:  # another process created it, or it has no key
             if read_key(store) is None:
                 raise errors.Forbidden(
-                    f"the Secret {NAMESPACE}/{NAME} exists but has no field {_FIELD!r}: delete it"
+                    f"the Secret {NAMESPACE}/{NAME} has no key in its field {_FIELD!r}: delete it"
                 ) from None
     return key
 
