@@ -98,7 +98,7 @@ class Requester:
             status = _read(self.sender.request("GET", f"{PATH}/{name}")).get("status") or {}
             _check_conditions(name, status.get("conditions") or ())
             if status.get("certificate"):
-                return base64.b64decode(status["certificate"])
+                return _decode(name, status["certificate"])
             if self.clock.wait(self.stop, pause):
                 raise RefusedRequest(f"the kubelet stops before {name} is signed")
             pause = min(pause * 2, _LONGEST_LOOK)
@@ -107,12 +107,18 @@ class Requester:
 
 def _read(answer: bytes) -> dict[str, Any]:
     try:
-        read = json.loads(answer)
+        read: dict[str, Any] = json.loads(answer)
         assert isinstance(read["metadata"], dict)
     except (ValueError, KeyError, TypeError, AssertionError) as error:
         raise errors.StoreUnavailable(f"the answer is no signing request: {error}") from None
-    found: dict[str, Any] = read
-    return found
+    return read
+
+
+def _decode(name: str, certificate: object) -> bytes:
+    try:
+        return base64.b64decode(str(certificate))
+    except ValueError:
+        raise RefusedRequest(f"the certificate of {name} is no base64") from None
 
 
 def _check_conditions(name: str, conditions: tuple[Mapping[str, Any], ...]) -> None:

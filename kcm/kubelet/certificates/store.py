@@ -54,21 +54,21 @@ class CertificateStore:
         """Returns the newest certificate, None if there is none with a key that fits."""
         try:
             pem = self.current_path.read_bytes()
-            parsed = x509.load_pem_x509_certificate(pem)
-            key = load_pem_private_key(pem, None)
             obtained = datetime.fromtimestamp(self.current_path.stat().st_mtime, UTC)
+            return _describe(_load_pair(pem, pem), obtained)
         except (OSError, ValueError, TypeError):
             return None
-        if key.public_key() != parsed.public_key():
-            return None
-        return _describe(parsed, obtained)
 
     def write(self, certificate: bytes, key: bytes, now: datetime) -> Certificate:
-        """Makes a certificate and its key, both in PEM, the newest. Raises ConfigurationError."""
+        """Makes a certificate and its key, both in PEM, the newest.
+
+        Raises ConfigurationError, also for a certificate that is not the key's; then the newest
+        stays as it is.
+        """
         target = self._folder / f"{self._prefix}-{now:%Y-%m-%d-%H-%M-%S}.pem"
         link = self._folder / f".{self._prefix}-current.{os.getpid()}"
         try:
-            described = _describe(x509.load_pem_x509_certificate(certificate), now)
+            described = _describe(_load_pair(certificate, key), now)
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with suppress(FileNotFoundError):
                 target.unlink()
@@ -78,7 +78,7 @@ class CertificateStore:
                 link.unlink()
             link.symlink_to(target.name)
             link.replace(self.current_path)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, TypeError) as error:
             raise errors.ConfigurationError(f"the certificate {target}: {error}") from error
         self._remove_old(target)
         return described
@@ -96,6 +96,14 @@ def write_private(path: Path, content: bytes) -> None:
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "wb") as out:
         out.write(content)
+
+
+def _load_pair(certificate: bytes, key: bytes) -> x509.Certificate:
+    """Returns a certificate in PEM. Raises ValueError and TypeError unless the key is its own."""
+    parsed = x509.load_pem_x509_certificate(certificate)
+    if load_pem_private_key(key, None).public_key() != parsed.public_key():
+        raise ValueError("the certificate is not that of the key")
+    return parsed
 
 
 def _describe(parsed: x509.Certificate, obtained: datetime) -> Certificate:

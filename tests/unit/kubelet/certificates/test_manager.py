@@ -124,6 +124,19 @@ def test_a_denied_request_leaves_the_old_certificate_in_use(tmp_path: Path) -> N
     assert rig.store.read_current() == before
 
 
+@pytest.mark.parametrize("answer", ["x", "bm9uZQ=="])
+def test_an_answer_that_is_no_certificate_leaves_the_old_one_in_use(
+    tmp_path: Path, answer: str
+) -> None:
+    rig = client(tmp_path)
+    rig.run()
+    before = rig.store.read_current()
+    rig.server.status = {"certificate": answer}
+    with pytest.raises(errors.KcmError):  # which `run` counts, and tries again
+        rig.manager.rotate(client_template("n1"), before)
+    assert rig.store.read_current() == before
+
+
 def test_a_new_address_makes_a_new_serving_certificate(tmp_path: Path) -> None:
     addresses = ["10.0.0.1"]
     rig = Rig(tmp_path, lambda: serving_template("n1", ("n1",), tuple(addresses)), SERVER)

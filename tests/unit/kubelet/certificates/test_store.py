@@ -54,3 +54,13 @@ def test_what_is_no_certificate_is_not_stored(tmp_path: Path) -> None:
     with pytest.raises(errors.ConfigurationError):
         store.write(b"nonsense", pair()[1], NOW)
     assert store.read_current() is None
+
+
+def test_a_certificate_of_another_key_does_not_take_the_place_of_the_newest(tmp_path: Path) -> None:
+    store = CertificateStore(tmp_path, CLIENT)
+    store.write(*pair("n1"), NOW)
+    with pytest.raises(errors.ConfigurationError, match="not that of the key"):
+        store.write(pair("n2")[0], pair("n2")[1], NOW + timedelta(hours=1))
+    current = store.read_current()
+    assert current is not None
+    assert current.common_name == "system:node:n1"
