@@ -130,10 +130,10 @@ class Union:
         return AuthorizerDecision(False, "\n".join(filter(None, reasons)))
 
     def rights(self, user: User, namespace: str) -> UserRules:
-        found = [authorizer.rights(user, namespace) for authorizer in self._authorizers]
+        own = [authorizer.rights(user, namespace) for authorizer in self._authorizers]
         return UserRules(
-            [rule for one in found for rule in one.rules],
-            [error for one in found for error in one.errors],
+            [rule for one in own for rule in one.rules],
+            [error for one in own for error in one.errors],
         )
 
     def role_rules(self, reference: RoleRef, namespace: str) -> Sequence[PolicyRule]:

@@ -130,9 +130,9 @@ def _load_or_make_key(path: Path) -> EllipticCurvePrivateKey:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with suppress(FileNotFoundError, ValueError, TypeError):
-            found = load_pem_private_key(path.read_bytes(), None)
-            if isinstance(found, EllipticCurvePrivateKey):
-                return found
+            kept = load_pem_private_key(path.read_bytes(), None)
+            if isinstance(kept, EllipticCurvePrivateKey):
+                return kept
         path.unlink(missing_ok=True)
         key = new_key()
         write_private(path, encode_key(key))

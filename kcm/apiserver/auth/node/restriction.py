@@ -90,10 +90,10 @@ class NodeRestriction:
 
     def _get(self, model: type[T], key: str, plural: str) -> T:
         """Returns an object. Raises NotFound."""
-        found = self._find(model, key)
-        if not isinstance(found, model):
+        obj = self._find(model, key)
+        if not isinstance(obj, model):
             raise errors.NotFound.of(plural, key.rpartition("/")[2])
-        return found
+        return obj
 
     # --- pods
 

@@ -45,8 +45,8 @@ def check_audience(
 
 def _driver_audiences(find: Find, pod: Pod) -> set[str]:
     """Returns the audiences that the CSI drivers of a pod's volumes ask for."""
-    found = (find(CSIDriver, name) for name in set(_drivers(find, pod)))
-    drivers = [driver for driver in found if isinstance(driver, CSIDriver)]
+    objects = (find(CSIDriver, name) for name in set(_drivers(find, pod)))
+    drivers = [driver for driver in objects if isinstance(driver, CSIDriver)]
     return {asked.audience for driver in drivers for asked in driver.spec.token_requests or ()}
 
 
