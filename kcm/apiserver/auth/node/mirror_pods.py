@@ -51,8 +51,10 @@ def _owner_fault(pod: Pod, node: str, get_node: Callable[[], Node]) -> str:
 def _reference_fault(pod: Pod, node: str) -> str:
     volumes = pod.spec.volumes or ()
     projected = [part for v in volumes if v.projected for part in v.projected.sources]
+    # The older field is copied into the newer one later, by the pod's defaults.
+    account = pod.spec.service_account_name or pod.spec.service_account
     references = (
-        ("a service account", bool(pod.spec.service_account_name)),
+        ("a service account", bool(account)),
         ("secrets", bool(secret_names(pod))),
         ("configmaps", bool(config_map_names(pod))),
         ("clustertrustbundles", any(part.cluster_trust_bundle for part in projected)),

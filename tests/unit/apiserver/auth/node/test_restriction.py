@@ -183,6 +183,7 @@ def test_labels_do_not_change_through_a_pod_status() -> None:
     ("spec", "what"),
     [
         ({"serviceAccountName": "foo"}, "a service account"),
+        ({"serviceAccount": "foo"}, "a service account"),
         ({"volumes": [{"name": "v", "secret": {"secretName": "foo"}}]}, "secrets"),
         ({"volumes": [{"name": "v", "configMap": {"name": "foo"}}]}, "configmaps"),
         (
