@@ -33,6 +33,7 @@ USAGES = ("signing", "authentication")
 
 _LETTERS = string.ascii_lowercase + string.digits
 _TOKEN = re.compile(r"([a-z0-9]{6})\.([a-z0-9]{16})")
+_ID = re.compile(r"[a-z0-9]{6}")
 _NAME = re.compile(rf"{PREFIX}([a-z0-9]{{6}})")
 _EXTRA_GROUP = re.compile(r"system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]")
 _SHORTEST_KEY = 32  # bytes; shorter ones are padded, as upstream's library needs it
@@ -87,6 +88,14 @@ def parse_token(token: str) -> tuple[str, str] | None:
     """Returns the id and the secret of a bootstrap token, None for any other text."""
     match = _TOKEN.fullmatch(token)
     return (match[1], match[2]) if match else None
+
+
+def parse_id(text: str) -> str | None:
+    """Returns the id of a token that is named by its id or whole, None for any other text."""
+    parsed = parse_token(text)
+    if parsed is not None:
+        return parsed[0]
+    return text if _ID.fullmatch(text) else None
 
 
 def is_bootstrap_token(secret: Secret) -> bool:

@@ -23,7 +23,6 @@ from kcm.helpers.bootstrap_tokens import NAMESPACE, NODE_TOKEN_GROUP, PREFIX, re
 from kcm.settings import Settings
 
 _SECRETS = scheme.resource_of(Secret)
-_ID = 6  # letters
 
 
 @click.group()
@@ -131,16 +130,21 @@ def _row(secret: Secret, now: datetime) -> list[str]:
 @click.argument("values", nargs=-1, required=True, metavar="TOKEN...")
 def delete(values: tuple[str, ...]) -> None:
     """Delete tokens, named by their ids (the first six letters) or whole."""
-    for value in values:
-        parsed = bootstrap_tokens.parse_token(value)
-        token_id = parsed[0] if parsed else value
-        if len(token_id) != _ID or not token_id.isalnum():
-            raise errors.ConfigurationError(
-                f"{value!r} is neither a token nor its id, which has {_ID} letters and digits"
-            )
-        with open_store() as store:
+    ids = [_parse_id(value) for value in values]
+    with open_store() as store:
+        for token_id in ids:
             store.delete(_SECRETS, f"{NAMESPACE}/{PREFIX}{token_id}")
-        click.echo(f'bootstrap token "{token_id}" deleted')
+            click.echo(f'bootstrap token "{token_id}" deleted')
+
+
+def _parse_id(value: str) -> str:
+    """Returns the id of a token, which is named by it or whole. Raises ConfigurationError."""
+    token_id = bootstrap_tokens.parse_id(value)
+    if token_id is None:
+        raise errors.ConfigurationError(
+            f"{value!r} is neither a token nor its id, which has six of a-z and 0-9"
+        )
+    return token_id
 
 
 @token.command()

@@ -109,3 +109,14 @@ def test_what_no_token_may_have_is_refused(run: Run, flags: list[str], words: st
 def test_a_generated_token_is_not_stored(run: Run) -> None:
     assert parse_token(run("token", "generate").stdout.strip()) is not None
     assert len(run("token", "list").stdout.splitlines()) == 1
+
+
+@pytest.mark.parametrize("value", ["07401B", "short", "07401b.short", "07401\u0662"])
+def test_what_names_no_token_is_refused_before_any_is_deleted(
+    run: Run, store: Store, value: str
+) -> None:
+    run("token", "create", TOKEN)
+    refused = run("token", "delete", "07401b", value)
+    assert refused.exit_code == 1
+    assert "is neither a token nor its id" in refused.stderr
+    stored(store, "07401b")
