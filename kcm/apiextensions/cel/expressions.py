@@ -20,7 +20,7 @@ _UNDECLARED = re.compile(rf"undeclared reference to '({'|'.join(UNSUPPORTED)})'"
 _LOCK = threading.Lock()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ExpressionResult:
     """The value of an expression, or why there is none."""
 
@@ -97,7 +97,7 @@ def evaluate_program(program: Any, **given: Any) -> ExpressionResult:
             error=f"rule evaluation error: {_first(str(error))}", spent=time.thread_time() - before
         )
     spent = time.thread_time() - before
-    if result.type().name() == "ERROR":
+    if value is not True and value is not False and result.type().name() == "ERROR":
         return ExpressionResult(error=f"rule evaluation error: {_first(str(value))}", spent=spent)
     return ExpressionResult(value, spent=spent)
 

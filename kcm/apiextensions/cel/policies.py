@@ -1,21 +1,22 @@
 """Evaluates the expressions of ValidatingAdmissionPolicies, within a budget.
 
-All expressions of one policy on one request have `BUDGET` seconds of CPU time together; upstream
-has a budget of steps instead. An expression that may cost much is evaluated in a child process,
-which can be killed.
+All expressions of one policy on one request have `BUDGET` seconds of CPU time together, whatever
+the number of its bindings and parameters; upstream has a budget of steps for each of them instead.
+An expression that may cost much, or did, is evaluated in a child process, which can be killed.
 
 Source: staging/src/k8s.io/apiserver/pkg/admission/plugin/cel, Kubernetes 1.33.
 """
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping
 from typing import Any
 
 from kcm.apiextensions.cel import budget
-from kcm.apiextensions.cel.evaluator import RuleEvaluator
-from kcm.apiextensions.cel.expressions import ExpressionResult, evaluate_program
+from kcm.apiextensions.cel.expressions import EXHAUSTED, ExpressionResult, evaluate_program
+from kcm.apiextensions.cel.lanes import LONG, Lanes
 from kcm.apiextensions.cel.policy_programs import (
     CompiledPolicyExpression,
     Scope,
@@ -27,7 +28,15 @@ BUDGET = 1.0  # seconds of CPU for the expressions of one policy on one request
 OUT_OF_BUDGET = (
     "validation failed due to running out of cost budget, no further validation rules will be run"
 )
-_EVALUATOR = RuleEvaluator()
+_LANES = Lanes()
+_ASKS = re.compile(r"\bauthorizer\b")  # child processes have no authorizer
+
+
+class TimeLeft:
+    """The seconds of CPU that are left for a policy on a request."""
+
+    def __init__(self) -> None:
+        self.seconds = BUDGET
 
 
 class PolicyInput:
@@ -63,10 +72,12 @@ class PolicyEvaluation:
         *,
         params: Any = None,
         activations: dict[Scope, Any] | None = None,
+        left: TimeLeft | None = None,
     ) -> None:
         """`variables` are the expressions of the policy's variables by their names, in order.
 
-        `activations` are kept by the caller for all policies without variables and parameters.
+        `activations` are kept by the caller for all policies without variables and parameters, and
+        `left` for all bindings and parameters of one policy.
         """
         self._given = given
         self._scope = scope
@@ -75,7 +86,7 @@ class PolicyEvaluation:
         self._values: dict[str, Any] = {}
         self._faults: dict[str, str] = {}  # why a variable has no value
         self._activations = activations if not variables and params is None else None
-        self._left = BUDGET
+        self._left = left if left is not None else TimeLeft()
         self.exhausted = False
 
     def evaluate(self, text: str) -> ExpressionResult:
@@ -126,38 +137,40 @@ class PolicyEvaluation:
             self._values[name] = result.value
 
     def _run(self, compiled: CompiledPolicyExpression) -> ExpressionResult:
-        if self._left <= 0:
+        if self._left.seconds <= 0:
             self.exhausted = True
         if self.exhausted:
-            return ExpressionResult(exhausted=True)
+            return EXHAUSTED
         if self._activations is not None and self._scope in self._activations:
-            return self._run_shared(compiled, self._activations[self._scope])
-        began = time.thread_time()
-        used = {name: self._values[name] for name in compiled.uses if name in self._values}
-        length, count = self._size(used)
-        if budget.estimate_calls(compiled.text, length, count) <= budget.SMALL:
-            activation = self._activation(used)
-            result = evaluate_program(compiled.program, activation=activation)
-            self._left -= time.thread_time() - began
+            result = self._run_with(compiled, {}, self._given.size, self._activations[self._scope])
+            self._left.seconds -= result.spent
         else:
-            result = _EVALUATOR.evaluate(
-                compiled.text, self._data(used), self._left, scope=self._scope
-            )
-            self._left -= time.thread_time() - began + result.spent
-        self.exhausted = result.exhausted
+            began = time.thread_time()
+            used = {name: self._values[name] for name in compiled.uses if name in self._values}
+            result = self._run_with(compiled, used, self._size(used), None)
+            self._left.seconds -= max(time.thread_time() - began, result.spent)
+        if result.exhausted:
+            self.exhausted, self._left.seconds = True, 0.0
         return result
 
-    def _run_shared(self, compiled: CompiledPolicyExpression, activation: Any) -> ExpressionResult:
-        """Evaluates with variables that the library holds already."""
-        length, count = self._given.size
-        if budget.estimate_calls(compiled.text, length, count) > budget.SMALL:
-            result = _EVALUATOR.evaluate(
-                compiled.text, self._data({}), self._left, scope=self._scope
-            )
-        else:
-            result = evaluate_program(compiled.program, activation=activation)
-        self._left -= result.spent
-        self.exhausted = result.exhausted
+    def _run_with(
+        self,
+        compiled: CompiledPolicyExpression,
+        used: Mapping[str, Any],
+        size: tuple[int, int],
+        activation: Any,
+    ) -> ExpressionResult:
+        """Evaluates with these variables of the policy; `activation` has all of them, if given."""
+        text, (length, count) = compiled.text, size
+        is_small = budget.estimate_calls(text, length, count) <= budget.SMALL
+        if not is_small or _LANES.is_slow(text, length):
+            data, seconds = self._data(used), self._left.seconds
+            return _LANES.evaluate(text, data, length, seconds, scope=self._scope)
+        if activation is None:
+            activation = self._activation(used)
+        result = evaluate_program(compiled.program, activation=activation)
+        if result.spent >= LONG and not _ASKS.search(text):
+            _LANES.note(text, length, result)  # it held up every other request of this process
         return result
 
     def _size(self, used: Mapping[str, Any]) -> tuple[int, int]:

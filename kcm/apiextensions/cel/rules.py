@@ -19,7 +19,7 @@ from typing import Any
 
 from kcm.api.custom.structural_schema import MISSING, Json, StructuralSchema
 from kcm.apiextensions.cel import budget, expressions
-from kcm.apiextensions.cel.evaluator import RuleEvaluator
+from kcm.apiextensions.cel.lanes import Lanes
 from kcm.apiextensions.cel.values import to_cel
 from kcm.apimachinery.field_errors import Faults, invalid
 from kcm.errors import FieldError
@@ -35,7 +35,7 @@ BUDGET = 1.0  # seconds of CPU for all rules of one object
 _MAX_MESSAGE = 5 * 1024  # the most bytes of a messageExpression's result
 _OUT_OF_BUDGET = "failed due to running out of cost budget, no further validation rules will be run"
 _EXHAUSTED = f"validation {_OUT_OF_BUDGET}"
-_EVALUATOR = RuleEvaluator()
+_LANES = Lanes()
 _NOT_CHECKED = (
     "some validation rules were not checked because the object was invalid; correct the "
     "existing errors to complete validation"
@@ -153,10 +153,15 @@ class _Checker:
     ) -> expressions.ExpressionResult:
         outcome = expressions.EXHAUSTED
         if self._left > 0:
-            if budget.estimate(text, *size) <= budget.SMALL:
+            length, _ = size
+            is_small = budget.estimate(text, *size) <= budget.SMALL
+            if is_small and not _LANES.is_slow(text, length):
                 outcome = expressions.evaluate(text, variables, optional_old=optional)
+                _LANES.note(text, length, outcome)
             else:
-                outcome = _EVALUATOR.evaluate(text, variables, self._left, optional_old=optional)
+                outcome = _LANES.evaluate(
+                    text, variables, length, self._left, optional_old=optional
+                )
             self._left -= outcome.spent
         self._ended = self._ended or outcome.exhausted
         return outcome

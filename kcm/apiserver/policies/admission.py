@@ -20,7 +20,7 @@ from kcm.api.admissionregistration_v1 import AUDIT, DENY, FAIL, WARN
 from kcm.api.core_v1 import Namespace
 from kcm.api.scheme import Resource
 from kcm.apiextensions.cel.library import authorization
-from kcm.apiextensions.cel.policies import PolicyEvaluation, PolicyInput
+from kcm.apiextensions.cel.policies import PolicyEvaluation, PolicyInput, TimeLeft
 from kcm.apiserver.auth.attributes import Attributes
 from kcm.apiserver.auth.authorizer import Authorizer, Caller
 from kcm.apiserver.auth.users import User, service_account_groups, service_account_name
@@ -38,7 +38,7 @@ from kcm.apiserver.policies.decisions import (
 )
 from kcm.apiserver.policies.index import PolicyIndex, PreparedBinding, PreparedPolicy
 from kcm.apiserver.policies.metrics import PolicyMetrics
-from kcm.apiserver.policies.params import BindingConfigurationError, collect_params
+from kcm.apiserver.policies.params import NO_PARAMS, BindingConfigurationError, collect_params
 from kcm.apiserver.remarks import Remarks
 
 _LONGEST_ANNOTATION = 10 * 1024  # characters
@@ -116,15 +116,18 @@ class _Check:
         matched = prepared.matcher.match(self._write, self._namespace_labels)
         if matched is None:
             return
-        kind, fault = _find_param_kind(prepared)
+        kind, fault = _find_param_kind(prepared) if prepared.scope.params else (None, "")
         if prepared.fault or fault:
             why = f"failed to configure policy: {prepared.fault or fault}"
             self._configuration_error(prepared, None, why)
             return
         values: dict[str, list[str]] = {}
+        left = TimeLeft()
         for bound in prepared.bindings:
             for param in self._params(prepared, bound, kind):
-                result = self._evaluate(prepared, matched, param)
+                result = self._evaluate(prepared, matched, param, left)
+                if result.is_silent:
+                    continue
                 self._enforce(prepared, bound, result)
                 for key, value in result.annotations.items():
                     values.setdefault(key, []).append(value[:_LONGEST_ANNOTATION])
@@ -139,6 +142,8 @@ class _Check:
         if bound.matcher.match(self._write, self._namespace_labels) is None:
             return ()
         fault, namespace = bound.fault, self._write.namespace_name
+        if kind is None and not fault:
+            return NO_PARAMS
         try:
             if not fault:
                 return collect_params(self._caches, kind, bound.binding.spec.param_ref, namespace)
@@ -165,10 +170,17 @@ class _Check:
             binding = bound.binding.name if bound is not None else ""
             self._denials.append(_Denial(prepared.policy.name, binding, decision))
 
-    def _evaluate(self, prepared: PreparedPolicy, matched: Resource, param: Any) -> PolicyResult:
+    def _evaluate(
+        self, prepared: PreparedPolicy, matched: Resource, param: Any, left: TimeLeft
+    ) -> PolicyResult:
         given, activations = self._input(matched)
         evaluation = PolicyEvaluation(
-            given, prepared.scope, prepared.variables, params=param, activations=activations
+            given,
+            prepared.scope,
+            prepared.variables,
+            params=param,
+            activations=activations,
+            left=left,
         )
         return PolicyDecider(prepared, evaluation).decide()
 

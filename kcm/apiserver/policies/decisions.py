@@ -32,12 +32,20 @@ class PolicyDecision:
     error_type: str = NO_ERROR  # other than NO_ERROR if an expression could not be evaluated
 
 
-@dataclass
+_HOLDS = PolicyDecision(admitted=True)  # the time of a validation that holds is not counted
+
+
+@dataclass(slots=True)
 class PolicyResult:
     """The decisions of a policy, and its annotations of the audit log by their keys."""
 
     decisions: list[PolicyDecision] = field(default_factory=list)
     annotations: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether all validations hold and nothing is annotated."""
+        return not self.annotations and self.decisions.count(_HOLDS) == len(self.decisions)
 
 
 class PolicyDecider:
@@ -50,11 +58,12 @@ class PolicyDecider:
 
     def decide(self) -> PolicyResult:
         """Returns the decisions and annotations, none if the match conditions do not hold."""
-        matches, errors = self._match_conditions()
-        if errors:
-            return PolicyResult([self._after_error("; ".join(errors), 0.0)])
-        if not matches:
-            return PolicyResult()
+        if self._spec.match_conditions:
+            matches, errors = self._match_conditions()
+            if errors:
+                return PolicyResult([self._after_error("; ".join(errors), 0.0)])
+            if not matches:
+                return PolicyResult()
         result = PolicyResult()
         for validation in self._spec.validations or ():
             result.decisions.append(self._validate(validation))
@@ -90,7 +99,7 @@ class PolicyDecider:
         if found.error:
             return self._after_error(found.error, time.perf_counter() - started)
         if found.value is True:
-            return PolicyDecision(admitted=True, seconds=time.perf_counter() - started)
+            return _HOLDS
         message = self._computed_message(validation)
         if self._evaluation.exhausted:
             why = f"failed messageExpression: {message}"

@@ -23,6 +23,8 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.policies.attributes import WriteAttributes
 
 Labels = Mapping[str, str]
+_Sort = tuple[Resource, str, str, bool]  # with subresource, operation, and whether in a namespace
+_MOST_KNOWN = 256  # sorts of writes that a matcher remembers
 
 
 class Matcher:
@@ -41,10 +43,12 @@ class Matcher:
                 self._namespaces = Selector.from_label_selector(matching.namespace_selector)
             if matching.object_selector is not None:
                 self._objects = Selector.from_label_selector(matching.object_selector)
+        # Rules without names match all writes of a sort, or none.
+        self._names_no_object = not any(rule.resource_names for rule in self._rules)
+        self._matched: set[_Sort] = set()  # sorts that the rules match in the request's version
         selectors = (self._namespaces, self._objects)
-        self._is_narrow = bool(self._rules or self._excluded) or not all(
-            selector.empty for selector in selectors
-        )
+        self._selects = not all(selector.empty for selector in selectors)
+        self._is_narrow = self._selects or bool(self._rules or self._excluded)
 
     def may_match(self, resource: Resource, subresource: str, operation: str) -> bool:
         """Reports whether some rule is about such requests, in whatever version.
@@ -64,13 +68,24 @@ class Matcher:
         """
         if not self._is_narrow:
             return write.resource
-        if not self._namespaces.empty and not self._match_namespace(write, namespace_labels):
-            return None
-        if not self._objects.empty and not self._match_objects(write):
+        if self._selects and not self._match_selectors(write, namespace_labels):
             return None
         if self._excluded and self._find_version(self._excluded, write) is not None:
             return None
-        return self._find_version(self._rules, write) if self._rules else write.resource
+        return self._match_rules(write) if self._rules else write.resource
+
+    def _match_rules(self, write: WriteAttributes) -> Resource | None:
+        if not self._names_no_object:
+            return self._find_version(self._rules, write)
+        sort = (write.resource, write.subresource, write.operation, bool(write.namespace_name))
+        if sort in self._matched:
+            return write.resource
+        version = self._find_version(self._rules, write)
+        if version is write.resource:  # in other versions that depends on which are served
+            if len(self._matched) >= _MOST_KNOWN:
+                self._matched.clear()
+            self._matched.add(sort)
+        return version
 
     def _find_version(
         self, rules: Sequence[NamedRuleWithOperations], write: WriteAttributes
@@ -87,6 +102,13 @@ class Matcher:
             if is_other and any(_matches(rule, write, version) for rule in rules):
                 return version
         return None
+
+    def _match_selectors(
+        self, write: WriteAttributes, namespace_labels: Callable[[], Labels]
+    ) -> bool:
+        if not self._namespaces.empty and not self._match_namespace(write, namespace_labels):
+            return False
+        return self._objects.empty or self._match_objects(write)
 
     def _match_namespace(
         self, write: WriteAttributes, namespace_labels: Callable[[], Labels]

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from kcm.apiextensions.cel import budget, policies
+from kcm.apiextensions.cel.lanes import Lanes
 from kcm.apiextensions.cel.library import authorization
 from kcm.apiextensions.cel.policies import OUT_OF_BUDGET, PolicyEvaluation, PolicyInput
 from kcm.apiextensions.cel.policy_programs import Scope, compile_expression
@@ -126,3 +127,33 @@ def test_searches_count_as_squares_and_nothing_else() -> None:
     large = budget.size({"data": "x" * 100_000})
     assert budget.estimate_calls("object.data.size() < 3", *large) <= budget.SMALL
     assert budget.estimate_calls("object.data.contains(object.data)", *large) > budget.SMALL
+
+
+def test_all_bindings_and_parameters_of_a_policy_share_its_budget() -> None:
+    left = policies.TimeLeft()
+    inputs = PolicyInput({"object": OBJECT})
+    first, second = (PolicyEvaluation(inputs, PLAIN, {}, left=left) for _ in range(2))
+    assert first.evaluate("true").value is True
+    left.seconds = 0.0
+    assert second.evaluate("true").error == OUT_OF_BUDGET
+
+
+def test_an_expression_that_took_long_leaves_the_server_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lanes = Lanes()
+    monkeypatch.setattr(policies, "_LANES", lanes)
+    many = {f"k{number}": "v" * 20 for number in range(20_000)}
+    text = " && ".join(["object == object"] * 15)
+    length, _ = PolicyInput({"object": many}).size
+    asks = f"authorizer != null && {text}"
+    assert evaluation(object=many, scope=Scope(authorizer=True)).evaluate(asks).error
+    assert not lanes.is_slow(asks, length)  # it could not be evaluated anywhere else
+    assert evaluation(object=many).evaluate(text).value is True
+    assert lanes.is_slow(text, length)
+    assert not lanes.is_slow(text, 100)
+    with monkeypatch.context() as patched:
+        patched.setattr(policies, "evaluate_program", None)
+        assert evaluation(object=many).evaluate(text).value is True
+    assert evaluation().evaluate(text).value is True
+    lanes.close()

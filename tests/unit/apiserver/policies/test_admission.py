@@ -17,6 +17,7 @@ from kcm import errors
 from kcm.api import scheme
 from kcm.api.admissionregistration_v1 import CREATE
 from kcm.api.core_v1 import ConfigMap
+from kcm.apiextensions.cel import policies as cel_policies
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.apiserver.auth.authorizer import AlwaysAllow, Caller
 from kcm.apiserver.auth.users import ADMIN
@@ -50,7 +51,14 @@ def binding(
 
 
 def check(*objects: KubeObject, new: ConfigMap = WRITTEN) -> Remarks:
-    admission = PolicyAdmission(FakeHub(*objects), PolicyMetrics(CollectorRegistry()))
+    return run(make_admission(*objects), new)
+
+
+def make_admission(*objects: KubeObject) -> PolicyAdmission:
+    return PolicyAdmission(FakeHub(*objects), PolicyMetrics(CollectorRegistry()))
+
+
+def run(admission: PolicyAdmission, new: ConfigMap) -> Remarks:
     write = WriteAttributes(
         CREATE, RESOURCE, "", new.namespace or "", new.name, new, None, ADMIN
     )  # fmt: skip
@@ -172,3 +180,36 @@ def test_policies_that_nobody_could_have_written_refuse_and_do_no_harm() -> None
     for text in ("(", "x" * 200_000, "variables.a.b.c", "object.data.a"):
         with pytest.raises(PolicyDenied):
             check(policy(**validations(text)), binding())
+
+
+def test_a_policy_has_one_budget_for_all_its_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cel_policies, "BUDGET", 0.05)
+    limits = [
+        ConfigMap(metadata=ObjectMeta(name=f"l{n}", namespace="default"), data={"x": "y" * 100_000})
+        for n in range(300)
+    ]
+    reference = {"selector": {}, "parameterNotFoundAction": "Deny"}
+    kind = {"apiVersion": "v1", "kind": "ConfigMap"}
+    limited = policy(**validations("params == params"), paramKind=kind)
+    bindings = [binding(f"b{n}", paramRef=reference) for n in range(5)]
+    with pytest.raises(PolicyDenied, match="running out of cost budget"):
+        check(limited, *bindings, *limits)
+
+
+def test_rules_that_name_objects_are_asked_about_each_object() -> None:
+    rules = [{**RULE, "resourceNames": ["other"]}]
+    constraints = {"matchConstraints": {"resourceRules": rules}}
+    admission = make_admission(policy(**validations("false") | constraints), binding())
+    assert [refuses(admission, name) for name in ("other", "new", "other")] == [True, False, True]
+    excluded = {"matchConstraints": {"resourceRules": [RULE], "excludeResourceRules": rules}}
+    admission = make_admission(policy(**validations("false") | excluded), binding())
+    assert [refuses(admission, name) for name in ("other", "new", "other")] == [False, True, False]
+
+
+def refuses(admission: PolicyAdmission, name: str) -> bool:
+    """Reports whether the creation of a ConfigMap with this name is refused."""
+    try:
+        run(admission, WRITTEN.with_metadata(name=name))
+    except PolicyDenied:
+        return True
+    return False
