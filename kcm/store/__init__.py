@@ -4,7 +4,6 @@ An object is a hash. A write is one script call, which stores the object, update
 appends to the watch log of its kind. `Store` has the verbs of the Kubernetes API.
 """
 
-from kcm.store.building import WriteCheck
 from kcm.store.managed_fields.managers import FieldManager
 from kcm.store.reader import ObjectList, StoreReader
 from kcm.store.rules import DeleteOptions, Subresource
@@ -12,6 +11,7 @@ from kcm.store.store import Conditions, Store
 from kcm.store.watch import Changes, WatchEntry
 from kcm.store.writes.guards import Guard
 from kcm.store.writes.items import Pattern, WriteItem
+from kcm.store.writes.modifying import WriteCheck
 from kcm.store.writes.results import WriteResult, WriteStatus
 
 __all__ = [

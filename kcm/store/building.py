@@ -24,9 +24,6 @@ from kcm.store.writes.guards import Guard, definition_guards
 from kcm.store.writes.items import Pattern, WriteItem
 
 SELF = FieldManager("kcm")  # the field manager of writes without one
-WriteCheck = Callable[[KubeObject | None, KubeObject | None], None]
-"""Gets an object as it would be stored (None for a deletion) and as it is stored (None for a
-creation), and raises an ApiError to refuse the write."""
 
 
 class ItemBuilder:

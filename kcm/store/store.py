@@ -25,7 +25,7 @@ from kcm.store.admission.chain import Admission
 from kcm.store.admission.cluster_ips import ClusterIPs
 from kcm.store.admission.quotas import QuotaMemory, check_room
 from kcm.store.admission.service_addresses import Ranges, ServiceAddresses
-from kcm.store.building import SELF, ItemBuilder, WriteCheck
+from kcm.store.building import SELF, ItemBuilder
 from kcm.store.charging import ChargedWriter
 from kcm.store.claims import AddressClaims
 from kcm.store.managed_fields.managers import FieldManager
@@ -36,15 +36,23 @@ from kcm.store.rules import DeleteOptions, Subresource
 from kcm.store.trim import drop
 from kcm.store.watch import Changes, WatchReader
 from kcm.store.writes.collections import CollectionDeletion, delete_collection
-from kcm.store.writes.guards import Guard, Unindexed
+from kcm.store.writes.guards import Guard
 from kcm.store.writes.items import WriteItem
+from kcm.store.writes.modifying import (
+    ATTEMPTS,
+    Modification,
+    WriteCheck,
+    conflict,
+    is_address_lost,
+    modify,
+    modify_known,
+)
 from kcm.store.writes.purging import purge
 from kcm.store.writes.results import WriteResult, WriteStatus
 from kcm.store.writes.rewriting import Rewriting, rewrite_page
 from kcm.store.writes.writer import NOTHING, Acknowledgement, WriteCall, Writer
 
 T = TypeVar("T", bound=KubeObject)
-_ATTEMPTS = 10  # the most attempts when other writes come between the read and the write
 _NAME_ATTEMPTS = 8  # the most attempts when a generated name is in use, as upstream
 
 
@@ -104,9 +112,8 @@ class Store(StoreReader, ItemBuilder):
         """Stores a new object and returns it as stored.
 
         With `manager`, the object gets managed fields, all of them the manager's. `check` may
-        refuse the object as it would be stored. A generated name
-        that is in use is drawn again, up to eight times, and so is an allocated address of a
-        Service.
+        refuse the object as it would be stored. A generated name that is in use is drawn again, up
+        to eight times, and so is an allocated address of a Service.
 
         Raises: AlreadyExists, BadRequest, Forbidden, Invalid, NotFound for a missing namespace,
         NamespaceTerminating, GuardFailed, Fenced, RequestTooLarge, StoreUnavailable.
@@ -117,7 +124,7 @@ class Store(StoreReader, ItemBuilder):
                 check(item.obj, None)
             result = self.write([item], fence=when.fence)[0]
             # The generated name is in use, or another Service got the address meanwhile.
-            again = _is_address_lost(result) or (
+            again = is_address_lost(result) or (
                 result.status is WriteStatus.EXISTS and not obj.name
             )
             if not again or attempt + 1 == _NAME_ATTEMPTS:
@@ -196,10 +203,8 @@ class Store(StoreReader, ItemBuilder):
 
         # What is checked is what is stored, so a check is not asked about a state that may be old.
         trusted = known if check is None else None
-        stored = self._modify_known(trusted, build, when) if trusted is not None else None
-        return stored or self._modify(
-            resource, key, change, subresource=subresource, when=when, manager=manager, check=check
-        )
+        stored = modify_known(self, trusted, build, when.fence) if trusted is not None else None
+        return stored or modify(self, Modification(resource, key, build, when.fence, check=check))
 
     def delete(
         self,
@@ -219,7 +224,7 @@ class Store(StoreReader, ItemBuilder):
         or a fence.
         """
         options = options or DeleteOptions()
-        for _ in range(_ATTEMPTS):
+        for _ in range(ATTEMPTS):
             try:
                 old = self.get(resource, key)
             except errors.Damaged:
@@ -234,7 +239,7 @@ class Store(StoreReader, ItemBuilder):
             result = self.write([item], fence=when.fence)[0]
             if result.status is not WriteStatus.CONFLICT:
                 return result.get_stored()
-        raise errors.Conflict.of(resource.name, key)
+        raise conflict(resource, key)
 
     def purge(self, resource: Resource, key: str) -> KubeObject:
         """Removes an object that cannot be read, and returns its kind and name. Raises:
@@ -327,25 +332,6 @@ class Store(StoreReader, ItemBuilder):
         )
         return _as(obj, stored)
 
-    def _modify_known(
-        self,
-        known: KubeObject,
-        build: Callable[[KubeObject], WriteItem | None],
-        when: Conditions,
-    ) -> KubeObject | None:
-        """Writes a change of a state that may be old, and returns the object if that succeeded.
-
-        Only a write shows whether the state is the stored one. After an error, or if nothing would
-        change, None is returned, and the caller tries again with the stored object. This is
-        upstream's GuaranteedUpdate with a cached object.
-        """
-        try:
-            item = build(known)
-            result = self.write([item], fence=when.fence)[0] if item is not None else None
-        except errors.ApiError:
-            return None
-        return result.get_stored() if result is not None and result.ok else None
-
     def _modify(
         self,
         resource: Resource,
@@ -354,46 +340,23 @@ class Store(StoreReader, ItemBuilder):
         *,
         subresource: Subresource,
         when: Conditions,
-        manager: FieldManager = SELF,
-        pinned: bool = False,
+        pinned: bool,
         keep_status: bool = False,
-        check: WriteCheck | None = None,
     ) -> KubeObject:
-        """Reads an object, writes what `change` makes of it, and returns it as stored.
+        """Stores what `change` returns for the object under `key`, see `modifying.modify`.
 
-        If another write comes between, all of that is repeated. With `pinned`, the changed object's
-        resourceVersion must be the stored one. Raises Conflict if it is not, or after _ATTEMPTS
-        attempts, and what reading and writing raise.
+        With `pinned`, it must have the stored resourceVersion.
         """
-        for _ in range(_ATTEMPTS):
-            old = self.get(resource, key)
+
+        def build(old: KubeObject) -> WriteItem | None:
             new = change(old)
             if pinned and new.metadata.resource_version != old.metadata.resource_version:
-                break
-            item = self.build_update(
-                new,
-                old,
-                subresource=subresource,
-                guards=when.guards,
-                manager=manager,
-                keep_status=keep_status,
+                raise conflict(resource, key)
+            return self.build_update(
+                new, old, subresource=subresource, guards=when.guards, keep_status=keep_status
             )
-            if check is not None:
-                check(old if item is None else item.obj, old)
-            if item is None:
-                return old
-            result = self.write([item], fence=when.fence)[0]
-            overtaken = result.status is WriteStatus.CONFLICT
-            if not overtaken and not _is_address_lost(result):
-                return result.get_stored()
-            if pinned and overtaken:
-                break
-        raise errors.Conflict.of(resource.name, key.rpartition("/")[2])
 
-
-def _is_address_lost(result: WriteResult) -> bool:
-    """Reports whether the write failed because another Service has the address or node port."""
-    return isinstance(result.failed_guard, Unindexed) and isinstance(result.item.obj, Service)
+        return modify(self, Modification(resource, key, build, when.fence, pinned))
 
 
 def _as(obj: T, stored: KubeObject) -> T:

@@ -1,0 +1,94 @@
+"""Reads an object, changes it and writes it, and repeats that when another write comes between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from kcm import errors
+from kcm.api.core_v1 import Service
+from kcm.api.scheme import Resource
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.redisio import Fence
+from kcm.store.writes.guards import Unindexed
+from kcm.store.writes.items import WriteItem
+from kcm.store.writes.results import WriteResult, WriteStatus
+
+ATTEMPTS = 10  # the most attempts when other writes come between the read and the write
+Build = Callable[[KubeObject], WriteItem | None]
+"""Returns the item that changes an object in this state, or None if nothing changes."""
+WriteCheck = Callable[[KubeObject | None, KubeObject | None], None]
+"""Gets an object as it would be stored (None for a deletion) and as it is stored (None for a
+creation), and raises an ApiError to refuse the write."""
+
+
+class ModifiableStore(Protocol):
+    """The methods of a store that this module uses; see the same names on `Store`."""
+
+    def get(self, resource: Resource, key: str) -> KubeObject: ...
+
+    def write(
+        self, items: Sequence[WriteItem], *, fence: Fence | None = None
+    ) -> Sequence[WriteResult]: ...
+
+
+@dataclass(frozen=True)
+class Modification:
+    """A change of the object under a key."""
+
+    resource: Resource
+    key: str
+    build: Build
+    fence: Fence | None = None
+    pinned: bool = False  # whether only one state of the object may be changed
+    check: WriteCheck | None = None
+
+
+def modify(store: ModifiableStore, modification: Modification) -> KubeObject:
+    """Makes a change, and returns the object as stored.
+
+    Raises Conflict after ATTEMPTS attempts, or after one if the change is pinned, and what `build`,
+    `check`, reading and writing raise.
+    """
+    for _ in range(ATTEMPTS):
+        old = store.get(modification.resource, modification.key)
+        item = modification.build(old)
+        if modification.check is not None:
+            modification.check(old if item is None else item.obj, old)
+        if item is None:
+            return old
+        result = store.write([item], fence=modification.fence)[0]
+        overtaken = result.status is WriteStatus.CONFLICT
+        if not overtaken and not is_address_lost(result):
+            return result.get_stored()
+        if modification.pinned and overtaken:
+            break
+    raise conflict(modification.resource, modification.key)
+
+
+def modify_known(
+    store: ModifiableStore, known: KubeObject, build: Build, fence: Fence | None
+) -> KubeObject | None:
+    """Writes a change of a state that may be old, and returns the object if that succeeded.
+
+    Only a write shows whether the state is the stored one. After an error, or if nothing would
+    change, None is returned, and the caller tries again with the stored object. This is upstream's
+    GuaranteedUpdate with a cached object.
+    """
+    try:
+        item = build(known)
+        result = store.write([item], fence=fence)[0] if item is not None else None
+    except errors.ApiError:
+        return None
+    return result.get_stored() if result is not None and result.ok else None
+
+
+def is_address_lost(result: WriteResult) -> bool:
+    """Reports whether the write failed because another Service has the address or node port."""
+    return isinstance(result.failed_guard, Unindexed) and isinstance(result.item.obj, Service)
+
+
+def conflict(resource: Resource, key: str) -> errors.Conflict:
+    """Returns the error of a change that other writes have overtaken."""
+    return errors.Conflict.of(resource.name, key.rpartition("/")[2])
