@@ -133,7 +133,7 @@ class _Check:
                     values.setdefault(key, []).append(value[:_LONGEST_ANNOTATION])
         for key, found in values.items():
             annotation = ", ".join(dict.fromkeys(found))
-            self._remarks.annotations[f"{prepared.policy.name}/{key}"] = annotation
+            self._remarks.annotations.setdefault(f"{prepared.policy.name}/{key}", annotation)
 
     def _params(
         self, prepared: PreparedPolicy, bound: PreparedBinding, kind: Resource | None
@@ -216,17 +216,15 @@ class _Check:
                 )
                 self._count(policy, binding, decision, metrics.WARN)
             if AUDIT in actions:
-                self._remarks.annotations[_FAILURE] = json.dumps(
-                    [
-                        {
-                            "message": decision.message,
-                            "policy": policy,
-                            "binding": binding,
-                            "expressionIndex": number,
-                            "validationActions": list(actions),
-                        }
-                    ]
-                )
+                shown = {
+                    "message": decision.message,
+                    "policy": policy,
+                    "binding": binding,
+                    "expressionIndex": number,
+                    "validationActions": list(actions),
+                }
+                # as upstream, where annotations are not overwritten: the first failure is audited
+                self._remarks.annotations.setdefault(_FAILURE, json.dumps([shown]))
                 self._count(policy, binding, decision, metrics.AUDIT)
 
     def _count(self, policy: str, binding: str, decision: PolicyDecision, action: str) -> None:
