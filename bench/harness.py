@@ -74,6 +74,7 @@ class Sizes:
     pool_children: tuple[int, ...] = (1, 2, 4)
     certificates: int = 500
     balancers: int = 200
+    policies: int = 100
     starts: int = 3
     idle_seconds: float = 20.0
     settle_seconds: float = 3.0  # until processes and objects are at rest after a change
@@ -117,6 +118,7 @@ QUICK = Sizes(
     pool_children=(1, 2),
     certificates=10,
     balancers=5,
+    policies=5,
     starts=1,
     idle_seconds=1.0,
     settle_seconds=0.3,
