@@ -17,7 +17,7 @@ from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim
 from kcm.api.local_volumes import handle_of
 from kcm.api.volume_claims import claim_key_of
 from kcm.apimachinery.quantity import Quantity
-from kcm.helpers.volume_binding import capacity_of, requested
+from kcm.helpers.volumes.binding import capacity_of, requested
 from kcm.reconcile.contract import Change, Controller, View, Watch
 from kcm.reconcile.plan import Event, Outcome, Plan, Update, UpdateStatus
 

@@ -17,8 +17,8 @@ from pydantic import Field
 from kcm.api import scheme
 from kcm.api.core_v1 import Node, Pod, PodCondition
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.helpers.attachments import OUT_OF_SERVICE
 from kcm.helpers.pods import is_terminal, with_condition
+from kcm.helpers.volumes.attachments import OUT_OF_SERVICE
 from kcm.reconcile.contract import Controller, Options, Tick, View
 from kcm.reconcile.counters import Counter, Counts, sum_counts
 from kcm.reconcile.plan import Delete, Outcome, Patch, Plan

@@ -14,7 +14,7 @@ from kcm.api.finalizers import CLAIM_PROTECTION
 from kcm.api.ownership import is_controlled_by
 from kcm.api.volume_claims import claim_keys, claim_name
 from kcm.helpers.pods import is_terminal
-from kcm.helpers.protection import is_deletion_candidate, needs_finalizer, protect
+from kcm.helpers.volumes.protection import is_deletion_candidate, needs_finalizer, protect
 from kcm.reconcile.contract import BY_CLAIM, Change, Controller, View, Watch
 from kcm.reconcile.plan import Plan
 

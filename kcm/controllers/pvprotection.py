@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from kcm.api.core_v1 import PersistentVolume
 from kcm.api.finalizers import VOLUME_PROTECTION
-from kcm.helpers.protection import is_deletion_candidate, needs_finalizer, protect
+from kcm.helpers.volumes.protection import is_deletion_candidate, needs_finalizer, protect
 from kcm.reconcile.contract import Change, Controller, View, Watch
 from kcm.reconcile.plan import Plan
 

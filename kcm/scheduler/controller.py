@@ -26,7 +26,7 @@ from kcm.api.core_v1 import (
 from kcm.api.policy_v1 import PodDisruptionBudget
 from kcm.api.storage_v1 import VolumeAttachment
 from kcm.helpers.pods import is_terminal
-from kcm.helpers.volume_binding import ClaimState
+from kcm.helpers.volumes.binding import ClaimState
 from kcm.reconcile.contract import BY_CLAIM, Change, Controller, View, Watch
 from kcm.reconcile.plan import Plan
 from kcm.scheduler.cluster_events import node_events

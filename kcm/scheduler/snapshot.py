@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from kcm.api.core_v1 import Namespace, Node, PersistentVolumeClaim, Pod
 from kcm.helpers.pods import is_terminal
-from kcm.helpers.volume_binding import ClaimState
+from kcm.helpers.volumes.binding import ClaimState
 from kcm.scheduler.cluster_events import ClusterEvent, ClusterEventKind, node_events
 from kcm.scheduler.nodeinfo import NodeInfo
 from kcm.scheduler.podinfo import PodInfo

@@ -17,14 +17,14 @@ from kcm.api.core_v1 import Node, PersistentVolume, PersistentVolumeClaim, Pod
 from kcm.api.storage_v1 import CSIDriver, VolumeAttachment
 from kcm.api.volume_claims import claim_keys
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.helpers.attachments import (
+from kcm.helpers.node_reports import ready_status
+from kcm.helpers.volumes.attachments import (
     KEEP_TERMINATED,
     OUT_OF_SERVICE,
     is_attachable,
     is_managed,
     needs_volumes,
 )
-from kcm.helpers.node_reports import ready_status
 from kcm.reconcile.contract import BY_NODE, BY_VOLUME, Change, View
 
 

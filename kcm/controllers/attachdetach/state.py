@@ -14,14 +14,14 @@ from kcm.api.core_v1 import Node, PersistentVolume, PersistentVolumeClaim, Pod
 from kcm.api.ownership import is_controlled_by
 from kcm.api.storage_v1 import CSIDriver, VolumeAttachment
 from kcm.api.volume_claims import claim_key_of, claim_name
-from kcm.helpers.attachments import (
+from kcm.helpers.node_reports import ready_status
+from kcm.helpers.volumes.attachments import (
     OUT_OF_SERVICE,
     is_attachable,
     is_managed,
     is_shareable,
     needs_volumes,
 )
-from kcm.helpers.node_reports import ready_status
 from kcm.reconcile.contract import BY_CLAIM, BY_VOLUME, View
 
 _PREFIX = "csi-"

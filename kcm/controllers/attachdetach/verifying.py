@@ -17,7 +17,7 @@ from kcm.api.storage_v1 import CSIDriver, VolumeAttachment
 from kcm.controllers.attachdetach.keys import first_name
 from kcm.controllers.attachdetach.listing import unlist_volume
 from kcm.controllers.attachdetach.state import VolumeState
-from kcm.helpers.attachments import is_attachable
+from kcm.helpers.volumes.attachments import is_attachable
 from kcm.reconcile.contract import PassView, View
 from kcm.reconcile.plan import Patch, Plan
 

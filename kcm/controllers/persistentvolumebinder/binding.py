@@ -5,7 +5,7 @@ from __future__ import annotations
 from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim
 from kcm.api.core_v1.volume_claims import PersistentVolumeClaimStatus
 from kcm.api.local_volumes import PROVISIONER
-from kcm.helpers.volume_binding import (
+from kcm.helpers.volumes.binding import (
     BETA_STORAGE_PROVISIONER,
     BIND_COMPLETED,
     BOUND_BY_CONTROLLER,

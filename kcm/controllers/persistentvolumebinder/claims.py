@@ -18,7 +18,7 @@ from kcm.api.volume_claims import claim_key_of
 from kcm.controllers.persistentvolumebinder.binding import bind, set_claim_phase
 from kcm.controllers.persistentvolumebinder.provisioning import provision
 from kcm.helpers.pods import is_terminal
-from kcm.helpers.volume_binding import (
+from kcm.helpers.volumes.binding import (
     BIND_COMPLETED,
     BOUND_BY_CONTROLLER,
     SELECTED_NODE,

@@ -8,7 +8,7 @@ from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim
 from kcm.api.storage_classes import class_of_volume, has_class, waits_for_consumer
 from kcm.api.storage_v1 import StorageClass
 from kcm.api.volume_claims import claim_key_of
-from kcm.helpers.volume_binding import (
+from kcm.helpers.volumes.binding import (
     Wish,
     is_fully_bound,
 )

@@ -18,7 +18,7 @@ from kcm.api.storage_classes import class_of_claim
 from kcm.api.storage_v1 import StorageClass
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.controllers.persistentvolumebinder.binding import bind
-from kcm.helpers.volume_binding import (
+from kcm.helpers.volumes.binding import (
     BETA_STORAGE_PROVISIONER,
     BOUND_BY_CONTROLLER,
     PROVISIONED_BY,

@@ -6,7 +6,7 @@ from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim
 from kcm.api.local_volumes import PROVISIONER
 from kcm.api.volume_claims import claim_key_of
 from kcm.controllers.persistentvolumebinder.binding import set_volume_phase, unbind
-from kcm.helpers.volume_binding import PROVISIONED_BY
+from kcm.helpers.volumes.binding import PROVISIONED_BY
 from kcm.reconcile.contract import View
 from kcm.reconcile.plan import Delete, Plan
 from kcm.store import DeleteOptions

@@ -13,7 +13,7 @@ from kcm.api.core_v1.volumes import Volume
 from kcm.api.ownership import is_controlled_by
 from kcm.api.volume_claims import claim_name
 from kcm.errors import ContainerConfigError
-from kcm.helpers.volume_binding import reaches
+from kcm.helpers.volumes.binding import reaches
 from kcm.kubelet.environment.lookups import Lookups
 
 

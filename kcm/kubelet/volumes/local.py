@@ -25,7 +25,7 @@ from kcm.api.finalizers import VOLUME_PROTECTION
 from kcm.api.local_volumes import DATA_FINALIZER, handle_of
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.clock import Clock
-from kcm.helpers.protection import with_finalizer, without_finalizer
+from kcm.helpers.volumes.protection import with_finalizer, without_finalizer
 from kcm.kubelet.files.folders import remove_tree
 from kcm.kubelet.volumes.access import let_through
 from kcm.store.objects import ObjectStore

@@ -11,7 +11,7 @@ from kcm.api.core_v1.volumes import Volume
 from kcm.api.ownership import is_controlled_by
 from kcm.api.storage_classes import class_of_claim, waits_for_consumer
 from kcm.api.volume_claims import claim_name
-from kcm.helpers.volume_binding import is_fully_bound
+from kcm.helpers.volumes.binding import is_fully_bound
 from kcm.scheduler.plugins.volumes import VolumeRule
 from kcm.scheduler.podinfo import PodInfo
 from kcm.scheduler.status import Status, unresolvable

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim
-from kcm.helpers.volume_binding import SELECTED_NODE, reaches, requested, reserve
+from kcm.helpers.volumes.binding import SELECTED_NODE, reaches, requested, reserve
 from kcm.scheduler import status
 from kcm.scheduler.nodeinfo import NodeInfo
 from kcm.scheduler.podinfo import PodInfo

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping
 from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim
 from kcm.api.storage_classes import NO_PROVISIONER, class_of_claim
 from kcm.api.storage_v1 import StorageClass
-from kcm.helpers.volume_binding import SELECTED_NODE, Wish, is_for, reaches, requested
+from kcm.helpers.volumes.binding import SELECTED_NODE, Wish, is_for, reaches, requested
 from kcm.scheduler import status
 from kcm.scheduler.nodeinfo import NodeInfo
 from kcm.scheduler.volumes.view import StorageView

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from kcm.api.core_v1 import PersistentVolume
 from kcm.helpers.nodeaffinity import Term
-from kcm.helpers.volume_binding import Wish, capacity_of, has_modes
+from kcm.helpers.volumes.binding import Wish, capacity_of, has_modes
 
 _HOSTNAME = "kubernetes.io/hostname"
 

@@ -24,7 +24,7 @@ from kcm.api.volume_claims import claim_key_of
 from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apimachinery.quantity import Quantity
-from kcm.helpers.volume_binding import Wish
+from kcm.helpers.volumes.binding import Wish
 from kcm.reconcile.contract import BY_CLAIM, BY_NODE, View
 from kcm.scheduler.nodeinfo import NodeInfo
 from kcm.scheduler.podinfo import PodInfo

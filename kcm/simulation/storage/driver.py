@@ -30,7 +30,7 @@ from kcm.api.simulated_volumes import (
 from kcm.api.storage_classes import class_of_claim
 from kcm.api.storage_v1 import StorageClass, VolumeAttachment, VolumeError
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.helpers.protection import with_finalizer, without_finalizer
+from kcm.helpers.volumes.protection import with_finalizer, without_finalizer
 from kcm.reconcile.plan import Event
 from kcm.redisio import Fence
 from kcm.simulation.context import SimulatorContext

@@ -16,7 +16,7 @@ from kcm.api.storage_v1 import (
     VolumeNodeResources,
 )
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta, OwnerReference
-from kcm.helpers.volume_binding import PROVISIONED_BY, reference_to, requested
+from kcm.helpers.volumes.binding import PROVISIONED_BY, reference_to, requested
 
 
 def cluster_objects() -> tuple[KubeObject, ...]:

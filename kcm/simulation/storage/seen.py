@@ -19,7 +19,7 @@ from kcm.api.simulated_volumes import DRIVER
 from kcm.api.storage_v1 import CSIDriver, VolumeAttachment
 from kcm.api.volume_claims import claim_key_of
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.helpers.volume_binding import (
+from kcm.helpers.volumes.binding import (
     BETA_STORAGE_PROVISIONER,
     PROVISIONED_BY,
     STORAGE_PROVISIONER,

@@ -13,7 +13,7 @@ from kcm.api.core_v1 import PersistentVolume
 from kcm.api.core_v1.persistent_volumes import CSIPersistentVolumeSource
 from kcm.api.finalizers import VOLUME_PROTECTION
 from kcm.api.local_volumes import DATA_FINALIZER, DRIVER
-from kcm.helpers.protection import without_finalizer
+from kcm.helpers.volumes.protection import without_finalizer
 from kcm.kubelet.volumes.local import VOLUMES, LocalVolumes
 from kcm.redisio import RedisIO
 from kcm.store import Store

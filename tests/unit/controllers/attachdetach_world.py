@@ -13,7 +13,7 @@ from kcm.api.storage_v1 import VolumeAttachment
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.controllers.attachdetach import AttachDetachController
 from kcm.controllers.attachdetach.controller import AttachDetachOptions
-from kcm.helpers.attachments import MANAGED, OUT_OF_SERVICE
+from kcm.helpers.volumes.attachments import MANAGED, OUT_OF_SERVICE
 from kcm.reconcile.plan import Plan
 from kcm.testing import builders
 from kcm.testing.builders import pod

@@ -28,7 +28,7 @@ from kcm.apimachinery.times import format_time
 from kcm.controllers.attachdetach import AttachDetachController
 from kcm.controllers.attachdetach.controller import AttachDetachOptions
 from kcm.controllers.attachdetach.verifying import IN_USE, TOTALS
-from kcm.helpers.attachments import KEEP_TERMINATED, MANAGED
+from kcm.helpers.volumes.attachments import KEEP_TERMINATED, MANAGED
 from kcm.reconcile.plan import Create, Delete, Outcome
 from kcm.store import DeleteOptions
 from kcm.testing import builders

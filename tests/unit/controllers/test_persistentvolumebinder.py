@@ -13,7 +13,7 @@ from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim
 from kcm.api.storage_classes import CLASS_ANNOTATION
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.controllers.persistentvolumebinder import PersistentVolumeBinderController
-from kcm.helpers.volume_binding import PROVISIONED_BY
+from kcm.helpers.volumes.binding import PROVISIONED_BY
 from kcm.reconcile.plan import Plan
 from kcm.testing.builders import pod
 from kcm.testing.world import World

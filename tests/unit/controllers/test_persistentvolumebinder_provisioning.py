@@ -19,7 +19,7 @@ from kcm.api.storage_v1 import StorageClass
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.controllers.persistentvolumebinder import PersistentVolumeBinderController
 from kcm.controllers.persistentvolumebinder.keys import of_claim, of_class, of_volume
-from kcm.helpers.volume_binding import (
+from kcm.helpers.volumes.binding import (
     BETA_STORAGE_PROVISIONER,
     SELECTED_NODE,
     STORAGE_PROVISIONER,

@@ -19,7 +19,7 @@ from kcm.controllers.persistentvolumeexpander import (
     PersistentVolumeExpanderController,
     growing_claims,
 )
-from kcm.helpers.volume_binding import capacity_of
+from kcm.helpers.volumes.binding import capacity_of
 from kcm.reconcile.contract import Change
 from kcm.testing import storage_builders
 from kcm.testing.views import FakeView

@@ -7,7 +7,7 @@ from typing import Any
 from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim
 from kcm.api.core_v1.events import ObjectReference
 from kcm.apimachinery.meta_v1 import LabelSelector
-from kcm.helpers.volume_binding import BIND_COMPLETED, BOUND_BY_CONTROLLER
+from kcm.helpers.volumes.binding import BIND_COMPLETED, BOUND_BY_CONTROLLER
 from kcm.testing import storage_builders
 
 BOUND_BY = BOUND_BY_CONTROLLER

@@ -6,7 +6,7 @@ import pytest
 
 from kcm.api.core_v1 import PersistentVolume
 from kcm.api.storage_v1 import CSIDriver
-from kcm.helpers.attachments import is_attachable, is_shareable
+from kcm.helpers.volumes.attachments import is_attachable, is_shareable
 from kcm.testing.storage_builders import csi_driver, csi_volume, volume
 
 

@@ -34,7 +34,7 @@ from kcm.api.storage_v1 import (
 )
 from kcm.apimachinery.meta_v1 import KubeObject, LabelSelector, ObjectMeta
 from kcm.apimachinery.quantity import Quantity
-from kcm.helpers.volume_binding import SELECTED_NODE
+from kcm.helpers.volumes.binding import SELECTED_NODE
 from kcm.reconcile.contract import Change
 from kcm.reconcile.plan import Failure, Outcome, Patch, Plan, Update
 from kcm.scheduler.volumes.view import Handle, StorageView

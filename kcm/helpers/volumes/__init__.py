@@ -1,0 +1,1 @@
+"""Rules about claims, volumes and attachments that controllers, scheduler and nodes share."""
