@@ -18,7 +18,7 @@ from bench.rest.client import Client
 from bench.usage import cpu_by_title
 from kcm.api import codec
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.reconcile.metrics import FLUSH_EVERY, SYNC, read_totals
+from kcm.reconcile.metrics import SYNC, read_totals
 
 CORE = "/api/v1/namespaces/default"
 APPS = "/apis/apps/v1/namespaces/default"
@@ -82,8 +82,8 @@ class RestSystem:
         return sum(sum(t.results.values()) for (what, _), t in totals if what == SYNC)
 
     def settle(self) -> None:
-        """Waits until the system should be at rest, and its processes have reported their syncs."""
-        time.sleep(max(self.bench.sizes.settle_seconds, 1.5 * FLUSH_EVERY))
+        """Waits until the system should be at rest."""
+        time.sleep(self.bench.sizes.settle_seconds)
 
 
 @contextmanager
