@@ -120,7 +120,12 @@ def finish(tokens: Tokens) -> None:
         tokens.ask_for(name)
     wrong = tokens.faults
     until(lambda: not wrong(), "a valid token in each Secret", words=lambda: str(wrong()))
-    assert len(tokens.tokens) >= len(NAMES)
+
+    def saw_all() -> bool:
+        tokens.read()  # some of the changes that are left
+        return len(tokens.tokens) >= len(NAMES)
+
+    until(saw_all, "the watch of a token of each Secret")
     assert [uid for uid, had in tokens.tokens.items() if len(had) > 1] == []
 
 

@@ -63,6 +63,15 @@ def reasons(system: System, pod: str) -> dict[str, str]:
     }
 
 
+def in_use(system: System, node: str) -> set[str]:
+    return set(system.get("node", node)["status"].get("volumesInUse", ()))
+
+
+def attached(system: System, node: str) -> set[str]:
+    listed = system.get("node", node)["status"].get("volumesAttached", ())
+    return {volume["name"] for volume in listed}
+
+
 def test_a_volume_follows_its_pod_from_a_lost_node_once_that_is_said_to_be_down(
     system: System,
 ) -> None:
@@ -74,8 +83,7 @@ def test_a_volume_follows_its_pod_from_a_lost_node_once_that_is_said_to_be_down(
     volume = system.get("pvc", "data-db-0")["spec"]["volumeName"]
     before = attachments(system)
     assert before[volume] == (lost, True)
-    in_use = system.get("node", lost)["status"]["volumesInUse"]
-    assert in_use == [v["name"] for v in system.get("node", lost)["status"]["volumesAttached"]]
+    until(lambda: in_use(system, lost) == attached(system, lost) != set(), "that it is in use")
 
     assert system.kcm("nodes", "stop", lost).returncode == 0
     system.patch("node", lost, {"spec": {"unschedulable": True}})
