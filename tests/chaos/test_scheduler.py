@@ -110,6 +110,7 @@ def give_some_back(cluster: Cluster, rng: random.Random) -> None:
         cluster.store.delete(PODS, victim.key, DeleteOptions(grace_period_seconds=0))
 
 
+@pytest.mark.chaos
 def test_a_thousand_pods_find_their_places_on_a_hundred_nodes(cluster: Cluster) -> None:
     for number in range(NODES, 100):
         cluster.store.create(node(f"n{number}", cpu=str(ROOM)))
