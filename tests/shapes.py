@@ -101,7 +101,8 @@ def bodies(draw: st.DrawFn, name: str) -> dict[str, Any]:
 
 
 def _change(draw: st.DrawFn, body: dict[str, Any], model: type[Model]) -> None:
-    """Sets one field of the struct, or of one inside it."""
+    """Sets one field of the object, or of a struct inside it."""
+    settled = {"apiVersion", "kind"}  # of the object; a struct inside may draw its own
     while True:
         fields = structure.fields(model)
         inside = [
@@ -109,7 +110,7 @@ def _change(draw: st.DrawFn, body: dict[str, Any], model: type[Model]) -> None:
             for name, field in fields.items()
             if field.shape.struct is not None and body.get(name) and name != "metadata"
         ]
-        weights = [*inside, *inside, *inside, *sorted(fields.keys() - {"apiVersion", "kind"})]
+        weights = [*inside, *inside, *inside, *sorted(fields.keys() - settled)]
         name = draw(st.sampled_from(weights))
         field = fields[name]
         if name not in inside or not draw(st.integers(0, 5)):
@@ -120,7 +121,7 @@ def _change(draw: st.DrawFn, body: dict[str, Any], model: type[Model]) -> None:
         value, inner = body[name], field.shape.struct
         body = draw(st.sampled_from(value)) if isinstance(value, list) else value
         assert isinstance(inner, type)
-        model = inner
+        model, settled = inner, set()
 
 
 def accept(body: dict[str, Any]) -> KubeObject | None:

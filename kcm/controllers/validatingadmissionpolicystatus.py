@@ -82,13 +82,13 @@ def check_types(policy: ValidatingAdmissionPolicy) -> list[ExpressionWarning]:
     for number, (field, text) in enumerate(_expressions(policy)):
         if number >= most:
             break
-        found = [
+        lines = [
             f"{_describe(kind)}: {error}\n"
             for kind in kinds
             if (error := find_type_error(text, kind, params))
         ]
-        if found:
-            warnings.append(ExpressionWarning(field_ref=field, warning="\n".join(found)))
+        if lines:
+            warnings.append(ExpressionWarning(field_ref=field, warning="\n".join(lines)))
     return warnings
 
 
@@ -103,11 +103,11 @@ def _expressions(policy: ValidatingAdmissionPolicy) -> Iterator[tuple[str, str]]
 def list_kinds(policy: ValidatingAdmissionPolicy) -> list[Resource]:
     """Returns the kinds that the rules of a policy name, sorted by group, version and kind."""
     constraints = policy.spec.match_constraints
-    found: dict[tuple[str, str, str], Resource] = {}
+    resources: dict[tuple[str, str, str], Resource] = {}
     for rule in (constraints.resource_rules if constraints else None) or ():
         for kind in _kinds_of(rule):
-            found[kind.group, kind.version, kind.kind] = kind
-    return [found[key] for key in sorted(found)][:MOST_KINDS]
+            resources[kind.group, kind.version, kind.kind] = kind
+    return [resources[key] for key in sorted(resources)][:MOST_KINDS]
 
 
 def _kinds_of(rule: NamedRuleWithOperations) -> list[Resource]:

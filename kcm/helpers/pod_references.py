@@ -68,23 +68,25 @@ def node_secret_keys(volume: PersistentVolume) -> set[str]:
     """
     spec = volume.spec
     claim_namespace = (spec.claim_ref.namespace if spec.claim_ref is not None else "") or ""
-    found: list[tuple[str | None, str | None]] = []
+    references: list[tuple[str | None, str | None]] = []
     if spec.azure_file is not None:
         namespace = spec.azure_file.secret_namespace or claim_namespace
-        found.append((namespace, spec.azure_file.secret_name))
+        references.append((namespace, spec.azure_file.secret_name))
     for source in (spec.cephfs, spec.flex_volume, spec.iscsi, spec.rbd, spec.scale_io):
         if source is not None and source.secret_ref is not None:
-            found.append((source.secret_ref.namespace or claim_namespace, source.secret_ref.name))
+            references.append(
+                (source.secret_ref.namespace or claim_namespace, source.secret_ref.name)
+            )
     for strict in (spec.cinder, spec.storageos):
         if strict is not None and strict.secret_ref is not None:
-            found.append((strict.secret_ref.namespace, strict.secret_ref.name))
+            references.append((strict.secret_ref.namespace, strict.secret_ref.name))
     if (csi := spec.csi) is not None:
         for reference in (
             csi.node_publish_secret_ref, csi.node_stage_secret_ref, csi.node_expand_secret_ref
         ):  # fmt: skip
             if reference is not None:
-                found.append((reference.namespace, reference.name))
-    return {f"{namespace}/{name}" for namespace, name in found if namespace and name}
+                references.append((reference.namespace, reference.name))
+    return {f"{namespace}/{name}" for namespace, name in references if namespace and name}
 
 
 def _containers(pod: Pod) -> Iterator[Container | EphemeralContainer]:

@@ -135,8 +135,8 @@ class _Policy:
             if not condition.name:
                 faults.append(required(f"{where}.name"))
             else:
-                found = names.qualified_name_faults(condition.name)
-                faults += invalid_all(f"{where}.name", condition.name, found)
+                details = names.qualified_name_faults(condition.name)
+                faults += invalid_all(f"{where}.name", condition.name, details)
         return faults + _repeated(path, "name", [one.name for one in conditions])
 
     def _variables(self, variables: Sequence[Variable]) -> Faults:
@@ -253,15 +253,15 @@ def _param_kind(kind: ParamKind, path: str) -> Faults:
             why = f"unexpected GroupVersion string: {kind.api_version}"
             faults.append(invalid(f"{path}.apiVersion", kind.api_version, why))
         elif slash:
-            found = names.subdomain_faults(group)
-            faults += invalid_all(f"{path}.apiVersion", group, found)
+            details = names.subdomain_faults(group)
+            faults += invalid_all(f"{path}.apiVersion", group, details)
         if not faults:
-            found = names.label_1035_faults(version)
-            faults += invalid_all(f"{path}.apiVersion", version, found)
+            details = names.label_1035_faults(version)
+            faults += invalid_all(f"{path}.apiVersion", version, details)
     if not kind.kind:
         faults.append(required(f"{path}.kind"))
-    elif found := names.label_1035_faults(kind.kind.lower()):
-        why = f"may have mixed case, but should otherwise match: {','.join(found)}"
+    elif details := names.label_1035_faults(kind.kind.lower()):
+        why = f"may have mixed case, but should otherwise match: {','.join(details)}"
         faults.append(invalid(f"{path}.kind", kind.kind, why))
     return faults
 
@@ -285,8 +285,8 @@ def _binding(spec: ValidatingAdmissionPolicyBindingSpec) -> Faults:
     if not spec.policy_name:
         faults.append(required("spec.policyName"))
     else:
-        found = names.subdomain_faults(spec.policy_name)
-        faults += invalid_all("spec.policyName", spec.policy_name, found)
+        details = names.subdomain_faults(spec.policy_name)
+        faults += invalid_all("spec.policyName", spec.policy_name, details)
     if spec.param_ref is not None:
         faults += _param_ref(spec.param_ref, "spec.paramRef")
     if spec.match_resources is not None:
@@ -297,8 +297,8 @@ def _binding(spec: ValidatingAdmissionPolicyBindingSpec) -> Faults:
 def _param_ref(reference: ParamRef, path: str) -> Faults:
     faults: Faults = []
     if reference.name:
-        found = names.path_segment_faults(reference.name)
-        faults += invalid_all(f"{path}.name", reference.name, found)
+        details = names.path_segment_faults(reference.name)
+        faults += invalid_all(f"{path}.name", reference.name, details)
         if reference.selector is not None:
             why = "name and selector are mutually exclusive"
             faults.append(forbidden(f"{path}.name", why))

@@ -76,8 +76,8 @@ def _names(given: Sequence[str], path: str) -> Faults:
     faults: Faults = []
     seen: set[str] = set()
     for index, name in enumerate(given):
-        found = names.path_segment_faults(name)
-        faults += invalid_all(f"{path}[{index}]", name, found)
+        details = names.path_segment_faults(name)
+        faults += invalid_all(f"{path}[{index}]", name, details)
         if name in seen:
             faults.append(duplicate(f"{path}[{index}]", name))
         seen.add(name)

@@ -51,8 +51,8 @@ def check_parameters(
             and (named.param_ref, named.policy_name) == (spec.param_ref, spec.policy_name)
         ):
             return
-        found = _find_kind(reader, spec.policy_name or "")
-        if found is not None and not _may_read(caller, found, spec.param_ref):
+        kind = _find_kind(reader, spec.policy_name or "")
+        if kind is not None and not _may_read(caller, kind, spec.param_ref):
             why = 'user does not have "get" permission on the object referenced by paramRef'
             raise _refused(new, "spec.paramRef", why)
 

@@ -78,10 +78,10 @@ class PolicyDecider:
         """
         errors: list[str] = []
         for condition in self._spec.match_conditions or ():
-            found = self._evaluation.evaluate(condition.expression)
-            if found.error:
-                errors.append(found.error)
-            elif found.value is not True:
+            evaluated = self._evaluation.evaluate(condition.expression)
+            if evaluated.error:
+                errors.append(evaluated.error)
+            elif evaluated.value is not True:
                 return False, ()
         return not errors, errors if self._fails else ()
 
@@ -95,10 +95,10 @@ class PolicyDecider:
 
     def _validate(self, validation: Validation) -> PolicyDecision:
         started = time.perf_counter()
-        found = self._evaluation.evaluate(validation.expression)
-        if found.error:
-            return self._after_error(found.error, time.perf_counter() - started)
-        if found.value is True:
+        evaluated = self._evaluation.evaluate(validation.expression)
+        if evaluated.error:
+            return self._after_error(evaluated.error, time.perf_counter() - started)
+        if evaluated.value is True:
             return _HOLDS
         message = self._computed_message(validation)
         if self._evaluation.exhausted:
@@ -117,22 +117,22 @@ class PolicyDecider:
         """Returns the value of the messageExpression, "" if it is no sound message."""
         if not validation.message_expression:
             return ""
-        found = self._evaluation.evaluate(validation.message_expression)
+        evaluated = self._evaluation.evaluate(validation.message_expression)
         if self._evaluation.exhausted:
-            return found.error
-        text = found.value.strip() if isinstance(found.value, str) else ""
+            return evaluated.error
+        text = evaluated.value.strip() if isinstance(evaluated.value, str) else ""
         sound = "\n" not in text and len(text.encode(errors="replace")) <= _LONGEST_MESSAGE
         return text if sound else ""
 
     def _annotate(self, annotation: AuditAnnotation, result: PolicyResult) -> None:
-        found = self._evaluation.evaluate(annotation.value_expression)
-        if found.error:
-            decision = self._after_error(found.error, 0.0)
+        evaluated = self._evaluation.evaluate(annotation.value_expression)
+        if evaluated.error:
+            decision = self._after_error(evaluated.error, 0.0)
             if not decision.admitted:
                 result.decisions.append(decision)
-        elif isinstance(found.value, str) and found.value.strip():
-            result.annotations[annotation.key] = found.value.strip()
-        elif found.value is not None and not isinstance(found.value, str):
+        elif isinstance(evaluated.value, str) and evaluated.value.strip():
+            result.annotations[annotation.key] = evaluated.value.strip()
+        elif evaluated.value is not None and not isinstance(evaluated.value, str):
             why = (
                 f"valueExpression '{annotation.value_expression}' resulted in unsupported return "
                 "type. Return type must be either string or null."

@@ -99,16 +99,16 @@ class PolicyIndex:
         if not self._policies or resource.group == GROUP:
             return ()
         key = (resource.group, resource.plural, subresource, operation)
-        found = self._ready.get(key)
-        if found is None:
+        matching = self._ready.get(key)
+        if matching is None:
             if len(self._ready) >= _MOST_KEPT:
                 self._ready.clear()
-            found = self._ready[key] = [
+            matching = self._ready[key] = [
                 prepared
                 for prepared in self._policies
                 if prepared.matcher.may_match(resource, subresource, operation)
             ]
-        return found
+        return matching
 
     def _rebuild(self, numbers: tuple[int, ...]) -> None:
         if not all(source.position >= 0 for source in self._sources):
@@ -119,12 +119,12 @@ class PolicyIndex:
             assert isinstance(binding, ValidatingAdmissionPolicyBinding)
             prepared = PreparedBinding(binding, *_prepare(binding.spec.match_resources))
             by_policy.setdefault(binding.spec.policy_name or "", []).append(prepared)
-        found = [
+        bound_policies = [
             PreparedPolicy(policy, by_policy[policy.name])
             for policy in policies
             if isinstance(policy, ValidatingAdmissionPolicy) and policy.name in by_policy
         ]
-        self._policies, self._ready, self._seen = found, {}, numbers
+        self._policies, self._ready, self._seen = bound_policies, {}, numbers
 
 
 def _objects(source: WatchCache) -> list[KubeObject]:
