@@ -8,11 +8,7 @@ from __future__ import annotations
 from kcm.api import scheme
 from kcm.api.core_v1 import Node, PersistentVolume, PersistentVolumeClaim
 from kcm.api.core_v1.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from kcm.api.core_v1.persistent_volumes import (
-    CSIPersistentVolumeSource,
-    PersistentVolumeSpec,
-    VolumeNodeAffinity,
-)
+from kcm.api.core_v1.persistent_volumes import VolumeNodeAffinity
 from kcm.api.local_volumes import DRIVER, PROVISIONER
 from kcm.api.storage_classes import class_of_claim
 from kcm.api.storage_v1 import StorageClass
@@ -24,9 +20,8 @@ from kcm.helpers.volumes.binding import (
     PROVISIONED_BY,
     SELECTED_NODE,
     STORAGE_PROVISIONER,
-    reference_to,
-    requested,
 )
+from kcm.helpers.volumes.provisioning import provisioned_name, provisioned_spec
 from kcm.reconcile.contract import View
 from kcm.reconcile.plan import Create, Event, Outcome, Plan, Update
 from kcm.store.writes.guards import Exists
@@ -134,24 +129,15 @@ def folder_volume(
     claim: PersistentVolumeClaim, storage_class: StorageClass, node: Node
 ) -> PersistentVolume:
     """Returns the volume for a claim on a node, bound to the claim."""
-    name = f"pvc-{claim.uid}"
     hostname = node.labels.get(_HOSTNAME, node.name)
     here = NodeSelectorRequirement(key=_HOSTNAME, operator="In", values=[hostname])
-    affinity = NodeSelector(node_selector_terms=[NodeSelectorTerm(match_expressions=[here])])
-    spec = PersistentVolumeSpec(
-        capacity={"storage": requested(claim)},
-        access_modes=claim.spec.access_modes,
-        csi=CSIPersistentVolumeSource(driver=DRIVER, volume_handle=name),
-        claim_ref=reference_to(claim),
-        persistent_volume_reclaim_policy=storage_class.reclaim_policy,
-        storage_class_name=storage_class.name,
-        mount_options=storage_class.mount_options,
-        volume_mode=claim.spec.volume_mode,
-        node_affinity=VolumeNodeAffinity(required=affinity),
-        volume_attributes_class_name=claim.spec.volume_attributes_class_name,
-    )
+    terms = NodeSelector(node_selector_terms=[NodeSelectorTerm(match_expressions=[here])])
+    affinity = VolumeNodeAffinity(required=terms)
     marks = {BOUND_BY_CONTROLLER: "yes", PROVISIONED_BY: PROVISIONER}
-    return PersistentVolume(metadata=ObjectMeta(name=name, annotations=marks), spec=spec)
+    return PersistentVolume(
+        metadata=ObjectMeta(name=provisioned_name(claim), annotations=marks),
+        spec=provisioned_spec(claim, storage_class, DRIVER, affinity),
+    )
 
 
 def _succeeded(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from kcm.api.core_v1 import Node, PersistentVolume, PersistentVolumeClaim
-from kcm.api.core_v1.persistent_volumes import CSIPersistentVolumeSource, PersistentVolumeSpec
 from kcm.api.simulated_volumes import DRIVER, PROVISIONER_FINALIZER, STORAGE_CLASS
 from kcm.api.storage_classes import WAIT_FOR_FIRST_CONSUMER
 from kcm.api.storage_v1 import (
@@ -16,7 +15,8 @@ from kcm.api.storage_v1 import (
     VolumeNodeResources,
 )
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta, OwnerReference
-from kcm.helpers.volumes.binding import PROVISIONED_BY, reference_to, requested
+from kcm.helpers.volumes.binding import PROVISIONED_BY
+from kcm.helpers.volumes.provisioning import provisioned_name, provisioned_spec
 
 
 def cluster_objects() -> tuple[KubeObject, ...]:
@@ -55,19 +55,9 @@ def provisioned_volume(
     claim: PersistentVolumeClaim, storage_class: StorageClass
 ) -> PersistentVolume:
     """Returns the volume for a claim, reserved for it. Every node can reach it."""
-    name = f"pvc-{claim.uid}"
-    spec = PersistentVolumeSpec(
-        capacity={"storage": requested(claim)},
-        access_modes=claim.spec.access_modes,
-        csi=CSIPersistentVolumeSource(driver=DRIVER, volume_handle=name),
-        claim_ref=reference_to(claim),
-        persistent_volume_reclaim_policy=storage_class.reclaim_policy,
-        storage_class_name=storage_class.name,
-        mount_options=storage_class.mount_options,
-        volume_mode=claim.spec.volume_mode,
-        volume_attributes_class_name=claim.spec.volume_attributes_class_name,
-    )
     meta = ObjectMeta(
-        name=name, annotations={PROVISIONED_BY: DRIVER}, finalizers=[PROVISIONER_FINALIZER]
+        name=provisioned_name(claim),
+        annotations={PROVISIONED_BY: DRIVER},
+        finalizers=[PROVISIONER_FINALIZER],
     )
-    return PersistentVolume(metadata=meta, spec=spec)
+    return PersistentVolume(metadata=meta, spec=provisioned_spec(claim, storage_class, DRIVER))
