@@ -1,0 +1,1 @@
+"""Servers that the API server calls for its clients: webhooks, and APIs of other servers."""
