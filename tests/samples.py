@@ -22,6 +22,22 @@ _RULE = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}
 _USER = {"kind": "User", "name": "ada"}
 
 # Everything but apiVersion, kind, metadata.name and metadata.namespace.
+_WEBHOOKS = [
+    {
+        "name": "sample.example.com",
+        "clientConfig": {"service": {"namespace": "default", "name": "sample"}},
+        "rules": [
+            {
+                "apiGroups": [""],
+                "apiVersions": ["v1"],
+                "operations": ["CREATE"],
+                "resources": ["pods"],
+            }
+        ],
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    }
+]
 BODIES: dict[str, dict[str, Any]] = {
     "pods": {"spec": _TEMPLATE["spec"]},
     "nodes": {},
@@ -119,6 +135,8 @@ BODIES: dict[str, dict[str, Any]] = {
     "validatingadmissionpolicybindings.admissionregistration.k8s.io": {
         "spec": {"policyName": "sample", "validationActions": ["Deny"]}
     },
+    "validatingwebhookconfigurations.admissionregistration.k8s.io": {"webhooks": _WEBHOOKS},
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io": {"webhooks": _WEBHOOKS},
     "leases.coordination.k8s.io": {"spec": {"holderIdentity": "a"}},
     "poddisruptionbudgets.policy": {
         "spec": {"minAvailable": "50%", "selector": {"matchLabels": _LABELS}}

@@ -1,4 +1,5 @@
-"""admissionregistration.k8s.io/v1: ValidatingAdmissionPolicy and its binding.
+"""admissionregistration.k8s.io/v1: configurations of webhooks, ValidatingAdmissionPolicy and its
+binding.
 
 Source: staging/src/k8s.io/api/admissionregistration/v1/types.go, Kubernetes 1.33.
 """
@@ -9,7 +10,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from kcm.apimachinery.base import Int64, MergeKey, Model
+from kcm.apimachinery.base import Int32, Int64, MergeKey, Model
 from kcm.apimachinery.meta_v1 import Condition, KubeObject, LabelSelector
 
 GROUP = "admissionregistration.k8s.io"
@@ -19,6 +20,8 @@ FAIL, IGNORE = "Fail", "Ignore"
 EXACT, EQUIVALENT = "Exact", "Equivalent"
 DENY, WARN, AUDIT = "Deny", "Warn", "Audit"
 CLUSTER, NAMESPACED = "Cluster", "Namespaced"
+NONE, NONE_ON_DRY_RUN = "None", "NoneOnDryRun"
+NEVER, IF_NEEDED = "Never", "IfNeeded"
 
 
 class NamedRuleWithOperations(Model):
@@ -147,3 +150,68 @@ class ValidatingAdmissionPolicyBinding(KubeObject):
     spec: ValidatingAdmissionPolicyBindingSpec = Field(
         default_factory=ValidatingAdmissionPolicyBindingSpec
     )
+
+
+class RuleWithOperations(Model):
+    """Operations on resources."""
+
+    operations: list[str] | None = None
+    api_groups: list[str] | None = Field(default=None, alias="apiGroups")
+    api_versions: list[str] | None = Field(default=None, alias="apiVersions")
+    resources: list[str] | None = None
+    scope: str | None = None
+
+
+class ServiceReference(Model):
+    """The Service behind which a webhook's server listens."""
+
+    namespace: str = ""
+    name: str = ""
+    path: str | None = None
+    port: Int32 | None = None
+
+
+class WebhookClientConfig(Model):
+    """Where a webhook's server is, and which authority signed its certificate."""
+
+    url: str | None = None
+    service: ServiceReference | None = None
+    ca_bundle: str | None = None  # PEM in base64
+
+
+class ValidatingWebhook(Model):
+    """A server that admits or refuses requests, and the requests that it is asked about."""
+
+    name: str = ""
+    client_config: WebhookClientConfig = Field(default_factory=WebhookClientConfig)
+    rules: list[RuleWithOperations] | None = None
+    failure_policy: str | None = None
+    match_policy: str | None = None
+    namespace_selector: LabelSelector | None = None
+    object_selector: LabelSelector | None = None
+    side_effects: str | None = None
+    timeout_seconds: Int32 | None = None
+    admission_review_versions: list[str] = Field(default_factory=list)
+    match_conditions: Annotated[list[MatchCondition] | None, MergeKey("name")] = None
+
+
+class MutatingWebhook(ValidatingWebhook):
+    """A server that may also change the objects of requests."""
+
+    reinvocation_policy: str | None = None
+
+
+class ValidatingWebhookConfiguration(KubeObject):
+    """Webhooks that admit or refuse requests."""
+
+    api_version: str = f"{GROUP}/v1"
+    kind: str = "ValidatingWebhookConfiguration"
+    webhooks: Annotated[list[ValidatingWebhook] | None, MergeKey("name")] = None
+
+
+class MutatingWebhookConfiguration(KubeObject):
+    """Webhooks that may change the objects of requests."""
+
+    api_version: str = f"{GROUP}/v1"
+    kind: str = "MutatingWebhookConfiguration"
+    webhooks: Annotated[list[MutatingWebhook] | None, MergeKey("name")] = None

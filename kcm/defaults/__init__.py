@@ -78,6 +78,8 @@ _BY_KIND: dict[type[KubeObject], Callable[[Any], Any]] = {
     flowcontrol_v1.PriorityLevelConfiguration: flow_control.priority_level,
     admissionregistration_v1.ValidatingAdmissionPolicy: admission_policies.policy,
     admissionregistration_v1.ValidatingAdmissionPolicyBinding: admission_policies.binding,
+    admissionregistration_v1.ValidatingWebhookConfiguration: admission_policies.webhooks,
+    admissionregistration_v1.MutatingWebhookConfiguration: admission_policies.webhooks,
     rbac_v1.RoleBinding: kinds.binding,
     rbac_v1.ClusterRoleBinding: kinds.binding,
     apiextensions_v1.CustomResourceDefinition: kinds.definition,

@@ -1,4 +1,4 @@
-"""The columns of ValidatingAdmissionPolicies and their bindings.
+"""The columns of ValidatingAdmissionPolicies, their bindings, and configurations of webhooks.
 
 Source: pkg/printers/internalversion/printers.go, Kubernetes 1.33.
 """
@@ -9,8 +9,10 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from kcm.api.admissionregistration_v1 import (
+    MutatingWebhookConfiguration,
     ValidatingAdmissionPolicy,
     ValidatingAdmissionPolicyBinding,
+    ValidatingWebhookConfiguration,
 )
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.printing.column import AGE, NAME, Column
@@ -33,6 +35,8 @@ def _param_ref(binding: ValidatingAdmissionPolicyBinding, _: datetime) -> str:
     return f"{reference.namespace}/*" if reference.namespace else "*/*"
 
 
+_WEBHOOKS = Column("WEBHOOKS", lambda item, _: str(len(item.webhooks or ())), type="integer")
+
 COLUMNS: Mapping[type[KubeObject], tuple[Column, ...]] = {
     ValidatingAdmissionPolicy: (
         NAME,
@@ -48,4 +52,6 @@ COLUMNS: Mapping[type[KubeObject], tuple[Column, ...]] = {
         Column("PARAMREF", _param_ref),
         AGE,
     ),
+    ValidatingWebhookConfiguration: (NAME, _WEBHOOKS, AGE),
+    MutatingWebhookConfiguration: (NAME, _WEBHOOKS, AGE),
 }

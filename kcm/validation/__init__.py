@@ -17,8 +17,10 @@ from typing import Any
 
 from kcm.api import apps_v1, autoscaling_v1, autoscaling_v2, core_v1, events_v1, rbac_v1, scheme
 from kcm.api.admissionregistration_v1 import (
+    MutatingWebhookConfiguration,
     ValidatingAdmissionPolicy,
     ValidatingAdmissionPolicyBinding,
+    ValidatingWebhookConfiguration,
 )
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.api.batch_v1 import CronJob, Job
@@ -54,6 +56,7 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.errors import FieldError
 from kcm.validation import (
     admission_policies,
+    admission_webhooks,
     autoscalers,
     certificates,
     definitions,
@@ -182,6 +185,8 @@ _RULES: dict[type[KubeObject], _Rules] = {
     ValidatingAdmissionPolicyBinding: _Rules(
         admission_policies.create_binding, admission_policies.update_binding
     ),
+    ValidatingWebhookConfiguration: _Rules(admission_webhooks.create, admission_webhooks.update),
+    MutatingWebhookConfiguration: _Rules(admission_webhooks.create, admission_webhooks.update),
     StorageVersionMigration: _Rules(migrations.create, migrations.update, migrations.status_update),
     PriorityClass: _Rules(small_kinds.create_priority_class, small_kinds.update_priority_class),
     rbac_v1.Role: _Rules(rbac.create_role, rbac.update_role),

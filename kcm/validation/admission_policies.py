@@ -10,7 +10,7 @@ cost of an expression is not estimated before it runs.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from kcm.api.admissionregistration_v1 import (
     AUDIT,
@@ -29,7 +29,7 @@ from kcm.api.admissionregistration_v1 import (
     Validation,
     Variable,
 )
-from kcm.apiextensions.cel.policy_programs import Scope, compile_expression
+from kcm.apiextensions.cel.policy_programs import Scope
 from kcm.apimachinery import names
 from kcm.apimachinery.field_errors import (
     Faults,
@@ -44,9 +44,16 @@ from kcm.apimachinery.field_errors import (
 )
 from kcm.validation import meta
 from kcm.validation.admission_rules import match_resources
+from kcm.validation.expressions import (
+    BOOL,
+    NULL,
+    STRING,
+    expression,
+    match_conditions,
+    repeated,
+)
 
 _REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized")
-_MOST_CONDITIONS = 64
 _MOST_ANNOTATIONS = 20
 _LONGEST_VALUE_EXPRESSION = 5 * 1024
 _IDENTIFIER = re.compile(r"[_a-zA-Z][_a-zA-Z0-9]*")
@@ -57,7 +64,7 @@ _RESERVED = frozenset(
         "void", "while",
     }
 )  # fmt: skip
-_TRUTH, _TEXT, _OPTIONAL_TEXT, _ANY = ("BOOL",), ("STRING",), ("STRING", "NULL"), ()
+_TRUTH, _TEXT, _OPTIONAL_TEXT, _ANY = (BOOL,), (STRING,), (STRING, NULL), ()
 _Expressions = frozenset[str]
 
 
@@ -122,22 +129,10 @@ class _Policy:
         return faults + self._annotations(spec.audit_annotations or ())
 
     def _conditions(self, conditions: Sequence[MatchCondition]) -> Faults:
-        path = "spec.matchConditions"
-        if len(conditions) > _MOST_CONDITIONS:
-            return [too_many(path, len(conditions), _MOST_CONDITIONS)]
-        faults: Faults = []
-        for index, condition in enumerate(conditions):
-            where = f"{path}[{index}]"
-            if not condition.expression.strip():
-                faults.append(required(f"{where}.expression"))
-            else:
-                faults += self._expression(condition.expression, f"{where}.expression", _TRUTH)
-            if not condition.name:
-                faults.append(required(f"{where}.name"))
-            else:
-                details = names.qualified_name_faults(condition.name)
-                faults += invalid_all(f"{where}.name", condition.name, details)
-        return faults + _repeated(path, "name", [one.name for one in conditions])
+        def check(text: str, path: str) -> Faults:
+            return self._expression(text, path, _TRUTH)
+
+        return match_conditions(conditions, "spec.matchConditions", check)
 
     def _variables(self, variables: Sequence[Variable]) -> Faults:
         faults: Faults = []
@@ -153,7 +148,7 @@ class _Policy:
             else:
                 faults += self._expression(variable.expression, f"{where}.expression", _ANY)
             self._known.add(variable.name)
-        return faults + _repeated("spec.variables", "name", [one.name for one in variables])
+        return faults + repeated("spec.variables", "name", [one.name for one in variables])
 
     def _validation(self, validation: Validation, path: str) -> Faults:
         text, message = validation.expression.strip(), (validation.message or "").strip()
@@ -193,7 +188,7 @@ class _Policy:
                 faults.append(too_long(f"{where}.valueExpression", _LONGEST_VALUE_EXPRESSION))
             else:
                 faults += self._expression(text, f"{where}.valueExpression", _OPTIONAL_TEXT)
-        return faults + _repeated(path, "key", [one.key for one in annotations])
+        return faults + repeated(path, "key", [one.key for one in annotations])
 
     def _expression(
         self, text: str, path: str, types: Sequence[str], *, authorizer: bool = True
@@ -201,28 +196,7 @@ class _Policy:
         """Checks that an expression compiles, and that its value has one of these types."""
         if text in self._kept:
             return []
-        compiled = compile_expression(text, Scope(self._params, authorizer))
-        if compiled.error:
-            return [invalid(path, text, f"compilation failed: {compiled.error}")]
-        for name in compiled.uses:
-            if name not in self._known:
-                return [invalid(path, text, f"compilation failed: undefined field '{name}'")]
-        if types and compiled.type not in types:
-            words = {"BOOL": "bool", "STRING": "string", "NULL": "null_type"}
-            wanted = [words[name] for name in types]
-            which = wanted[0] if len(wanted) == 1 else f"one of [{' '.join(wanted)}]"
-            return [invalid(path, text, f"must evaluate to {which}")]
-        return []
-
-
-def _repeated(path: str, field: str, values: Iterable[str]) -> Faults:
-    faults: Faults = []
-    seen: set[str] = set()
-    for index, value in enumerate(values):
-        if value and value in seen:
-            faults.append(duplicate(f"{path}[{index}].{field}", value))
-        seen.add(value)
-    return faults
+        return expression(text, path, Scope(self._params, authorizer), types, self._known)
 
 
 def _failure_policy(value: str | None) -> Faults:

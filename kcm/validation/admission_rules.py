@@ -1,4 +1,4 @@
-"""Validation of the rules that say which requests a policy applies to.
+"""Validation of the rules that say which requests a policy or webhook applies to.
 
 Source: pkg/apis/admissionregistration/validation/validation.go, Kubernetes 1.33.
 """
@@ -19,6 +19,7 @@ from kcm.api.admissionregistration_v1 import (
     UPDATE,
     MatchResources,
     NamedRuleWithOperations,
+    RuleWithOperations,
 )
 from kcm.apimachinery import names
 from kcm.apimachinery.field_errors import (
@@ -54,14 +55,17 @@ def match_resources(matching: MatchResources, path: str) -> Faults:
         ("resourceRules", matching.resource_rules),
         ("excludeResourceRules", matching.exclude_resource_rules),
     ):
-        for index, rule in enumerate(rules or ()):
-            faults += _rule(rule, f"{path}.{field}[{index}]")
+        for index, one in enumerate(rules or ()):
+            faults += _named_rule(one, f"{path}.{field}[{index}]")
     return faults
 
 
-def _rule(rule: NamedRuleWithOperations, path: str) -> Faults:
-    faults = _names(rule.resource_names or (), f"{path}.resourceNames")
-    faults += _operations(rule.operations or (), f"{path}.operations")
+def _named_rule(named: NamedRuleWithOperations, path: str) -> Faults:
+    return _names(named.resource_names or (), f"{path}.resourceNames") + rule(named, path)
+
+
+def rule(rule: RuleWithOperations | NamedRuleWithOperations, path: str) -> Faults:
+    faults = _operations(rule.operations or (), f"{path}.operations")
     faults += _all_or_some(rule.api_groups or (), f"{path}.apiGroups", "API groups", empty=True)
     faults += _all_or_some(
         rule.api_versions or (), f"{path}.apiVersions", "API versions", empty=False

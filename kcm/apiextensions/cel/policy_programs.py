@@ -1,4 +1,4 @@
-"""Compiles the expressions of ValidatingAdmissionPolicies, each once.
+"""Compiles the expressions of ValidatingAdmissionPolicies and webhooks, each once.
 
 Expressions see `object`, `oldObject`, `request`, `namespaceObject`, `variables`, and perhaps
 `params` and `authorizer`, all of them without types.
@@ -29,6 +29,9 @@ class Scope(NamedTuple):
     def names(self) -> tuple[str, ...]:
         more = [name for name in ("params", "authorizer") if getattr(self, name)]
         return (*_VARIABLES, *more)
+
+
+WEBHOOKS = Scope(authorizer=True)  # of the match conditions of webhooks
 
 
 @dataclass(frozen=True)

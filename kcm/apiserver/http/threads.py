@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from queue import SimpleQueue
 from threading import Lock, Thread
@@ -59,7 +59,8 @@ class Threads:
     """A fixed number of threads that users share by taking turns. Call `start` first.
 
     The last `RESERVED` free threads take only calls of users who have none running, and of
-    system:masters. So one user's calls cannot occupy every thread.
+    system:masters. So one user's calls cannot occupy every thread. While a call waits in
+    `replaced`, an extra thread takes its place.
     """
 
     RESERVED = 2
@@ -74,10 +75,14 @@ class Threads:
         self._reserved = min(self.RESERVED, count - 1)
         # users in the order of their turns
         self._tasks: SimpleQueue[tuple[str, _PendingCall] | None] = SimpleQueue()
-        self._threads = [
-            Thread(target=self._run, name=f"{name}-{n}", daemon=True) for n in range(count)
-        ]
+        self._name = name
+        self._threads = [self._new_thread(n) for n in range(count)]
+        self._extra = 0  # threads beyond those
+        self._absent = 0  # calls in `replaced`
         self.stopping = False
+
+    def _new_thread(self, number: int) -> Thread:
+        return Thread(target=self._run, name=f"{self._name}-{number}", daemon=True)
 
     def start(self) -> None:
         """Starts the threads."""
@@ -100,17 +105,39 @@ class Threads:
         finally:
             del future  # an error would lead back to itself
 
+    @contextlib.contextmanager
+    def replaced(self) -> Iterator[None]:
+        """Lets another thread take the place of this one, whose call waits for something outside.
+
+        So calls that wait hold up no others. Their number is bounded by the requests in flight.
+        """
+        with self._lock:
+            self._absent += 1
+            missing = self._absent - self._extra
+            if missing > 0 and not self.stopping:
+                self._extra += 1
+                self._new_thread(len(self._threads) + self._extra - 1).start()
+            self._free += 1
+            self._begin()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._absent -= 1
+                self._free -= 1
+
     def stop(self) -> None:
         """Drops the calls that have not started, and waits for the others."""
-        self.stopping = True
-        for _ in self._threads:
-            self._tasks.put(None)
+        with self._lock:
+            self.stopping = True
+            for _ in range(len(self._threads) + self._extra):
+                self._tasks.put(None)
         for thread in self._threads:
             thread.join()
 
     def _begin(self) -> None:
         """Assigns waiting calls to free threads. The lock must be held."""
-        while self._free and (whose := self._next()) is not None:
+        while self._free > 0 and (whose := self._next()) is not None:
             tasks = self._waiting[whose]
             task = tasks.popleft()
             if tasks:
@@ -133,7 +160,7 @@ class Threads:
         return next((whose for whose in self._waiting if not self._running.get(whose)), None)
 
     def _run(self) -> None:
-        while (turn := self._tasks.get()) is not None and not self.stopping:
+        while not self.stopping and (turn := self._tasks.get()) is not None:
             whose, task = turn
             del turn
             task.run()
@@ -144,6 +171,9 @@ class Threads:
                 if not self._running[whose]:
                     del self._running[whose]
                 self._begin()
+                if self._extra > self._absent:  # one that was replaced is back
+                    self._extra -= 1
+                    break
 
 
 _MASTERS = ""  # no user has this name

@@ -1,13 +1,11 @@
 """The strategies of the kinds that have rules of their own.
 
-A new strategy needs a class here and a line in `_STRATEGIES`.
+A new strategy needs a class here, or in a module beside this one, and a line in `_STRATEGIES`.
 Source: pkg/registry/core/{pod,namespace,persistentvolumeclaim,resourcequota,limitrange,
 serviceaccount}/strategy.go,
 pkg/registry/apps/{replicaset,deployment,daemonset}/strategy.go,
 pkg/registry/batch/job/strategy.go,
-pkg/registry/autoscaling/horizontalpodautoscaler/strategy.go,
-pkg/registry/discovery/endpointslice/strategy.go,
-pkg/registry/scheduling/priorityclass/strategy.go and
+pkg/registry/autoscaling/horizontalpodautoscaler/strategy.go and
 staging/src/k8s.io/apiextensions-apiserver/pkg/registry/customresourcedefinition/strategy.go,
 Kubernetes 1.33.
 """
@@ -38,18 +36,22 @@ from kcm.api.core_v1 import (
     Pod,
     PodCondition,
     PodStatus,
-    PodTemplate,
     ServiceAccount,
 )
 from kcm.api.core_v1.persistent_volumes import PersistentVolumeStatus
 from kcm.api.custom.kinds import CustomObject
-from kcm.api.discovery_v1 import EndpointSlice
-from kcm.api.scheduling_v1 import PriorityClass
 from kcm.api.scheme import Resource
-from kcm.api.storage_v1 import CSIDriver
 from kcm.apiextensions import conditions
 from kcm.apimachinery.meta_v1 import KubeObject, LabelSelector
-from kcm.store.strategies.base import Strategy, T, WithoutGeneration
+from kcm.store.strategies.base import Strategy, WithoutGeneration
+from kcm.store.strategies.counted import (
+    CountedStrategy,
+    CSIDriverStrategy,
+    EndpointSliceStrategy,
+    PodTemplateStrategy,
+    PriorityClassStrategy,
+    WebhooksStrategy,
+)
 from kcm.store.strategies.services import ServiceStrategy
 
 GATED = PodCondition(
@@ -138,36 +140,12 @@ class ClaimStrategy(WithoutGeneration[PersistentVolumeClaim]):
         return claim.with_status(PersistentVolumeClaimStatus(phase="Pending"))
 
 
-class CountedStrategy(Strategy[T]):
-    """Changes of the spec increase the generation, although the kind has no status."""
-
-    def for_create(self, obj: T) -> T:
-        return super().for_create(obj).with_metadata(generation=1)
-
-
-class PodTemplateStrategy(CountedStrategy[PodTemplate]):
-    """Changes of the template increase the generation."""
-
-    def is_revised(self, new: PodTemplate, old: PodTemplate) -> bool:
-        return new.template != old.template
-
-
 class VolumeStrategy(WithoutGeneration[PersistentVolume]):
     """New volumes are Pending until a controller handles them."""
 
     def for_create(self, obj: PersistentVolume) -> PersistentVolume:
         volume = super().for_create(obj)
         return volume.with_status(PersistentVolumeStatus(phase="Pending"))
-
-
-class CSIDriverStrategy(WithoutGeneration[CSIDriver]):
-    """Changes of what a driver may change make a new generation; upstream starts at 0."""
-
-    def is_revised(self, new: CSIDriver, old: CSIDriver) -> bool:
-        return any(
-            getattr(new.spec, field) != getattr(old.spec, field)
-            for field in ("token_requests", "requires_republish", "se_linux_mount")
-        )
 
 
 class JobStrategy(Strategy[Job]):
@@ -213,32 +191,6 @@ class ServiceAccountStrategy(Strategy[ServiceAccount]):
 
     def for_update(self, new: ServiceAccount, old: ServiceAccount) -> ServiceAccount:
         return self.for_create(new)
-
-
-class EndpointSliceStrategy(Strategy[EndpointSlice]):
-    """Slices have a generation, although they have no spec."""
-
-    def for_create(self, obj: EndpointSlice) -> EndpointSlice:
-        return obj.with_metadata(generation=1)
-
-    def is_revised(self, new: EndpointSlice, old: EndpointSlice) -> bool:
-        return (
-            new.endpoints != old.endpoints
-            or (new.ports or []) != (old.ports or [])
-            or dict(new.labels) != dict(old.labels)
-            or dict(new.annotations) != dict(old.annotations)
-            or new.metadata.owner_references != old.metadata.owner_references
-        )
-
-
-class PriorityClassStrategy(Strategy[PriorityClass]):
-    """The generation of a class is always 1, since all fields that would count are immutable."""
-
-    def for_create(self, obj: PriorityClass) -> PriorityClass:
-        return obj.with_metadata(generation=1)
-
-    def is_revised(self, new: PriorityClass, old: PriorityClass) -> bool:
-        return False
 
 
 class DefinitionStrategy(Strategy[CustomResourceDefinition]):
@@ -346,6 +298,9 @@ _STRATEGIES: dict[str, Strategy[Any]] = {
     "horizontalpodautoscalers.autoscaling": AutoscalerStrategy(),
     "jobs.batch": JobStrategy(),
     "priorityclasses.scheduling.k8s.io": PriorityClassStrategy(),
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io": CountedStrategy(),
+    "validatingwebhookconfigurations.admissionregistration.k8s.io": WebhooksStrategy(),
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io": WebhooksStrategy(),
     "certificatesigningrequests.certificates.k8s.io": SigningRequestStrategy(),
     "customresourcedefinitions.apiextensions.k8s.io": DefinitionStrategy(),
 }
@@ -373,8 +328,12 @@ _CONDITIONAL = frozenset(
         "csistoragecapacities.storage.k8s.io",
         "customresourcedefinitions.apiextensions.k8s.io",
         "leases.coordination.k8s.io",
+        "mutatingwebhookconfigurations.admissionregistration.k8s.io",
         "poddisruptionbudgets.policy",
         "serviceaccounts",
+        "validatingadmissionpolicies.admissionregistration.k8s.io",
+        "validatingadmissionpolicybindings.admissionregistration.k8s.io",
+        "validatingwebhookconfigurations.admissionregistration.k8s.io",
         "volumeattachments.storage.k8s.io",
     }
 )

@@ -67,6 +67,8 @@ def test_the_kinds_of_the_cluster_are_those_of_upstream() -> None:
         "storageversionmigrations",
         "validatingadmissionpolicies",
         "validatingadmissionpolicybindings",
+        "validatingwebhookconfigurations",
+        "mutatingwebhookconfigurations",
         "volumeattachments",
         "volumeattributesclasses",
     }

@@ -195,3 +195,47 @@ def test_users_have_turns(threads: Threads) -> None:
 
     run(story)
     assert order == ["eve", "jane", "bob", "eve", "jane", "eve"]
+
+
+def test_another_thread_takes_the_place_of_one_that_waits(threads: Threads) -> None:
+    released = threading.Event()
+
+    def wait() -> str:
+        with threads.replaced():
+            released.wait(10)
+        return "waited"
+
+    async def story() -> list[Any]:
+        waiting = [asyncio.ensure_future(threads.run(wait, JANE)) for _ in range(5)]
+        await yield_to_loop()
+        done = [await threads.run(lambda: 7, BOB)]
+        released.set()
+        return done + [await task for task in waiting]
+
+    assert run(story) == [7, *["waited"] * 5]
+    assert run(lambda: threads.run(lambda: 8, JANE)) == 8
+    assert run(lambda: threads.run(lambda: 9, JANE)) == 9
+
+
+def test_stopping_ends_the_threads_that_took_a_place(threads: Threads) -> None:
+    ended, began, released = [], threading.Event(), threading.Event()
+
+    def wait() -> None:
+        with threads.replaced():
+            began.set()
+            released.wait(10)
+        ended.append(threading.current_thread())
+
+    async def story() -> None:
+        task = asyncio.ensure_future(threads.run(wait, JANE))
+        while not began.is_set():
+            await yield_to_loop()
+        stopping = threading.Thread(target=threads.stop)
+        stopping.start()
+        released.set()
+        await task
+        await asyncio.to_thread(stopping.join, 10)
+        assert not stopping.is_alive()
+
+    run(story)
+    assert ended

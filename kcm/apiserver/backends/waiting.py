@@ -1,0 +1,43 @@
+"""Lets handlers wait for what runs in the event loop, without holding what others need.
+
+Handlers run in greenlets of the event loop or in its few threads. A greenlet yields while it waits.
+A thread cannot, so another one takes its place for that time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from kcm.apiserver.http.threads import Threads
+from kcm.redisio import greenlets
+
+T = TypeVar("T")
+
+
+class LoopWaiter:
+    """Waits for coroutines in one event loop, that of the API server."""
+
+    def __init__(self, threads: Threads) -> None:
+        self._threads = threads
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._started: set[asyncio.Task[Any]] = set()
+
+    def attach(self) -> None:
+        """Makes the running event loop the one in which coroutines run."""
+        self._loop = asyncio.get_running_loop()
+
+    def wait(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Returns the result of the coroutine. Raises what it raises."""
+        if greenlets.is_running():
+            return greenlets.wait_for(work())
+        assert self._loop is not None
+        with self._threads.replaced():
+            return asyncio.run_coroutine_threadsafe(work(), self._loop).result()
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Runs a coroutine for which nobody waits. It must be called in the event loop."""
+        task = asyncio.ensure_future(work)
+        self._started.add(task)
+        task.add_done_callback(self._started.discard)
