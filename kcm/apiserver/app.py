@@ -20,7 +20,9 @@ from starlette.types import Receive, Scope, Send
 
 from kcm import errors
 from kcm.api import scheme
+from kcm.api.admissionregistration_v1 import CONNECT
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
+from kcm.apiserver.admission_chain import AdmissionChain, AdmissionRequest, WebhookCredentials
 from kcm.apiserver.auth.access import AccessRules
 from kcm.apiserver.auth.authorizer import ALWAYS_ALLOW, DEFAULT_MODES, Authorizer
 from kcm.apiserver.auth.bootstrap_tokens import BootstrapTokens
@@ -31,6 +33,9 @@ from kcm.apiserver.auth.service_accounts import ServiceAccountTokens, TokenOptio
 from kcm.apiserver.auth.token_review import TokenReviewer
 from kcm.apiserver.auth.token_tracking import TokenTracker
 from kcm.apiserver.auth.users import ANYBODY, User
+from kcm.apiserver.backends.client import BackendClient
+from kcm.apiserver.backends.services import ServiceResolver
+from kcm.apiserver.backends.waiting import LoopWaiter
 from kcm.apiserver.bootstrap.definitions import DefinitionLoop
 from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.http.accept import negotiate
@@ -39,9 +44,9 @@ from kcm.apiserver.http.responses import Response, json_response
 from kcm.apiserver.http.threads import Threads
 from kcm.apiserver.http_errors import PathNotFound, RequestTimeout
 from kcm.apiserver.metrics import ServerMetrics
-from kcm.apiserver.nodes.kubelet import KubeletClient
+from kcm.apiserver.nodes.kubelet import KubeletAddress, KubeletClient
 from kcm.apiserver.nodes.logs import Logs, is_log
-from kcm.apiserver.nodes.streams import NodeStreams, is_proxy, is_stream
+from kcm.apiserver.nodes.streams import NodeStreams, is_proxy, is_stream, pod_options
 from kcm.apiserver.objects import status, watching
 from kcm.apiserver.objects.selection import Freshness
 from kcm.apiserver.objects.watching import HttpWatch, WatchOptions, WatchResponse
@@ -76,11 +81,13 @@ class ApiServer:
         tokens: TokenOptions | None = None,
         bootstrap_tokens: bool = False,
         modes: Sequence[str] = DEFAULT_MODES,
+        credentials: WebhookCredentials | None = None,
     ) -> None:
         """`modes` are the modes of authorization; without AlwaysAllow, system:masters may do
         everything, and NodeRestriction checks the writes of nodes. An `authorizer` takes the place
         of the modes. Without `tokens`, service account tokens are neither issued nor accepted. With
-        `bootstrap_tokens`, bootstrap tokens are accepted.
+        `bootstrap_tokens`, bootstrap tokens are accepted. `credentials` identify the server to
+        webhooks.
         """
         self.cacher = Cacher(store)
         self._definitions = DefinitionLoop(store, self.cacher)
@@ -105,6 +112,12 @@ class ApiServer:
         audiences = tokens.audiences if tokens else (DEFAULT_ISSUER,)
         reviewer = TokenReviewer(access.tokens, accounts, audiences, joining)
         self._chain = HandlerChain(access, decides, self._metrics)
+        self._threads = Threads(THREADS, "kcm-api")
+        self._waiter = LoopWaiter(self._threads)
+        self._backends = BackendClient(ServiceResolver(self.cacher), self._waiter)
+        self._admission = AdmissionChain(
+            self.cacher, self._backends, self._waiter, self._metrics.registry, credentials
+        )
         self._routes = Routes(
             store,
             self.cacher,
@@ -113,9 +126,9 @@ class ApiServer:
             reviewer=reviewer,
             tokens=tokens,
             restriction=restriction,
+            admission=self._admission,
         )
         self._issues_tokens = tokens is not None
-        self._threads = Threads(THREADS, "kcm-api")
         self._watches: set[HttpWatch] = set()
         client = kubelet or KubeletClient()
         self._logs = Logs(store, client)
@@ -136,6 +149,7 @@ class ApiServer:
             watch.stop()
         for stream in self._tasks:
             stream.cancel()
+        self._waiter.start(self._backends.close())
 
     def stop(self) -> None:
         """Stops the threads."""
@@ -148,6 +162,7 @@ class ApiServer:
         if scope["type"] != "http":
             return
         state = RequestState(head_of(scope))
+        self._waiter.attach()
         try:
             self._chain.admit(state, scope)
             if not is_page(state.request.path):
@@ -277,7 +292,7 @@ class ApiServer:
     ) -> None:
         request = state.request
         where = await self._threads.run(
-            lambda: self._node_streams.find(info, request), state.sender or ANYBODY
+            lambda: self._find_stream(state, info), state.sender or ANYBODY
         )
         if is_proxy(info):
             proxied = self._node_streams.proxy(
@@ -290,6 +305,23 @@ class ApiServer:
                     where, request, scope, lambda: self._metrics.count(state, 101, 0.0)
                 )
             )
+
+    def _find_stream(self, state: RequestState, info: RequestInfo) -> KubeletAddress:
+        """Returns where a connection leads to, once webhooks and policies have admitted it."""
+        where = self._node_streams.find(info, state.request)
+        if not is_proxy(info):
+            asked = AdmissionRequest(
+                CONNECT,
+                info.resource,
+                self._chain.caller(state),
+                info.subresource,
+                info.namespace,
+                info.name,
+                remarks=state.remarks,
+            )
+            if (decides := self._admission.find(asked)) is not None:
+                decides.decide(pod_options(info, state.request))
+        return where
 
     async def _until_stop(self, work: Coroutine[Any, Any, None]) -> None:
         stream = asyncio.ensure_future(work)

@@ -6,8 +6,9 @@ staging/src/k8s.io/apimachinery/pkg/api/errors/errors.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 from kcm.errors import ApiError, Gone
 
@@ -47,6 +48,35 @@ class PolicyDenied(ApiError):
         return error
 
     cause = ""  # what the policy says
+
+
+class StatusError(ApiError):
+    """Another server has decided about the request, and its Status is the response's."""
+
+    reason = ""
+    details: Mapping[str, Any] = MappingProxyType({})
+
+    @classmethod
+    def of(cls, *, message: str, reason: str, code: int, details: Mapping[str, Any]) -> StatusError:
+        """Returns the error with the fields of that Status."""
+        error = cls(message)
+        error.reason, error.code, error.details = reason, code, details
+        return error
+
+
+class InternalError(ApiError):
+    """Internal error occurred"""
+
+    code = 500
+    reason = "InternalError"
+    cause = ""
+
+    @classmethod
+    def because(cls, cause: str) -> InternalError:
+        """Returns the error with its cause, which the client sees."""
+        error = cls(f"Internal error occurred: {cause}")
+        error.cause = cause
+        return error
 
 
 class MethodNotAllowed(ApiError):

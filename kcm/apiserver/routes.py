@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from kcm.api.scheme import Resource
 from kcm.apiserver import health
+from kcm.apiserver.admission_chain import AdmissionChain
 from kcm.apiserver.auth.authorizer import Caller
 from kcm.apiserver.auth.handler_chain import HandlerChain, RequestState
 from kcm.apiserver.auth.node.restriction import NodeRestriction
@@ -32,8 +33,6 @@ from kcm.apiserver.objects import (
     verbs,
 )
 from kcm.apiserver.objects.metrics_apis import MetricsApis
-from kcm.apiserver.policies.admission import PolicyAdmission
-from kcm.apiserver.policies.metrics import PolicyMetrics
 from kcm.apiserver.remarks import Remarks
 from kcm.apiserver.request import Request
 from kcm.apiserver.request_info import RequestInfo
@@ -109,9 +108,10 @@ class Routes:
         reviewer: TokenReviewer,
         tokens: TokenOptions | None = None,
         restriction: NodeRestriction | None = None,
+        admission: AdmissionChain | None = None,
     ) -> None:
         """Without `tokens`, the server issues no service account tokens. `restriction` checks the
-        writes of nodes.
+        writes of nodes, `admission` has the policies and webhooks.
         """
         self._restriction = restriction
         self._reviewer = reviewer
@@ -120,7 +120,7 @@ class Routes:
         self._store = store
         self._cacher = cacher
         self._metrics_apis = MetricsApis(cacher, StoredMetrics(UsageBoard(store.io)))
-        self._policies = PolicyAdmission(cacher, PolicyMetrics(metrics.registry))
+        self._admission = admission
         self._checks = health.health_checks(store, cacher, chain.authorizer)
 
     def page(self, request: Request) -> Response:
@@ -195,7 +195,7 @@ class Routes:
             agent=request.header(b"user-agent"),
             caller=caller,
             restriction=self._restriction,
-            policies=self._policies,
+            admission=self._admission,
             remarks=remarks or Remarks(),
         )
         response = self._respond(api_request)

@@ -11,7 +11,7 @@ from kcm.store.store import Conditions, Store
 from kcm.store.watch import Changes, WatchEntry
 from kcm.store.writes.guards import Guard
 from kcm.store.writes.items import Pattern, WriteItem
-from kcm.store.writes.modifying import WriteCheck
+from kcm.store.writes.modifying import WriteAdmission
 from kcm.store.writes.results import WriteResult, WriteStatus
 
 __all__ = [
@@ -26,7 +26,7 @@ __all__ = [
     "StoreReader",
     "Subresource",
     "WatchEntry",
-    "WriteCheck",
+    "WriteAdmission",
     "WriteItem",
     "WriteResult",
     "WriteStatus",

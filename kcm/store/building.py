@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from datetime import datetime
+from functools import partial
 
+from kcm import defaults, errors
 from kcm.api import scheme
 from kcm.api.core_v1 import Service
+from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.clock import Clock
 from kcm.store import rules
@@ -22,6 +26,7 @@ from kcm.store.managed_fields.managers import FieldManager
 from kcm.store.rules import DeleteOptions, Subresource
 from kcm.store.writes.guards import Guard, definition_guards
 from kcm.store.writes.items import Pattern, WriteItem
+from kcm.store.writes.modifying import WriteAdmission
 
 SELF = FieldManager("kcm")  # the field manager of writes without one
 
@@ -49,13 +54,15 @@ class ItemBuilder:
         like: Pattern | None = None,
         manager: FieldManager | None = None,
         keep_status: bool = False,
+        admission: WriteAdmission | None = None,
     ) -> WriteItem:
         """Returns the item that creates `obj`.
 
         `like` is an earlier create of this very object: defaulting and validation are not repeated
         if only a generated name and the uid differ. Without a manager the object gets no managed
         fields, which saves work in batches. With `keep_status`, the status of `obj` is stored as
-        well. Raises: BadRequest, Forbidden, Invalid.
+        well. `admission` may change the object; what it adds belongs to no manager. Raises:
+        BadRequest, Forbidden, Invalid, and what `admission` raises.
         """
         if like is not None and not obj.name and not obj.uid:
             copied = rules.prepare_copy(like.item.obj, rng=self._rng)
@@ -63,14 +70,44 @@ class ItemBuilder:
         resource = scheme.resource_of(obj)
         obj = self._admission.admit(obj, self._clock.monotonic())
         now = self._clock.now()
+        mutates = admission is not None and admission.mutates
+        if admission is not None and mutates:
+            obj = self._admit_new(obj, resource, now, admission, manager)
         created = rules.prepare_create(obj, resource, now, keep_status=keep_status, rng=self._rng)
-        if manager is not None:
+        if manager is not None and not mutates:
             created = managers.own_new_object(created, resource, manager, now)
         if isinstance(created, Service):
             created, claims = self._addresses.assign(created)
             guards = (*guards, *claims)
         guards = (*guards, *definition_guards(resource))
         return WriteItem("create", resource, created, guards=guards)
+
+    def _admit_new(
+        self,
+        obj: KubeObject,
+        resource: Resource,
+        now: datetime,
+        admission: WriteAdmission,
+        manager: FieldManager | None,
+    ) -> KubeObject:
+        """Returns a new object as others have changed it. It gets its uid and its managed fields
+        before, and a generated name after.
+        """
+
+        def readmit(changed: KubeObject) -> KubeObject:
+            return defaults.apply(self._admission.admit(changed, self._clock.monotonic()))
+
+        given = rules.complete_new(obj, resource, now)
+        if manager is not None:
+            given = managers.own_new_object(given, resource, manager, now)
+        admitted = admission.admit(given, None, readmit)
+        assert admitted is not None
+        if admitted.namespace != given.namespace:
+            raise errors.BadRequest(
+                "the namespace of the provided object does not match the namespace sent on the "
+                "request"
+            )
+        return _with_managers_of(admitted, given)
 
     def build_update(
         self,
@@ -81,21 +118,30 @@ class ItemBuilder:
         guards: tuple[Guard, ...] = (),
         manager: FieldManager = SELF,
         keep_status: bool = False,
+        admission: WriteAdmission | None = None,
     ) -> WriteItem | None:
         """Returns the item that turns `old` into `new`, or None if nothing changes.
 
         If the object has managed fields, the changed ones become the manager's. With `keep_status`,
-        the status is written as well if `new` has one. Raises: Conflict for another uid,
-        BadRequest, Forbidden, Invalid.
+        the status is written as well if `new` has one. `admission` may change the object; its
+        changes belong to no manager. Raises: Conflict for another uid, BadRequest, Forbidden,
+        Invalid, and what `admission` raises.
         """
         resource = scheme.resource_of(old)
 
-        def prepare(changed: KubeObject) -> KubeObject:
+        def prepare(changed: KubeObject, *, validated: bool = True) -> KubeObject:
             return rules.prepare_modification(
-                changed, old, resource, subresource, keep_status=keep_status
+                changed, old, resource, subresource, keep_status=keep_status, validated=validated
             )
 
-        updated = self._manage(new, old, prepare, subresource, manager)
+        if admission is None or not admission.mutates:
+            updated = self._manage(new, old, prepare, subresource, manager)
+        else:
+            merge = partial(prepare, validated=False)
+            given = self._manage(new, old, merge, subresource, manager)
+            admitted = admission.admit(given, old, lambda changed: changed)
+            assert admitted is not None
+            updated = prepare(_with_managers_of(admitted, given))
         if updated is old:
             return None
         self._admission.check(updated, self._clock.monotonic(), old)
@@ -149,3 +195,11 @@ class ItemBuilder:
         if obj is old and op == "update":
             return None
         return WriteItem(op, resource, obj, old.metadata.resource_version or "", guards)
+
+
+def _with_managers_of(obj: KubeObject, other: KubeObject) -> KubeObject:
+    """Returns the object with the managed fields of the other one."""
+    fields = other.metadata.managed_fields
+    if obj.metadata.managed_fields == fields:
+        return obj
+    return obj.with_metadata(managed_fields=fields)

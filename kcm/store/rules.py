@@ -69,6 +69,21 @@ def prepare_create(
     A uid that the caller chose is kept, so that a repeated create is recognized (design 0002). With
     `keep_status`, the status of `obj` is kept. Raises: BadRequest, Invalid.
     """
+    if not obj.name and obj.metadata.generate_name:
+        name = names.generate_name(obj.metadata.generate_name, rng or random.Random())
+        obj = obj.with_metadata(name=name)
+    created = complete_new(obj, resource, now, keep_status=keep_status)
+    _require(validation.validate_create(created), resource, created)
+    return created
+
+
+def complete_new(
+    obj: KubeObject, resource: Resource, now: datetime, *, keep_status: bool = False
+) -> KubeObject:
+    """Returns a new object with defaults and what the system sets, except a generated name.
+
+    Nothing is validated. Raises: BadRequest.
+    """
     meta = obj.metadata
     if meta.resource_version:
         raise errors.BadRequest("resourceVersion should not be set on objects to be created")
@@ -79,16 +94,12 @@ def prepare_create(
         "deletion_grace_period_seconds": None,
         "generation": 1 if resource.has_status or resource.custom else meta.generation,
     }
-    if not meta.name and meta.generate_name:
-        changes["name"] = names.generate_name(meta.generate_name, rng or random.Random())
     if resource.namespaced and not meta.namespace:
         changes["namespace"] = "default"
     created = obj.with_metadata(**changes)
     if not keep_status:
         created = strategy_of(resource).for_create(created)
-    created = defaults.apply(created)
-    _require(validation.validate_create(created), resource, created)
-    return created
+    return defaults.apply(created)
 
 
 def prepare_copy(prepared: KubeObject, *, rng: random.Random) -> KubeObject:
@@ -108,14 +119,14 @@ def new_uid() -> str:
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
 
 
-def prepare_update(
+def merge_update(
     new: KubeObject, old: KubeObject, resource: Resource, *, keep_status: bool = False
 ) -> KubeObject:
     """Returns `new` with the fields that an update may not change taken from `old`.
 
     Returns `old` itself if nothing changed. The generation increases only if the spec changed, or
     other fields that the kind's strategy names. With `keep_status`, the status of `new` is kept.
-    Raises: Conflict for another uid, Invalid.
+    Nothing is validated. Raises: Conflict for another uid.
     """
     _require_same_uid(new, old, resource)
     updated = _with_system_metadata(new, old)
@@ -125,17 +136,24 @@ def prepare_update(
     updated = defaults.apply(strategy.for_update(updated, old))
     if strategy.is_revised(updated, old):
         updated = updated.with_metadata(generation=(old.metadata.generation or 0) + 1)
-    if updated == old:
-        return old
-    _require(validation.validate_update(updated, old), resource, updated)
+    return old if updated == old else updated
+
+
+def prepare_update(
+    new: KubeObject, old: KubeObject, resource: Resource, *, keep_status: bool = False
+) -> KubeObject:
+    """Returns what `merge_update` returns. Raises: Conflict for another uid, Invalid."""
+    updated = merge_update(new, old, resource, keep_status=keep_status)
+    if updated is not old:
+        _require(validation.validate_update(updated, old), resource, updated)
     return updated
 
 
-def prepare_status_update(new: KubeObject, old: KubeObject, resource: Resource) -> KubeObject:
+def merge_status_update(new: KubeObject, old: KubeObject, resource: Resource) -> KubeObject:
     """Returns `old` with the status of `new`, or `old` itself if that is the same.
 
-    The kind's strategy may take more fields from `new`. Raises: BadRequest for a kind without
-    status, Conflict for another uid, Invalid.
+    The kind's strategy may take more fields from `new`. Nothing is validated. Raises: BadRequest
+    for a kind without status, Conflict for another uid.
     """
     if not resource.has_status:
         raise errors.BadRequest(f"{resource.name} have no status subresource")
@@ -143,9 +161,14 @@ def prepare_status_update(new: KubeObject, old: KubeObject, resource: Resource) 
     updated = strategy_of(resource).for_status(new, old).with_status(_status(new))
     if resource.custom is not None:
         updated = defaults.apply(updated)  # the schema of a custom kind has defaults for status too
-    if updated == old:
-        return old
-    _require(validation.validate_status_update(updated, old), resource, updated)
+    return old if updated == old else updated
+
+
+def prepare_status_update(new: KubeObject, old: KubeObject, resource: Resource) -> KubeObject:
+    """Returns what `merge_status_update` returns. Raises: as that, and Invalid."""
+    updated = merge_status_update(new, old, resource)
+    if updated is not old:
+        _require(validation.validate_status_update(updated, old), resource, updated)
     return updated
 
 
@@ -156,19 +179,22 @@ def prepare_modification(
     subresource: Subresource = Subresource.NONE,
     *,
     keep_status: bool = False,
+    validated: bool = True,
 ) -> KubeObject:
     """Returns the result of updating `old` to `new` through a subresource.
 
     Returns `old` itself if nothing changed. With `keep_status`, an update of the object itself
-    takes the status as well, if `new` has one. Raises: Conflict for another uid, Invalid,
-    BadRequest.
+    takes the status as well, if `new` has one. Without `validated`, the result may be invalid.
+    Raises: Conflict for another uid, Invalid, BadRequest.
     """
     if subresource in AS_GIVEN:
         return new
     if subresource == Subresource.STATUS:
-        return prepare_status_update(new, old, resource)
+        update_status = prepare_status_update if validated else merge_status_update
+        return update_status(new, old, resource)
     keep_status = keep_status and "status" in new.model_fields_set
-    return prepare_update(new, old, resource, keep_status=keep_status)
+    update = prepare_update if validated else merge_update
+    return update(new, old, resource, keep_status=keep_status)
 
 
 def finishes_deletion(obj: KubeObject) -> bool:

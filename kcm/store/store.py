@@ -41,7 +41,7 @@ from kcm.store.writes.items import WriteItem
 from kcm.store.writes.modifying import (
     ATTEMPTS,
     Modification,
-    WriteCheck,
+    WriteAdmission,
     conflict,
     is_address_lost,
     modify,
@@ -107,21 +107,21 @@ class Store(StoreReader, ItemBuilder):
         when: Conditions = NO_CONDITIONS,
         *,
         manager: FieldManager | None = None,
-        check: WriteCheck | None = None,
+        admission: WriteAdmission | None = None,
     ) -> T:
         """Stores a new object and returns it as stored.
 
-        With `manager`, the object gets managed fields, all of them the manager's. `check` may
-        refuse the object as it would be stored. A generated name that is in use is drawn again, up
+        With `manager`, the object gets managed fields, all of them the manager's. `admission`
+        may change and refuse it. A generated name that is in use is drawn again, up
         to eight times, and so is an allocated address of a Service.
 
         Raises: AlreadyExists, BadRequest, Forbidden, Invalid, NotFound for a missing namespace,
         NamespaceTerminating, GuardFailed, Fenced, RequestTooLarge, StoreUnavailable.
         """
         for attempt in range(_NAME_ATTEMPTS):
-            item = self.build_create(obj, when.guards, manager=manager)
-            if check is not None:
-                check(item.obj, None)
+            item = self.build_create(obj, when.guards, manager=manager, admission=admission)
+            if admission is not None:
+                admission.validate(item.obj, None)
             result = self.write([item], fence=when.fence)[0]
             # The generated name is in use, or another Service got the address meanwhile.
             again = is_address_lost(result) or (
@@ -186,25 +186,32 @@ class Store(StoreReader, ItemBuilder):
         when: Conditions = NO_CONDITIONS,
         manager: FieldManager = SELF,
         known: KubeObject | None = None,
-        check: WriteCheck | None = None,
+        admission: WriteAdmission | None = None,
     ) -> KubeObject:
         """Stores what `change` returns for the object under `key`, and returns it as stored.
 
         `change` is called again if another client wrote the object first. It returns its argument
         to change nothing. `known` is a state that is likely the stored one: if it is, the object
-        need not be read. `check` may refuse the object as it would be stored, also if nothing
-        changes. Raises: as `update`, and what `change` and `check` raise.
+        need not be read. `admission` may change and refuse the object, also if nothing changes.
+        Raises: as `update`, and what `change` and `admission` raise.
         """
 
         def build(old: KubeObject) -> WriteItem | None:
             return self.build_update(
-                change(old), old, subresource=subresource, guards=when.guards, manager=manager
+                change(old),
+                old,
+                subresource=subresource,
+                guards=when.guards,
+                manager=manager,
+                admission=admission,
             )
 
-        # What is checked is what is stored, so a check is not asked about a state that may be old.
-        trusted = known if check is None else None
+        # What is admitted is what is stored, so nobody is asked about a state that may be old.
+        trusted = known if admission is None else None
         stored = modify_known(self, trusted, build, when.fence) if trusted is not None else None
-        return stored or modify(self, Modification(resource, key, build, when.fence, check=check))
+        return stored or modify(
+            self, Modification(resource, key, build, when.fence, admission=admission)
+        )
 
     def delete(
         self,
@@ -213,15 +220,15 @@ class Store(StoreReader, ItemBuilder):
         options: DeleteOptions | None = None,
         when: Conditions = NO_CONDITIONS,
         *,
-        check: WriteCheck | None = None,
+        admission: WriteAdmission | None = None,
     ) -> KubeObject:
         """Deletes an object, or sets its deletion timestamp if it has finalizers or a grace period.
 
         Returns its last state. An object that cannot be read is purged, and only its kind and name
-        are returned. `check` may refuse the deletion, though not that of such an object. Raises:
-        NotFound, Conflict, Forbidden, GuardFailed, Fenced, StoreUnavailable, and what `check`
-        raises; Damaged for an object that cannot be read if the deletion has preconditions, guards
-        or a fence.
+        are returned. `admission` may refuse the deletion, though not that of such an object.
+        Raises: NotFound, Conflict, Forbidden, GuardFailed, Fenced, StoreUnavailable, and what
+        `admission` raises; Damaged for an object that cannot be read if the deletion has
+        preconditions, guards or a fence.
         """
         options = options or DeleteOptions()
         for _ in range(ATTEMPTS):
@@ -232,8 +239,9 @@ class Store(StoreReader, ItemBuilder):
                     raise
                 return self.purge(resource, key)
             item = self.build_delete(old, options, when.guards)
-            if check is not None:
-                check(None, old)
+            if admission is not None:
+                admission.admit(None, old, lambda obj: obj)
+                admission.validate(None, old)
             if item is None:
                 return old
             result = self.write([item], fence=when.fence)[0]

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import hashlib
 import math
 import ssl
+import tempfile
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 import httpcore
 
@@ -32,6 +32,7 @@ MOST_RESPONSE = 6 * 1024 * 1024  # bytes: a patch in base64 of the largest objec
 MOST_POOLS = 200  # sets of connections to different servers, as upstream
 _IDLE = 90.0  # seconds that an unused connection is kept
 _HTTPS_PORT = 443
+_SAFE = "/%:@!$&'()*+,;=~"  # characters of a path that stay as they are
 
 
 @dataclass(frozen=True)
@@ -54,9 +55,7 @@ class Credentials:
     """How the API server identifies itself to a server, if at all."""
 
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    certificate: str = ""  # path of a PEM file with a certificate, and its key
-    key: str = ""  # path of the key, if it is in another file
-    authority: bytes = b""  # further certificates to trust, in PEM
+    certificate: bytes = field(default=b"", repr=False)  # with its key, in PEM
 
 
 NO_CREDENTIALS = Credentials()
@@ -90,13 +89,16 @@ class _Pool:
     connections: httpcore.AsyncConnectionPool
 
 
+_Identity = tuple[bytes, str, Credentials]
+
+
 class BackendClient:
     """Calls servers. Handlers may share it; they call it from threads and greenlets."""
 
     def __init__(self, resolver: ServiceResolver, waiter: LoopWaiter) -> None:
         self._resolver = resolver
         self._waiter = waiter
-        self._pools: OrderedDict[bytes, _Pool] = OrderedDict()  # used in the event loop only
+        self._pools: OrderedDict[_Identity, _Pool] = OrderedDict()  # used in the event loop only
 
     def post(self, backend: Backend, body: bytes, timeout: float) -> bytes:
         """Returns the body of the response to a POST of JSON.
@@ -194,8 +196,7 @@ class BackendClient:
 
         The least recently used ones are dropped when there are too many.
         """
-        identity = (backend.authority, server_name, backend.credentials)
-        key = hashlib.sha256(repr(identity).encode() + _secrets(backend.credentials)).digest()
+        key = (backend.authority, server_name, backend.credentials)
         pool = self._pools.get(key)
         if pool is None:
             pool = _Pool(_connections(backend))
@@ -213,13 +214,10 @@ class BackendClient:
             await pool.connections.aclose()
 
 
-def _secrets(credentials: Credentials) -> bytes:
-    return repr(credentials.headers).encode()
-
-
 def _target(parts: SplitResult, seconds: int) -> bytes:
     query = f"{parts.query}&" if parts.query else ""
-    return f"{parts.path or '/'}?{query}timeout={seconds}s".encode()
+    path = quote(parts.path or "/", safe=_SAFE)
+    return f"{path}?{query}timeout={seconds}s".encode()
 
 
 def _connections(backend: Backend) -> httpcore.AsyncConnectionPool:
@@ -237,11 +235,13 @@ def trust(authority: bytes, credentials: Credentials = NO_CREDENTIALS) -> ssl.SS
 
     As in Go, a certificate that is trusted need not be an authority's.
     """
-    pem = b"\n".join(part for part in (credentials.authority, authority) if part)
     try:
-        context = ssl.create_default_context(cadata=pem.decode("ascii") if pem else None)
+        context = ssl.create_default_context(cadata=authority.decode() if authority else None)
         if credentials.certificate:
-            context.load_cert_chain(credentials.certificate, credentials.key or None)
+            with tempfile.NamedTemporaryFile(prefix="kcm-") as file:  # ssl reads keys from files
+                file.write(credentials.certificate)
+                file.flush()
+                context.load_cert_chain(file.name)
     except (ssl.SSLError, OSError, ValueError) as error:
         raise CallFailed(f"unable to load root certificates: {error}") from None
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN

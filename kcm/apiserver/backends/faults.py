@@ -37,7 +37,8 @@ _KNOWN_STATUS = {
     "processing the request",
 }
 _LONGEST_ANSWER = 512  # characters of an answer that is no Status
-_UNTRUSTED = frozenset({18, 19, 20, 21})  # OpenSSL's codes of chains that end in no trusted one
+# OpenSSL's codes of chains that no trusted certificate has signed
+_UNTRUSTED = frozenset({7, 18, 19, 20, 21})
 _EXPIRED, _NOT_YET, _OTHER_NAME, _OTHER_IP = 10, 9, 62, 64
 
 

@@ -10,15 +10,13 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 from kcm import errors
 from kcm.api import scheme
 from kcm.api.core_v1 import Endpoints, Service
 from kcm.api.core_v1.services import ServicePort
 from kcm.api.discovery_v1 import EndpointSlice
-from kcm.api.scheme import Resource
-from kcm.apiserver.cache.watch_cache import WatchCache
+from kcm.apiserver.cache.caches import Caches
 
 _OF_SERVICE = "kubernetes.io/service-name"
 _MOST_KEPT = 1024  # services whose addresses are kept
@@ -38,12 +36,6 @@ class Address:
 
     host: str
     port: int
-
-
-class Caches(Protocol):
-    """The watch caches, as `kcm.apiserver.cache.cacher.Cacher` has them."""
-
-    def cache(self, resource: Resource) -> WatchCache: ...
 
 
 class ServiceResolver:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from kcm import errors
-from kcm.api.scheme import Resource
+from kcm.apiserver.admission_chain import AdmissionChain
 from kcm.apiserver.auth.authorizer import NOBODY, Caller
 from kcm.apiserver.auth.node.restriction import NodeRestriction
 from kcm.apiserver.http.accept import Form
@@ -19,16 +19,6 @@ from kcm.apiserver.request_info import RequestInfo
 JSON = "application/json"
 _MOST = 2**63 - 1  # as large as any number of the API
 MAX_MANAGER = 128  # characters of a field manager's name, as upstream
-
-
-class RequestPolicies(Protocol):
-    """The admission policies, as `kcm.apiserver.policies.admission.PolicyAdmission` has them."""
-
-    def find(self, resource: Resource, subresource: str, operation: str) -> Sequence[Any]: ...
-
-    def check(
-        self, policies: Sequence[Any], write: Any, caller: Caller, remarks: Remarks
-    ) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -44,7 +34,7 @@ class ApiRequest:
     agent: str = ""
     caller: Caller = NOBODY
     restriction: NodeRestriction | None = None  # checks the writes of nodes
-    policies: RequestPolicies | None = None  # without them, no policy is checked
+    admission: AdmissionChain | None = None  # without it, no policy or webhook decides
     remarks: Remarks = field(default_factory=Remarks)
 
     @property

@@ -14,6 +14,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any
 from urllib.parse import quote, urlencode
 
 from starlette.types import Receive, Scope, Send
@@ -31,6 +32,11 @@ from kcm.store import Store
 _STREAMED = frozenset({("pods", "exec"), ("pods", "attach"), ("pods", "portforward")})
 _CHUNK = 64 * 1024  # bytes
 _SWITCHES = {"stdin": "input", "stdout": "output", "stderr": "error", "tty": "tty"}
+_OPTIONS = {
+    "exec": "PodExecOptions",
+    "attach": "PodAttachOptions",
+    "portforward": "PodPortForwardOptions",
+}
 _PASSED = (
     "connection", "upgrade", "sec-websocket-key", "sec-websocket-version",
     "sec-websocket-protocol", "x-stream-protocol-version",
@@ -62,6 +68,21 @@ def path_of(info: RequestInfo, pod: Pod, request: Request) -> str:
             raise errors.BadRequest("you must specify at least 1 command for the container")
         asked += commands
     return f"/{info.subresource}/{where}/{container}?{urlencode(asked)}"
+
+
+def pod_options(info: RequestInfo, request: Request) -> dict[str, Any]:
+    """Returns the options of a stream as webhooks see them. Raises BadRequest."""
+    kind = _OPTIONS[info.subresource]
+    options: dict[str, Any] = {"kind": kind, "apiVersion": "v1"}
+    if info.subresource == "portforward":
+        ports = [int(value) for name, value in request.pairs if name == "ports" and value.isdigit()]
+        return {**options, **({"ports": ports} if ports else {})}
+    options |= {flag: True for flag in _SWITCHES if truth(request.query, flag)}
+    if container := request.query.get("container"):
+        options["container"] = container
+    if info.subresource == "exec":
+        options["command"] = [value for name, value in request.pairs if name == "command"]
+    return options
 
 
 def upgrade_headers(request: Request) -> dict[str, str]:

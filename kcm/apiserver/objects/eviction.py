@@ -21,7 +21,7 @@ from kcm.apimachinery.meta_v1 import Condition, KubeObject
 from kcm.apiserver.bodies import reading, structs
 from kcm.apiserver.http.responses import ApiRequest, Response, json_response
 from kcm.apiserver.http_errors import DisruptionRefused
-from kcm.apiserver.objects import admission, status, verbs
+from kcm.apiserver.objects import admission, status, verbs, write_admission
 from kcm.clock import Clock, RealClock
 from kcm.store import DeleteOptions, FieldManager, Store, Subresource, rules
 
@@ -44,6 +44,7 @@ def evict(store: Store, request: ApiRequest) -> Response:
         raise errors.BadRequest("name in URL does not match name in Eviction object")
     admission.check_node(request, "CREATE")
     options, dry = _options(request, eviction)
+    write_admission.decide(request, eviction, "policy/v1")
     _Eviction(store, request.info.resource, request.info.key, options, dry).run()
     return json_response(status.success(), 201)
 

@@ -20,6 +20,7 @@ from kcm.apiserver.auth.users import User, as_authenticated
 from kcm.apiserver.bodies import reading
 from kcm.apiserver.http.responses import ApiRequest, Response
 from kcm.apiserver.http_errors import MethodNotAllowed, PathNotFound
+from kcm.apiserver.objects import write_admission
 from kcm.errors import FieldError
 from kcm.serviceaccount.tokens import InvalidToken
 
@@ -37,6 +38,8 @@ def respond(request: ApiRequest, reviewer: TokenReviewer) -> Response:
     if request.method != "POST" or info.name or (info.resource.namespaced != bool(info.namespace)):
         raise MethodNotAllowed
     asked, warnings = reading.read_object(request)
+    if (decides := write_admission.of_create(request)) is not None:
+        decides.validate(asked, None)
     answered = _with_status(request, asked, reviewer)
     return Response(codec.encode(answered), 201, warnings=warnings)
 

@@ -73,7 +73,7 @@ def _status(code: int, reason: str, message: str, details: dict[str, Any]) -> di
         "metadata": {},
         "status": "Failure",
         "message": message,
-        "reason": reason,
+        **({"reason": reason} if reason else {}),
         **({"details": details} if details else {}),
         "code": code,
     }
@@ -93,6 +93,10 @@ def _details(error: errors.ApiError) -> dict[str, Any]:
             {"reason": "FieldManagerConflict", "message": f"conflict with {who}", "field": field}
             for who, field in error.conflicts
         ]
+    if isinstance(error, http_errors.StatusError):
+        return dict(error.details)
+    if isinstance(error, http_errors.InternalError):
+        details["causes"] = [{"message": error.cause}]
     if isinstance(error, http_errors.PolicyDenied):
         details["causes"] = [{"message": error.cause}]
     if isinstance(error, http_errors.TooLargeResourceVersion):

@@ -17,7 +17,7 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.bodies import reading, structs
 from kcm.apiserver.http.responses import ApiRequest, Response, json_response
 from kcm.apiserver.http_errors import MethodNotAllowed, PathNotFound
-from kcm.apiserver.objects import patches, signing_requests, status, verbs
+from kcm.apiserver.objects import patches, signing_requests, status, verbs, write_admission
 from kcm.apiserver.objects.eviction import evict
 from kcm.apiserver.objects.scale import scale
 from kcm.clock import Clock, RealClock
@@ -34,10 +34,13 @@ _SIGNING_REQUESTS = "certificatesigningrequests.certificates.k8s.io"
 
 def bind(store: Store, request: ApiRequest) -> Response:
     """Handles a POST of a Binding: binds a pod that has no node yet to a node."""
-    node = reading.read_struct(request, structs.Binding).target.name
+    binding = reading.read_struct(request, structs.Binding)
+    node = binding.target.name
     if not node:
         fault = errors.FieldError("Required value", "target.name")
         raise errors.Invalid([fault], kind="Binding", name=request.info.name)
+
+    write_admission.decide(request, binding, "v1")
 
     def change(old: KubeObject) -> KubeObject:
         assert isinstance(old, Pod)

@@ -18,7 +18,7 @@ from kcm.apiserver.auth.service_accounts import TokenOptions
 from kcm.apiserver.bodies import reading, structs
 from kcm.apiserver.http.responses import ApiRequest, Response, json_response
 from kcm.apiserver.http_errors import MethodNotAllowed, PathNotFound
-from kcm.apiserver.objects import admission
+from kcm.apiserver.objects import admission, write_admission
 from kcm.clock import Clock, RealClock
 from kcm.serviceaccount.claims import BoundObjects
 from kcm.store import Store
@@ -60,6 +60,7 @@ def issue(
     account = _get(store, ServiceAccount, request.info.key)
     _check_expiration(spec.expiration_seconds)
     bound = _find_bound(store, account, spec.bound_object_ref)
+    write_admission.decide(request, asked, "authentication.k8s.io/v1")
     warnings = []
     if 0 < options.max_expiration < spec.expiration_seconds:
         warnings.append(

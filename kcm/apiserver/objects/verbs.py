@@ -25,11 +25,11 @@ from kcm.apiserver.objects import (
     policy_parameters,
     serverside,
     status,
-    write_checks,
+    write_admission,
 )
 from kcm.apiserver.request_info import RequestInfo
 from kcm.clock import Clock, RealClock
-from kcm.store import DeleteOptions, FieldManager, Store, Subresource, WriteCheck, rules
+from kcm.store import DeleteOptions, FieldManager, Store, Subresource, WriteAdmission, rules
 from kcm.store.strategies import kinds
 
 # Kinds whose delete responds with the object (upstream's ReturnDeletedObject), which typed clients
@@ -75,10 +75,10 @@ def create_object(
     obj = admission.admit_create(request, obj)
     if resource.group == POLICIES:
         policy_parameters.check_parameters(request.caller, store, obj, None)
-    check = write_checks.check_create(request)
+    decides = write_admission.of_create(request)
     if request.dry_run:
-        return _dry_create(store, resource, obj, manager, check)
-    return store.create(obj, manager=manager, check=check)
+        return _dry_create(store, resource, obj, manager, decides)
+    return store.create(obj, manager=manager, admission=decides)
 
 
 def _dry_create(
@@ -86,11 +86,11 @@ def _dry_create(
     resource: Resource,
     obj: KubeObject,
     manager: FieldManager | None,
-    check: WriteCheck | None,
+    decides: WriteAdmission | None,
 ) -> KubeObject:
-    made = store.build_create(obj, manager=manager).obj
-    if check is not None:
-        check(made, None)
+    made = store.build_create(obj, manager=manager, admission=decides).obj
+    if decides is not None:
+        decides.validate(made, None)
     store.check_creatable(made)
     try:
         store.get_raw(resource, made.key)
@@ -270,7 +270,7 @@ def modify(
     change = admission.check_change(request, change)
     if info.resource.group == POLICIES:
         change = policy_parameters.check_change(request.caller, store, change)
-    check = write_checks.check_update(request)
+    decides = write_admission.of_update(request)
     if not request.dry_run:
         return store.modify(
             info.resource,
@@ -279,13 +279,15 @@ def modify(
             subresource=part,
             manager=manager,
             known=known,
-            check=check,
+            admission=decides,
         )
     old = store.get(info.resource, info.key)
-    item = store.build_update(change(old), old, subresource=part, manager=manager)
+    item = store.build_update(
+        change(old), old, subresource=part, manager=manager, admission=decides
+    )
     new = old if item is None else item.obj
-    if check is not None:
-        check(new, old)
+    if decides is not None:
+        decides.validate(new, old)
     return new
 
 
@@ -298,8 +300,8 @@ def delete(store: Store, request: ApiRequest) -> Response:
     info = request.info
     admission.check_node(request, "DELETE")
     options, dry = reading.read_delete_options(request)
-    check = write_checks.check_delete(request)
-    obj, gone = delete_object(store, info.resource, info.key, options, dry=dry, check=check)
+    decides = write_admission.of_delete(request, options)
+    obj, gone = delete_object(store, info.resource, info.key, options, dry=dry, admission=decides)
     if gone and info.resource.name not in _RETURN_DELETED:
         return json_response(status.deletion_status(info.resource, obj.name, obj.uid))
     return object_response(request, obj)
@@ -312,16 +314,17 @@ def delete_object(
     options: DeleteOptions,
     *,
     dry: bool,
-    check: WriteCheck | None = None,
+    admission: WriteAdmission | None = None,
 ) -> tuple[KubeObject, bool]:
     """Deletes an object. Returns its last state, and whether it is removed."""
     if dry:
         old = store.get(resource, key)
-        if check is not None:
-            check(None, old)
+        if admission is not None:
+            admission.admit(None, old, lambda obj: obj)
+            admission.validate(None, old)
         item = store.build_delete(old, options)
         return (old, False) if item is None else (item.obj, item.op == "delete")
-    obj = store.delete(resource, key, options, check=check)
+    obj = store.delete(resource, key, options, admission=admission)
     return obj, rules.finishes_deletion(obj)
 
 
@@ -331,10 +334,10 @@ def delete_collection(store: Store, cacher: Cacher, request: ApiRequest) -> Resp
     admission.check_node(request, "DELETE")
     options, dry = reading.read_delete_options(request)
     entries = lists.select(cacher, request).entries
-    check = write_checks.check_delete(request)
+    decides = write_admission.of_delete(request, options)
     for entry in entries:
         try:
-            delete_object(store, resource, entry.key, options, dry=dry, check=check)
+            delete_object(store, resource, entry.key, options, dry=dry, admission=decides)
         except (errors.NotFound, errors.Forbidden):
             continue
     return lists.items_response(request, entries, {})

@@ -10,24 +10,20 @@ Kubernetes 1.33.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.admissionregistration_v1 import AUDIT, DENY, FAIL, WARN
-from kcm.api.core_v1 import Namespace
 from kcm.api.scheme import Resource
-from kcm.apiextensions.cel.library import authorization
-from kcm.apiextensions.cel.policies import PolicyEvaluation, PolicyInput, TimeLeft
-from kcm.apiserver.auth.attributes import Attributes
-from kcm.apiserver.auth.authorizer import Authorizer, Caller
-from kcm.apiserver.auth.users import User, service_account_groups, service_account_name
+from kcm.apiextensions.cel.policies import PolicyEvaluation, TimeLeft
+from kcm.apiserver.admission.attributes import WriteAttributes
+from kcm.apiserver.admission.context import WriteContext
+from kcm.apiserver.auth.authorizer import Caller
+from kcm.apiserver.cache.caches import Caches
 from kcm.apiserver.http_errors import PolicyDenied
 from kcm.apiserver.policies import metrics
-from kcm.apiserver.policies.attributes import WriteAttributes
-from kcm.apiserver.policies.caches import PolicyCaches
 from kcm.apiserver.policies.decisions import (
     NO_ERROR,
     OTHER_ERROR,
@@ -48,7 +44,7 @@ _FAILURE = "validation.policy.admission.k8s.io/validation_failure"
 class PolicyAdmission:
     """Finds the policies for writes, and checks the writes."""
 
-    def __init__(self, caches: PolicyCaches, counts: PolicyMetrics) -> None:
+    def __init__(self, caches: Caches, counts: PolicyMetrics) -> None:
         self._caches = caches
         self._counts = counts
         self._index = PolicyIndex(caches)
@@ -70,8 +66,9 @@ class PolicyAdmission:
 
         Raises StoreUnavailable if what a policy needs is not loaded.
         """
-        check = _Check(self._caches, self._counts, write, caller, remarks)
-        with authorization.asking(check.ask):
+        context = WriteContext(self._caches, write, caller)
+        check = _Check(self._caches, self._counts, context, remarks)
+        with context.asking():
             for prepared in policies:
                 check.run(prepared)
         check.finish()
@@ -96,24 +93,21 @@ class _Check:
 
     def __init__(
         self,
-        caches: PolicyCaches,
+        caches: Caches,
         counts: PolicyMetrics,
-        write: WriteAttributes,
-        caller: Caller,
+        context: WriteContext,
         remarks: Remarks,
     ) -> None:
         self._caches = caches
         self._counts = counts
-        self._write = write
-        self._caller = caller
+        self._context = context
+        self._write = context.write
         self._remarks = remarks
         self._denials: list[_Denial] = []
-        self._inputs: dict[Resource, tuple[PolicyInput, dict[Any, Any]]] = {}
-        self._namespace: Namespace | None = None
 
     def run(self, prepared: PreparedPolicy) -> None:
         """Evaluates a policy if it matches, for each of its bindings that does."""
-        matched = prepared.matcher.match(self._write, self._namespace_labels)
+        matched = prepared.matcher.match(self._write, self._context.namespace_labels)
         if matched is None:
             return
         kind, fault = _find_param_kind(prepared) if prepared.scope.params else (None, "")
@@ -139,7 +133,7 @@ class _Check:
         self, prepared: PreparedPolicy, bound: PreparedBinding, kind: Resource | None
     ) -> Sequence[Any]:
         """Returns the parameters to evaluate a policy with, none if the binding does not match."""
-        if bound.matcher.match(self._write, self._namespace_labels) is None:
+        if bound.matcher.match(self._write, self._context.namespace_labels) is None:
             return ()
         fault, namespace = bound.fault, self._write.namespace_name
         if kind is None and not fault:
@@ -173,7 +167,7 @@ class _Check:
     def _evaluate(
         self, prepared: PreparedPolicy, matched: Resource, param: Any, left: TimeLeft
     ) -> PolicyResult:
-        given, activations = self._input(matched)
+        given, activations = self._context.input(matched)
         evaluation = PolicyEvaluation(
             given,
             prepared.scope,
@@ -183,19 +177,6 @@ class _Check:
             left=left,
         )
         return PolicyDecider(prepared, evaluation).decide()
-
-    def _input(self, matched: Resource) -> tuple[PolicyInput, dict[Any, Any]]:
-        """Returns the variables of the write in a version of its kind, made once."""
-        known = self._inputs.get(matched)
-        if known is None:
-            variables = {
-                **self._write.to_json(matched),
-                "request": self._write.describe(matched),
-                "namespaceObject": self._namespace_json(),
-                "authorizer": authorization.authorizer(self._write.to_check()),
-            }
-            known = self._inputs[matched] = (PolicyInput(variables), {})
-        return known
 
     def _enforce(
         self, prepared: PreparedPolicy, bound: PreparedBinding, result: PolicyResult
@@ -229,65 +210,6 @@ class _Check:
 
     def _count(self, policy: str, binding: str, decision: PolicyDecision, action: str) -> None:
         self._counts.observe(policy, binding, decision.error_type, action, decision.seconds)
-
-    # --- the namespace
-
-    def _find_namespace(self) -> Namespace | None:
-        if self._namespace is None and self._write.namespace_name:
-            cache = self._caches.cache(scheme.resource_of(Namespace))
-            entry = cache.get(self._write.namespace_name)
-            if entry is not None and isinstance(entry.obj, Namespace):
-                self._namespace = entry.obj
-        return self._namespace
-
-    def _namespace_labels(self) -> Mapping[str, str]:
-        namespace = self._find_namespace()
-        return namespace.labels if namespace is not None else {}
-
-    def _namespace_json(self) -> Any:
-        """Returns the namespace as expressions see it: without managed fields and the like."""
-        namespace = self._find_namespace()
-        if namespace is None:
-            return None
-        meta = namespace.metadata
-        shown = {
-            "name": meta.name,
-            "labels": dict(meta.labels or {}),
-            "annotations": dict(meta.annotations or {}),
-            "uid": meta.uid,
-            "resourceVersion": meta.resource_version,
-        }
-        finalizers = list(namespace.spec.finalizers or ())
-        return {
-            "metadata": {name: value for name, value in shown.items() if value},
-            "spec": {"finalizers": finalizers},
-            "status": {"phase": namespace.status.phase or ""},
-        }
-
-    # --- the authorizer
-
-    def ask(self, check: Mapping[str, str]) -> tuple[bool, str]:
-        """Decides a check of `authorizer`, for the user or for the service account that it names.
-
-        Raises StoreUnavailable.
-        """
-        user = self._caller.user
-        if check.get("account"):
-            namespace, _, name = check["account"].partition("/")
-            groups = service_account_groups(namespace)
-            user = User(service_account_name(namespace, name), groups=groups)
-        authorizer: Authorizer = self._caller.authorizer
-        if path := check.get("path"):
-            decision = authorizer.authorize(user, Attributes(check["verb"], path=path))
-        else:
-            decision = authorizer.authorize(
-                user,
-                Attributes(
-                    check["verb"], check["group"], "*", check["resource"],
-                    check["subresource"], check["namespace"], check["name"],
-                ),
-            )  # fmt: skip
-        return decision.allowed, decision.reason
 
 
 def _find_param_kind(prepared: PreparedPolicy) -> tuple[Resource | None, str]:

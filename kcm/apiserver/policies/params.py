@@ -16,8 +16,8 @@ from kcm.api import scheme
 from kcm.api.admissionregistration_v1 import DENY, ParamKind, ParamRef
 from kcm.api.scheme import Resource
 from kcm.apimachinery.labels import Selector
+from kcm.apiserver.cache.caches import Caches
 from kcm.apiserver.cache.watch_cache import Entry, WatchCache
-from kcm.apiserver.policies.caches import PolicyCaches
 
 NO_PARAMS: Sequence[Any] = (None,)  # evaluates once, without parameters
 
@@ -32,7 +32,7 @@ def find_param_kind(kind: ParamKind) -> Resource:
 
 
 def collect_params(
-    caches: PolicyCaches, kind: Resource | None, reference: ParamRef | None, namespace: str
+    caches: Caches, kind: Resource | None, reference: ParamRef | None, namespace: str
 ) -> Sequence[Any]:
     """Returns the parameters as JSON values, one for each evaluation.
 

@@ -51,7 +51,7 @@ def load(path: Path, context: str = "") -> ClusterConnection:
         chosen = _entry(config, "context", name)
         cluster = _entry(config, "cluster", chosen.get("cluster", ""))
         user = _entry(config, "user", chosen["user"]) if chosen.get("user") else {}
-        return _Reader(path.parent).connection(cluster, user)
+        return EntryReader(path.parent).connection(cluster, user)
     except errors.ConfigurationError as error:
         raise errors.ConfigurationError(f"kubeconfig {path}: {error.message}") from error
     except (OSError, UnicodeError, yaml.YAMLError, ssl.SSLError, binascii.Error) as error:
@@ -69,7 +69,7 @@ def _entry(config: Mapping[str, Any], kind: str, name: str) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class _Reader:
+class EntryReader:
     """Reads the entries of a kubeconfig, whose paths are relative to `folder`."""
 
     folder: Path
@@ -85,15 +85,15 @@ class _Reader:
                     "client certificate"
                 )
         trust = self._trust(cluster, user) if server.startswith("https:") else None
-        return ClusterConnection(server.rstrip("/"), trust, self._text(user, "token", "tokenFile"))
+        return ClusterConnection(server.rstrip("/"), trust, self.text(user, "token", "tokenFile"))
 
     def _trust(self, cluster: Mapping[str, Any], user: Mapping[str, Any]) -> ssl.SSLContext:
-        authority = self._data(cluster, "certificate-authority")
+        authority = self.data(cluster, "certificate-authority")
         trust = ssl.create_default_context(cadata=authority.decode() if authority else None)
         if cluster.get("insecure-skip-tls-verify"):
             trust.check_hostname = False
             trust.verify_mode = ssl.CERT_NONE
-        certificate, key = self._data(user, "client-certificate"), self._data(user, "client-key")
+        certificate, key = self.data(user, "client-certificate"), self.data(user, "client-key")
         if certificate and key:
             # The ssl module reads a client's key from files only.
             with tempfile.NamedTemporaryFile(prefix="kcm-client-") as file:
@@ -102,12 +102,14 @@ class _Reader:
                 trust.load_cert_chain(file.name)
         return trust
 
-    def _data(self, entry: Mapping[str, Any], name: str) -> bytes:
+    def data(self, entry: Mapping[str, Any], name: str) -> bytes:
+        """Returns bytes that are in the entry in base64, or in a file that it names."""
         if f"{name}-data" in entry:
             return base64.b64decode(entry[f"{name}-data"], validate=True)
         return (self.folder / entry[name]).read_bytes() if name in entry else b""
 
-    def _text(self, entry: Mapping[str, Any], inline: str, file: str) -> str:
+    def text(self, entry: Mapping[str, Any], inline: str, file: str) -> str:
+        """Returns a text that is in the entry, or in a file that it names."""
         if entry.get(inline):
             return str(entry[inline])
         return (self.folder / entry[file]).read_text("utf-8").strip() if file in entry else ""

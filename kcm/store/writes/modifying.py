@@ -18,9 +18,32 @@ from kcm.store.writes.results import WriteResult, WriteStatus
 ATTEMPTS = 10  # the most attempts when other writes come between the read and the write
 Build = Callable[[KubeObject], WriteItem | None]
 """Returns the item that changes an object in this state, or None if nothing changes."""
-WriteCheck = Callable[[KubeObject | None, KubeObject | None], None]
-"""Gets an object as it would be stored (None for a deletion) and as it is stored (None for a
-creation), and raises an ApiError to refuse the write."""
+
+
+class WriteAdmission(Protocol):
+    """Decides about one write, and may change its object first; upstream's admission.Interface.
+
+    Objects are None where there is none: the new one of a deletion, the old one of a creation.
+    """
+
+    @property
+    def mutates(self) -> bool:
+        """Whether `admit` may change objects; otherwise it need not be called."""
+
+    def admit(
+        self,
+        new: KubeObject | None,
+        old: KubeObject | None,
+        readmit: Callable[[KubeObject], KubeObject],
+    ) -> KubeObject | None:
+        """Returns the new object as it is to be written, before it is validated.
+
+        `readmit` repeats what the store does to a new object, after a change of it. Raises an
+        ApiError to refuse the write.
+        """
+
+    def validate(self, new: KubeObject | None, old: KubeObject | None) -> None:
+        """Raises an ApiError to refuse the write of an object as it would be stored."""
 
 
 class ModifiableStore(Protocol):
@@ -42,20 +65,20 @@ class Modification:
     build: Build
     fence: Fence | None = None
     pinned: bool = False  # whether only one state of the object may be changed
-    check: WriteCheck | None = None
+    admission: WriteAdmission | None = None
 
 
 def modify(store: ModifiableStore, modification: Modification) -> KubeObject:
     """Makes a change, and returns the object as stored.
 
     Raises Conflict after ATTEMPTS attempts, or after one if the change is pinned, and what `build`,
-    `check`, reading and writing raise.
+    the admission, reading and writing raise.
     """
     for _ in range(ATTEMPTS):
         old = store.get(modification.resource, modification.key)
         item = modification.build(old)
-        if modification.check is not None:
-            modification.check(old if item is None else item.obj, old)
+        if modification.admission is not None:
+            modification.admission.validate(old if item is None else item.obj, old)
         if item is None:
             return old
         result = store.write([item], fence=modification.fence)[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 
 from cryptography import x509
@@ -35,8 +36,12 @@ class Authority:
         usage = ExtendedKeyUsageOID.SERVER_AUTH if server else ExtendedKeyUsageOID.CLIENT_AUTH
         builder = self._builder(subject, key, timedelta(days=days))
         certificate_builder = builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
-        files = self._folder / f"{user}.crt", self._folder / f"{user}.key"
-        signed = certificate_builder.sign(self._key, hashes.SHA256())
+        return self._write(user, key, certificate_builder.sign(self._key, hashes.SHA256()))
+
+    def _write(
+        self, name: str, key: ec.EllipticCurvePrivateKey, signed: x509.Certificate
+    ) -> tuple[str, str]:
+        files = self._folder / f"{name}.crt", self._folder / f"{name}.key"
         files[0].write_bytes(signed.public_bytes(serialization.Encoding.PEM))
         files[1].write_bytes(
             key.private_bytes(
@@ -46,6 +51,18 @@ class Authority:
             )
         )
         return str(files[0]), str(files[1])
+
+    def server(self, *names: str, days: float = 1) -> tuple[str, str]:
+        """Returns the files of a server's certificate, which is for these names and addresses."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0])])
+        signed = (
+            self._builder(subject, key, timedelta(days=days))
+            .add_extension(x509.SubjectAlternativeName([_general(name) for name in names]), False)
+            .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), False)
+            .sign(self._key, hashes.SHA256())
+        )
+        return self._write(names[0], key, signed)
 
     def _builder(
         self, subject: x509.Name, key: ec.EllipticCurvePrivateKey, valid: timedelta
@@ -60,3 +77,10 @@ class Authority:
             .not_valid_before(now - timedelta(days=2))
             .not_valid_after(now + valid)
         )
+
+
+def _general(name: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)

@@ -19,11 +19,11 @@ from kcm.api.admissionregistration_v1 import CREATE
 from kcm.api.core_v1 import ConfigMap
 from kcm.apiextensions.cel import policies as cel_policies
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
+from kcm.apiserver.admission.attributes import WriteAttributes
 from kcm.apiserver.auth.authorizer import AlwaysAllow, Caller
 from kcm.apiserver.auth.users import ADMIN
 from kcm.apiserver.http_errors import PolicyDenied
 from kcm.apiserver.policies.admission import PolicyAdmission
-from kcm.apiserver.policies.attributes import WriteAttributes
 from kcm.apiserver.policies.metrics import PolicyMetrics
 from kcm.apiserver.remarks import Remarks
 from tests.samples import sample

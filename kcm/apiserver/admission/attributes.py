@@ -1,22 +1,20 @@
-"""`WriteAttributes`: what policies may know of a write."""
+"""`WriteAttributes`: what policies and webhooks may know of a write."""
 
 from __future__ import annotations
 
 import json
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from kcm.api import codec
-from kcm.api.admissionregistration_v1 import CREATE, DELETE
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.auth.users import User
 from kcm.apiserver.scales import scale_of
 
-_OPTIONS = {CREATE: "CreateOptions", DELETE: "DeleteOptions"}
 _CORE_NAMESPACES = "namespaces"
 
 
@@ -24,7 +22,7 @@ _CORE_NAMESPACES = "namespaces"
 class WriteAttributes:
     """A write of an object that is about to be stored, in the version of the request."""
 
-    operation: str  # CREATE, UPDATE or DELETE
+    operation: str  # CREATE, UPDATE, DELETE or CONNECT
     resource: Resource
     subresource: str
     namespace: str
@@ -33,6 +31,10 @@ class WriteAttributes:
     old: KubeObject | None  # None for a creation
     user: User
     dry_run: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)  # of the verb, with their kind
+    # The object of the request with its kind, if it is not an object of the resource that is to be
+    # stored: an Eviction, a Binding, the options of a connection. `new` is None then.
+    sent: Mapping[str, Any] | None = None
 
     @property
     def is_namespace(self) -> bool:
@@ -46,18 +48,28 @@ class WriteAttributes:
     def to_json(self, matched: Resource) -> dict[str, Any]:
         """Returns object and oldObject as JSON values, in the version that a rule matched."""
         return {
-            "object": self._json(self.new, matched),
-            "oldObject": self._json(self.old, matched),
+            "object": json.loads(self.new_text(matched)),
+            "oldObject": json.loads(self.old_text(matched)),
         }
 
-    def _json(self, obj: KubeObject | None, matched: Resource) -> Any:
+    def new_text(self, matched: Resource) -> bytes:
+        """Returns the new object as JSON, in the version that a rule matched."""
+        if self.sent is not None:
+            return json.dumps(self.sent).encode()
+        return self._text(self.new, matched)
+
+    def old_text(self, matched: Resource) -> bytes:
+        """Returns the old object as JSON, in the version that a rule matched."""
+        return self._text(self.old, matched)
+
+    def _text(self, obj: KubeObject | None, matched: Resource) -> bytes:
         if obj is None:
-            return None
+            return b"null"
         if self.subresource == "scale":
-            return scale_of(obj, self.resource)
+            return json.dumps(scale_of(obj, self.resource)).encode()
         if matched is not self.resource:
             obj = codec.decode_stored(codec.encode_stored(obj, self.resource), matched)
-        return json.loads(codec.encode(obj))
+        return codec.encode(obj)
 
     def describe(self, matched: Resource) -> dict[str, Any]:
         """Returns the value of the variable `request`, an AdmissionRequest without objects."""
@@ -80,11 +92,10 @@ class WriteAttributes:
                 "extra": {name: list(values) for name, values in user.extra},
             },
             "dryRun": self.dry_run,
-            "options": {
-                "kind": _OPTIONS.get(self.operation, "UpdateOptions"),
-                "apiVersion": "meta.k8s.io/v1",
-            },
+            "options": dict(self.options) or None,
         }
+        if self.sent is not None:
+            about["kind"] = about["requestKind"] = _kind_of(self.sent)
         if self.subresource == "scale":
             about["kind"] = about["requestKind"] = {
                 "group": "autoscaling", "version": "v1", "kind": "Scale",
@@ -108,3 +119,8 @@ def _kind(resource: Resource) -> dict[str, str]:
 
 def _resource(resource: Resource) -> dict[str, str]:
     return {"group": resource.group, "version": resource.version, "resource": resource.plural}
+
+
+def _kind_of(sent: Mapping[str, Any]) -> dict[str, str]:
+    group, _, version = str(sent.get("apiVersion", "")).rpartition("/")
+    return {"group": group, "version": version, "kind": str(sent.get("kind", ""))}

@@ -1,4 +1,4 @@
-"""The watch caches that policies read."""
+"""The watch caches, for those who read them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kcm.api.scheme import Resource
 from kcm.apiserver.cache.watch_cache import WatchCache
 
 
-class PolicyCaches(Protocol):
+class Caches(Protocol):
     """The watch caches, as `kcm.apiserver.cache.cacher.Cacher` has them."""
 
     def cache(self, resource: Resource) -> WatchCache: ...

@@ -1,4 +1,4 @@
-"""Whether the rules and selectors of a policy or binding match a write.
+"""Whether the rules and selectors of a policy, binding or webhook match a write.
 
 Source: staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/matching/matching.go and
 plugin/webhook/predicates, Kubernetes 1.33.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from kcm import errors
 from kcm.api import scheme
 from kcm.api.admissionregistration_v1 import (
     ALL,
@@ -20,7 +21,7 @@ from kcm.api.admissionregistration_v1 import (
 from kcm.api.scheme import Resource
 from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.apiserver.policies.attributes import WriteAttributes
+from kcm.apiserver.admission.attributes import WriteAttributes
 
 Labels = Mapping[str, str]
 _Sort = tuple[Resource, str, str, bool]  # with subresource, operation, and whether in a namespace
@@ -55,8 +56,11 @@ class Matcher:
 
         Without rules it is, as in bindings that do not narrow their policy.
         """
+        kinds = scheme.versions(resource.name) if self._equivalent else ()
         return not self._rules or any(
-            _names_request(rule, resource, subresource, operation) for rule in self._rules
+            _names_request(rule, kind, subresource, operation)
+            for rule in self._rules
+            for kind in (resource, *kinds)
         )
 
     def match(
@@ -160,3 +164,17 @@ def _in_scope(rule: NamedRuleWithOperations, write: WriteAttributes) -> bool:
     if rule.scope == CLUSTER:
         return not write.namespace_name
     return True
+
+
+def prepare_matcher(matching: MatchResources | None) -> tuple[Matcher, str]:
+    """Returns the matcher, and what is wrong with its selectors, "" if nothing is.
+
+    With wrong selectors, the matcher has none, so that the failure policy decides about all
+    requests that the rules name.
+    """
+    try:
+        return Matcher(matching), ""
+    except errors.BadRequest as error:
+        assert matching is not None
+        bare = matching.replace(namespace_selector=None, object_selector=None)
+        return Matcher(bare), error.message

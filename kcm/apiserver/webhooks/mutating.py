@@ -1,0 +1,166 @@
+"""Asks the mutating webhooks about a write, one after the other.
+
+Those that come before one that changed the object, and want to know, are asked once more.
+
+Source: staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/mutating, Kubernetes 1.33.
+Departure: patches are not in the audit log, which is at the level of metadata.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apiserver.admission.attributes import WriteAttributes
+from kcm.apiserver.admission.context import WriteContext
+from kcm.apiserver.backends.client import BackendClient
+from kcm.apiserver.backends.waiting import LoopWaiter
+from kcm.apiserver.cache.caches import Caches
+from kcm.apiserver.http_errors import InternalError
+from kcm.apiserver.webhooks import matching, patching
+from kcm.apiserver.webhooks.calls import Invocation, WebhookCall
+from kcm.apiserver.webhooks.errors import CallingWebhookFailed
+from kcm.apiserver.webhooks.index import PreparedWebhook
+from kcm.apiserver.webhooks.metrics import ADMIT, WebhookMetrics
+from kcm.apiserver.webhooks.requester import Requester
+from kcm.apiserver.webhooks.review import ReviewAnswer
+
+_MUTATION = "mutation.webhook.admission.k8s.io/"
+_FAILED_OPEN = f"failed-open.{_MUTATION}"
+Readmit = Callable[[KubeObject], KubeObject]
+
+
+@dataclass
+class _Reinvocation:
+    """Which webhooks are to be asked once more; upstream's webhookReinvokeContext."""
+
+    asked: set[int] = field(default_factory=set)  # that would be, if others change the object
+    again: set[int] = field(default_factory=set)  # numbers of webhooks
+    changed: bool = False
+
+    def note_change(self) -> None:
+        self.changed = True
+        self.again |= self.asked
+        self.asked = set()
+
+
+@dataclass(frozen=True)
+class MutatingWebhooks:
+    """Asks mutating webhooks."""
+
+    caches: Caches
+    client: BackendClient
+    waiter: LoopWaiter
+    counts: WebhookMetrics
+
+    def admit(
+        self,
+        webhooks: Sequence[PreparedWebhook],
+        write: WriteAttributes,
+        requester: Requester,
+        readmit: Readmit,
+    ) -> WriteAttributes:
+        """Returns the write with the object as the webhooks have changed it.
+
+        `readmit` applies what changes objects besides webhooks, once more after a change. Raises
+        StatusError if a webhook refuses the write, InternalError if one cannot be asked and its
+        failure policy is Fail, and RequestTimeout.
+        """
+        state = _Reinvocation()
+        asked = _Round(self, requester, state)
+        write = asked.run(webhooks, write, 0)
+        if not state.changed or write.new is None:
+            return write
+        readmitted = readmit(write.new)
+        if readmitted != write.new:
+            state.note_change()
+            write = replace(write, new=readmitted)
+        again = [webhook for webhook in webhooks if webhook.number in state.again]
+        return asked.run(again, write, 1)
+
+
+@dataclass
+class _Round:
+    """Asks webhooks in turn."""
+
+    server: MutatingWebhooks
+    requester: Requester
+    state: _Reinvocation
+
+    def run(
+        self, webhooks: Sequence[PreparedWebhook], write: WriteAttributes, number: int
+    ) -> WriteAttributes:
+        server, context = (
+            self.server,
+            WriteContext(self.server.caches, write, self.requester.caller),
+        )
+        for prepared in webhooks:
+            invocation = matching.match(prepared, context, server.counts, ADMIT)
+            if invocation is None:
+                continue
+            new = self._ask(invocation, write, number)
+            if new is not None and new is not write.new:
+                self.state.note_change()
+                write = replace(write, new=new)
+                context = self._context(write)
+            if prepared.is_reinvoked:
+                self.state.asked.add(prepared.number)
+        return write
+
+    def _context(self, write: WriteAttributes) -> WriteContext:
+        return WriteContext(self.server.caches, write, self.requester.caller)
+
+    def _ask(
+        self, invocation: Invocation, write: WriteAttributes, number: int
+    ) -> KubeObject | None:
+        """Returns the object after the webhook, the same one if nothing changed."""
+        prepared, annotations = invocation.prepared, self.requester.remarks.annotations
+        place = f"round_{number}_index_{prepared.number}"
+        call = WebhookCall(invocation, write, self.server.counts, type_=ADMIT)
+        new = write.new
+        try:
+            new = self._mutate(call, invocation, write)
+        except CallingWebhookFailed as error:
+            call.count(error)
+            if not prepared.fails_open:
+                raise error.to_internal_error() from None
+            annotations[_FAILED_OPEN + place] = prepared.name
+            self.requester.deadline.check()
+        except Exception as error:
+            call.count(error)
+            raise
+        else:
+            call.count(None)
+        finally:
+            shown = {
+                "configuration": prepared.configuration,
+                "webhook": prepared.name,
+                "mutated": new is not write.new,
+            }
+            annotations[_MUTATION + place] = json.dumps(shown, separators=(",", ":"))
+        return new
+
+    def _mutate(
+        self, call: WebhookCall, invocation: Invocation, write: WriteAttributes
+    ) -> KubeObject | None:
+        call.begin()
+        server, seconds = self.server, self.requester.deadline.left()
+        body = server.waiter.wait(lambda: call.send(server.client, seconds))
+        return _patched(call.finish(body, self.requester.remarks), invocation, write)
+
+
+def _patched(
+    answer: ReviewAnswer, invocation: Invocation, write: WriteAttributes
+) -> KubeObject | None:
+    name = invocation.prepared.name
+    if not answer.patch or not patching.read_operations(name, answer.patch):
+        return write.new
+    if write.new is None:
+        raise InternalError.because(
+            f'admission webhook "{name}" attempted to modify the object, which is not supported '
+            "for this operation"
+        )
+    new = patching.apply_patch(write.new, answer.patch, invocation.matched, write.resource)
+    return write.new if new == write.new else new

@@ -1,0 +1,51 @@
+"""Applies the patch of a mutating webhook to an object."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from kcm import defaults, errors
+from kcm.api import codec
+from kcm.api.scheme import Resource
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apiserver.bodies import client_warnings
+from kcm.apiserver.http_errors import InternalError
+from kcm.apiserver.objects import patches
+from kcm.apiserver.webhooks.errors import CallingWebhookFailed
+
+
+def read_operations(webhook: str, patch: bytes) -> list[Any]:
+    """Returns the operations of a JSON patch. Raises CallingWebhookFailed."""
+    try:
+        operations = json.loads(patch)
+        if not isinstance(operations, list):
+            raise errors.BadRequest("it is not a list")
+    except (ValueError, RecursionError, errors.BadRequest) as error:
+        why = f"received undecodable patch in webhook response: {error}"
+        raise CallingWebhookFailed(webhook, why) from None
+    return operations
+
+
+def apply_patch(obj: KubeObject, patch: bytes, matched: Resource, resource: Resource) -> KubeObject:
+    """Returns the object after a patch, with defaults for what it added.
+
+    The patch is for the object in the version of `matched`; the object is in that of `resource`,
+    and stays so. Raises InternalError if the patch cannot be applied or its result is no object of
+    the kind.
+    """
+    try:
+        if matched is not resource:
+            obj = _convert(obj, resource, matched)
+        change = patches.parse(patches.JSON_PATCH, patch, matched)
+        text = json.dumps(change(codec.to_dict(obj))).encode()
+        patched = defaults.apply(client_warnings.prune(codec.decode(text, matched)))
+        return patched if matched is resource else _convert(patched, matched, resource)
+    except errors.ApiError as error:
+        raise InternalError.because(error.message) from None
+    except (ValueError, RecursionError) as error:
+        raise InternalError.because(str(error)) from None
+
+
+def _convert(obj: KubeObject, old: Resource, new: Resource) -> KubeObject:
+    return codec.decode_stored(codec.encode_stored(obj, old), new)
