@@ -36,6 +36,7 @@ _WEBHOOKS = [
         ],
         "sideEffects": "None",
         "admissionReviewVersions": ["v1"],
+        "failurePolicy": "Ignore",
     }
 ]
 BODIES: dict[str, dict[str, Any]] = {

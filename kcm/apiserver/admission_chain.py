@@ -19,10 +19,9 @@ from kcm.api.admissionregistration_v1 import (
     MutatingWebhookConfiguration,
     ValidatingWebhookConfiguration,
 )
-from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.admission.attributes import WriteAttributes
-from kcm.apiserver.auth.authorizer import Caller
+from kcm.apiserver.admission.request import AdmissionRequest
 from kcm.apiserver.backends.client import BackendClient
 from kcm.apiserver.backends.credentials import BackendCredentials
 from kcm.apiserver.backends.waiting import LoopWaiter
@@ -30,7 +29,6 @@ from kcm.apiserver.cache.caches import Caches
 from kcm.apiserver.policies.admission import PolicyAdmission
 from kcm.apiserver.policies.index import PreparedPolicy
 from kcm.apiserver.policies.metrics import PolicyMetrics
-from kcm.apiserver.remarks import Remarks
 from kcm.apiserver.webhooks.index import PreparedWebhook, WebhookIndex
 from kcm.apiserver.webhooks.metrics import WebhookMetrics
 from kcm.apiserver.webhooks.mutating import MutatingWebhooks, Readmit
@@ -39,21 +37,6 @@ from kcm.apiserver.webhooks.validating import ValidatingWebhooks
 from kcm.redisio import greenlets
 
 _REQUEST_TIMEOUT = 60.0  # seconds that a request may wait for webhooks, as upstream
-
-
-@dataclass(frozen=True)
-class AdmissionRequest:
-    """What is known of a write before its object is."""
-
-    operation: str  # CREATE, UPDATE, DELETE or CONNECT
-    resource: Resource
-    caller: Caller
-    subresource: str = ""
-    namespace: str = ""
-    name: str = ""
-    dry_run: bool = False
-    options: Mapping[str, Any] = field(default_factory=dict)  # fields of the verb's options
-    remarks: Remarks = field(default_factory=Remarks)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,8 @@ from kcm import errors
 from kcm.api import scheme
 from kcm.api.admissionregistration_v1 import CONNECT
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
-from kcm.apiserver.admission_chain import AdmissionChain, AdmissionRequest, WebhookCredentials
+from kcm.apiserver.admission.request import AdmissionRequest
+from kcm.apiserver.admission_chain import AdmissionChain, WebhookCredentials
 from kcm.apiserver.auth.access import AccessRules
 from kcm.apiserver.auth.authorizer import ALWAYS_ALLOW, DEFAULT_MODES, Authorizer
 from kcm.apiserver.auth.bootstrap_tokens import BootstrapTokens

@@ -24,10 +24,10 @@ from kcm.apiserver.auth.service_accounts import (
     STALE,
     VALID,
 )
+from kcm.apiserver.bodies import patches
 from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.http.limits import InFlight, kind_of
 from kcm.apiserver.http.responses import Response
-from kcm.apiserver.objects import patches
 from kcm.apiserver.request import Request
 from kcm.apiserver.request_info import RequestInfo
 from kcm.apiserver.review_kinds import is_review

@@ -6,6 +6,7 @@ from typing import Any
 
 from kcm.api.scheme import Resource
 from kcm.apiserver import component_kinds
+from kcm.apiserver.bodies import patches
 from kcm.apiserver.documents.openapi_schemas import (
     DELETE_OPTIONS,
     PATCH,
@@ -16,7 +17,6 @@ from kcm.apiserver.documents.openapi_schemas import (
     list_name,
     name_of,
 )
-from kcm.apiserver.objects import patches
 from kcm.apiserver.review_kinds import is_review
 
 _WRITE = ("dryRun", "fieldManager", "fieldValidation")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from kcm import errors
-from kcm.apiserver.admission_chain import AdmissionChain
+from kcm.apiserver.admission.request import AdmissionRequest, DecidesRequest
 from kcm.apiserver.auth.authorizer import NOBODY, Caller
 from kcm.apiserver.auth.node.restriction import NodeRestriction
 from kcm.apiserver.http.accept import Form
@@ -19,6 +19,12 @@ from kcm.apiserver.request_info import RequestInfo
 JSON = "application/json"
 _MOST = 2**63 - 1  # as large as any number of the API
 MAX_MANAGER = 128  # characters of a field manager's name, as upstream
+
+
+class FindsAdmission(Protocol):
+    """Finds what decides about writes, as `kcm.apiserver.admission_chain.AdmissionChain` does."""
+
+    def find(self, request: AdmissionRequest) -> DecidesRequest | None: ...
 
 
 @dataclass(frozen=True)
@@ -34,7 +40,7 @@ class ApiRequest:
     agent: str = ""
     caller: Caller = NOBODY
     restriction: NodeRestriction | None = None  # checks the writes of nodes
-    admission: AdmissionChain | None = None  # without it, no policy or webhook decides
+    admission: FindsAdmission | None = None  # without it, no policy or webhook decides
     remarks: Remarks = field(default_factory=Remarks)
 
     @property

@@ -15,9 +15,9 @@ from kcm.api import scaling
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apimachinery.times import parse_time
-from kcm.apiserver.bodies import reading, structs
+from kcm.apiserver.bodies import patches, reading, structs
 from kcm.apiserver.http.responses import ApiRequest, Response, json_response
-from kcm.apiserver.objects import patches, serverside, tables, verbs
+from kcm.apiserver.objects import serverside, tables, verbs
 from kcm.apiserver.scales import scale_of, scale_paths
 from kcm.printing.durations import age
 from kcm.store import Store

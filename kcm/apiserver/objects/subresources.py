@@ -14,10 +14,10 @@ from kcm.api.certificates_v1 import CertificateSigningRequest
 from kcm.api.core_v1 import Namespace, Pod
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.apiserver.bodies import reading, structs
+from kcm.apiserver.bodies import patches, reading, structs
 from kcm.apiserver.http.responses import ApiRequest, Response, json_response
 from kcm.apiserver.http_errors import MethodNotAllowed, PathNotFound
-from kcm.apiserver.objects import patches, signing_requests, status, verbs, write_admission
+from kcm.apiserver.objects import signing_requests, status, verbs, write_admission
 from kcm.apiserver.objects.eviction import evict
 from kcm.apiserver.objects.scale import scale
 from kcm.clock import Clock, RealClock

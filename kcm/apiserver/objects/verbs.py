@@ -13,7 +13,7 @@ from kcm.api import codec
 from kcm.api.admissionregistration_v1 import GROUP as POLICIES
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.apiserver.bodies import client_warnings, fieldvalidation, reading
+from kcm.apiserver.bodies import client_warnings, fieldvalidation, patches, reading
 from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.cache.watch_cache import Entry
 from kcm.apiserver.http.responses import ApiRequest, Response, json_response
@@ -21,7 +21,6 @@ from kcm.apiserver.http_errors import MethodNotAllowed
 from kcm.apiserver.objects import (
     admission,
     lists,
-    patches,
     policy_parameters,
     serverside,
     status,

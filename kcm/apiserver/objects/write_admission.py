@@ -8,7 +8,7 @@ from typing import Any
 
 from kcm.api import codec
 from kcm.api.admissionregistration_v1 import CREATE, DELETE, UPDATE
-from kcm.apiserver.admission_chain import AdmissionRequest, RequestAdmission
+from kcm.apiserver.admission.request import AdmissionRequest, DecidesRequest
 from kcm.apiserver.bodies.structs import Struct
 from kcm.apiserver.http.responses import ApiRequest
 from kcm.store import DeleteOptions
@@ -17,19 +17,19 @@ _OPTIONS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOpti
 _DECIDED_BEFORE = frozenset({"binding"})  # subresources that are decided about with `decide`
 
 
-def of_create(request: ApiRequest) -> RequestAdmission | None:
+def of_create(request: ApiRequest) -> DecidesRequest | None:
     """Returns what decides about a new object, None if nothing does."""
     return _find(request, CREATE, _write_options(request))
 
 
-def of_update(request: ApiRequest) -> RequestAdmission | None:
+def of_update(request: ApiRequest) -> DecidesRequest | None:
     """Returns what decides about a change, None if nothing does."""
     if request.info.subresource in _DECIDED_BEFORE:
         return None
     return _find(request, UPDATE, _write_options(request))
 
 
-def of_delete(request: ApiRequest, options: DeleteOptions) -> RequestAdmission | None:
+def of_delete(request: ApiRequest, options: DeleteOptions) -> DecidesRequest | None:
     """Returns what decides about a deletion, None if nothing does."""
     return _find(request, DELETE, _delete_options(request, options))
 
@@ -48,9 +48,7 @@ def decide(request: ApiRequest, sent: Struct, api_version: str) -> None:
         decides.decide({**shown, **kind, "metadata": metadata})
 
 
-def _find(
-    request: ApiRequest, operation: str, options: Mapping[str, Any]
-) -> RequestAdmission | None:
+def _find(request: ApiRequest, operation: str, options: Mapping[str, Any]) -> DecidesRequest | None:
     if request.admission is None:
         return None
     return request.admission.find(_asked(request, operation, options))

@@ -9,9 +9,8 @@ from kcm import defaults, errors
 from kcm.api import codec
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.apiserver.bodies import client_warnings
+from kcm.apiserver.bodies import client_warnings, patches
 from kcm.apiserver.http_errors import InternalError
-from kcm.apiserver.objects import patches
 from kcm.apiserver.webhooks.errors import CallingWebhookFailed
 
 

@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from kcm.api import codec, scheme
-from kcm.apiserver.bodies import client_warnings
+from kcm.apiserver.bodies import client_warnings, patches
 from kcm.apiserver.cache.watch_cache import CacheEvent, Entry
 from kcm.apiserver.documents import discovery, openapi, openapi_custom
 from kcm.apiserver.http_errors import UnsupportedMediaType
-from kcm.apiserver.objects import patches
 from tests.unit.apiextensions.samples import TEXT, WHOLE, definition, serve, struct
 
 V1 = struct(spec=struct(replicas=WHOLE | {"default": 1}))

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from kcm import errors
 from kcm.api import codec, scheme
 from kcm.apiextensions import structural
-from kcm.apiserver.bodies import fieldvalidation, reading
-from kcm.apiserver.objects import patches, serverside
+from kcm.apiserver.bodies import fieldvalidation, patches, reading
+from kcm.apiserver.objects import serverside
 from kcm.testing.builders import START
 from kcm.validation import validate_create, validate_update
 from tests.integration.apiserver import hostile

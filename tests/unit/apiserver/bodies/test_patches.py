@@ -10,7 +10,7 @@ import pytest
 
 from kcm import errors
 from kcm.api import codec, scheme
-from kcm.apiserver.objects import patches
+from kcm.apiserver.bodies import patches
 
 PODS = scheme.by_name("pods")
 MEGABYTE = 1_000_000

@@ -7,7 +7,7 @@ import pytest
 
 from kcm import errors
 from kcm.api.core_v1 import Pod
-from kcm.apiserver.objects.strategic import apply
+from kcm.apiserver.bodies.strategic import apply
 
 
 def pod(*containers: dict[str, Any], **spec: Any) -> dict[str, Any]:

@@ -19,9 +19,8 @@ from kcm.api import codec
 from kcm.api.scheme import Resource
 from kcm.apimachinery import nesting
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.apiserver.bodies import typeerrors
+from kcm.apiserver.bodies import strategic, typeerrors
 from kcm.apiserver.http_errors import UnsupportedMediaType
-from kcm.apiserver.objects import strategic
 from kcm.apiserver.request import MAX_BODY
 from kcm.store.merge import merge_patch
 
