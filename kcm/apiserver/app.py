@@ -20,9 +20,7 @@ from starlette.types import Receive, Scope, Send
 
 from kcm import errors
 from kcm.api import scheme
-from kcm.api.admissionregistration_v1 import CONNECT
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
-from kcm.apiserver.admission.request import AdmissionRequest
 from kcm.apiserver.admission_chain import AdmissionChain, WebhookCredentials
 from kcm.apiserver.auth.access import AccessRules
 from kcm.apiserver.auth.authorizer import ALWAYS_ALLOW, DEFAULT_MODES, Authorizer
@@ -39,6 +37,7 @@ from kcm.apiserver.backends.services import ServiceResolver
 from kcm.apiserver.backends.waiting import LoopWaiter
 from kcm.apiserver.bootstrap.definitions import DefinitionLoop
 from kcm.apiserver.cache.cacher import Cacher
+from kcm.apiserver.connections import admit_connection
 from kcm.apiserver.http.accept import negotiate
 from kcm.apiserver.http.limits import Bodies, InFlight, Limits
 from kcm.apiserver.http.responses import Response, json_response
@@ -47,10 +46,12 @@ from kcm.apiserver.http_errors import PathNotFound, RequestTimeout
 from kcm.apiserver.metrics import ServerMetrics
 from kcm.apiserver.nodes.kubelet import KubeletAddress, KubeletClient
 from kcm.apiserver.nodes.logs import Logs, is_log
-from kcm.apiserver.nodes.streams import NodeStreams, is_proxy, is_stream, pod_options
+from kcm.apiserver.nodes.streams import NodeStreams, is_stream
 from kcm.apiserver.objects import status, watching
 from kcm.apiserver.objects.selection import Freshness
 from kcm.apiserver.objects.watching import HttpWatch, WatchOptions, WatchResponse
+from kcm.apiserver.proxying.handler import Asked, ObjectProxy, is_proxy
+from kcm.apiserver.proxying.targets import Target
 from kcm.apiserver.request import Disconnected, Request, head_of, read_body
 from kcm.apiserver.request_info import RequestInfo, parse
 from kcm.apiserver.routes import Routes, is_page, is_short, is_watch
@@ -134,6 +135,7 @@ class ApiServer:
         client = kubelet or KubeletClient()
         self._logs = Logs(store, client)
         self._node_streams = NodeStreams(store, client)
+        self._proxy = ObjectProxy(store, self.cacher, client)
         self._tasks: set[asyncio.Task[None]] = set()  # streams to kubelets in progress
 
     def start(self) -> None:
@@ -174,8 +176,11 @@ class ApiServer:
             if state.info is not None and is_log(state.request.method, state.info):
                 await self._log(state, state.info, receive, send)
                 return
-            if state.info is not None and (is_stream(state.info) or is_proxy(state.info)):
-                await self._stream(state, state.info, scope, receive, send)
+            if state.info is not None and is_stream(state.info):
+                await self._stream(state, state.info, scope)
+                return
+            if state.info is not None and is_proxy(state.info):
+                await self._pass_on(state, state.info, scope, receive, send)
                 return
         except Exception as error:  # noqa: BLE001 - no trace may leave the server
             response = _failure(error)
@@ -288,41 +293,45 @@ class ApiServer:
             self._logs.pass_on(where, receive, send, lambda: self._metrics.count(state, 200))
         )
 
-    async def _stream(
+    async def _stream(self, state: RequestState, info: RequestInfo, scope: Scope) -> None:
+        request = state.request
+
+        def find() -> KubeletAddress:
+            self._admit_connection(state, info)
+            return self._node_streams.find(info, request)
+
+        where = await self._threads.run(find, state.sender or ANYBODY)
+        await self._until_stop(
+            self._node_streams.connect(
+                where, request, scope, lambda: self._metrics.count(state, 101, 0.0)
+            )
+        )
+
+    async def _pass_on(
         self, state: RequestState, info: RequestInfo, scope: Scope, receive: Receive, send: Send
     ) -> None:
-        request = state.request
-        where = await self._threads.run(
-            lambda: self._find_stream(state, info), state.sender or ANYBODY
-        )
-        if is_proxy(info):
-            proxied = self._node_streams.proxy(
-                where, receive, send, lambda: self._metrics.count(state, 200, 0.0)
-            )
-            await self._until_stop(proxied)
-        else:
-            await self._until_stop(
-                self._node_streams.connect(
-                    where, request, scope, lambda: self._metrics.count(state, 101, 0.0)
-                )
-            )
+        request, user = state.request, state.sender or ANYBODY
 
-    def _find_stream(self, state: RequestState, info: RequestInfo) -> KubeletAddress:
-        """Returns where a connection leads to, once webhooks and policies have admitted it."""
-        where = self._node_streams.find(info, state.request)
-        if not is_proxy(info):
-            asked = AdmissionRequest(
-                CONNECT,
-                info.resource,
-                self._chain.caller(state),
-                info.subresource,
-                info.namespace,
-                info.name,
-                remarks=state.remarks,
-            )
-            if (decides := self._admission.find(asked)) is not None:
-                decides.decide(pod_options(info, state.request))
-        return where
+        def find() -> Target:
+            self._admit_connection(state, info)
+            return self._proxy.find(info, request)
+
+        target = await self._threads.run(find, user)
+        asked = Asked(
+            request,
+            user,
+            scope,
+            receive,
+            send,
+            began=lambda code: self._metrics.count(state, code, 0.0),
+            threaded=lambda work: self._threads.run(work, user),
+        )
+        await self._until_stop(self._proxy.pass_on(target, asked))
+
+    def _admit_connection(self, state: RequestState, info: RequestInfo) -> None:
+        """Asks webhooks and policies. Raises the error of what refuses the connection."""
+        caller = self._chain.caller(state)
+        admit_connection(self._admission, info, state.request, caller, state.remarks)
 
     async def _until_stop(self, work: Coroutine[Any, Any, None]) -> None:
         stream = asyncio.ensure_future(work)

@@ -11,12 +11,13 @@ from functools import cached_property
 
 from kcm.api import scheme
 from kcm.api.scheme import Resource
-from kcm.apiserver import component_kinds, metrics_kinds, review_kinds
+from kcm.apiserver import binding_kinds, component_kinds, metrics_kinds, review_kinds
 from kcm.apiserver.http_errors import PathNotFound
 
 NOT_DELETED_TOGETHER = frozenset({"namespaces"})  # kinds without deletecollection
 # below namespaces/<name>, every other name is a resource in the namespace
 _CLUSTER = frozenset({"status", "finalize"})
+PROXIED = frozenset({"pods", "services", "nodes"})  # resources with the subresource proxy
 
 
 @dataclass(frozen=True)
@@ -58,8 +59,8 @@ def parse(path: str) -> RequestInfo:
 
 
 def _find(group: str, version: str, namespace: str, rest: Sequence[str]) -> RequestInfo:
-    if rest[2:3] == ["proxy"] and rest[0] == "nodes":
-        rest = rest[:3]  # the rest is a path of the kubelet's API
+    if rest[2:3] == ["proxy"] and rest[0] in PROXIED and not group:
+        rest = rest[:3]  # the rest is a path of another server
     if not rest or len(rest) > 3 or not all(rest):
         raise PathNotFound
     resource = find(group, version, rest[0])
@@ -77,6 +78,7 @@ def find(group: str, version: str, plural: str) -> Resource:
         review_kinds.find(group, version, plural)
         or metrics_kinds.find(group, version, plural)
         or component_kinds.find(group, version, plural)
+        or binding_kinds.find(group, version, plural)
         or scheme.at(group, version, plural)
     )
     if resource is None:

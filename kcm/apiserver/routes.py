@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from kcm.api.scheme import Resource
-from kcm.apiserver import health
+from kcm.apiserver import binding_kinds, health
 from kcm.apiserver.admission_chain import AdmissionChain
 from kcm.apiserver.auth.authorizer import Caller
 from kcm.apiserver.auth.handler_chain import HandlerChain, RequestState
@@ -84,7 +84,8 @@ def is_short(request: Request, info: RequestInfo) -> bool:
 
 def is_computed(resource: Resource) -> bool:
     """Reports whether objects of the kind are computed for requests, and never stored."""
-    return is_review(resource) or is_metric(resource) or resource is COMPONENT_STATUSES
+    computed = (COMPONENT_STATUSES, binding_kinds.RESOURCE)
+    return is_review(resource) or is_metric(resource) or resource in computed
 
 
 def is_watch(state: RequestState) -> bool:
@@ -212,6 +213,8 @@ class Routes:
             return self._metrics_apis.respond(api_request)
         if info.resource is COMPONENT_STATUSES:
             return component_statuses.respond(self._store, api_request)
+        if info.resource is binding_kinds.RESOURCE:
+            return subresources.bind_by_collection(self._store, api_request)
         if token_requests.is_token_request(api_request):
             return token_requests.issue(self._store, api_request, self._token_options)
         if info.subresource not in _STORED:

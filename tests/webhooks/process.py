@@ -38,9 +38,16 @@ class WebhookServer:
 
     def take_reviews(self) -> list[Any]:
         """Returns what the server was asked since the last call."""
-        context = ssl.create_default_context(cadata=self.authority.decode())
-        reviews: list[Any] = httpx.get(self.url("reviews"), verify=context).json()
+        reviews: list[Any] = self._get("reviews")
         return reviews
+
+    def release(self) -> None:
+        """Ends the requests that the server has not answered, and answers none later."""
+        self._get("release")
+
+    def _get(self, path: str) -> Any:
+        context = ssl.create_default_context(cadata=self.authority.decode())
+        return httpx.get(self.url(path), verify=context).json()
 
 
 @contextmanager

@@ -2,7 +2,8 @@
 
     python -m tests.webhooks.server CERTIFICATE KEY
 
-It prints its port. A GET of `/reviews` returns what it was asked since the last one.
+It prints its port. A GET of `/reviews` returns what it was asked since the last one, and a GET of
+`/release` ends the requests that it has not answered.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ Review = dict[str, Any]
 _BIG = 10 * 1024 * 1024
 _seen: list[Any] = []
 _lock = threading.Lock()
-_stopped = threading.Event()
+_released = threading.Event()
+_meeting = threading.Condition()
+_waiting: list[Any] = []
 
 
 def _answer(review: Review, **fields: Any) -> Review:
@@ -97,11 +100,23 @@ _ANSWERS: Mapping[str, Callable[[Review, str], Review]] = {
 }
 
 
+def _meet(count: int) -> None:
+    """Returns when so many requests wait here at once."""
+    with _meeting:
+        _waiting.append(None)
+        _meeting.notify_all()
+        _meeting.wait_for(lambda: len(_waiting) >= count)
+
+
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # head and body are written apart
 
     def do_GET(self) -> None:
+        if self.path == "/release":
+            _released.set()
+            self._send(b"{}")
+            return
         with _lock:
             reviews, _seen[:] = list(_seen), []
         self._send(json.dumps(reviews).encode())
@@ -117,9 +132,13 @@ class _Handler(BaseHTTPRequestHandler):
             _seen.append({**shown, "review": json.loads(body)})
         match behaviour:
             case "never":
-                _stopped.wait()
+                _released.wait()
+                self.close_connection = True
             case "drip":
                 self._drip()
+            case "meet":
+                _meet(int(text))
+                self._send(json.dumps(_answer(json.loads(body))).encode())
             case "rubbish":
                 self._send(b"<html>")
             case "big":
@@ -133,7 +152,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _drip(self) -> None:
         self.wfile.write(b"HTTP/1.1 200 OK\r\n")
-        while not _stopped.wait(0.1):
+        while not _released.wait(0.1):
             self.wfile.write(b"x-more: 1\r\n")
             self.wfile.flush()
 

@@ -16,7 +16,7 @@ from typing import Any
 from kcm import __version__
 from kcm.api import scheme
 from kcm.api.scheme import Resource
-from kcm.apiserver import component_kinds, metrics_kinds, review_kinds
+from kcm.apiserver import binding_kinds, component_kinds, metrics_kinds, review_kinds
 from kcm.apiserver.http.accept import media_types
 from kcm.apiserver.http.responses import JSON, Response, json_bytes, json_response
 from kcm.apiserver.http_errors import PathNotFound
@@ -47,7 +47,12 @@ def version() -> dict[str, str]:
 
 def list_served_resources() -> tuple[Resource, ...]:
     """Returns all served resources, also those whose objects are computed for requests."""
-    computed = (*review_kinds.RESOURCES, *metrics_kinds.RESOURCES, component_kinds.RESOURCE)
+    computed = (
+        *review_kinds.RESOURCES,
+        *metrics_kinds.RESOURCES,
+        component_kinds.RESOURCE,
+        binding_kinds.RESOURCE,
+    )
     return (*scheme.served(), *computed)
 
 
@@ -142,6 +147,8 @@ def _verbs(resource: Resource) -> tuple[str, ...]:
         return metrics_kinds.VERBS
     if resource is component_kinds.RESOURCE:
         return component_kinds.VERBS
+    if resource is binding_kinds.RESOURCE:
+        return binding_kinds.VERBS
     together = resource.name not in NOT_DELETED_TOGETHER
     return tuple(verb for verb in VERBS if together or verb != "deletecollection")
 

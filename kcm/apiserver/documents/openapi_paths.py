@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kcm.api.scheme import Resource
-from kcm.apiserver import component_kinds
+from kcm.apiserver import binding_kinds, component_kinds
 from kcm.apiserver.bodies import patches
 from kcm.apiserver.documents.openapi_schemas import (
     DELETE_OPTIONS,
@@ -42,7 +42,7 @@ def paths_of(resource: Resource, dialect: Dialect) -> dict[str, Any]:
     inside = f"{base}/namespaces/{{namespace}}" if resource.namespaced else base
     collection, object_path = f"{inside}/{resource.plural}", f"{inside}/{resource.plural}/{{name}}"
     make = _Operations(resource, dialect)
-    if is_review(resource):
+    if is_review(resource) or resource is binding_kinds.RESOURCE:
         return {collection: {"post": make.creation(collection)}}
     if resource is component_kinds.RESOURCE:
         return {

@@ -16,6 +16,7 @@ from kcm.http.upgrades import UpgradableConnection
 MAX_HEAD = 256 * 1024  # bytes; upstream allows 1 MiB
 MAX_FIELDS = 500  # headers
 MAX_MESSAGE = 32 * 1024 * 1024  # bytes of a body, also if it comes in the smallest chunks
+RELAY = "kcm.relay"  # the key in the extensions of an ASGI scope
 HEAD_TIMEOUT = 32.0  # seconds for sending a request's head, as upstream
 _PIECE = 16 * 1024
 READ_TIMEOUT = 60.0  # seconds for which a client may read nothing
@@ -33,12 +34,15 @@ class LimitedConnection(UpgradableConnection):
     _stalled: asyncio.TimerHandle | None = None  # runs while the client does not read
     _size = 0  # bytes received of the current head or body
     _begun = False  # whether a head has begun and is not complete
+    _relays = False  # whether the current body is passed on, and may have any size
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
         super().connection_made(transport)
         tls = transport.get_extra_info("ssl_object")
         peer = peer_of(tls.getpeercert()) if tls is not None else None
-        self._extensions: dict[str, Any] = {} if peer is None else {PEER: peer}
+        self._extensions: dict[str, Any] = {RELAY: self}
+        if peer is not None:
+            self._extensions[PEER] = peer
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -57,8 +61,19 @@ class LimitedConnection(UpgradableConnection):
             self._await_head()
         self._size += len(data)
         super().data_received(data)
-        if self._size > (MAX_MESSAGE if self._head is None else MAX_HEAD):
+        if self._head is not None:
+            if self._size > MAX_HEAD:
+                self._refuse()
+        elif self._size > MAX_MESSAGE and not self._relays:
             self._refuse()
+
+    def relay_body(self) -> None:
+        """Lets the current request have a body of any size, since nothing of it is kept."""
+        self._relays = True
+
+    def abort(self) -> None:
+        """Closes the connection, so that the client sees that its response is not complete."""
+        self.transport.abort()
 
     @property
     def idle(self) -> bool:
@@ -67,7 +82,7 @@ class LimitedConnection(UpgradableConnection):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._begun = True
+        self._begun, self._relays = True, False
         self.scope["extensions"] = self._extensions
 
     def on_header(self, name: bytes, value: bytes) -> None:

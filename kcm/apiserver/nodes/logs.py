@@ -23,7 +23,8 @@ from kcm import errors
 from kcm.api.core_v1 import Node, Pod
 from kcm.api.simulated_nodes import SIMULATOR_LABEL
 from kcm.apimachinery.times import format_time, parse_time
-from kcm.apiserver.nodes.kubelet import KubeletAddress, KubeletClient, KubeletResponse, kubelet_of
+from kcm.apiserver.backends.streaming import Incoming
+from kcm.apiserver.nodes.kubelet import KubeletAddress, KubeletClient, kubelet_of
 from kcm.apiserver.request import Request, truth
 from kcm.apiserver.request_info import RequestInfo
 from kcm.store import Store
@@ -163,7 +164,7 @@ class Logs:
             await copy(response, receive, send)
 
 
-async def copy(response: KubeletResponse, receive: Receive, send: Send) -> None:
+async def copy(response: Incoming, receive: Receive, send: Send) -> None:
     """Sends the body of a response until it ends or the client disconnects."""
     copying = asyncio.ensure_future(_copy(response, send))
     leaving = asyncio.ensure_future(_wait_for_disconnect(receive))
@@ -175,7 +176,7 @@ async def copy(response: KubeletResponse, receive: Receive, send: Send) -> None:
         await asyncio.gather(copying, leaving, return_exceptions=True)
 
 
-async def _copy(response: KubeletResponse, send: Send) -> None:
+async def _copy(response: Incoming, send: Send) -> None:
     # The head is sent already, so an error of the kubelet can only end the body.
     with contextlib.suppress(OSError, httptools.HttpParserError):
         async for piece in response.body:
@@ -199,7 +200,7 @@ class KubeletRefused(errors.ApiError):
     """The kubelet refused the request."""
 
 
-async def check(response: KubeletResponse) -> None:
+async def check(response: Incoming) -> None:
     """Raises KubeletRefused unless the response reports success."""
     if response.status in _FINE:
         return

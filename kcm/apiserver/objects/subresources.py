@@ -7,9 +7,10 @@ Kubernetes 1.33.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kcm import errors
+from kcm.api import scheme
 from kcm.api.certificates_v1 import CertificateSigningRequest
 from kcm.api.core_v1 import Namespace, Pod
 from kcm.api.scheme import Resource
@@ -20,6 +21,7 @@ from kcm.apiserver.http_errors import MethodNotAllowed, PathNotFound
 from kcm.apiserver.objects import signing_requests, status, verbs, write_admission
 from kcm.apiserver.objects.eviction import evict
 from kcm.apiserver.objects.scale import scale
+from kcm.apiserver.request_info import RequestInfo
 from kcm.clock import Clock, RealClock
 from kcm.store import Store
 from kcm.store.strategies.pod_binding import bind_to_node
@@ -35,11 +37,9 @@ _SIGNING_REQUESTS = "certificatesigningrequests.certificates.k8s.io"
 def bind(store: Store, request: ApiRequest) -> Response:
     """Handles a POST of a Binding: binds a pod that has no node yet to a node."""
     binding = reading.read_struct(request, structs.Binding)
-    node = binding.target.name
-    if not node:
-        fault = errors.FieldError("Required value", "target.name")
-        raise errors.Invalid([fault], kind="Binding", name=request.info.name)
-
+    if binding.metadata.name and binding.metadata.name != request.info.name:
+        raise errors.BadRequest("name in URL does not match name in Binding object")
+    node = _target_node(binding, request.info.name)
     write_admission.decide(request, binding, "v1")
 
     def change(old: KubeObject) -> KubeObject:
@@ -48,6 +48,30 @@ def bind(store: Store, request: ApiRequest) -> Response:
 
     verbs.modify(store, request, change, manager=verbs.NOBODY)
     return json_response(status.success(), 201)
+
+
+def _target_node(binding: structs.Binding, name: str) -> str:
+    """Returns the name of the node. Raises Invalid. `name` is the pod's, for the error."""
+    target, faults = binding.target, []
+    if target.kind not in {None, "", "Node"}:
+        supported = 'supported values: "Node", "<empty>"'
+        faults.append(errors.FieldError("Unsupported value", "target.kind", target.kind, supported))
+    if not target.name:
+        faults.append(errors.FieldError("Required value", "target.name"))
+    if faults:
+        raise errors.Invalid(faults, kind="Binding", name=name)
+    return str(target.name)
+
+
+def bind_by_collection(store: Store, request: ApiRequest) -> Response:
+    """Handles a POST of a Binding to the namespace, which names its pod itself."""
+    if request.method != "POST" or request.info.name or not request.info.namespace:
+        raise MethodNotAllowed
+    name = reading.read_struct(request, structs.Binding).metadata.name
+    if not name:
+        raise errors.BadRequest("name is required: the Binding has to name its pod")
+    info = RequestInfo(scheme.resource_of(Pod), request.info.namespace, name, "binding")
+    return bind(store, replace(request, info=info))
 
 
 # --- namespaces/finalize
@@ -114,9 +138,11 @@ _HANDLERS: Mapping[tuple[str, str], Mapping[str, Handler]] = {
     ("pods", "binding"): {"POST": bind},
     ("pods", "eviction"): {"POST": evict},
     ("pods", "log"): {},  # streamed by `kcm.apiserver.nodes.logs`
-    ("pods", "exec"): {},  # these four are handled by `kcm.apiserver.nodes.streams`
+    ("pods", "exec"): {},  # these three are handled by `kcm.apiserver.nodes.streams`
     ("pods", "attach"): {},
     ("pods", "portforward"): {},
+    ("pods", "proxy"): {},  # these three are handled by `kcm.apiserver.proxying.handler`
+    ("services", "proxy"): {},
     ("nodes", "proxy"): {},
     ("namespaces", "finalize"): {"PUT": finalize},
     (_SIGNING_REQUESTS, "approval"): {
@@ -150,7 +176,6 @@ _DESCRIBED = {
     "portforward": DescribedSubresource(
         "portforward", "PodPortForwardOptions", "", "v1", ("create", "get")
     ),
-    "proxy": DescribedSubresource("proxy", "NodeProxyOptions", "", "v1", ("get",)),
     "eviction": DescribedSubresource("eviction", "Eviction", "policy", "v1", ("create",)),
     "finalize": DescribedSubresource("finalize", "Namespace", "", "v1", ("update",)),
     "approval": DescribedSubresource(
@@ -166,9 +191,20 @@ _DESCRIBED = {
 }
 
 
+_PROXY_VERBS = ("create", "delete", "get", "patch", "update")
+
+
+def _describe(owner: Resource, name: str) -> DescribedSubresource:
+    if name == "proxy":
+        return DescribedSubresource("proxy", f"{owner.kind}ProxyOptions", "", "v1", _PROXY_VERBS)
+    return _DESCRIBED[name]
+
+
 def describe_subresources(resource: Resource) -> list[DescribedSubresource]:
     """Returns the subresources of a resource, sorted by name as upstream does."""
-    descriptions = [_DESCRIBED[name] for owner, name in _HANDLERS if owner == resource.name]
+    descriptions = [
+        _describe(resource, name) for owner, name in _HANDLERS if owner == resource.name
+    ]
     if resource.scale is not None:
         descriptions.append(_DESCRIBED["scale"])
     if resource.has_status:

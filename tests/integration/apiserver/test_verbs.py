@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.integration.apiserver.manifests import pod, replica_set
 from tests.integration.apiserver.serving import Live
 
@@ -103,6 +105,38 @@ def test_a_binding_assigns_a_pod_once(api: Live) -> None:
     assert bound["spec"]["nodeName"] == "n1"
     assert bound["status"]["conditions"][0]["type"] == "PodScheduled"
     assert api.request("POST", f"{PODS}/v-bind/binding", binding).status_code == 409
+
+
+def test_a_binding_may_be_created_beside_the_pods(api: Live) -> None:
+    bindings = PODS.replace("/pods", "/bindings")
+    api.create(PODS, pod("v-bind-2"))
+    binding = {"metadata": {"name": "v-bind-2"}, "target": {"kind": "Node", "name": "n1"}}
+    assert api.create(bindings, binding)["status"] == "Success"
+    assert api.get(f"{PODS}/v-bind-2")["spec"]["nodeName"] == "n1"
+    assert api.request("POST", bindings, binding).status_code == 409
+    assert api.request("POST", bindings, binding | {"metadata": {}}).status_code == 400
+    assert api.request("GET", bindings).status_code == 405
+    assert api.request("POST", "/api/v1/bindings", binding).status_code == 405
+
+
+# after TestValidatePodBinding in pkg/apis/core/validation/validation_test.go
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ({"name": ""}, "target.name: Required value"),
+        ({"name": "n", "kind": "Pod"}, 'target.kind: Unsupported value: "Pod": '
+         'supported values: "Node", "<empty>"'),
+    ],
+)  # fmt: skip
+def test_a_binding_needs_a_node_as_its_target(
+    api: Live, target: dict[str, str], message: str
+) -> None:
+    refused = api.request("POST", f"{PODS}/v-any/binding", {"target": target})
+    assert refused.status_code == 422
+    assert message in refused.json()["message"]
+    other = {"metadata": {"name": "other"}, "target": {"name": "n"}}
+    refused = api.request("POST", f"{PODS}/v-any/binding", other)
+    assert refused.json()["message"] == "name in URL does not match name in Binding object"
 
 
 def test_a_pod_on_a_node_is_marked_first_and_removed_by_force(api: Live) -> None:

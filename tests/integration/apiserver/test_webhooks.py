@@ -5,8 +5,6 @@ Facts from staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/testing/tes
 
 from __future__ import annotations
 
-import time
-
 from tests.integration.apiserver.webhooks import Place, message_of, place, server
 
 __all__ = ["place", "server"]
@@ -157,10 +155,8 @@ def test_warnings_come_to_the_client(place: Place) -> None:
 
 def test_all_validating_webhooks_are_asked_at_once(place: Place) -> None:
     for _ in range(3):
-        place.validate("never", timeoutSeconds=1, failurePolicy="Ignore")
-    began = time.monotonic()
+        place.validate("meet/3", timeoutSeconds=30)
     assert place.create("a").status_code == 201
-    assert time.monotonic() - began < 2.5
 
 
 # --- which it is asked about

@@ -6,7 +6,8 @@ import pytest
 
 from kcm import errors
 from kcm.api import scheme
-from kcm.apiserver.nodes.streams import is_proxy, is_stream, path_of
+from kcm.apiserver.nodes.streams import is_stream, path_of
+from kcm.apiserver.proxying.handler import is_proxy
 from kcm.apiserver.request import Request
 from kcm.apiserver.request_info import RequestInfo, parse
 from kcm.testing import builders
@@ -59,6 +60,8 @@ def test_what_nobody_could_answer_is_refused(subresource: str, query: str, words
         ("/api/v1/namespaces/d/pods/p/exec", True, False),
         ("/api/v1/namespaces/d/pods/p/portforward", True, False),
         ("/api/v1/namespaces/d/pods/p/log", False, False),
+        ("/api/v1/namespaces/d/pods/p/proxy", False, True),
+        ("/api/v1/namespaces/d/services/https:p:1/proxy/x/y", False, True),
         ("/api/v1/nodes/n/proxy", False, True),
         ("/api/v1/nodes/n/proxy/metrics/resource", False, True),
         ("/api/v1/nodes/n/status", False, False),
