@@ -257,6 +257,16 @@ BODIES: dict[str, dict[str, Any]] = {
         "roleRef": {"kind": "ClusterRole", "name": "reader"},
         "subjects": [_USER],
     },
+    "apiservices.apiregistration.k8s.io": {
+        "spec": {
+            "group": "fruits.example.com",
+            "version": "v1alpha1",
+            "service": {"namespace": "default", "name": "fruits"},
+            "insecureSkipTLSVerify": True,
+            "groupPriorityMinimum": 1000,
+            "versionPriority": 15,
+        }
+    },
     "customresourcedefinitions.apiextensions.k8s.io": {
         "spec": {
             "group": "example.com",
@@ -274,6 +284,7 @@ BODIES: dict[str, dict[str, Any]] = {
     },
 }
 NAMES = {
+    "apiservices.apiregistration.k8s.io": "v1alpha1.fruits.example.com",
     "customresourcedefinitions.apiextensions.k8s.io": "widgets.example.com",
     "ipaddresses.networking.k8s.io": "10.1.0.7",
 }

@@ -2,7 +2,8 @@
 
     python tools/protobuf_messages.py DIR > kcm/apiserver/protobuf/messages.txt
 
-DIR holds `api`, `apimachinery` and `apiextensions-apiserver` (github.com/kubernetes/<name>)
+DIR holds `api`, `apimachinery`, `apiextensions-apiserver` and `kube-aggregator`
+(github.com/kubernetes/<name>)
 at the tag of the release that kcm follows. Only names, numbers and types are read: the
 numbers from generated.proto, the names in JSON from the struct tags in types*.go.
 """
@@ -45,6 +46,7 @@ _PACKAGES = (
     ("api/storage/v1beta1", "storage.k8s.io/v1beta1"),
     ("api/storagemigration/v1alpha1", "storagemigration.k8s.io/v1alpha1"),
     ("apiextensions-apiserver/pkg/apis/apiextensions/v1", "apiextensions.k8s.io/v1"),
+    ("kube-aggregator/pkg/apis/apiregistration/v1", "apiregistration.k8s.io/v1"),
 )
 _PROTO_MESSAGE = re.compile(r"^message (\w+) \{$(.*?)^\}$", re.MULTILINE | re.DOTALL)
 _PROTO_FIELD = re.compile(

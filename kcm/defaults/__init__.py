@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from kcm.api import (
     admissionregistration_v1,
     apiextensions_v1,
+    apiregistration_v1,
     apps_v1,
     autoscaling_v1,
     autoscaling_v2,
@@ -29,6 +30,7 @@ from kcm.apiextensions import objects
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.defaults import (
     admission_policies,
+    api_services,
     apps,
     autoscalers,
     batch,
@@ -82,6 +84,7 @@ _BY_KIND: dict[type[KubeObject], Callable[[Any], Any]] = {
     admissionregistration_v1.MutatingWebhookConfiguration: admission_policies.webhooks,
     rbac_v1.RoleBinding: kinds.binding,
     rbac_v1.ClusterRoleBinding: kinds.binding,
+    apiregistration_v1.APIService: api_services.api_service,
     apiextensions_v1.CustomResourceDefinition: kinds.definition,
 }
 

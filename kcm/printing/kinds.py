@@ -24,6 +24,7 @@ from kcm.apimachinery.quantity import Quantity
 from kcm.apimachinery.times import format_time
 from kcm.printing import (
     admission_policies,
+    api_services,
     autoscaling,
     batch,
     certificates,
@@ -279,6 +280,7 @@ COLUMNS: Mapping[type[KubeObject], tuple[Column, ...]] = {
         AGE,
     ),
     **admission_policies.COLUMNS,
+    **api_services.COLUMNS,
     **autoscaling.COLUMNS,
     **flow_control.COLUMNS,
     **networking.COLUMNS,

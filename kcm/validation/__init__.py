@@ -23,6 +23,7 @@ from kcm.api.admissionregistration_v1 import (
     ValidatingWebhookConfiguration,
 )
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
+from kcm.api.apiregistration_v1 import APIService
 from kcm.api.batch_v1 import CronJob, Job
 from kcm.api.certificates_v1 import CertificateSigningRequest
 from kcm.api.certificates_v1beta1 import ClusterTrustBundle
@@ -57,6 +58,7 @@ from kcm.errors import FieldError
 from kcm.validation import (
     admission_policies,
     admission_webhooks,
+    api_services,
     autoscalers,
     certificates,
     definitions,
@@ -195,6 +197,7 @@ _RULES: dict[type[KubeObject], _Rules] = {
     rbac_v1.ClusterRoleBinding: _Rules(
         rbac.create_cluster_role_binding, rbac.update_cluster_role_binding
     ),
+    APIService: _Rules(api_services.create, api_services.update, api_services.status_update),
     CustomResourceDefinition: _Rules(
         definitions.create, definitions.update, definitions.status_update
     ),

@@ -7,6 +7,7 @@ from dataclasses import replace
 from kcm.api import (
     admissionregistration_v1,
     apiextensions_v1,
+    apiregistration_v1,
     apps_v1,
     autoscaling_v1,
     autoscaling_v2,
@@ -143,6 +144,7 @@ KINDS = (
         short="crd crds",
         categories="api-extensions",
     ),
+    kind(apiregistration_v1.APIService, "apiservices", cluster=True, categories="api-extensions"),
 )
 
 # Further served versions of kinds above. They are stored in the versions above.

@@ -42,6 +42,7 @@ _PACKAGES = {
     "kcm.api.storage_v1beta1": "io.k8s.api.storage.v1beta1",  # before what begins it
     "kcm.api.storage_v1": "io.k8s.api.storage.v1",
     "kcm.api.scheduling_v1": "io.k8s.api.scheduling.v1",
+    "kcm.api.apiregistration_v1": "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1",
     "kcm.api.apiextensions_v1": "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1",
 }
 DELETE_OPTIONS, STATUS, PATCH = f"{_META}.DeleteOptions", f"{_META}.Status", f"{_META}.Patch"

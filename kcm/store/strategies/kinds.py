@@ -43,6 +43,7 @@ from kcm.api.custom.kinds import CustomObject
 from kcm.api.scheme import Resource
 from kcm.apiextensions import conditions
 from kcm.apimachinery.meta_v1 import KubeObject, LabelSelector
+from kcm.store.strategies.api_services import APIServiceStrategy
 from kcm.store.strategies.base import Strategy, WithoutGeneration
 from kcm.store.strategies.counted import (
     CountedStrategy,
@@ -303,6 +304,7 @@ _STRATEGIES: dict[str, Strategy[Any]] = {
     "mutatingwebhookconfigurations.admissionregistration.k8s.io": WebhooksStrategy(),
     "certificatesigningrequests.certificates.k8s.io": SigningRequestStrategy(),
     "customresourcedefinitions.apiextensions.k8s.io": DefinitionStrategy(),
+    "apiservices.apiregistration.k8s.io": APIServiceStrategy(),
 }
 _DEFAULT = Strategy[Any]()
 
@@ -323,6 +325,7 @@ _CREATED_BY_UPDATE = frozenset(
 # Kinds whose PUT must have a resourceVersion; AllowUnconditionalUpdate is false upstream.
 _CONDITIONAL = frozenset(
     {
+        "apiservices.apiregistration.k8s.io",
         "csidrivers.storage.k8s.io",
         "csinodes.storage.k8s.io",
         "csistoragecapacities.storage.k8s.io",

@@ -69,6 +69,7 @@ def test_the_kinds_of_the_cluster_are_those_of_upstream() -> None:
         "validatingadmissionpolicybindings",
         "validatingwebhookconfigurations",
         "mutatingwebhookconfigurations",
+        "apiservices",
         "volumeattachments",
         "volumeattributesclasses",
     }
