@@ -17,6 +17,7 @@ import structlog
 
 from kcm import __version__, errors, logs
 from kcm.apiserver import credentials, flags
+from kcm.apiserver.admission_config import load_admission_config
 from kcm.apiserver.app import ApiServer
 from kcm.apiserver.auth import tokenfile
 from kcm.apiserver.auth.access import AccessRules
@@ -58,6 +59,7 @@ class ServerOptions:
     cluster_authority: bool = False
     local_storage_class: bool = False
     bootstrap_tokens: bool = False
+    admission_config: Path | None = None
     names: tuple[str, ...] = ()  # further names and addresses for the certificate
     tokens: TokenFlags = field(default_factory=TokenFlags)
 
@@ -97,6 +99,7 @@ class ServerOptions:
 @flags.token_auth_file
 @flags.client_ca_file
 @flags.authorization_mode
+@flags.admission_control_config_file
 @add_token_flags
 @click.option(
     "--max-requests-inflight",
@@ -171,6 +174,7 @@ def command(
     token_auth_file: Path | None,
     client_ca_file: Path | None,
     authorization_mode: str,
+    admission_control_config_file: Path | None,
     max_requests_inflight: int,
     max_mutating_requests_inflight: int,
     request_timeout: float,
@@ -206,6 +210,7 @@ def command(
         token_auth_file=token_auth_file,
         client_ca_file=client_ca_file,
         modes=parse_modes(authorization_mode),
+        admission_config=admission_control_config_file,
         limits=limits,
         kubelet_authority=kubelet_certificate_authority,
         kubelet_client=presented,
@@ -277,6 +282,7 @@ def _serve(
     )
     bootstrap.ensure()
     kubelet = _kubelet_client(options.kubelet_authority, options.kubelet_client)
+    config = options.admission_config
     app = ApiServer(
         store,
         access,
@@ -285,6 +291,7 @@ def _serve(
         kubelet=kubelet,
         tokens=tokens,
         bootstrap_tokens=options.bootstrap_tokens,
+        credentials=load_admission_config(config) if config is not None else None,
     )
     url = url_of(listener, certificate)
     path = options.kubeconfig or store.io.settings.state_dir / "kubeconfig"

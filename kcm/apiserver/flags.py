@@ -39,6 +39,12 @@ authorization_mode = click.option(
     "need. RBAC: roles and bindings decide. AlwaysAllow: all users may do everything. AlwaysDeny: "
     "only system:masters may do anything.",
 )
+admission_control_config_file = click.option(
+    "--admission-control-config-file",
+    type=click.Path(path_type=Path),
+    help="File of kind AdmissionConfiguration. It names the kubeconfigs with the tokens and "
+    "certificates by which the server identifies itself to webhooks.",
+)
 service_account_key_file = click.option(
     "--service-account-key-file",
     "service_account_key_files",

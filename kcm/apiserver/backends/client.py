@@ -16,21 +16,23 @@ import math
 import ssl
 import tempfile
 from collections import OrderedDict
-from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, quote, urlsplit
-
-import httpcore
 
 from kcm import errors
 from kcm.apiserver.backends import faults
 from kcm.apiserver.backends.faults import CallFailed
+from kcm.apiserver.backends.known import Known
 from kcm.apiserver.backends.services import Address, ServiceResolver
 from kcm.apiserver.backends.waiting import LoopWaiter
 
-MOST_RESPONSE = 6 * 1024 * 1024  # bytes: a patch in base64 of the largest object
-MOST_POOLS = 200  # sets of connections to different servers, as upstream
-_IDLE = 90.0  # seconds that an unused connection is kept
+if TYPE_CHECKING:
+    from kcm.apiserver.backends.posting import Poster
+
+MOST_IDENTITIES = 200  # of servers, as upstream
+_POSTING = "kcm.apiserver.backends.posting"
 _HTTPS_PORT = 443
 _SAFE = "/%:@!$&'()*+,;=~"  # characters of a path that stay as they are
 
@@ -82,13 +84,6 @@ class Backend:
         return f"https://{target.server_name}:{target.port}{path}"
 
 
-@dataclass(frozen=True)
-class _Pool:
-    """The connections to servers that one set of certificates identifies."""
-
-    connections: httpcore.AsyncConnectionPool
-
-
 _Identity = tuple[bytes, str, Credentials]
 
 
@@ -98,7 +93,9 @@ class BackendClient:
     def __init__(self, resolver: ServiceResolver, waiter: LoopWaiter) -> None:
         self._resolver = resolver
         self._waiter = waiter
-        self._pools: OrderedDict[_Identity, _Pool] = OrderedDict()  # used in the event loop only
+        # used in the event loop only
+        self._identities: OrderedDict[_Identity, Known] = OrderedDict()
+        self._poster: Poster | None = None
 
     def post(self, backend: Backend, body: bytes, timeout: float) -> bytes:
         """Returns the body of the response to a POST of JSON.
@@ -123,57 +120,26 @@ class BackendClient:
     async def _post(self, backend: Backend, body: bytes, seconds: int) -> bytes:
         parts = urlsplit(backend.url)
         address = self._find_address(backend, parts)
-        pool = self._pool(backend, parts.hostname or "")
-        url = httpcore.URL(
-            scheme=b"https",
-            host=address.host.encode(),
-            port=address.port,
-            target=_target(parts, seconds),
-        )
+        known = self._identify(backend, parts.hostname or "")
+        host = f"[{address.host}]" if ":" in address.host else address.host
+        url = f"https://{host}:{address.port}{_target(parts, seconds)}"
         headers = {
-            "host": parts.netloc.rpartition("@")[2],
-            "content-type": "application/json",
-            "accept": "application/json, */*",
-            "user-agent": "kube-apiserver-admission",
-            "content-length": str(len(body)),
+            "Host": parts.netloc.rpartition("@")[2],
+            "Content-Type": "application/json",
+            "Accept": "application/json, */*",
+            "User-Agent": "kube-apiserver-admission",
             **dict(backend.credentials.headers),
         }
-        for attempt in (0, 1):
-            try:
-                return await self._request(pool, url, headers, body, parts.hostname or "")
-            except (httpcore.RemoteProtocolError, httpcore.ReadError) as error:
-                if attempt:  # the first time, the server may just have closed a kept connection
-                    raise faults.connection_fault(error, address) from None
-            except (httpcore.ConnectError, httpcore.WriteError, OSError) as error:
-                raise faults.connection_fault(error, address) from None
-            except (httpcore.LocalProtocolError, ValueError) as error:
-                raise CallFailed(str(error)) from None
-        raise AssertionError("unreachable")
-
-    async def _request(
-        self,
-        pool: _Pool,
-        url: httpcore.URL,
-        headers: Mapping[str, str],
-        body: bytes,
-        server_name: str,
-    ) -> bytes:
-        async with pool.connections.stream(
-            b"POST",
-            url,
-            headers=[(name.encode(), value.encode()) for name, value in headers.items()],
-            content=body,
-            extensions={"sni_hostname": server_name},
-        ) as response:
-            answer = bytearray()
-            async for part in response.aiter_stream():
-                answer += part
-                if len(answer) > MOST_RESPONSE:
-                    why = f"the response is larger than {MOST_RESPONSE} bytes"
-                    raise CallFailed(why)
-        if not 200 <= response.status < 300:
-            raise faults.status_fault(response.status, bytes(answer))
-        return bytes(answer)
+        if self._poster is None:  # imported when needed, as the library takes 0.1 s
+            module = await asyncio.to_thread(import_module, _POSTING)
+            self._poster = module.Poster()
+        try:
+            status, answer = await self._poster.post(url, headers, body, known)
+        except OSError as error:
+            raise faults.connection_fault(error, address) from None
+        if not 200 <= status < 300:
+            raise faults.status_fault(status, answer)
+        return answer
 
     def _find_address(self, backend: Backend, parts: SplitResult) -> Address:
         target = backend.target
@@ -189,45 +155,35 @@ class BackendClient:
         except errors.ApiError as error:
             raise CallFailed(error.message) from None
 
-    # --- connections
+    # --- identities
 
-    def _pool(self, backend: Backend, server_name: str) -> _Pool:
-        """Returns the connections for servers with this name and these certificates.
+    def _identify(self, backend: Backend, server_name: str) -> Known:
+        """Returns how servers with this name and these certificates are known.
 
-        The least recently used ones are dropped when there are too many.
+        The least recently used ones are dropped when there are too many; connections that they
+        have are closed when they are idle.
         """
         key = (backend.authority, server_name, backend.credentials)
-        pool = self._pools.get(key)
-        if pool is None:
-            pool = _Pool(_connections(backend))
-            self._pools[key] = pool
-            while len(self._pools) > MOST_POOLS:
-                _, oldest = self._pools.popitem(last=False)
-                self._waiter.start(oldest.connections.aclose())
-        self._pools.move_to_end(key)
-        return pool
+        known = self._identities.get(key)
+        if known is None:
+            known = Known(server_name, trust(backend.authority, backend.credentials))
+            self._identities[key] = known
+            if len(self._identities) > MOST_IDENTITIES:
+                self._identities.popitem(last=False)
+        self._identities.move_to_end(key)
+        return known
 
     async def close(self) -> None:
         """Closes all connections."""
-        while self._pools:
-            _, pool = self._pools.popitem()
-            await pool.connections.aclose()
+        poster, self._poster = self._poster, None
+        if poster is not None:
+            await poster.close()
 
 
-def _target(parts: SplitResult, seconds: int) -> bytes:
+def _target(parts: SplitResult, seconds: int) -> str:
     query = f"{parts.query}&" if parts.query else ""
     path = quote(parts.path or "/", safe=_SAFE)
-    return f"{path}?{query}timeout={seconds}s".encode()
-
-
-def _connections(backend: Backend) -> httpcore.AsyncConnectionPool:
-    return httpcore.AsyncConnectionPool(
-        ssl_context=trust(backend.authority, backend.credentials),
-        max_connections=None,
-        keepalive_expiry=_IDLE,
-        http1=True,
-        http2=False,  # so that connections spread over a Service's endpoints, as upstream
-    )
+    return f"{path}?{query}timeout={seconds}s"
 
 
 def trust(authority: bytes, credentials: Credentials = NO_CREDENTIALS) -> ssl.SSLContext:

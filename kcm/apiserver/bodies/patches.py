@@ -102,7 +102,23 @@ def _json_patch(operations: Any) -> ObjectPatch:
             raise errors.BadRequest("error applying patch: the result is not an object")
         return result
 
-    return ObjectPatch(change)
+    return ObjectPatch(change, _touched_fields(operations))
+
+
+def _touched_fields(operations: list[Any]) -> frozenset[str] | None:
+    """Returns the fields of an object that operations are about, None if they may be about any."""
+    fields: set[str] = set()
+    for operation in operations:
+        if not isinstance(operation, dict):
+            return None
+        for name in ("path", "from"):
+            pointer = operation.get(name, "/" if name == "path" else None)
+            if pointer is None:
+                continue
+            if not isinstance(pointer, str) or not pointer.startswith("/"):
+                return None
+            fields.add(pointer[1:].partition("/")[0])
+    return None if "" in fields or any("~" in field for field in fields) else frozenset(fields)
 
 
 def _apply_operations(target: dict[str, Any], operations: list[Any]) -> Any:
@@ -157,7 +173,7 @@ def on_objects(
     It raises Conflict if the patch has another resourceVersion than the object. Parts that the
     patch does not name are shared with the old object, not encoded and decoded again.
     """
-    parts = _touched_parts(change, resource)
+    parts = touched_parts(change, resource)
 
     def change_object(old: KubeObject) -> KubeObject:
         target = codec.to_dict(old, None if parts is None else {*parts, "api_version", "kind"})
@@ -177,7 +193,7 @@ def on_objects(
     return change_object
 
 
-def _touched_parts(change: ObjectPatch, resource: Resource) -> frozenset[str] | None:
+def touched_parts(change: ObjectPatch, resource: Resource) -> frozenset[str] | None:
     """Returns the attributes that a patch changes, None if it may change any.
 
     That is so for custom objects, whose schema may relate parts to each other, and for unknown

@@ -13,6 +13,9 @@ from kcm.apiserver.bodies import client_warnings, patches
 from kcm.apiserver.http_errors import InternalError
 from kcm.apiserver.webhooks.errors import CallingWebhookFailed
 
+_TYPE = ("api_version", "kind")
+_METADATA = frozenset({"metadata"})
+
 
 def read_operations(webhook: str, patch: bytes) -> list[Any]:
     """Returns the operations of a JSON patch. Raises CallingWebhookFailed."""
@@ -37,8 +40,14 @@ def apply_patch(obj: KubeObject, patch: bytes, matched: Resource, resource: Reso
         if matched is not resource:
             obj = _convert(obj, resource, matched)
         change = patches.parse(patches.JSON_PATCH, patch, matched)
-        text = json.dumps(change(codec.to_dict(obj))).encode()
-        patched = defaults.apply(client_warnings.prune(codec.decode(text, matched)))
+        parts = patches.touched_parts(change, matched)
+        target = codec.to_dict(obj, None if parts is None else {*parts, *_TYPE})
+        patched = codec.decode(json.dumps(change(target)).encode(), matched)
+        if parts is not None:
+            patched = obj.replace(**{name: getattr(patched, name) for name in parts})
+        patched = client_warnings.prune(patched)
+        if parts != _METADATA:  # which has no defaults
+            patched = defaults.apply(patched)
         return patched if matched is resource else _convert(patched, matched, resource)
     except errors.ApiError as error:
         raise InternalError.because(error.message) from None

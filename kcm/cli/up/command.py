@@ -89,6 +89,7 @@ _DISPATCHED = "pods"  # the kind by whose dispatch lease a running manager is re
 @flags.client_ca_file
 @flags.anonymous_auth
 @flags.authorization_mode
+@flags.admission_control_config_file
 @click.option(
     "--nodes",
     "nodes_count",
@@ -139,6 +140,7 @@ def up(
     client_ca_file: Path | None,
     anonymous_auth: bool,
     authorization_mode: str,
+    admission_control_config_file: Path | None,
     nodes_count: int,
     kubelet: bool,
     nodes_stages: Path | None,
@@ -171,6 +173,7 @@ def up(
         client_ca_file,
         anonymous_auth=anonymous_auth,
         authorization_mode=authorization_mode,
+        admission_config=admission_control_config_file,
         hosts=api_hosts,
     )
     access.check()

@@ -51,6 +51,7 @@ class AccessOptions:
     kubelet_authority: Path | None = None  # signs the certificates of kubelets
     anonymous_auth: bool = False
     authorization_mode: str = ",".join(DEFAULT_MODES)
+    admission_config: Path | None = None  # credentials for webhooks
     hosts: tuple[str, ...] = ()  # by which other machines reach the API server
 
     def check(self) -> None:
@@ -68,6 +69,8 @@ class AccessOptions:
             flags += ["--bind-address=0.0.0.0", *(f"--tls-san={host}" for host in self.hosts)]
         if self.token_auth_file:
             flags.append(f"--token-auth-file={self.token_auth_file.absolute()}")
+        if self.admission_config:
+            flags.append(f"--admission-control-config-file={self.admission_config.absolute()}")
         if self.client_ca_file:
             flags.append(f"--client-ca-file={self.client_ca_file.absolute()}")
         if key := self.token_key_file:
