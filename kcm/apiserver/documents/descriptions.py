@@ -1,7 +1,8 @@
 """The descriptions of the API types' fields, which `kubectl explain` shows.
 
-They are in `descriptions.txt`: the name of a model, and below it a line `field: description` for
-each of its fields.
+They are in `descriptions.txt`: the name of a struct, and below it a line `field: description` for
+each of its fields. Structs of the same name in several groups share their lines. A line without a
+field describes a struct that has none, such as Quantity.
 """
 
 from __future__ import annotations
@@ -13,22 +14,27 @@ _OF_EVERY_OBJECT = {
     # Tools recognize the schemas of objects by how upstream's two descriptions begin.
     "apiVersion": "APIVersion defines the versioned schema of this representation of an object.",
     "kind": "Kind is a string value representing the REST resource this object represents.",
-    "metadata": "Standard metadata of the object, such as its name and labels.",
+    "metadata": "Standard object's metadata, such as its name and labels.",
     "spec": "Wanted state of the object.",
     "status": "Last observed state of the object. The system sets it.",
 }
 
 
 def of(model: str, field: str) -> str:
-    """Returns the description of a model's field, by its name in JSON. Returns "" if there is
+    """Returns the description of a struct's field, by its name in JSON. Returns "" if there is
     none.
     """
     return _load().get((model, field)) or _OF_EVERY_OBJECT.get(field, "")
 
 
+def list_described() -> frozenset[tuple[str, str]]:
+    """Returns the structs and fields that have a description of their own."""
+    return frozenset(_load())
+
+
 @cache
 def _load() -> dict[tuple[str, str], str]:
-    """Returns the descriptions of `descriptions.txt` by model and field."""
+    """Returns the descriptions of `descriptions.txt` by struct and field."""
     text = resources.files(__package__).joinpath("descriptions.txt").read_text("utf-8")
     descriptions: dict[tuple[str, str], str] = {}
     model = ""

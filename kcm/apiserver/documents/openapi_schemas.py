@@ -125,9 +125,10 @@ def schemas_of(resources: Iterable[Resource], dialect: Dialect) -> dict[str, Sch
         schemas[name_of(resource.model)]["x-kubernetes-group-version-kind"] = [gvk(resource)]
         schemas[list_name(resource)] = _list(resource, dialect)
     for name, form in _SPECIAL.values():
-        schemas[name] = (
-            {"type": "string", "format": form} if form != "number" else {"type": "string"}
-        )
+        words = descriptions.of(name.rpartition(".")[2], "")
+        schemas[name] = {"type": "string", "description": words}
+        if form != "number":
+            schemas[name]["format"] = form
     schemas |= _machinery(dialect)
     return dict(sorted(schemas.items()))
 
@@ -149,37 +150,56 @@ def _custom(schema: StructuralSchema, dialect: Dialect) -> Schema:
 
 
 def _machinery(dialect: Dialect) -> dict[str, Schema]:
+    """Returns the schemas of what requests and answers have besides objects."""
     text, number, truth = {"type": "string"}, {"type": "integer"}, {"type": "boolean"}
-    names: Schema = {"type": "array", "items": text}
-    conditions: Schema = {
-        "type": "object",
-        "properties": {"uid": text, "resourceVersion": text},
-    }
     return {
-        DELETE_OPTIONS: _object(
-            "How to delete an object, and under which preconditions.",
-            apiVersion=text, kind=text, dryRun=names, gracePeriodSeconds=number,
-            orphanDependents=truth, preconditions=conditions, propagationPolicy=text,
+        DELETE_OPTIONS: _struct(
+            DELETE_OPTIONS, "How to delete an object, and under which preconditions.", dialect,
+            apiVersion=text, kind=text, dryRun={"type": "array", "items": text},
+            gracePeriodSeconds=number, orphanDependents=truth,
+            preconditions=_struct("Preconditions", "", dialect, uid=text, resourceVersion=text),
+            propagationPolicy=text,
         ),
-        STATUS: _object(
-            "The outcome of a request that returns no object.",
+        STATUS: _struct(
+            STATUS, "The outcome of a request that returns no object.", dialect,
             apiVersion=text, kind=text, code=number, message=text, reason=text, status=text,
-            details={"type": "object"}, metadata=dialect.ref(name_of(ListMeta)),
+            details=_status_details(dialect), metadata=dialect.ref(name_of(ListMeta)),
         ),
         PATCH: {"type": "object", "description": "A patch in the form that its media type names."},
     }  # fmt: skip
 
 
-def _object(description: str, **properties: Schema) -> Schema:
-    return {"type": "object", "description": description, "properties": properties}
+def _status_details(dialect: Dialect) -> Schema:
+    text = {"type": "string"}
+    cause = _struct("StatusCause", "", dialect, reason=text, message=text, field=text)
+    return _struct(
+        "StatusDetails", "", dialect, name=text, group=text, kind=text, uid=text,
+        causes={"type": "array", "items": cause}, retryAfterSeconds={"type": "integer"},
+    )  # fmt: skip
+
+
+def _struct(name: str, description: str, dialect: Dialect, /, **properties: Schema) -> Schema:
+    """Returns the schema of a struct without a model. The fields' descriptions go by its name."""
+    model = name.rpartition(".")[2]
+    described = {
+        field: _with_description(schema, descriptions.of(model, field), dialect)
+        for field, schema in properties.items()
+    }
+    return _object(description, **described)
+
+
+def _object(description: str, /, **properties: Schema) -> Schema:
+    words = {"description": description} if description else {}
+    return {"type": "object"} | words | {"properties": properties}
 
 
 def _list(resource: Resource, dialect: Dialect) -> Schema:
-    items = {"type": "array", "items": dialect.ref(name_of(resource.model))}
-    schema = _object(
+    schema = _struct(
+        "List",
         f"A list of {resource.plural}.",
+        dialect,
         apiVersion={"type": "string"},
-        items=items,
+        items={"type": "array", "items": dialect.ref(name_of(resource.model))},
         kind={"type": "string"},
         metadata=dialect.ref(name_of(ListMeta)),
     )

@@ -176,6 +176,14 @@ def test_explain_and_api_resources(kubectl: Kubectl) -> None:
     assert "apps/v1" in kubectl("api-versions")
 
 
+def test_explain_says_what_each_field_means(kubectl: Kubectl) -> None:
+    probe = kubectl("explain", "pod.spec.containers.livenessProbe")
+    assert "Health check. If it fails, the container is restarted." in probe
+    assert "Seconds between probes; default 10." in " ".join(probe.split())
+    assert "Name of the user" in kubectl("explain", "tokenreview.status.user")
+    assert "APIVersion defines" in kubectl("explain", "deployment.apiVersion")
+
+
 def test_namespaces_are_created_and_then_end(kubectl: Kubectl) -> None:
     name = f"{kubectl.namespace}-made"
     assert kubectl("create", "namespace", name) == f"namespace/{name} created\n"

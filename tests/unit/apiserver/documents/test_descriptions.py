@@ -1,14 +1,24 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pytest
 
 from kcm.api import scheme
 from kcm.apiextensions import structure
 from kcm.apimachinery.base import Model
-from kcm.apiserver.documents import descriptions
-from kcm.apiserver.documents.openapi_schemas import V2, V3, Dialect, schemas_of
+from kcm.apimachinery.meta_v1 import ListMeta
+from kcm.apiserver.documents import descriptions, discovery
+from kcm.apiserver.documents.openapi_schemas import (
+    DELETE_OPTIONS,
+    STATUS,
+    V2,
+    V3,
+    Dialect,
+    schemas_of,
+)
+from kcm.apiserver.metrics_kinds import is_metric
 
 
 def models(model: type[Model], seen: set[type[Model]]) -> Iterator[type[Model]]:
@@ -24,15 +34,49 @@ def models(model: type[Model], seen: set[type[Model]]) -> Iterator[type[Model]]:
             shape = shape.item
 
 
-@pytest.mark.parametrize("resource", scheme.resources(), ids=str)
-def test_every_field_of_every_kind_is_described(resource: scheme.Resource) -> None:
-    silent = [
-        f"{model.__name__}.{name}"
-        for model in models(resource.model, set())
-        for name in structure.fields(model)
-        if not descriptions.of(model.__name__, name)
-    ]
-    assert silent == []
+def described_properties(name: str, schema: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+    """Yields the struct, field and schema of each property, those of nested structs too."""
+    for field, inner in schema.get("properties", {}).items():
+        yield name, field, inner
+        nested = inner.get("items", inner)
+        yield from described_properties(f"{name}.{field}", nested)
+
+
+@pytest.mark.parametrize("dialect", [V2, V3])
+def test_every_schema_and_every_field_is_described(dialect: Dialect) -> None:
+    served = [r for r in discovery.list_served_resources() if not is_metric(r)]
+    schemas = schemas_of(served, dialect)
+    assert [name for name, schema in schemas.items() if not schema.get("description")] == []
+    fields = [entry for item in schemas.items() for entry in described_properties(*item)]
+    assert len(fields) > 1700
+    assert [(name, field) for name, field, schema in fields if not schema.get("description")] == []
+
+
+def test_every_description_is_of_a_field_that_exists() -> None:
+    seen: set[type[Model]] = set()
+    for model in (ListMeta, *(r.model for r in discovery.list_served_resources())):
+        list(models(model, seen))
+    fields = {(model.__name__, name) for model in seen for name in structure.fields(model)}
+    schemas = schemas_of([], V3)
+    inner = schemas[STATUS]["properties"]["details"]
+    without_models = {
+        "List": schemas_of([scheme.lookup("pods")], V3)["io.k8s.api.core.v1.PodList"],
+        "DeleteOptions": schemas[DELETE_OPTIONS],
+        "Preconditions": schemas[DELETE_OPTIONS]["properties"]["preconditions"],
+        "Status": schemas[STATUS],
+        "StatusDetails": inner,
+        "StatusCause": inner["properties"]["causes"]["items"],
+    }
+    fields |= {(name, f) for name, schema in without_models.items() for f in schema["properties"]}
+    fields |= {("Quantity", ""), ("IntOrString", "")}
+    assert descriptions.list_described() - fields == set()
+
+
+def test_descriptions_begin_as_tools_expect() -> None:
+    properties = schemas_of([scheme.lookup("pods")], V3)["io.k8s.api.core.v1.Pod"]["properties"]
+    assert properties["apiVersion"]["description"].startswith("APIVersion defines")
+    assert properties["kind"]["description"].startswith("Kind is a string value")
+    assert properties["metadata"]["description"].startswith("Standard object's metadata")
 
 
 def test_what_is_not_a_field_is_not_described() -> None:
