@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from kcm.api.core_v1 import Container, Pod, PodCondition, PodStatus, PodTemplateSpec
+from kcm.api.core_v1 import Container, Pod, PodCondition, PodSpec, PodStatus, PodTemplateSpec
 from kcm.api.ownership import new_controller_ref
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 
@@ -100,6 +100,11 @@ def pod_from_template(template: PodTemplateSpec, owner: KubeObject) -> Pod:
         ),
         spec=template.spec.model_copy(deep=True),
     )
+
+
+def list_containers(spec: PodSpec) -> list[Container]:
+    """Returns all containers of a pod: main, init and ephemeral ones."""
+    return [*spec.containers, *(spec.init_containers or ()), *(spec.ephemeral_containers or ())]
 
 
 def is_sidecar(container: Container) -> bool:

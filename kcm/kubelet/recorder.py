@@ -49,5 +49,10 @@ class KubeletEventRecorder:
 
 
 def _field_path(pod: Pod, container: str) -> str:
-    is_main = any(spec.name == container for spec in pod.spec.containers)
-    return f"spec.{'containers' if is_main else 'initContainers'}{{{container}}}"
+    if any(spec.name == container for spec in pod.spec.containers):
+        field = "containers"
+    elif any(spec.name == container for spec in pod.spec.ephemeral_containers or ()):
+        field = "ephemeralContainers"
+    else:
+        field = "initContainers"
+    return f"spec.{field}{{{container}}}"

@@ -43,6 +43,18 @@ def usage(pod: Pod, now: datetime) -> ResourceList:
     return {COUNT: ONE, **_compute_usage(requests_of(pod.spec), limits_of(pod.spec))}
 
 
+def is_resized(new: Pod, old: Pod) -> bool:
+    """Reports whether the resources of a container change."""
+    if new.spec is old.spec:
+        return False
+    both = zip(
+        (*new.spec.containers, *(new.spec.init_containers or ())),
+        (*old.spec.containers, *(old.spec.init_containers or ())),
+        strict=False,
+    )
+    return any(after.resources != before.resources for after, before in both)
+
+
 def is_charged(pod: Pod, now: datetime) -> bool:
     """Reports whether the pod's resources count.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kcm.api.core_v1 import Container, Pod
+from kcm.api.core_v1 import Container, EphemeralContainer, Pod
 from kcm.apimachinery.durations import FOREVER
 from kcm.helpers.pods import is_sidecar
 from kcm.simulated.jitter import spread
@@ -78,6 +78,8 @@ def behaviour_of(
 def _default_outcome(pod: Pod, spec: Container, own: ContainerScript, *, ordinary: bool) -> str:
     if own.exit_codes or own.exit_codes_by_index:
         return "fail"
+    if isinstance(spec, EphemeralContainer):
+        return "run"
     if not ordinary:
         return "run" if is_sidecar(spec) else "succeed"
     restarts = (pod.spec.restart_policy or "Always") == "Always"

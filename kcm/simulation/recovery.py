@@ -36,6 +36,7 @@ def recover_run(pod: Pod, script: PodScript, now: float, pace: Pace) -> PodRun:
     for container_status in (
         *(status.init_container_statuses or ()),
         *(status.container_statuses or ()),
+        *(status.ephemeral_container_statuses or ()),
     ):
         _recover(pod, run, container_status, script, pace)
     run.over = status.phase in TERMINAL and not run.list_running(now)

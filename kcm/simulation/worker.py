@@ -18,7 +18,7 @@ from typing import Literal, TypeVar
 from kcm.api.core_v1 import Container, Pod, Probe
 from kcm.apimachinery.durations import FOREVER
 from kcm.helpers.backoff import BackoffPolicy
-from kcm.helpers.pods import is_sidecar, sidecar_place
+from kcm.helpers.pods import is_sidecar, list_containers, sidecar_place
 from kcm.kubelet.kuberuntime import messages, results
 from kcm.kubelet.kuberuntime.actions import ContainerKill, compute_pod_actions
 from kcm.kubelet.pod_workers import active_deadline
@@ -125,8 +125,9 @@ class _PodAdvance:
         if actions.kill_pod and not actions.create_sandbox:
             run.terminating_at = self.now
             return False
-        inits = pod.spec.init_containers or []
-        wanted = [inits[index] for index in actions.init_to_start]
+        inits, ephemeral = pod.spec.init_containers or [], pod.spec.ephemeral_containers or []
+        wanted: list[Container] = [ephemeral[index] for index in actions.ephemeral_to_start]
+        wanted += [inits[index] for index in actions.init_to_start]
         wanted += [pod.spec.containers[index] for index in actions.to_start]
         for kill in actions.to_kill:
             self._kill(kill, again=kill.container in wanted)
@@ -347,8 +348,7 @@ def _without(mapping: Mapping[str, V], name: str) -> Mapping[str, V]:
 
 def spec_of(pod: Pod, name: str) -> Container:
     """Returns the container's spec in the pod. Raises KeyError."""
-    containers: list[Container] = [*pod.spec.containers, *(pod.spec.init_containers or ())]
-    for container in containers:
+    for container in list_containers(pod.spec):
         if container.name == name:
             return container
     raise KeyError(name)

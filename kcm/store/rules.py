@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import random
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal
 
 from kcm import defaults, errors, validation
+from kcm.api.core_v1 import Pod
 from kcm.api.scheme import Resource
 from kcm.apimachinery import names
 from kcm.apimachinery.base import Model
@@ -26,6 +27,7 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apimachinery.times import shift_time
 from kcm.store.namespaces import check_deletable
 from kcm.store.strategies.kinds import strategy_of
+from kcm.store.strategies.pod_parts import with_ephemeral_containers, with_resources
 
 PropagationPolicy = Literal["Background", "Foreground", "Orphan"]
 FOREGROUND_FINALIZER = "foregroundDeletion"
@@ -41,9 +43,23 @@ class Subresource(StrEnum):
     BINDING = "binding"  # of a pod to a node; written without the rules of updates
     FINALIZE = "finalize"  # of a namespace; written without the rules of updates
     APPROVAL = "approval"  # of a signing request; written without the rules of updates
+    EPHEMERAL_CONTAINERS = "ephemeralcontainers"  # of a pod
+    RESIZE = "resize"  # of a pod: its containers' resources
 
 
 AS_GIVEN = frozenset({Subresource.BINDING, Subresource.FINALIZE, Subresource.APPROVAL})
+
+
+PodPart = Callable[[Pod, Pod], Pod]
+PodRule = Callable[[Pod, Pod], list[errors.FieldError]]
+# What a subresource takes from the new pod, and the rules of its change.
+_POD_PARTS: Mapping[Subresource, tuple[PodPart, PodRule]] = {
+    Subresource.EPHEMERAL_CONTAINERS: (
+        with_ephemeral_containers,
+        validation.validate_ephemeral_containers,
+    ),
+    Subresource.RESIZE: (with_resources, validation.validate_resize),
+}
 
 
 @dataclass(frozen=True)
@@ -149,6 +165,26 @@ def prepare_update(
     return updated
 
 
+def prepare_part_update(
+    new: Pod, old: Pod, resource: Resource, part: Subresource, *, validated: bool = True
+) -> Pod:
+    """Returns `old` with the part of `new` that a subresource changes, or `old` itself if that is
+    the same.
+
+    Without `validated`, the result may be invalid. Raises: Conflict for another uid, Invalid.
+    """
+    _require_same_uid(new, old, resource)
+    take, validate = _POD_PARTS[part]
+    updated = defaults.apply(take(new, old))
+    if updated.spec != old.spec:
+        updated = updated.with_metadata(generation=(old.metadata.generation or 0) + 1)
+    if updated == old:
+        return old
+    if validated:
+        _require(validate(updated, old), resource, updated)
+    return updated
+
+
 def merge_status_update(new: KubeObject, old: KubeObject, resource: Resource) -> KubeObject:
     """Returns `old` with the status of `new`, or `old` itself if that is the same.
 
@@ -192,6 +228,10 @@ def prepare_modification(
     if subresource == Subresource.STATUS:
         update_status = prepare_status_update if validated else merge_status_update
         return update_status(new, old, resource)
+    if subresource in _POD_PARTS:
+        if not isinstance(new, Pod) or not isinstance(old, Pod):
+            raise errors.BadRequest(f"{resource.name} have no subresource {subresource.value}")
+        return prepare_part_update(new, old, resource, subresource, validated=validated)
     keep_status = keep_status and "status" in new.model_fields_set
     update = prepare_update if validated else merge_update
     return update(new, old, resource, keep_status=keep_status)

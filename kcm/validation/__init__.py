@@ -92,7 +92,7 @@ from kcm.validation.core import (
     services,
     small_kinds,
 )
-from kcm.validation.podspec import pod_status, pods
+from kcm.validation.podspec import pod_parts, pod_status, pods
 
 __all__ = ["validate_create", "validate_status_update", "validate_update"]
 
@@ -231,6 +231,16 @@ def validate_create(obj: KubeObject) -> list[FieldError]:
 def validate_update(new: KubeObject, old: KubeObject) -> list[FieldError]:
     """Returns the faults of a changed object, and of changes that are not allowed."""
     return field_errors.collect(lambda: _rules_of(new).update(new, old))
+
+
+def validate_ephemeral_containers(new: core_v1.Pod, old: core_v1.Pod) -> list[FieldError]:
+    """Returns the faults of a change to a pod's ephemeral containers."""
+    return pod_parts.update_ephemeral_containers(new, old)
+
+
+def validate_resize(new: core_v1.Pod, old: core_v1.Pod) -> list[FieldError]:
+    """Returns the faults of a change to the resources of a pod's containers."""
+    return pod_parts.resize(new, old)
 
 
 def validate_status_update(new: KubeObject, old: KubeObject) -> list[FieldError]:

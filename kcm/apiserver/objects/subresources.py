@@ -95,11 +95,11 @@ def finalize(store: Store, request: ApiRequest) -> Response:
     )
 
 
-# --- certificatesigningrequests/approval
+# --- pods/ephemeralcontainers, pods/resize and certificatesigningrequests/approval
 
 
-def read_approval(store: Store, request: ApiRequest) -> Response:
-    """Handles a GET of the approval, which is the whole request."""
+def read_whole(store: Store, request: ApiRequest) -> Response:
+    """Handles a GET of a subresource that is the whole object."""
     return verbs.object_response(request, store.get(request.info.resource, request.info.key))
 
 
@@ -134,9 +134,12 @@ def patch_approval(store: Store, request: ApiRequest) -> Response:
 
 
 _SCALE: Mapping[str, Handler] = {"GET": scale, "PUT": scale, "PATCH": scale}
+_PART: Mapping[str, Handler] = {"GET": read_whole, "PUT": verbs.update, "PATCH": verbs.patch}
 _HANDLERS: Mapping[tuple[str, str], Mapping[str, Handler]] = {
     ("pods", "binding"): {"POST": bind},
+    ("pods", "ephemeralcontainers"): _PART,
     ("pods", "eviction"): {"POST": evict},
+    ("pods", "resize"): _PART,
     ("pods", "log"): {},  # streamed by `kcm.apiserver.nodes.logs`
     ("pods", "exec"): {},  # these three are handled by `kcm.apiserver.nodes.streams`
     ("pods", "attach"): {},
@@ -146,7 +149,7 @@ _HANDLERS: Mapping[tuple[str, str], Mapping[str, Handler]] = {
     ("nodes", "proxy"): {},
     ("namespaces", "finalize"): {"PUT": finalize},
     (_SIGNING_REQUESTS, "approval"): {
-        "GET": read_approval,
+        "GET": read_whole,
         "PUT": approve,
         "PATCH": patch_approval,
     },
@@ -176,6 +179,10 @@ _DESCRIBED = {
     "portforward": DescribedSubresource(
         "portforward", "PodPortForwardOptions", "", "v1", ("create", "get")
     ),
+    "ephemeralcontainers": DescribedSubresource(
+        "ephemeralcontainers", "Pod", "", "v1", ("get", "patch", "update")
+    ),
+    "resize": DescribedSubresource("resize", "Pod", "", "v1", ("get", "patch", "update")),
     "eviction": DescribedSubresource("eviction", "Eviction", "policy", "v1", ("create",)),
     "finalize": DescribedSubresource("finalize", "Namespace", "", "v1", ("update",)),
     "approval": DescribedSubresource(

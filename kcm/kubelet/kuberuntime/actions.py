@@ -39,6 +39,7 @@ class PodActions:
     create_sandbox: bool = False
     sandbox_id: str = ""
     attempt: int = 0
+    ephemeral_to_start: list[int] = field(default_factory=list)
     init_to_start: list[int] = field(default_factory=list)
     to_start: list[int] = field(default_factory=list)
     to_kill: list[ContainerKill] = field(default_factory=list)
@@ -107,6 +108,11 @@ def compute_pod_actions(
     if changed:
         _restart_in_new_sandbox(pod, view, actions)
         return actions
+    # They start whether or not the init containers are done, and are never restarted.
+    ephemeral = pod.spec.ephemeral_containers or ()
+    actions.ephemeral_to_start = [
+        index for index, container in enumerate(ephemeral) if view.find(container.name) is None
+    ]
     checks = health or ContainerHealth()
     if not _InitContainers(pod, view, checks, actions).compute() or actions.kill_pod:
         return actions

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from kcm.api.core_v1 import Container, Pod
+from kcm.api.core_v1 import Container, EphemeralContainer, Pod
 from kcm.api.core_v1.security import PodSecurityContext, SecurityContext
 from kcm.apimachinery.quantity import Quantity
 from kcm.errors import ContainerConfigError
@@ -27,6 +27,7 @@ from kcm.kubelet.qos import oom_score_adjustment
 _MIN_SHARES, _MAX_SHARES, _SHARES_PER_CORE = 2, 262144, 1024
 _PERIOD = 100_000  # microseconds
 _MIN_QUOTA = 1000
+_SHELL = ("/bin/sh",)
 
 
 def log_directory(logs: Path, pod: Pod) -> Path:
@@ -80,7 +81,7 @@ def build_container_config(
         name=container.name,
         attempt=restarts,
         image=container.image or "",
-        command=expand_all(container.command or (), environment),
+        command=expand_all(_command(container), environment),
         args=expand_all(container.args or (), environment),
         working_dir=container.working_dir or "",
         env=list(environment.items()),
@@ -98,6 +99,15 @@ def build_container_config(
         labels=labels.container_labels(pod, container),
         annotations=labels.container_annotations(pod, container, restarts),
     )
+
+
+def _command(container: Container) -> Sequence[str]:
+    """Returns the command. An ephemeral container without one runs a shell, as the images with
+    which pods are debugged do.
+    """
+    if isinstance(container, EphemeralContainer) and not (container.command or container.args):
+        return _SHELL
+    return container.command or ()
 
 
 def build_resources(pod: Pod, container: Container, memory_capacity: int) -> Resources:

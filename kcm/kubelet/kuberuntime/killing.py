@@ -16,7 +16,7 @@ from kcm import errors
 from kcm.api.core_v1 import Container, Pod, Probe
 from kcm.api.core_v1.handlers import LifecycleHandler
 from kcm.clock import Clock
-from kcm.helpers.pods import sidecar_place
+from kcm.helpers.pods import list_containers, sidecar_place
 from kcm.kubelet import cri
 from kcm.kubelet.kuberuntime import labels, messages
 from kcm.kubelet.kuberuntime.hooks import HookTarget, run_hook
@@ -44,7 +44,7 @@ class ContainerTermination:
     def spec(self) -> Container | None:
         """The container's spec, or None if it is unknown."""
         spec = self.pod.spec if self.pod else None
-        containers = [*spec.containers, *(spec.init_containers or ())] if spec else []
+        containers = list_containers(spec) if spec else []
         return next(
             (container for container in containers if container.name == self.container.name), None
         )

@@ -192,6 +192,10 @@ class RuntimeManager:
         result: PodSyncResult,
         context: SyncContext,
     ) -> None:
+        ephemeral = setup.pod.spec.ephemeral_containers or []
+        for index in actions.ephemeral_to_start:
+            context.check()
+            result.starts.append(self._start_container(setup, ephemeral[index], view, context))
         inits = setup.pod.spec.init_containers or []
         for index in actions.init_to_start:
             context.check()

@@ -66,8 +66,12 @@ class NodePods:
 
     def find_logged(self, pod: Pod, container: str, *, previous: bool) -> str:
         """Returns the id of the container whose log is requested. Raises BadRequest."""
-        statuses = [*(pod.status.container_statuses or ()),
-                    *(pod.status.init_container_statuses or ())]  # fmt: skip
+        reported = pod.status
+        statuses = [
+            *(reported.container_statuses or ()),
+            *(reported.init_container_statuses or ()),
+            *(reported.ephemeral_container_statuses or ()),
+        ]
         status = next((candidate for candidate in statuses if candidate.name == container), None)
         if status is None:
             raise errors.BadRequest(f'container "{container}" in pod "{pod.name}" is not available')

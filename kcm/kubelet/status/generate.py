@@ -49,9 +49,13 @@ def generate_status(
         pod.spec.init_containers or (), old.init_container_statuses or (), init=True
     )
     mains = converter.convert(pod.spec.containers, old.container_statuses or (), init=False)
+    ephemeral = converter.convert(
+        pod.spec.ephemeral_containers or (), old.ephemeral_container_statuses or (), init=False
+    )
     status = old.replace(
         init_container_statuses=inits or None,
         container_statuses=mains or None,
+        ephemeral_container_statuses=ephemeral or None,
         qos_class=qos_class(pod),
     )
     # The phase depends on which sidecars have started, and that on their startup probes.

@@ -17,7 +17,7 @@ from kcm.api.core_v1 import (
     PodSpec,
     PodStatus,
 )
-from kcm.helpers.pods import is_sidecar
+from kcm.helpers.pods import is_sidecar, list_containers
 from kcm.kubelet.status.conditions import (
     CONTAINERS_READY,
     DISRUPTION_TARGET,
@@ -57,7 +57,7 @@ def normalize_status(pod: Pod, status: PodStatus) -> PodStatus:
 
     Termination messages are cut so that those of one pod have at most MAX_MESSAGE_BYTES together.
     """
-    containers = len(pod.spec.containers) + len(pod.spec.init_containers or ())
+    containers = len(list_containers(pod.spec))
     most = MAX_MESSAGE_BYTES // max(containers, 1)
     return status.replace(
         start_time=_truncate_to_second(status.start_time),
@@ -68,6 +68,9 @@ def normalize_status(pod: Pod, status: PodStatus) -> PodStatus:
         or None,
         container_statuses=_normalize_containers(status.container_statuses, most),
         init_container_statuses=_normalize_containers(status.init_container_statuses, most),
+        ephemeral_container_statuses=_normalize_containers(
+            status.ephemeral_container_statuses, most
+        ),
     )
 
 

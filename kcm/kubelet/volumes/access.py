@@ -15,6 +15,7 @@ from pathlib import Path
 
 from kcm.api.core_v1 import Pod
 from kcm.api.core_v1.security import PodSecurityContext
+from kcm.helpers.pods import list_containers
 from kcm.kubelet.files.groups import primary_group
 
 _NAME, _VERSION, _NO_ID = "system.posix_acl_access", 2, 0xFFFF_FFFF
@@ -27,7 +28,7 @@ def users_of(pod: Pod) -> set[int]:
     """Returns the ids of the users that the pod's containers run as, where the spec sets them."""
     of_pod = (pod.spec.security_context or PodSecurityContext()).run_as_user
     users: set[int | None] = set()
-    for container in (*pod.spec.containers, *(pod.spec.init_containers or ())):
+    for container in list_containers(pod.spec):
         own = container.security_context.run_as_user if container.security_context else None
         users.add(of_pod if own is None else own)
     return {user for user in users if user is not None}
@@ -40,7 +41,7 @@ def only_user_of(pod: Pod) -> int | None:
     """
     of_pod = (pod.spec.security_context or PodSecurityContext()).run_as_user
     users: set[int | None] = set()
-    for container in (*pod.spec.containers, *(pod.spec.init_containers or ())):
+    for container in list_containers(pod.spec):
         own = container.security_context.run_as_user if container.security_context else None
         users.add(of_pod if own is None else own)
     return users.pop() if len(users) == 1 else None

@@ -20,6 +20,7 @@ from kcm.api.core_v1 import LimitRange, PersistentVolumeClaim, Pod, PodSpec, Tol
 from kcm.api.scheduling_v1 import PriorityClass
 from kcm.api.storage_v1 import StorageClass
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
+from kcm.quota.pods import is_resized
 from kcm.settings import Settings
 from kcm.store.admission.ensuring import Creator, ensure_object
 from kcm.store.admission.limit_ranges import LimitRanger
@@ -90,11 +91,14 @@ class Admission:
 
     def check(self, obj: KubeObject, monotonic: float, old: KubeObject | None = None) -> None:
         """Raises Forbidden for a changed object, or a new one other than a pod, that is not
-        admitted.
+        admitted. Of a pod, only a change of its resources is checked.
 
         `old` is the object before the change. Raises: StoreUnavailable.
         """
-        if isinstance(obj, PersistentVolumeClaim):
+        if isinstance(obj, Pod):
+            if isinstance(old, Pod) and is_resized(obj, old):
+                self._limits.check_pod(obj, monotonic)
+        elif isinstance(obj, PersistentVolumeClaim):
             self._limits.check_claim(obj, monotonic)
             if isinstance(old, PersistentVolumeClaim):
                 self._storage.check_growth(obj, old, monotonic)

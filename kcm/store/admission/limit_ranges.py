@@ -4,8 +4,7 @@ bounds.
 As upstream's plugin it uses LimitRanges that it has read a short time ago; changes by this process
 are seen at once.
 
-Source: plugin/pkg/admission/limitranger/admission.go, Kubernetes 1.33. Departure: pods are checked
-only when they are created, since there is no subresource `resize` yet.
+Source: plugin/pkg/admission/limitranger/admission.go, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -46,10 +45,14 @@ class LimitRanger:
         pod = apply(pod)  # defaulting: limits are the defaults of requests
         for limit_range in ranges:
             pod = with_defaults(pod, limit_range)
-        for limit_range in ranges:
+        self.check_pod(pod, monotonic)
+        return pod
+
+    def check_pod(self, pod: Pod, monotonic: float) -> None:
+        """Raises Forbidden for a pod that breaks the limits. Raises: StoreUnavailable."""
+        for limit_range in self._of(pod, monotonic):
             faults = [why for item in limit_range.spec.limits for why in faults_of_pod(pod, item)]
             _require(faults, "pods", pod)
-        return pod
 
     def check_claim(self, claim: PersistentVolumeClaim, monotonic: float) -> None:
         """Raises Forbidden for a claim that breaks the limits. Raises: StoreUnavailable."""

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from kcm.api import scheme
-from kcm.api.core_v1 import ResourceQuota
+from kcm.api.core_v1 import Pod, ResourceQuota
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.quota import Excess, charged, evaluator_of, is_tracked
 from kcm.quota.amounts import growth
+from kcm.quota.pods import is_resized
 from kcm.store.reader import StoreReader
 from kcm.store.writes.items import WriteItem
 from kcm.store.writes.results import WriteResult, WriteStatus
@@ -33,7 +34,8 @@ def quota_resource() -> Resource:
 def grows(resource: Resource, new: KubeObject, old: KubeObject, now: datetime) -> bool:
     """Reports whether an update makes the object use more of some quota."""
     evaluator = evaluator_of(resource)
-    if not evaluator.on_update:
+    resized = isinstance(new, Pod) and isinstance(old, Pod) and is_resized(new, old)
+    if not evaluator.on_update and not resized:
         return False
     return any(growth(evaluator.usage(new, now), evaluator.usage(old, now)).values())
 

@@ -47,11 +47,11 @@ _PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
 _OPERATING_SYSTEMS = ("linux", "windows")
 TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
-_MIRROR = "kubernetes.io/config.mirror"
+MIRROR = "kubernetes.io/config.mirror"
 
 
 def create(pod: Pod) -> Faults:
-    faults = _metadata_and_spec(pod)
+    faults = pod_metadata_and_spec(pod)
     if pod.spec.ephemeral_containers:
         faults.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
     if pod.spec.node_name and pod.spec.scheduling_gates:
@@ -60,7 +60,8 @@ def create(pod: Pod) -> Faults:
     return faults
 
 
-def _metadata_and_spec(pod: Pod) -> Faults:
+def pod_metadata_and_spec(pod: Pod) -> Faults:
+    """Checks a pod without what only its creation or its change forbids."""
     return [
         *meta.metadata(pod, namespaced=True, name_rule=names.subdomain_faults),
         *rules_in_annotations(pod.annotations, pod.spec, "metadata.annotations"),
@@ -88,9 +89,9 @@ def _tokens_without_account(spec: PodSpec) -> Faults:
 def rules_in_annotations(annotations: Mapping[str, str], spec: PodSpec, path: str) -> Faults:
     """Checks the annotations that Kubernetes itself reads."""
     faults: Faults = []
-    if _MIRROR in annotations and not spec.node_name:
+    if MIRROR in annotations and not spec.node_name:
         detail = "must set spec.nodeName if mirror pod annotation is set"
-        faults.append(invalid(f"{path}[{_MIRROR}]", annotations[_MIRROR], detail))
+        faults.append(invalid(f"{path}[{MIRROR}]", annotations[MIRROR], detail))
     cost = annotations.get(_DELETION_COST)
     if cost is not None and not _is_int32(cost):
         faults.append(invalid(f"{path}[{_DELETION_COST}]", cost, "must be a 32bit integer"))
@@ -263,8 +264,8 @@ _UPDATABLE = ",".join(
 
 
 def update(new: Pod, old: Pod) -> Faults:
-    faults = meta.metadata_update(new, old) + _metadata_and_spec(new)
-    faults += _mirror_annotation(new, old)
+    faults = meta.metadata_update(new, old) + pod_metadata_and_spec(new)
+    faults += mirror_annotation(new, old)
     for field in ("containers", "init_containers"):
         before, after = getattr(old.spec, field) or [], getattr(new.spec, field) or []
         if len(before) != len(after):
@@ -278,9 +279,10 @@ def update(new: Pod, old: Pod) -> Faults:
     return faults + _rest_unchanged(new.spec, old.spec)
 
 
-def _mirror_annotation(new: Pod, old: Pod) -> Faults:
-    path = f"metadata.annotations[{_MIRROR}]"
-    after, before = new.annotations.get(_MIRROR), old.annotations.get(_MIRROR)
+def mirror_annotation(new: Pod, old: Pod) -> Faults:
+    """Checks that the annotation of a static pod's mirror stays as it is."""
+    path = f"metadata.annotations[{MIRROR}]"
+    after, before = new.annotations.get(MIRROR), old.annotations.get(MIRROR)
     if after == before:
         return []
     verb = "add" if before is None else "remove or update"

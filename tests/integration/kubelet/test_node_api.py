@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -270,3 +271,58 @@ def test_a_node_that_shuts_down_ends_its_pods_and_says_so(node: Node) -> None:
     assert (ready["status"], ready["message"]) == ("False", "node is shutting down")
     for sandbox in kubelet.kubelet.runtime.list_pod_sandboxes():
         kubelet.kubelet.runtime.remove_pod_sandbox(sandbox.id)
+
+
+def test_a_running_pod_is_debugged_in_an_ephemeral_container(node: Node, kubectl: Kubectl) -> None:
+    name = f"d{kubectl.binary[-2:]}"
+    shell = background(kubectl, "debug", "web", "-i", "--image=busybox", f"--container={name}")
+    printed, _ = shell.communicate("echo sum $((20+22)); exit 3\n", timeout=60)
+    assert "sum 42" in printed
+
+    def status() -> dict[str, Any]:
+        pod = node.api.get("/api/v1/namespaces/default/pods/web")
+        known = pod["status"].get("ephemeralContainerStatuses") or ()
+        return next((one["state"] for one in known if one["name"] == name), {})
+
+    until(lambda: status().get("terminated"), "the end of the debugger")
+    assert status()["terminated"]["exitCode"] == 3
+    assert "sum 42" in kubectl("logs", "web", "-c", name)
+    events = kubectl("get", "events", "-o", "jsonpath={.items[*].involvedObject.fieldPath}")
+    assert f"spec.ephemeralContainers{{{name}}}" in events
+
+
+def test_a_copy_of_a_pod_is_debugged(node: Node, kubectl: Kubectl) -> None:
+    copy = f"copy-{kubectl.binary[-2:]}"
+    printed = kubectl(
+        "debug", "web", f"--copy-to={copy}", "--same-node", "--image=busybox",
+        "--container=shell", "--attach=0",
+        "--", "sh", "-c", "echo in the copy; sleep 1000",
+    )  # fmt: skip
+    until(lambda: "in the copy" in kubectl.run("logs", copy, "-c", "shell").stdout, printed)
+    kubectl("delete", "pod", copy, "--now", "--wait=false")
+
+
+def test_files_are_copied_to_a_container_and_back(
+    node: Node, kubectl: Kubectl, tmp_path: Path
+) -> None:
+    there, folder = f"copied-{kubectl.binary[-2:]}", tmp_path / "folder"
+    folder.mkdir()
+    (folder / "large").write_bytes(bytes(range(256)) * 4000)
+    (folder / "small").write_text("small")
+    kubectl("cp", str(folder), f"web:{there}")
+    assert kubectl("exec", "web", "--", "cat", f"{there}/small") == "small"
+    kubectl("cp", f"web:{there}/large", str(tmp_path / "back"))
+    assert (tmp_path / "back").read_bytes() == (folder / "large").read_bytes()
+
+
+def test_a_pods_pages_come_through_the_proxy(node: Node) -> None:
+    program = (
+        "import http.server, os; http.server.HTTPServer((os.environ['POD_IP'], 8000), "
+        "http.server.SimpleHTTPRequestHandler).serve_forever()"
+    )
+    probe = {"tcpSocket": {"port": 8000}, "periodSeconds": 1}
+    node.start("pages", "sh", "-c", f'echo hello > page; exec python3 -c "{program}"',
+               readinessProbe=probe, ports=[{"name": "web", "containerPort": 8000}])  # fmt: skip
+    for pod in ("pages", "pages:8000", "http:pages:8000"):
+        raw = node.kubectl("get", "--raw", f"/api/v1/namespaces/default/pods/{pod}/proxy/page")
+        assert raw == "hello\n"

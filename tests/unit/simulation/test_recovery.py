@@ -16,6 +16,7 @@ CASES: dict[str, tuple[dict[str, str], dict[str, Any], float]] = {
     "failed": ({"outcome": "oom"}, {"restartPolicy": "Never"}, 9),
     "in a crash loop": ({"outcome": "crash", "run-for": "1s"}, {}, 20),
     "after an init container": ({}, {"initContainers": [{"name": "a", "image": "i"}]}, 9),
+    "debugged": ({}, {"ephemeralContainers": [{"name": "debug", "image": "i"}]}, 9),
     "with a sidecar": (
         {},
         {"initContainers": [{"name": "a", "image": "i", "restartPolicy": "Always"}]},

@@ -17,6 +17,7 @@ from pathlib import Path
 from kcm import __version__, errors
 from kcm.api.core_v1 import Container, Pod
 from kcm.clock import Clock
+from kcm.helpers.pods import list_containers
 from kcm.kubelet.cri import (
     ContainerConfig,
     ContainerStats,
@@ -302,7 +303,7 @@ class SimulatedRuntime:
     def _specs(self, box: Sandbox, name: str) -> tuple[Pod, Container]:
         pod = self._get_pod(box.config.uid)
         spec = pod.spec if pod else None
-        containers = [*spec.containers, *(spec.init_containers or ())] if spec else []
+        containers = list_containers(spec) if spec else []
         for container in containers:
             if pod is not None and container.name == name:
                 return pod, container

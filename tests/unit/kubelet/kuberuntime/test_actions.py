@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from kcm.api.core_v1 import EphemeralContainer
 from kcm.kubelet.cri import Sandbox
 from kcm.kubelet.kuberuntime.actions import (
     ContainerHealth,
@@ -25,6 +26,7 @@ def summarize(actions: PodActions) -> str:
     if actions.create_sandbox:
         words.append(f"sandbox{actions.attempt}")
     words += [f"kill:{kill.container.name}" for kill in actions.to_kill]
+    words += [f"ephemeral{index}" for index in actions.ephemeral_to_start]
     words += [f"init{index}" for index in actions.init_to_start]
     words += [f"start{index}" for index in actions.to_start]
     return " ".join(words)
@@ -53,6 +55,27 @@ def test_ordinary_containers_are_started_by_the_restart_policy(
         summarize(compute_pod_actions(pod("main", "other", policy=policy), view(states)))
         == expected
     )
+
+
+# after TestComputePodActionsWithInitAndEphemeralContainers in
+# pkg/kubelet/kuberuntime/kuberuntime_manager_test.go
+@pytest.mark.parametrize(
+    ("policy", "states", "expected"),
+    [
+        ("Always", "main=running debug=running", ""),
+        ("Always", "main=running", "ephemeral0"),
+        ("Always", "main=running debug=0", ""),
+        ("Always", "main=running debug=1", ""),
+        ("Always", "main=0 debug=running", "start0"),
+        ("Never", "main=0 debug=running", "kill-pod"),
+        ("Always", "first=running", "ephemeral0"),
+    ],
+)
+def test_ephemeral_containers_start_once(policy: str, states: str, expected: str) -> None:
+    debugged = pod("main", policy=policy, init="first" if "first" in states else "")
+    ephemeral = [EphemeralContainer(name="debug", image="busybox")]
+    debugged = debugged.with_spec(debugged.spec.replace(ephemeral_containers=ephemeral))
+    assert summarize(compute_pod_actions(debugged, view(states))) == expected
 
 
 @pytest.mark.parametrize(
