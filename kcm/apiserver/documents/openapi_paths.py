@@ -10,6 +10,8 @@ from kcm.apiserver.bodies import patches
 from kcm.apiserver.documents.openapi_schemas import (
     DELETE_OPTIONS,
     PATCH,
+    SCALE,
+    SCALE_GVK,
     STATUS,
     Dialect,
     Schema,
@@ -37,7 +39,7 @@ _PATCHES = (patches.JSON_PATCH, patches.MERGE_PATCH, patches.STRATEGIC, patches.
 
 
 def paths_of(resource: Resource, dialect: Dialect) -> dict[str, Any]:
-    """Returns the operations of a resource and of its status, by path and method."""
+    """Returns the operations of a resource, its status and its scale, by path and method."""
     base = f"/{'apis' if resource.group else 'api'}/{resource.api_version}"
     inside = f"{base}/namespaces/{{namespace}}" if resource.namespaced else base
     collection, object_path = f"{inside}/{resource.plural}", f"{inside}/{resource.plural}/{{name}}"
@@ -55,6 +57,8 @@ def paths_of(resource: Resource, dialect: Dialect) -> dict[str, Any]:
     }
     if resource.has_status:
         paths[f"{object_path}/status"] = make.one(f"{object_path}/status", "Status")
+    if resource.scale is not None:
+        paths[f"{object_path}/scale"] = make.one(f"{object_path}/scale", "Scale", SCALE)
     if resource.namespaced:
         everywhere = f"{base}/{resource.plural}"
         paths[everywhere] = {"get": make.listing(everywhere, "ForAllNamespaces")}
@@ -90,8 +94,12 @@ class _Operations:
         returns = list_name(self._resource)
         return self._operation(path, ("list", "list"), _LIST, returns=returns, suffix=suffix)
 
-    def one(self, path: str, suffix: str) -> dict[str, Any]:
-        model = self._model
+    def one(self, path: str, suffix: str, model: str = "") -> dict[str, Any]:
+        """Returns the operations on one object, or on its subresource that `suffix` names.
+
+        `model` is the name of the subresource's schema, "" if it is the object's.
+        """
+        model = model or self._model
         operations = {
             "get": self._operation(path, ("get", "read"), (), returns=model, suffix=suffix),
             "put": self._operation(
@@ -128,12 +136,18 @@ class _Operations:
                 f"{verb}{group}{resource.version.upper()}{scope}{resource.kind}{suffix}"
             ),
             "x-kubernetes-action": action,
-            "x-kubernetes-group-version-kind": gvk(resource),
+            "x-kubernetes-group-version-kind": self._kind(returns),
             "responses": {"200": self._response(returns)},
         }
         if takes:
             self._add_body(operation, parameters, takes)
         return operation | {"parameters": parameters}
+
+    def _kind(self, returns: str) -> Schema:
+        """Returns the kind of an operation: upstream names Scale for those of built-in kinds."""
+        if returns == SCALE and self._resource.custom is None:
+            return dict(SCALE_GVK)
+        return gvk(self._resource)
 
     def _add_body(self, operation: Schema, parameters: list[Schema], takes: str) -> None:
         schema = self._dialect.ref(takes)

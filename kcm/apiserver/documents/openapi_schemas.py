@@ -46,6 +46,8 @@ _PACKAGES = {
     "kcm.api.apiextensions_v1": "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1",
 }
 DELETE_OPTIONS, STATUS, PATCH = f"{_META}.DeleteOptions", f"{_META}.Status", f"{_META}.Patch"
+SCALE = "io.k8s.api.autoscaling.v1.Scale"
+SCALE_GVK = {"group": "autoscaling", "version": "v1", "kind": "Scale"}
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,8 @@ def schemas_of(resources: Iterable[Resource], dialect: Dialect) -> dict[str, Sch
             _add(schemas, resource.model, dialect)
         schemas[name_of(resource.model)]["x-kubernetes-group-version-kind"] = [gvk(resource)]
         schemas[list_name(resource)] = _list(resource, dialect)
+        if resource.scale is not None:
+            schemas |= _scale(dialect)
     for name, form in _SPECIAL.values():
         words = descriptions.of(name.rpartition(".")[2], "")
         schemas[name] = {"type": "string", "description": words}
@@ -141,12 +145,18 @@ def _custom(schema: StructuralSchema, dialect: Dialect) -> Schema:
     """
     if dialect.body_parameter and schema.preserve:
         return {"type": "object"}
-    published = openapi_custom.publish_schema(schema.raw, full=not dialect.body_parameter)
-    properties = dict(published.get("properties") or {})
-    properties["apiVersion"] = {"type": "string", "description": descriptions.of("", "apiVersion")}
-    properties["kind"] = {"type": "string", "description": descriptions.of("", "kind")}
-    properties["metadata"] = dialect.ref(name_of(ObjectMeta))
+    meta = _meta(dialect)
+    embedded = _struct("EmbeddedResource", "", dialect, **meta)["properties"]
+    published = openapi_custom.publish_schema(schema.raw, embedded, full=not dialect.body_parameter)
+    own = _struct("", "", dialect, **meta)["properties"]
+    properties = {**published.get("properties", {}), **own}
     return published | {"type": "object", "properties": properties}
+
+
+def _meta(dialect: Dialect) -> dict[str, Schema]:
+    """Returns the schemas of what every object has."""
+    text = {"type": "string"}
+    return {"apiVersion": text, "kind": text, "metadata": dialect.ref(name_of(ObjectMeta))}
 
 
 def _machinery(dialect: Dialect) -> dict[str, Schema]:
@@ -176,6 +186,22 @@ def _status_details(dialect: Dialect) -> Schema:
         "StatusDetails", "", dialect, name=text, group=text, kind=text, uid=text,
         causes={"type": "array", "items": cause}, retryAfterSeconds={"type": "integer"},
     )  # fmt: skip
+
+
+def _scale(dialect: Dialect) -> dict[str, Schema]:
+    number: Schema = {"type": "integer", "format": "int32"}
+    spec, status = f"{SCALE}Spec", f"{SCALE}Status"
+    scale = _struct(
+        SCALE, "How many replicas an object has, and is to have.", dialect, **_meta(dialect),
+        spec=dialect.ref(spec), status=dialect.ref(status),
+    )  # fmt: skip
+    return {
+        SCALE: scale | {"x-kubernetes-group-version-kind": [SCALE_GVK]},
+        spec: _struct(spec, "The wanted number of replicas.", dialect, replicas=number),
+        status: _struct(
+            status, "The present replicas.", dialect, replicas=number, selector={"type": "string"}
+        ),
+    }
 
 
 def _struct(name: str, description: str, dialect: Dialect, /, **properties: Schema) -> Schema:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
 from kcm.api import codec, scheme
 from kcm.apiserver.bodies import client_warnings, patches
 from kcm.apiserver.cache.watch_cache import CacheEvent, Entry
-from kcm.apiserver.documents import discovery, openapi, openapi_custom
+from kcm.apiserver.documents import discovery, openapi
 from kcm.apiserver.http_errors import UnsupportedMediaType
-from tests.unit.apiextensions.samples import TEXT, WHOLE, definition, serve, struct
+from tests.unit.apiextensions.samples import WHOLE, definition, serve, struct
 
 V1 = struct(spec=struct(replicas=WHOLE | {"default": 1}))
 V2 = struct(spec=struct(replicas=WHOLE | {"default": 2}))
@@ -73,19 +72,6 @@ def test_built_in_kinds_are_sent_as_they_are_stored() -> None:
     pods = scheme.by_name("pods")
     entry = Entry(pods, "default/p", b"{}", 1)
     assert entry.convert_to(pods) is entry
-
-
-def test_version_2_leaves_out_what_it_cannot_say() -> None:
-    schema: dict[str, Any] = struct(
-        a=TEXT | {"nullable": True, "description": "A."},
-        b={"x-kubernetes-int-or-string": True, "anyOf": [TEXT, WHOLE]},
-        c=TEXT | {"default": "d", "pattern": "x"},
-    )
-    properties = openapi_custom.publish_schema(schema, full=False)["properties"]
-    assert properties["a"] == {"description": "A."}
-    assert properties["b"] == {"x-kubernetes-int-or-string": True}
-    assert properties["c"] == TEXT | {"pattern": "x"}
-    assert openapi_custom.publish_schema(schema, full=True)["properties"]["c"]["default"] == "d"
 
 
 def test_strategic_patches_are_for_built_in_kinds() -> None:

@@ -19,6 +19,9 @@ from kcm.apiserver.documents.openapi_schemas import (
     schemas_of,
 )
 from kcm.apiserver.metrics_kinds import is_metric
+from tests.unit.apiextensions.samples import definition, serve, struct
+
+EMBEDDED = "x-kubernetes-embedded-resource"
 
 
 def models(model: type[Model], seen: set[type[Model]]) -> Iterator[type[Model]]:
@@ -54,14 +57,22 @@ def test_every_schema_and_every_field_is_described(dialect: Dialect) -> None:
 
 def test_every_description_is_of_a_field_that_exists() -> None:
     seen: set[type[Model]] = set()
-    roots: list[type[Model]] = [r.model for r in discovery.list_served_resources()]
-    roots.append(ListMeta)
-    for model in roots:
+    of_kinds: list[type[Model]] = [r.model for r in discovery.list_served_resources()]
+    for model in [ListMeta, *of_kinds]:
         list(models(model, seen))
     fields = {(model.__name__, name) for model in seen for name in structure.fields(model)}
     schemas = schemas_of([], V3)
     inner = schemas[STATUS]["properties"]["details"]
+    with serve(definition(v1=struct(inner={"type": "object", EMBEDDED: True}))):
+        kind = scheme.by_name("crontabs.example.com")
+        embedded = schemas_of([kind], V3)["com.example.v1.CronTab"]["properties"]["inner"]
+    scaled = schemas_of([scheme.lookup("deployments")], V3)
+    scale = "io.k8s.api.autoscaling.v1.Scale"
     without_models = {
+        "EmbeddedResource": embedded,
+        "Scale": scaled[scale],
+        "ScaleSpec": scaled[f"{scale}Spec"],
+        "ScaleStatus": scaled[f"{scale}Status"],
         "List": schemas_of([scheme.lookup("pods")], V3)["io.k8s.api.core.v1.PodList"],
         "DeleteOptions": schemas[DELETE_OPTIONS],
         "Preconditions": schemas[DELETE_OPTIONS]["properties"]["preconditions"],
