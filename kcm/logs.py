@@ -46,6 +46,7 @@ def configure(log_format: str, level: str) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
+    logging.getLogger("httpx").setLevel("WARNING")  # which says each request at info
 
 
 def _renderers(log_format: str) -> list[Processor]:

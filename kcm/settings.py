@@ -73,6 +73,12 @@ class Settings(BaseSettings):
         ge=0,
         description="Seconds of idleness after which a connection is tested before use.",
     )
+    admission_kubeconfig: str = Field(
+        default="",
+        description="Kubeconfig of the API server through which controllers write what webhooks "
+        "and admission policies are about. Empty: `kubeconfig` in the state folder, if it is "
+        "there. `none`: controllers pass webhooks and policies by.",
+    )
     worker_manager: bool = Field(
         default=True,
         description="Whether a Celery worker starts a manager process. False if `kcm manager` runs "

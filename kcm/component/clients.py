@@ -12,16 +12,28 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from kcm.clock import Clock
+from kcm.component.admission import find_admission_server
 from kcm.reconcile.contract import Metrics
 from kcm.redisio import Fence, RedisIO
 from kcm.settings import Settings
 from kcm.store import Store
+from kcm.store.objects import ObjectStore
 from kcm.store.remote.kubeconfig import ClusterConnection
 from kcm.store.resource_metrics.answers import StoredMetrics
 from kcm.store.resource_metrics.usage import UsageBoard
 
 if TYPE_CHECKING:
+    from kcm.store.remote.admitted import AdmissionRules
     from kcm.store.remote.store import RemoteStore
+
+# Besides the groups of its account, since roles for the control plane's own controllers are not
+# needed to write to Redis either.
+_ACCOUNT_GROUPS = (
+    "system:serviceaccounts",
+    "system:serviceaccounts:kube-system",
+    "system:authenticated",
+    "system:masters",
+)
 
 
 @dataclass(frozen=True)
@@ -57,6 +69,7 @@ class ClientBuilder:
         self.remote = remote
         self._lock = threading.Lock()
         self._clients: dict[str, Client] = {}
+        self._connected: list[RemoteStore] = []
 
     def client(self, identity: str) -> Client:
         """Returns the client of `identity`, such as `replicaset-controller`."""
@@ -81,11 +94,40 @@ class ClientBuilder:
         remote.take_token = partial(_take_token, io)
         return Client(identity, io, store, remote, RemoteMetrics(rest))
 
+    def admitted(self, client: Client, rules: AdmissionRules) -> ObjectStore:
+        """Returns the client's store, whose writes go through the API server where rules name them.
+        There, they are those of the controller's service account.
+        """
+        from kcm.store.remote.admitted import AdmittedStore  # noqa: PLC0415 - see above
+
+        def connect() -> RemoteStore | None:
+            connection = find_admission_server(self._settings)
+            if connection is None:
+                return None
+            from kcm.store.remote.rest import RestClient  # noqa: PLC0415 - see above
+            from kcm.store.remote.store import RemoteStore  # noqa: PLC0415
+
+            account = f"system:serviceaccount:kube-system:{client.identity}"
+            headers = [
+                ("Impersonate-User", account),
+                *(("Impersonate-Group", group) for group in _ACCOUNT_GROUPS),
+            ]
+            rest = RestClient(connection, client.identity, headers)
+            remote = RemoteStore(rest, partial(_is_held, client.io), self._clock)
+            remote.take_token = partial(_take_token, client.io)
+            with self._lock:
+                self._connected.append(remote)
+            return remote
+
+        return AdmittedStore(client.store, connect, rules)
+
     def close(self) -> None:
         """Closes the connections of all clients."""
         with self._lock:
             for client in self._clients.values():
                 client.close()
+            for remote in self._connected:
+                remote.close()
 
 
 def _is_held(io: RedisIO, fence: Fence) -> bool:

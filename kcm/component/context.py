@@ -23,6 +23,7 @@ from kcm.api.scheme import Resource
 from kcm.clock import Clock, RealClock
 from kcm.cloudprovider.caller import CloudCaller
 from kcm.cloudprovider.discovery import ProviderSettings, create_provider
+from kcm.component.admission import NOBODY, CachedAdmissionRules
 from kcm.component.clients import Client, ClientBuilder
 from kcm.component.discovery import Discovery
 from kcm.component.observing import CountingObserver
@@ -45,6 +46,7 @@ from kcm.redisio.checks import check_server
 from kcm.settings import Settings
 from kcm.store import Store
 from kcm.store.definitions import Definitions
+from kcm.store.objects import ObjectStore
 from kcm.store.remote.kubeconfig import load as load_kubeconfig
 from kcm.workqueue import Renewer, WorkQueue
 
@@ -86,6 +88,8 @@ class ControllerContext:
     identity: str
     member: Member
     loop_mode: LoopMode = LoopMode.EXTERNAL_LOOPS
+    # which writes go through the API server, None if none do
+    admission: CachedAdmissionRules | None = None
     stop: threading.Event = field(default_factory=threading.Event)
     # Set once the informers of all controllers were requested and started. Before that, no
     # controller may start informers of its own. After that, `start_informers` starts those that are
@@ -109,6 +113,8 @@ class ControllerContext:
             log.warning("The server can lose data", reason=warning)
         self.io.attach()
         self.caches.ensure(list(self.controllers))
+        if self.admission is not None:
+            self.admission.follow(self.caches.factory)
         self.caches.follow()
         self._spawn_all()
         self.start_informers()
@@ -153,7 +159,7 @@ class ControllerContext:
         client = self.clients.client(controller.name)
         return Runner(
             controller,
-            store=client.objects,
+            store=self.admitted(client),
             caches=self.caches,
             consistency=self._consistency(controller, client),
             queue=self.queue(controller),
@@ -165,13 +171,26 @@ class ControllerContext:
             cloud=self.cloud,
         )
 
+    def admitted(self, client: Client) -> ObjectStore:
+        """Returns the store on which a controller works, which webhooks and policies guard."""
+        if self.admission is None:
+            return client.objects
+        return self.clients.admitted(client, self.admission)
+
     def _consistency(self, controller: Controller, client: Client) -> Consistency:
         if self.clients.remote is None:
             barrier = self.caches.factory.freshness_barrier()
-            return FreshCaches(barrier, partial(self.caches.present, controller))
+            return FreshCaches(barrier, partial(self._needed, controller))
         expectations = ControllerExpectations(client.io, controller.short_name, KEPT)
         informers = [self.caches.informer(model) for model in list_declared_models(controller)]
         return ExpectedChanges(expectations, informers, client.objects, self.clock)
+
+    def _needed(self, controller: Controller) -> Sequence[Resource]:
+        """Returns the kinds whose earlier writes a sync must have seen: those of the controller,
+        and those that say which of its writes are admitted.
+        """
+        rules = self.admission.resources if self.admission is not None else ()
+        return (*self.caches.present(controller), *rules)
 
     def dead_threads(self) -> list[str]:
         """Returns the names of threads that have ended although the context was not stopped."""
@@ -243,10 +262,21 @@ def build_context(
         metrics=SyncMetrics(shared.io, clock=clock),
         clock=clock,
         cloud=cloud,
+        admission=_admission_rules(settings, clients),
         loop_mode=LoopMode.INCLUDE_CLOUD_LOOPS if cloud else LoopMode.EXTERNAL_LOOPS,
         identity=identity,
         member=Member(identity, kind, name, tuple(queues)),
     )
+
+
+def _admission_rules(settings: Settings, clients: ClientBuilder) -> CachedAdmissionRules | None:
+    """Returns the rules by which writes go through the API server, None if none do.
+
+    Another API server decides about all writes itself.
+    """
+    if clients.remote is not None or settings.admission_kubeconfig == NOBODY:
+        return None
+    return CachedAdmissionRules()
 
 
 def _build_cloud(

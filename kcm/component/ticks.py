@@ -70,7 +70,7 @@ class TickRunner:
 
     def __init__(self, context: ControllerContext) -> None:
         self._context = context
-        self._executor = PlanExecutor(context.objects)
+        self._executor = PlanExecutor(context.admitted(context.clients.client(context.member.kind)))
         self._loops = {loop.name: loop for loop in self._all()}
 
     def _all(self) -> Iterator[Loop]:

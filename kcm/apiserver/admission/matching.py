@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from kcm import errors
 from kcm.api import scheme
 from kcm.api.admissionregistration_v1 import (
-    ALL,
     CLUSTER,
     EQUIVALENT,
     NAMESPACED,
@@ -22,6 +21,7 @@ from kcm.api.scheme import Resource
 from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.admission.attributes import WriteAttributes
+from kcm.helpers.admission_rules import has_value, names_request
 
 Labels = Mapping[str, str]
 _Sort = tuple[Resource, str, str, bool]  # with subresource, operation, and whether in a namespace
@@ -58,7 +58,7 @@ class Matcher:
         """
         kinds = scheme.versions(resource.name) if self._equivalent else ()
         return not self._rules or any(
-            _names_request(rule, kind, subresource, operation)
+            names_request(rule, kind.group, kind.plural, subresource, operation)
             for rule in self._rules
             for kind in (resource, *kinds)
         )
@@ -132,30 +132,11 @@ class Matcher:
 def _matches(rule: NamedRuleWithOperations, write: WriteAttributes, version: Resource) -> bool:
     names = rule.resource_names
     return (
-        _names_request(rule, version, write.subresource, write.operation)
-        and _has(rule.api_versions, version.version)
+        names_request(rule, version.group, version.plural, write.subresource, write.operation)
+        and has_value(rule.api_versions, version.version)
         and _in_scope(rule, write)
         and (not names or write.name in names)
     )
-
-
-def _names_request(
-    rule: NamedRuleWithOperations, resource: Resource, subresource: str, operation: str
-) -> bool:
-    return (
-        _has(rule.operations, operation)
-        and _has(rule.api_groups, resource.group)
-        and any(_names_resource(text, resource, subresource) for text in rule.resources or ())
-    )
-
-
-def _has(values: Sequence[str] | None, value: str) -> bool:
-    return value in (values or ()) or ALL in (values or ())
-
-
-def _names_resource(text: str, resource: Resource, subresource: str) -> bool:
-    plural, _, sub = text.partition("/")
-    return plural in (ALL, resource.plural) and sub in (ALL, subresource)
 
 
 def _in_scope(rule: NamedRuleWithOperations, write: WriteAttributes) -> bool:

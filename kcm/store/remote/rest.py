@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -66,7 +66,14 @@ class _Pool:
 class RestClient:
     """A client of one API server. `agent` is the field manager, and is in the server's log."""
 
-    def __init__(self, connection: ClusterConnection, agent: str = "kcm") -> None:
+    def __init__(
+        self,
+        connection: ClusterConnection,
+        agent: str = "kcm",
+        headers: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        """`headers` are further headers of each request."""
+        self._headers = list(headers)
         self._base = connection.server
         self._connection = connection
         self._agent = agent
@@ -79,7 +86,7 @@ class RestClient:
         if connection.token:
             headers["authorization"] = f"Bearer {connection.token}"
         return httpx.Client(
-            headers=headers,
+            headers=[*headers.items(), *self._headers],
             verify=connection.trust or False,  # `trust` is None only for plain HTTP
             timeout=TIMEOUT,
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),
@@ -180,7 +187,8 @@ def error_of(code: int, body: bytes) -> errors.KcmError:
     details = status.get("details") or {} if reason else {}
     if reason in _ERRORS:
         return _ERRORS[reason](message, name=str(details.get("name", "")))
-    if code in _BUSY:
+    # The server cannot decide about this very object, for example since a webhook does not answer.
+    if code in _BUSY and reason != "InternalError":
         return errors.StoreUnavailable(message)
     refused = errors.ApiError(message)
     refused.code, refused.reason = code, reason or "Unknown"

@@ -321,6 +321,11 @@ class RemoteStore:
         raise errors.ConfigurationError(f"guard {guard} cannot be checked over REST")
 
 
+def can_check(guard: Guard) -> bool:
+    """Reports whether a guard can be checked over REST."""
+    return isinstance(guard, TokenAvailable | Exists | Absent | Indexed)
+
+
 def _path(resource: Resource, key: str, subresource: str = "") -> str:
     namespace, _, name = key.rpartition("/")
     return path_of(resource, namespace, name, subresource)

@@ -1,0 +1,137 @@
+"""A store whose writes go through the API server where a policy or webhook is about them.
+
+All else is written to Redis directly, so that controllers pay for admission only where somebody has
+asked for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from typing import Protocol
+
+from kcm.api import scheme
+from kcm.api.admissionregistration_v1 import CREATE, DELETE, UPDATE
+from kcm.api.scheme import Resource
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.redisio import Fence
+from kcm.store.objects import ObjectStore
+from kcm.store.reader import FullList
+from kcm.store.remote.store import RemoteItem, RemoteStore, can_check
+from kcm.store.rules import AS_GIVEN, DeleteOptions, Subresource
+from kcm.store.writes.collections import CollectionDeletion
+from kcm.store.writes.guards import Guard
+from kcm.store.writes.items import Pattern, WriteItem
+from kcm.store.writes.results import WriteResult
+from kcm.store.writes.rewriting import Rewriting
+
+
+class AdmissionRules(Protocol):
+    """Tells which writes policies and webhooks are about."""
+
+    def name(self, resource: Resource, subresource: str, operation: str) -> bool:
+        """Reports whether some rule names such writes."""
+
+
+class AdmittedStore:
+    """Has the methods of an ObjectStore, which are described there."""
+
+    def __init__(
+        self, local: ObjectStore, connect: Callable[[], RemoteStore | None], rules: AdmissionRules
+    ) -> None:
+        """`connect` returns the same store behind its API server, None if there is none. It is
+        called when a rule names a write, until it has returned one.
+        """
+        self._local = local
+        self._connect = connect
+        self._remote: RemoteStore | None = None
+        self._rules = rules
+
+    # --- reading
+
+    @property
+    def data_id(self) -> str:
+        return self._local.data_id
+
+    def get(self, resource: Resource, key: str) -> KubeObject:
+        return self._local.get(resource, key)
+
+    def in_namespace(self, resource: Resource, namespace: str) -> Sequence[KubeObject]:
+        return self._local.in_namespace(resource, namespace)
+
+    def get_all(self, wanted: Sequence[tuple[Resource, str]]) -> Sequence[KubeObject | None]:
+        return self._local.get_all(wanted)
+
+    def list_indexed(self, resource: Resource, entry: str) -> FullList:
+        return self._local.list_indexed(resource, entry)
+
+    # --- writing
+
+    def build_create(
+        self, obj: KubeObject, guards: tuple[Guard, ...] = (), *, like: Pattern | None = None
+    ) -> WriteItem:
+        remote = self._find_way(scheme.resource_of(obj), "", CREATE, guards)
+        if remote is not None:
+            return remote.build_create(obj, guards)
+        if like is not None and isinstance(like.item, RemoteItem):
+            like = None
+        return self._local.build_create(obj, guards, like=like)
+
+    def build_update(
+        self,
+        new: KubeObject,
+        old: KubeObject,
+        *,
+        subresource: Subresource = Subresource.NONE,
+        guards: tuple[Guard, ...] = (),
+    ) -> WriteItem | None:
+        resource = scheme.resource_of(old)
+        remote = (
+            self._find_way(resource, subresource.value, UPDATE, guards)
+            if subresource not in AS_GIVEN
+            else None
+        )
+        store = remote or self._local
+        return store.build_update(new, old, subresource=subresource, guards=guards)
+
+    def build_delete(
+        self, old: KubeObject, options: DeleteOptions, guards: tuple[Guard, ...] = ()
+    ) -> WriteItem | None:
+        store = self._find_way(scheme.resource_of(old), "", DELETE, guards) or self._local
+        return store.build_delete(old, options, guards)
+
+    def write(
+        self, items: Sequence[WriteItem], *, fence: Fence | None = None
+    ) -> Sequence[WriteResult]:
+        """Writes items in their order; those of each way that follow each other in one call."""
+        results: list[WriteResult] = []
+        for is_remote, group in groupby(items, lambda item: isinstance(item, RemoteItem)):
+            store = self._remote if is_remote and self._remote is not None else self._local
+            results += store.write(list(group), fence=fence)
+        return results
+
+    def delete_collection(
+        self, resource: Resource, namespace: str, *, fence: Fence | None = None
+    ) -> CollectionDeletion:
+        store = self._find_way(resource, "", DELETE, ()) or self._local
+        return store.delete_collection(resource, namespace, fence=fence)
+
+    def rewrite_page(
+        self, resource: Resource, after: str, count: int, *, fence: Fence | None = None
+    ) -> Rewriting:
+        return self._local.rewrite_page(resource, after, count, fence=fence)
+
+    def _find_way(
+        self, resource: Resource, subresource: str, operation: str, guards: Sequence[Guard]
+    ) -> RemoteStore | None:
+        """Returns the store for a write that goes through the API server, None for others.
+
+        A write with a guard that cannot be checked over REST is kcm's own affair.
+        """
+        if not self._rules.name(resource, subresource, operation):
+            return None
+        if not all(can_check(guard) for guard in guards):
+            return None
+        if self._remote is None:
+            self._remote = self._connect()
+        return self._remote

@@ -1,0 +1,98 @@
+"""A whole kcm with webhooks: controllers' pods meet them as on a cluster of Kubernetes."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+
+from kcm.testing.waiting import until
+from tests.scenarios.system import System, system
+from tests.webhooks.process import WebhookServer, webhook_server
+
+__all__ = ["system"]
+
+pytestmark = pytest.mark.scenario
+
+GROUP = "/apis/admissionregistration.k8s.io/v1"
+DEPLOYMENT = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: c, image: i}]}
+"""
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[WebhookServer]:
+    with webhook_server(tmp_path) as running:
+        yield running
+
+
+def configuration(name: str, client: dict[str, Any], **rule: Any) -> dict[str, Any]:
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], **rule}
+    webhook = {
+        "name": f"{name}.example.com",
+        "clientConfig": client,
+        "rules": [{"resources": ["pods"], **rule}],
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    }
+    return {"metadata": {"name": name}, "webhooks": [webhook]}
+
+
+def api_client(system: System) -> httpx.Client:
+    state = system.folder / "s"
+    config = yaml.safe_load((state / "kubeconfig").read_text())
+    headers = {"authorization": f"Bearer {config['users'][0]['user']['token']}"}
+    url = config["clusters"][0]["cluster"]["server"]
+    trust = ssl.create_default_context(cafile=str(state / "apiserver.crt"))
+    return httpx.Client(base_url=url, headers=headers, verify=trust)
+
+
+def test_the_pods_of_controllers_meet_webhooks(system: System, server: WebhookServer) -> None:
+    system.start("--nodes", "1")
+    with api_client(system) as client:
+        body = configuration("sidecars", server.at("sidecar/proxy"))
+        path = f"{GROUP}/mutatingwebhookconfigurations"
+        assert client.post(path, json=body).status_code == 201
+        system.apply(DEPLOYMENT)
+        until(lambda: ready(system) == 2, "two pods")
+        for pod in system.items("pods", app="web"):
+            assert [one["name"] for one in pod["spec"]["containers"]] == ["c", "proxy"]
+        asked = server.take_reviews()
+        users = {one["review"]["request"]["userInfo"]["username"] for one in asked}
+        assert users == {"system:serviceaccount:kube-system:replicaset-controller"}
+        server.release()  # from now on, a call of `never` ends without an answer
+        gone = {**body["webhooks"][0], "clientConfig": server.at("never")}
+        assert client.patch(
+            f"{path}/sidecars",
+            json={"webhooks": [gone]},
+            headers={"content-type": "application/merge-patch+json"},
+        ).is_success
+        system.patch("deployments", "default/web", {"spec": {"replicas": 3}})
+        until(lambda: "failed calling webhook" in failure(system), "the failure")
+        assert ready(system) == 2
+        assert client.delete(f"{path}/sidecars").is_success
+        until(lambda: ready(system) == 3, "the third pod")
+
+
+def ready(system: System) -> int:
+    return int(system.get("deployments", "web").get("status", {}).get("readyReplicas", 0))
+
+
+def failure(system: System) -> str:
+    for condition in system.get("deployments", "web")["status"].get("conditions", ()):
+        if condition["type"] == "ReplicaFailure":
+            return str(condition["message"])
+    return ""
