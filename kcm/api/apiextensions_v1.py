@@ -38,6 +38,12 @@ class CustomResourceColumnDefinition(Model):
     json_path: str = Field(default="", alias="jsonPath")
 
 
+class SelectableField(Model):
+    """A field of a custom kind that field selectors may use."""
+
+    json_path: str = ""
+
+
 class CustomResourceDefinitionVersion(Model):
     """One version of a custom kind: its schema, subresources and columns."""
 
@@ -49,7 +55,7 @@ class CustomResourceDefinitionVersion(Model):
     schema_: JsonObject | None = Field(default=None, alias="schema")
     subresources: JsonObject | None = None
     additional_printer_columns: list[CustomResourceColumnDefinition] | None = None
-    selectable_fields: list[JsonObject] | None = None
+    selectable_fields: list[SelectableField] | None = None
 
 
 class CustomResourceConversion(Model):

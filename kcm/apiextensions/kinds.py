@@ -94,7 +94,7 @@ def _custom(
         name=version.name,
         schema=parse(raw if isinstance(raw, dict) else {}),
         columns=tuple(version.additional_printer_columns or ()),
-        selectable=tuple(str(field.get("jsonPath")) for field in version.selectable_fields or ()),
+        selectable=tuple(field.json_path for field in version.selectable_fields or ()),
         deprecation=warning,
     )
 

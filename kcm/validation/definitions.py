@@ -26,7 +26,7 @@ from kcm.apimachinery.field_errors import (
     require_unchanged,
     required,
 )
-from kcm.validation import meta
+from kcm.validation import meta, selectable_fields
 
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 _APPROVED = "api-approved.kubernetes.io"
@@ -121,7 +121,7 @@ def _versions(versions: Sequence[CustomResourceDefinitionVersion]) -> Faults:
         if not isinstance((version.schema_ or {}).get("openAPIV3Schema"), dict):
             faults.append(required(f"{path}.schema.openAPIV3Schema", "schemas are required"))
         else:
-            faults += _schema(version, f"{path}.schema.openAPIV3Schema")
+            faults += _schema(version, path)
         faults += _columns(version, f"{path}.additionalPrinterColumns")
         faults += _subresources(version.subresources or {}, f"{path}.subresources")
     if not versions:
@@ -132,8 +132,11 @@ def _versions(versions: Sequence[CustomResourceDefinitionVersion]) -> Faults:
 
 
 def _schema(version: CustomResourceDefinitionVersion, path: str) -> Faults:
+    """Checks the schema and, if nothing is wrong with it, the selectable fields."""
     schema = (version.schema_ or {})["openAPIV3Schema"]
-    return structural.check(schema, path)
+    return structural.check(schema, f"{path}.schema.openAPIV3Schema") or selectable_fields.check(
+        version.selectable_fields or (), schema, f"{path}.selectableFields"
+    )
 
 
 def _columns(version: CustomResourceDefinitionVersion, path: str) -> Faults:

@@ -300,6 +300,28 @@ def test_objects_are_selected_by_the_definitions_fields(api: Live) -> None:
     assert other.status_code == 400
 
 
+def test_watches_and_deletions_of_collections_are_selected_as_lists_are(api: Live) -> None:
+    paths = [{"jsonPath": ".spec.image"}, {"jsonPath": ".spec.replicas"}]
+    kind = Kind(api, versions=[version("v1", storage=True) | {"selectableFields": paths}])
+    selected = {"fieldSelector": "spec.image=x,spec.replicas=2"}
+    kind.create("other", image="y", replicas=2)
+    kind.create("one", image="x", replicas=2)
+    params = selected | {"watch": "1", "timeoutSeconds": "1", "resourceVersion": "0"}
+    with api.client.stream("GET", kind.path(), params=params) as stream:
+        events = [json.loads(line) for line in stream.iter_lines()]
+    assert [event["object"]["metadata"]["name"] for event in events] == ["one"]
+    assert api.client.delete(kind.path(), params=selected).status_code == 200
+    items = api.get(kind.path())["items"]
+    assert [item["metadata"]["name"] for item in items] == ["other"]
+
+
+def test_what_cannot_be_selected_is_refused_with_the_definition(api: Live) -> None:
+    wrong = version("v1", storage=True) | {"selectableFields": [{"jsonPath": ".spec.env"}]}
+    response = api.client.post(CRDS, json=crontabs("wrong.example.com", versions=[wrong]))
+    assert response.status_code == 422
+    assert "must point to a field of type string, boolean or integer" in response.json()["message"]
+
+
 def test_rules_that_are_not_checked_come_with_a_warning(api: Live) -> None:
     unchecked = version("v1", storage=True)
     text = json.loads(json.dumps(unchecked["schema"]))

@@ -29,7 +29,6 @@ _KEPT_AS_JSON = {
     # Checked as wholes: kcm.apiextensions.structural, kcm.validation.definitions.
     ("CustomResourceDefinitionVersion", "schema"),
     ("CustomResourceDefinitionVersion", "subresources"),
-    ("CustomResourceDefinitionVersion", "selectableFields"),
     # Conversion webhooks are not called yet.
     ("CustomResourceConversion", "webhook"),
 }
