@@ -1,9 +1,9 @@
-"""The resource requests of pods, whether a node has them, and quality of service classes.
+"""The resource requests of pods, and whether a node has them.
 
 Amounts are in thousandths of the resource's unit.
 
-Source: staging/src/k8s.io/component-helpers/resource/helpers.go, pkg/kubelet/lifecycle/predicate.go
-and pkg/apis/core/v1/helper/qos, Kubernetes 1.33.
+Source: staging/src/k8s.io/component-helpers/resource/helpers.go and
+pkg/kubelet/lifecycle/predicate.go, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -12,13 +12,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from kcm.api.core_v1 import Container, Node, Pod
+from kcm.api.core_v1 import Node, Pod
 from kcm.apimachinery.quantity import ResourceList
 from kcm.helpers.pods import is_sidecar
 
 Amounts = Mapping[str, int]
-
-GUARANTEED, BURSTABLE, BEST_EFFORT = "Guaranteed", "Burstable", "BestEffort"
 
 
 class Shortage(NamedTuple):
@@ -79,30 +77,3 @@ def find_shortage(asked: Amounts, used: Amounts, node: Node) -> Shortage | None:
             text = "Node didn't have enough resource: {}, requested: {}, used: {}, capacity: {}"
             return Shortage(f"OutOf{name}", text.format(name, *counts))
     return None
-
-
-def qos_class(pod: Pod) -> str:
-    """Returns Guaranteed, Burstable or BestEffort.
-
-    It is the class in the pod's status, otherwise that which follows from cpu and memory.
-    """
-    if pod.status.qos_class:
-        return pod.status.qos_class
-    containers = [*pod.spec.containers, *(pod.spec.init_containers or ())]
-    if not any(
-        _compute_resources(c.resources.requests) or _compute_resources(c.resources.limits)
-        for c in containers
-    ):
-        return BEST_EFFORT
-    return GUARANTEED if all(map(_is_guaranteed, containers)) else BURSTABLE
-
-
-def _is_guaranteed(container: Container) -> bool:
-    limits = _compute_resources(container.resources.limits)
-    requests = _compute_resources(container.resources.requests) or limits
-    return len(limits) == 2 and requests == limits
-
-
-def _compute_resources(amounts: ResourceList | None) -> ResourceList:
-    """Returns the amounts of cpu and memory that are not zero."""
-    return {k: v for k, v in (amounts or {}).items() if k in ("cpu", "memory") and v}

@@ -1,6 +1,7 @@
 """Pod admission: the node's decision whether it can run a pod that is bound to it. Pure functions.
 
-Source: pkg/kubelet/lifecycle/predicate.go, Kubernetes 1.33.
+Source: pkg/kubelet/lifecycle/predicate.go, and canResizePod in pkg/kubelet/kubelet.go, Kubernetes
+1.33.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from kcm.api.core_v1 import Node, Pod, PodStatus
+from kcm.api.pod_qos import qos_class
 from kcm.helpers.nodeaffinity import NodeRule
-from kcm.helpers.podresources import find_shortage, qos_class, requests_of
+from kcm.helpers.podresources import find_shortage, requests_of
 from kcm.helpers.tolerations import is_tolerated
 from kcm.kubelet.cri import PortMapping
 from kcm.kubelet.host_ports import find_conflict
 from kcm.kubelet.kuberuntime.configs import host_port_mappings
+from kcm.kubelet.resizing import DEFERRED, INFEASIBLE, Refusal
 from kcm.kubelet.status.phase import FAILED
 from kcm.kubelet.types import is_static_pod
 
@@ -75,6 +78,23 @@ def check_predicates(
         or _check_host_ports(requested, used)
         or _check_taints(pod, node)
     )
+
+
+def find_resize_refusal(pod: Pod, used: NodeUsage, node: Node) -> Refusal | None:
+    """Returns why the node cannot give the pod what its spec asks for, None if it can.
+
+    `used` is what the node's other pods occupy.
+    """
+    allocatable, asked = node.status.allocatable or {}, requests_of(pod)
+    for name in ("memory", "cpu"):
+        capacity = allocatable.get(name)
+        if capacity is not None and asked[name] > capacity.milli_value():
+            unit = 1 if name == "cpu" else 1000
+            text = f"{name}, requested: {asked[name] // unit}, "
+            text += f"capacity: {capacity.milli_value() // unit}"
+            return Refusal(INFEASIBLE, f"Node didn't have enough capacity: {text}")
+    rejection = check_predicates(pod, NodeUsage.of([pod]), used, node)
+    return None if rejection is None else Refusal(DEFERRED, rejection.message)
 
 
 def build_rejected_status(pod: Pod, rejection: Rejection) -> PodStatus:

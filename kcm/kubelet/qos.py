@@ -6,7 +6,7 @@ Source: pkg/kubelet/qos/policy.go, Kubernetes 1.33.
 from __future__ import annotations
 
 from kcm.api.core_v1 import Container, Pod
-from kcm.helpers.podresources import BEST_EFFORT, GUARANTEED, qos_class
+from kcm.api.pod_qos import BEST_EFFORT, GUARANTEED, qos_class
 from kcm.kubelet.types import is_critical_pod
 
 _GUARANTEED_SCORE = -997

@@ -8,7 +8,7 @@ node is not changed. A pod at rest is kept as JSON.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
 from weakref import WeakValueDictionary
@@ -19,13 +19,14 @@ from kcm import errors
 from kcm.api import codec, scheme
 from kcm.api.core_v1 import Pod
 from kcm.api.ownership import controller_of
+from kcm.kubelet import resizing
 from kcm.kubelet.admission import NodeUsage, check_predicates
 from kcm.kubelet.status.phase import TERMINAL
 from kcm.redisio import Fence
 from kcm.simulated import scripts
 from kcm.simulated.addresses import PodAddresses
 from kcm.simulated.scripts import PodScript
-from kcm.simulation import recovery, statuses, worker
+from kcm.simulation import recovery, resizes, statuses, worker
 from kcm.simulation.context import SimulatorContext
 from kcm.simulation.nodes import SimulatedNode, SimulatedNodes
 from kcm.simulation.runs import PodRun
@@ -220,10 +221,14 @@ class SimulatedPods:
         if run is None:
             return None
         tracked.run = run
+        seen, (pod, restarts) = pod, self._resize(tracked, pod, run, node)
         waiting = self._wait_for_volumes(tracked, pod, run, node, now)
         held = waiting is not None
-        step = worker.advance(pod, run, tracked.script, now, self._options.pace, held=held)
+        step = worker.advance(
+            pod, run, tracked.script, now, self._options.pace, held=held, resized=restarts
+        )
         due = step.due if waiting is None else min(step.due, waiting.due)
+        due = due if run.refusal is None else min(due, now + resizes.RETRY)
         self._timers.set(("pod", tracked.key), due)
         recorder = self._recorder(tracked.node_name)
         for event in (*step.events, *(waiting.events if waiting is not None else ())):
@@ -232,6 +237,7 @@ class SimulatedPods:
         if run.over:
             self._give_back(tracked)
             self._stop_using(tracked, now)
+        pod = seen
         item = self._store.build_update(
             pod.with_status(status), pod, subresource=Subresource.STATUS
         )
@@ -240,6 +246,19 @@ class SimulatedPods:
         if item is None and tracked.raw:
             tracked.pod = None
         return item
+
+    def _resize(
+        self, tracked: TrackedPod, pod: Pod, run: PodRun, node: SimulatedNode
+    ) -> tuple[Pod, Sequence[str]]:
+        """Returns the pod with the resources that it gets, and the containers to restart."""
+        step = resizes.resize(pod, run, lambda: self._uncount(tracked), node.object)
+        if step.is_changed:
+            self._uncount(tracked)
+            self._count(tracked, self._count_requests(step.pod))
+        if step.news is not None:
+            reason = resizing.EVENTS[step.news.reason]
+            self._recorder(node.name).record_pod_event(pod, "Warning", reason, step.news.message)
+        return step.pod, step.restarts
 
     # --- volumes
 
@@ -374,9 +393,15 @@ class SimulatedPods:
         tracked.taken = asked
         self._usage_of(tracked.node_name).add(asked)
 
-    def _give_back(self, tracked: TrackedPod) -> None:
+    def _uncount(self, tracked: TrackedPod) -> NodeUsage:
+        """Returns what the node's other pods occupy, which no longer includes this pod's."""
+        usage = self._usage_of(tracked.node_name)
         if tracked.taken is not None:
-            self._usage_of(tracked.node_name).subtract(tracked.taken)
+            usage.subtract(tracked.taken)
             tracked.taken = None
+        return usage
+
+    def _give_back(self, tracked: TrackedPod) -> None:
+        self._uncount(tracked)
         self._addresses.release(tracked.addresses)
         tracked.addresses = ()

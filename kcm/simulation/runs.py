@@ -14,6 +14,7 @@ from kcm.api.core_v1 import Pod
 from kcm.helpers.backoff import BackoffEntry
 from kcm.kubelet.cri import Sandbox, SandboxConfig, SandboxState
 from kcm.kubelet.kuberuntime.view import PodView
+from kcm.kubelet.resizing import Allocation, Refusal
 from kcm.kubelet.runtime.simulated.containers import Attempt, build_view, moment
 
 # The empty mapping that most runs share for most of their fields, which saves memory.
@@ -53,6 +54,8 @@ class PodRun:
     failure: tuple[str, str] | None = None  # reason and message, if the pod as a whole has failed
     rejected: bool = False  # the node did not admit the pod
     over: bool = False  # no container runs or will run
+    refusal: Refusal | None = None  # why a resize waits
+    held: Allocation = field(default_factory=_empty)  # what the containers have meanwhile
 
     def newest(self, name: str) -> Attempt | None:
         """Returns the newest attempt of the container with that name, None if there is none."""

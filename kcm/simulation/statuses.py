@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kcm.api.core_v1 import Pod, PodStatus
 from kcm.kubelet.admission import Rejection, build_rejected_status
+from kcm.kubelet.resizing import build_conditions
 from kcm.kubelet.runtime.simulated.containers import NAME, moment
 from kcm.kubelet.runtime.simulated.probes import build_apply_probes
 from kcm.kubelet.status.generate import StatusContext, conclude_status, generate_status
@@ -25,6 +26,7 @@ def status_of(pod: Pod, run: PodRun, now: float, host_ip: str) -> PodStatus:
         waiting_reason=run.reasons.get,
         apply_probes=build_apply_probes(run.newest, now),
         eviction=run.failure,
+        resizing=build_conditions(run.refusal, in_progress=False),
     )
     own = generate_status(pod, old, run.view(pod, now), context, over=run.over)
     if run.over:

@@ -10,7 +10,7 @@ Source: SyncPod in pkg/kubelet/kuberuntime/kuberuntime_manager.go, Kubernetes 1.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from sys import intern
 from typing import Literal, TypeVar
@@ -58,12 +58,23 @@ def begin(pod: Pod, now: float, ips: tuple[str, ...] = ()) -> PodRun:
 
 
 def advance(
-    pod: Pod, run: PodRun, script: PodScript, now: float, pace: Pace, *, held: bool = False
+    pod: Pod,
+    run: PodRun,
+    script: PodScript,
+    now: float,
+    pace: Pace,
+    *,
+    held: bool = False,
+    resized: Sequence[str] = (),
 ) -> Progress:
-    """Advances the run to `now`. A run that is `held` starts no container."""
+    """Advances the run to `now`. A run that is `held` starts no container.
+
+    `resized` are containers that are restarted because they get other resources.
+    """
     if run.over:
         return Progress(FOREVER, [])
     worker = _PodAdvance(pod, run, script, now, pace)
+    worker.restart(resized)
     worker.work(held=held)
     run.looked = now
     return Progress(FOREVER if run.over else worker.due(), worker.events)
@@ -92,6 +103,14 @@ class _PodAdvance:
         if self._must_terminate():
             self._stop_all()
         self._record_probe_failures()
+
+    def restart(self, names: Sequence[str]) -> None:
+        """Kills running containers that are to start again with other resources."""
+        for name in names:
+            newest = self.run.newest(name)
+            if newest is not None and newest.runs(self.now):
+                text = f"Container {name} resize requires restart"
+                self._kill(ContainerKill(spec_of(self.pod, name), "", text), again=True)
 
     def due(self) -> float:
         """Returns when the pod has to be advanced again."""

@@ -91,6 +91,7 @@ def _build_handlers(
         metrics=records.metrics,
         clock=records.clock,
         node=records.node,
+        allocations=records.allocations,
         lookups=records.lookups,
         admit_handlers=(node.eviction.admit, node.shutdown.admit),
     )

@@ -41,6 +41,7 @@ def build_pod_work(
         reasons=records.reasons,
         recorder=records.recorder,
         clock=records.clock,
+        allocations=records.allocations,
         locate=build_locator(options, records),
         host_ips=(options.node_ip,),
         request_relist=runtime.pleg.request_relist,

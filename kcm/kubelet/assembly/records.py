@@ -18,6 +18,7 @@ from kcm.kubelet.node.current_node import CurrentNode, ReportRequests
 from kcm.kubelet.node.objects import build_node
 from kcm.kubelet.options import KubeletOptions
 from kcm.kubelet.pod_workers.active_pods import ActivePods
+from kcm.kubelet.pod_workers.allocations import Allocations
 from kcm.kubelet.pod_workers.pod_cache import PodCache
 from kcm.kubelet.pod_workers.pod_states import PodStates
 from kcm.kubelet.pods.pod_manager import PodManager
@@ -42,6 +43,7 @@ class KubeletRecords:
     reasons: ReasonCache
     statuses: StatusManager
     active_pods: ActivePods
+    allocations: Allocations
     node: CurrentNode
     report_requests: ReportRequests
     lookups: StoreLookups
@@ -64,19 +66,22 @@ def build_records(options: KubeletOptions, dependencies: Dependencies) -> Kubele
     node = CurrentNode(
         build_node(options.node_name, options.node_labels, options.register_with_taints)
     )
+    active_pods = ActivePods(pods, states, statuses)
+    recorder = KubeletEventRecorder(dependencies.event_sink, options.node_name)
     local = LocalVolumes(options.local_volumes_dir, stores.objects, clock)
     return KubeletRecords(
         clock=clock,
         channels=Channels(clock),
         registry=registry,
         metrics=KubeletMetrics(registry),
-        recorder=KubeletEventRecorder(dependencies.event_sink, options.node_name),
+        recorder=recorder,
         pods=pods,
         states=states,
         cache=PodCache(),
         reasons=ReasonCache(),
         statuses=statuses,
-        active_pods=ActivePods(pods, states, statuses),
+        active_pods=active_pods,
+        allocations=Allocations(active_pods.get_all, node.get, recorder),
         node=node,
         report_requests=ReportRequests(),
         lookups=StoreLookups(stores.objects, clock, dependencies.tokens, dependencies.api_server),

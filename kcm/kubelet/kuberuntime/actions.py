@@ -9,11 +9,13 @@ pkg/kubelet/container/helpers.go, Kubernetes 1.33.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kcm.api.core_v1 import Container, Pod
 from kcm.helpers.pods import is_sidecar
-from kcm.kubelet.cri import RuntimeContainerState, SandboxState
+from kcm.kubelet import resizing
+from kcm.kubelet.cri import Resources, RuntimeContainerState, SandboxState
+from kcm.kubelet.kuberuntime.configs import build_resources
 from kcm.kubelet.kuberuntime.labels import hash_of
 from kcm.kubelet.kuberuntime.view import ContainerView, PodView
 
@@ -31,6 +33,15 @@ class ContainerKill:
     reason: str = ""  # "LivenessProbe", "StartupProbe", "Unknown" or ""
 
 
+@dataclass(frozen=True)
+class ContainerUpdate:
+    """A running container that gets other resources."""
+
+    container: Container
+    id: str
+    resources: Resources
+
+
 @dataclass
 class PodActions:
     """What a sync of a pod has to do. Containers are given by their indexes in the spec."""
@@ -43,6 +54,7 @@ class PodActions:
     init_to_start: list[int] = field(default_factory=list)
     to_start: list[int] = field(default_factory=list)
     to_kill: list[ContainerKill] = field(default_factory=list)
+    to_update: list[ContainerUpdate] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -166,7 +178,7 @@ def _decide_main(
                 text = f"Container {container.name} is in unknown state"
                 actions.to_kill.append(ContainerKill(container, newest.id, text, "Unknown"))
         return False
-    fault = _find_fault(container, newest, health)
+    fault = _find_fault(container, newest, health) or _resize(pod, container, newest, actions)
     if fault is None:
         return True
     message, reason = fault
@@ -175,6 +187,44 @@ def _decide_main(
         actions.to_start.append(index)
     actions.to_kill.append(ContainerKill(container, newest.id, message, reason))
     return False
+
+
+def find_resize(pod: Pod, container: Container, running: ContainerView) -> Resources | None:
+    """Returns the resources that a running container is to get, None if it has them."""
+    has = running.resources
+    if has is None:
+        return None
+    wanted = build_resources(pod, container, 0)
+    wanted = replace(wanted, pids=has.pids, oom_score_adj=has.oom_score_adj)
+    return None if wanted == has else wanted
+
+
+def is_resizing(pod: Pod, view: PodView) -> bool:
+    """Reports whether a running container is yet to get other resources."""
+    return any(
+        running.state is _RUNNING and find_resize(pod, container, running) is not None
+        for container in resizing.list_resizable(pod)
+        if (running := view.find(container.name)) is not None
+    )
+
+
+def _resize(
+    pod: Pod, container: Container, running: ContainerView, actions: PodActions
+) -> tuple[str, str] | None:
+    """Adds a container to those to update if its resources are to change.
+
+    Returns the message and reason to kill it if it has to be restarted for that, otherwise None.
+    """
+    wanted, has = find_resize(pod, container, running), running.resources
+    if wanted is None or has is None:
+        return None
+    changed = ["memory"] if wanted.memory_bytes != has.memory_bytes else []
+    if (wanted.cpu_shares, wanted.cpu_quota) != (has.cpu_shares, has.cpu_quota):
+        changed.append("cpu")
+    if resizing.needs_restart(container, changed):
+        return f"Container {container.name} resize requires restart", ""
+    actions.to_update.append(ContainerUpdate(container, running.id, wanted))
+    return None
 
 
 def _find_fault(
@@ -271,6 +321,8 @@ class _InitContainers:
             self._kill_and_restart(index, newest, "definition changed", "")
         elif self._health.liveness(newest.id) is False:
             self._kill_and_restart(index, newest, "failed liveness probe", "LivenessProbe")
+        elif _resize(self._pod, container, newest, self._actions) is not None:
+            self._kill_and_restart(index, newest, "resize requires restart", "")
         else:
             return True
         return True

@@ -27,6 +27,7 @@ from kcm.kubelet.kuberuntime.configs import build_sandbox_config
 from kcm.kubelet.kuberuntime.images import ImageManager
 from kcm.kubelet.kuberuntime.killing import ContainerKiller, ContainerTermination
 from kcm.kubelet.kuberuntime.results import (
+    RESIZE_ERROR,
     PodSyncResult,
     StartResult,
     build_crash_loop_result,
@@ -133,8 +134,18 @@ class RuntimeManager:
             result.error = str(error)
             return result
         setup = PodSetup(pod, sandbox_id, self._locate(ips), volumes)
+        self._resize_containers(actions, result)
         self._start_containers(setup, view, actions, result, context)
         return result
+
+    def _resize_containers(self, actions: PodActions, result: PodSyncResult) -> None:
+        """Gives running containers their new resources. A failure is in the result."""
+        for update in actions.to_update:
+            try:
+                self.runtime.update_container_resources(update.id, update.resources)
+            except errors.ContainerRuntimeError as error:
+                name = update.container.name
+                result.starts.append(StartResult(name, RESIZE_ERROR, str(error)))
 
     def _kill_unwanted(
         self, pod: Pod, view: PodView, actions: PodActions, context: SyncContext
@@ -297,4 +308,5 @@ def _container_view(status: cri.RuntimeContainerStatus) -> ContainerView:
         hash=annotations.get(labels.CONTAINER_HASH, ""),
         restart_count=labels.number(annotations, labels.RESTART_COUNT) or 0,
         log_path=status.log_path,
+        resources=status.config.resources,
     )

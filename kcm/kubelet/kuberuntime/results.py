@@ -16,6 +16,7 @@ from kcm.kubelet.types import format_pod
 CRASH_LOOP = "CrashLoopBackOff"
 CONFIG_ERROR = "CreateContainerConfigError"
 CREATE_ERROR = "CreateContainerError"
+RESIZE_ERROR = "ResizeContainerError"
 RUN_ERROR = "RunContainerError"
 HOOK_ERROR = "PostStartHookError"
 IMAGE_NEVER_PULL = "ErrImageNeverPull"

@@ -9,7 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from kcm.kubelet.cri import RuntimeContainer, RuntimeContainerState, Sandbox, SandboxState
+from kcm.kubelet.cri import (
+    Resources,
+    RuntimeContainer,
+    RuntimeContainerState,
+    Sandbox,
+    SandboxState,
+)
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,7 @@ class ContainerView:
     hash: str = ""
     restart_count: int = 0
     log_path: str = ""
+    resources: Resources | None = None  # what it may use, None if the runtime does not say
 
 
 @dataclass(frozen=True)

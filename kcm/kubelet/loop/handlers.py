@@ -29,6 +29,7 @@ from kcm.kubelet.metrics import KubeletMetrics
 from kcm.kubelet.node.current_node import CurrentNode
 from kcm.kubelet.pod_workers import active_deadline
 from kcm.kubelet.pod_workers.active_pods import ActivePods
+from kcm.kubelet.pod_workers.allocations import Allocations
 from kcm.kubelet.pod_workers.pod_cache import PodCache
 from kcm.kubelet.pod_workers.pod_states import PodStates
 from kcm.kubelet.pod_workers.pod_sync_status import UpdatePodOptions
@@ -64,6 +65,7 @@ class PodHandlers:
         metrics: KubeletMetrics,
         clock: Clock,
         node: CurrentNode,
+        allocations: Allocations,
         lookups: StoreLookups | None = None,
         admit_handlers: Sequence[AdmitHandler] = (),
     ) -> None:
@@ -80,6 +82,7 @@ class PodHandlers:
         self._metrics = metrics
         self._clock = clock
         self._node = node
+        self._allocations = allocations
         self._lookups = lookups
         self._admit_handlers = admit_handlers
 
@@ -215,7 +218,8 @@ class PodHandlers:
 
     def _check_admission(self, pod: Pod) -> Rejection | None:
         others = (other for other in self._pods.pods() if other.uid != pod.uid)
-        active = self._active_pods.filter(others)
+        active = [self._allocations.apply(other) for other in self._active_pods.filter(others)]
+        pod = self._allocations.apply(pod)
         for admit in self._admit_handlers:
             if (rejection := admit(pod, active)) is not None:
                 return rejection

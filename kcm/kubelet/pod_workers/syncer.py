@@ -13,11 +13,14 @@ import structlog
 from kcm import errors
 from kcm.api.core_v1 import Pod, PodStatus
 from kcm.clock import Clock
+from kcm.kubelet import resizing
 from kcm.kubelet.environment.lookups import Lookups, PodLocation
+from kcm.kubelet.kuberuntime.actions import is_resizing
 from kcm.kubelet.kuberuntime.manager import RuntimeManager
 from kcm.kubelet.kuberuntime.results import ReasonCache
 from kcm.kubelet.kuberuntime.view import PodView, RuntimePod
 from kcm.kubelet.pod_workers import active_deadline
+from kcm.kubelet.pod_workers.allocations import Allocations
 from kcm.kubelet.pods.mirror_client import MirrorClient
 from kcm.kubelet.pods.pod_manager import is_mirror_of
 from kcm.kubelet.prober.interface import PodProber
@@ -78,6 +81,7 @@ class Syncer:
         reasons: ReasonCache,
         recorder: KubeletEventRecorder,
         clock: Clock,
+        allocations: Allocations,
         locate: Callable[[tuple[str, ...]], PodLocation],
         host_ips: Sequence[str],
         request_relist: Callable[[], None],
@@ -96,6 +100,7 @@ class Syncer:
         self._reasons = reasons
         self._recorder = recorder
         self._clock = clock
+        self._allocations = allocations
         self._locate = locate
         self._host_ips = host_ips
         self._request_relist = request_relist
@@ -115,6 +120,8 @@ class Syncer:
 
         Raises PodSyncFailed, SyncCancelled and Temporary.
         """
+        pod = self._allocations.resize(pod)
+        in_progress = is_resizing(pod, view)
         status = self._generate_status(pod, view, over=False)
         self._statuses.set(pod, status)
         if status.phase in TERMINAL:
@@ -134,6 +141,9 @@ class Syncer:
                 text = f"error syncing pod: {result.failure}"
                 self._recorder.record_pod_event(pod, "Warning", "FailedSync", text)
             raise PodSyncFailed(result.failure)
+        if in_progress:  # nothing else would report that it is done
+            fresh = self._runtime_manager.look_at(pod.uid or "")
+            self._statuses.set(pod, self._generate_status(pod, fresh, over=False))
         return False
 
     def _generate_status(self, pod: Pod, view: PodView, *, over: bool) -> PodStatus:
@@ -154,6 +164,9 @@ class Syncer:
             waiting_reason=lambda container: self._reasons.get(uid, container),
             apply_probes=self._prober.update_pod_status,
             eviction=(active_deadline.REASON, active_deadline.MESSAGE) if too_long else None,
+            resizing=resizing.build_conditions(
+                self._allocations.refusal(uid), in_progress=is_resizing(pod, view)
+            ),
         )
         return generate_status(pod, old, view, context, over=over)
 
@@ -197,6 +210,7 @@ class Syncer:
         update_status: Callable[[PodStatus], PodStatus] | None,
     ) -> None:
         """Kills all containers. Raises ContainerRuntimeError if some still run."""
+        pod = self._allocations.apply(pod)
         status = self._generate_status(pod, view, over=False)
         self._statuses.set(pod, update_status(status) if update_status else status)
         self._prober.stop_liveness_and_startup(pod)
@@ -225,6 +239,7 @@ class Syncer:
     def sync_terminated_pod(self, context: SyncContext, pod: Pod, view: PodView) -> None:
         """Removes the pod's volumes and reports the final pod status. Raises PodSyncFailed."""
         self._statuses.set(pod, self._generate_status(pod, view, over=True))
+        self._allocations.forget(pod.uid)
         self._mount_retries.forget(pod.uid)
         try:
             self._volumes.tear_down(pod.uid or "")

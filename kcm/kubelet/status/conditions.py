@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from kcm.api.core_v1 import ContainerStatus, Pod, PodCondition, PodSpec, PodStatus
 from kcm.helpers.pods import is_sidecar
+from kcm.kubelet import resizing
 from kcm.kubelet.kuberuntime.view import PodView
 from kcm.kubelet.status.phase import FAILED, SUCCEEDED
 
@@ -18,7 +19,12 @@ READY = "Ready"
 CONTAINERS_READY = "ContainersReady"
 SCHEDULED = "PodScheduled"
 DISRUPTION_TARGET = "DisruptionTarget"
-OWNED = frozenset({READY_TO_START, INITIALIZED, READY, CONTAINERS_READY, SCHEDULED})
+OWNED = frozenset(
+    {
+        READY_TO_START, INITIALIZED, READY, CONTAINERS_READY, SCHEDULED,
+        resizing.PENDING, resizing.IN_PROGRESS,
+    }
+)  # fmt: skip
 
 
 def _condition(

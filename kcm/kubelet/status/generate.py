@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from kcm.api.core_v1 import Pod, PodStatus
+from kcm.api.core_v1 import Pod, PodCondition, PodStatus
 from kcm.api.core_v1.pods import HostIP, PodIP
-from kcm.helpers.podresources import qos_class
+from kcm.api.pod_qos import qos_class
 from kcm.kubelet.kuberuntime.view import PodView
 from kcm.kubelet.status.conditions import OWNED, build_conditions
 from kcm.kubelet.status.containers import (
@@ -35,6 +35,7 @@ class StatusContext:
     waiting_reason: WaitingReason
     apply_probes: ApplyProbes
     eviction: tuple[str, str] | None = None  # reason and message, if the pod is to fail
+    resizing: Sequence[PodCondition] = ()  # the conditions about a resize
 
 
 def generate_status(
@@ -68,7 +69,11 @@ def generate_status(
         phase=phase,
         reason=reason,
         message=message,
-        conditions=[*others, *build_conditions(pod, status, phase, others, view)],
+        conditions=[
+            *others,
+            *build_conditions(pod, status, phase, others, view),
+            *(() if phase in TERMINAL else context.resizing),
+        ],
         **_addresses(pod, old, view, context.host_ips),
     )
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kcm.api.core_v1 import Container, Pod, PodSpec, ResourceRequirements
+from kcm.api.pod_qos import compute_qos_class, qos_class
 from kcm.apimachinery.field_errors import Faults, forbidden, invalid
 from kcm.apimachinery.quantity import ResourceList
-from kcm.helpers.podresources import qos_class
-from kcm.helpers.pods import is_sidecar
 from kcm.validation import meta
 from kcm.validation.podspec.pods import MIRROR, mirror_annotation, pod_metadata_and_spec
 
@@ -47,7 +46,7 @@ def resize(new: Pod, old: Pod) -> Faults:
     names = [[c.name for c in _all_containers(pod.spec)] for pod in (new, old)]
     if names[0] != names[1]:
         return [*faults, forbidden("spec", "containers may not be added, removed or renamed")]
-    if qos_class(_without_class(new)) != qos_class(old):
+    if compute_qos_class(new) != qos_class(old):
         detail = "Pod QOS Class may not change as a result of resizing"
         faults.append(invalid("spec", new.status.qos_class or "", detail))
     if not _is_supported(old):
@@ -74,8 +73,8 @@ def _why_never(new: Pod, old: Pod) -> str:
     return ""
 
 
-def _without_class(pod: Pod) -> Pod:
-    return pod.with_status(pod.status.replace(qos_class=None))
+def _is_sidecar(container: Container) -> bool:
+    return container.restart_policy == "Always"
 
 
 def _is_supported(pod: Pod) -> bool:
@@ -93,7 +92,7 @@ def _container_resizes(new: PodSpec, old: PodSpec) -> Faults:
     faults: Faults = []
     pairs = zip(new.init_containers or (), old.init_containers or (), strict=True)
     for index, (after, before) in enumerate(pairs):
-        if is_sidecar(before):
+        if _is_sidecar(before):
             faults += _container_resize(after, before, f"spec.initContainers[{index}].resources")
     for index, (after, before) in enumerate(zip(new.containers, old.containers, strict=True)):
         faults += _container_resize(after, before, f"spec.containers[{index}].resources")
@@ -134,7 +133,7 @@ def _other_changes(new: PodSpec, old: PodSpec) -> Faults:
         if after != before
     ]
     for after, before in zip(new.init_containers or (), old.init_containers or (), strict=True):
-        if not is_sidecar(before):
+        if not _is_sidecar(before):
             if after != before:
                 detail = "resources for non-sidecar init containers are immutable"
                 faults.append(forbidden("spec", detail))

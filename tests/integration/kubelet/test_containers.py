@@ -280,6 +280,16 @@ class TestLimits:
         status = real.wait_for_end(container)
         assert (status.exit_code, status.reason) == (137, "OOMKilled")
 
+    def test_a_running_container_gets_more_memory_and_keeps_it(self, real: RealRuntime) -> None:
+        script = "while [ ! -e go ]; do sleep 0.05; done; exec python3 -c 'x = bytearray(99 << 20)'"
+        container = real.shell(script, resources=Resources(memory_bytes=32 * MEBIBYTE))
+        more = Resources(memory_bytes=256 * MEBIBYTE)
+        real.runtime.update_container_resources(container, more)
+        real.reopen()
+        assert real.runtime.container_status(container).config.resources == more
+        real.runtime.exec_sync(container, ["touch", "go"], 10)
+        assert real.wait_for_end(container).exit_code == 0
+
     def test_a_fork_bomb_stays_small_and_can_be_killed(self, real: RealRuntime) -> None:
         bomb = "b() { b | b & b; }; b"
         container = real.start("bash", "-c", bomb, resources=Resources(pids=40))

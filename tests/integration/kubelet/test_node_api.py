@@ -326,3 +326,48 @@ def test_a_pods_pages_come_through_the_proxy(node: Node) -> None:
     for pod in ("pages", "pages:8000", "http:pages:8000"):
         raw = node.kubectl("get", "--raw", f"/api/v1/namespaces/default/pods/{pod}/proxy/page")
         assert raw == "hello\n"
+
+
+def test_a_running_pod_is_resized(node: Node) -> None:
+    def limits(cpu: str, memory: str) -> dict[str, object]:
+        requests = {"cpu": "10m", "memory": "64Mi"}
+        return {"limits": {"cpu": cpu, "memory": memory}, "requests": requests}
+
+    node.start("sized", "sleep", "1000", resources=limits("1", "128Mi"), resizePolicy=[
+        {"resourceName": "memory", "restartPolicy": "RestartContainer"}])  # fmt: skip
+
+    def resize(resources: dict[str, object]) -> None:
+        change = {"spec": {"containers": [{"name": "main", "resources": resources}]}}
+        path = "/api/v1/namespaces/default/pods/sized/resize"
+        answer = node.api.patch(path, change, "strategic")
+        assert answer.status_code == 200, answer.text
+
+    def limits_now() -> object:
+        resources: Any = node.status("sized").get("resources") or {}
+        return resources.get("limits")
+
+    def quota() -> int | None:
+        runtime = node.kubelet.kubelet.runtime
+        running = str(node.status("sized")["containerID"]).rpartition("/")[2]
+        return runtime.container_status(running).config.resources.cpu_quota
+
+    assert quota() == 100_000
+    resize(limits("500m", "128Mi"))
+    until(lambda: limits_now() == {"cpu": "500m", "memory": "128Mi"}, "it was not resized")
+    until(lambda: quota() == 50_000, "the runtime does not know")
+    assert node.status("sized")["restartCount"] == 0
+    resize(limits("500m", "256Mi"))
+    until(lambda: node.status("sized")["restartCount"] == 1, "it was not restarted")
+    until(lambda: limits_now() == {"cpu": "500m", "memory": "256Mi"}, "it was not resized")
+
+    def told() -> list[tuple[str, str]]:
+        pod = node.api.get("/api/v1/namespaces/default/pods/sized")
+        conditions = pod["status"]["conditions"]
+        return [(c["type"], c.get("reason", "")) for c in conditions if "Resize" in c["type"]]
+
+    resize({"requests": {"cpu": "9000"}, "limits": {"cpu": "9000"}})
+    until(lambda: told() == [("PodResizePending", "Infeasible")], "the kubelet does not say so")
+    assert limits_now() == {"cpu": "500m", "memory": "256Mi"}
+    resize({"requests": {"cpu": "20m"}, "limits": {"cpu": "400m"}})
+    until(lambda: not told(), "the condition stays")
+    until(lambda: quota() == 40_000, "it was not resized again")

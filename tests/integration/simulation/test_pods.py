@@ -1,6 +1,10 @@
 from __future__ import annotations
 
-from kcm.api.core_v1 import PodCondition
+from typing import Any
+
+from kcm.api import codec
+from kcm.api.core_v1 import EphemeralContainer, Node, Pod, PodCondition
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.simulated.scripts import PREFIX
 from kcm.simulation import commands
 from kcm.simulation.commands import NodeCommand
@@ -194,3 +198,85 @@ def test_what_was_missed_is_read_again_after_the_watch_was_cut(world: World) -> 
     world.go(2)
     assert world.list_pods() == {"b": "1/1 Running", "c": "1/1 Running"}
     assert set(world.simulator.pods.tracked) == {"default/b", "default/c"}
+
+
+def sized(cpu: str, policy: str = "NotRequired") -> list[dict[str, Any]]:
+    resize = [{"resourceName": "cpu", "restartPolicy": policy}]
+    requests = {"requests": {"cpu": cpu}}
+    return [{"name": "main", "image": "i:1", "resources": requests, "resizePolicy": resize}]
+
+
+def resize(world: World, name: str, cpu: str) -> None:
+    change = {"resources": {"requests": {"cpu": cpu}}}
+
+    def changed(old: KubeObject) -> KubeObject:
+        assert isinstance(old, Pod)
+        container = codec.to_dict(old)["spec"]["containers"][0] | change
+        spec = codec.to_dict(old)["spec"] | {"containers": [container]}
+        return codec.decode(codec.to_dict(old) | {"spec": spec}, PODS)
+
+    world.store.modify(PODS, f"default/{name}", changed, subresource=Subresource.RESIZE)
+
+
+def test_a_pod_is_resized_when_its_node_has_room(world: World) -> None:
+    world.go()
+    allocatable = world.store.get(NODES, "node-1")
+    assert isinstance(allocatable, Node)
+    room = int(str((allocatable.status.allocatable or {})["cpu"]))
+    world.pod("a", containers=sized("1"))
+    world.pod("b", containers=sized(f"{room - 2}"))
+    world.go(3)
+
+    def look(name: str) -> tuple[str, list[tuple[str, str | None]]]:
+        status = world.get(name).status
+        given = (status.container_statuses or [])[0]
+        requests = (given.resources.requests if given.resources else None) or {}
+        told = [(c.type, c.reason) for c in status.conditions or () if "Resize" in c.type]
+        return str(requests["cpu"]), told
+
+    resize(world, "a", "2")
+    world.go(1)
+    assert look("a") == ("2", [])
+    resize(world, "a", "3")
+    world.go(1)
+    assert look("a") == ("2", [("PodResizePending", "Deferred")])
+    resize(world, "a", f"{room + 1}")
+    world.go(1)
+    assert look("a") == ("2", [("PodResizePending", "Infeasible")])
+    resize(world, "a", "3")
+    world.delete("b")
+    world.go(15)
+    assert look("a") == ("3", [])
+    assert world.list_pods()["a"] == "1/1 Running"
+    reasons = [reason for _, reason, _ in world.recorded.events if "Resize" in reason]
+    assert reasons == ["ResizeDeferred", "ResizeInfeasible", "ResizeDeferred"]
+
+
+def test_a_resize_restarts_where_the_policy_says_so(world: World) -> None:
+    world.go()
+    world.pod("a", containers=sized("1", "RestartContainer"))
+    world.go(3)
+    resize(world, "a", "2")
+    world.go(8)
+    statuses = world.get("a").status.container_statuses or []
+    assert [(one.restart_count, one.ready) for one in statuses] == [(1, True)]
+
+
+def test_a_debugger_runs_beside_the_container_and_after_a_restart(world: World) -> None:
+    world.go()
+    world.pod("a")
+    world.go(3)
+
+    def add(old: KubeObject) -> KubeObject:
+        assert isinstance(old, Pod)
+        debugger = EphemeralContainer(name="debug", image="busybox")
+        return old.with_spec(old.spec.replace(ephemeral_containers=[debugger]))
+
+    world.store.modify(PODS, "default/a", add, subresource=Subresource.EPHEMERAL_CONTAINERS)
+    world.go(3)
+    for _ in range(2):
+        statuses = world.get("a").status.ephemeral_container_statuses or []
+        assert [one.state.running is not None for one in statuses if one.state] == [True]
+        assert world.list_pods()["a"] == "1/1 Running"
+        world.restart()
+        world.go(3)

@@ -48,11 +48,15 @@ class Cgroups:
         with self._lock:
             for base, group in zip(self._distinct_bases(), groups, strict=True):
                 self._descend(base, group)
+        self.update(path, resources)
+        return groups
+
+    def update(self, path: str, resources: Resources) -> None:
+        """Sets the limits of the group with that relative path. Raises OSError."""
         settings = _v2(resources) if self.kind == V2 else _v1(resources)
         for controller, name, value in settings:
             if controller in self.bases:
                 _write(self.bases[controller] / path / name, value)
-        return groups
 
     def remove(self, path: str) -> None:
         """Removes a group and those below it, then the empty ones above it up to our own top group.

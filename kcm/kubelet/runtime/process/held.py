@@ -13,7 +13,12 @@ from pathlib import Path
 import structlog
 
 from kcm.errors import ContainerRuntimeError
-from kcm.kubelet.cri import RuntimeContainer, RuntimeContainerState, RuntimeContainerStatus
+from kcm.kubelet.cri import (
+    Resources,
+    RuntimeContainer,
+    RuntimeContainerState,
+    RuntimeContainerStatus,
+)
 from kcm.kubelet.runtime.process import processes, records, supervisor, termination
 from kcm.kubelet.runtime.process.client import SupervisorConnection
 from kcm.kubelet.runtime.process.container_root import MARK, ContainerRoot
@@ -199,6 +204,13 @@ class HeldContainer:
     def _find_left_over(self) -> set[int]:
         known = (*processes.members(self._groups), *self._children.orphans())
         return {*known, *processes.with_variable(MARK, self.id)}
+
+    def set_resources(self, resources: Resources) -> None:
+        """Records other resources, which a later kubelet finds. Raises OSError."""
+        with self._lock:
+            config = replace(self.record.config, resources=resources)
+            self.record = replace(self.record, config=config)
+            records.write_container(self.folder, self.record)
 
     def record_exit(self, code: int, message: str) -> None:
         """Records the exit of a container whose supervisor could not record it."""

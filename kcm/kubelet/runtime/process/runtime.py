@@ -206,6 +206,15 @@ class ProcessRuntime:
                 f"failed to connect to {address[0]}:{port}: {error.strerror or error}"
             ) from error
 
+    def update_container_resources(self, container_id: str, resources: cri.Resources) -> None:
+        container = self._find_running(container_id)
+        try:
+            if self._cgroups.kind != cgroups.NONE and container.record.cgroup:
+                self._cgroups.update(container.record.cgroup, resources)
+            container.set_resources(resources)
+        except OSError as error:
+            raise ContainerRuntimeError(f"failed to resize {container_id}: {error}") from error
+
     def container_stats(self, container_id: str) -> cri.ContainerStats:
         container = self._container(container_id)
         groups = self._cgroups.paths(container.record.cgroup)

@@ -22,6 +22,7 @@ from kcm.kubelet.cri import (
     ContainerConfig,
     ContainerStats,
     ExecResult,
+    Resources,
     RuntimeContainer,
     RuntimeContainerState,
     RuntimeContainerStatus,
@@ -282,6 +283,10 @@ class SimulatedRuntime:
 
     def port_forward(self, sandbox_id: str, port: int) -> int:
         raise errors.ContainerRuntimeError(f"{_NOTHING_RUNS}, so nothing listens at port {port}")
+
+    def update_container_resources(self, container_id: str, resources: Resources) -> None:
+        held = self._find(container_id)
+        held.config = replace(held.config, resources=resources)
 
     def container_stats(self, container_id: str) -> ContainerStats:
         held, now = self._find(container_id), self._time()

@@ -6,12 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from kcm.api.core_v1 import EphemeralContainer
-from kcm.kubelet.cri import Sandbox
+from kcm.api.core_v1 import EphemeralContainer, ResourceRequirements
+from kcm.api.core_v1.containers import ContainerResizePolicy
+from kcm.apimachinery.quantity import Quantity
+from kcm.kubelet.cri import Resources, Sandbox
 from kcm.kubelet.kuberuntime.actions import (
     ContainerHealth,
     PodActions,
     compute_pod_actions,
+    is_resizing,
     should_restart,
 )
 from kcm.kubelet.kuberuntime.view import PodView
@@ -76,6 +79,41 @@ def test_ephemeral_containers_start_once(policy: str, states: str, expected: str
     ephemeral = [EphemeralContainer(name="debug", image="busybox")]
     debugged = debugged.with_spec(debugged.spec.replace(ephemeral_containers=ephemeral))
     assert summarize(compute_pod_actions(debugged, view(states))) == expected
+
+
+# after TestComputePodActionsForPodResize in pkg/kubelet/kuberuntime/kuberuntime_manager_test.go
+@pytest.mark.parametrize(
+    ("policy", "has", "expected", "updated"),
+    [
+        ("NotRequired", Resources(memory_bytes=2**30, cpu_shares=1024, cpu_quota=100_000), "", []),
+        ("NotRequired", Resources(memory_bytes=2**29, cpu_shares=1024, cpu_quota=100_000), "",
+         ["main-id"]),
+        ("NotRequired", Resources(memory_bytes=2**30, cpu_shares=512, cpu_quota=100_000), "",
+         ["main-id"]),
+        ("RestartContainer",
+         Resources(memory_bytes=2**29, cpu_shares=1024, cpu_quota=100_000), "kill:main start0", []),
+        ("RestartContainer",
+         Resources(memory_bytes=2**30, cpu_shares=512, cpu_quota=100_000), "", ["main-id"]),
+        ("NotRequired", None, "", []),
+    ],
+)  # fmt: skip
+def test_a_running_container_gets_other_resources(
+    policy: str, has: Resources | None, expected: str, updated: list[str]
+) -> None:
+    amounts = {"cpu": Quantity("1"), "memory": Quantity("1Gi")}
+    resources = ResourceRequirements(limits=amounts, requests=amounts)
+    resized = pod("main")
+    spec = resized.spec.containers[0].replace(
+        resources=resources,
+        resize_policy=[ContainerResizePolicy(resource_name="memory", restart_policy=policy)],
+    )
+    resized = resized.with_spec(resized.spec.replace(containers=[spec]))
+    running = replace(container_view("main", "running"), resources=has)
+    seen = replace(view("main=running"), containers=[running])
+    actions = compute_pod_actions(resized, seen)
+    assert summarize(actions) == expected
+    assert [update.id for update in actions.to_update] == updated
+    assert is_resizing(resized, seen) == bool(expected or updated)
 
 
 @pytest.mark.parametrize(

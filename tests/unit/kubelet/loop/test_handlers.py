@@ -11,6 +11,7 @@ from kcm.kubelet.admission import AdmitHandler, Rejection
 from kcm.kubelet.loop.handlers import PodHandlers
 from kcm.kubelet.node.current_node import CurrentNode
 from kcm.kubelet.pod_workers.active_pods import ActivePods
+from kcm.kubelet.pod_workers.allocations import Allocations
 from kcm.kubelet.recorder import KubeletEventRecorder
 from kcm.kubelet.types import FILE, MIRROR_ANNOTATION, SOURCE_ANNOTATION
 from kcm.reconcile.plan import Event
@@ -35,19 +36,22 @@ class World(Cleaned):
         self.surplus: list[tuple[str, bool]] = []
         manager: Any = self
         self.admit_handlers: list[AdmitHandler] = []
+        active_pods = ActivePods(self.pods, self.states, self.statuses)
+        recorder = KubeletEventRecorder(self.sink, "n1")
         self.handlers = PodHandlers(
             pods=self.pods,
             states=self.states,
-            active_pods=ActivePods(self.pods, self.states, self.statuses),
+            active_pods=active_pods,
             workers=self.workers,
             statuses=self.statuses,
             cache=self.cache,
             runtime_manager=manager,
             cleanup=self.cleanup,
-            recorder=KubeletEventRecorder(self.sink, "n1"),
+            recorder=recorder,
             metrics=self.metrics,
             clock=self.clock,
             node=self.node,
+            allocations=Allocations(active_pods.get_all, self.node.get, recorder),
             admit_handlers=self.admit_handlers,
         )
 
