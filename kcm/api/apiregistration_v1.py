@@ -21,6 +21,7 @@ TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
 AUTOMANAGED = "kube-aggregator.kubernetes.io/automanaged"  # label of those that the server writes
 ON_START, CONTINUOUSLY = "onstart", "true"  # its values
 DEFAULT_PORT = 443
+LOCAL = (TRUE, "Local")  # status and reason of what the server itself serves
 
 
 class ServiceReference(Model):
@@ -99,9 +100,9 @@ def local_condition(now: datetime) -> APIServiceCondition:
     """Returns the condition of an API that the server itself serves."""
     return APIServiceCondition(
         type=AVAILABLE,
-        status=TRUE,
+        status=LOCAL[0],
         last_transition_time=now.replace(microsecond=0),
-        reason="Local",
+        reason=LOCAL[1],
         message="Local APIServices are always available",
     )
 

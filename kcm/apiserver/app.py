@@ -22,6 +22,9 @@ from kcm import errors
 from kcm.api import scheme
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.apiserver.admission_chain import AdmissionChain, WebhookCredentials
+from kcm.apiserver.aggregation.aggregation import Aggregation, AggregationOptions, is_long
+from kcm.apiserver.aggregation.index import RemoteApi
+from kcm.apiserver.aggregation.proxy import ProxiedRequest
 from kcm.apiserver.auth.access import AccessRules
 from kcm.apiserver.auth.authorizer import ALWAYS_ALLOW, DEFAULT_MODES, Authorizer
 from kcm.apiserver.auth.bootstrap_tokens import BootstrapTokens
@@ -41,6 +44,7 @@ from kcm.apiserver.connections import admit_connection
 from kcm.apiserver.http.accept import negotiate
 from kcm.apiserver.http.limits import Bodies, InFlight, Limits
 from kcm.apiserver.http.responses import Response, json_response
+from kcm.apiserver.http.sending import send_response
 from kcm.apiserver.http.threads import Threads
 from kcm.apiserver.http_errors import PathNotFound, RequestTimeout
 from kcm.apiserver.metrics import ServerMetrics
@@ -62,8 +66,6 @@ from kcm.store import Store
 THREADS = 8  # store calls at a time; more would only contend for the interpreter
 GZIP_FROM = 128 * 1024  # bytes, as upstream
 _GZIP_LEVEL = 1
-_PIECE = 256 * 1024  # bytes of a response that are sent at once
-_NO_CACHE = (b"cache-control", b"no-cache, private")
 
 
 class ApiServer:
@@ -84,6 +86,7 @@ class ApiServer:
         bootstrap_tokens: bool = False,
         modes: Sequence[str] = DEFAULT_MODES,
         credentials: WebhookCredentials | None = None,
+        aggregation: AggregationOptions | None = None,
     ) -> None:
         """`modes` are the modes of authorization; without AlwaysAllow, system:masters may do
         everything, and NodeRestriction checks the writes of nodes. An `authorizer` takes the place
@@ -120,11 +123,19 @@ class ApiServer:
         self._admission = AdmissionChain(
             self.cacher, self._backends, self._waiter, self._metrics.registry, credentials
         )
+        self._aggregation = Aggregation(
+            store,
+            self.cacher,
+            aggregation or AggregationOptions(),
+            self._limits,
+            self._metrics.registry,
+        )
         self._routes = Routes(
             store,
             self.cacher,
             self._metrics,
             self._chain,
+            remote=self._aggregation.documents,
             reviewer=reviewer,
             tokens=tokens,
             restriction=restriction,
@@ -143,6 +154,7 @@ class ApiServer:
         self._threads.start()
         self.cacher.start()
         self._definitions.start()
+        self._aggregation.start()
         if self._issues_tokens:
             self._token_tracker.start()
 
@@ -150,13 +162,17 @@ class ApiServer:
         """Stops all watches and other streams. It must be called in the event loop."""
         for watch in list(self._watches):
             watch.stop()
-        for stream in self._tasks:
+        for stream in list(self._tasks):
             stream.cancel()
         self._waiter.start(self._backends.close())
+        closing = asyncio.ensure_future(self._aggregation.proxy.close())
+        self._tasks.add(closing)
+        closing.add_done_callback(self._tasks.discard)
 
     def stop(self) -> None:
         """Stops the threads."""
         self._token_tracker.stop()
+        self._aggregation.stop()
         self._definitions.stop()
         self.cacher.stop()
         self._threads.stop()
@@ -168,6 +184,9 @@ class ApiServer:
         self._waiter.attach()
         try:
             self._chain.admit(state, scope)
+            if (remote := self._aggregation.find(state.request.path)) is not None:
+                await self._aggregate(remote, state, scope, receive, send)
+                return
             if not is_page(state.request.path):
                 self._chain.set_info(state, await self._find_info(state))
             if is_watch(state):
@@ -190,7 +209,19 @@ class ApiServer:
                 response = await self._respond_and_count(state, receive)
             except Disconnected:
                 return
-        await _send(response, state.request.method, send)
+        await send_response(response, state.request.method, send)
+
+    async def _aggregate(
+        self, api: RemoteApi, state: RequestState, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """Passes a request on to the server that serves the API."""
+        long = is_long(state.asked)
+        proxied = ProxiedRequest(state.request, state.user, scope, receive, send, long)
+        await self._until_stop(
+            self._aggregation.proxy.pass_on(
+                api, proxied, lambda code: self._metrics.count_rejected(state, code)
+            )
+        )
 
     async def _find_info(self, state: RequestState) -> RequestInfo:
         path = state.request.path
@@ -249,7 +280,9 @@ class ApiServer:
         if len(response.body) < GZIP_FROM or "gzip" not in request.header(b"accept-encoding"):
             return response
         packed = gzip.compress(response.body, _GZIP_LEVEL)
-        return replace(response, body=packed, headers={"content-encoding": "gzip"})
+        return replace(
+            response, body=packed, headers={**response.headers, "content-encoding": "gzip"}
+        )
 
     def _page(self, request: Request) -> Response:
         try:
@@ -277,7 +310,7 @@ class ApiServer:
         try:
             await self._threads.run(lambda: watch.subscribe(fresh), state.sender or ANYBODY)
         except errors.Gone as error:  # reported in the stream, as upstream's watch cache does
-            await _send(Response(watching.error_line(error)), "GET", send)
+            await send_response(Response(watching.error_line(error)), "GET", send)
             return
         self._watches.add(watch)
         self._metrics.count(state, 200)
@@ -345,26 +378,3 @@ def _failure(error: Exception) -> Response:
     retry = body.get("details", {}).get("retryAfterSeconds")
     headers = {"retry-after": str(retry)} if retry else {}
     return replace(json_response(body, int(body["code"])), headers=headers)
-
-
-async def _send(response: Response, method: str, send: Send) -> None:
-    headers = [
-        (b"content-type", response.content_type.encode()),
-        (b"content-length", str(len(response.body)).encode()),
-        *(() if "cache-control" in response.headers else [_NO_CACHE]),
-        *((name.encode(), value.encode()) for name, value in response.headers.items()),
-        *((b"warning", _warning(text)) for text in response.warnings),
-    ]
-    await send({"type": "http.response.start", "status": response.code, "headers": headers})
-    body = memoryview(b"" if method == "HEAD" else response.body)
-    # In pieces: asyncio notices a client that does not read only between writes.
-    while len(body) > _PIECE:
-        await send({"type": "http.response.body", "body": body[:_PIECE], "more_body": True})
-        body = body[_PIECE:]
-    await send({"type": "http.response.body", "body": body})
-
-
-def _warning(text: str) -> bytes:
-    quoted = text.replace("\\", "\\\\").replace('"', '\\"')
-    printable = "".join(char if char.isprintable() else " " for char in quoted)
-    return f'299 - "{printable}"'.encode()

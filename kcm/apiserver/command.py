@@ -18,6 +18,7 @@ import structlog
 from kcm import __version__, errors, logs
 from kcm.apiserver import credentials, flags
 from kcm.apiserver.admission_config import load_admission_config
+from kcm.apiserver.aggregation.options import AggregationFlags, add_aggregation_flags
 from kcm.apiserver.app import ApiServer
 from kcm.apiserver.auth import tokenfile
 from kcm.apiserver.auth.access import AccessRules
@@ -62,6 +63,7 @@ class ServerOptions:
     admission_config: Path | None = None
     names: tuple[str, ...] = ()  # further names and addresses for the certificate
     tokens: TokenFlags = field(default_factory=TokenFlags)
+    aggregation: AggregationFlags = field(default_factory=AggregationFlags)
 
 
 @click.command()
@@ -101,6 +103,7 @@ class ServerOptions:
 @flags.authorization_mode
 @flags.admission_control_config_file
 @add_token_flags
+@add_aggregation_flags
 @click.option(
     "--max-requests-inflight",
     type=click.IntRange(0),
@@ -149,7 +152,8 @@ class ServerOptions:
     "--cluster-authority",
     is_flag=True,
     help="Have a certificate authority in the state folder, ca.crt and ca.key, generated if "
-    "missing: accept the client certificates that it signed, and show kubelets one. Needs TLS.",
+    "missing: accept the client certificates that it signed, and show kubelets one. Have a "
+    "front proxy's certificate for other API servers as well. Needs TLS.",
 )
 @click.option(
     "--local-storage-class",
@@ -184,7 +188,7 @@ def command(
     cluster_authority: bool,
     local_storage_class: bool,
     enable_bootstrap_token_auth: bool,
-    **token_flags: Any,
+    **other_flags: Any,
 ) -> None:
     """Serve the Kubernetes API over the store."""
     if (client_ca_file or cluster_authority) and not tls:
@@ -218,7 +222,8 @@ def command(
         local_storage_class=local_storage_class,
         bootstrap_tokens=enable_bootstrap_token_auth,
         names=names,
-        tokens=TokenFlags.take(token_flags),
+        tokens=TokenFlags.take(other_flags),
+        aggregation=AggregationFlags.take(other_flags),
     )
     run(Settings(), options)
 
@@ -252,7 +257,9 @@ def _with_authority(options: ServerOptions, folder: Path) -> ServerOptions:
     authority = credentials.load_authority(folder)
     trusted = [authority.certificate, *filter(None, [options.client_ca_file])]
     options = replace(
-        options, client_ca_file=credentials.write_client_authorities(folder, *trusted)
+        options,
+        client_ca_file=credentials.write_client_authorities(folder, *trusted),
+        aggregation=options.aggregation.complete(folder),
     )
     if options.kubelet_authority is not None:
         return options
@@ -292,6 +299,7 @@ def _serve(
         tokens=tokens,
         bootstrap_tokens=options.bootstrap_tokens,
         credentials=load_admission_config(config) if config is not None else None,
+        aggregation=options.aggregation.load(options.client_ca_file),
     )
     url = url_of(listener, certificate)
     path = options.kubeconfig or store.io.settings.state_dir / "kubeconfig"

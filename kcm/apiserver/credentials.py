@@ -86,15 +86,19 @@ def load_authority(folder: Path) -> Certificate:
 
     It signs client certificates and those of kubelets. Raises ConfigurationError.
     """
-    files = Certificate(folder / "ca.crt", folder / "ca.key")
+    return _load_authority(folder, "ca", "kcm-ca")
+
+
+def _load_authority(folder: Path, stem: str, name: str) -> Certificate:
+    files = Certificate(folder / f"{stem}.crt", folder / f"{stem}.key")
     try:
         if not (files.certificate.exists() and files.key.exists()):
             key = ec.generate_private_key(ec.SECP256R1())
             constraints = x509.BasicConstraints(ca=True, path_length=None)
-            name = _name("kcm-ca")
+            subject = _name(name)
             made = (
-                _builder(name, key, constraints, _AUTHORITY_VALID)
-                .issuer_name(name)
+                _builder(subject, key, constraints, _AUTHORITY_VALID)
+                .issuer_name(subject)
                 .add_extension(_SIGNS_CERTIFICATES, critical=True)
                 .add_extension(
                     x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False
@@ -107,21 +111,42 @@ def load_authority(folder: Path) -> Certificate:
     return files
 
 
+@dataclass(frozen=True)
+class FrontProxy:
+    """The authority by which other API servers know this one, and the certificate it has signed."""
+
+    authority: Path
+    client: Certificate
+
+
+def front_proxy(folder: Path) -> FrontProxy:
+    """Returns the front proxy's files in `folder`, which are generated if they are missing.
+
+    The authority is not that of clients: whoever has its key can act as any user with other API
+    servers. Raises ConfigurationError.
+    """
+    authority = _load_authority(folder, "front-proxy-ca", "front-proxy-ca")
+    client = _client(folder, authority, "front-proxy-client", _name("front-proxy-client"))
+    return FrontProxy(authority.certificate, client)
+
+
 def kubelet_client(folder: Path, authority: Certificate) -> Certificate:
     """Returns the certificate by which kubelets know the API server, signed by the authority.
 
     It is valid for a year, and made again when that ends soon. Raises ConfigurationError.
     """
-    name = "kube-apiserver-kubelet-client"
-    files = Certificate(
-        folder / "apiserver-kubelet-client.crt", folder / "apiserver-kubelet-client.key"
-    )
     subject = x509.Name(
         [
             x509.NameAttribute(NameOID.ORGANIZATION_NAME, "system:masters"),
-            x509.NameAttribute(NameOID.COMMON_NAME, name),
+            x509.NameAttribute(NameOID.COMMON_NAME, "kube-apiserver-kubelet-client"),
         ]
     )
+    return _client(folder, authority, "apiserver-kubelet-client", subject)
+
+
+def _client(folder: Path, authority: Certificate, stem: str, subject: x509.Name) -> Certificate:
+    """Returns a client certificate, which is made if there is none that is valid for long."""
+    files = Certificate(folder / f"{stem}.crt", folder / f"{stem}.key")
     try:
         issuer = x509.load_pem_x509_certificate(authority.certificate.read_bytes())
         if _is_signed_by(files, issuer):

@@ -5,7 +5,7 @@ Handlers may block, so they run in threads or greenlets.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from kcm.api.scheme import Resource
@@ -19,7 +19,9 @@ from kcm.apiserver.auth.token_review import TokenReviewer
 from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.component_kinds import RESOURCE as COMPONENT_STATUSES
 from kcm.apiserver.documents import discovery, openapi
+from kcm.apiserver.documents.remote import NO_REMOTE, RemoteVersions
 from kcm.apiserver.http.accept import negotiate
+from kcm.apiserver.http.etags import with_etag
 from kcm.apiserver.http.responses import ApiRequest, Response, json_response
 from kcm.apiserver.http_errors import MethodNotAllowed, PathNotFound
 from kcm.apiserver.metrics import ServerMetrics
@@ -110,10 +112,13 @@ class Routes:
         tokens: TokenOptions | None = None,
         restriction: NodeRestriction | None = None,
         admission: AdmissionChain | None = None,
+        remote: Callable[[], RemoteVersions] = lambda: NO_REMOTE,
     ) -> None:
         """Without `tokens`, the server issues no service account tokens. `restriction` checks the
-        writes of nodes, `admission` has the policies and webhooks.
+        writes of nodes, `admission` has the policies and webhooks. `remote` returns what other
+        servers serve.
         """
+        self._remote = remote
         self._restriction = restriction
         self._reviewer = reviewer
         self._token_options = tokens
@@ -144,7 +149,10 @@ class Routes:
                 return self._metrics.page(accept)
             case [".well-known", "openid-configuration"] | ["openid", "v1", "jwks"]:
                 return self._issuer_document(parts[0])
-        return self._describe_api(parts, accept, request.header(b"host"))
+        response = self._describe_api(parts, accept, request.header(b"host"))
+        if parts[0] == "openapi" or discovery.is_aggregated(response):
+            return with_etag(response, request.header(b"if-none-match"))
+        return response
 
     def _describe_api(self, parts: Sequence[str], accept: str, host: str) -> Response:
         match parts:
@@ -153,9 +161,9 @@ class Routes:
             case ["api"]:
                 return discovery.api(accept, host)
             case ["apis"]:
-                return discovery.apis(accept)
+                return discovery.apis(accept, self._remote())
             case ["apis", group]:
-                return discovery.group(group)
+                return discovery.group(group, self._remote())
             case ["api", version]:
                 return discovery.group_version("", version)
             case ["apis", group, version] if is_open(group, version):
@@ -163,7 +171,7 @@ class Routes:
             case ["apis", group, version]:
                 return discovery.group_version(group, version)
             case ["openapi", *rest]:
-                return openapi.respond(rest, accept)
+                return openapi.respond(rest, accept, self._remote())
         raise PathNotFound
 
     def _issuer_document(self, first: str) -> Response:

@@ -15,7 +15,7 @@ import structlog
 
 from kcm import errors
 from kcm.api import scheme
-from kcm.api.rbac_v1 import ClusterRole, ClusterRoleBinding
+from kcm.api.rbac_v1 import ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, Subject
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.auth import policy
 from kcm.apiserver.auth.covering import find_uncovered
@@ -25,6 +25,8 @@ from kcm.store import Store
 log = structlog.get_logger("kcm.apiserver")
 
 T = TypeVar("T", bound=KubeObject)
+RoleT = TypeVar("RoleT", Role, ClusterRole)
+BindingT = TypeVar("BindingT", RoleBinding, ClusterRoleBinding)
 
 
 def ensure(store: Store, *, joining: bool = False) -> None:
@@ -34,6 +36,10 @@ def ensure(store: Store, *, joining: bool = False) -> None:
     """
     for role in policy.cluster_roles():
         _ensure(store, role, complete_role)
+    for role_of_namespace in policy.namespace_roles():
+        _ensure(store, role_of_namespace, complete_rules)
+    for binding_of_namespace in policy.namespace_role_bindings():
+        _ensure(store, binding_of_namespace, complete_binding)
     bindings = policy.cluster_role_bindings()
     for binding in (*bindings, *(policy.joining_bindings() if joining else ())):
         _ensure(store, binding, complete_binding)
@@ -49,9 +55,9 @@ def _ensure(store: Store, wanted: T, completed: Callable[[T, T], T]) -> None:
         return _with_labels_of(completed(old, wanted), wanted)
 
     try:
-        stored = store.get(resource, wanted.name)
+        stored = store.get(resource, wanted.key)
     except errors.Damaged:  # without it users have no access, so it is replaced
-        store.delete(resource, wanted.name)
+        store.delete(resource, wanted.key)
         store.create(wanted)
         return
     except errors.NotFound:
@@ -63,7 +69,7 @@ def _ensure(store: Store, wanted: T, completed: Callable[[T, T], T]) -> None:
     if change(stored) == stored:
         return
     try:
-        store.modify(resource, wanted.name, change)
+        store.modify(resource, wanted.key, change)
     except (errors.NotFound, errors.Invalid) as error:  # deleted, or bound to another role
         log.warning("A default role stays as it is", name=wanted.name, error=error.message)
 
@@ -85,15 +91,22 @@ def complete_role(old: ClusterRole, wanted: ClusterRole) -> ClusterRole:
             for selector in wanted.aggregation_rule.cluster_role_selectors or ()
         )
         return old.replace(aggregation_rule=wanted.aggregation_rule) if missing else old
+    return complete_rules(old, wanted)
+
+
+def complete_rules(old: RoleT, wanted: RoleT) -> RoleT:
+    """Returns `old` with the rules of `wanted` that it lacks."""
     held = [PreparedRule(rule) for rule in old.rules or ()]
-    missing_rules = [rule for rule in wanted.rules or () if find_uncovered([rule], held)]
+    missing_rules: list[PolicyRule] = [
+        rule for rule in wanted.rules or () if find_uncovered([rule], held)
+    ]
     return old.replace(rules=[*(old.rules or ()), *missing_rules]) if missing_rules else old
 
 
-def complete_binding(old: ClusterRoleBinding, wanted: ClusterRoleBinding) -> ClusterRoleBinding:
+def complete_binding(old: BindingT, wanted: BindingT) -> BindingT:
     """Returns `old` with the subjects of `wanted` that it lacks."""
     present = {(subject.kind, subject.name) for subject in old.subjects or ()}
-    missing = [
+    missing: list[Subject] = [
         subject for subject in wanted.subjects or () if (subject.kind, subject.name) not in present
     ]
     return old.replace(subjects=[*(old.subjects or ()), *missing]) if missing else old

@@ -48,15 +48,15 @@ def peer_of(described: Mapping[str, Any] | None) -> PeerCertificate | None:
     return PeerCertificate(names[-1] if names else "", groups, expires)
 
 
-def check_authorities(path: Path) -> None:
+def check_authorities(path: Path, flag: str = "--client-ca-file") -> None:
     """Raises ConfigurationError unless the file holds certificates of authorities.
 
-    `path` is the value of --client-ca-file.
+    `path` is the value of the flag.
     """
     try:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(path))
     except (OSError, ssl.SSLError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise errors.ConfigurationError(f"--client-ca-file {path}: {why}") from None
+        raise errors.ConfigurationError(f"{flag} {path}: {why}") from None
     if not context.get_ca_certs():
-        raise errors.ConfigurationError(f"--client-ca-file {path}: it has no certificates")
+        raise errors.ConfigurationError(f"{flag} {path}: it has no certificates")

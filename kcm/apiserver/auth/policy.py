@@ -16,6 +16,8 @@ from kcm.api.rbac_v1 import (
     ClusterRole,
     ClusterRoleBinding,
     PolicyRule,
+    Role,
+    RoleBinding,
     RoleRef,
     Subject,
 )
@@ -31,6 +33,8 @@ from kcm.helpers.bootstrap_tokens import NODE_TOKEN_GROUP
 
 AUTOUPDATE = "rbac.authorization.kubernetes.io/autoupdate"
 LABELS = {"kubernetes.io/bootstrapping": "rbac-defaults"}
+_AUTHENTICATION = "extension-apiserver-authentication"  # a ConfigMap for other API servers
+_AUTHENTICATION_READER = f"{_AUTHENTICATION}-reader"
 _AGGREGATE = "rbac.authorization.k8s.io/aggregate-to-"
 
 _READ = "get list watch"
@@ -246,6 +250,32 @@ def cluster_role_bindings() -> list[ClusterRoleBinding]:
         )
         for name, subjects in _BOUND.items()
     ]
+
+
+def namespace_roles() -> list[Role]:
+    """Returns the default Roles.
+
+    Source: plugin/pkg/auth/authorizer/rbac/bootstrappolicy/namespace_policy.go, Kubernetes 1.33.
+    Those of upstream's own controllers are left out.
+    """
+    rule = _rule(_READ, "core", "configmaps", _AUTHENTICATION)
+    return [Role(metadata=_in_system(_AUTHENTICATION_READER), rules=[rule])]
+
+
+def namespace_role_bindings() -> list[RoleBinding]:
+    """Returns the default RoleBindings."""
+    users = ("system:kube-controller-manager", "system:kube-scheduler")
+    return [
+        RoleBinding(
+            metadata=_in_system(f"system::{_AUTHENTICATION_READER}"),
+            role_ref=RoleRef(api_group=GROUP, kind="Role", name=_AUTHENTICATION_READER),
+            subjects=[_subject(f"User {user}") for user in users],
+        )
+    ]
+
+
+def _in_system(name: str) -> ObjectMeta:
+    return _metadata(name, {}).replace(namespace="kube-system")
 
 
 def _role(name: str, rules: list[PolicyRule] | None) -> ClusterRole:

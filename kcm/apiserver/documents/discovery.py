@@ -7,7 +7,6 @@ staging/src/k8s.io/api/apidiscovery, Kubernetes 1.33.
 from __future__ import annotations
 
 import platform
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -17,6 +16,12 @@ from kcm import __version__
 from kcm.api import scheme
 from kcm.api.scheme import Resource
 from kcm.apiserver import binding_kinds, component_kinds, metrics_kinds, review_kinds
+from kcm.apiserver.documents.priorities import (
+    RankedVersion,
+    priority_of,
+    sort_by_group_and_version,
+)
+from kcm.apiserver.documents.remote import NO_REMOTE, RemoteVersions
 from kcm.apiserver.http.accept import media_types
 from kcm.apiserver.http.responses import JSON, Response, json_bytes, json_response
 from kcm.apiserver.http_errors import PathNotFound
@@ -45,42 +50,48 @@ def version() -> dict[str, str]:
     }
 
 
-def list_served_resources() -> tuple[Resource, ...]:
-    """Returns all served resources, also those whose objects are computed for requests."""
+def list_served_resources(remote: RemoteVersions = NO_REMOTE) -> tuple[Resource, ...]:
+    """Returns all served resources, also those whose objects are computed for requests.
+
+    Those in versions that other servers serve are left out.
+    """
     computed = (
         *review_kinds.RESOURCES,
         *metrics_kinds.RESOURCES,
         component_kinds.RESOURCE,
         binding_kinds.RESOURCE,
     )
-    return (*scheme.served(), *computed)
+    served = (*scheme.served(), *computed)
+    return tuple(one for one in served if (one.group, one.version) not in remote)
 
 
-def groups() -> dict[str, list[str]]:
+def list_versions(remote: RemoteVersions = NO_REMOTE) -> list[list[RankedVersion]]:
+    """Returns the versions of each served API group, in the order of their priorities.
+
+    The core group is left out.
+    """
+    ranked: dict[tuple[str, str], RankedVersion] = {}
+    for resource in list_served_resources(remote):
+        name = (resource.group, resource.version)
+        if resource.group and name not in ranked:
+            custom = resource.custom is not None
+            ranked[name] = RankedVersion(*name, priority_of(*name, custom=custom))
+    for name in metrics_kinds.OPEN.items():
+        ranked[name] = RankedVersion(*name, priority_of(*name))
+    for one in remote.by_name.values():
+        ranked[one.group, one.version] = RankedVersion(one.group, one.version, one.priority)
+    return sort_by_group_and_version(ranked.values())
+
+
+def groups(remote: RemoteVersions = NO_REMOTE) -> dict[str, list[str]]:
     """Returns the versions of each served API group by the group's name, the preferred one first.
 
     The core group is left out.
     """
-    by_group: dict[str, list[str]] = {}
-    for resource in list_served_resources():
-        versions = by_group.setdefault(resource.group, [])
-        if resource.version not in versions:
-            versions.append(resource.version)
-    by_group.pop("", None)
-    by_group |= {name: [version_] for name, version_ in metrics_kinds.OPEN.items()}
-    return {name: sorted(versions, key=priority) for name, versions in by_group.items()}
-
-
-_KUBE_VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
-
-
-def priority(version_: str) -> tuple[int, int, int, str]:
-    """Returns the sort key of versions: v2, v1, v1beta1, v1alpha1, then others by name."""
-    match = _KUBE_VERSION.fullmatch(version_)
-    if match is None:
-        return 3, 0, 0, version_
-    stage = {None: 0, "beta": 1, "alpha": 2}[match[2]]
-    return stage, -int(match[1]), -int(match[3] or 0), ""
+    return {
+        versions[0].group: [version_.name for version_ in versions]
+        for versions in list_versions(remote)
+    }
 
 
 def api(accept: str, server: str) -> Response:
@@ -102,18 +113,18 @@ def api(accept: str, server: str) -> Response:
     )
 
 
-def apis(accept: str) -> Response:
+def apis(accept: str, remote: RemoteVersions = NO_REMOTE) -> Response:
     """Returns the response of /apis: the groups, for aggregated discovery with their resources."""
     form = _aggregated_form(accept)
     if form:
-        return _aggregated(form, list(groups()))
-    entries = [_group(name, versions) for name, versions in groups().items()]
+        return _aggregated(form, list(groups(remote)), remote)
+    entries = [_group(name, versions) for name, versions in groups(remote).items()]
     return json_response({"kind": "APIGroupList", "apiVersion": "v1", "groups": entries})
 
 
-def group(name: str) -> Response:
+def group(name: str, remote: RemoteVersions = NO_REMOTE) -> Response:
     """Returns the response of /apis/<group>. Raises PathNotFound."""
-    versions = groups().get(name)
+    versions = groups(remote).get(name)
     if versions is None:
         raise PathNotFound
     return json_response({"kind": "APIGroup", "apiVersion": "v1"} | _group(name, versions))
@@ -199,12 +210,20 @@ def _aggregated_form(accept: str) -> str:
     return ""
 
 
+def is_aggregated(response: Response) -> bool:
+    """Reports whether a response is aggregated discovery."""
+    return f"g={_GROUP}" in response.content_type
+
+
 @lru_cache(maxsize=8)
-def _aggregated_body(form: str, names: tuple[str, ...], _generation: int) -> bytes:
+def _aggregated_body(
+    form: str, names: tuple[str, ...], _generation: int, remote: RemoteVersions
+) -> bytes:
     by_group: dict[str, list[Resource]] = {}
-    for resource in list_served_resources():
+    for resource in list_served_resources(remote):
         by_group.setdefault(resource.group, []).append(resource)
-    items = [_aggregated_group(name, by_group.get(name, ())) for name in names]
+    order = groups(remote) | {"": ["v1"]}
+    items = [_aggregated_group(name, order[name], by_group.get(name, ()), remote) for name in names]
     return json_bytes(
         {
             "kind": "APIGroupDiscoveryList",
@@ -215,30 +234,33 @@ def _aggregated_body(form: str, names: tuple[str, ...], _generation: int) -> byt
     )
 
 
-def _aggregated(form: str, names: list[str]) -> Response:
+def _aggregated(form: str, names: list[str], remote: RemoteVersions = NO_REMOTE) -> Response:
     content_type = f"{JSON};g={_GROUP};v={form};as=APIGroupDiscoveryList"
-    body = _aggregated_body(form, tuple(names), scheme.generation())
+    body = _aggregated_body(form, tuple(names), scheme.generation(), remote)
     return Response(body, content_type=content_type)
 
 
-def _aggregated_group(name: str, in_group: Sequence[Resource]) -> dict[str, Any]:
-    versions: dict[str, list[Resource]] = {}
-    if name in metrics_kinds.OPEN:
-        # its page names the resources that exist at present
-        versions[metrics_kinds.OPEN[name]] = []
-    for resource in sorted(in_group, key=lambda resource: priority(resource.version)):
-        versions.setdefault(resource.version, []).append(resource)
-    return {
-        "metadata": {"name": name} if name else {},
-        "versions": [
+def _aggregated_group(
+    name: str, versions: Sequence[str], in_group: Sequence[Resource], remote: RemoteVersions
+) -> dict[str, Any]:
+    entries = []
+    for version_ in versions:
+        other = remote.by_name.get((name, version_))
+        # custom and external metrics have none here: their page names what exists at present
+        resources = (
+            [_aggregated_resource(r) for r in in_group if r.version == version_]
+            if other is None
+            else list(other.resources)
+        )
+        fresh = other is None or other.fresh
+        entries.append(
             {
                 "version": version_,
-                "resources": [_aggregated_resource(r) for r in resources],
-                "freshness": "Current",
+                "resources": resources,
+                "freshness": "Current" if fresh else "Stale",
             }
-            for version_, resources in versions.items()
-        ],
-    }
+        )
+    return {"metadata": {"name": name} if name else {}, "versions": entries}
 
 
 def _aggregated_resource(resource: Resource) -> dict[str, Any]:

@@ -12,13 +12,15 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
+from urllib.parse import quote
 
 from kcm import __version__
 from kcm.api import scheme
 from kcm.api.scheme import Resource
-from kcm.apiserver.documents import discovery, openapi_protobuf
+from kcm.apiserver.documents import discovery, openapi_merging, openapi_protobuf
 from kcm.apiserver.documents.openapi_paths import paths_of
 from kcm.apiserver.documents.openapi_schemas import V2, V3, Dialect, schemas_of
+from kcm.apiserver.documents.remote import NO_REMOTE, RemoteVersions
 from kcm.apiserver.http.accept import media_types
 from kcm.apiserver.http.responses import Response, json_bytes
 from kcm.apiserver.http_errors import NotAcceptable, PathNotFound
@@ -27,7 +29,7 @@ from kcm.apiserver.metrics_kinds import is_metric
 _JSON_NAMES = frozenset({"application/json", "application/*", "*/*"})
 
 
-def respond(rest: Sequence[str], accept: str) -> Response:
+def respond(rest: Sequence[str], accept: str, remote: RemoteVersions = NO_REMOTE) -> Response:
     """Returns the response for /openapi/v2, /openapi/v3 or a path below it.
 
     `rest` are the parts of the path after /openapi. Raises PathNotFound and NotAcceptable.
@@ -35,15 +37,19 @@ def respond(rest: Sequence[str], accept: str) -> Response:
     media = media_types(accept)
     if rest == ["v2"] and media and media[0].name == openapi_protobuf.CONTENT_TYPE:
         return Response(
-            _v2_protobuf(scheme.generation()), content_type=openapi_protobuf.RESPONSE_TYPE
+            _v2_protobuf(scheme.generation(), remote), content_type=openapi_protobuf.RESPONSE_TYPE
         )
     if media and not any(entry.name in _JSON_NAMES for entry in media):
         raise NotAcceptable
     match rest:
         case ["v2"]:
-            return Response(_v2_json(scheme.generation()))
+            return Response(_v2_json(scheme.generation(), remote))
         case ["v3"]:
-            return Response(_index(scheme.generation()))
+            return Response(_index(scheme.generation(), remote))
+        case ["v3", "apis", group, version] if (group, version) in remote:
+            other = remote.by_name[group, version]
+            if other.openapi_v3 is not None:
+                return Response(other.openapi_v3)
         case ["v3", *parts]:
             place = "/".join(parts)
             resources = _places().get(place)
@@ -52,27 +58,34 @@ def respond(rest: Sequence[str], accept: str) -> Response:
     raise PathNotFound
 
 
-def _list_described_resources() -> list[Resource]:
+def _list_described_resources(remote: RemoteVersions = NO_REMOTE) -> list[Resource]:
     """Returns every served resource but metrics, which clients cannot write."""
-    return [resource for resource in discovery.list_served_resources() if not is_metric(resource)]
+    served = discovery.list_served_resources(remote)
+    return [resource for resource in served if not is_metric(resource)]
 
 
-def _places() -> dict[str, list[Resource]]:
+def _places(remote: RemoteVersions = NO_REMOTE) -> dict[str, list[Resource]]:
     """Returns the served resources by group and version, such as `api/v1` or `apis/apps/v1`."""
     by_place: dict[str, list[Resource]] = {}
-    for resource in _list_described_resources():
+    for resource in _list_described_resources(remote):
         place = f"{'apis' if resource.group else 'api'}/{resource.api_version}"
         by_place.setdefault(place, []).append(resource)
     return by_place
 
 
 @lru_cache(maxsize=1)
-def _index(_generation: int) -> bytes:
+def _index(_generation: int, remote: RemoteVersions) -> bytes:
+    hashes = {place: _hash(place, resources) for place, resources in _places(remote).items()}
+    hashes |= {
+        other.place: quote(other.openapi_v3_hash, safe="")
+        for other in remote.by_name.values()
+        if other.openapi_v3_hash
+    }
     return json_bytes(
         {
             "paths": {
-                place: {"serverRelativeURL": f"/openapi/v3/{place}?hash={_hash(place, resources)}"}
-                for place, resources in _places().items()
+                place: {"serverRelativeURL": f"/openapi/v3/{place}?hash={hashed}"}
+                for place, hashed in hashes.items()
             }
         }
     )
@@ -120,24 +133,26 @@ def _v3(place: str, _hash: str) -> bytes:
     )
 
 
-def _v2() -> dict[str, Any]:
-    resources = _list_described_resources()
-    return {
+def _v2(remote: RemoteVersions) -> dict[str, Any]:
+    resources = _list_described_resources(remote)
+    own = {
         "swagger": "2.0",
         "info": _info(),
         "paths": _paths(resources, V2),
         "definitions": schemas_of(resources, V2),
     }
+    pieces = [other.openapi_v2 for other in remote.by_name.values() if other.openapi_v2]
+    return openapi_merging.merge(own, pieces) if pieces else own
 
 
 @lru_cache(maxsize=1)
-def _v2_json(_generation: int) -> bytes:
-    return json_bytes(_v2())
+def _v2_json(_generation: int, remote: RemoteVersions) -> bytes:
+    return json_bytes(_v2(remote))
 
 
 @lru_cache(maxsize=1)
-def _v2_protobuf(_generation: int) -> bytes:
-    return openapi_protobuf.encode(_v2())
+def _v2_protobuf(_generation: int, remote: RemoteVersions) -> bytes:
+    return openapi_protobuf.encode(_v2(remote))
 
 
 def _paths(resources: Iterable[Resource], dialect: Dialect) -> dict[str, Any]:

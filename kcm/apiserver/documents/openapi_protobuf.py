@@ -38,13 +38,13 @@ def _path(item: Json) -> bytes:
 
 
 def _operation(operation: Json) -> bytes:
-    parameters = (_field(8, _field(1, _parameter(p))) for p in operation["parameters"])
+    parameters = (_field(8, _field(1, _parameter(p))) for p in operation.get("parameters", ()))
     responses = (
         _write_named(1, code, _field(1, _response(response)))
-        for code, response in operation["responses"].items()
+        for code, response in operation.get("responses", {}).items()
     )
     return (
-        _text(5, operation["operationId"])
+        _text(5, operation.get("operationId", ""))
         + b"".join(_text(7, media) for media in operation.get("consumes", ()))
         + b"".join(parameters)
         + _field(9, b"".join(responses))
@@ -53,7 +53,10 @@ def _operation(operation: Json) -> bytes:
 
 
 def _response(response: Json) -> bytes:
-    return _text(1, response["description"]) + _field(2, _field(1, _schema(response["schema"])))
+    words = _text(1, response.get("description", ""))
+    if "schema" not in response:
+        return words
+    return words + _field(2, _field(1, _schema(response["schema"])))
 
 
 def _parameter(parameter: Json) -> bytes:
@@ -63,7 +66,7 @@ def _parameter(parameter: Json) -> bytes:
         return _field(1, head + _field(5, _schema(parameter["schema"])))
     required = _number(1, 1) if parameter.get("required") else b""
     if place == "query":
-        fields = required + _text(2, place) + _text(4, name) + _text(6, parameter["type"])
+        fields = required + _text(2, place) + _text(4, name) + _text(6, parameter.get("type", ""))
         return _field(2, _field(3, fields))
     return _field(2, _field(4, required + _text(2, place) + _text(4, name) + _text(5, "string")))
 

@@ -1,7 +1,8 @@
 """The keys and certificates of `kcm up`, in its state folder.
 
 `sa.key` signs service account tokens, `apiserver.crt` is the API server's certificate, which pods
-and kubeconfigs trust, and `ca.crt` is the authority that signs client certificates.
+and kubeconfigs trust, `ca.crt` is the authority that signs client certificates, and
+`front-proxy-ca.crt` the one by which other API servers know this one.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ def with_identity(options: UpOptions, settings: Settings) -> UpOptions:
             token_key_file=key,
             kubelet_client=credentials.kubelet_client(folder, authority),
             kubelet_authority=authority.certificate,
+            front_proxy=credentials.front_proxy(folder),
         ),
         real_node=node and replace(node, api_flags=_node_flags(key, options)),
     )

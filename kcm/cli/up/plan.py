@@ -15,7 +15,7 @@ from kcm import errors
 from kcm.apiserver.auth import tokenfile
 from kcm.apiserver.auth.authorizer import DEFAULT_MODES, parse_modes
 from kcm.apiserver.auth.certificates import check_authorities
-from kcm.apiserver.credentials import Certificate
+from kcm.apiserver.credentials import Certificate, FrontProxy
 from kcm.cli import commandlines
 from kcm.cli.up.children import ProcessSpec
 from kcm.component.commandline import parse_flags
@@ -49,6 +49,7 @@ class AccessOptions:
     token_key_file: Path | None = None  # signs service account tokens
     kubelet_client: Certificate | None = None  # what the API server presents to kubelets
     kubelet_authority: Path | None = None  # signs the certificates of kubelets
+    front_proxy: FrontProxy | None = None  # what the API server shows to other API servers
     anonymous_auth: bool = False
     authorization_mode: str = ",".join(DEFAULT_MODES)
     admission_config: Path | None = None  # credentials for webhooks
@@ -80,6 +81,10 @@ class AccessOptions:
             flags.append(f"--kubelet-client-certificate={client.certificate}")
             flags.append(f"--kubelet-client-key={client.key}")
             flags.append(f"--kubelet-certificate-authority={self.kubelet_authority}")
+        if proxy := self.front_proxy:
+            flags.append(f"--proxy-client-cert-file={proxy.client.certificate}")
+            flags.append(f"--proxy-client-key-file={proxy.client.key}")
+            flags.append(f"--requestheader-client-ca-file={proxy.authority}")
         return [*flags, "--anonymous-auth"] if self.anonymous_auth else flags
 
 

@@ -16,6 +16,7 @@ from kcm.api import scheme
 from kcm.api.scheme import Resource
 from kcm.apiextensions import known
 from kcm.apiserver import credentials
+from kcm.apiserver.aggregation.aggregation import AggregationOptions
 from kcm.apiserver.app import ApiServer
 from kcm.apiserver.auth.access import AccessRules
 from kcm.apiserver.auth.users import User
@@ -79,7 +80,11 @@ class Live:
 
 @contextmanager
 def live(
-    redis_url: str, folder: Path, authorities: Path | None = None, limits: Limits | None = None
+    redis_url: str,
+    folder: Path,
+    authorities: Path | None = None,
+    limits: Limits | None = None,
+    aggregation: AggregationOptions | None = None,
 ) -> Iterator[Live]:
     """Yields a server whose keys in Redis no other test uses."""
     prefix = f"api{next(_PREFIXES)}"
@@ -93,7 +98,13 @@ def live(
     listener = bind(Address(port=0))
     url = url_of(listener, certificate)
     tokens = TokenFlags().load(folder, url)
-    app = ApiServer(store, AccessRules(TOKEN, users=USERS), limits=limits, tokens=tokens)
+    app = ApiServer(
+        store,
+        AccessRules(TOKEN, users=USERS),
+        limits=limits,
+        tokens=tokens,
+        aggregation=aggregation,
+    )
     server = ApiHttpServer(app, certificate, authorities)
     credentials.write_kubeconfig(folder / "kubeconfig", url, TOKEN, certificate.certificate)
     thread = threading.Thread(target=serve, args=(server, app, listener))

@@ -9,7 +9,7 @@ import pytest
 from kcm.api import codec, scheme
 from kcm.apiserver.bodies import client_warnings, patches
 from kcm.apiserver.cache.watch_cache import CacheEvent, Entry
-from kcm.apiserver.documents import discovery, openapi
+from kcm.apiserver.documents import discovery, openapi, priorities
 from kcm.apiserver.http_errors import UnsupportedMediaType
 from tests.unit.apiextensions.samples import WHOLE, definition, serve, struct
 
@@ -38,7 +38,7 @@ def entry() -> Entry:
 def test_versions_are_preferred_as_upstream_orders_them(
     names: list[str], ordered: list[str]
 ) -> None:
-    assert sorted(names, key=discovery.priority) == ordered
+    assert sorted(names, key=priorities.version_key) == ordered
 
 
 def test_documents_follow_kinds_as_they_come_and_go() -> None:

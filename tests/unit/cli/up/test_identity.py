@@ -25,7 +25,14 @@ def settings(tmp_path: Path) -> Settings:
 
 def test_keys_are_generated_once_and_only_their_owner_reads_them(tmp_path: Path) -> None:
     with_identity(UpOptions(), settings(tmp_path))
-    private = ("sa.key", "ca.key", "apiserver.key", "apiserver-kubelet-client.key")
+    private = (
+        "sa.key",
+        "ca.key",
+        "apiserver.key",
+        "apiserver-kubelet-client.key",
+        "front-proxy-ca.key",
+        "front-proxy-client.key",
+    )
     assert {(tmp_path / name).stat().st_mode & 0o777 for name in private} == {0o600}
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     with_identity(UpOptions(), settings(tmp_path))
@@ -43,6 +50,9 @@ def test_controllers_and_the_api_server_get_the_files(tmp_path: Path) -> None:
         f"--kubelet-client-certificate={tmp_path / 'apiserver-kubelet-client.crt'}",
         f"--kubelet-client-key={tmp_path / 'apiserver-kubelet-client.key'}",
         f"--kubelet-certificate-authority={tmp_path / 'ca.crt'}",
+        f"--proxy-client-cert-file={tmp_path / 'front-proxy-client.crt'}",
+        f"--proxy-client-key-file={tmp_path / 'front-proxy-client.key'}",
+        f"--requestheader-client-ca-file={tmp_path / 'front-proxy-ca.crt'}",
     ]
 
 

@@ -1,0 +1,141 @@
+"""Whether the server of an API can be reached, as the condition Available says.
+
+Source:
+staging/src/k8s.io/kube-aggregator/pkg/controllers/status/remote/remote_available_controller.go,
+Kubernetes 1.33. Departure: upstream asks five times at once; here up to five different endpoints
+are asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from kcm import errors
+from kcm.api.apiregistration_v1 import AVAILABLE, FALSE, TRUE, APIServiceCondition
+from kcm.api.core_v1 import Endpoints, Service
+from kcm.apiserver.aggregation.connections import ServerTrust
+from kcm.apiserver.aggregation.fetching import Fetcher
+from kcm.apiserver.aggregation.identity import AGGREGATOR
+from kcm.apiserver.aggregation.index import RemoteApi
+from kcm.apiserver.backends.faults import CallFailed
+from kcm.apiserver.backends.services import Address, ServiceResolver
+
+ATTEMPTS = 5
+TIMEOUT = 5.0  # seconds for one attempt
+_LONGEST = 2000  # characters of a message
+_CLUSTER_IP = "ClusterIP"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of a check."""
+
+    status: str
+    reason: str
+    message: str
+
+    @property
+    def passed(self) -> bool:
+        """Whether the server can be reached."""
+        return self.status == TRUE
+
+    def condition(self, now: datetime) -> APIServiceCondition:
+        """Returns the condition that says so."""
+        return APIServiceCondition(
+            type=AVAILABLE,
+            status=self.status,
+            last_transition_time=now.replace(microsecond=0),
+            reason=self.reason,
+            message=self.message[:_LONGEST],
+        )
+
+
+PASSED = Outcome(TRUE, "Passed", "all checks passed")
+
+
+def check_service(
+    api: RemoteApi, service: Service | None, endpoints: Endpoints | None
+) -> Outcome | None:
+    """Returns why a Service leads to no server, None if it may lead to one."""
+    wanted = api.service
+    where = f'service/{wanted.name} in "{wanted.namespace}"'
+    if service is None:
+        return Outcome(FALSE, "ServiceNotFound", f"{where} is not present")
+    if (service.spec.type or _CLUSTER_IP) != _CLUSTER_IP:
+        return None
+    port = next((port for port in service.spec.ports or () if port.port == wanted.port), None)
+    if port is None:
+        return Outcome(FALSE, "ServicePortError", f"{where} is not listening on port {wanted.port}")
+    if endpoints is None:
+        return Outcome(FALSE, "EndpointsNotFound", f"cannot find endpoints for {where}")
+    name = port.name or ""
+    active = any(
+        subset.addresses and any((one.name or "") == name for one in subset.ports or ())
+        for subset in endpoints.subsets or ()
+    )
+    if not active:
+        message = f'endpoints for {where} have no addresses with port name "{name}"'
+        return Outcome(FALSE, "MissingEndpoints", message)
+    return None
+
+
+class Prober:
+    """Asks servers for their discovery document."""
+
+    def __init__(
+        self, fetcher: Fetcher, resolver: ServiceResolver, rng: random.Random | None = None
+    ) -> None:
+        self._fetcher = fetcher
+        self._resolver = resolver
+        self._rng = rng or random.Random()
+
+    async def probe(self, api: RemoteApi) -> Outcome:
+        """Returns whether one of the servers answers, which takes `TIMEOUT` at most."""
+        try:
+            addresses = self._choose(api)
+        except errors.ApiError as error:
+            return _failed(error.message)
+        tasks = [asyncio.ensure_future(self._ask(api, address)) for address in addresses]
+        last = ""
+        try:
+            for asked in asyncio.as_completed(tasks):
+                last = await asked
+                if not last:
+                    return PASSED
+        finally:
+            for task in tasks:
+                task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.gather(*tasks, return_exceptions=True)
+        return _failed(last)
+
+    def _choose(self, api: RemoteApi) -> Sequence[Address]:
+        service = api.service
+        known = self._resolver.resolve_all(service.namespace, service.name, service.port)
+        return self._rng.sample(known, min(ATTEMPTS, len(known)))
+
+    async def _ask(self, api: RemoteApi, address: Address) -> str:
+        """Returns what is wrong with an address, "" if nothing is."""
+        host = f"[{address.host}]" if ":" in address.host else address.host
+        url = f"https://{host}:{address.port}{api.path}"
+        # Its certificate is not checked here: whether it answers is all that is asked.
+        trust = ServerTrust(api.service.server_name, b"", insecure=True)
+        try:
+            document = await self._fetcher.get(
+                api, address, api.path, AGGREGATOR, timeout=TIMEOUT, most=0, trust=trust
+            )
+        except CallFailed as error:
+            return f'failing or missing response from {url}: Get "{url}": {error.message}'
+        if 200 <= document.code < 300:
+            return ""
+        why = f"bad status from {url}: {document.code}"
+        return f"failing or missing response from {url}: {why}"
+
+
+def _failed(why: str) -> Outcome:
+    return Outcome(FALSE, "FailedDiscoveryCheck", why)

@@ -1,0 +1,34 @@
+"""Sends responses over ASGI."""
+
+from __future__ import annotations
+
+from starlette.types import Send
+
+from kcm.apiserver.http.responses import Response
+
+_PIECE = 256 * 1024  # bytes of a response that are sent at once
+_NO_CACHE = (b"cache-control", b"no-cache, private")
+
+
+async def send_response(response: Response, method: str, send: Send) -> None:
+    """Sends a response to a request of this method."""
+    headers = [
+        (b"content-type", response.content_type.encode()),
+        (b"content-length", str(len(response.body)).encode()),
+        *(() if "cache-control" in response.headers else [_NO_CACHE]),
+        *((name.encode(), value.encode()) for name, value in response.headers.items()),
+        *((b"warning", _warning(text)) for text in response.warnings),
+    ]
+    await send({"type": "http.response.start", "status": response.code, "headers": headers})
+    body = memoryview(b"" if method == "HEAD" else response.body)
+    # In pieces: asyncio notices a client that does not read only between writes.
+    while len(body) > _PIECE:
+        await send({"type": "http.response.body", "body": body[:_PIECE], "more_body": True})
+        body = body[_PIECE:]
+    await send({"type": "http.response.body", "body": body})
+
+
+def _warning(text: str) -> bytes:
+    quoted = text.replace("\\", "\\\\").replace('"', '\\"')
+    printable = "".join(char if char.isprintable() else " " for char in quoted)
+    return f'299 - "{printable}"'.encode()
