@@ -12,7 +12,7 @@ staging/src/k8s.io/apimachinery/pkg/util/proxy/upgradeaware.go, Kubernetes 1.33.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -53,7 +53,7 @@ _CHUNK = 64 * 1024  # bytes
 # What Go leaves as it is in a path; % is not among them.
 _PLAIN = "/!$&'()*+,;=:@-._~"
 _REDIRECTED = "the backend attempted to redirect this request, which is not permitted"
-_MOST_KNOWN = 1000  # APIs whose requests are counted; further ones share a count
+_MOST_KNOWN = 1000  # APIs whose requests are counted before idle ones are dropped
 
 Began = Callable[[int], None]
 
@@ -127,18 +127,11 @@ class ApiProxy:
 
     def _count(self, api: RemoteApi, *, streams: bool) -> InFlight:
         counts, most = (self._streams, MOST_STREAMS) if streams else (self._calls, MOST_CALLS)
-        name = api.name if api.name in counts or len(counts) < _MOST_KNOWN else ""
-        if name not in counts:
-            counts[name] = InFlight(Limits(most, most))
-        return counts[name]
-
-    def forget(self, present: Mapping[object, RemoteApi]) -> None:
-        """Drops the counts of APIs that are gone and have no requests in flight."""
-        names = {api.name for api in present.values()}
-        for counts in (self._calls, self._streams):
-            for name in set(counts) - names:
-                if not any(counts[name].now.values()):
-                    del counts[name]
+        if api.name not in counts:
+            if len(counts) >= _MOST_KNOWN:
+                _drop_idle(counts)
+            counts[api.name] = InFlight(Limits(most, most))
+        return counts[api.name]
 
     async def open(
         self, stack: AsyncExitStack, api: RemoteApi, address: Address, call: Call
@@ -190,6 +183,12 @@ class ApiProxy:
                 raise _ProxyFault(503, why)
             began(response.status)
             await self.finish(_send_response(response, proxied.send), long=False)
+
+
+def _drop_idle(counts: dict[str, InFlight]) -> None:
+    """Drops the counts of APIs without requests in flight, which may be gone."""
+    for name in [name for name, count in counts.items() if not any(count.now.values())]:
+        del counts[name]
 
 
 class _Exchange:

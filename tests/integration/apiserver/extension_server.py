@@ -408,10 +408,13 @@ def main() -> None:
     parser.add_argument("--mode", default="", help="hang, redirect, rubbish or huge")
     parser.add_argument("--healthy", default="", help="path that is answered in spite of the mode")
     parser.add_argument("--legacy", action="store_true", help="no new forms of documents")
-    server = Server(parser.parse_args())
+    parser.add_argument("--alone", action="store_true", help="go on without standard input")
+    options = parser.parse_args()
+    server = Server(options)
     sys.stdout.write(f"{server.server_address[1]}\n")
     sys.stdout.flush()
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    if not options.alone:
+        threading.Thread(target=_end_with_parent, daemon=True).start()
     server.serve_forever()
 
 
