@@ -25,7 +25,10 @@ _MACRO = re.compile(
 _LIST = re.compile(r"(?:^|[^\w\])\s.])\s*\[")  # a literal, not an index
 # Operations whose result is longer than their parts together.
 _MULTIPLYING = re.compile(r"\b(replace|join|format|findAll)\s*\(")
-_SEARCHING = re.compile(r"\b(contains|indexOf|lastIndexOf|matches|find|split)\s*\(")
+_SEARCHING = re.compile(
+    r"\b(contains|equivalent|intersects|indexOf|lastIndexOf|matches|find|split"
+    r"|transformMap|transformMapEntry)\s*\("
+)
 _SPLITTING = re.compile(r"\bsplit\s*\(")
 _PER_STEP = 4  # the fewest characters of a rule for each operation
 
@@ -55,7 +58,7 @@ class _Shape:
     splits: bool
     macros: int
     growth: int  # how many times as long as its operands a result may be
-    searches: int  # calls that may take the square of the size of a text
+    searches: int  # calls that may take the square of the size of a text, list or map
 
 
 @lru_cache(maxsize=4096)

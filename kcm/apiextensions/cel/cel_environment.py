@@ -1,9 +1,10 @@
 """The functions that rules and policies can use.
 
-These are CEL's own, and those of Kubernetes' libraries for lists, regular expressions, quantities,
-semantic versions, IP addresses, URLs and authorization.
+These are CEL's own, those for sets and for two variables (`all(i, item, ...)`), and those of
+Kubernetes' libraries for lists, regular expressions, quantities, semantic versions, IP addresses,
+URLs, named formats and authorization.
 
-Source: staging/src/k8s.io/apiserver/pkg/cel/library, Kubernetes 1.33.
+Source: staging/src/k8s.io/apiserver/pkg/cel/{environment/base.go,library}, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -11,39 +12,68 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from cel_expr_python import cel
 from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings
 
 from kcm.apiextensions import patterns
-from kcm.apiextensions.cel.library import authorization, network, numbers
+from kcm.apiextensions.cel.library import authorization, formats, maps, network, numbers
+from kcm.apiextensions.cel.library.tagged import NAMED_FORMAT, tag
+from kcm.apiextensions.cel.spelling import spell_out
 
 _ANY, _TEXT, _WHOLE, _TRUTH = cel.Type.DYN, cel.Type.STRING, cel.Type.INT, cel.Type.BOOL
 _REAL = cel.Type.DOUBLE
 _LIST = cel.Type.List(_ANY)
 _FULL = cel.Type.List(_TEXT)
+_MORE = """
+name: kubernetes
+extensions:
+- name: sets
+- name: two-var-comprehensions
+"""
 
 
-def make() -> Any:
+class Environment:
+    """What expressions can use: variables and functions."""
+
+    def __init__(self, variables: Mapping[str, Any], pool: Any = None) -> None:
+        config = cel.NewEnvConfigFromYaml(_MORE)
+        self._environment = cel.NewEnv(
+            pool, config=config, variables=variables, extensions=_extensions()
+        )
+
+    def compile(self, text: str) -> Any:
+        """Returns the program of an expression. Raises RuntimeError if it is wrong."""
+        program = self._environment.compile(spell_out(text))
+        if "transformMap" not in text:
+            return program
+        return self._environment.deserialize(maps.replace_functions(program.serialize()))
+
+    def hold(self, data: Mapping[str, Any]) -> Any:
+        """Returns the values of the variables as the library holds them."""
+        return self._environment.Activation(data=data)
+
+
+def make() -> Environment:
     """Returns the environment in which rules are compiled."""
-    variables = {"self": _ANY, "oldSelf": _ANY, "oldSelfs": _LIST}
-    return cel.NewEnv(variables=variables, extensions=_extensions())
+    return Environment({"self": _ANY, "oldSelf": _ANY, "oldSelfs": _LIST})
 
 
-def make_for_policies(names: Iterable[str]) -> Any:
+def make_for_policies(names: Iterable[str]) -> Environment:
     """Returns an environment with these variables, of any type."""
-    return cel.NewEnv(variables=dict.fromkeys(names, _ANY), extensions=_extensions())
+    return Environment(dict.fromkeys(names, _ANY))
 
 
-def make_typed(pool: Any, messages: Mapping[str, str], others: Iterable[str]) -> Any:
+def make_typed(pool: Any, messages: Mapping[str, str], others: Iterable[str]) -> Environment:
     """Returns an environment in which some variables are messages of a pool of descriptors.
 
     `messages` are the names of the messages by those of the variables; `others` are of any type.
     """
     variables = dict.fromkeys(others, _ANY)
     variables |= {name: cel.Type(message) for name, message in messages.items()}
-    return cel.NewEnv(pool, variables=variables, extensions=_extensions())
+    return Environment(variables, pool)
 
 
 def type_name(program: Any) -> str:
@@ -76,6 +106,8 @@ def _functions() -> list[Any]:
         ),
         *_numbers(),
         *_network(),
+        *_formats(),
+        _map_building(),
         *_authorization(),
     ]
 
@@ -112,6 +144,7 @@ def _network() -> list[Any]:
                 _overload("ip_of", _ANY, [_ANY], network.ip),
             ],
         ),
+        _function("string", _TEXT, [cel.Type.Map(_TEXT, _ANY)], network.to_text),
         _function("isIP", _TRUTH, [_TEXT], network.is_ip),
         _function("ip.isCanonical", _TRUTH, [_TEXT], network.is_canonical),
         _method("family", _WHOLE, [_ANY], network.family),
@@ -137,6 +170,29 @@ def _network() -> list[Any]:
     ]
 
 
+def _formats() -> list[Any]:
+    faults = cel.Type.List(_FULL)
+    return [
+        *(
+            _function(f"format.{name}", _ANY, [], partial(tag, NAMED_FORMAT, name))
+            for name in formats.FORMATS
+        ),
+        _function("format.named", _LIST, [_TEXT], formats.named),
+        _method("validate", faults, [_ANY, _TEXT], formats.validate),
+    ]
+
+
+def _map_building() -> Any:
+    of_any = cel.Type.Map(_ANY, _ANY)
+    return cel.FunctionDecl(
+        maps.NAME,
+        [
+            cel.Overload(maps.INSERT, of_any, [of_any, _ANY, _ANY], False, maps.insert),
+            cel.Overload(maps.MERGE, of_any, [of_any, of_any], False, maps.merge),
+        ],
+    )
+
+
 def _authorization() -> list[Any]:
     named = [_ANY, _TEXT]
     return [
@@ -147,6 +203,8 @@ def _authorization() -> list[Any]:
         _method("subresource", _ANY, named, authorization.subresource),
         _method("namespace", _ANY, named, authorization.namespace),
         _method("name", _ANY, named, authorization.name),
+        _method("fieldSelector", _ANY, named, authorization.field_selector),
+        _method("labelSelector", _ANY, named, authorization.label_selector),
         _method("check", _ANY, named, authorization.check),
         _method("allowed", _TRUTH, [_ANY], authorization.allowed),
         _method("reason", _TEXT, [_ANY], authorization.reason),

@@ -13,10 +13,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-UNSUPPORTED = ("format", "authorizer")
-"""What Kubernetes' CEL libraries have and rules do not: named formats are missing."""
-
-_UNDECLARED = re.compile(rf"undeclared reference to '({'|'.join(UNSUPPORTED)})'")
 _LOCK = threading.Lock()
 
 
@@ -26,7 +22,7 @@ class ExpressionResult:
 
     value: Any = None
     error: str = ""
-    unchecked: bool = False  # kcm lacks a function that it uses
+    unchecked: bool = False  # the library is not there
     spent: float = 0.0  # seconds of CPU that it took
     exhausted: bool = False  # it was stopped, because it exceeded its limits
 
@@ -40,7 +36,7 @@ class CompiledExpression:
 
     program: Any = None
     error: str = ""
-    unsupported: str = ""  # what it uses and kcm lacks
+    unsupported: str = ""  # what it needs and is not there
 
 
 def available() -> bool:
@@ -67,8 +63,6 @@ def compile_expression(text: str, optional_old: bool = False) -> CompiledExpress
                 environment.compile(f"{_BIND}{text})" if optional_old else text)
             )
     except RuntimeError as error:
-        if undeclared := _UNDECLARED.search(str(error)):
-            return CompiledExpression(unsupported=f"function {undeclared[1]}")
         return CompiledExpression(error=_first(str(error)))
 
 

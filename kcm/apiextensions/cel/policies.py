@@ -184,9 +184,9 @@ class PolicyEvaluation:
         """Returns the variables as the library holds them."""
         environment = environment_of(self._scope)
         if self._activations is None:
-            return environment.Activation(data=self._data(used))
+            return environment.hold(self._data(used))
         if self._scope not in self._activations:
-            self._activations[self._scope] = environment.Activation(data=self._data(used))
+            self._activations[self._scope] = environment.hold(self._data(used))
         return self._activations[self._scope]
 
     def _data(self, used: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,9 +4,8 @@ All rules of one object have `BUDGET` seconds of CPU time together; upstream has
 instead. A rule that may cost much is evaluated in a child process (`evaluator`), which can be
 killed.
 
-Departures: upstream also estimates the worst cost of a rule when a definition is written. A rule
-that uses one of Kubernetes' functions that kcm lacks (`UNSUPPORTED`) is accepted and not checked,
-and so are all rules if the library cannot be loaded. `find_unchecked` reports both.
+Departures: upstream also estimates the worst cost of a rule when a definition is written. All rules
+are accepted and not checked if the library cannot be loaded, which `find_unchecked` reports.
 
 Source: staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel, Kubernetes 1.33.
 """
@@ -183,7 +182,7 @@ def _key(item: Any, schema: StructuralSchema) -> tuple[str, ...]:
 
 
 def find_unchecked(schema: StructuralSchema) -> set[str]:
-    """Returns what the rules of a schema use and kcm lacks, such as `function quantity`."""
+    """Returns what the rules of a schema need and is not there: the library, or nothing."""
     expressions_of_rules = {
         expressions.compile_expression(
             str(rule.get("rule") or ""), bool(rule.get("optionalOldSelf"))

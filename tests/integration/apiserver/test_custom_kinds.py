@@ -322,12 +322,13 @@ def test_what_cannot_be_selected_is_refused_with_the_definition(api: Live) -> No
     assert "must point to a field of type string, boolean or integer" in response.json()["message"]
 
 
-def test_rules_that_are_not_checked_come_with_a_warning(api: Live) -> None:
-    unchecked = version("v1", storage=True)
-    text = json.loads(json.dumps(unchecked["schema"]))
-    rule = {"rule": "!format.dns1123Label().validate(self.image).hasValue()"}
-    text["openAPIV3Schema"]["properties"]["spec"]["x-kubernetes-validations"] = [rule]
-    body = crontabs("unchecked.example.com", versions=[unchecked | {"schema": text}])
-    response = api.client.post(CRDS, json=body)
-    assert response.status_code == 201
-    assert "function format is not available here" in response.headers["warning"]
+def test_rules_use_named_formats_and_their_messages(api: Live) -> None:
+    checked = json.loads(json.dumps(version("v1", storage=True)))
+    check = "format.dns1123Label().validate(self.image)"
+    rule = {"rule": f"!{check}.hasValue()", "messageExpression": f"{check}.value().join(', ')"}
+    checked["schema"]["openAPIV3Schema"]["properties"]["spec"]["x-kubernetes-validations"] = [rule]
+    kind = Kind(api, versions=[checked])
+    kind.create("good", image="busybox")
+    response = api.client.post(kind.path(), json=kind.body("bad", image="Busy Box"))
+    assert response.status_code == 422
+    assert "a lowercase RFC 1123 label must consist of" in response.json()["message"]

@@ -4,8 +4,9 @@ A check is a map that grows with each call of the chain, such as
 `authorizer.group('apps').resource('deployments').check('create').allowed()`. The last calls ask the
 authorizer that `asking` names for the evaluation.
 
-Source: staging/src/k8s.io/apiserver/pkg/cel/library/authz.go, Kubernetes 1.33. Departure: a check
-has no field and label selectors, and `errored` is always false.
+Source: staging/src/k8s.io/apiserver/pkg/cel/library/authz.go, Kubernetes 1.33. Departures: no
+authorizer of kcm looks at field and label selectors, so they change nothing, and `errored` is
+always false.
 """
 
 from __future__ import annotations
@@ -82,6 +83,14 @@ def namespace(value: Any, name: str) -> dict[str, Any]:
 
 def name(value: Any, text: str) -> dict[str, Any]:
     return _require(value, RESOURCE) | {"name": text}
+
+
+def field_selector(value: Any, _selector: str) -> dict[str, Any]:
+    return _require(value, RESOURCE)
+
+
+def label_selector(value: Any, _selector: str) -> dict[str, Any]:
+    return _require(value, RESOURCE)
 
 
 def check(value: Any, verb: str) -> dict[str, Any]:

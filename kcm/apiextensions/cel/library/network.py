@@ -141,6 +141,11 @@ def masked(value: Any) -> dict[str, Any]:
     return tag(CIDR, str(_network(value)))
 
 
+def to_text(value: Any) -> str:
+    """Returns the text of an address or a range, which `string()` gives."""
+    return str(untag(value, IP, CIDR))
+
+
 # --- URLs
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 QUANTITY, SEMVER = "kubernetes.Quantity", "kubernetes.Semver"
 URL, IP, CIDR = "kubernetes.URL", "net.IP", "net.CIDR"
+NAMED_FORMAT = "kubernetes.NamedFormat"
 
 
 def tag(kind: str, value: Any) -> dict[str, Any]:

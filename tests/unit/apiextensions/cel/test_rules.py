@@ -132,7 +132,7 @@ def test_functions_and_types_of_kubernetes_are_there(rule: str) -> None:
     assert list_broken_rules(schema, value) == []
 
 
-def test_rules_over_functions_that_are_not_here_are_not_checked_but_told() -> None:
+def test_rules_over_named_formats_are_checked() -> None:
     known = parse(
         struct(
             spec=build_schema(
@@ -140,8 +140,20 @@ def test_rules_over_functions_that_are_not_here_are_not_checked_but_told() -> No
             )
         )
     )
-    assert rules.find_unchecked(known) == {"function format"}
+    assert rules.find_unchecked(known) == set()
     assert rules.check(known, {"spec": {"a": "1"}}, None, []) == []
+    assert len(rules.check(known, {"spec": {"a": "A"}}, None, [])) == 1
+
+
+def test_without_the_library_rules_are_not_checked_but_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    expressions.compile_expression.cache_clear()
+    monkeypatch.setattr(expressions, "_environment", lambda: None)
+    known = parse(struct(spec=build_schema({"rule": "self.a == 1"}, a=WHOLE)))
+    assert rules.find_unchecked(known) == {"the library for CEL"}
+    assert rules.check(known, {"spec": {"a": 2}}, None, []) == []
+    expressions.compile_expression.cache_clear()
 
 
 def test_a_rule_that_cannot_be_evaluated_fails() -> None:
