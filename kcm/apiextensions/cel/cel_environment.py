@@ -9,7 +9,6 @@ Source: staging/src/k8s.io/apiserver/pkg/cel/{environment/base.go,library}, Kube
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -19,7 +18,7 @@ from cel_expr_python import cel
 from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings
 
 from kcm.apiextensions import patterns
-from kcm.apiextensions.cel.library import authorization, formats, maps, network, numbers
+from kcm.apiextensions.cel.library import authorization, formats, lists, maps, network, numbers
 from kcm.apiextensions.cel.library.tagged import NAMED_FORMAT, tag
 from kcm.apiextensions.cel.spelling import spell_out
 
@@ -92,10 +91,12 @@ def _extensions() -> list[Any]:
 
 def _functions() -> list[Any]:
     return [
-        _method("isSorted", _TRUTH, [_LIST], _is_sorted),
-        _method("sum", _ANY, [_LIST], sum),
-        _method("min", _ANY, [_LIST], min),
-        _method("max", _ANY, [_LIST], max),
+        _method("isSorted", _TRUTH, [_LIST], lists.is_sorted),
+        _method("sum", _ANY, [_LIST], lists.sum_up),
+        _method("min", _ANY, [_LIST], lists.find_least),
+        _method("max", _ANY, [_LIST], lists.find_greatest),
+        _method("indexOf", _WHOLE, [_LIST, _ANY], lists.index_of),
+        _method("lastIndexOf", _WHOLE, [_LIST, _ANY], lists.last_index_of),
         _method("find", _TEXT, [_TEXT, _TEXT], _find),
         cel.FunctionDecl(
             "findAll",
@@ -231,10 +232,6 @@ def _with_flag(name: str, returns: Any, run: Callable[..., Any]) -> Any:
 
 def _overload(name: str, returns: Any, takes: Sequence[Any], run: Callable[..., Any]) -> Any:
     return cel.Overload(f"kubernetes_{name}", returns, list(takes), True, run)
-
-
-def _is_sorted(items: Sequence[Any]) -> bool:
-    return all(left <= right for left, right in itertools.pairwise(items))
 
 
 def _find(text: str, pattern: str) -> str:
