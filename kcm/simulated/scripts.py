@@ -13,6 +13,7 @@ from typing import Any
 
 from kcm.apimachinery.durations import FOREVER, parse_seconds
 from kcm.simulated.profiles import Profile, profile, profiles
+from kcm.simulated.script_lines import ScriptLine, parse_log
 
 PREFIX = "simulation.kcm.dev/"
 INDEX_ANNOTATION = "batch.kubernetes.io/job-completion-index"
@@ -58,6 +59,8 @@ class ContainerScript:
     cpu: Profile | None = None  # its usage while it runs
     memory: Profile | None = None
     metrics: Mapping[str, Profile] = field(default_factory=dict)  # the pod's, by name
+    log: tuple[ScriptLine, ...] = ()  # what it writes besides its start, probes and end
+    attach: str = ""  # what it says to those who attach
 
     def over(self, other: ContainerScript) -> ContainerScript:
         """Returns this script, with values of `other` for fields that have their defaults here."""
@@ -162,6 +165,12 @@ POD_ANNOTATIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "memory": ("memory", profile),
     "metrics": ("metrics", profiles),
 }
+# What containers write. They are read where logs are asked for, which no stages file is.
+OUTPUT_ANNOTATIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
+    "log": ("log", parse_log),
+    "attach": ("attach", str),
+}
+_OF_PODS = {**POD_ANNOTATIONS, **OUTPUT_ANNOTATIONS}
 NODE_ANNOTATIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "state": ("states", node_states),
     "clock-skew": ("clock_skew", parse_seconds),
@@ -187,10 +196,10 @@ def of_pod(annotations: Mapping[str, str], base: PodScript) -> tuple[PodScript, 
         if not name.startswith(PREFIX):
             continue
         key, _, container = name.removeprefix(PREFIX).partition(".")
-        if key not in POD_ANNOTATIONS:
-            faults.append(Fault(name, f"unknown; there are: {', '.join(POD_ANNOTATIONS)}"))
+        if key not in _OF_PODS:
+            faults.append(Fault(name, f"unknown; there are: {', '.join(_OF_PODS)}"))
             continue
-        attribute, read = POD_ANNOTATIONS[key]
+        attribute, read = _OF_PODS[key]
         try:
             given.setdefault(container, {})[attribute] = read(text)
         except ValueError as error:

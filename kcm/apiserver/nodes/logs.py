@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -20,15 +20,20 @@ import httptools
 from starlette.types import Receive, Send
 
 from kcm import errors
-from kcm.api.core_v1 import Node, Pod
-from kcm.api.simulated_nodes import SIMULATOR_LABEL
+from kcm.api.core_v1 import Pod
 from kcm.apimachinery.times import format_time, parse_time
 from kcm.apiserver.backends.streaming import Incoming
+from kcm.apiserver.nodes import simulated
 from kcm.apiserver.nodes.kubelet import KubeletAddress, KubeletClient, kubelet_of
+from kcm.apiserver.nodes.simulated import SimulatedLog
 from kcm.apiserver.request import Request, truth
 from kcm.apiserver.request_info import RequestInfo
+from kcm.clock import Clock, RealClock
+from kcm.kubelet.server.logs import LogOptions
+from kcm.kubelet.server.stream_limits import StreamLimits
 from kcm.store import Store
 
+_CLOCK: Clock = RealClock()
 _FLAGS = ("follow", "previous", "timestamps")
 _AT_LEAST = {"sinceSeconds": 1, "tailLines": 0, "limitBytes": 1}
 _MUST = {0: "must be greater than or equal to 0", 1: "must be greater than 0"}
@@ -44,27 +49,23 @@ def is_log(method: str, info: RequestInfo) -> bool:
 
 def location(
     store: Store, info: RequestInfo, query: Mapping[str, str], *, tls: bool | None
-) -> KubeletAddress | None:
+) -> KubeletAddress | SimulatedLog | None:
     """Returns the address of the pod's kubelet, with the URL of the log.
 
-    Returns None for a pod without a node, and for a pod on a simulated node, whose containers print
-    nothing. Raises NotFound, BadRequest, Invalid and KubeletUnreachable.
+    Returns None for a pod without a node, and the log itself for a pod on a simulated node. Raises
+    NotFound, BadRequest, Invalid and KubeletUnreachable.
     """
     options = _options(query, info.name)
     pod = store.get_as(Pod, info.key)
     container = container_of(pod, query.get("container", ""))
     if not pod.spec.node_name:
         return None
-    if _is_simulated(store, pod.spec.node_name):
-        return None
+    if simulated.is_simulated(store, pod.spec.node_name):
+        wanted = LogOptions.of(options, _CLOCK.now())
+        return simulated.open_log(store, pod, container, wanted)
     kubelet = kubelet_of(store, pod.spec.node_name, tls=tls)
     path = f"{kubelet.url}/containerLogs/{pod.namespace}/{pod.name}/{container}"
     return replace(kubelet, url=f"{path}?{urlencode(options)}" if options else path)
-
-
-def _is_simulated(store: Store, node: str) -> bool:
-    """Reports whether a node is simulated, and has no kubelet. Raises NotFound."""
-    return SIMULATOR_LABEL in store.get_as(Node, node).labels
 
 
 def _options(query: Mapping[str, str], name: str) -> dict[str, str]:
@@ -74,13 +75,13 @@ def _options(query: Mapping[str, str], name: str) -> dict[str, str]:
     """
     parameters = {flag: "true" for flag in _FLAGS if truth(query, flag)}
     faults: list[errors.FieldError] = []
-    for field, least in _AT_LEAST.items():
-        if not query.get(field):
+    for option, least in _AT_LEAST.items():
+        if not query.get(option):
             continue
-        number = _whole(field, query[field])
+        number = _whole(option, query[option])
         if number < least:
-            faults.append(errors.FieldError("Invalid value", field, number, _MUST[least]))
-        parameters[field] = str(number)
+            faults.append(errors.FieldError("Invalid value", option, number, _MUST[least]))
+        parameters[option] = str(number)
     if query.get("sinceTime"):
         parameters["sinceTime"] = _instant(query["sinceTime"])
     if "sinceTime" in parameters and "sinceSeconds" in parameters:
@@ -140,13 +141,18 @@ class Logs:
 
     store: Store
     kubelet: KubeletClient
+    limits: StreamLimits = field(default_factory=StreamLimits)  # of logs on simulated nodes
 
-    def find(self, info: RequestInfo, request: Request) -> KubeletAddress | None:
-        """Returns the address of the log as `location` does. It blocks."""
+    def find(self, info: RequestInfo, request: Request) -> KubeletAddress | SimulatedLog | None:
+        """Returns the address of the log, or the log itself, as `location` does. It blocks."""
         return location(self.store, info, request.query, tls=self.kubelet.tls)
 
     async def pass_on(
-        self, where: KubeletAddress | None, receive: Receive, send: Send, began: Callable[[], None]
+        self,
+        where: KubeletAddress | SimulatedLog | None,
+        receive: Receive,
+        send: Send,
+        began: Callable[[], None],
     ) -> None:
         """Streams the log until it ends or the client disconnects. `began` is called at its start.
 
@@ -156,6 +162,12 @@ class Logs:
             began()
             await head(send)
             await send({"type": "http.response.body", "body": b""})
+            return
+        if isinstance(where, SimulatedLog):
+            with self.limits.acquire(*where.container.key.split("/")):
+                began()
+                await head(send)
+                await copy(Incoming(200, where.pieces()), receive, send)
             return
         async with self.kubelet.get(where.url, where.token) as response:
             await check(response)

@@ -10,7 +10,7 @@ pkg/registry/core/pod/strategy.go, Kubernetes 1.33.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from urllib.parse import urlencode
 
 from starlette.types import Scope
@@ -20,11 +20,14 @@ from kcm.api.core_v1 import Pod
 from kcm.apiserver.backends import joining
 from kcm.apiserver.backends.streaming import Upgraded
 from kcm.apiserver.http_errors import MethodNotAllowed
-from kcm.apiserver.nodes import logs
+from kcm.apiserver.nodes import logs, simulated
 from kcm.apiserver.nodes.kubelet import KubeletAddress, KubeletClient, kubelet_of
+from kcm.apiserver.nodes.simulated import SimulatedAttach
 from kcm.apiserver.request import Request, truth
 from kcm.apiserver.request_info import RequestInfo
 from kcm.http.upgrades import upgrade_of
+from kcm.kubelet.server.channels import StreamOptions
+from kcm.kubelet.server.stream_limits import StreamLimits
 from kcm.store import Store
 
 _STREAMED = frozenset({("pods", "exec"), ("pods", "attach"), ("pods", "portforward")})
@@ -71,11 +74,13 @@ class NodeStreams:
 
     store: Store
     kubelet: KubeletClient
+    limits: StreamLimits = field(default_factory=StreamLimits)  # of those to simulated nodes
 
-    def find(self, info: RequestInfo, request: Request) -> KubeletAddress:
+    def find(self, info: RequestInfo, request: Request) -> KubeletAddress | SimulatedAttach:
         """Returns the address of the kubelet, with the URL to request. It blocks.
 
-        Raises NotFound, BadRequest, MethodNotAllowed and KubeletUnreachable.
+        For a pod on a simulated node, it returns what answers in the kubelet's place. Raises
+        NotFound, BadRequest, MethodNotAllowed, NothingRuns and KubeletUnreachable.
         """
         if request.method not in {"GET", "POST"}:
             raise MethodNotAllowed
@@ -85,11 +90,26 @@ class NodeStreams:
         path = path_of(info, pod, request)
         if not pod.spec.node_name:
             raise errors.BadRequest(f"pod {pod.name} does not have a host assigned")
+        if simulated.is_simulated(self.store, pod.spec.node_name):
+            return self._find_simulated(info, pod, request)
         kubelet = kubelet_of(self.store, pod.spec.node_name, tls=self.kubelet.tls)
         return replace(kubelet, url=kubelet.url + path)
 
+    def _find_simulated(self, info: RequestInfo, pod: Pod, request: Request) -> SimulatedAttach:
+        if info.subresource != "attach":
+            raise simulated.NothingRuns(
+                f"pod {pod.name} is on the simulated node {pod.spec.node_name}: no command runs "
+                "there, and nothing listens"
+            )
+        container = logs.container_of(pod, request.query.get("container", ""))
+        return simulated.open_attach(self.store, pod, container, StreamOptions.of(request.query))
+
     async def connect(
-        self, where: KubeletAddress, request: Request, scope: Scope, began: Callable[[], None]
+        self,
+        where: KubeletAddress | SimulatedAttach,
+        request: Request,
+        scope: Scope,
+        began: Callable[[], None],
     ) -> None:
         """Connects client and kubelet until one of them disconnects.
 
@@ -99,6 +119,11 @@ class NodeStreams:
         take_over = upgrade_of(scope)
         if take_over is None:
             raise errors.BadRequest("Upgrade request required")
+        if isinstance(where, SimulatedAttach):
+            with self.limits.acquire(*where.container.key.split("/")):
+                began()
+                await where.serve(scope)
+            return
         headers = upgrade_headers(request)
         async with self.kubelet.upgrade(where.url, headers, where.token) as response:
             if not isinstance(response, Upgraded):

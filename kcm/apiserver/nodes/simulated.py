@@ -1,0 +1,231 @@
+"""Logs of containers on simulated nodes, and what they say to those who attach.
+
+There is no kubelet to ask. What a container has written follows from its pod: from its script, its
+probes, and when its status says that it started and ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+
+from starlette.types import Scope
+
+from kcm import errors
+from kcm.api.core_v1 import Container, ContainerStatus, Node, Pod
+from kcm.api.simulated_nodes import SIMULATOR_LABEL
+from kcm.apimachinery.times import format_time
+from kcm.clock import Clock, RealClock
+from kcm.helpers.pods import list_containers
+from kcm.kubelet.server.channels import ERROR, STDOUT, StreamOptions, build_success
+from kcm.kubelet.server.logs import LogOptions
+from kcm.kubelet.server.messages import MessageConnection
+from kcm.kubelet.server.upgrading import accept_channels
+from kcm.simulated import output, scripts
+from kcm.simulated.output import Line, OutputRun
+from kcm.store import Store
+
+FOLLOW_INTERVAL = 1.0  # seconds between two looks at a container whose output is followed
+_CLOCK: Clock = RealClock()
+
+
+def is_simulated(store: Store, node: str) -> bool:
+    """Reports whether a node is simulated, and has no kubelet. Raises NotFound."""
+    return SIMULATOR_LABEL in store.get_as(Node, node).labels
+
+
+@dataclass(frozen=True)
+class SimulatedContainer:
+    """A container on a simulated node, of a pod that may since have changed."""
+
+    store: Store
+    key: str  # of the pod
+    uid: str
+    name: str
+
+    def look(self, *, previous: bool = False) -> tuple[Pod, OutputRun | None]:
+        """Returns the pod, and the container's attempt or None. It blocks.
+
+        Raises NotFound if the pod is gone.
+        """
+        pod = self.store.get_as(Pod, self.key)
+        if pod.uid != self.uid:
+            raise errors.NotFound.of("pods", pod.name)
+        return pod, output.find_run(pod, self._spec(pod), self._status(pod), previous=previous)
+
+    def _spec(self, pod: Pod) -> Container:
+        for container in list_containers(pod.spec):
+            if container.name == self.name:
+                return container
+        raise errors.NotFound.of("pods", pod.name)
+
+    def _status(self, pod: Pod) -> ContainerStatus | None:
+        status = pod.status
+        known = (
+            *(status.container_statuses or ()),
+            *(status.init_container_statuses or ()),
+            *(status.ephemeral_container_statuses or ()),
+        )
+        return next((one for one in known if one.name == self.name), None)
+
+    async def follow(self, run: OutputRun, since: datetime) -> AsyncIterator[Line]:
+        """Yields the lines of an attempt after `since`, until it ends or its pod is gone."""
+        seen, present = since, run
+        while True:
+            now = _CLOCK.now()
+            for line in output.list_lines(present, seen, now):
+                yield line
+            if present.ended is not None:
+                if present.ended <= seen:  # it is told later, and in whole seconds
+                    yield output.end_line(present, present.ended)
+                return
+            seen = now
+            await asyncio.sleep(FOLLOW_INTERVAL)
+            try:
+                newest = await asyncio.to_thread(self._look_again, run.number)
+            except errors.KcmError:
+                return
+            if newest is None:
+                return
+            present = newest
+
+    def _look_again(self, number: int) -> OutputRun | None:
+        """Returns the attempt with this number, None if nothing is known of it any more."""
+        for previous in (False, True):
+            _, run = self.look(previous=previous)
+            if run is not None and run.number == number:
+                return run
+        return None
+
+
+@dataclass(frozen=True)
+class SimulatedLog:
+    """A request for the log of a container on a simulated node."""
+
+    container: SimulatedContainer
+    options: LogOptions
+    run: OutputRun | None
+    lines: Sequence[Line]  # until `at`
+    at: datetime
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """Yields the log in the form that the options ask for."""
+        left = self.options.limit_bytes
+        async for line in self._lines():
+            piece = self._format(line)
+            if left is not None:
+                piece = piece[:left]
+                left -= len(piece)
+            yield piece
+            if left == 0:
+                return
+
+    async def _lines(self) -> AsyncIterator[Line]:
+        for line in self.lines:
+            yield line
+        if self.options.follow and self.run is not None and self.run.ended is None:
+            async for line in self.container.follow(self.run, self.at):
+                yield line
+
+    def _format(self, line: Line) -> bytes:
+        at, text = line
+        return (f"{format_time(at)} {text}\n" if self.options.timestamps else f"{text}\n").encode()
+
+
+def open_log(store: Store, pod: Pod, container: str, options: LogOptions) -> SimulatedLog:
+    """Returns the log of a container. It blocks.
+
+    Raises BadRequest if the attempt before is asked for and there is none.
+    """
+    found = SimulatedContainer(store, pod.key, pod.uid, container)
+    _, run = found.look(previous=options.previous)
+    if run is None and options.previous:
+        raise errors.BadRequest(
+            f'previous terminated container "{container}" in pod "{pod.name}" not found'
+        )
+    now = _CLOCK.now()
+    lines = output.list_lines(run, options.since, now) if run else []
+    if options.tail_lines is not None:
+        lines = lines[max(len(lines) - options.tail_lines, 0) :]
+    return SimulatedLog(found, options, run, lines, now)
+
+
+@dataclass(frozen=True)
+class SimulatedAttach:
+    """A request to attach to a container on a simulated node."""
+
+    container: SimulatedContainer
+    wanted: StreamOptions
+    said: str  # what the script says
+    run: OutputRun
+
+    async def serve(self, scope: Scope) -> None:
+        """Says what the script says, then what the container writes, until it ends or the client
+        leaves.
+
+        Raises BadRequest if the client asks for no upgrade, or for unknown protocols.
+        """
+        socket = await accept_channels(scope, self.wanted)
+        if socket is None:
+            return
+        leaving = asyncio.ensure_future(_wait_for_end(socket))
+        talking = asyncio.ensure_future(self._talk(socket))
+        try:
+            await asyncio.wait({leaving, talking}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (leaving, talking):
+                task.cancel()
+            await asyncio.gather(leaving, talking, return_exceptions=True)
+            with suppress(OSError):
+                await socket.close()
+
+    async def _talk(self, socket: MessageConnection) -> None:
+        with suppress(OSError):
+            await self._say(socket, "")
+            for line in self.said.splitlines():
+                await self._say(socket, line + "\n")
+            async for _, text in self.container.follow(self.run, _CLOCK.now()):
+                await self._say(socket, text + "\n")
+            await socket.send(bytes([ERROR]) + json.dumps(build_success()).encode())
+
+    async def _say(self, socket: MessageConnection, text: str) -> None:
+        if self.wanted.tty:
+            text = text.replace("\n", "\r\n")
+        if self.wanted.stdout:
+            await socket.send(bytes([STDOUT]) + text.encode())
+
+
+async def _wait_for_end(socket: MessageConnection) -> None:
+    """Returns when the client has left. What it types is dropped."""
+    with suppress(OSError):
+        while await socket.receive() is not None:
+            pass
+
+
+def open_attach(store: Store, pod: Pod, container: str, wanted: StreamOptions) -> SimulatedAttach:
+    """Returns the request to attach to a running container. It blocks.
+
+    Raises NotFound if the container does not run.
+    """
+    found = SimulatedContainer(store, pod.key, pod.uid, container)
+    _, run = found.look()
+    if run is None or run.ended is not None:
+        raise errors.NotFound(
+            f'container not found ("{container}")', resource="containers", name=container
+        )
+    script, _ = scripts.of_pod(pod.annotations, scripts.NO_SCRIPT)
+    ordinary = any(one.name == container for one in pod.spec.containers)
+    said = script.of(container, ordinary=ordinary).attach
+    default = f"container {container} of pod {pod.name} is simulated: it reads nothing"
+    return SimulatedAttach(found, wanted, said or default, run)
+
+
+class NothingRuns(errors.ApiError):
+    """no command runs in a simulated container"""
+
+    code = 501
+    reason = "NotImplemented"

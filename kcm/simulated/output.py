@@ -1,0 +1,144 @@
+"""What a simulated container writes: a line for its start, each of its probes and its end, and what
+its script says. Pure functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from heapq import merge
+
+from kcm.api.core_v1 import Container, ContainerStatus, Pod, Probe
+from kcm.apimachinery.durations import FOREVER
+from kcm.simulated import scripts
+from kcm.simulated.behaviour import Pace, behaviour_of
+from kcm.simulated.script_lines import ScriptLine
+
+MOST_LINES = 10_000  # of one reading; of more, the newest
+
+Line = tuple[datetime, str]
+
+
+@dataclass(frozen=True, slots=True)
+class OutputRun:
+    """One attempt of a container. `ended` is None while it runs."""
+
+    container: Container
+    number: int
+    started: datetime
+    ended: datetime | None = None
+    exit_code: int = 0
+    reason: str = ""
+    ready_after: float = 0.0  # seconds from its start until its probes succeed
+    lines: tuple[ScriptLine, ...] = ()
+
+
+def find_run(
+    pod: Pod, container: Container, status: ContainerStatus | None, *, previous: bool = False
+) -> OutputRun | None:
+    """Returns the attempt whose output is asked for, as the container's status tells it.
+
+    It is the present or last one, with `previous` the one before. Returns None if there is none.
+    """
+    state, last = (status.state, status.last_state) if status else (None, None)
+    before = last.terminated if last else None
+    ended = before if previous else (state.terminated if state else None)
+    running = state.running if state and not previous else None
+    number = status.restart_count if status else 0
+    if running is None and ended is None:
+        ended = before
+    if running is None and (previous or ended is before):
+        number = max(number - 1, 0)
+    started = running.started_at if running else ended.started_at if ended else None
+    if started is None:
+        return None
+    script, _ = scripts.of_pod(pod.annotations, scripts.NO_SCRIPT)
+    ordinary = any(one.name == container.name for one in pod.spec.containers)
+    return OutputRun(
+        container,
+        number,
+        started,
+        ended.finished_at if ended else None,
+        ended.exit_code if ended else 0,
+        (ended.reason or "") if ended else "",
+        behaviour_of(pod, container, number, script, Pace()).ready_after,
+        script.of(container.name, ordinary=ordinary).log,
+    )
+
+
+def list_lines(run: OutputRun, since: datetime | None, until: datetime) -> list[Line]:
+    """Returns what the container has written after `since`, up to `until`, in order of time."""
+    end = until if run.ended is None else min(until, run.ended)
+    first = run.started - timedelta(seconds=1) if since is None else since
+    name = run.container.name
+    most = MOST_LINES // (len(run.lines) + 4)
+    sources = [
+        iter([(run.started, f"container {name} started (simulated), attempt {run.number}")]),
+        *(_script_line(run, line, first, end, most) for line in run.lines),
+        *_probes(run, first, end, most),
+    ]
+    lines = list(merge(*sources, key=lambda line: line[0]))
+    if run.ended is not None and run.ended <= until:
+        lines.append(end_line(run, run.ended))
+    return [line for line in lines if line[0] > first][-MOST_LINES:]
+
+
+def end_line(run: OutputRun, ended: datetime) -> Line:
+    """Returns the line for the end of an attempt."""
+    reason = f" ({run.reason})" if run.reason else ""
+    return ended, f"container {run.container.name} exited with code {run.exit_code}{reason}"
+
+
+def _script_line(
+    run: OutputRun, line: ScriptLine, first: datetime, end: datetime, most: int
+) -> Iterator[Line]:
+    for at in _times(run.started, line.after, line.every, (first, end), most):
+        yield at, line.text
+
+
+def _probes(run: OutputRun, first: datetime, end: datetime, most: int) -> Iterator[Iterator[Line]]:
+    container = run.container
+    for kind, probe in (
+        ("startup", container.startup_probe),
+        ("liveness", container.liveness_probe),
+        ("readiness", container.readiness_probe),
+    ):
+        if probe is not None:
+            yield _probe_lines(run, kind, probe, (first, end), most)
+
+
+def _probe_lines(
+    run: OutputRun, kind: str, probe: Probe, within: tuple[datetime, datetime], most: int
+) -> Iterator[Line]:
+    period = float(probe.period_seconds or 10)
+    delay = float(probe.initial_delay_seconds or 0) or min(period, 1.0)
+    ready = run.ready_after
+    for at in _times(run.started, delay, period, within, most):
+        passed = (at - run.started).total_seconds()
+        fails = kind != "liveness" and (ready == FOREVER or passed < ready)
+        yield at, f"{kind} probe {'failed' if fails else 'succeeded'}"
+
+
+def _times(
+    start: datetime, after: float, every: float, within: tuple[datetime, datetime], most: int
+) -> Iterator[datetime]:
+    """Yields start + after, and then every so many seconds, those after the first moment of
+    `within` and up to its second.
+
+    Of more than `most`, only the newest are yielded.
+    """
+    (first, end), number = within, 0
+    if every:
+        earliest = max((first - start).total_seconds(), 0.0)
+        newest = (end - start).total_seconds() - most * every
+        number = max(int((max(earliest, newest) - after) / every), 0)
+    while True:
+        at = start + timedelta(seconds=after + number * every)
+        if at > end:
+            return
+        if at > first:
+            yield at
+        if not every:
+            return
+        number += 1
