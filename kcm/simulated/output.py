@@ -80,12 +80,22 @@ def list_lines(run: OutputRun, since: datetime | None, until: datetime) -> list[
     ]
     lines = list(merge(*sources, key=lambda line: line[0]))
     if run.ended is not None and run.ended <= until:
-        lines.append(end_line(run, run.ended))
+        lines.append(_end_line(run, run.ended))
     return [line for line in lines if line[0] > first][-MOST_LINES:]
 
 
-def end_line(run: OutputRun, ended: datetime) -> Line:
-    """Returns the line for the end of an attempt."""
+def list_rest(run: OutputRun, since: datetime | None, until: datetime) -> list[Line]:
+    """Returns what `list_lines` does, and the line for the end of an attempt that has ended.
+
+    A status tells the end later, and in whole seconds, so it may be before `since`.
+    """
+    lines = list_lines(run, since, until)
+    if run.ended is not None and since is not None and run.ended <= since:
+        lines.append(_end_line(run, run.ended))
+    return lines
+
+
+def _end_line(run: OutputRun, ended: datetime) -> Line:
     reason = f" ({run.reason})" if run.reason else ""
     return ended, f"container {run.container.name} exited with code {run.exit_code}{reason}"
 

@@ -77,11 +77,9 @@ class SimulatedContainer:
         seen, present = since, run
         while True:
             now = _CLOCK.now()
-            for line in output.list_lines(present, seen, now):
+            for line in output.list_rest(present, seen, now):
                 yield line
             if present.ended is not None:
-                if present.ended <= seen:  # it is told later, and in whole seconds
-                    yield output.end_line(present, present.ended)
                 return
             seen = now
             await asyncio.sleep(FOLLOW_INTERVAL)

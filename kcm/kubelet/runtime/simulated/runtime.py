@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -39,6 +40,7 @@ from kcm.kubelet.runtime.simulated.containers import NAME, Attempt
 from kcm.simulated import images, scripts
 from kcm.simulated.addresses import PodAddresses
 from kcm.simulated.behaviour import Behaviour, Pace, behaviour_of
+from kcm.simulated.output import Line, OutputRun, list_rest
 from kcm.simulated.scripts import ContainerScript
 from kcm.simulated.stages import NO_STAGES, Stages
 from kcm.simulated.usage import compute_cpu_time, compute_usage
@@ -57,6 +59,9 @@ class _Held:
     config: ContainerConfig
     attempt: Attempt
     does: Behaviour | None = None
+    run: OutputRun | None = None  # what it writes, once it has started
+    written: datetime | None = None  # until when its log is written
+    is_written: bool = False  # whether its log is complete
 
     @property
     def log(self) -> str:
@@ -190,10 +195,36 @@ class SimulatedRuntime:
     def start_container(self, container_id: str) -> None:
         held = self._find(container_id)
         pod, spec = self._specs(held.sandbox, held.config.name)
-        logs.begin(held.log, held.config.name, self._now())
         with self._lock:
             held.does = self._behaviour(pod, spec, held.config.attempt)
             held.attempt.start(self._time(), held.does)
+            held.run = OutputRun(
+                spec,
+                held.config.attempt,
+                self._now(),
+                ready_after=held.does.ready_after,
+                lines=self._script(held).log,
+            )
+        self._write_log(held)
+
+    def _output(self, held: _Held) -> OutputRun | None:
+        """Returns what the container writes, and its end if that is past."""
+        attempt, now = held.attempt, self._time()
+        if held.run is None or attempt.ends > now:
+            return held.run
+        ended = datetime.fromtimestamp(attempt.ends, UTC)
+        return replace(held.run, ended=ended, exit_code=attempt.code, reason=attempt.reason)
+
+    def _write_log(self, held: _Held) -> None:
+        """Writes the log up to now. Raises ContainerRuntimeError."""
+        with self._lock:
+            run, now = self._output(held), self._now()
+            if run is None or held.is_written:
+                return
+            lines = list_rest(run, held.written, now)
+            if lines or held.written is None:
+                logs.append(held.log, lines)
+            held.written, held.is_written = now, run.ended is not None
 
     def stop_container(self, container_id: str, grace_seconds: float) -> None:
         held = self._held.get(container_id)
@@ -210,7 +241,7 @@ class SimulatedRuntime:
         with self._lock:
             held = self._held.pop(container_id, None)
         if held is not None:
-            Path(held.log).unlink(missing_ok=True)
+            logs.remove(held.log)
 
     def list_containers(self) -> list[RuntimeContainer]:
         now = self._time()
@@ -232,6 +263,8 @@ class SimulatedRuntime:
 
     def container_status(self, container_id: str) -> RuntimeContainerStatus:
         held, now = self._find(container_id), self._time()
+        with suppress(errors.ContainerRuntimeError):  # a full disk; the container goes on
+            self._write_log(held)
         attempt, state = held.attempt, held.attempt.state(now)
         ended = state is RuntimeContainerState.EXITED
         return RuntimeContainerStatus(
@@ -279,7 +312,22 @@ class SimulatedRuntime:
         stdout: bool = True,
         stderr: bool = True,
     ) -> Stream:
-        raise errors.ContainerRuntimeError(_NOTHING_RUNS)
+        held = self._find(container_id)
+        if held.run is None or not held.attempt.runs(self._time()):
+            raise errors.ContainerRuntimeError("the container does not run")
+        name, seen = held.config.name, [self._now()]
+        said = self._script(held).attach
+        said = said or f"container {name} is simulated: it reads nothing"
+
+        def read() -> tuple[list[Line], int | None]:
+            run, now = self._output(self._find(container_id)), self._now()
+            if run is None:
+                return [], 0
+            lines = list_rest(run, seen[0], now)
+            seen[0] = now
+            return lines, None if run.ended is None else run.exit_code
+
+        return logs.ScriptStream(said, read)
 
     def port_forward(self, sandbox_id: str, port: int) -> int:
         raise errors.ContainerRuntimeError(f"{_NOTHING_RUNS}, so nothing listens at port {port}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from kcm import errors
 from kcm.api.core_v1 import Pod
 from kcm.kubelet.cri import ContainerConfig, PortMapping, SandboxConfig
+from kcm.kubelet.runtime.simulated import logs
 from kcm.kubelet.runtime.simulated.runtime import SimulatedRuntime
 from kcm.simulated.behaviour import Pace
 from kcm.simulated.scripts import PREFIX
@@ -36,9 +38,8 @@ class World:
         return added
 
     def sandbox(self, *ports: PortMapping, **more: Any) -> str:
-        logs = str(self.logs)
         config = SandboxConfig(
-            "web", "default", next(iter(self.pods), "u"), log_directory=logs,
+            "web", "default", next(iter(self.pods), "u"), log_directory=str(self.logs),
             port_mappings=ports, **more,
         )  # fmt: skip
         return self.runtime.run_pod_sandbox(config)
@@ -142,14 +143,44 @@ def test_a_pod_in_the_hosts_network_has_the_hosts_address(world: World) -> None:
     assert [box.ip for box in world.runtime.list_pod_sandboxes()] == ["127.0.0.1"]
 
 
-def test_a_log_is_one_line_and_goes_with_its_container(world: World) -> None:
-    container_id = world.start_container()
+def test_a_log_is_what_the_script_says_and_goes_with_its_container(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    container_id = world.start_container({"log": "hello\nevery 2s: tick"})
+
+    def lines() -> list[str]:
+        log = Path(world.runtime.container_status(container_id).log_path)
+        return [line.split(" ", 3)[3] for line in log.read_text().splitlines()]
+
+    begun = ["container main started (simulated), attempt 0", "hello"]
+    assert lines() == begun
+    world.clock.step(3)
+    assert lines() == [*begun, "tick"]
+    world.runtime.stop_container(container_id, 0)
+    ended = [*begun, "tick", "container main exited with code 137 (Error)"]
+    assert lines() == ended
+    world.clock.step(60)
+    assert lines() == ended
     log = Path(world.runtime.container_status(container_id).log_path)
-    assert log.read_text().split(" ", 3)[1:] == [
-        "stdout", "F", "container main is simulated: it writes nothing but this line\n",
-    ]  # fmt: skip
+    monkeypatch.setattr(logs, "MOST_BYTES", 10)
+    logs.append(str(log), [(world.clock.now(), "more")])
+    assert len([*log.parent.iterdir()]) == 2
     world.runtime.remove_container(container_id)
-    assert not log.exists()
+    assert not [*log.parent.iterdir()]
+
+
+def test_who_attaches_reads_what_the_script_says_until_the_end(world: World) -> None:
+    container_id = world.start_container({"attach": "welcome", "log": "every 1s: tick"})
+    with world.runtime.attach(container_id) as stream:
+        assert stream.stdout is not None
+        assert os.read(stream.stdout, 100) == b"welcome\n"
+        world.clock.step(1)
+        assert os.read(stream.stdout, 100) == b"tick\n"
+        world.runtime.stop_container(container_id, 0)
+        assert b"exited with code 137" in os.read(stream.stdout, 100)
+        assert stream.wait(10) == 137
+    with pytest.raises(errors.ContainerRuntimeError, match="does not run"):
+        world.runtime.attach(container_id)
 
 
 def test_hooks_succeed_and_nothing_else_can_be_run_inside(world: World) -> None:
@@ -157,7 +188,6 @@ def test_hooks_succeed_and_nothing_else_can_be_run_inside(world: World) -> None:
     assert world.runtime.exec_sync(container_id, ["true"], 0).exit_code == 0
     for call in (
         lambda: world.runtime.exec(container_id, ["sh"]),
-        lambda: world.runtime.attach(container_id),
         lambda: world.runtime.port_forward("box", 80),
     ):
         with pytest.raises(errors.ContainerRuntimeError, match="nothing runs"):
