@@ -29,6 +29,7 @@ ATTEMPTS = 5
 TIMEOUT = 5.0  # seconds for one attempt
 _LONGEST = 2000  # characters of a message
 _CLUSTER_IP = "ClusterIP"
+_FAILED = "FailedDiscoveryCheck"
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,16 @@ class Outcome:
     def passed(self) -> bool:
         """Whether the server can be reached."""
         return self.status == TRUE
+
+    @property
+    def retried(self) -> bool:
+        """Whether the check is repeated soon, as nothing but the server's answer was wrong."""
+        return self.reason == _FAILED
+
+    def equals(self, condition: APIServiceCondition) -> bool:
+        """Reports whether a condition says the same."""
+        said = (condition.status, condition.reason, condition.message)
+        return said == (self.status, self.reason, self.message[:_LONGEST])
 
     def condition(self, now: datetime) -> APIServiceCondition:
         """Returns the condition that says so."""
@@ -138,4 +149,4 @@ class Prober:
 
 
 def _failed(why: str) -> Outcome:
-    return Outcome(FALSE, "FailedDiscoveryCheck", why)
+    return Outcome(FALSE, _FAILED, why)

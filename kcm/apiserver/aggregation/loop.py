@@ -20,7 +20,7 @@ import structlog
 
 from kcm import errors
 from kcm.api import scheme
-from kcm.api.apiregistration_v1 import APIService
+from kcm.api.apiregistration_v1 import APIService, find_condition
 from kcm.api.core_v1 import Endpoints, Service
 from kcm.api.discovery_v1 import EndpointSlice
 from kcm.api.scheme import Resource
@@ -265,6 +265,20 @@ class AggregationLoop:
         assert service is None or isinstance(service, Service)
         assert endpoints is None or isinstance(endpoints, Endpoints)
         outcome: Outcome = check_service(api, service, endpoints) or await self._prober.probe(api)
+        if not self._says(api, outcome):
+            return await self._write(api, outcome) and not outcome.retried
+        return not outcome.retried
+
+    def _says(self, api: RemoteApi, outcome: Outcome) -> bool:
+        """Reports whether the APIService in the cache has this outcome already."""
+        entry = self._caches.cache(scheme.resource_of(APIService)).get(api.name)
+        if entry is None:
+            return True
+        assert isinstance(entry.obj, APIService)
+        condition = find_condition(entry.obj)
+        return condition is not None and outcome.equals(condition)
+
+    async def _write(self, api: RemoteApi, outcome: Outcome) -> bool:
         try:
             became_unavailable = await asyncio.to_thread(self._writer.write, api, outcome)
         except errors.KcmError as error:
@@ -272,7 +286,7 @@ class AggregationLoop:
             return False
         if became_unavailable:
             self._count_unavailable(api.name, outcome.reason)
-        return outcome.reason != "FailedDiscoveryCheck"
+        return True
 
     def _get(self, resource: Resource, api: RemoteApi) -> KubeObject | None:
         entry = self._caches.cache(resource).get(api.service.key)

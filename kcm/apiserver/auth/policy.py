@@ -158,6 +158,7 @@ _RULES: Mapping[str, Sequence[_Rule]] = {
     "system:aggregate-to-view": _VIEW,
     "system:auth-delegator": _REVIEWS,
     "system:basic-user": _BASIC,
+    "system:kube-aggregator": ((_READ, "core", "endpoints services"),),
     "system:kube-controller-manager": _CONTROLLER_MANAGER,
     "system:kube-scheduler": _SCHEDULER,
     "system:node": _NODE,

@@ -48,6 +48,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     """Handles one connection."""
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
     server: Server
 
     def setup(self) -> None:
