@@ -50,6 +50,7 @@ from kcm.apiserver.http_errors import PathNotFound, RequestTimeout
 from kcm.apiserver.metrics import ServerMetrics
 from kcm.apiserver.nodes.kubelet import KubeletAddress, KubeletClient
 from kcm.apiserver.nodes.logs import Logs, is_log
+from kcm.apiserver.nodes.simulated import SimulatedAttach
 from kcm.apiserver.nodes.streams import NodeStreams, is_stream
 from kcm.apiserver.objects import status, watching
 from kcm.apiserver.objects.selection import Freshness
@@ -329,7 +330,7 @@ class ApiServer:
     async def _stream(self, state: RequestState, info: RequestInfo, scope: Scope) -> None:
         request = state.request
 
-        def find() -> KubeletAddress:
+        def find() -> KubeletAddress | SimulatedAttach:
             self._admit_connection(state, info)
             return self._node_streams.find(info, request)
 

@@ -29,6 +29,7 @@ CONNECT_TIMEOUT = 10.0  # seconds
 WRITE_TIMEOUT = 60.0  # seconds in which the server reads nothing
 IDLE = 90.0  # seconds that an unused connection is kept
 MOST_POOLS = 100  # sets of connections to different servers
+_REPEATED = frozenset({"GET", "HEAD", "OPTIONS"})
 MOST_IDLE = 20  # unused connections in one of them
 
 
@@ -104,8 +105,9 @@ class ServerConnections:
         self, pool: httpcore.AsyncConnectionPool, request: httpcore.Request, address: Address,
         call: Call,
     ) -> httpcore.Response:  # fmt: skip
-        # A kept connection may just have been closed, which Go's client hides, too.
-        attempts = 2 if call.keep and call.body is None else 1
+        # A kept connection may just have been closed. As Go's client does, only what changes
+        # nothing is sent again.
+        attempts = 2 if call.keep and call.method in _REPEATED else 1
         for attempt in range(1, attempts + 1):
             try:
                 return await pool.handle_async_request(request)

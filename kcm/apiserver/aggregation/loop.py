@@ -50,7 +50,7 @@ Work = Callable[[RemoteApi], Awaitable[bool]]
 
 
 @dataclass
-class _Task:
+class ApiTask:
     """One kind of work on APIs: when it is due again after success and failure, in seconds."""
 
     work: Work
@@ -108,11 +108,13 @@ class AggregationLoop:
         self._writer = writer
         self._count_unavailable = count_unavailable
         self._clock = clock or RealClock()
-        self._checks = _Task(self._check, RESYNC, FIRST_RETRY, LAST_RETRY)
-        self._discovery = _Task(
+        self._checks = ApiTask(self._check, RESYNC, FIRST_RETRY, LAST_RETRY)
+        self._discovery = ApiTask(
             self._fetch_discovery, DISCOVERY_EVERY, DISCOVERY_FIRST_RETRY, DISCOVERY_EVERY
         )
-        self._openapi = _Task(self._fetch_openapi, OPENAPI_EVERY, OPENAPI_EVERY, OPENAPI_LAST_RETRY)
+        self._openapi = ApiTask(
+            self._fetch_openapi, OPENAPI_EVERY, OPENAPI_EVERY, OPENAPI_LAST_RETRY
+        )
         self._apis: dict[str, RemoteApi] = {}
         self._by_service: dict[str, list[str]] = {}
         self._renewed = float("-inf")
@@ -235,7 +237,7 @@ class AggregationLoop:
         namespace = key.partition("/")[0]
         return (f"{namespace}/{entry.obj.labels.get('kubernetes.io/service-name', '')}",)
 
-    def _start_due(self, task: _Task, now: float) -> None:
+    def _start_due(self, task: ApiTask, now: float) -> None:
         while len(task.running) < WORKERS and (name := task.due.pop(now)) is not None:
             if (api := self._apis.get(name)) is None:
                 continue
@@ -244,7 +246,7 @@ class AggregationLoop:
             self._tasks.add(started)
             started.add_done_callback(self._tasks.discard)
 
-    async def _do(self, task: _Task, api: RemoteApi) -> None:
+    async def _do(self, task: ApiTask, api: RemoteApi) -> None:
         succeeded = False
         try:
             succeeded = await task.work(api)

@@ -66,7 +66,7 @@ class AggregationFlags:
 
         Raises ConfigurationError.
         """
-        if self.certificate is not None:
+        if self.certificate is not None or self.key is not None:
             return self
         made = credentials.front_proxy(folder)
         return replace(

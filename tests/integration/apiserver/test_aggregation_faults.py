@@ -6,15 +6,17 @@ import base64
 import shutil
 import socket
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kcm.apiserver.aggregation.loop import WORKERS
 from kcm.apiserver.http.limits import Limits
 from kcm.redisio.embedded import EmbeddedServer
 from kcm.testing.waiting import until
@@ -129,6 +131,49 @@ def test_endpoints_that_come_and_go_are_seen_at_once(api: Live, proxy: FrontProx
         wait_for_reason(api, NAME, "MissingEndpoints")
         until(lambda: api.client.get(BASE).status_code == 503, "the proxy")
     extension.delete(api, NAME)
+
+
+def test_few_servers_are_asked_at_a_time(api: Live) -> None:
+    names = [f"v1.g{number}.example.com" for number in range(3 * WORKERS)]
+    with Silent() as silent:
+        for name in names:
+            group = name.removeprefix("v1.")
+            api.create(SERVICES, api_service("fruits", silent.port, "", group, "v1"))
+        until(lambda: len(silent.open) == WORKERS, "the checks")
+        assert others_are_fast(api)
+        assert len(silent.open) == WORKERS
+        for name in names:
+            extension.delete(api, name)
+        silent.hang_up()
+
+
+class Silent:
+    """A server that accepts connections and says nothing."""
+
+    def __init__(self) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self._listener.getsockname()[1])
+        self.open: list[socket.socket] = []
+        self._thread = threading.Thread(target=self._accept)
+
+    def __enter__(self) -> Silent:
+        self._thread.start()
+        return self
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                self.open.append(self._listener.accept()[0])
+
+    def hang_up(self) -> None:
+        for connection in self.open:
+            connection.close()
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self.hang_up()
+        self._thread.join(10)
 
 
 def test_nobody_listens(api: Live, serve: Any) -> None:
