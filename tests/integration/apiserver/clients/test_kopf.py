@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,45 +10,13 @@ import pytest
 import yaml
 
 from kcm.testing.waiting import until
+from tests.integration.apiserver.clients.kopf_process import Operator
 from tests.integration.apiserver.serving import Live
 
 EXAMPLE = Path(__file__).parents[4] / "examples" / "04-operator"
 GROUP = "/apis/example.com/v1"
 HANDLED = "kopf.zalando.org/last-handled-configuration"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-
-
-class Operator:
-    """A `kopf run` process, started as an operator's author would."""
-
-    def __init__(self, api: Live, folder: Path) -> None:
-        self._environment = os.environ | {"KUBECONFIG": str(api.kubeconfig)}
-        self._log = folder / "kopf.log"
-        self.process = self.start()
-
-    def start(self) -> subprocess.Popen[bytes]:
-        with self._log.open("ab") as log:
-            self.process = subprocess.Popen(
-                [
-                    *(sys.executable, "-m", "kopf", "run", str(EXAMPLE / "operator.py")),
-                    *("--all-namespaces", "--verbose"),
-                ],
-                env=self._environment,
-                stdout=log,
-                stderr=log,
-            )
-        return self.process
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
-
-    def until(self, holds: Callable[[], object], what: str) -> None:
-        until(holds, what, words=lambda: self.words)
-
-    @property
-    def words(self) -> str:
-        return self._log.read_text()
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +27,7 @@ def definition(api: Live) -> None:
 
 @pytest.fixture
 def operator(api: Live, definition: None, tmp_path: Path) -> Iterator[Operator]:
-    running = Operator(api, tmp_path)
+    running = Operator(api, tmp_path, EXAMPLE / "operator.py")
     yield running
     running.kill()
 
