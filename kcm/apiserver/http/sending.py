@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from starlette.types import Send
 
 from kcm.apiserver.http.responses import Response
 
 _PIECE = 256 * 1024  # bytes of a response that are sent at once
 _NO_CACHE = (b"cache-control", b"no-cache, private")
+
+
+# Clients refuse heads that are too large. As upstream's endpoints/filters/warning.go:
+_MOST_WARNINGS = 4 * 1024  # characters in all warnings of a response, if they are more,
+_LONGEST_WARNING = 256  # each is cut
 
 
 async def send_response(response: Response, method: str, send: Send) -> None:
@@ -17,7 +24,7 @@ async def send_response(response: Response, method: str, send: Send) -> None:
         (b"content-length", str(len(response.body)).encode()),
         *(() if "cache-control" in response.headers else [_NO_CACHE]),
         *((name.encode(), value.encode()) for name, value in response.headers.items()),
-        *((b"warning", _warning(text)) for text in response.warnings),
+        *((b"warning", _warning(text)) for text in _limit(response.warnings)),
     ]
     await send({"type": "http.response.start", "status": response.code, "headers": headers})
     body = memoryview(b"" if method == "HEAD" else response.body)
@@ -32,3 +39,18 @@ def _warning(text: str) -> bytes:
     quoted = text.replace("\\", "\\\\").replace('"', '\\"')
     printable = "".join(char if char.isprintable() else " " for char in quoted)
     return f'299 - "{printable}"'.encode()
+
+
+def _limit(warnings: Sequence[str]) -> Iterator[str]:
+    """Yields warnings, each once. If they are too long, each is cut, and the last ones are
+    dropped.
+    """
+    texts = dict.fromkeys(text for text in warnings if text)
+    if sum(len(text) for text in texts) > _MOST_WARNINGS:
+        texts = dict.fromkeys(text[:_LONGEST_WARNING] for text in texts)
+    left = _MOST_WARNINGS
+    for text in texts:
+        left -= len(text)
+        if left < 0:
+            return
+        yield text

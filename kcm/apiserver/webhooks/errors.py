@@ -6,6 +6,7 @@ staging/src/k8s.io/apiserver/pkg/util/webhook/error.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +15,8 @@ from kcm.apiserver.http_errors import InternalError, StatusError
 
 _LEAST_CODE, _MOST_CODE = 400, 599
 _FIELDS = ("message", "reason", "details")
+_LONGEST_MESSAGE = 32 * 1024  # characters
+_LARGEST_DETAILS = 64 * 1024  # characters of JSON
 
 
 class CallingWebhookFailed(errors.KcmError):
@@ -40,9 +43,14 @@ def denied(webhook: str, status: Mapping[str, Any] | None) -> StatusError:
         message=f"{by}: {message or reason}" if message or reason else f"{by} without explanation",
         reason=reason,
         code=code if is_error and isinstance(code, int) else _LEAST_CODE,
-        details=details if isinstance(details, dict) else {},
+        details=_details(details),
     )
 
 
+def _details(value: Any) -> Mapping[str, Any]:
+    is_small = isinstance(value, dict) and len(json.dumps(value)) <= _LARGEST_DETAILS
+    return value if is_small else {}
+
+
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
+    return value[:_LONGEST_MESSAGE] if isinstance(value, str) else ""

@@ -22,6 +22,8 @@ _GROUP = "admission.k8s.io"
 _KIND = "AdmissionReview"
 V1, V1BETA1 = "v1", "v1beta1"
 JSON_PATCH = "JSONPatch"
+_MOST_ANNOTATIONS = 64  # of one answer
+_LONGEST_ANNOTATION = 10 * 1024  # characters, as those of policies
 
 
 class InvalidReview(errors.KcmError):
@@ -93,12 +95,13 @@ def read_answer(request: ReviewRequest, body: bytes, *, mutating: bool) -> Revie
         patch=_patch(request, response, mutating=mutating),
         status=_mapping(response.get("status")),
         warnings=[text for text in _list(response.get("warnings")) if isinstance(text, str)],
-        annotations={
-            key: value
-            for key, value in (_mapping(response.get("auditAnnotations")) or {}).items()
-            if isinstance(value, str)
-        },
+        annotations=_annotations(response.get("auditAnnotations")),
     )
+
+
+def _annotations(given: Any) -> Mapping[str, str]:
+    texts = [(key, text) for key, text in (_mapping(given) or {}).items() if isinstance(text, str)]
+    return {key: text[:_LONGEST_ANNOTATION] for key, text in texts[:_MOST_ANNOTATIONS]}
 
 
 def _check_identity(
