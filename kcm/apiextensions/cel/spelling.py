@@ -25,6 +25,7 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_LONGEST = 100_000  # characters; the library refuses longer expressions
 _OPTIONAL = "[?0]"
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 _ONE_VARIABLE = 1  # commas between the arguments of a macro with one variable
@@ -41,7 +42,7 @@ class _Bracket:
 
 def spell_out(text: str) -> str:
     """Returns an expression in the words of the library. Never raises."""
-    if not _WORTHWHILE.search(text):
+    if len(text) > _LONGEST or not _WORTHWHILE.search(text):
         return text
     tokens = _TOKEN.findall(text)
     said: list[int] = []  # places of the tokens that are neither blank nor a comment

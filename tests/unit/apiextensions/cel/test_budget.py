@@ -37,3 +37,17 @@ def test_large_values_are_not_small_whatever_the_rule() -> None:
 
 def test_size_counts_texts_names_and_values() -> None:
     assert budget.size({"name": ["ab", 1]}) == (4 + 2 + 8 * 4, 4)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "object.l.transformMap(k, v, v)",
+        "object.l.transformMapEntry(k, v, {v: k})",
+        "sets.contains(object.l, object.l)",
+        "sets.equivalent(object.l, object.l)",
+        "sets.intersects(object.l, object.l)",
+    ],
+)
+def test_what_compares_each_with_each_counts_as_a_square(call: str) -> None:
+    assert budget.estimate_calls(call, 20_000, 2_000) > budget.SMALL

@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from kcm.apiextensions.cel.expressions import compile_expression
 from kcm.apiextensions.cel.spelling import spell_out
 
 
@@ -40,3 +41,9 @@ def test_any_text_is_read_in_a_moment(part: str) -> None:
     began = time.thread_time()
     spell_out(".validate(" + part * 10_000)
     assert time.thread_time() - began < 1
+
+
+def test_what_the_library_refuses_for_its_length_is_not_read() -> None:
+    text = f"f.validate('{'x' * 100_000}')"
+    assert spell_out(text) is text
+    assert "exceeds codepoint limit" in compile_expression(text).error
