@@ -29,6 +29,10 @@ from kcm.apimachinery.field_errors import (
 from kcm.validation import meta, selectable_fields
 
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
+_COLUMN_FORMATS = (
+    "byte", "date", "date-time", "double", "float", "int32", "int64", "password"
+)  # fmt: skip
+_LONGEST_WARNING = 256  # bytes
 _APPROVED = "api-approved.kubernetes.io"
 _SCOPES = ("Cluster", "Namespaced")
 _CONVERSIONS = ("None", "Webhook")
@@ -114,6 +118,10 @@ def _versions(versions: Sequence[CustomResourceDefinitionVersion]) -> Faults:
     for index, version in enumerate(versions):
         path = f"spec.versions[{index}]"
         faults += invalid_all(f"{path}.name", version.name, names.label_1035_faults(version.name))
+        warning = version.deprecation_warning
+        if warning is not None:
+            complaints = _complaints_about_warning(warning, deprecated=bool(version.deprecated))
+            faults += invalid_all(f"{path}.deprecationWarning", warning, complaints)
         if version.name in seen:
             detail = "must contain unique version names"
             faults.append(invalid("spec.versions", version.name, detail))
@@ -129,6 +137,24 @@ def _versions(versions: Sequence[CustomResourceDefinitionVersion]) -> Faults:
     if sum(version.storage for version in versions) != 1:
         faults.append(invalid("spec.versions", list(versions), _ONE_STORAGE))
     return faults
+
+
+def _complaints_about_warning(text: str, *, deprecated: bool) -> list[str]:
+    """Returns what is wrong with the warning of a version."""
+    if not deprecated:
+        return ["can only be set for deprecated versions"]
+    complaints = []
+    if len(text.encode(errors="replace")) > _LONGEST_WARNING:
+        complaints.append(f"must be <= {_LONGEST_WARNING} characters long")
+    if not text:
+        complaints.append("must not be an empty string")
+    hidden = next((at for at, char in enumerate(text) if not char.isprintable()), None)
+    if hidden is not None:
+        complaints.append(
+            "must only contain printable UTF-8 characters; non-printable character found at index "
+            f"{len(text[:hidden].encode(errors='replace'))}"
+        )
+    return complaints
 
 
 def _schema(version: CustomResourceDefinitionVersion, path: str) -> Faults:
@@ -151,6 +177,9 @@ def _columns(version: CustomResourceDefinitionVersion, path: str) -> Faults:
         elif column.type not in _COLUMN_TYPES:
             detail = f"must be one of {','.join(_COLUMN_TYPES)}"
             faults.append(invalid(f"{where}.type", column.type, detail))
+        if column.format and column.format not in _COLUMN_FORMATS:
+            detail = f"must be one of {','.join(_COLUMN_FORMATS)}"
+            faults.append(invalid(f"{where}.format", column.format, detail))
         faults += _json_path(column.json_path, f"{where}.jsonPath")
     return faults
 

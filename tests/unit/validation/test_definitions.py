@@ -54,6 +54,22 @@ NAMES = {"plural": "widgets", "kind": "Widget"}
             ],
         ),
         (
+            {
+                "versions": [
+                    {
+                        **V1,
+                        "additionalPrinterColumns": [
+                            {"name": "A", "type": "string", "format": "odd", "jsonPath": ".a"}
+                        ],
+                    }
+                ]
+            },
+            [
+                'spec.versions[0].additionalPrinterColumns[0].format: Invalid value: "odd": '
+                "must be one of byte,date,date-time,double,float,int32,int64,password"
+            ],
+        ),
+        (
             {"versions": [{**V1, "subresources": {"scale": {"specReplicasPath": ".status.x"}}}]},
             [
                 "spec.versions[0].subresources.scale.specReplicasPath: Invalid value: "
@@ -103,6 +119,37 @@ def test_a_definition_is_checked_as_upstream_does(
 def test_words_and_versions_are_well_formed(spec: dict[str, Any], start: str, end: str) -> None:
     messages = validate_new_spec(DEFINITIONS, **spec)
     assert any(text.startswith(start) and end in text for text in messages)
+
+
+# After TestValidateDeprecationWarning in pkg/apis/apiextensions/validation/validation_test.go.
+@pytest.mark.parametrize(
+    ("deprecated", "warning", "complaints"),
+    [
+        (True, "Test", []),
+        (True, "Hi 🎉", []),
+        (False, "Test", ["can only be set for deprecated versions"]),
+        (True, "", ["must not be an empty string"]),
+        (True, "x" * 256, []),
+        (True, "x" * 257, ["must be <= 256 characters long"]),
+        (
+            True,
+            "é\nTest",
+            [
+                "must only contain printable UTF-8 characters; non-printable character found at "
+                "index 2"
+            ],
+        ),
+    ],
+)
+def test_warnings_are_one_printable_line(
+    deprecated: bool, warning: str, complaints: list[str]
+) -> None:
+    version = {**V1, "deprecated": deprecated, "deprecationWarning": warning}
+    messages = validate_new_spec(DEFINITIONS, versions=[version])
+    assert len(messages) == len(complaints)
+    for message, complaint in zip(messages, complaints, strict=True):
+        assert message.startswith("spec.versions[0].deprecationWarning: Invalid value")
+        assert message.endswith(complaint)
 
 
 def test_names_follow_from_the_kind() -> None:
