@@ -14,7 +14,7 @@ from kcm.api.ownership import controller_of
 from kcm.api.volume_claims import claim_keys
 from kcm.helpers.pods import condition_of, is_sidecar, is_terminal
 from kcm.scheduler.podterms import NO_TERMS, PodTerms, terms_of
-from kcm.scheduler.resources import PodRequests, requests_of
+from kcm.scheduler.resources import PodRequests, requests_of, reserve_resized
 
 _NO_LABELS: Mapping[str, str] = {}
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
@@ -30,7 +30,8 @@ class PodInfo:
     """
 
     __slots__ = (
-        "_source", "claims", "created", "deleting", "generation", "is_preempted", "labels", "name",
+        "_source", "claims", "created", "deleting", "generation", "is_preempted",
+        "is_resized", "labels", "name",
         "namespace", "node", "nominated", "ports", "priority", "requests", "started", "terms",
         "uid", "version",
     )  # fmt: skip
@@ -48,7 +49,9 @@ class PodInfo:
         self.node = spec.node_name or ""
         self.nominated = pod.status.nominated_node_name or ""
         self.priority = spec.priority or 0
-        self.requests: PodRequests = _share(requests_of(spec))
+        reserved = reserve_resized(pod)
+        self.is_resized = reserved is not spec  # its status will change what counts
+        self.requests: PodRequests = _share(requests_of(reserved))
         self.ports: tuple[Port, ...] = _ports(pod)
         self.claims: tuple[str, ...] = tuple(claim_keys(pod)) if spec.volumes else ()
         self.terms: PodTerms = NO_TERMS
@@ -83,6 +86,7 @@ class PodInfo:
         return (
             meta.generation == self.generation
             and meta.generation is not None
+            and not self.is_resized
             and (pod.spec.node_name or "") == self.node
             and (meta.deletion_timestamp is not None) == self.deleting
             and (pod.status.nominated_node_name or "") == self.nominated

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from kcm.api.core_v1 import Container, PodSpec
+from kcm.api.core_v1 import Container, Pod, PodSpec
 from kcm.apimachinery.quantity import ResourceList
 from kcm.helpers.pods import is_sidecar
 
@@ -41,6 +41,43 @@ def amounts(quantities: ResourceList | None) -> dict[str, int]:
         name: quantity.milli_value() if name == CPU else quantity.value()
         for name, quantity in (quantities or {}).items()
     }
+
+
+def reserve_resized(pod: Pod) -> PodSpec:
+    """Returns the pod's spec with what is reserved for it while it is being resized.
+
+    That is the larger of what each container asks for and what its status says it has; of a resize
+    that its node can never do, only the latter. It is the same spec if nothing is being resized.
+    """
+    status, spec = pod.status, pod.spec
+    given = {
+        one.name: one.resources.requests or {}
+        for one in (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
+        if one.resources is not None
+    }
+    containers = (*spec.containers, *(spec.init_containers or ()))
+    if all(given.get(c.name, _asked(c)) == _asked(c) for c in containers):
+        return spec
+    infeasible = any(
+        c.type == "PodResizePending" and c.reason == "Infeasible" for c in status.conditions or ()
+    )
+
+    def reserve(container: Container) -> Container:
+        has = given.get(container.name)
+        if has is None:
+            return container
+        asked = has if infeasible else _asked(container)
+        larger = {**has, **{n: max(amount, has.get(n, amount)) for n, amount in asked.items()}}
+        return container.replace(resources=container.resources.replace(requests=larger))
+
+    return spec.replace(
+        containers=[reserve(container) for container in spec.containers],
+        init_containers=[reserve(c) for c in spec.init_containers or ()] or None,
+    )
+
+
+def _asked(container: Container) -> ResourceList:
+    return container.resources.requests or {}
 
 
 def requests_of(spec: PodSpec) -> PodRequests:

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from kcm.api.core_v1 import Container
-from kcm.scheduler.resources import DEFAULT_MEMORY, requests_of
+from kcm.api.core_v1 import Container, Pod
+from kcm.scheduler.podinfo import PodInfo
+from kcm.scheduler.resources import DEFAULT_MEMORY, requests_of, reserve_resized
+from tests.typed_objects import decode_as
 from tests.unit.scheduler.world import build_container, pod, quantities
 
 
@@ -72,3 +74,30 @@ def test_containers_without_requests_count_as_small_ones_in_scores() -> None:
     )
     assert (requests.cpu, requests.memory) == (1000, 5)
     assert (requests.scoring_cpu, requests.scoring_memory) == (1100, DEFAULT_MEMORY + 5)
+
+
+# after the cases of Test_PodRequests with InPlacePodVerticalScaling
+@pytest.mark.parametrize(
+    ("asked", "has", "pending", "cpu"),
+    [
+        ("2", "2", "", 2000), ("3", "2", "", 3000), ("1", "2", "", 2000), ("2", None, "", 2000),
+        ("3", "2", "Deferred", 3000), ("3", "2", "Infeasible", 2000),
+    ],
+)  # fmt: skip
+def test_what_a_resized_pod_has_and_asks_for_is_reserved(
+    asked: str, has: str | None, pending: str, cpu: int
+) -> None:
+    resources = {"requests": {"cpu": asked}}
+    status: dict[str, Any] = {"name": "c", "restartCount": 0}
+    if has is not None:
+        status["resources"] = {"requests": {"cpu": has}}
+    conditions = [{"type": "PodResizePending", "status": "True", "reason": pending}]
+    resized = decode_as(Pod, {
+        "metadata": {"name": "p", "uid": "u", "generation": 1, "resourceVersion": "1"},
+        "spec": {"containers": [{"name": "c", "image": "i", "resources": resources}]},
+        "status": {"containerStatuses": [status], "conditions": conditions if pending else []},
+    })  # fmt: skip
+    assert requests_of(reserve_resized(resized)).cpu == cpu
+    settled = has in {asked, None}
+    assert (reserve_resized(resized) is resized.spec) == settled
+    assert PodInfo(resized).is_current(resized) == settled
