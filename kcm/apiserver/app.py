@@ -353,6 +353,7 @@ class ApiServer:
         target = await self._threads.run(find, user)
         asked = Asked(
             request,
+            info,
             user,
             scope,
             receive,

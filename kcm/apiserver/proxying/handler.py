@@ -70,6 +70,7 @@ class Asked:
     """
 
     request: Request
+    info: RequestInfo
     user: User
     scope: Scope
     receive: Receive
@@ -145,7 +146,7 @@ class ObjectProxy:
 
         Raises ServiceUnavailable, TooManyRequests and UpgradeFailed before anything is sent.
         """
-        exchange, request = _exchange(target, asked.request), asked.request
+        exchange, request = _exchange(target, asked.info, asked.request), asked.request
         with self._open.admit("GET", asked.user):
             take_over = upgrade_of(asked.scope)
             if take_over is not None:
@@ -178,13 +179,12 @@ class ObjectProxy:
             raise UpgradeFailed(f"error dialing backend: {error}") from None
 
 
-def _exchange(target: Target, request: Request) -> _Exchange:
+def _exchange(target: Target, info: RequestInfo, request: Request) -> _Exchange:
     asked = request.path
-    before, _, after = asked.partition("/proxy")
-    while after[:1] not in {"", "/"}:  # the object's name begins with "proxy"
-        more, _, after = after.partition("/proxy")
-        before += f"/proxy{more}"
-    path = rewriting.join("", after) if after else ""
+    # api, v1, namespaces, its name, pods, its name, proxy
+    count = 7 if info.namespace else 5
+    rest = asked.lstrip("/").split("/", count)[count:]
+    path = rewriting.join("", f"/{rest[0]}") if rest else ""
     prefix = asked.removesuffix(path) if path else asked
     return _Exchange(target, request, path, prefix)
 

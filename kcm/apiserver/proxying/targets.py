@@ -171,7 +171,8 @@ def find_node(store: Store, name: str, *, tls: bool | None) -> Target:
 
 def _target(scheme_: str, address: str, port: str) -> Target:
     host = _proxyable(address)
-    if port and not (port.isascii() and port.isdigit() and 0 < int(port) <= _MOST_PORT):
+    is_number = port.isascii() and port.isdigit() and len(port) <= 5
+    if port and not (is_number and 0 < int(port) <= _MOST_PORT):
         raise ServiceUnavailable(f"error trying to reach service: {port!r} is not a valid port")
     shown = f"[{host}]" if host.version == 6 else str(host)
     target = Target(f"{scheme_ or 'http'}://{shown}")

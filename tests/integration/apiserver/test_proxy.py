@@ -78,6 +78,13 @@ def test_the_root_without_a_slash_is_led_to_one_with_it(api: Live, proxied: str)
     assert api.client.post(proxied).json()["path"] == "/"
 
 
+def test_names_may_be_those_of_the_path(api: Live, server: Backend) -> None:
+    make_pod(api, "proxy", server.server_port)
+    assert api.client.get(f"{PODS}/proxy/proxy/proxy/x").json()["path"] == "/proxy/x"
+    moved = api.client.get(f"{PODS}/proxy/proxy/moved")
+    assert moved.headers["location"] == f"{PODS}/proxy/proxy/other/"
+
+
 @pytest.mark.parametrize(
     ("path", "expected"),
     [("/a//b/", "/a/b/"), ("/a%2F..%2Fb", "/b"), ("/%C3%A4 b", "/%C3%A4%20b"),
@@ -185,6 +192,7 @@ def test_an_upgrade_that_the_server_declines_is_an_error(
         ("ftp:proxied:{port}", 400, "invalid pod request"),
         ("a:b:c:d", 400, "invalid pod request"),
         ("proxied:web", 503, "error trying to reach service: 'web' is not a valid port"),
+        ("proxied:" + "1" * 9000, 503, "is not a valid port"),
         ("proxied:0", 503, "is not a valid port"), ("proxied:1", 503, "error trying to reach"),
         ("https:proxied:{port}", 503, "error trying to reach service"),
         ("missing", 404, 'pods "missing" not found'),
