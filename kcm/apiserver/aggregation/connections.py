@@ -15,8 +15,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-
-import httpcore
+from typing import TYPE_CHECKING
 
 from kcm import errors
 from kcm.apiserver.aggregation.identity import Headers, ProxyIdentity
@@ -24,6 +23,9 @@ from kcm.apiserver.backends import faults
 from kcm.apiserver.backends.client import Credentials, trust
 from kcm.apiserver.backends.faults import CallFailed
 from kcm.apiserver.backends.services import Address
+
+if TYPE_CHECKING:
+    import httpcore
 
 CONNECT_TIMEOUT = 10.0  # seconds
 WRITE_TIMEOUT = 60.0  # seconds in which the server reads nothing
@@ -61,6 +63,23 @@ class Call:
     keep: bool = True  # whether the connection may have been used before, and be used again
 
 
+class BrokenResponse(errors.KcmError):
+    """The server ended a response too early, or did not keep to HTTP."""
+
+
+@dataclass(frozen=True)
+class ServerResponse:
+    """A response: its head, and its body as a stream, which raises BrokenResponse.
+
+    `stream` is the connection itself, which is the caller's after an upgrade.
+    """
+
+    status: int
+    headers: Headers
+    body: AsyncIterator[bytes]
+    stream: httpcore.AsyncNetworkStream
+
+
 class ServerConnections:
     """Opens and keeps connections. It belongs to one event loop."""
 
@@ -74,12 +93,14 @@ class ServerConnections:
     @asynccontextmanager
     async def request(
         self, to: ServerTrust, address: Address, call: Call
-    ) -> AsyncIterator[httpcore.Response]:
+    ) -> AsyncIterator[ServerResponse]:
         """Sends a request, and yields the response, whose body is a stream.
 
         Leaving the context ends the response. Raises UntrustedServer, and CallFailed in the words
         of Go's HTTP client.
         """
+        import httpcore  # noqa: PLC0415 - most clusters have no APIs of other servers
+
         request = httpcore.Request(
             call.method,
             httpcore.URL(
@@ -97,7 +118,12 @@ class ServerConnections:
         )
         response = await self._send(self._pool(to, keep=call.keep), request, address, call)
         try:
-            yield response
+            yield ServerResponse(
+                response.status,
+                list(response.headers),
+                _read_body(response),
+                response.extensions["network_stream"],
+            )
         finally:
             await response.aclose()
 
@@ -105,6 +131,8 @@ class ServerConnections:
         self, pool: httpcore.AsyncConnectionPool, request: httpcore.Request, address: Address,
         call: Call,
     ) -> httpcore.Response:  # fmt: skip
+        import httpcore  # noqa: PLC0415 - see `request`
+
         # A kept connection may just have been closed. As Go's client does, only what changes
         # nothing is sent again.
         attempts = 2 if call.keep and call.method in _REPEATED else 1
@@ -127,6 +155,8 @@ class ServerConnections:
         """Returns the connections to servers with this trust. The least recently used are dropped
         when there are too many; those in use end with their requests.
         """
+        import httpcore  # noqa: PLC0415 - see `request`
+
         pool = self._pools.get((to, keep))
         if pool is None:
             pool = httpcore.AsyncConnectionPool(
@@ -155,6 +185,17 @@ class ServerConnections:
         while self._pools:
             _, pool = self._pools.popitem()
             await pool.aclose()
+
+
+async def _read_body(response: httpcore.Response) -> AsyncIterator[bytes]:
+    import httpcore  # noqa: PLC0415 - see `request`
+
+    broken = (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException, OSError)
+    try:
+        async for part in response.aiter_stream():
+            yield part
+    except broken as error:
+        raise BrokenResponse(f"unexpected EOF: {error}") from None
 
 
 def build_context(to: ServerTrust, identity: ProxyIdentity) -> ssl.SSLContext:

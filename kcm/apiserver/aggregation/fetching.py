@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import httpcore
-
 from kcm.apiserver.aggregation.connections import (
+    BrokenResponse,
     Call,
     ServerConnections,
+    ServerResponse,
     ServerTrust,
     UntrustedServer,
 )
@@ -72,17 +72,15 @@ class Fetcher:
                 return await _read(response, most)
         except TimeoutError:
             raise CallFailed("context deadline exceeded", timed_out=True) from None
-        except UntrustedServer as error:
+        except (UntrustedServer, BrokenResponse) as error:
             raise CallFailed(error.message) from None
-        except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException) as error:
-            raise CallFailed(f"unexpected EOF: {error}") from None
 
 
-async def _read(response: httpcore.Response, most: int) -> Document:
+async def _read(response: ServerResponse, most: int) -> Document:
     body = bytearray()
     if not most:
         return Document(response.status)
-    async for part in response.aiter_stream():
+    async for part in response.body:
         body += part
         if len(body) > most:
             raise CallFailed(f"the response is larger than {most} bytes")

@@ -18,14 +18,15 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from urllib.parse import quote
 
-import httpcore
 from starlette.types import Receive, Scope, Send
 
 from kcm import errors
 from kcm.apiserver.aggregation.client_body import ClientBody
 from kcm.apiserver.aggregation.connections import (
+    BrokenResponse,
     Call,
     ServerConnections,
+    ServerResponse,
     ServerTrust,
     UntrustedServer,
 )
@@ -135,7 +136,7 @@ class ApiProxy:
 
     async def open(
         self, stack: AsyncExitStack, api: RemoteApi, address: Address, call: Call
-    ) -> httpcore.Response:
+    ) -> ServerResponse:
         """Returns the response to a request, which ends with the stack. Raises _ProxyFault and
         RequestTimeout.
         """
@@ -274,51 +275,44 @@ async def _answer(send: Send, code: int, words: str) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-async def _send_response(response: httpcore.Response, send: Send) -> None:
+async def _send_response(response: ServerResponse, send: Send) -> None:
     """Sends a response as it comes. One that breaks off is not completed, so that the client's
     connection is closed.
     """
     headers = forward_response_headers(response.headers)
     await send({"type": "http.response.start", "status": response.status, "headers": headers})
     try:
-        async for part in response.aiter_stream():
+        async for part in response.body:
             await send({"type": "http.response.body", "body": part, "more_body": True})
-    except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException, OSError):
+    except BrokenResponse:
         return
     await send({"type": "http.response.body", "body": b""})
 
 
-async def _join(take_over: TakeOver, response: httpcore.Response) -> None:
+async def _join(take_over: TakeOver, response: ServerResponse) -> None:
     """Copies the bytes of an upgraded connection both ways until one side ends it."""
-    server: httpcore.AsyncNetworkStream = response.extensions["network_stream"]
     lines = [b"%b: %b\r\n" % pair for pair in response.headers]
     reader, writer = take_over()
     writer.write(b"".join([b"HTTP/1.1 101 Switching Protocols\r\n", *lines, b"\r\n"]))
     ways = {
-        asyncio.ensure_future(_copy_to_server(reader, server)),
-        asyncio.ensure_future(_copy_to_client(server, writer)),
+        asyncio.ensure_future(_copy_to_server(reader, response)),
+        asyncio.ensure_future(_copy_to_client(response, writer)),
     }
     try:
         await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
     finally:
         for way in ways:
             way.cancel()
-        await asyncio.gather(*ways, return_exceptions=True)
+        await asyncio.gather(*ways, return_exceptions=True)  # a connection may just have broken
         writer.close()
 
 
-async def _copy_to_server(
-    reader: asyncio.StreamReader, server: httpcore.AsyncNetworkStream
-) -> None:
-    with suppress(OSError, httpcore.NetworkError):
-        while data := await reader.read(_CHUNK):
-            await server.write(data)
+async def _copy_to_server(reader: asyncio.StreamReader, server: ServerResponse) -> None:
+    while data := await reader.read(_CHUNK):
+        await server.stream.write(data)
 
 
-async def _copy_to_client(
-    server: httpcore.AsyncNetworkStream, writer: asyncio.StreamWriter
-) -> None:
-    with suppress(OSError, httpcore.NetworkError):
-        while data := await server.read(_CHUNK):
-            writer.write(data)
-            await writer.drain()
+async def _copy_to_client(server: ServerResponse, writer: asyncio.StreamWriter) -> None:
+    while data := await server.stream.read(_CHUNK):
+        writer.write(data)
+        await writer.drain()
