@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from kcm.apiserver.backends.client import ExchangeError, Incoming, Outgoing, Upgraded, send
+from kcm.apiserver.backends.streaming import ExchangeError, Incoming, Outgoing, Upgraded, send
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
