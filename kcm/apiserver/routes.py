@@ -171,7 +171,7 @@ class Routes:
             case ["apis", group, version]:
                 return discovery.group_version(group, version)
             case ["openapi", *rest]:
-                return openapi.respond(rest, accept, self._remote())
+                return openapi.respond(rest, accept, self._remote().openapi)
         raise PathNotFound
 
     def _issuer_document(self, first: str) -> Response:

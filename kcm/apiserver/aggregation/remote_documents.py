@@ -86,7 +86,7 @@ class RemoteDocuments:
         seen, versions = self._snapshot
         if seen != now:
             apis = self._index.all().values()
-            versions = RemoteVersions(self._describe(api) for api in apis)
+            versions = RemoteVersions((self._describe(api) for api in apis), before=versions)
             self._snapshot = (now, versions)
         return versions
 

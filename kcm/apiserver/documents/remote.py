@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from kcm.apiserver.documents.priorities import Priority
@@ -36,21 +35,32 @@ class RemoteVersion:
 
 
 class RemoteVersions:
-    """All versions that other servers serve. It does not change; a change makes a new one."""
+    """All versions that other servers serve. It does not change; a change makes a new one.
 
-    def __init__(self, versions: Iterable[RemoteVersion] = ()) -> None:
+    `openapi` are the versions for OpenAPI: those of `before` if nothing has changed for it, so that
+    its large documents are not made again when a server stops answering.
+    """
+
+    def __init__(
+        self, versions: Iterable[RemoteVersion] = (), before: RemoteVersions | None = None
+    ) -> None:
         self.by_name = {(one.group, one.version): one for one in versions}
+        known = before.openapi if before is not None else None
+        self.openapi: RemoteVersions = known if known and known.describes(self) else self
 
     def __contains__(self, name: object) -> bool:
         return name in self.by_name
 
-    @cached_property
-    def by_group(self) -> Mapping[str, Sequence[RemoteVersion]]:
-        """The versions by their group."""
-        groups: dict[str, list[RemoteVersion]] = {}
-        for one in self.by_name.values():
-            groups.setdefault(one.group, []).append(one)
-        return groups
+    def describes(self, other: RemoteVersions) -> bool:
+        """Reports whether OpenAPI says the same about both."""
+        mine, others = list(self.by_name.values()), list(other.by_name.values())
+        return len(mine) == len(others) and all(
+            one.place == two.place
+            and one.openapi_v2 is two.openapi_v2
+            and one.openapi_v3 is two.openapi_v3
+            and one.openapi_v3_hash == two.openapi_v3_hash
+            for one, two in zip(mine, others, strict=True)
+        )
 
 
 NO_REMOTE = RemoteVersions()
