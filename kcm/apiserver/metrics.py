@@ -28,9 +28,9 @@ from kcm.apiserver.bodies import patches
 from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.http.limits import InFlight, kind_of
 from kcm.apiserver.http.responses import Response
+from kcm.apiserver.kinds.reviews import is_review
 from kcm.apiserver.request import Request
 from kcm.apiserver.request_info import RequestInfo
-from kcm.apiserver.review_kinds import is_review
 
 _BUCKETS = (0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15)
 _LABELS = (

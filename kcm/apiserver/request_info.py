@@ -11,8 +11,11 @@ from functools import cached_property
 
 from kcm.api import scheme
 from kcm.api.scheme import Resource
-from kcm.apiserver import binding_kinds, component_kinds, metrics_kinds, review_kinds
 from kcm.apiserver.http_errors import PathNotFound
+from kcm.apiserver.kinds import bindings as binding_kinds
+from kcm.apiserver.kinds import components as component_kinds
+from kcm.apiserver.kinds import metrics as metrics_kinds
+from kcm.apiserver.kinds import reviews as review_kinds
 
 NOT_DELETED_TOGETHER = frozenset({"namespaces"})  # kinds without deletecollection
 # below namespaces/<name>, every other name is a resource in the namespace

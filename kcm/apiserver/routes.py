@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from kcm.api.scheme import Resource
-from kcm.apiserver import binding_kinds, health
+from kcm.apiserver import health
 from kcm.apiserver.admission_chain import AdmissionChain
 from kcm.apiserver.auth.authorizer import Caller
 from kcm.apiserver.auth.handler_chain import HandlerChain, RequestState
@@ -17,15 +17,17 @@ from kcm.apiserver.auth.node.restriction import NodeRestriction
 from kcm.apiserver.auth.service_accounts import TokenOptions
 from kcm.apiserver.auth.token_review import TokenReviewer
 from kcm.apiserver.cache.cacher import Cacher
-from kcm.apiserver.component_kinds import RESOURCE as COMPONENT_STATUSES
 from kcm.apiserver.documents import discovery, openapi
 from kcm.apiserver.documents.remote import NO_REMOTE, RemoteVersions
 from kcm.apiserver.http.accept import negotiate
 from kcm.apiserver.http.etags import with_etag
 from kcm.apiserver.http.responses import ApiRequest, Response, json_response
 from kcm.apiserver.http_errors import MethodNotAllowed, PathNotFound
+from kcm.apiserver.kinds import bindings as binding_kinds
+from kcm.apiserver.kinds.components import RESOURCE as COMPONENT_STATUSES
+from kcm.apiserver.kinds.metrics import is_metric, is_open
+from kcm.apiserver.kinds.reviews import is_review
 from kcm.apiserver.metrics import ServerMetrics
-from kcm.apiserver.metrics_kinds import is_metric, is_open
 from kcm.apiserver.objects import (
     component_statuses,
     lists,
@@ -38,7 +40,6 @@ from kcm.apiserver.objects.metrics_apis import MetricsApis
 from kcm.apiserver.remarks import Remarks
 from kcm.apiserver.request import Request
 from kcm.apiserver.request_info import RequestInfo
-from kcm.apiserver.review_kinds import is_review
 from kcm.serviceaccount import discovery as issuer_discovery
 from kcm.serviceaccount.discovery import CONFIGURATION_PATH, JWKS_PATH
 from kcm.store import Store

@@ -16,7 +16,6 @@ from weakref import WeakValueDictionary
 import structlog
 
 from kcm import errors
-from kcm.api import codec, scheme
 from kcm.api.core_v1 import Pod
 from kcm.api.ownership import controller_of
 from kcm.kubelet import resizing
@@ -32,57 +31,16 @@ from kcm.simulation.nodes import SimulatedNode, SimulatedNodes
 from kcm.simulation.runs import PodRun
 from kcm.simulation.storage.mounts import PodMounts, Waiting, find_volumes, has_claims, wait_for
 from kcm.simulation.storage.seen import SeenStorage
+from kcm.simulation.tracked import PODS, TrackedPod
 from kcm.store import DeleteOptions, WriteItem, WriteResult, damage
 from kcm.store.rules import Subresource
 
 log = structlog.get_logger("kcm.nodes")
 
-PODS = scheme.by_name("pods")
 BOUND = b'"nodeName":"'  # part of every bound pod's JSON; quotes within values are escaped
 BATCH = 500  # pods that are advanced at a time, so that renewals of leases are not delayed
 SANDBOX_RETRY = 10.0  # seconds, while no address is free
 _NOW = DeleteOptions(grace_period_seconds=0)
-
-
-class TrackedPod:
-    """One pod on a simulated node."""
-
-    __slots__ = (
-        "addresses",
-        "key",
-        "mounts",
-        "node_name",
-        "owner",
-        "pod",
-        "raw",
-        "run",
-        "script",
-        "taken",
-        "uid",
-        "version",
-    )
-
-    def __init__(self, pod: Pod, node_name: str) -> None:
-        self.key = pod.key
-        self.uid = pod.uid
-        self.owner = ""  # the uid of its controller, or its own uid
-        self.node_name = node_name
-        self.version = 0
-        self.pod: Pod | None = None  # the object, while it is being changed
-        self.raw = b""  # its JSON, while it is at rest
-        self.run: PodRun | None = None
-        self.script: PodScript = scripts.NO_SCRIPT
-        self.taken: NodeUsage | None = None  # what is counted for it on its node
-        self.addresses: tuple[str, ...] = ()
-        self.mounts: PodMounts | None = None  # of a pod with claims, once it is admitted
-
-    def object(self) -> Pod:
-        """Returns the pod as last seen in the store."""
-        if self.pod is None:
-            pod = codec.decode(self.raw, PODS)
-            assert isinstance(pod, Pod)
-            self.pod = pod
-        return self.pod
 
 
 class SimulatedPods:

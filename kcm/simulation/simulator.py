@@ -27,10 +27,11 @@ from kcm.simulation import commands
 from kcm.simulation.context import Key, SimulatorContext, Task
 from kcm.simulation.nodes import NODES, SimulatedNodes
 from kcm.simulation.options import SimulatorOptions
-from kcm.simulation.pods import PODS, SimulatedPods
+from kcm.simulation.pods import SimulatedPods
 from kcm.simulation.storage.seen import KINDS as STORAGE_KINDS
 from kcm.simulation.storage.volumes import SimulatedVolumes
 from kcm.simulation.timers import Timers
+from kcm.simulation.tracked import PODS
 from kcm.simulation.usage import Meter
 from kcm.store import Store, WatchEntry
 from kcm.store.resource_metrics.usage import UsageBoard

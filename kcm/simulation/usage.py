@@ -13,7 +13,8 @@ from kcm.apimachinery.quantity import Quantity, ResourceList
 from kcm.simulated.profiles import Profile
 from kcm.simulated.usage import IDLE, find_profiles
 from kcm.simulation.nodes import SimulatedNode, SimulatedNodes
-from kcm.simulation.pods import SimulatedPods, TrackedPod
+from kcm.simulation.pods import SimulatedPods
+from kcm.simulation.tracked import TrackedPod
 from kcm.store.resource_metrics.usage import NodeReport, PodUsage, UsageBoard, total
 
 OVERHEAD: ResourceList = {"cpu": Quantity("50m"), "memory": Quantity("256Mi")}  # of a node

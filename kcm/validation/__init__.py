@@ -56,8 +56,6 @@ from kcm.apimachinery.field_errors import Faults
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.errors import FieldError
 from kcm.validation import (
-    admission_policies,
-    admission_webhooks,
     api_services,
     autoscalers,
     certificates,
@@ -75,6 +73,7 @@ from kcm.validation import (
     trust_bundles,
     volume_claims,
 )
+from kcm.validation.admission import policies, webhooks
 from kcm.validation.apps import (
     daemonsets,
     deployments,
@@ -183,12 +182,10 @@ _RULES: dict[type[KubeObject], _Rules] = {
         flow_control.create_level, flow_control.update_level, flow_control.update_level_status
     ),
     RuntimeClass: _Rules(runtime_classes.create, runtime_classes.update),
-    ValidatingAdmissionPolicy: _Rules(admission_policies.create, admission_policies.update),
-    ValidatingAdmissionPolicyBinding: _Rules(
-        admission_policies.create_binding, admission_policies.update_binding
-    ),
-    ValidatingWebhookConfiguration: _Rules(admission_webhooks.create, admission_webhooks.update),
-    MutatingWebhookConfiguration: _Rules(admission_webhooks.create, admission_webhooks.update),
+    ValidatingAdmissionPolicy: _Rules(policies.create, policies.update),
+    ValidatingAdmissionPolicyBinding: _Rules(policies.create_binding, policies.update_binding),
+    ValidatingWebhookConfiguration: _Rules(webhooks.create, webhooks.update),
+    MutatingWebhookConfiguration: _Rules(webhooks.create, webhooks.update),
     StorageVersionMigration: _Rules(migrations.create, migrations.update, migrations.status_update),
     PriorityClass: _Rules(small_kinds.create_priority_class, small_kinds.update_priority_class),
     rbac_v1.Role: _Rules(rbac.create_role, rbac.update_role),

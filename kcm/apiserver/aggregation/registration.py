@@ -34,9 +34,9 @@ from kcm.api.apiregistration_v1 import (
     with_condition,
 )
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
-from kcm.apiserver import review_kinds
 from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.documents.priorities import BUILT_IN, CUSTOM, Priority
+from kcm.apiserver.kinds import reviews as review_kinds
 from kcm.clock import Clock, RealClock
 from kcm.store import DeleteOptions, Store, Subresource
 

@@ -15,7 +15,6 @@ from typing import Any
 from kcm import __version__
 from kcm.api import scheme
 from kcm.api.scheme import Resource
-from kcm.apiserver import binding_kinds, component_kinds, metrics_kinds, review_kinds
 from kcm.apiserver.documents.priorities import (
     RankedVersion,
     priority_of,
@@ -25,6 +24,10 @@ from kcm.apiserver.documents.remote import NO_REMOTE, RemoteVersions
 from kcm.apiserver.http.accept import media_types
 from kcm.apiserver.http.responses import JSON, Response, json_bytes, json_response
 from kcm.apiserver.http_errors import PathNotFound
+from kcm.apiserver.kinds import bindings as binding_kinds
+from kcm.apiserver.kinds import components as component_kinds
+from kcm.apiserver.kinds import metrics as metrics_kinds
+from kcm.apiserver.kinds import reviews as review_kinds
 from kcm.apiserver.objects.subresources import DescribedSubresource, describe_subresources
 from kcm.apiserver.request_info import NOT_DELETED_TOGETHER
 

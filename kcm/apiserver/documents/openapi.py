@@ -24,7 +24,7 @@ from kcm.apiserver.documents.remote import NO_REMOTE, RemoteVersions
 from kcm.apiserver.http.accept import media_types
 from kcm.apiserver.http.responses import Response, json_bytes
 from kcm.apiserver.http_errors import NotAcceptable, PathNotFound
-from kcm.apiserver.metrics_kinds import is_metric
+from kcm.apiserver.kinds.metrics import is_metric
 
 _JSON_NAMES = frozenset({"application/json", "application/*", "*/*"})
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from kcm.api.scheme import Resource
-from kcm.apiserver import binding_kinds, component_kinds
 from kcm.apiserver.bodies import patches
 from kcm.apiserver.documents.openapi_schemas import (
     DELETE_OPTIONS,
@@ -19,7 +18,9 @@ from kcm.apiserver.documents.openapi_schemas import (
     list_name,
     name_of,
 )
-from kcm.apiserver.review_kinds import is_review
+from kcm.apiserver.kinds import bindings as binding_kinds
+from kcm.apiserver.kinds import components as component_kinds
+from kcm.apiserver.kinds.reviews import is_review
 
 _WRITE = ("dryRun", "fieldManager", "fieldValidation")
 _LIST = (

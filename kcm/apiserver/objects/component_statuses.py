@@ -16,9 +16,9 @@ from kcm import errors
 from kcm.api.core_v1.component_statuses import ComponentCondition, ComponentStatus
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.apiserver.cache.watch_cache import Entry
-from kcm.apiserver.component_kinds import DEPRECATION, RESOURCE
 from kcm.apiserver.http.responses import ApiRequest, Response
 from kcm.apiserver.http_errors import MethodNotAllowed, PathNotFound
+from kcm.apiserver.kinds.components import DEPRECATION, RESOURCE
 from kcm.apiserver.objects import lists
 from kcm.apiserver.objects.selection import ObjectSelection
 from kcm.coordination.presence import DEAD_AFTER, Member, members

@@ -22,7 +22,7 @@ from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.cache.watch_cache import Entry
 from kcm.apiserver.http.responses import ApiRequest, Response, json_response
 from kcm.apiserver.http_errors import MethodNotAllowed, PathNotFound
-from kcm.apiserver.metrics_kinds import CUSTOM, EXTERNAL, NODES, OF_NAMESPACE, OPEN, PODS
+from kcm.apiserver.kinds.metrics import CUSTOM, EXTERNAL, NODES, OF_NAMESPACE, OPEN, PODS
 from kcm.apiserver.objects import lists
 from kcm.apiserver.objects.selection import ObjectSelection
 from kcm.apiserver.request_info import RequestInfo

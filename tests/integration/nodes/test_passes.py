@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -69,6 +70,12 @@ def test_silent_nodes_are_marked_and_tainted_one_by_one(cluster: Cluster, hire: 
     assert ready == ["False"] * 3 + ["True"] * 3
 
 
+def run_until_fenced(worker: Worker, loop: str, due: float) -> None:
+    """Runs a pass. A worker that is so slow that the other took its lease over has lost it."""
+    with suppress(errors.Fenced):
+        worker.run(loop, due)
+
+
 def test_two_workers_that_race_taint_no_faster_than_one(cluster: Cluster, hire: Hire) -> None:
     for number in range(8):
         cluster.node(f"n{number}")
@@ -79,7 +86,7 @@ def test_two_workers_that_race_taint_no_faster_than_one(cluster: Cluster, hire: 
     for _ in range(8):
         cluster.step(1)
         threads = [
-            threading.Thread(target=worker.run, args=(loop, cluster.due))
+            threading.Thread(target=run_until_fenced, args=(worker, loop, cluster.due))
             for worker in workers
             for loop in (TAINT, MONITOR)
         ]

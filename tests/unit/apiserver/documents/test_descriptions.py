@@ -18,7 +18,7 @@ from kcm.apiserver.documents.openapi_schemas import (
     Dialect,
     schemas_of,
 )
-from kcm.apiserver.metrics_kinds import is_metric
+from kcm.apiserver.kinds.metrics import is_metric
 from tests.unit.apiextensions.samples import definition, serve, struct
 
 EMBEDDED = "x-kubernetes-embedded-resource"

@@ -43,8 +43,7 @@ from kcm.apimachinery.field_errors import (
     too_many,
 )
 from kcm.validation import meta
-from kcm.validation.admission_rules import match_resources
-from kcm.validation.expressions import (
+from kcm.validation.admission.expressions import (
     BOOL,
     NULL,
     STRING,
@@ -52,6 +51,7 @@ from kcm.validation.expressions import (
     match_conditions,
     repeated,
 )
+from kcm.validation.admission.rules import match_resources
 
 _REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized")
 _MOST_ANNOTATIONS = 20

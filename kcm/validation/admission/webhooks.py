@@ -31,9 +31,10 @@ from kcm.apimachinery.field_errors import (
     one_of,
     required,
 )
-from kcm.validation import meta, webhook_clients
-from kcm.validation.admission_rules import rule
-from kcm.validation.expressions import BOOL, expression, match_conditions
+from kcm.validation import meta
+from kcm.validation.admission import webhook_clients
+from kcm.validation.admission.expressions import BOOL, expression, match_conditions
+from kcm.validation.admission.rules import rule
 
 REVIEW_VERSIONS = ("v1", "v1beta1")
 _POLICIES = (FAIL, IGNORE)

@@ -1,0 +1,1 @@
+"""Kinds of the API that are computed for requests, and never stored."""
