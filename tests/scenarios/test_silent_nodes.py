@@ -268,6 +268,7 @@ def test_a_node_that_returns_in_time_keeps_its_pods(launch: Launch) -> None:
     assert fleet.list_deleting() == set()
 
 
+@pytest.mark.chaos  # `make scenarios` runs it, `make test` does not
 def test_a_control_plane_that_was_away_blames_no_node(launch: Launch) -> None:
     fleet = launch("aaa", "bbb")
     assert fleet.heart is not None
@@ -304,6 +305,7 @@ def test_a_server_that_was_away_blames_no_node(launch: Launch) -> None:
     assert_only_one_is_blamed(fleet, "a0")
 
 
+@pytest.mark.chaos  # `make scenarios` runs it, `make test` does not
 def test_workers_killed_in_the_midst_taint_nobody_twice(launch: Launch) -> None:
     fleet = launch("aaaa", "bbbbbbbb")
     since = fleet.store.resource_version()

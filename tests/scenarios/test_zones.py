@@ -100,6 +100,7 @@ def test_one_of_three_zones_dark_is_given_up_at_the_normal_rate_and_freed(launch
         until(lambda: zones(fleet)["b"] == (NORMAL, RATE), "the zone's return")
 
 
+@pytest.mark.chaos  # `make scenarios` runs it, `make test` does not
 def test_most_of_a_small_zone_dark_is_left_alone(launch: Launch) -> None:
     fleet = launch("aaaaa", "bbbbb")
     with Follower(fleet) as seen:
@@ -119,6 +120,7 @@ def test_most_of_a_small_zone_dark_is_left_alone(launch: Launch) -> None:
         assert seen.tainted.keys() == {"b0"} | early.keys()
 
 
+@pytest.mark.chaos  # `make scenarios` runs it, `make test` does not
 def test_most_of_a_large_zone_dark_is_given_up_at_the_secondary_rate(launch: Launch) -> None:
     slow = 0.25
     fleet = launch(

@@ -63,7 +63,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self.wfile.write(b"half")
                 self.close_connection = True
             case "/large":
-                self._answer(bytes(40 * 1024 * 1024), "application/octet-stream")
+                self._answer(bytes(8 * 1024 * 1024), "application/octet-stream")
             case "/endless":
                 self._endless()
             case _:

@@ -74,6 +74,7 @@ def test_a_token_is_issued_and_is_the_account(api: Live, namespace: str) -> None
 
 def test_a_token_has_the_rights_of_its_account(api: Live, namespace: str) -> None:
     token = ask(api, namespace, {}).json()["status"]["token"]
+    until(lambda: whoami(api, token).status_code == 201, "the account in the server's cache")
     path = f"/api/v1/namespaces/{namespace}/pods"
     with api.as_user(token) as client:
         assert client.get(path).status_code == 403
