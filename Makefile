@@ -6,7 +6,9 @@ PYTEST := $(BIN)/python -m pytest
 JOBS ?= 4
 # What speaks to the server itself; the rest speaks to kcm's own processes.
 ON_REDIS := redisio store workqueue coordination manager reconcile nodes scheduler
-SHARED := -n $(JOBS) --dist loadscope --no-loadscope-reorder
+SPREAD := --dist loadscope --no-loadscope-reorder
+SHARED := -n $(JOBS) $(SPREAD)
+COMPUTING := -n logical $(SPREAD) # a process per processor, for tests that never wait
 UP_FLAGS ?=
 BASE ?=
 COMPARE_FLAGS ?=
@@ -32,12 +34,13 @@ up: install ## Start everything on this machine, until Ctrl-C
 	@exec $(BIN)/kcm up $(UP_FLAGS)
 
 .PHONY: test
-test: coverage ## Run the whole test suite
-	$(PYTEST) $(SHARED) -m 'not chaos and not compose' --ignore=tests/unit
+test: install ## Run the test suite; `make scenarios` and `make chaos` run what takes longer
+	$(PYTEST) $(COMPUTING) tests/unit
+	$(PYTEST) $(SHARED) -m 'not chaos and not long and not compose' --ignore=tests/unit
 
 .PHONY: coverage
 coverage: install ## Run the unit tests; their coverage must reach the floor (coverage report shows it)
-	$(PYTEST) $(SHARED) tests/unit --cov --cov-report=
+	$(PYTEST) $(COMPUTING) tests/unit --cov --cov-report=
 
 .PHONY: test-compose
 test-compose: install ## Build the images and run docker-compose.yml on Docker or podman
@@ -49,8 +52,8 @@ test-redis: install ## Run the store, bus and queue tests against a redis-server
 	KCM_TEST_SERVER=redis-server $(PYTEST) $(SHARED) -m 'not chaos' $(addprefix tests/integration/,$(ON_REDIS))
 
 .PHONY: scenarios
-scenarios: install ## Run the whole-system scenarios: real workers, beat, manager
-	$(PYTEST) tests/scenarios
+scenarios: install ## Run the whole-system scenarios and all other tests that `make test` leaves out as long
+	$(PYTEST) -m 'scenario or long' tests/integration tests/scenarios
 
 .PHONY: chaos
 chaos: install ## Break things in a loop against real processes (about ten minutes)

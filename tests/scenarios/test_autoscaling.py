@@ -56,7 +56,7 @@ def sizes(system: System) -> list[int]:
     return [int(re.findall(r"New size: (\d+);", event["message"])[0]) for event in events]
 
 
-@pytest.mark.chaos  # `make scenarios` runs it, `make test` does not
+@pytest.mark.long
 def test_an_autoscaler_follows_a_load_up_and_down_without_flapping(system: System) -> None:
     system.start("--nodes", "3", "--demo", "--", *FLAGS)
     system.apply(WEB)

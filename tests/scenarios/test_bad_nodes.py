@@ -83,6 +83,7 @@ def test_what_makes_no_sense_holds_up_nobody(launch: Launch) -> None:
     until(lambda: "a0" not in fleet.list_tainted(), "the return")
 
 
+@pytest.mark.long
 def test_a_storm_of_heartbeats_delays_no_mark(launch: Launch) -> None:
     fleet = launch("aaaaa")
     fleet.go_dark("a0")

@@ -16,7 +16,7 @@ from tests.chaos.cluster import Cluster
 from tests.new_objects import strip_store_fields
 
 # Two minutes of real time: `make scenarios` runs it, `make test` does not.
-pytestmark = [pytest.mark.scenario, pytest.mark.chaos]
+pytestmark = [pytest.mark.scenario, pytest.mark.long]
 JOBS, CRON_JOBS = scheme.lookup("jobs"), scheme.lookup("cronjobs")
 
 

@@ -109,7 +109,7 @@ def work(completions: int, parallelism: int, **spec: Any) -> Job:
 
 @pytest.mark.parametrize(
     ("completions", "parallelism", "kills"),
-    [(60, 10, 4), pytest.param(200, 20, 10, marks=pytest.mark.chaos)],
+    [(60, 10, 4), pytest.param(200, 20, 10, marks=pytest.mark.long)],
 )
 def test_a_job_counts_exactly_although_workers_are_killed(
     cluster: Cluster, completions: int, parallelism: int, kills: int

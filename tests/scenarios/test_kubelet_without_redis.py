@@ -26,7 +26,7 @@ pytestmark = pytest.mark.scenario
 
 NODES = scheme.resource_of(Node)
 SHORT = 10  # seconds that Redis is away
-LONG = pytest.param(60, marks=pytest.mark.chaos)  # `make scenarios` runs it, `make test` does not
+LONG = pytest.param(60, marks=pytest.mark.long)
 FIRST_WAIT = 10  # seconds of a crash loop, doubled each time
 CODE = 7  # of what crashes
 
@@ -133,7 +133,9 @@ def swallow_everything(cluster: Cluster) -> Callable[[], None]:
 
 
 @pytest.mark.parametrize("seconds", [SHORT, LONG])
-@pytest.mark.parametrize("go_away", [kill_the_server, swallow_everything])
+@pytest.mark.parametrize(
+    "go_away", [kill_the_server, pytest.param(swallow_everything, marks=pytest.mark.long)]
+)
 def test_pods_live_by_their_policies_while_redis_is_away(
     world: World, go_away: Callable[[Cluster], Callable[[], None]], seconds: int
 ) -> None:
@@ -164,7 +166,11 @@ def test_pods_live_by_their_policies_while_redis_is_away(
     until(lambda: world.pod("once").status.phase == "Failed", "the end of what runs once")
     until(lambda: world.container("mortal").restart_count == 1, "the count of restarts")
     until(lambda: world.is_running("mortal"), "the new container's status")
-    until(lambda: caught_up(world, "crashing"), "the crash loop's status")
+    until(
+        lambda: caught_up(world, "crashing"),
+        "the crash loop's status",
+        words=lambda: f"{world.starts('crashing')} {world.container('crashing')}",
+    )
     until(world.is_ready, "that the node is ready")
     assert health() == "ok"
     last = world.container("mortal").last_state

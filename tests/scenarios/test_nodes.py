@@ -78,6 +78,7 @@ def test_pods_run_on_simulated_nodes_and_a_stopped_node_is_silent(system: System
     until(lambda: "a" not in phases(system), "a pod that ends gracefully")
 
 
+@pytest.mark.long
 def test_a_killed_simulator_goes_on_where_it_was(system: System) -> None:
     system.start("--nodes", "2")
     apply(system, ("a", "node-1", {}), ("b", "node-2", {}))

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.scenario
 QUOTAS, EVENTS = scheme.resource_of(ResourceQuota), scheme.resource_of(Event)
 
 
+@pytest.mark.long
 def test_a_replicaset_gets_as_many_pods_as_there_is_room_for() -> None:
     cluster = Cluster(workers=2)
     try:

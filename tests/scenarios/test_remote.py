@@ -57,7 +57,7 @@ def remote() -> Iterator[tuple[Cluster, Store]]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.mark.parametrize("start", [local, remote])
+@pytest.mark.parametrize("start", [pytest.param(local, marks=pytest.mark.long), remote])
 def test_a_replica_set_heals_and_is_never_overshot(start: Start) -> None:
     with start() as (cluster, store):
         version = store.resource_version()

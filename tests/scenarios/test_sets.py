@@ -77,7 +77,7 @@ def nodes_of(system: System, app: str) -> list[str]:
     return sorted(pod["spec"].get("nodeName", "") for pod in pods(system, app).values())
 
 
-@pytest.mark.chaos  # `make scenarios` runs it, `make test` does not
+@pytest.mark.long
 def test_sets_keep_their_promises_while_nodes_come_and_go(system: System) -> None:
     system.start("--nodes", "3", "--demo", "--", "--node-monitor-period=1s")
     system.apply(WORKLOADS)

@@ -254,6 +254,7 @@ def test_a_silent_node_loses_its_pods_at_the_right_second(launch: Launch) -> Non
     assert fleet.list_deleting() == {"at-once", "in-three"}
 
 
+@pytest.mark.long
 def test_a_node_that_returns_in_time_keeps_its_pods(launch: Launch) -> None:
     fleet = launch("aaaaa")
     fleet.pod("patient", "a0", 60)
@@ -268,7 +269,7 @@ def test_a_node_that_returns_in_time_keeps_its_pods(launch: Launch) -> None:
     assert fleet.list_deleting() == set()
 
 
-@pytest.mark.chaos  # `make scenarios` runs it, `make test` does not
+@pytest.mark.long
 def test_a_control_plane_that_was_away_blames_no_node(launch: Launch) -> None:
     fleet = launch("aaa", "bbb")
     assert fleet.heart is not None
@@ -292,6 +293,7 @@ def assert_only_one_is_blamed(fleet: Fleet, name: str) -> None:
     assert fleet.unknown() == {name}
 
 
+@pytest.mark.long
 def test_a_server_that_was_away_blames_no_node(launch: Launch) -> None:
     fleet = launch("aaa", "bbb")
     server = fleet.cluster.server.process
@@ -305,7 +307,7 @@ def test_a_server_that_was_away_blames_no_node(launch: Launch) -> None:
     assert_only_one_is_blamed(fleet, "a0")
 
 
-@pytest.mark.chaos  # `make scenarios` runs it, `make test` does not
+@pytest.mark.long
 def test_workers_killed_in_the_midst_taint_nobody_twice(launch: Launch) -> None:
     fleet = launch("aaaa", "bbbbbbbb")
     since = fleet.store.resource_version()

@@ -73,6 +73,7 @@ def have_moved(system: System) -> bool:
     return len(nodes_by_pod) == 8 and "node-1" not in nodes_by_pod.values()
 
 
+@pytest.mark.long
 def test_a_stopped_node_loses_its_pods_at_the_right_second_and_returns(system: System) -> None:
     flags = ("--node-monitor-period=1s", "--node-monitor-grace-period=5s")
     system.start("--nodes", "5", "--demo", "--", *flags)

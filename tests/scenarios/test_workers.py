@@ -18,7 +18,9 @@ from tests.new_objects import replica_set, strip_store_fields
 pytestmark = pytest.mark.scenario
 
 
-@pytest.mark.parametrize("pool", ["prefork", "threads", "solo"])
+@pytest.mark.parametrize(
+    "pool", ["prefork", "threads", pytest.param("solo", marks=pytest.mark.long)]
+)
 def test_a_replica_set_heals_in_every_pool(pool: str) -> None:
     cluster = Cluster(workers=1, beats=1, pool=pool)
     try:

@@ -85,6 +85,7 @@ def zones(fleet: Fleet) -> dict[str, tuple[str, float]]:
     return {z.zone: (z.state, z.rate) for z in read_evictions(fleet.cluster.io, 0.0)}
 
 
+@pytest.mark.long
 def test_one_of_three_zones_dark_is_given_up_at_the_normal_rate_and_freed(launch: Launch) -> None:
     fleet = launch("aaaa", "bbbb", "cccc")
     assert zones(fleet) == dict.fromkeys("abc", (NORMAL, RATE))
@@ -100,7 +101,7 @@ def test_one_of_three_zones_dark_is_given_up_at_the_normal_rate_and_freed(launch
         until(lambda: zones(fleet)["b"] == (NORMAL, RATE), "the zone's return")
 
 
-@pytest.mark.chaos  # `make scenarios` runs it, `make test` does not
+@pytest.mark.long
 def test_most_of_a_small_zone_dark_is_left_alone(launch: Launch) -> None:
     fleet = launch("aaaaa", "bbbbb")
     with Follower(fleet) as seen:
@@ -120,7 +121,7 @@ def test_most_of_a_small_zone_dark_is_left_alone(launch: Launch) -> None:
         assert seen.tainted.keys() == {"b0"} | early.keys()
 
 
-@pytest.mark.chaos  # `make scenarios` runs it, `make test` does not
+@pytest.mark.long
 def test_most_of_a_large_zone_dark_is_given_up_at_the_secondary_rate(launch: Launch) -> None:
     slow = 0.25
     fleet = launch(

@@ -113,7 +113,7 @@ def live(
     headers = {"authorization": f"Bearer {TOKEN}"}
     try:
         with httpx.Client(
-            base_url=url, headers=headers, verify=_context(certificate.certificate), timeout=10
+            base_url=url, headers=headers, verify=_context(certificate.certificate), timeout=60
         ) as client:
             _wait_ready(client)
             yield Live(url, store, app, client, folder / "kubeconfig", settings)

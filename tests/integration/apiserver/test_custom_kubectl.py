@@ -16,7 +16,7 @@ def group(kubectl: Kubectl) -> str:
     """Returns a group with CronTabs that are established."""
     name = f"{kubectl.namespace}.example.com"
     assert "created" in kubectl("apply", "-f", "-", stdin=crontabs(name))
-    kubectl("wait", "--for=condition=Established", f"crd/crontabs.{name}", "--timeout=5s")
+    kubectl("wait", "--for=condition=Established", f"crd/crontabs.{name}", "--timeout=60s")
     return name
 
 
@@ -33,7 +33,7 @@ def test_apply_get_patch_edit_and_scale(kubectl: Kubectl, group: str) -> None:
     assert (spec["image"], spec["replicas"]) == ("new", 3)
     good = '{"status":{"phase":"Good"}}'
     kubectl("patch", kind, "one", "--subresource=status", "--type=merge", "-p", good)
-    kubectl("wait", "--for=jsonpath={.status.phase}=Good", f"{kind}/one", "--timeout=5s")
+    kubectl("wait", "--for=jsonpath={.status.phase}=Good", f"{kind}/one", "--timeout=60s")
     assert "Good" in kubectl("describe", kind, "one")
 
 
@@ -98,11 +98,11 @@ def test_get_watch_shows_changes_as_they_come(kubectl: Kubectl, group: str) -> N
 
 def test_deleting_the_definition_deletes_its_objects(kubectl: Kubectl, group: str) -> None:
     kubectl("create", "-f", "-", stdin=crontab(group, "one"))
-    assert "deleted" in kubectl("delete", "crd", f"crontabs.{group}", "--timeout=10s")
+    assert "deleted" in kubectl("delete", "crd", f"crontabs.{group}", "--timeout=60s")
     words = kubectl.run_failing("get", f"crontabs.{group}")
     assert "could not find the requested resource" in words or "doesn't have" in words
     kubectl("apply", "-f", "-", stdin=crontabs(group))
-    kubectl("wait", "--for=condition=Established", f"crd/crontabs.{group}", "--timeout=5s")
+    kubectl("wait", "--for=condition=Established", f"crd/crontabs.{group}", "--timeout=60s")
     assert kubectl("get", f"crontabs.{group}") == ""
 
 

@@ -81,7 +81,7 @@ def test_status_is_patched_by_its_subresource_only(kubectl: Kubectl) -> None:
     running = '{"status":{"phase":"Running"}}'
     kubectl("patch", "pod", "p1", "--subresource=status", "--type=merge", "-p", running)
     assert "Running" in kubectl("get", "pods", "--field-selector", "status.phase=Running")
-    kubectl("wait", "--for=jsonpath={.status.phase}=Running", "pod/p1", "--timeout=10s")
+    kubectl("wait", "--for=jsonpath={.status.phase}=Running", "pod/p1", "--timeout=60s")
 
 
 def test_describe_tells_of_pods_and_replica_sets(kubectl: Kubectl) -> None:

@@ -70,7 +70,7 @@ def node(tmp_path: Path) -> Iterator[Node]:
             except httpx.TransportError:
                 return False
 
-    until(answers, "the node's API", within=10)
+    until(answers, "the node's API", within=60)
     yield made
     server.stop()
 

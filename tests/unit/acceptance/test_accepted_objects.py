@@ -94,7 +94,7 @@ def keys_of(controller: Controller, obj: KubeObject, view: FakeView) -> set[str]
 
 
 @pytest.mark.parametrize("name", NAMES)
-@quick(10)
+@quick(4)
 @given(data=st.data())
 def test_no_controller_and_no_table_fails_over_an_object(name: str, data: st.DataObject) -> None:
     obj = accept(data.draw(bodies(name)))
