@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kcm.component.housekeeping import periods
-from kcm.component.loop_names import loop_name
+from kcm.component.housekeeping import loop_periods
 from kcm.kubelet import HOUSEKEEPING_PERIOD as KUBELET_HOUSEKEEPING_PERIOD
 from kcm.reconcile.contract import Controller
 from workers.broker import KUBELET_HOUSEKEEPING, kubelet_fanout
@@ -22,16 +21,6 @@ def beat_schedule(controllers: Sequence[Controller]) -> dict[str, dict[str, Any]
     """Returns Celery's `beat_schedule` for these controllers and kcm's own housekeeping."""
     entries = {name: _entry(name, every) for name, every in loop_periods(controllers).items()}
     return {**entries, KUBELET_HOUSEKEEPING: _to_every_kubelet()}
-
-
-def loop_periods(controllers: Sequence[Controller]) -> dict[str, float]:
-    """Returns the periodic loops of these controllers and kcm's own, with periods in seconds."""
-    loops = {
-        loop_name(controller, tick): tick.every
-        for controller in controllers
-        for tick in controller.ticks()
-    }
-    return {**loops, **periods()}
 
 
 def tick_task_name(loop: str) -> str:

@@ -13,7 +13,8 @@ from typing import Any
 
 from celery import Celery
 
-from beat_schedule import loop_periods, tick_task_name
+from beat_schedule import tick_task_name
+from kcm.component.housekeeping import loop_periods
 from kcm.reconcile.contract import Controller
 from workers.process import current
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from kcm.api import scheme
 from kcm.api.core_v1 import Event
+from kcm.component.loop_names import loop_name
+from kcm.reconcile.contract import Controller
 from kcm.redisio import Fence
 from kcm.store import DeleteOptions, WriteItem
 from kcm.store.reader import each_list_item
@@ -20,6 +22,16 @@ TRIM_EVERY = 30.0  # seconds; there must be several passes within the retention,
 EXPIRE_EVERY = 60.0  # seconds
 
 Pass = Callable[[Mapping[str, str], Fence], Mapping[str, str] | None]
+
+
+def loop_periods(controllers: Sequence[Controller]) -> dict[str, float]:
+    """Returns the periodic loops of these controllers and kcm's own, with periods in seconds."""
+    loops = {
+        loop_name(controller, tick): tick.every
+        for controller in controllers
+        for tick in controller.ticks()
+    }
+    return {**loops, **periods()}
 
 
 def periods() -> Mapping[str, float]:

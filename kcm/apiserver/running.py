@@ -1,0 +1,193 @@
+"""Runs the API server: its keys and certificates, its default objects, and the server itself."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import structlog
+
+from kcm import errors
+from kcm.apiserver import credentials
+from kcm.apiserver.admission_config import load_admission_config
+from kcm.apiserver.aggregation.options import AggregationFlags
+from kcm.apiserver.app import ApiServer
+from kcm.apiserver.auth import tokenfile
+from kcm.apiserver.auth.access import AccessRules
+from kcm.apiserver.auth.authorizer import DEFAULT_MODES, ROLES
+from kcm.apiserver.auth.certificates import check_authorities
+from kcm.apiserver.auth.service_accounts import TokenOptions
+from kcm.apiserver.bootstrap.cluster import ClusterBootstrap
+from kcm.apiserver.bootstrap.kubernetes_service import KubernetesService
+from kcm.apiserver.credentials import Certificate
+from kcm.apiserver.http.limits import Limits
+from kcm.apiserver.nodes.kubelet import KubeletClient
+from kcm.apiserver.serving import Address, ApiHttpServer, bind, serve, url_of
+from kcm.apiserver.token_options import TokenFlags
+from kcm.http.listening import is_loopback_host
+from kcm.redisio.pipelining import PipelinedIO
+from kcm.settings import Settings
+from kcm.store import Store
+
+log = structlog.get_logger("kcm.apiserver")
+
+OnServe = Callable[[ApiHttpServer, str], None]  # gets the server and its URL
+
+
+def _ignore_start(server: ApiHttpServer, url: str) -> None:
+    """Does nothing: a signal stops the server."""
+
+
+@dataclass(frozen=True)
+class ServerOptions:
+    """The values of the command's flags."""
+
+    address: Address
+    anonymous: bool
+    tls: bool
+    token_file: Path | None
+    kubeconfig: Path | None
+    token_auth_file: Path | None = None
+    client_ca_file: Path | None = None
+    modes: tuple[str, ...] = DEFAULT_MODES
+    limits: Limits = field(default_factory=Limits)
+    kubelet_authority: Path | None = None
+    kubelet_client: Certificate | None = None  # what the server presents to kubelets
+    cluster_authority: bool = False
+    local_storage_class: bool = False
+    bootstrap_tokens: bool = False
+    admission_config: Path | None = None
+    names: tuple[str, ...] = ()  # further names and addresses for the certificate
+    tokens: TokenFlags = field(default_factory=TokenFlags)
+    aggregation: AggregationFlags = field(default_factory=AggregationFlags)
+
+
+def run(settings: Settings, options: ServerOptions, on_serve: OnServe = _ignore_start) -> None:
+    """Serves until a signal comes. Raises ConfigurationError and StoreUnavailable.
+
+    A thread gets no signal. It gets the server by `on_serve`, which is called once the kubeconfig
+    is written, and sets its `should_exit` to stop it.
+    """
+    # first, so that a taken port is reported before anything is written
+    with closing(bind(options.address)) as listener:
+        folder = settings.state_dir
+        options = _with_authority(options, folder)
+        users = tokenfile.read(options.token_auth_file) if options.token_auth_file else {}
+        if options.client_ca_file:
+            check_authorities(options.client_ca_file)
+        token = credentials.load_token(options.token_file or folder / "apiserver-token")
+        access = AccessRules(token, options.anonymous, _is_loopback(options.address), users)
+        certificate = credentials.certificate(folder, _hosts(options)) if options.tls else None
+        tokens = options.tokens.load(folder, url_of(listener, certificate))
+        with closing(PipelinedIO(settings, name="kcm-apiserver")) as io:
+            io.attach()
+            _serve(
+                Store(io), options, access, certificate, listener, tokens=tokens, on_serve=on_serve
+            )
+
+
+def _with_authority(options: ServerOptions, folder: Path) -> ServerOptions:
+    """Returns the options with the cluster's authority, if they ask for one.
+
+    Files that flags name take precedence. Raises ConfigurationError.
+    """
+    if not options.cluster_authority:
+        return options
+    authority = credentials.load_authority(folder)
+    trusted = [authority.certificate, *filter(None, [options.client_ca_file])]
+    options = replace(
+        options,
+        client_ca_file=credentials.write_client_authorities(folder, *trusted),
+        aggregation=options.aggregation.complete(folder),
+    )
+    if options.kubelet_authority is not None:
+        return options
+    return replace(
+        options,
+        kubelet_authority=authority.certificate,
+        kubelet_client=credentials.kubelet_client(folder, authority),
+    )
+
+
+def _serve(
+    store: Store,
+    options: ServerOptions,
+    access: AccessRules,
+    certificate: Certificate | None,
+    listener: socket.socket,
+    *,
+    tokens: TokenOptions,
+    on_serve: OnServe,
+) -> None:
+    """Creates the default objects, writes the kubeconfig, and serves until a signal comes."""
+    rbac = ROLES in options.modes
+    bootstrap = ClusterBootstrap(
+        store,
+        roles=rbac,
+        joining=options.bootstrap_tokens,
+        local_volumes=options.local_storage_class,
+    )
+    bootstrap.ensure()
+    kubelet = _kubelet_client(options.kubelet_authority, options.kubelet_client)
+    config = options.admission_config
+    app = ApiServer(
+        store,
+        access,
+        limits=options.limits,
+        modes=options.modes,
+        kubelet=kubelet,
+        tokens=tokens,
+        bootstrap_tokens=options.bootstrap_tokens,
+        credentials=load_admission_config(config) if config is not None else None,
+        aggregation=options.aggregation.load(options.client_ca_file),
+    )
+    url = url_of(listener, certificate)
+    path = options.kubeconfig or store.io.settings.state_dir / "kubeconfig"
+    authority = certificate.certificate if certificate else None
+    credentials.write_kubeconfig(path, url, access.token, authority)
+    log.info("Serving the Kubernetes API", url=url, kubeconfig=str(path))
+    service = KubernetesService(store, options.address.host, listener.getsockname()[1])
+    service.start()
+    bootstrap.start()
+    server = ApiHttpServer(app, certificate, options.client_ca_file)
+    on_serve(server, url)
+    try:
+        serve(server, app, listener)
+    finally:
+        bootstrap.stop()
+        service.stop()
+
+
+def _kubelet_client(authority: Path | None, presented: Certificate | None) -> KubeletClient:
+    if authority is None:
+        return KubeletClient()
+    try:
+        context = ssl.create_default_context(cafile=str(authority))
+    except (OSError, ssl.SSLError) as error:
+        raise errors.ConfigurationError(
+            f"--kubelet-certificate-authority {authority} cannot be used: {error}"
+        ) from None
+    if presented is None:
+        return KubeletClient(context)
+    try:
+        context.load_cert_chain(presented.certificate, presented.key)
+    except (OSError, ssl.SSLError) as error:
+        raise errors.ConfigurationError(
+            f"--kubelet-client-certificate {presented.certificate} cannot be used: {error}"
+        ) from None
+    return KubeletClient(context, mixed=True)
+
+
+def _hosts(options: ServerOptions) -> tuple[str, ...]:
+    """Returns the names and addresses for the certificate besides those of this machine."""
+    host = options.address.host
+    return options.names if host in {"0.0.0.0", "::"} else (host, *options.names)
+
+
+def _is_loopback(address: Address) -> bool:
+    host = f"[{address.host}]" if ":" in address.host else address.host
+    return is_loopback_host(host)
