@@ -68,8 +68,9 @@ class _Process:
 
     def run(self, stop: threading.Event) -> None:
         """Simulates nodes and pods whenever this process holds the lease, until `stop` is set."""
+        over = threading.Event()  # the lease is given back once nothing is written any more
         threads = [
-            self._thread(work, stop)
+            self._thread(work, over)
             for work in (self._recorder.run, self._keeper.run, self._presence.run)
         ]
         simulator: Simulator | None = None
@@ -84,6 +85,7 @@ class _Process:
             if self._lease.seen_holder not in ("", self._keeper.holder):
                 simulator = None  # another process changes nodes and pods, so all is read again
             self._clock.wait(stop, STANDBY_EVERY)
+        over.set()
         for thread in threads:
             thread.join(2.0)
 
