@@ -49,6 +49,27 @@ def configure(log_format: str, level: str) -> None:
     logging.getLogger("httpx").setLevel("WARNING")  # which says each request at info
 
 
+def pass_to_standard_loggers() -> None:
+    """Passes kcm's logs to the loggers of the standard library, as text.
+
+    It is for a process whose own program says which logs are shown, such as pytest. Does nothing if
+    structlog is configured.
+    """
+    if structlog.is_configured():
+        return
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            structlog.stdlib.add_log_level,
+            structlog.processors.format_exc_info,
+            structlog.processors.KeyValueRenderer(key_order=["event"]),
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=False,  # a test's own configuration holds from then on
+    )
+
+
 def _renderers(log_format: str) -> list[Processor]:
     # Tracebacks do not show the values of variables, as these may be secrets.
     if log_format == "json":

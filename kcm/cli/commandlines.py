@@ -27,6 +27,11 @@ def nodes(args: Sequence[str] = ()) -> list[str]:
     return [sys.executable, "-m", "kcm.cli.main", "nodes", *args]
 
 
+def test_env(args: Sequence[str]) -> list[str]:
+    """Returns the command line that runs a command with a control plane of its own."""
+    return [sys.executable, "-m", "kcm.testing.test_env", *args]
+
+
 def worker(args: Sequence[str] = ()) -> list[str]:
     """Returns the command line of a worker that sends task events to Flower and starts quickly."""
     return [*_CELERY, "worker", "-E", "--without-mingle", "--without-gossip", *args]

@@ -50,6 +50,12 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "redis-cli": ("kcm.cli.redis_cli:redis_cli", "Send commands to kcm's Redis."),
         "version": ("kcm.cli.version:version", "Show the versions of kcm and of the server."),
     },
+    "Test operators": {
+        "test-env": (
+            "kcm.cli.processes:test_env",
+            "Run a command with a control plane of its own.",
+        ),
+    },
     "Keep the data": {
         "backup": ("kcm.cli.backups:backup", "Write all objects to a file."),
         "restore": ("kcm.cli.backups:restore", "Create all objects of a backup."),

@@ -1,4 +1,6 @@
-"""The commands `kcm manager`, `apiserver`, `worker`, `beat` and `flower`, which run one process."""
+"""The commands that run one process: `kcm manager`, `apiserver`, `worker`, `beat`, `flower` and
+`test-env`.
+"""
 
 from __future__ import annotations
 
@@ -63,3 +65,10 @@ def flower(args: tuple[str, ...]) -> None:
       KCM_FLOWER_PORT=5556 kcm flower
     """
     _become(commandlines.flower(args))
+
+
+@click.command(context_settings=_PASSES_ON, add_help_option=False)
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+def test_env(args: tuple[str, ...]) -> None:
+    """Run a command with a control plane of its own (`kcm test-env --help`)."""
+    _become(commandlines.test_env(args))

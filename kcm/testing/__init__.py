@@ -1,7 +1,35 @@
-"""Support for tests of controllers: builders, fake views, a world of objects, and a fake clock.
+"""Support for tests: a whole control plane, and the parts with which one controller is tested.
 
-`builders` builds objects with sensible defaults. `views.FakeView` is what a controller sees, and
-`world.World` a store in memory that carries out plans, both without Redis: a test passes objects
-in, and compares the plan that comes out. `clock.FakeClock` is stepped by the test, and `waiting`
-waits for other threads and processes. See docs/writing-a-controller.md.
+`ControlPlane` runs an API server, every controller, a scheduler and simulated nodes inside the
+test's process (docs/testing-operators.md). The plugin `kcm.testing.plugin` gives pytest the
+fixtures `kcm` and `kcm_namespace`.
+
+For a controller of kcm itself, `builders` builds objects with sensible defaults. `views.FakeView`
+is what a controller sees, and `world.World` a store in memory that carries out plans, both without
+Redis: a test passes objects in, and compares the plan that comes out. `clock.FakeClock` is stepped
+by the test, and `waiting` waits for other threads and processes. See docs/writing-a-controller.md.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kcm.testing.control_plane.objects import ApiError as ApiError
+    from kcm.testing.control_plane.plane import ControlPlane as ControlPlane
+
+__all__ = ["ApiError", "ControlPlane"]
+
+_PLACES = {
+    "ApiError": "kcm.testing.control_plane.objects",
+    "ControlPlane": "kcm.testing.control_plane.plane",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Imports a public name when it is first used: a control plane is most of kcm."""
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415 - see above
+
+    return getattr(import_module(_PLACES[name]), name)

@@ -1,0 +1,1 @@
+"""A whole control plane inside the process of a test."""

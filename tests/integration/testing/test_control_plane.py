@@ -1,0 +1,157 @@
+"""A control plane in the process of a test: what a tester of operators gets."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from kcm import errors
+from kcm.testing import ApiError, ControlPlane
+from kcm.testing.waiting import until
+from tests.integration.apiserver.kubectl import VERSIONS, find
+
+KUBECTL = find(VERSIONS[-1])
+WEB = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: main, image: "nginx:1.27"}]}
+"""
+CRON_TABS = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: crontabs.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: crontabs, singular: crontab, kind: CronTab}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+"""
+
+
+@pytest.fixture(scope="module")
+def control_plane() -> Iterator[ControlPlane]:
+    with ControlPlane(nodes=2) as started:
+        yield started
+
+
+def test_a_deployment_comes_up_and_heals(control_plane: ControlPlane) -> None:
+    control_plane.apply(WEB)
+    control_plane.wait_for("deployment/web", condition="Available")
+    first = {pod["metadata"]["name"] for pod in control_plane.list("pods", selector="app=web")}
+    control_plane.delete(f"pod/{min(first)}")
+
+    def is_healed() -> bool:
+        pods = control_plane.list("pods", selector="app=web")
+        names = {pod["metadata"]["name"] for pod in pods}
+        phases = [pod["status"].get("phase") for pod in pods]
+        return phases == ["Running", "Running"] and names != first
+
+    control_plane.eventually(is_healed)
+
+
+@pytest.mark.skipif(not KUBECTL, reason="needs kubectl, see KCM_KUBECTL_DIR")
+def test_kubectl_reaches_it_by_its_kubeconfig(control_plane: ControlPlane) -> None:
+    command = [KUBECTL, f"--kubeconfig={control_plane.kubeconfig}", "get", "nodes", "-o", "name"]
+    output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout  # type: ignore[arg-type] # KUBECTL is not None here
+    assert output.split() == ["node/node-1", "node/node-2"]
+
+
+def test_what_does_not_come_is_told_with_what_came(control_plane: ControlPlane) -> None:
+    stuck = WEB.replace("name: web", "name: stuck").replace(
+        "main", "m, resources: {requests: {cpu: 999}}"
+    )
+    control_plane.apply(stuck)
+    control_plane.wait_for("deployment/stuck", condition="Available", status="False")
+    late = r"Available=True of deployment/stuck did not hold within 0.1 s; its conditions: .*False"
+    with pytest.raises(AssertionError, match=late):
+        control_plane.wait_for("deployment/stuck", condition="Available", within=0.1)
+    with pytest.raises(AssertionError, match=r'deployments\.apps "none" not found'):
+        control_plane.wait_for("deployment/none", condition="Available", within=0.1)
+
+
+def test_the_server_says_why_it_refuses(control_plane: ControlPlane) -> None:
+    with pytest.raises(ApiError, match=r"spec\.replicas: Invalid value: -1") as refused:
+        control_plane.apply(WEB.replace("replicas: 2", "replicas: -1"))
+    assert (refused.value.code, refused.value.reason) == (422, "Invalid")
+
+
+def test_another_one_knows_nothing_of_the_first_and_leaves_nothing() -> None:
+    threads = set(threading.enumerate())
+    with ControlPlane(nodes=0, flags=["--concurrent-replicaset-syncs=1"]) as first:
+        first.apply(CRON_TABS)
+        first.wait_for("crd/crontabs.example.com", condition="Established")
+        folder = first.kubeconfig.parent
+    with ControlPlane(nodes=0, controllers=["replicaset-controller"]) as second:
+        assert second.list("deployments") == []
+        with pytest.raises(errors.UnknownKind):
+            second.list("crontabs")
+        second.apply(WEB)
+        assert second.get("deployment/web")["status"] == {}
+    assert not folder.exists()
+    assert set(threading.enumerate()) <= threads
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ({"flags": ["--no-such-flag"]}, "no-such-flag"),
+        ({"controllers": ["nobody"]}, "nobody"),
+        ({"config": {"kind": "Pod"}}, "KubeControllerManagerConfiguration"),
+    ],
+)
+def test_what_is_wrong_with_its_arguments_is_named(
+    arguments: dict[str, list[str]], why: str
+) -> None:
+    before = _folders()
+    with pytest.raises(errors.ConfigurationError, match=why):
+        ControlPlane(**arguments).start()  # type: ignore[arg-type] # the wrong ones on purpose
+    assert _folders() <= before
+
+
+def _folders() -> set[Path]:
+    import tempfile
+
+    return set(Path(tempfile.gettempdir()).glob("kcm-*"))
+
+
+SCRIPT = """
+from kcm.testing import ControlPlane
+control_plane = ControlPlane(nodes=1)
+control_plane.start()
+print(control_plane.kubeconfig, flush=True)
+import time
+time.sleep(1000)
+"""
+
+
+def test_nothing_is_left_of_a_process_that_was_killed() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", SCRIPT], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    folder = Path(process.stdout.readline().strip()).parent
+    assert folder.is_dir()
+    children = psutil.Process(process.pid).children(recursive=True)
+    assert any("valkey" in child.name() or "redis" in child.name() for child in children)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    until(lambda: not any(child.is_running() for child in children), "the end of its processes")
+    until(lambda: not folder.exists(), "the end of its folder")

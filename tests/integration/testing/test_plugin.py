@@ -1,0 +1,51 @@
+"""The pytest plugin, as a project of its own uses it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+TESTS = """
+import sys
+
+import pytest
+
+def test_nothing_is_imported_before_a_fixture_is_used():
+    assert "kcm.api" not in sys.modules
+    assert "kcm.testing.plugin" in sys.modules
+
+def test_a_namespace_of_its_own(kcm, kcm_namespace):
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "mine"}}
+    kcm.apply(config, kcm_namespace)
+    assert kcm.get("configmap/mine", kcm_namespace)["metadata"]["namespace"] == kcm_namespace
+
+def test_the_session_shares_a_control_plane(kcm, kcm_namespace):
+    assert [one["metadata"]["name"] for one in kcm.list("nodes", None)] == ["node-1", "node-2"]
+    assert not kcm.list("configmaps", kcm_namespace, "app=mine")
+
+@pytest.mark.kcm(nodes=0)
+def test_one_of_its_own(kcm_fresh):
+    assert kcm_fresh.list("nodes", None) == []
+
+def test_something_is_left(kcm, kcm_namespace):
+    kept = {"name": "kept", "finalizers": ["example.com/keep"]}
+    kcm.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": kept}, kcm_namespace)
+"""
+
+
+def test_a_project_gets_control_planes_as_fixtures(tmp_path: Path) -> None:
+    (tmp_path / "test_mine.py").write_text(TESTS)
+    (tmp_path / "pytest.ini").write_text("[pytest]\nkcm_nodes = 2\nkcm_patience = 3s\n")
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:schemathesis"]
+    done = subprocess.run(
+        [*command, "-q", "-rA"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert "5 passed, 1 error" in done.stdout, done.stdout + done.stderr
+    assert "ERROR test_mine.py::test_something_is_left" in done.stdout
+    assert "example.com/keep in 1 resource instances" in done.stdout

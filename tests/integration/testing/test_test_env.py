@@ -1,0 +1,35 @@
+"""`kcm test-env`, for tests in any language."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+CHECK = 'test -s "$KUBECONFIG" && test "$USE_EXISTING_CLUSTER" = true && echo at "$KUBECONFIG"'
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-W", "ignore", "-m", "kcm.cli.main", "test-env", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_a_command_gets_a_cluster_and_its_exit_code_is_kept() -> None:
+    done = run("--nodes=0", "--", "sh", "-c", f"{CHECK}; exit 3")
+    assert done.returncode == 3, done.stderr
+    assert done.stdout.startswith("at /")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["--", "no-such-program"], 127, "error: no-such-program cannot be started"),
+        (["--flag=--no-such-flag", "--", "true"], 1, "no-such-flag"),
+        ([], 2, "Missing argument 'COMMAND...'"),
+    ],
+)
+def test_what_is_wrong_is_told(arguments: list[str], code: int, words: str) -> None:
+    done = run(*arguments)
+    assert done.returncode == code
+    assert words in done.stderr

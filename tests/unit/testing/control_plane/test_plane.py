@@ -1,0 +1,40 @@
+"""What a control plane says before it has started, and the small functions around it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from kcm import errors
+from kcm.testing.control_plane.plane import ControlPlane, Duration, is_usable, to_seconds
+
+READY = {"type": "Ready", "status": "True"}
+
+
+@pytest.mark.parametrize(
+    ("duration", "seconds"),
+    [("90s", 90.0), ("1m30s", 90.0), ("1h", 3600.0), (2, 2.0), (timedelta(minutes=1), 60.0)],
+)
+def test_durations_are_text_seconds_or_timedeltas(duration: Duration, seconds: float) -> None:
+    assert to_seconds(duration) == seconds
+
+
+@pytest.mark.parametrize(
+    ("node", "usable"),
+    [
+        ({"status": {"conditions": [READY]}}, True),
+        ({"status": {"conditions": [{**READY, "status": "False"}]}}, False),
+        ({"status": {}}, False),
+        ({}, False),
+        ({"spec": {"taints": [{"key": "a"}]}, "status": {"conditions": [READY]}}, False),
+    ],
+)
+def test_a_usable_node_is_ready_and_has_no_taints(node: dict[str, Any], usable: bool) -> None:
+    assert is_usable(node) is usable
+
+
+def test_a_control_plane_that_has_not_started_says_how_to_start_it() -> None:
+    with pytest.raises(errors.ConfigurationError, match="has not started: use `with ControlPlane"):
+        _ = ControlPlane().kubeconfig
