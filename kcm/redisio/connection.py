@@ -156,8 +156,7 @@ class RedisIO:
                     f"the data under prefix {self.keys.prefix!r} has format {facts[0]}, newer than "
                     f"format {FORMAT_VERSION} of this kcm: upgrade kcm, or set KCM_PREFIX"
                 )
-            for name in scripts.names():
-                self._execute("SCRIPT LOAD", scripts.load(name).text)
+            self._load_scripts()
             self.epoch, self.data_id = facts
         if status == "EMPTIED" and self.data_id not in _logged:
             _logged.add(self.data_id)  # a process has many connections, and logs once
@@ -166,6 +165,17 @@ class RedisIO:
                 "needs are created again; apply the others again, or restore a backup",
                 epoch=self.epoch,
             )
+
+    def _load_scripts(self) -> None:
+        """Loads the scripts that the server does not have.
+
+        A process has a client for each controller, and the first one loads them for all.
+        """
+        wanted = [scripts.load(name) for name in scripts.names()]
+        known = self._execute("SCRIPT EXISTS", *(script.sha for script in wanted))
+        for script, is_loaded in zip(wanted, known, strict=True):
+            if not is_loaded:
+                self._execute("SCRIPT LOAD", script.text)
 
     def _ask_epoch(self) -> list[str]:
         own = (self.keys.prefix, self._server_run_id(), FORMAT_VERSION, self.data_id)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -117,18 +119,13 @@ def test_another_one_knows_nothing_of_the_first_and_leaves_nothing() -> None:
     ],
 )
 def test_what_is_wrong_with_its_arguments_is_named(
-    arguments: dict[str, list[str]], why: str
+    arguments: dict[str, Any], why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = _folders()
-    with pytest.raises(errors.ConfigurationError, match=why):
-        ControlPlane(**arguments).start()  # type: ignore[arg-type] # the wrong ones on purpose
-    assert _folders() <= before
-
-
-def _folders() -> set[Path]:
-    import tempfile
-
-    return set(Path(tempfile.gettempdir()).glob("kcm-*"))
+    with tempfile.TemporaryDirectory() as folder:
+        monkeypatch.setattr(tempfile, "tempdir", folder)
+        with pytest.raises(errors.ConfigurationError, match=why):
+            ControlPlane(**arguments).start()
+        assert not list(Path(folder).iterdir())
 
 
 SCRIPT = """
