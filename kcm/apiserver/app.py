@@ -53,7 +53,6 @@ from kcm.apiserver.nodes.logs import Logs, is_log
 from kcm.apiserver.nodes.simulated import SimulatedAttach
 from kcm.apiserver.nodes.streams import NodeStreams, is_stream
 from kcm.apiserver.objects import status, watching
-from kcm.apiserver.objects.selection import Freshness
 from kcm.apiserver.objects.watching import HttpWatch, WatchOptions, WatchResponse
 from kcm.apiserver.proxying.handler import Asked, ObjectProxy, is_proxy
 from kcm.apiserver.proxying.targets import Target
@@ -307,9 +306,8 @@ class ApiServer:
         form = negotiate(request.header(b"accept"))
         options = WatchOptions.of(info, request.query, form)
         watch = HttpWatch(self.cacher, options, asyncio.get_running_loop())
-        fresh = Freshness.of(request.query)
         try:
-            await self._threads.run(lambda: watch.subscribe(fresh), state.sender or ANYBODY)
+            await self._threads.run(watch.subscribe, state.sender or ANYBODY)
         except errors.Gone as error:  # reported in the stream, as upstream's watch cache does
             await send_response(Response(watching.error_line(error)), "GET", send)
             return

@@ -9,6 +9,7 @@ It follows the idea of staging/src/k8s.io/apiserver/pkg/storage/cacher, Kubernet
 
 from __future__ import annotations
 
+import sys
 import threading
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
@@ -27,6 +28,7 @@ HISTORY_BYTES = 40_000_000  # bytes of JSON in them: 10,000 pods, or some hundre
 # bytes of JSON in the newest changes, which stay decoded and take five times that
 DECODED_BYTES = 4_000_000
 BACKLOG = 1_000  # changes that a watcher may be behind before it is cut
+_NEVER = sys.maxsize  # a version that is never reached
 
 
 class Entry:
@@ -73,6 +75,11 @@ class Entry:
             self._converted = known  # only the version that was requested last is kept
         return known
 
+    def at_version(self, version: int) -> Entry:
+        """Returns an entry with this object and another resourceVersion."""
+        obj = self.obj.with_metadata(resource_version=str(version))
+        return Entry.build(self._resource, obj, version)
+
     @classmethod
     def build(cls, resource: Resource, obj: KubeObject, version: int = 0) -> Entry:
         """Returns an entry with an object in the version of `resource`."""
@@ -84,7 +91,7 @@ class Entry:
 class CacheEvent:
     """A change of an object, with the entry before it, by which selectors decide what it means."""
 
-    __slots__ = ("_converted", "_line", "before", "entry", "type")
+    __slots__ = ("_converted", "_last_match", "_line", "before", "entry", "type")
 
     def __init__(self, type: ChangeType, entry: Entry, before: Entry | None) -> None:
         self.type = type
@@ -92,6 +99,7 @@ class CacheEvent:
         self.before = before
         self._line: bytes | None = None
         self._converted: tuple[Resource, CacheEvent] | None = None
+        self._last_match: Entry | None = None
 
     def convert_to(self, resource: Resource) -> CacheEvent:
         """Returns the event in the version of `resource`, converted once for all its watchers."""
@@ -115,13 +123,25 @@ class CacheEvent:
         return line
 
     @property
+    def last_match(self) -> Entry:
+        """Returns the object of the DELETED event that tells watchers that it no longer matches
+        their selectors: the object before this change, with the version of the change.
+        """
+        if self.before is None or self.type == "DELETED":
+            return self.entry
+        last = self._last_match
+        if last is None:
+            last = self._last_match = self.before.at_version(self.entry.version)
+        return last
+
+    @property
     def size(self) -> int:
         """Returns the bytes of JSON that are kept for this change alone."""
         return len(self.entry.raw)
 
     def forget_decoded(self) -> None:
         """Drops what can be computed again from the JSON, except an object that is still cached."""
-        self._line = self._converted = None
+        self._line = self._converted = self._last_match = None
         if self.before is not None:
             self.before.forget_decoded()
         if self.type == "DELETED":
@@ -138,7 +158,8 @@ class CacheWatcher:
     """The events that one watch has yet to send; upstream's cacheWatcher.
 
     The cache appends to `pending` and calls `wake`; the watch takes events from it. A watcher gets
-    no more events once it is `slow` (it did not keep up), `gone` (the kind was listed again) or
+    no more events once it is `slow` (it has more than BACKLOG events to send, or its oldest ones
+    have left the cache's history), `gone` (the kind was listed again) or
     `retired` (the kind is no longer served).
     """
 
@@ -148,6 +169,14 @@ class CacheWatcher:
     slow: bool = False
     gone: bool = False
     retired: bool = False
+
+    @property
+    def oldest_version(self) -> int:
+        """Returns the version of the oldest pending event, or infinity. Any thread may call it."""
+        try:
+            return self.pending[0].entry.version
+        except IndexError:  # perhaps it was sent just now
+            return _NEVER
 
     @property
     def ended(self) -> bool:
@@ -208,15 +237,17 @@ class WatchCache:
     def apply(self, changes: Sequence[WatchEntry], position: int) -> None:
         """Applies changes up to `position`, and passes them on to the watchers."""
         with self._changed:
+            forgotten = self._oldest
             events = [self._take(change) for change in changes]
             self.generation += bool(events)
             self.position = max(self.position, position)
             for watcher in list(self._watchers):
                 # In this order: a watcher that reads the position and then finds nothing pending
                 # has handed out everything up to it.
+                lags = watcher.oldest_version <= forgotten
                 watcher.pending.extend(events)
                 watcher.position = self.position
-                if len(watcher.pending) > BACKLOG:
+                if lags or len(watcher.pending) > BACKLOG:
                     watcher.slow = True
                     watcher.pending.clear()
                     self._watchers.discard(watcher)
@@ -276,6 +307,11 @@ class WatchCache:
         """
         with self._changed:
             return self._slice(namespace, after)
+
+    def present(self, namespace: str = "", after: str = "") -> tuple[list[Entry], int]:
+        """Returns what `entries` returns, and the version up to which changes are in it."""
+        with self._changed:
+            return self._slice(namespace, after), self.position
 
     def snapshot(self, version: int, namespace: str = "", after: str = "") -> list[Entry]:
         """Returns what `entries` returned when the cache was at `version`.

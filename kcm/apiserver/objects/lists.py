@@ -73,7 +73,7 @@ def select(cacher: Cacher, request: ApiRequest) -> ListedPage:
     selection = ObjectSelection.of(request.info, request.query)
     page = Page.of(request.query)
     after, version = _start(cacher, request, page)
-    matching = _entries(cacher, selection, page, after, version)
+    matching, version = _entries(cacher, selection, page, after, version)
     if selection.resource.conversion is not None:
         matching = [entry.convert_to(selection.resource) for entry in matching]
     if not selection.everything:
@@ -87,18 +87,22 @@ def select(cacher: Cacher, request: ApiRequest) -> ListedPage:
 
 def _entries(
     cacher: Cacher, selection: ObjectSelection, page: Page, after: str, version: int
-) -> list[Entry]:
+) -> tuple[list[Entry], int]:
+    """Returns the entries of a list, and the version that they show.
+
+    It is `version` or, for what need not be exact, a later one that the cache has reached.
+    """
     cache, namespace = cacher.cache(selection.resource), selection.namespace
-    if not page.limit and not page.continue_ and page.fresh.match != "Exact":
-        return cache.entries(namespace, after)
-    try:
-        return cache.snapshot(version, namespace, after)
-    except errors.Gone:
-        if page.continue_:
-            raise ContinueExpired.at(encode_continue(after, _INCONSISTENT)) from None
-        if page.fresh.match == "Exact":
-            raise errors.Gone(_TOO_OLD) from None
-        return cache.entries(namespace, after)  # it was just filled again, so it is current
+    if page.limit or page.continue_ or page.fresh.match == "Exact":
+        try:
+            return cache.snapshot(version, namespace, after), version
+        except errors.Gone:
+            if page.continue_:
+                raise ContinueExpired.at(encode_continue(after, _INCONSISTENT)) from None
+            if page.fresh.match == "Exact":
+                raise errors.Gone(_TOO_OLD) from None
+    entries, position = cache.present(namespace, after)
+    return entries, max(version, position)
 
 
 def _start(cacher: Cacher, request: ApiRequest, page: Page) -> tuple[str, int]:

@@ -1,23 +1,73 @@
 """The selectors, the page and the freshness that a list or watch asks for.
 
 Source: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/get.go and
-staging/src/k8s.io/apimachinery/pkg/apis/meta/internalversion/validation, Kubernetes 1.33.
+staging/src/k8s.io/apimachinery/pkg/apis/meta/internalversion/validation/validation.go, Kubernetes
+1.33 with the feature gate WatchList on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from kcm import errors
 from kcm.api.scheme import Resource
 from kcm.apiextensions.field_selectors import FieldSelector
+from kcm.apimachinery.field_errors import forbidden, not_supported
 from kcm.apimachinery.labels import Selector
 from kcm.apiserver.cache.watch_cache import Entry
 from kcm.apiserver.http.responses import read_number
 from kcm.apiserver.request_info import RequestInfo
 
-_MATCHES = ("", "Exact", "NotOlderThan")
+_NOT_OLDER = "NotOlderThan"
+_MATCH = "resourceVersionMatch"
+
+
+def check_options(query: Mapping[str, str], *, watch: bool) -> None:
+    """Checks the parameters that exclude each other in a list or watch. Raises Invalid."""
+    match, initial = query.get(_MATCH, ""), "sendInitialEvents" in query
+    faults = _watch_faults(query, match, initial) if watch else _list_faults(query, match, initial)
+    if causes := list(faults):
+        raise errors.Invalid(
+            causes, kind="ListOptions.meta.k8s.io", resource="listoptions.meta.k8s.io"
+        )
+
+
+def _watch_faults(
+    query: Mapping[str, str], match: str, initial: bool
+) -> Iterator[errors.FieldError]:
+    if initial and match != _NOT_OLDER:
+        yield forbidden(
+            _MATCH, f"sendInitialEvents requires setting resourceVersionMatch to {_NOT_OLDER}"
+        )
+    if not match:
+        return
+    if not initial:
+        yield forbidden(
+            _MATCH,
+            "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+        )
+    if match != _NOT_OLDER:
+        yield not_supported(_MATCH, match, (_NOT_OLDER,))
+    if query.get("continue"):
+        yield forbidden(_MATCH, "resourceVersionMatch is forbidden when continue is provided")
+
+
+def _list_faults(
+    query: Mapping[str, str], match: str, initial: bool
+) -> Iterator[errors.FieldError]:
+    if match and not query.get("resourceVersion"):
+        yield forbidden(
+            _MATCH, "resourceVersionMatch is forbidden unless resourceVersion is provided"
+        )
+    if match and query.get("continue"):
+        yield forbidden(_MATCH, "resourceVersionMatch is forbidden when continue is provided")
+    if match not in ("", "Exact", _NOT_OLDER):
+        yield not_supported(_MATCH, match, ("Exact", _NOT_OLDER, ""))
+    if match == "Exact" and query.get("resourceVersion") == "0":
+        yield forbidden(_MATCH, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"')
+    if initial:
+        yield forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list")
 
 
 @dataclass(frozen=True)
@@ -75,19 +125,7 @@ class Freshness:
     @classmethod
     def of(cls, query: Mapping[str, str]) -> Freshness:
         """Returns the freshness that a request asks for. Raises BadRequest."""
-        version, match = (
-            read_number(query, "resourceVersion"),
-            query.get("resourceVersionMatch", ""),
-        )
-        if match not in _MATCHES:
-            raise errors.BadRequest(f'resourceVersionMatch: Unsupported value: "{match}"')
-        if match == "Exact" and not version:
-            raise errors.BadRequest("resourceVersionMatch Exact needs a resourceVersion above 0")
-        if match and version is None and "sendInitialEvents" not in query:
-            raise errors.BadRequest(
-                "resourceVersionMatch: Forbidden: it needs a resourceVersion, too"
-            )
-        return cls(version, match)
+        return cls(read_number(query, "resourceVersion"), query.get(_MATCH, ""))
 
 
 @dataclass(frozen=True)
@@ -101,10 +139,9 @@ class Page:
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> Page:
-        """Returns the page that a request asks for. Raises BadRequest."""
+        """Returns the page that a list asks for. Raises BadRequest and Invalid."""
+        check_options(query, watch=False)
         fresh = Freshness.of(query)
-        if query.get("continue") and fresh.match:
-            raise errors.BadRequest("resourceVersionMatch is forbidden when continue is provided")
         if query.get("continue") and fresh.version:
             raise errors.BadRequest(
                 "specifying resource version is not allowed when using continue"

@@ -10,6 +10,7 @@ Source: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/watch.go, Kubernetes
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -23,14 +24,17 @@ from kcm.apiserver.cache.watch_cache import CacheEvent, CacheWatcher, Entry, eve
 from kcm.apiserver.http.accept import Form
 from kcm.apiserver.http.responses import JSON, json_bytes, read_number
 from kcm.apiserver.objects import status, tables
-from kcm.apiserver.objects.selection import Freshness, ObjectSelection
+from kcm.apiserver.objects.selection import Freshness, ObjectSelection, check_options
 from kcm.apiserver.request import truth
 from kcm.apiserver.request_info import RequestInfo
 
 BOOKMARK_EVERY = 60.0  # seconds, as upstream's defaultBookmarkFrequency
+LAST_BOOKMARK = 2.0  # seconds before the timeout, as upstream's nextBookmarkTime
 MIN_TIMEOUT = 1800.0  # seconds; without timeoutSeconds, once to twice this, as upstream
 MERGE = 0.005  # seconds for which events are collected into one chunk
 _MOST_AT_ONCE = 200  # events in one chunk
+_LARGEST = 256 * 1024  # bytes in one chunk, unless one event has more
+_INITIAL = "sendInitialEvents"
 _INITIAL_END = {"k8s.io/initial-events-end": "true"}
 
 
@@ -40,42 +44,66 @@ class WatchOptions:
 
     selection: ObjectSelection
     form: Form
-    version: int | None  # None starts with the present objects
+    fresh: Freshness
+    initial: bool | None  # the parameter sendInitialEvents, None if it is absent
     bookmarks: bool
-    initial_end: bool  # whether a bookmark follows the present objects
     timeout: float
     include: str
 
     @classmethod
     def of(cls, info: RequestInfo, query: Mapping[str, str], form: Form) -> WatchOptions:
-        """Returns the options of a watch request. Raises BadRequest."""
-        fresh, bookmarks = Freshness.of(query), truth(query, "allowWatchBookmarks")
-        initial = _initial(query, fresh)
+        """Returns the options of a watch request. Raises BadRequest and Invalid."""
+        check_options(query, watch=True)
         seconds = read_number(query, "timeoutSeconds")
         tables.check_include(query.get("includeObject", ""))
         return cls(
             selection=ObjectSelection.of(info, query),
             form=form,
-            version=None if initial or not fresh.version else fresh.version,
-            bookmarks=bookmarks,
-            initial_end=initial and bookmarks,
+            fresh=Freshness.of(query),
+            initial=truth(query, _INITIAL) if _INITIAL in query else None,
+            bookmarks=truth(query, "allowWatchBookmarks"),
             timeout=seconds or MIN_TIMEOUT * (1 + random.random()),
             include=query.get("includeObject", ""),
         )
 
+    @property
+    def with_present(self) -> bool:
+        """Reports whether the watch starts with the present objects.
 
-def _initial(query: Mapping[str, str], fresh: Freshness) -> bool:
-    if "sendInitialEvents" not in query:
-        if fresh.match:
-            raise errors.BadRequest(
-                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
-            )
-        return False
-    if fresh.match != "NotOlderThan":
-        raise errors.BadRequest(
-            "sendInitialEvents: Forbidden: it needs resourceVersionMatch=NotOlderThan"
-        )
-    return truth(query, "sendInitialEvents")
+        A watch without a version does, unless it sends sendInitialEvents=false.
+        """
+        return not self.fresh.version if self.initial is None else self.initial
+
+    @property
+    def initial_end(self) -> bool:
+        """Reports whether a bookmark follows the present objects."""
+        return bool(self.initial) and self.bookmarks
+
+
+class _Lines:
+    """The lines of one chunk; a line is empty if its object is not sent.
+
+    A client that does not read keeps one chunk in memory, so chunks have few bytes. Empty lines
+    count, too, so that the event loop does other work between chunks.
+    """
+
+    def __init__(self) -> None:
+        self._lines: list[bytes] = []
+        self._size = 0
+
+    @property
+    def full(self) -> bool:
+        return len(self._lines) >= _MOST_AT_ONCE or self._size >= _LARGEST
+
+    def add(self, line: bytes) -> None:
+        self._lines.append(line)
+        self._size += len(line)
+
+    def take(self) -> bytes:
+        """Returns the lines as a chunk, and begins the next one."""
+        chunk = b"".join(self._lines)
+        self._lines, self._size = [], 0
+        return chunk
 
 
 class HttpWatch:
@@ -94,20 +122,24 @@ class HttpWatch:
         self._present: list[Entry] = []
         self._watcher: CacheWatcher | None = None
         self._start = 0
+        self._after = 0  # the client has seen everything up to this version
 
-    def subscribe(self, fresh: Freshness) -> None:
+    def subscribe(self) -> None:
         """Subscribes to the watch cache, once it is as fresh as the request asks.
 
         Raises Gone, StoreUnavailable and TooLargeResourceVersion.
         """
-        options = self._options
-        if fresh.version is None or options.initial_end:
-            self._cacher.wait_for_version(options.selection.resource, fresh.version or 0)
+        options, version = self._options, self._options.fresh.version
+        if version is None or options.initial_end:
+            self._cacher.wait_for_version(options.selection.resource, version or 0)
         else:
             self._cacher.wait_until_filled(options.selection.resource)
+        # Without a version, and without the present objects, the watch starts now.
+        after = None if options.with_present else version or self._cache.position
         self._present, self._watcher = self._cache.subscribe(
-            options.version, options.selection.namespace, self._wake
+            after, options.selection.namespace, self._wake
         )
+        self._after = after or 0
         self._start = self._watcher.position
 
     def _wake(self) -> None:
@@ -132,31 +164,40 @@ class HttpWatch:
         The last line is an ERROR event if the resourceVersion of the watch has expired.
         """
         assert self._watcher is not None
-        for piece in self._initial_pieces():
-            yield piece
-            await asyncio.sleep(0)
         end = self._loop.time() + self._options.timeout
-        mark = self._loop.time() + BOOKMARK_EVERY
+        for piece in self._initial_pieces():
+            if self._stopped:
+                return
+            if piece:
+                yield piece
+            await asyncio.sleep(0)
+        mark = self._next_mark(end)
         while not self._stopped:
             piece = self._drain(self._watcher)
             if piece:
                 yield piece
+            now = self._loop.time()
+            if now >= end:
+                return
             if piece or self._watcher.pending:
                 await asyncio.sleep(0)
                 continue
             if self._watcher.ended:
                 break
-            now = self._loop.time()
-            if now >= end:
-                return
             if now >= mark:
-                mark = now + BOOKMARK_EVERY
+                mark = self._next_mark(end)
                 position = self._watcher.position  # read before `pending`, see WatchCache.apply
                 if self._options.bookmarks and not self._watcher.pending:
                     yield self._bookmark(position, {})
             await self._sleep(min(end, mark) - now)
         if self._watcher.gone:
             yield error_line(errors.Gone("too old resource version: list again"))
+
+    def _next_mark(self, end: float) -> float:
+        """Returns the time of the next bookmark: in a minute, or shortly before the end."""
+        now = self._loop.time()
+        last = end - LAST_BOOKMARK
+        return min(now + BOOKMARK_EVERY, last if last > now else math.inf)
 
     async def _sleep(self, seconds: float) -> None:
         assert self._watcher is not None
@@ -172,29 +213,26 @@ class HttpWatch:
 
     def _initial_pieces(self) -> Iterator[bytes]:
         selection = self._options.selection
-        lines: list[bytes] = []
+        lines = _Lines()
         for entry in self._present:
             entry = entry.convert_to(selection.resource)  # noqa: PLW2901 - the same in another form
-            if selection.matches(entry):
-                lines.append(self._line("ADDED", entry))
-            if len(lines) == _MOST_AT_ONCE:
-                yield b"".join(lines)
-                lines = []
+            lines.add(self._line("ADDED", entry) if selection.matches(entry) else b"")
+            if lines.full:
+                yield lines.take()
         if self._options.initial_end:
-            lines.append(self._bookmark(self._start, _INITIAL_END))
+            lines.add(self._bookmark(self._start, _INITIAL_END))
         self._present = []
-        if lines:
-            yield b"".join(lines)
+        yield lines.take()
 
     def _drain(self, watcher: CacheWatcher) -> bytes:
-        lines: list[bytes] = []
-        while watcher.pending and len(lines) < _MOST_AT_ONCE:
+        lines = _Lines()
+        while watcher.pending and not lines.full:
             event = watcher.pending.popleft().convert_to(self._options.selection.resource)
             # The cache may be behind the version that the client has already seen.
-            seen = event.entry.version <= (self._options.version or 0)
-            if not seen and self._options.selection.covers(event.entry.key):
-                lines.append(self._event(event))
-        return b"".join(lines)
+            seen = event.entry.version <= self._after
+            sent = not seen and self._options.selection.covers(event.entry.key)
+            lines.add(self._event(event) if sent else b"")
+        return lines.take()
 
     def _event(self, event: CacheEvent) -> bytes:
         selection = self._options.selection
@@ -205,7 +243,7 @@ class HttpWatch:
         before = event.before is not None and selection.matches(event.before)
         if now:
             return self._line("MODIFIED" if before else "ADDED", event.entry)
-        return self._line("DELETED", event.entry) if before else b""
+        return self._line("DELETED", event.last_match) if before else b""
 
     def _line(self, kind: str, entry: Entry) -> bytes:
         form = self._options.form

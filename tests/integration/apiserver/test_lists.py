@@ -110,7 +110,7 @@ def test_a_token_that_is_too_old_comes_with_one_for_the_rest(api: Live, three: s
 def test_tokens_and_limits_that_make_no_sense_are_refused(
     api: Live, pods: str, params: dict[str, str]
 ) -> None:
-    assert api.client.get(pods, params=params).status_code == 400
+    assert api.client.get(pods, params=params).status_code in {400, 422}
 
 
 def test_a_limit_counts_what_the_selector_chooses(api: Live, pods: str) -> None:

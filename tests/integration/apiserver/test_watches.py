@@ -76,6 +76,38 @@ def test_initial_events_end_with_a_marked_bookmark(api: Live, pods: str) -> None
         assert summarize(next(events)) == ("ADDED", "late")
 
 
+@pytest.mark.parametrize("version", [{}, {"resourceVersion": "0"}])
+def test_without_initial_events_a_watch_begins_now(
+    api: Live, pods: str, version: dict[str, str]
+) -> None:
+    api.create(pods, pod("present"))
+    options = {"sendInitialEvents": "false", "resourceVersionMatch": "NotOlderThan"} | version
+    with watch(api, pods, **options) as events:
+        api.create(pods, pod("late"))
+        assert summarize(next(events)) == ("ADDED", "late")
+
+
+def test_the_initial_events_are_as_new_as_the_request(api: Live, pods: str) -> None:
+    """Each write was acknowledged before the watch began, so its bookmark comes after it."""
+    options = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+    for number in range(20):
+        written = api.create(pods, pod(f"p{number}"))["metadata"]["resourceVersion"]
+        newer = {"resourceVersion": written} if number % 2 else {}
+        with watch(api, pods, allowWatchBookmarks="true", **options, **newer) as events:
+            came = [next(events) for _ in range(number + 2)]
+        assert {summarize(event)[1] for event in came[:-1]} == {f"p{n}" for n in range(number + 1)}
+        assert came[-1]["type"] == "BOOKMARK"
+        assert int(came[-1]["object"]["metadata"]["resourceVersion"]) >= int(written)
+
+
+def test_a_version_that_no_write_has_reached_is_refused(api: Live, pods: str) -> None:
+    options = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "watch": "1"}
+    params = options | {"allowWatchBookmarks": "true", "resourceVersion": "999999999999"}
+    refused = api.client.get(pods, params=params)
+    assert refused.status_code == 504
+    assert refused.json()["details"]["causes"][0]["reason"] == "ResourceVersionTooLarge"
+
+
 def test_what_begins_to_match_is_added_and_what_stops_is_deleted(api: Live, pods: str) -> None:
     api.create(pods, pod("turncoat"))
     version = api.get(pods)["metadata"]["resourceVersion"]
@@ -83,8 +115,12 @@ def test_what_begins_to_match_is_added_and_what_stops_is_deleted(api: Live, pods
         for side in ("left", "left", "right"):
             labels = {"side": side, "step": f"{side}{next(_NAMES)}"}
             api.patch(f"{pods}/turncoat", {"metadata": {"labels": labels}})
-        kinds = [next(events)["type"] for _ in range(3)]
-    assert kinds == ["ADDED", "MODIFIED", "DELETED"]
+        came = [next(events) for _ in range(3)]
+    assert [event["type"] for event in came] == ["ADDED", "MODIFIED", "DELETED"]
+    before, after = came[1]["object"]["metadata"], came[2]["object"]["metadata"]
+    assert after["labels"] == before["labels"]  # as it was when it matched, as upstream
+    now = api.get(f"{pods}/turncoat")["metadata"]["resourceVersion"]
+    assert after["resourceVersion"] == now
 
 
 def test_one_object_is_watched_by_its_path(api: Live, pods: str) -> None:
@@ -115,6 +151,12 @@ def test_bookmarks_come_to_who_asked_for_them(
         event = next(events)
         assert (event["type"], event["object"]["kind"]) == ("BOOKMARK", "Pod")
         assert int(event["object"]["metadata"]["resourceVersion"]) > 0
+
+
+def test_a_bookmark_comes_before_the_timeout(api: Live, pods: str) -> None:
+    with watch(api, pods, allowWatchBookmarks="true", timeoutSeconds="3") as events:
+        came = list(events)
+    assert [event["type"] for event in came] == ["BOOKMARK"]
 
 
 def test_tables_can_be_watched(api: Live, pods: str) -> None:

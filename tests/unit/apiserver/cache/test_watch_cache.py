@@ -51,6 +51,13 @@ def test_entries_come_in_order_by_namespace_and_behind_a_key() -> None:
     assert keys(cache.entries(after="b/1")) == ["ba/1"]
 
 
+def test_what_is_present_comes_with_the_version_that_it_shows() -> None:
+    cache = fill_cache("a/1", position=10)
+    cache.apply([change("ADDED", "b/1", 12)], 15)
+    entries, version = cache.present("b")
+    assert (keys(entries), version) == (["b/1"], 15)
+
+
 def test_a_watcher_gets_history_and_what_comes_after_once() -> None:
     cache = fill_cache()
     cache.apply([change("ADDED", "a/1", 11), change("ADDED", "a/2", 12)], 12)
@@ -191,3 +198,30 @@ def test_a_deleted_object_does_not_stay_decoded(monkeypatch: pytest.MonkeyPatch)
     cache.apply([change("ADDED", "a/1", 12)], 12)
     event.forget_decoded()
     assert gone() is None
+
+
+def test_a_watcher_whose_next_change_has_left_the_history_is_cut() -> None:
+    cache = fill_cache(history=3)
+    _, reads = cache.subscribe(10, "", do_nothing)
+    _, sleeps = cache.subscribe(10, "", do_nothing)
+    for first in range(11, 20, 3):  # each fills the history, which is no reason to cut anybody
+        cache.apply([change("ADDED", f"a/{n}", n) for n in range(first, first + 3)], first + 2)
+        reads.pending.clear()
+    assert sleeps.slow
+    assert not sleeps.pending
+    assert not reads.ended
+
+
+def test_what_stops_matching_is_deleted_as_it_was_when_it_matched() -> None:
+    cache = fill_cache()
+    cache.apply([change("ADDED", "a/1", 11), change("MODIFIED", "a/1", 12)], 12)
+    _, watcher = cache.subscribe(11, "", do_nothing)
+    event = watcher.pending[0]
+    assert event.before is not None
+    last = event.last_match
+    assert last.version == 12
+    assert json.loads(last.raw)["metadata"] == json.loads(raw("a/1", 12))["metadata"]
+    assert event.before.version == 11
+    assert event.last_match is last
+    cache.apply([change("DELETED", "a/1", 13)], 13)
+    assert watcher.pending[1].last_match is watcher.pending[1].entry

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import pytest
+
+from kcm import errors
+from kcm.apiserver.objects.selection import check_options
+
+_NOT_OLDER = {"resourceVersionMatch": "NotOlderThan"}
+_INITIAL = {"sendInitialEvents": "true"}
+_NEEDS_INITIAL = (
+    "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless "
+    "sendInitialEvents is provided"
+)
+_NEEDS_NOT_OLDER = (
+    "resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to "
+    "NotOlderThan"
+)
+_WITH_CONTINUE = (
+    "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden when continue is provided"
+)
+_AT_ZERO = (
+    'resourceVersionMatch: Forbidden: resourceVersionMatch "exact" is forbidden for '
+    'resourceVersion "0"'
+)
+
+
+# After upstream's TestValidateListOptions.
+@pytest.mark.parametrize(
+    ("query", "watch", "faults"),
+    [
+        ({}, False, []),
+        ({"resourceVersion": "1", "resourceVersionMatch": "Exact"}, False, []),
+        ({"resourceVersion": "0", "resourceVersionMatch": "Exact"}, False, [_AT_ZERO]),
+        ({"resourceVersion": "0", **_NOT_OLDER}, False, []),
+        (
+            _NOT_OLDER,
+            False,
+            [
+                "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless "
+                "resourceVersion is provided"
+            ],
+        ),
+        (
+            {"resourceVersion": "0", "resourceVersionMatch": "foo"},
+            False,
+            [
+                'resourceVersionMatch: Unsupported value: "foo": supported values: "Exact", '
+                '"NotOlderThan", ""'
+            ],
+        ),
+        (
+            _INITIAL,
+            False,
+            ["sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list"],
+        ),
+        ({}, True, []),
+        ({**_INITIAL, **_NOT_OLDER, "allowWatchBookmarks": "true"}, True, []),
+        ({"sendInitialEvents": "false", **_NOT_OLDER}, True, []),
+        (_NOT_OLDER, True, [_NEEDS_INITIAL]),
+        (_INITIAL, True, [_NEEDS_NOT_OLDER]),
+        (
+            {**_INITIAL, "resourceVersionMatch": "Exact"},
+            True,
+            [
+                _NEEDS_NOT_OLDER,
+                'resourceVersionMatch: Unsupported value: "Exact": supported values: '
+                '"NotOlderThan"',
+            ],
+        ),
+        ({**_INITIAL, "resourceVersionMatch": ""}, True, [_NEEDS_NOT_OLDER]),
+        ({**_INITIAL, **_NOT_OLDER, "continue": "123"}, True, [_WITH_CONTINUE]),
+    ],
+)
+def test_options_that_exclude_each_other_are_refused(
+    query: dict[str, str], watch: bool, faults: list[str]
+) -> None:
+    if not faults:
+        check_options(query, watch=watch)
+        return
+    with pytest.raises(errors.Invalid) as refused:
+        check_options(query, watch=watch)
+    assert [str(cause) for cause in refused.value.causes] == faults
+    assert refused.value.message.startswith('ListOptions.meta.k8s.io "" is invalid: ')
