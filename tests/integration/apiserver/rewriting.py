@@ -90,6 +90,11 @@ class Writer:
     def _labels(self) -> dict[str, str | None]:
         return {"tier": self._random.choice(["gold", "iron", None])}
 
+    def clear(self) -> None:
+        """Deletes everything at once."""
+        self._direct = []
+        self._client.delete(self._path)
+
     def present(self, selector: str) -> Objects:
         params = {"labelSelector": selector} if selector else {}
         items = self._client.get(self._path, params=params).json()["items"]
