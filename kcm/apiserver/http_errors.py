@@ -6,7 +6,7 @@ staging/src/k8s.io/apimachinery/pkg/api/errors/errors.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -157,6 +157,16 @@ class ContinueExpired(Gone):
         return error
 
 
+def _list_by_manager(conflicts: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Yields a line for each manager, and below it one for each of its fields."""
+    fields: dict[str, list[str]] = {}
+    for manager, field in conflicts:
+        fields.setdefault(manager, []).append(field)
+    for manager in sorted(fields):
+        yield f"conflicts with {manager}:"
+        yield from (f"- {field}" for field in fields[manager])
+
+
 class ApplyConflict(ApiError):
     """Another manager owns fields that the apply would change."""
 
@@ -167,17 +177,11 @@ class ApplyConflict(ApiError):
     @classmethod
     def between(cls, conflicts: Sequence[tuple[str, str]]) -> ApplyConflict:
         """Returns the error for conflicts, each a pair of field manager and field."""
-        plural = "s" if len(conflicts) != 1 else ""
-        by_manager: dict[str, list[str]] = {}
-        for manager, field in conflicts:
-            by_manager.setdefault(manager, []).append(field)
-        lines = [
-            f"conflict with {manager}: {fields[0]}"
-            if len(fields) == 1
-            else f"conflicts with {manager}:\n" + "\n".join(f"- {field}" for field in fields)
-            for manager, fields in by_manager.items()
-        ]
-        listed = "\n".join(lines)
-        error = cls(f"Apply failed with {len(conflicts)} conflict{plural}: {listed}")
+        if len(conflicts) == 1:
+            manager, field = conflicts[0]
+            error = cls(f"Apply failed with 1 conflict: conflict with {manager}: {field}")
+        else:
+            listed = "\n".join(_list_by_manager(conflicts))
+            error = cls(f"Apply failed with {len(conflicts)} conflicts: {listed}")
         error.conflicts = tuple(conflicts)
         return error

@@ -205,8 +205,16 @@ def _annotations(config: Mapping[str, Any]) -> Mapping[str, Any]:
 def _conflicts(others: Sequence[ManagedFieldsEntry], fought: Paths) -> list[tuple[str, str]]:
     """Returns the field manager and the field of each conflict, sorted."""
     pairs = [
-        (f'"{other.name}" using {other.api_version}', format_path(path))
-        for other in others
-        for path in other.owned & fought
+        (_describe(other), format_path(path)) for other in others for path in other.owned & fought
     ]
     return sorted(pairs)
+
+
+def _describe(manager: ManagedFieldsEntry) -> str:
+    """Returns the field manager as conflicts name it."""
+    words = [f'"{manager.name}"']
+    if manager.subresource:
+        words.append(f'with subresource "{manager.subresource}"')
+    if manager.operation == "Update":
+        words.append(f"using {manager.api_version}")
+    return " ".join(words)

@@ -73,12 +73,12 @@ def test_two_managers_share_a_list_and_fight_over_a_value(api: Live) -> None:
     assert refused.status_code == 409
     body = refused.json()
     assert body["message"] == (
-        'Apply failed with 1 conflict: conflict with "me" using v1: .metadata.labels.mine'
+        'Apply failed with 1 conflict: conflict with "me": .metadata.labels.mine'
     )
     assert body["details"]["causes"] == [
         {
             "reason": "FieldManagerConflict",
-            "message": 'conflict with "me" using v1',
+            "message": 'conflict with "me"',
             "field": ".metadata.labels.mine",
         }
     ]
