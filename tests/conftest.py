@@ -30,7 +30,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 FAULTS_ALLOWED = ("--enable-protected-configs", "yes")
 
 
-SYSTEMS = ("tests/scenarios/", "tests/chaos/", "tests/docs/")  # whole ones, which mostly wait
+# Whole ones, which mostly wait.
+SYSTEMS = ("tests/scenarios/", "tests/charts/", "tests/chaos/", "tests/docs/")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

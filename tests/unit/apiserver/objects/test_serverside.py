@@ -15,8 +15,8 @@ from kcm.api import codec, scheme
 from kcm.apiserver.http_errors import ApplyConflict
 from kcm.apiserver.objects import serverside
 
-LABEL = {"f:metadata": {"f:labels": {"f:app": {}}}}
-REPLICAS = {"f:spec": {"f:replicas": {}}}
+LABEL: dict[str, Any] = {"f:metadata": {"f:labels": {"f:app": {}}}}
+REPLICAS: dict[str, Any] = {"f:spec": {"f:replicas": {}}}
 
 
 def entry(manager: str, operation: str, fields: dict[str, Any], **more: str) -> dict[str, Any]:

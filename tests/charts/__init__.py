@@ -1,0 +1,1 @@
+"""Charts that helm installs on a whole kcm."""

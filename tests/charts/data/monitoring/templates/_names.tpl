@@ -1,0 +1,5 @@
+{{- define "monitoring.labels" -}}
+app: monitoring
+release: {{ .root.Release.Name }}
+component: {{ .component }}
+{{- end }}
