@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.charts.cluster import Cluster, running
 from tests.charts.helm import VERSIONS, Helm, find
 from tests.integration.apiserver import kubectl as kubectls
 from tests.integration.apiserver.kubectl import Kubectl
+from tests.scenarios.cluster import Cluster, running
 
 ABSENT = "{} is not here: `python tools/fetch_clients.py DIR` gets it; KCM_CLIENTS_DIR names DIR"
 _NUMBERS = itertools.count()

@@ -20,10 +20,15 @@ CHARTS = Path(__file__).with_name("data")
 TIMEOUT = "60s"  # of helm's own waiting
 
 
+def clients_folder() -> Path | None:
+    """Returns the folder that tools/fetch_clients.py has filled, or None."""
+    name = os.environ.get("KCM_CLIENTS_DIR")
+    return Path(name) if name else None
+
+
 def find(program: str) -> str | None:
     """Returns the path of a client, in KCM_CLIENTS_DIR or on the PATH, or None."""
-    folder = os.environ.get("KCM_CLIENTS_DIR")
-    return shutil.which(program, path=folder) or shutil.which(program)
+    return shutil.which(program, path=clients_folder()) or shutil.which(program)
 
 
 @dataclass

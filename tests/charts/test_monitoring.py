@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from kcm.testing.waiting import until
-from tests.charts.cluster import API, APPS, Cluster
 from tests.charts.definitions import GROUP, definition, write_definitions
 from tests.charts.helm import CHARTS, WITH_HELM_4, Helm
 from tests.integration.apiserver.kubectl import Kubectl
+from tests.scenarios.cluster import API, APPS, Cluster
 
 pytestmark = pytest.mark.scenario
 

@@ -11,10 +11,10 @@ import pytest
 import yaml
 
 from kcm.testing.waiting import until
-from tests.charts.cluster import API, APPS, Cluster, running
 from tests.charts.conftest import skip_without_helm
 from tests.charts.helm import CHARTS, TIMEOUT, WITH_HELM_3, WITH_HELM_4, Helm
 from tests.integration.apiserver.kubectl import Kubectl
+from tests.scenarios.cluster import API, APPS, Cluster, running
 from tests.scenarios.system import ROOT
 
 pytestmark = pytest.mark.scenario

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from kcm.testing.waiting import until
-from tests.charts.cluster import API, APPS, Cluster
 from tests.charts.helm import CHARTS, WITH_HELM_3, WITH_HELM_4, Helm
 from tests.integration.apiserver.kubectl import Kubectl
+from tests.scenarios.cluster import API, APPS, Cluster
 
 pytestmark = pytest.mark.scenario
 

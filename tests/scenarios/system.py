@@ -122,6 +122,12 @@ class System:
         record = json.loads((self.folder / "s" / "run" / "up.json").read_text())
         return int(next(c["pid"] for c in record["children"] if c["name"] == name))
 
+    def kill(self, name: str) -> None:
+        """Kills a child process, and waits until there is another in its place."""
+        before = self.child(name)
+        os.kill(before, signal.SIGKILL)
+        until(lambda: self.child(name) != before, name)
+
 
 @pytest.fixture
 def system() -> Iterator[System]:

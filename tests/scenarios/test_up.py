@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import signal
 import socket
@@ -79,16 +78,9 @@ def test_what_dies_is_started_again_and_a_second_up_is_refused(system: System) -
 
     system.kcm("apply", "-f", str(EXAMPLE))
     for name in ("worker", "beat", "redis"):
-        kill_and_wait(system, name)
+        system.kill(name)
         assert f"{name} exited (signal 9)" in system.text()
     until(lambda: len(system.pods()) == 3, "pods after all restarts")
-
-
-def kill_and_wait(system: System, name: str) -> None:
-    """Kills a child process, and waits until there is another in its place."""
-    before = system.child(name)
-    os.kill(before, signal.SIGKILL)
-    until(lambda: system.child(name) != before, name)
 
 
 def test_a_killed_up_leaves_nothing_behind(system: System) -> None:

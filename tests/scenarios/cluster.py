@@ -1,4 +1,4 @@
-"""A kcm that charts are installed on, and a client of it."""
+"""A whole kcm, and a client of its API."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import signal
 import ssl
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,12 @@ class Cluster:
         """Returns the names of the objects of a list."""
         return sorted(item["metadata"]["name"] for item in self.get(path)["items"])
 
+    def answers(self) -> bool:
+        """Returns whether the API server is there and ready."""
+        with suppress(httpx.TransportError):
+            return self.client.get("/readyz").status_code == 200
+        return False
+
     def has(self, path: str) -> bool:
         return self.client.get(path).status_code == 200
 
@@ -60,7 +66,7 @@ class Cluster:
 @contextmanager
 def running(*flags: str) -> Iterator[Cluster]:
     """Yields a kcm with three simulated nodes."""
-    system = System(Path(tempfile.mkdtemp(prefix="kcm-charts-")))
+    system = System(Path(tempfile.mkdtemp(prefix="kcm-api-")))
     try:
         system.start("--nodes", "3", *flags)
         cluster = Cluster(system)

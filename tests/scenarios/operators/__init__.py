@@ -1,0 +1,1 @@
+"""Operators as their authors write them: they know nothing of kcm."""
