@@ -41,7 +41,7 @@ def _section(fields: int, depth: int) -> dict[str, Any]:
 
 
 def definition(kind: str, *, fields: int = 20, depth: int = 3) -> dict[str, Any]:
-    """Returns a definition; the defaults make one of some 340 kB."""
+    """Returns a definition; the defaults make one of some 380 kB."""
     plural = f"{kind.lower()}s"
     spec = _section(fields, depth)
     # Beside the sections, what the tests write is kept as it is.

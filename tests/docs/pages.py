@@ -17,7 +17,7 @@ PAGES = (
 )
 
 _COMMENT = re.compile(
-    r"<!-- (?P<what>not run|until Ctrl-C|exit code|with kubectl)(?:: (?P<value>.+))? -->"
+    r"<!-- (?P<what>not run|until Ctrl-C|exit code|with kubectl|with helm)(?:: (?P<value>.+))? -->"
 )
 
 
@@ -32,6 +32,7 @@ class Block:
     not_run: str = ""  # the reason
     until_interrupt: bool = False
     needs_kubectl: bool = False  # run where there is one
+    needs_helm: bool = False  # and kubectl
     exit_code: int = 0
 
     def __str__(self) -> str:
@@ -64,6 +65,7 @@ def _block(page: Path, at: int, language: str, body: list[str], above: str) -> B
         text="\n".join(body) + "\n",
         not_run=value if what == "not run" else "",
         until_interrupt=what == "until Ctrl-C",
-        needs_kubectl=what == "with kubectl",
+        needs_kubectl=what in ("with kubectl", "with helm"),
+        needs_helm=what == "with helm",
         exit_code=int(value) if what == "exit code" else 0,
     )

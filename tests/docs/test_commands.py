@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import PAGES, ROOT, blocks
-from tests.docs.workplace import KUBECTL, Workplace
+from tests.docs.workplace import HELM, KUBECTL, Workplace
 
 SHELL = ("sh", "bash", "shell", "console")
 WITH_COMMANDS = [page for page in PAGES if any(blocks(page, *SHELL))]
@@ -17,6 +17,8 @@ WITH_COMMANDS = [page for page in PAGES if any(blocks(page, *SHELL))]
 def test_the_commands_of_a_page_run_in_their_order(workplace: Workplace, page: Path) -> None:
     for block in blocks(page, *SHELL):
         if block.not_run or (block.needs_kubectl and not KUBECTL):
+            continue
+        if block.needs_helm and not HELM:
             continue
         wrong = workplace.run(block)
         assert not wrong, f"{block}: {block.text}\n{wrong}"

@@ -19,10 +19,12 @@ import httpx
 import psutil
 
 from kcm.testing.waiting import until
+from tests.charts import helm as helms
 from tests.docs.pages import ROOT, Block
 from tests.integration.apiserver.kubectl import VERSIONS, find
 from tests.ports import free_port
 
+HELM = helms.find(f"helm.{helms.VERSIONS[0]}")
 KUBECTL = find(VERSIONS[-1])  # None where there is none: the blocks that need it are left out
 
 READY = "Ctrl-C stops it all"  # says `kcm up`
@@ -67,8 +69,9 @@ class Workplace:
         programs = self.folder / ".venv" / "bin"
         programs.mkdir(parents=True)
         (self.folder / "examples").symlink_to(ROOT / "examples")
-        if KUBECTL:
-            (programs / "kubectl").symlink_to(KUBECTL)
+        for client, path in (("kubectl", KUBECTL), ("helm", HELM)):
+            if path:
+                (programs / client).symlink_to(path)
         for name, text in PROGRAMS.items():
             if name in ("redis-cli", "curl") and shutil.which(name):
                 continue
