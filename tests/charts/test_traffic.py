@@ -46,19 +46,20 @@ def test_ten_services_come_up_and_go(cluster: Cluster, helm: Helm) -> None:
     assert helm.history("shop") == ["superseded", "superseded", "deployed"]
     helm.uninstall("shop")
     path = f"{APPS}/namespaces/{helm.namespace}"
-    assert cluster.names(f"{path}/deployments") == cluster.names(f"{path}/replicasets") == []
+    for kind in ("deployments", "replicasets"):
+        cluster.wait_until_empty(f"{path}/{kind}")
     assert cluster.names(f"{API}/namespaces/{helm.namespace}/services") == []
 
 
 @WITH_HELM_4
-def test_an_upgrade_that_crashes_is_taken_back(
+def test_an_upgrade_that_never_gets_ready_is_taken_back(
     cluster: Cluster, helm: Helm, kubectl: Kubectl
 ) -> None:
     helm.install("shop", "shop", *FEW)
-    wrong = r"annotations.simulation\.kcm\.dev/outcome=crash"
+    wrong = r"annotations.simulation\.kcm\.dev/outcome=never-ready"
     failed = helm.run(
         "upgrade", "shop", str(CHARTS / "shop"), *FEW, "--set-string", wrong,
-        "--wait", "--atomic", "--timeout", "3s",
+        "--wait", "--atomic", "--timeout", "5s",
     )  # fmt: skip
     assert failed.returncode == 1
     assert "has been rolled back" in failed.stderr
@@ -71,11 +72,11 @@ def test_an_upgrade_that_crashes_is_taken_back(
 
 
 @WITH_HELM_3
-def test_an_install_that_never_becomes_ready_leaves_nothing(cluster: Cluster, helm: Helm) -> None:
+def test_an_install_that_never_gets_ready_leaves_nothing(cluster: Cluster, helm: Helm) -> None:
     failed = helm.run(
         "install", "shop", str(CHARTS / "shop"), "--create-namespace", *FEW,
         "--set-string", r"annotations.simulation\.kcm\.dev/outcome=image-pull-error",
-        "--wait", "--atomic", "--timeout", "2s",
+        "--wait", "--atomic", "--timeout", "3s",
     )  # fmt: skip
     assert failed.returncode == 1
     assert "has been uninstalled" in failed.stderr
@@ -99,21 +100,25 @@ def ingress(name: str, cls: str) -> dict[str, Any]:
     }
 
 
+def has_address(cluster: Cluster, service: str) -> bool:
+    return bool(cluster.get(service)["status"]["loadBalancer"].get("ingress"))
+
+
 @WITH_HELM_3
 def test_a_controller_gets_its_address_certificate_and_budget(cluster: Cluster, helm: Helm) -> None:
     own_class = set_class(helm.namespace)
     helm.install("edge", "ingress", *NO_WEBHOOK, *own_class)
     namespace = f"{API}/namespaces/{helm.namespace}"
-    service = cluster.get(f"{namespace}/services/ingress-controller")
-    assert service["status"]["loadBalancer"]["ingress"][0]["ip"].startswith("198.1")
-    assert service["spec"]["healthCheckNodePort"]
+    service = f"{namespace}/services/ingress-controller"
+    assert has_address(cluster, service)
+    assert cluster.get(service)["spec"]["healthCheckNodePort"]
     # Hooks go when they have succeeded, roles and accounts too.
     for path in (
         f"/apis/batch/v1/namespaces/{helm.namespace}/jobs",
         f"/apis/rbac.authorization.k8s.io/v1/namespaces/{helm.namespace}/roles",
     ):
-        assert cluster.names(path) == []
-    assert "ingress-admission" not in cluster.names(f"{namespace}/serviceaccounts")
+        cluster.wait_until_empty(path)
+    assert not cluster.has(f"{namespace}/serviceaccounts/ingress-admission")
 
     budget = f"/apis/policy/v1/namespaces/{helm.namespace}/poddisruptionbudgets/ingress-controller"
     autoscaler = (
@@ -121,24 +126,19 @@ def test_a_controller_gets_its_address_certificate_and_budget(cluster: Cluster, 
         "ingress-controller"
     )
     until(lambda: cluster.get(budget)["status"]["disruptionsAllowed"] == 1, "two pods")
-    assert cluster.get(autoscaler)["status"]["desiredReplicas"] == 2
+    until(lambda: cluster.get(autoscaler)["status"]["desiredReplicas"] == 2, "the autoscaler")
 
     path = f"{NETWORK}/namespaces/{helm.namespace}/ingresses"
     assert cluster.create(path, ingress("shop", helm.namespace)).status_code == 201
     helm.upgrade("edge", "ingress", *NO_WEBHOOK, *own_class, "--set", "service.type=ClusterIP")
     deployment = cluster.get(f"{APPS}/namespaces/{helm.namespace}/deployments/ingress-controller")
     assert deployment["spec"]["replicas"] == 2  # not in the chart: the autoscaler's stays
-    service = cluster.get(f"{namespace}/services/ingress-controller")
-    assert service["status"]["loadBalancer"] == {}
+    until(lambda: not has_address(cluster, service), "the end of the load balancer")
     helm.rollback("edge", 1)
-    service = cluster.get(f"{namespace}/services/ingress-controller")
-    assert service["status"]["loadBalancer"]["ingress"]
+    assert has_address(cluster, service)
     helm.uninstall("edge")
     assert not cluster.has(f"{WEBHOOKS}/{helm.namespace}-admission")
-    until(
-        lambda: "ingress-controller" not in cluster.names(f"{namespace}/services"),
-        "the end of the load balancer",
-    )
+    until(lambda: not cluster.has(service), "the end of the Service")
 
 
 @WITH_HELM_4

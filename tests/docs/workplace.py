@@ -69,9 +69,9 @@ class Workplace:
         programs = self.folder / ".venv" / "bin"
         programs.mkdir(parents=True)
         (self.folder / "examples").symlink_to(ROOT / "examples")
-        for client, path in (("kubectl", KUBECTL), ("helm", HELM)):
-            if path:
-                (programs / client).symlink_to(path)
+        for client, binary in (("kubectl", KUBECTL), ("helm", HELM)):
+            if binary:
+                (programs / client).symlink_to(binary)
         for name, text in PROGRAMS.items():
             if name in ("redis-cli", "curl") and shutil.which(name):
                 continue

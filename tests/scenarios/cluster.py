@@ -14,6 +14,7 @@ from typing import Any
 import httpx
 import yaml
 
+from kcm.testing.waiting import until
 from tests.scenarios.system import System
 
 API = "/api/v1"
@@ -52,6 +53,10 @@ class Cluster:
             return self.client.get("/readyz").status_code == 200
         return False
 
+    def wait_until_empty(self, path: str) -> None:
+        """Waits until a list is empty."""
+        until(lambda: not self.names(path), f"the end of {path}")
+
     def has(self, path: str) -> bool:
         return self.client.get(path).status_code == 200
 
@@ -68,7 +73,7 @@ def running(*flags: str) -> Iterator[Cluster]:
     """Yields a kcm with three simulated nodes."""
     system = System(Path(tempfile.mkdtemp(prefix="kcm-api-")))
     try:
-        system.start("--nodes", "3", *flags)
+        system.start("--nodes", "3", "--flower-port=0", *flags)
         cluster = Cluster(system)
         yield cluster
         cluster.client.close()
