@@ -85,10 +85,11 @@ def test_kubectl_ends_its_watch_with_the_server(
     with subprocess.Popen(
         command, env=kubectl.environment(), stdout=subprocess.PIPE, text=True
     ) as watching:
-        assert watching.stdout is not None
-        until(lambda: name in str(watching.stdout.readline()), "the list")
+        output = watching.stdout
+        assert output is not None
+        until(lambda: name in output.readline(), "the list")
         kubectl("label", "configmap", name, "a=b")
-        assert name in watching.stdout.readline()
+        assert name in output.readline()
         server.stop(end)
         assert watching.wait(30) == 0
     server.start()
