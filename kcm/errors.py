@@ -165,6 +165,13 @@ class BadRequest(ApiError):
     reason = "BadRequest"
 
 
+class ConversionFailed(ApiError):
+    """A custom object could not be converted to another version. The object itself is whole."""
+
+    code = 500
+    reason = ""
+
+
 class KindTerminating(ApiError):
     """create not allowed while custom resource definition is terminating"""
 

@@ -1,6 +1,6 @@
 """apiextensions.k8s.io/v1: CustomResourceDefinition.
 
-Schemas, conversion webhooks and subresources stay loosely typed.
+Schemas and subresources stay loosely typed.
 Source: staging/src/k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1/types.go,
 Kubernetes 1.33.
 """
@@ -11,6 +11,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from kcm.api import admissionregistration_v1
 from kcm.apimachinery.base import Bool, JsonObject, MergeKey, Model
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apimachinery.times import Time
@@ -58,11 +59,28 @@ class CustomResourceDefinitionVersion(Model):
     selectable_fields: list[SelectableField] | None = None
 
 
+class ServiceReference(admissionregistration_v1.ServiceReference):
+    """The Service behind which a conversion webhook's server listens."""
+
+
+class WebhookClientConfig(admissionregistration_v1.WebhookClientConfig):
+    """Where a conversion webhook's server is, and which authority signed its certificate."""
+
+    service: ServiceReference | None = None
+
+
+class WebhookConversion(Model):
+    """A server that converts custom objects, and the versions of ConversionReview that it reads."""
+
+    client_config: WebhookClientConfig | None = None
+    conversion_review_versions: list[str] | None = None
+
+
 class CustomResourceConversion(Model):
-    """How custom objects are converted between versions. kcm serves the strategy None only."""
+    """How custom objects are converted between versions."""
 
     strategy: str = ""
-    webhook: JsonObject | None = None
+    webhook: WebhookConversion | None = None
 
 
 class CustomResourceDefinitionSpec(Model):

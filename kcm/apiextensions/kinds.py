@@ -15,7 +15,10 @@ from kcm.api.custom.structural_schema import parse
 from kcm.api.scheme import Conversion, Resource, ScalePaths
 from kcm.apiextensions import builtin, objects
 from kcm.apiextensions.conditions import is_true
+from kcm.apiextensions.conversion import ConversionByWebhook, KindVersions
 from kcm.apimachinery.meta_v1 import KubeObject
+
+WEBHOOK = "Webhook"  # the strategy by which a server converts objects
 
 
 class VersionConversion(Conversion):
@@ -49,15 +52,34 @@ def resources_of(definition: CustomResourceDefinition) -> list[Resource]:
     """
     versions = sorted(definition.spec.versions, key=lambda version: not version.storage)
     stored = f"{definition.spec.group}/{versions[0].name}"
-    return [_resource(definition, version, stored) for version in versions]
+    conversion = definition.spec.conversion
+    if conversion is None or conversion.strategy != WEBHOOK or conversion.webhook is None:
+        return [
+            _resource(definition, one, VersionConversion(api_version_of(definition, one), stored))
+            for one in versions
+        ]
+    may_be_stored = (versions[0].name, *(definition.status.stored_versions or ()))
+    family = KindVersions(definition.name, conversion.webhook, frozenset(may_be_stored))
+    for one in versions:
+        resource = _resource(definition, one, ConversionByWebhook(family))
+        family.by_api_version[resource.api_version] = resource
+    return list(family.by_api_version.values())
+
+
+def api_version_of(
+    definition: CustomResourceDefinition, version: CustomResourceDefinitionVersion
+) -> str:
+    return f"{definition.spec.group}/{version.name}"
 
 
 def _resource(
-    definition: CustomResourceDefinition, version: CustomResourceDefinitionVersion, stored: str
+    definition: CustomResourceDefinition,
+    version: CustomResourceDefinitionVersion,
+    conversion: Conversion,
 ) -> Resource:
     spec, accepted = definition.spec, definition.status.accepted_names
     names = accepted or CustomResourceDefinitionNames()
-    api_version = f"{spec.group}/{version.name}"
+    api_version = api_version_of(definition, version)
     kind = spec.names.kind
     custom = _custom(definition, version)
     subresources = version.subresources or {}
@@ -74,7 +96,7 @@ def _resource(
         categories=tuple(names.categories or ()),
         scale=_scale(subresources.get("scale")),
         list_kind=names.list_kind or spec.names.list_kind or f"{kind}List",
-        conversion=VersionConversion(api_version, stored),
+        conversion=conversion,
         custom=custom,
         served=version.served,
     )

@@ -19,6 +19,7 @@ from kcm.api.admissionregistration_v1 import (
     MutatingWebhookConfiguration,
     ValidatingWebhookConfiguration,
 )
+from kcm.apiextensions import conversion
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.admission.attributes import WriteAttributes
 from kcm.apiserver.admission.request import AdmissionRequest
@@ -89,7 +90,7 @@ class AdmissionChain:
             return
         # in a thread: expressions may take up to a second each
         check = partial(self._policies.check, policies, write, requester.caller, requester.remarks)
-        greenlets.block(check)
+        greenlets.block(conversion.carry(check))
 
 
 class RequestAdmission:

@@ -21,6 +21,7 @@ from starlette.types import Receive, Scope, Send
 from kcm import errors
 from kcm.api import scheme
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
+from kcm.apiextensions import conversion
 from kcm.apiserver.admission_chain import AdmissionChain, WebhookCredentials
 from kcm.apiserver.aggregation.aggregation import Aggregation, AggregationOptions, is_long
 from kcm.apiserver.aggregation.index import RemoteApi
@@ -41,6 +42,7 @@ from kcm.apiserver.backends.waiting import LoopWaiter
 from kcm.apiserver.bootstrap.definitions import DefinitionLoop
 from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.connections import admit_connection
+from kcm.apiserver.conversion.converter import WebhookConverter
 from kcm.apiserver.http.accept import negotiate
 from kcm.apiserver.http.limits import Bodies, InFlight, Limits
 from kcm.apiserver.http.responses import Response, json_response
@@ -120,6 +122,8 @@ class ApiServer:
         self._threads = Threads(THREADS, "kcm-api")
         self._waiter = LoopWaiter(self._threads)
         self._backends = BackendClient(ServiceResolver(self.cacher), self._waiter)
+        self._converter = WebhookConverter(self._backends, self._waiter, self._metrics.registry)
+        self.cacher.converter = self._converter
         self._admission = AdmissionChain(
             self.cacher, self._backends, self._waiter, self._metrics.registry, credentials
         )
@@ -274,9 +278,10 @@ class ApiServer:
         if state.info is None:
             response = self._page(request)
         else:
-            response = self._routes.objects(
-                request, state.info, self._chain.caller(state), state.remarks
-            )
+            with conversion.asking(self._converter):
+                response = self._routes.objects(
+                    request, state.info, self._chain.caller(state), state.remarks
+                )
         if len(response.body) < GZIP_FROM or "gzip" not in request.header(b"accept-encoding"):
             return response
         packed = gzip.compress(response.body, _GZIP_LEVEL)

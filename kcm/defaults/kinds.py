@@ -23,6 +23,8 @@ from kcm.api.storage_v1 import CSIDriver, StorageClass
 from kcm.defaults import pods
 from kcm.defaults.defaulting import change_fields, fill_defaults, fill_each
 
+_HTTPS_PORT = 443  # of a conversion webhook's Service
+
 RuleT = TypeVar("RuleT", NetworkPolicyIngressRule, NetworkPolicyEgressRule)
 BindingT = TypeVar("BindingT", rbac_v1.RoleBinding, rbac_v1.ClusterRoleBinding)
 
@@ -110,12 +112,23 @@ def _subject(subject: rbac_v1.Subject) -> rbac_v1.Subject:
     return fill_defaults(subject, api_group=rbac_v1.GROUP)
 
 
+def _conversion(conversion: CustomResourceConversion) -> CustomResourceConversion:
+    if conversion.webhook is None:
+        return conversion
+    config = conversion.webhook.client_config
+    if config is None or config.service is None:
+        return conversion
+    config = change_fields(config, service=fill_defaults(config.service, port=_HTTPS_PORT))
+    webhook = change_fields(conversion.webhook, client_config=config)
+    return change_fields(conversion, webhook=webhook)
+
+
 def definition(definition: CustomResourceDefinition) -> CustomResourceDefinition:
     names = definition.spec.names
     if names.kind:
         names = fill_defaults(names, singular=names.kind.lower(), list_kind=f"{names.kind}List")
     conversion = definition.spec.conversion or CustomResourceConversion()
-    conversion = fill_defaults(conversion, strategy="None")
+    conversion = _conversion(fill_defaults(conversion, strategy="None"))
     return change_fields(
         definition, spec=change_fields(definition.spec, names=names, conversion=conversion)
     )

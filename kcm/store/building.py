@@ -15,6 +15,7 @@ from kcm import defaults, errors
 from kcm.api import scheme
 from kcm.api.core_v1 import Service
 from kcm.api.scheme import Resource
+from kcm.apiextensions import conversion
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.clock import Clock
 from kcm.store import rules
@@ -142,7 +143,7 @@ class ItemBuilder:
             admitted = admission.admit(given, old, lambda changed: changed)
             assert admitted is not None
             updated = prepare(_with_managers_of(admitted, given))
-        if updated is old:
+        if updated is old and not conversion.is_outdated(old):
             return None
         self._admission.check(updated, self._clock.monotonic(), old)
         if isinstance(updated, Service) and isinstance(old, Service):

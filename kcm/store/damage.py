@@ -28,11 +28,11 @@ _SHOWN = 300  # characters of a reason that are kept
 
 
 def decode_object(resource: Resource, key: str, raw: bytes) -> KubeObject:
-    """Returns the object that is stored under a key. Raises: Damaged."""
+    """Returns the object that is stored under a key. Raises: Damaged, ConversionFailed."""
     try:
         obj = codec.decode_stored(raw, resource)
         require_whole(obj, key)
-    except errors.Damaged:
+    except (errors.Damaged, errors.ConversionFailed):
         raise
     except (errors.ApiError, ValueError, TypeError, KeyError, RecursionError) as error:
         raise errors.Damaged.of(resource.name, key, _why(error)) from None

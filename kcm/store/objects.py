@@ -14,7 +14,7 @@ from kcm.store.writes.collections import CollectionDeletion
 from kcm.store.writes.guards import Guard
 from kcm.store.writes.items import Pattern, WriteItem
 from kcm.store.writes.results import WriteResult
-from kcm.store.writes.rewriting import Rewriting
+from kcm.store.writes.rewriting import ReadConverted, Rewriting
 
 
 class ObjectStore(Protocol):
@@ -60,5 +60,11 @@ class ObjectStore(Protocol):
     ) -> CollectionDeletion: ...
 
     def rewrite_page(
-        self, resource: Resource, after: str, count: int, *, fence: Fence | None = None
+        self,
+        resource: Resource,
+        after: str,
+        count: int,
+        *,
+        fence: Fence | None = None,
+        converted: ReadConverted | None = None,
     ) -> Rewriting: ...

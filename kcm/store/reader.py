@@ -273,6 +273,9 @@ def _not_json(reply: Any) -> str:
     return str(reply) if isinstance(reply, Exception) else "its JSON is missing"
 
 
+PRESENT = -1  # the version in a continue token whose list goes on at the present version
+
+
 def encode_continue(key: str, version: int) -> str:
     """Returns the continue token for the page after `key` in a list at `version`."""
     return base64.urlsafe_b64encode(json.dumps({"v": version, "k": key}).encode()).decode()

@@ -49,7 +49,7 @@ from kcm.store.writes.modifying import (
 )
 from kcm.store.writes.purging import purge
 from kcm.store.writes.results import WriteResult, WriteStatus
-from kcm.store.writes.rewriting import Rewriting, rewrite_page
+from kcm.store.writes.rewriting import ReadConverted, Rewriting, rewrite_page
 from kcm.store.writes.writer import NOTHING, Acknowledgement, WriteCall, Writer
 
 T = TypeVar("T", bound=KubeObject)
@@ -300,10 +300,16 @@ class Store(StoreReader, ItemBuilder):
         return delete_collection(self, resource, namespace, fence)
 
     def rewrite_page(
-        self, resource: Resource, after: str, count: int, *, fence: Fence | None = None
+        self,
+        resource: Resource,
+        after: str,
+        count: int,
+        *,
+        fence: Fence | None = None,
+        converted: ReadConverted | None = None,
     ) -> Rewriting:
         """Rewrites objects in their storage version; see `kcm.store.writes.rewriting`."""
-        return rewrite_page(self, resource, after, count, fence)
+        return rewrite_page(self, resource, after, count, fence=fence, converted=converted)
 
     def read_changes(self, positions: Mapping[Resource, int], block_ms: int) -> Changes:
         """Reads the changes after the positions; see `WatchReader.read_changes`."""

@@ -21,12 +21,11 @@ from kcm.apimachinery.field_errors import (
     Faults,
     invalid,
     invalid_all,
-    not_supported,
     one_of,
     require_unchanged,
     required,
 )
-from kcm.validation import meta, selectable_fields
+from kcm.validation import conversions, meta, selectable_fields
 
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS = (
@@ -35,7 +34,6 @@ _COLUMN_FORMATS = (
 _LONGEST_WARNING = 256  # bytes
 _APPROVED = "api-approved.kubernetes.io"
 _SCOPES = ("Cluster", "Namespaced")
-_CONVERSIONS = ("None", "Webhook")
 _ONE_STORAGE = "must have exactly one version marked as storage version"
 
 
@@ -45,7 +43,7 @@ def create(definition: CustomResourceDefinition) -> Faults:
 
 
 def update(new: CustomResourceDefinition, old: CustomResourceDefinition) -> Faults:
-    faults = meta.metadata_update(new, old) + _spec(new.spec)
+    faults = meta.metadata_update(new, old) + _spec(new.spec, old)
     established = any(
         condition.type == "Established" and condition.status == "True"
         for condition in old.status.conditions or ()
@@ -93,7 +91,10 @@ def _name(definition: CustomResourceDefinition) -> Faults:
     return [invalid("metadata.name", definition.name, detail)]
 
 
-def _spec(spec: CustomResourceDefinitionSpec) -> Faults:
+def _spec(
+    spec: CustomResourceDefinitionSpec, old: CustomResourceDefinition | None = None
+) -> Faults:
+    """Checks a spec. `old` is the definition before an update."""
     faults: Faults = []
     if not spec.group:
         faults.append(required("spec.group"))
@@ -104,9 +105,7 @@ def _spec(spec: CustomResourceDefinitionSpec) -> Faults:
     faults += one_of("spec.scope", spec.scope, _SCOPES)
     faults += _versions(spec.versions)
     faults += _names(spec.names, "spec.names")
-    strategy = spec.conversion.strategy if spec.conversion else ""
-    if strategy not in _CONVERSIONS:
-        faults.append(not_supported("spec.conversion.strategy", strategy, _CONVERSIONS))
+    faults += conversions.check(spec.conversion, old)
     if spec.preserve_unknown_fields:
         faults.append(invalid("spec.preserveUnknownFields", True, "must be false"))
     return faults

@@ -1,4 +1,4 @@
-"""Answers AdmissionReviews as the path of the request says.
+"""Answers AdmissionReviews and ConversionReviews as the path of the request says.
 
     python -m tests.webhooks.server CERTIFICATE KEY
 
@@ -17,6 +17,8 @@ from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote, urlsplit
+
+from tests.webhooks import conversion
 
 Review = dict[str, Any]
 _BIG = 10 * 1024 * 1024
@@ -148,7 +150,12 @@ class _Handler(BaseHTTPRequestHandler):
             case "close":
                 self.close_connection = True
             case _:
-                self._send(json.dumps(_ANSWERS[behaviour](json.loads(body), text)).encode())
+                review = json.loads(body)
+                if review["kind"] == "ConversionReview":
+                    answer = conversion.answer(review, behaviour, text)
+                else:
+                    answer = _ANSWERS[behaviour](review, text)
+                self._send(json.dumps(answer).encode())
 
     def _drip(self) -> None:
         self.wfile.write(b"HTTP/1.1 200 OK\r\n")

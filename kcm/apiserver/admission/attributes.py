@@ -11,6 +11,7 @@ from typing import Any
 
 from kcm.api import codec
 from kcm.api.scheme import Resource
+from kcm.apiextensions import conversion
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.auth.users import User
 from kcm.apiserver.scales import scale_of
@@ -68,7 +69,7 @@ class WriteAttributes:
         if self.subresource == "scale":
             return json.dumps(scale_of(obj, self.resource)).encode()
         if matched is not self.resource:
-            obj = codec.decode_stored(codec.encode_stored(obj, self.resource), matched)
+            obj = conversion.to_version(obj, self.resource, matched)
         return codec.encode(obj)
 
     def describe(self, matched: Resource) -> dict[str, Any]:

@@ -25,11 +25,6 @@ def of(obj: KubeObject) -> list[str]:
 
 def _of_definition(definition: CustomResourceDefinition) -> list[str]:
     warnings: list[str] = []
-    conversion = definition.spec.conversion
-    if conversion is not None and conversion.strategy == "Webhook":
-        warnings.append(
-            "spec.conversion: webhooks are not called: versions differ in apiVersion only"
-        )
     for index, version in enumerate(definition.spec.versions):
         schema = (version.schema_ or {}).get("openAPIV3Schema")
         if not isinstance(schema, dict) or structural.check(schema, ""):

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Protocol
 
 import structlog
 
@@ -37,6 +38,17 @@ FRESH_TIMEOUT = 3.0  # seconds, as upstream's blockTimeout
 PAUSE = 0.5  # seconds between attempts while the store is unavailable
 
 
+class EntryConverter(Protocol):
+    """Makes entries ready for versions into which a webhook converts them.
+
+    `kcm.apiserver.conversion.converter.WebhookConverter` does so, and describes the methods.
+    """
+
+    def convert_entries(self, entries: Sequence[Entry], target: Resource) -> None: ...
+
+    async def convert_entries_soon(self, entries: Sequence[Entry], target: Resource) -> None: ...
+
+
 class Cacher:
     """The watch caches of all kinds, and the thread that fills them."""
 
@@ -51,6 +63,7 @@ class Cacher:
         self._hurry = threading.Event()  # set when a caller waits for fresh data
         self._pace = ReadPace(self._clock, shortest=MERGE, interval=READ_INTERVAL, burst=READ_BURST)
         self._thread: threading.Thread | None = None
+        self.converter: EntryConverter | None = None  # None converts nothing by webhooks
 
     def cache(self, resource: Resource) -> WatchCache:
         """Returns the cache of a kind, which all of its versions share."""

@@ -27,6 +27,7 @@ HISTORY = 10_000  # changes that are kept for watches that start at an earlier v
 HISTORY_BYTES = 40_000_000  # bytes of JSON in them: 10,000 pods, or some hundred large definitions
 # bytes of JSON in the newest changes, which stay decoded and take five times that
 DECODED_BYTES = 4_000_000
+_MOST_VERSIONS = 2  # versions besides the stored one that an entry keeps converted
 BACKLOG = 1_000  # changes that a watcher may be behind before it is cut
 _NEVER = sys.maxsize  # a version that is never reached
 
@@ -49,7 +50,7 @@ class Entry:
     ) -> None:
         self._resource = resource
         self._obj = obj
-        self._converted: Entry | None = None
+        self._converted: tuple[Entry, ...] = ()  # in other versions
         self.key = key
         self.raw = raw
         self.version = version
@@ -63,17 +64,44 @@ class Entry:
 
     def forget_decoded(self) -> None:
         """Drops the decoded forms. They are decoded again when they are needed."""
-        self._obj = self._converted = None
+        self._obj = None
+        self._converted = ()
 
     def convert_to(self, resource: Resource) -> Entry:
-        """Returns the entry in the version of `resource`, or itself for the storage version."""
+        """Returns the entry in the version of `resource`, or itself for the storage version.
+
+        Raises ConversionFailed if only a webhook can convert it, and it was not asked.
+        """
         if resource.conversion is None:
             return self
-        known = self._converted
-        if known is None or known._resource is not resource:
-            known = Entry.build(resource, codec.decode_stored(self.raw, resource), self.version)
-            self._converted = known  # only the version that was requested last is kept
-        return known
+        known = self._find_converted(resource)
+        if known is not None:
+            return known
+        obj = codec.decode_stored(self.raw, resource)
+        if obj.api_version != resource.api_version:
+            raise errors.ConversionFailed(
+                f"{resource.name} {self.key!r} was not converted to {resource.api_version}"
+            )
+        return self.keep_converted(resource, obj)
+
+    def is_converted(self, resource: Resource) -> bool:
+        """Reports whether the entry is known in the version of `resource`."""
+        return self._find_converted(resource) is not None
+
+    def keep_converted(self, resource: Resource, obj: KubeObject) -> Entry:
+        """Remembers the object in the version of `resource`, and returns that as an entry.
+
+        The versions that were requested last are kept.
+        """
+        entry = Entry.build(resource, obj, self.version)
+        self._converted = (entry, *self._converted[: _MOST_VERSIONS - 1])
+        return entry
+
+    def _find_converted(self, resource: Resource) -> Entry | None:
+        for known in self._converted:
+            if known._resource is resource:
+                return known
+        return None
 
     def at_version(self, version: int) -> Entry:
         """Returns an entry with this object and another resourceVersion."""
@@ -101,18 +129,27 @@ class CacheEvent:
         self._converted: tuple[Resource, CacheEvent] | None = None
         self._last_match: Entry | None = None
 
-    def convert_to(self, resource: Resource) -> CacheEvent:
-        """Returns the event in the version of `resource`, converted once for all its watchers."""
+    def convert_to(self, resource: Resource, *, with_before: bool = True) -> CacheEvent:
+        """Returns the event in the version of `resource`, converted once for all its watchers.
+
+        Those without selectors need no `before`. Raises ConversionFailed as `Entry.convert_to`.
+        """
         if resource.conversion is None:
             return self
         known = self._converted  # read once: another thread may forget it
-        if known is None or known[0] is not resource:
-            before = self.before and self.before.convert_to(resource)
-            known = self._converted = (
-                resource,
-                CacheEvent(self.type, self.entry.convert_to(resource), before),
-            )
+        if (
+            known is None
+            or known[0] is not resource
+            or (with_before and not known[1].is_whole(self))
+        ):
+            before = self.before.convert_to(resource) if self.before and with_before else None
+            converted = CacheEvent(self.type, self.entry.convert_to(resource), before)
+            known = self._converted = (resource, converted)
         return known[1]
+
+    def is_whole(self, original: CacheEvent) -> bool:
+        """Reports whether this has the entry before, if the original has one."""
+        return self.before is not None or original.before is None
 
     @property
     def line(self) -> bytes:

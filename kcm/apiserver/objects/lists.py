@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kcm import errors
+from kcm.api.scheme import Resource
 from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.cache.watch_cache import Entry
 from kcm.apiserver.http.responses import ApiRequest, Response, json_bytes, json_response
@@ -23,18 +24,28 @@ from kcm.apiserver.objects import tables
 from kcm.apiserver.objects.selection import ObjectSelection, Page
 from kcm.apiserver.objects.tables import partial_metadata
 from kcm.store import Store
-from kcm.store.reader import decode_continue, encode_continue
+from kcm.store.reader import PRESENT, decode_continue, encode_continue
 
 
 def get(store: Store, cacher: Cacher, request: ApiRequest) -> Response:
     """Returns an object from the store, or from the cache for resourceVersion=0."""
     info = request.info
-    entry = None
-    if request.query.get("resourceVersion") == "0":
-        entry = cacher.cache(info.resource).get(info.key)
-    if entry is None:
-        entry = Entry(info.resource, info.key, store.get_raw(info.resource, info.key), 0)
-    return entry_response(request, entry.convert_to(info.resource))
+    cached = cacher.cache(info.resource).get(info.key)
+    if cached is not None and request.query.get("resourceVersion") == "0":
+        entry = cached
+    else:
+        raw = store.get_raw(info.resource, info.key)
+        # An entry may be known in the version of the request, which saves a conversion.
+        known = cached is not None and cached.raw == raw
+        entry = cached if cached is not None and known else Entry(info.resource, info.key, raw, 0)
+    return entry_response(request, _convert(cacher, info.resource, [entry])[0])
+
+
+def _convert(cacher: Cacher, resource: Resource, entries: Sequence[Entry]) -> list[Entry]:
+    """Returns entries in the version of a request. Raises ConversionFailed."""
+    if cacher.converter is not None:
+        cacher.converter.convert_entries(entries, resource)
+    return [entry.convert_to(resource) for entry in entries]
 
 
 def entry_response(
@@ -51,7 +62,6 @@ def entry_response(
     return json_response(partial_metadata(entry.obj, request.form), code, warnings)
 
 
-_INCONSISTENT = -1  # the version in a token whose list continues at the present version
 _TOO_OLD = "The resourceVersion for the provided list is too old."
 
 
@@ -74,15 +84,15 @@ def select(cacher: Cacher, request: ApiRequest) -> ListedPage:
     page = Page.of(request.query)
     after, version = _start(cacher, request, page)
     matching, version = _entries(cacher, selection, page, after, version)
-    if selection.resource.conversion is not None:
-        matching = [entry.convert_to(selection.resource) for entry in matching]
     if not selection.everything:
-        matching = [entry for entry in matching if selection.matches(entry)]
-    if not page.limit or len(matching) <= page.limit:
-        return ListedPage(matching, version)
-    kept = matching[: page.limit]
-    remaining = len(matching) - page.limit if selection.everything else None
-    return ListedPage(kept, version, encode_continue(kept[-1].key, version), remaining)
+        shown = _convert(cacher, selection.resource, matching)
+        matching = [entry for entry in shown if selection.matches(entry)]
+    kept = matching[: page.limit] if page.limit else matching
+    token = encode_continue(kept[-1].key, version) if len(kept) < len(matching) else ""
+    remaining = len(matching) - len(kept) if token and selection.everything else None
+    if selection.everything:
+        kept = _convert(cacher, selection.resource, kept)
+    return ListedPage(kept, version, token, remaining)
 
 
 def _entries(
@@ -98,7 +108,7 @@ def _entries(
             return cache.snapshot(version, namespace, after), version
         except errors.Gone:
             if page.continue_:
-                raise ContinueExpired.at(encode_continue(after, _INCONSISTENT)) from None
+                raise ContinueExpired.at(encode_continue(after, PRESENT)) from None
             if page.fresh.match == "Exact":
                 raise errors.Gone(_TOO_OLD) from None
     entries, position = cache.present(namespace, after)
@@ -115,7 +125,7 @@ def _start(cacher: Cacher, request: ApiRequest, page: Page) -> tuple[str, int]:
             raise errors.BadRequest(
                 f"continue key is not valid: its version {version} is in the future"
             )
-        return after, reached if version == _INCONSISTENT else version
+        return after, reached if version == PRESENT else version
     if fresh.version is None:
         return "", cacher.wait_until_fresh(resource)
     if fresh.version == 0:

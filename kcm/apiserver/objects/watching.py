@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,30 +80,22 @@ class WatchOptions:
         return bool(self.initial) and self.bookmarks
 
 
-class _Lines:
-    """The lines of one chunk; a line is empty if its object is not sent.
+def _split(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
+    """Yields the entries in parts, each for one chunk.
 
-    A client that does not read keeps one chunk in memory, so chunks have few bytes. Empty lines
-    count, too, so that the event loop does other work between chunks.
+    A client that does not read keeps one chunk in memory, so chunks have few bytes; and few
+    entries, so that the event loop does other work between them.
     """
-
-    def __init__(self) -> None:
-        self._lines: list[bytes] = []
-        self._size = 0
-
-    @property
-    def full(self) -> bool:
-        return len(self._lines) >= _MOST_AT_ONCE or self._size >= _LARGEST
-
-    def add(self, line: bytes) -> None:
-        self._lines.append(line)
-        self._size += len(line)
-
-    def take(self) -> bytes:
-        """Returns the lines as a chunk, and begins the next one."""
-        chunk = b"".join(self._lines)
-        self._lines, self._size = [], 0
-        return chunk
+    part: list[Entry] = []
+    size = 0
+    for entry in entries:
+        part.append(entry)
+        size += len(entry.raw)
+        if len(part) >= _MOST_AT_ONCE or size >= _LARGEST:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
 
 
 class HttpWatch:
@@ -165,7 +157,7 @@ class HttpWatch:
         """
         assert self._watcher is not None
         end = self._loop.time() + self._options.timeout
-        for piece in self._initial_pieces():
+        async for piece in self._initial_pieces():
             if self._stopped:
                 return
             if piece:
@@ -173,7 +165,9 @@ class HttpWatch:
             await asyncio.sleep(0)
         mark = self._next_mark(end)
         while not self._stopped:
-            piece = self._drain(self._watcher)
+            events = self._take(self._watcher)
+            await self._convert_events(events)
+            piece = b"".join(map(self._event, events))
             if piece:
                 yield piece
             now = self._loop.time()
@@ -211,31 +205,48 @@ class HttpWatch:
         if not self._stopped:
             await asyncio.sleep(MERGE)
 
-    def _initial_pieces(self) -> Iterator[bytes]:
+    async def _initial_pieces(self) -> AsyncIterator[bytes]:
         selection = self._options.selection
-        lines = _Lines()
-        for entry in self._present:
-            entry = entry.convert_to(selection.resource)  # noqa: PLW2901 - the same in another form
-            lines.add(self._line("ADDED", entry) if selection.matches(entry) else b"")
-            if lines.full:
-                yield lines.take()
-        if self._options.initial_end:
-            lines.add(self._bookmark(self._start, _INITIAL_END))
+        for part in _split(self._present):
+            await self._convert(part)
+            shown = (entry.convert_to(selection.resource) for entry in part)
+            yield b"".join(self._line("ADDED", one) for one in shown if selection.matches(one))
         self._present = []
-        yield lines.take()
+        if self._options.initial_end:
+            yield self._bookmark(self._start, _INITIAL_END)
 
-    def _drain(self, watcher: CacheWatcher) -> bytes:
-        lines = _Lines()
-        while watcher.pending and not lines.full:
-            event = watcher.pending.popleft().convert_to(self._options.selection.resource)
+    def _take(self, watcher: CacheWatcher) -> list[CacheEvent]:
+        """Returns the next events of the namespace, as many as a chunk has."""
+        events: list[CacheEvent] = []
+        size = 0
+        for _ in range(_MOST_AT_ONCE):
+            if not watcher.pending or size >= _LARGEST:
+                break
+            event = watcher.pending.popleft()
             # The cache may be behind the version that the client has already seen.
             seen = event.entry.version <= self._after
-            sent = not seen and self._options.selection.covers(event.entry.key)
-            lines.add(self._event(event) if sent else b"")
-        return lines.take()
+            if not seen and self._options.selection.covers(event.entry.key):
+                events.append(event)
+                size += len(event.entry.raw)
+        return events
+
+    async def _convert_events(self, events: Sequence[CacheEvent]) -> None:
+        """Has a webhook convert what is shown of the events, if there is one."""
+        if not events or self._cacher.converter is None:
+            return
+        entries = [event.entry for event in events]
+        if not self._options.selection.everything:
+            entries += [event.before for event in events if event.before is not None]
+        await self._convert(entries)
+
+    async def _convert(self, entries: Sequence[Entry]) -> None:
+        if entries and self._cacher.converter is not None:
+            resource = self._options.selection.resource
+            await self._cacher.converter.convert_entries_soon(entries, resource)
 
     def _event(self, event: CacheEvent) -> bytes:
         selection = self._options.selection
+        event = event.convert_to(selection.resource, with_before=not selection.everything)
         if selection.everything:
             kind = event.type
             return event.line if not self._options.form.as_ else self._line(kind, event.entry)

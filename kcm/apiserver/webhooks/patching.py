@@ -8,6 +8,7 @@ from typing import Any
 from kcm import defaults, errors
 from kcm.api import codec
 from kcm.api.scheme import Resource
+from kcm.apiextensions import conversion
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.bodies import client_warnings, patches
 from kcm.apiserver.http_errors import InternalError
@@ -38,7 +39,7 @@ def apply_patch(obj: KubeObject, patch: bytes, matched: Resource, resource: Reso
     """
     try:
         if matched is not resource:
-            obj = _convert(obj, resource, matched)
+            obj = conversion.to_version(obj, resource, matched)
         change = patches.parse(patches.JSON_PATCH, patch, matched)
         parts = patches.touched_parts(change, matched)
         target = codec.to_dict(obj, None if parts is None else {*parts, *_TYPE})
@@ -48,12 +49,8 @@ def apply_patch(obj: KubeObject, patch: bytes, matched: Resource, resource: Reso
         patched = client_warnings.prune(patched)
         if parts != _METADATA:  # which has no defaults
             patched = defaults.apply(patched)
-        return patched if matched is resource else _convert(patched, matched, resource)
+        return patched if matched is resource else conversion.to_version(patched, matched, resource)
     except errors.ApiError as error:
         raise InternalError.because(error.message) from None
     except (ValueError, RecursionError) as error:
         raise InternalError.because(str(error)) from None
-
-
-def _convert(obj: KubeObject, old: Resource, new: Resource) -> KubeObject:
-    return codec.decode_stored(codec.encode_stored(obj, old), new)

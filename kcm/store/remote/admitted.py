@@ -13,6 +13,7 @@ from typing import Protocol
 from kcm.api import scheme
 from kcm.api.admissionregistration_v1 import CREATE, DELETE, UPDATE
 from kcm.api.scheme import Resource
+from kcm.apiextensions.conversion import webhook_versions
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.redisio import Fence
 from kcm.store.objects import ObjectStore
@@ -23,7 +24,7 @@ from kcm.store.writes.collections import CollectionDeletion
 from kcm.store.writes.guards import Guard
 from kcm.store.writes.items import Pattern, WriteItem
 from kcm.store.writes.results import WriteResult
-from kcm.store.writes.rewriting import Rewriting
+from kcm.store.writes.rewriting import ReadConverted, Rewriting
 
 
 class AdmissionRules(Protocol):
@@ -117,9 +118,19 @@ class AdmittedStore:
         return store.delete_collection(resource, namespace, fence=fence)
 
     def rewrite_page(
-        self, resource: Resource, after: str, count: int, *, fence: Fence | None = None
+        self,
+        resource: Resource,
+        after: str,
+        count: int,
+        *,
+        fence: Fence | None = None,
+        converted: ReadConverted | None = None,
     ) -> Rewriting:
-        return self._local.rewrite_page(resource, after, count, fence=fence)
+        """Rewrites objects in Redis. What a webhook converts is read from the API server."""
+        if converted is None and webhook_versions(resource) is not None:
+            remote = self._reach()
+            converted = remote.read_page if remote is not None else None
+        return self._local.rewrite_page(resource, after, count, fence=fence, converted=converted)
 
     def _find_way(
         self, resource: Resource, subresource: str, operation: str, guards: Sequence[Guard]
@@ -130,8 +141,9 @@ class AdmittedStore:
         """
         if not self._rules.name(resource, subresource, operation):
             return None
-        if not all(can_check(guard) for guard in guards):
-            return None
+        return self._reach() if all(can_check(guard) for guard in guards) else None
+
+    def _reach(self) -> RemoteStore | None:
         if self._remote is None:
             self._remote = self._connect()
         return self._remote

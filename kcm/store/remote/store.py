@@ -30,7 +30,7 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.clock import Clock, RealClock
 from kcm.redisio import Fence
 from kcm.store.indexes import index_entries
-from kcm.store.reader import FullList
+from kcm.store.reader import PRESENT, FullList, encode_continue
 from kcm.store.remote.rest import RestClient, path_of
 from kcm.store.remote.streams import RemoteWatches
 from kcm.store.rules import DeleteOptions, Subresource, prepare_modification
@@ -45,7 +45,7 @@ from kcm.store.writes.guards import (
 )
 from kcm.store.writes.items import Pattern, WriteItem
 from kcm.store.writes.results import WriteResult, WriteStatus
-from kcm.store.writes.rewriting import Rewriting
+from kcm.store.writes.rewriting import ReadConverted, Rewriting
 
 PAGE = 500  # objects per request of a list, as client-go's pager
 PARALLEL = 8  # the most creates and deletes that are sent at a time
@@ -138,6 +138,19 @@ class RemoteStore:
         first = self._page(resource, namespace, "")
         version = int(first["metadata"]["resourceVersion"])
         return FullList(self._objects(resource, namespace, first), version)
+
+    def read_page(self, resource: Resource, after: str, count: int) -> Sequence[KubeObject]:
+        """Returns at least `count` objects whose keys follow `after`, if there are so many.
+
+        More are asked for, because some may have been made since the caller looked. Only for kcm's
+        API server, whose tokens are known.
+        """
+        params = {"limit": str(2 * count)}
+        if after:
+            params["continue"] = encode_continue(after, PRESENT)
+        page = json.loads(self._client.request("GET", path_of(resource, ""), params=params))
+        whole = {"apiVersion": resource.api_version, "kind": resource.kind}
+        return [codec.decode(item | whole, resource) for item in page["items"] or ()]
 
     def list_indexed(self, resource: Resource, entry: str) -> FullList:
         """Returns the objects of the kind that have the index entry. It lists all of them."""
@@ -264,7 +277,13 @@ class RemoteStore:
         return summarize_rest(resource, namespace, left)
 
     def rewrite_page(
-        self, resource: Resource, after: str, count: int, *, fence: Fence | None = None
+        self,
+        resource: Resource,
+        after: str,
+        count: int,
+        *,
+        fence: Fence | None = None,
+        converted: ReadConverted | None = None,
     ) -> Rewriting:
         """Raises ConfigurationError: what a remote store keeps is not visible over REST."""
         raise errors.ConfigurationError("objects of a remote store cannot be rewritten from here")

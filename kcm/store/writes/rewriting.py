@@ -8,7 +8,7 @@ latest definition may still write one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,6 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kcm import errors
 from kcm.api.scheme import Resource
+from kcm.apiextensions.conversion import webhook_versions
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.redisio import Fence, RedisIO
 from kcm.store import damage
 from kcm.store.writes.items import WriteItem
@@ -23,6 +25,9 @@ from kcm.store.writes.results import WriteResult, WriteStatus
 
 # Somebody else wrote or deleted the object meanwhile, so it need not be rewritten.
 _OVERTAKEN = frozenset({WriteStatus.CONFLICT, WriteStatus.NOT_FOUND, WriteStatus.UID})
+
+ReadConverted = Callable[[Resource, str, int], Sequence[KubeObject]]
+"""Returns at least so many objects after a key, in the version of the resource."""
 
 
 class RewritingStore(Protocol):
@@ -60,26 +65,28 @@ def rewrite_page(
     resource: Resource,
     after: str,
     count: int,
+    *,
     fence: Fence | None = None,
+    converted: ReadConverted | None = None,
 ) -> Rewriting:
     """Rewrites those of the `count` objects after a key that are in another version.
 
-    `resource` is the storage version. Raises: Fenced, StoreUnavailable.
+    `resource` is the storage version. Objects that a webhook converts are read with `converted`.
+    Raises: Fenced, StoreUnavailable.
     """
     page = store.raw_page(resource, None, after, count)
-    items: list[WriteItem] = []
-    faults: list[errors.KcmError] = []
-    for key, raw in page:
-        if raw == damage.MISSING or _stored_version(raw) == resource.api_version:
-            continue
-        try:
-            obj = damage.decode_object(resource, key, raw)
-        except errors.Damaged as error:
-            damage.record_damage(store.io, [error], [key])
-            faults.append(error)
-            continue
-        version = obj.metadata.resource_version or ""
-        items.append(WriteItem("update", resource, obj, version))
+    stale = {
+        key: raw
+        for key, raw in page
+        if raw != damage.MISSING and _stored_version(raw) != resource.api_version
+    }
+    if stale and webhook_versions(resource) is not None:
+        objects, faults = _read_converted(resource, after, count, stale, converted)
+    else:
+        objects, faults = _read(store.io, resource, stale)
+    items = [
+        WriteItem("update", resource, obj, obj.metadata.resource_version or "") for obj in objects
+    ]
     results = store.write(items, fence=fence) if items else ()
     rejected = [r for r in results if not r.ok and r.status not in _OVERTAKEN]
     faults += [result.error() for result in rejected]
@@ -89,6 +96,41 @@ def rewrite_page(
         failed=len(faults),
         error=faults[0] if faults else None,
     )
+
+
+def _read(
+    io: RedisIO, resource: Resource, stale: Mapping[str, bytes]
+) -> tuple[list[KubeObject], list[errors.KcmError]]:
+    """Returns the objects that can be read, and the errors of the others."""
+    objects: list[KubeObject] = []
+    faults: list[errors.KcmError] = []
+    for key, raw in stale.items():
+        try:
+            objects.append(damage.decode_object(resource, key, raw))
+        except errors.Damaged as error:
+            damage.record_damage(io, [error], [key])
+            faults.append(error)
+    return objects, faults
+
+
+def _read_converted(
+    resource: Resource,
+    after: str,
+    count: int,
+    stale: Mapping[str, bytes],
+    converted: ReadConverted | None,
+) -> tuple[list[KubeObject], list[errors.KcmError]]:
+    """Returns the objects as the API server converts them, or the error for each of them."""
+    fault: errors.KcmError = errors.ConversionFailed(
+        f"only the API server asks the webhook of {resource.name}, and it is not known where it is"
+    )
+    if converted is not None:
+        try:
+            page = converted(resource, after, count)
+            return [obj for obj in page if obj.key in stale], []
+        except (errors.ApiError, errors.Temporary) as error:
+            fault = error
+    return [], [fault] * len(stale)
 
 
 def _stored_version(raw: bytes) -> str:

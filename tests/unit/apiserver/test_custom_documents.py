@@ -81,13 +81,8 @@ def test_strategic_patches_are_for_built_in_kinds() -> None:
             patches.parse(patches.STRATEGIC, b"{}", resource)
 
 
-def test_conversion_webhooks_come_with_a_warning() -> None:
-    new_definition = definition(v1=V1)
-    conversion = new_definition.spec.conversion
-    assert conversion is not None
-    spec = new_definition.spec.replace(conversion=conversion.replace(strategy="Webhook"))
-    assert "webhooks are not called" in client_warnings.of(new_definition.with_spec(spec))[0]
-    assert client_warnings.of(new_definition) == []
+def test_ordinary_definitions_come_without_warnings() -> None:
+    assert client_warnings.of(definition(v1=V1)) == []
 
 
 def test_what_is_dropped_is_nobodys() -> None:

@@ -1,0 +1,1 @@
+"""Asks conversion webhooks for custom objects in another version."""
