@@ -85,6 +85,54 @@ def test_the_pods_of_controllers_meet_webhooks(system: System, server: WebhookSe
         assert ready(system) == 2
         assert client.delete(f"{path}/sidecars").is_success
         until(lambda: ready(system) == 3, "the third pod")
+        check_migration(client, server)
+
+
+def check_migration(client: httpx.Client, server: WebhookServer) -> None:
+    """Checks that a migration has a webhook convert what is stored in an older version."""
+    group = "shops.example.com"
+    path = f"/apis/{group}/v1/namespaces/default/gateways"
+    spec = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    schema = {"type": "object", "properties": {"spec": spec}}
+    versions = [
+        {"name": name, "served": True, "storage": name == "v1beta1",
+         "schema": {"openAPIV3Schema": schema}}
+        for name in ("v1beta1", "v1")
+    ]  # fmt: skip
+    webhook = {"clientConfig": server.at("convert"), "conversionReviewVersions": ["v1"]}
+    body = {
+        "metadata": {"name": f"gateways.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"plural": "gateways", "kind": "Gateway"},
+            "versions": versions,
+            "conversion": {"strategy": "Webhook", "webhook": webhook},
+        },
+    }
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    assert client.post(definitions, json=body).status_code == 201
+    gateway = {"metadata": {"name": "a"}, "spec": {"host": "shop", "port": 80}}
+    kind = {"apiVersion": f"{group}/v1", "kind": "Gateway"}
+    until(lambda: client.post(path, json=kind | gateway).status_code == 201, "the kind")
+    flipped = client.get(f"{definitions}/gateways.{group}").json()
+    for one in flipped["spec"]["versions"]:
+        one["storage"] = one["name"] == "v1"
+    assert client.put(f"{definitions}/gateways.{group}", json=flipped).is_success
+    migrations = "/apis/storagemigration.k8s.io/v1alpha1/storageversionmigrations"
+    resource = {"group": group, "version": "v1", "resource": "gateways"}
+    wanted = {"metadata": {"name": "gateways"}, "spec": {"resource": resource}}
+    assert client.post(migrations, json=wanted).status_code == 201
+
+    def states() -> list[str]:
+        status = client.get(f"{migrations}/gateways").json().get("status", {})
+        return [one["type"] for one in status.get("conditions", ()) if one["status"] == "True"]
+
+    until(lambda: "Succeeded" in states() or "Failed" in states(), "the migration")
+    assert states() == ["Succeeded"]
+    server.take_reviews()
+    assert client.get(f"{path}/a").json()["spec"] == gateway["spec"]
+    assert server.take_reviews() == []  # it is stored in v1
 
 
 def ready(system: System) -> int:

@@ -8,6 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
+
+from kcm.api.scheme import Resource
+from kcm.store.remote.admitted import AdmittedStore
+from kcm.store.remote.kubeconfig import load
+from kcm.store.remote.rest import RestClient
+from kcm.store.remote.store import RemoteStore
+from kcm.store.writes.rewriting import Rewriting
 from kcm.testing.waiting import until
 from tests.integration.apiserver.conversions import Gateways, gateways, message_of, server
 from tests.integration.apiserver.serving import Live
@@ -307,3 +315,107 @@ def test_what_reads_metadata_only_leaves_the_stored_version(gateways: Gateways) 
     assert gateways.stored("a")["spec"] == OLD
     assert gateways.reviews() == []
     assert gateways.api.get(gateways.path("a"))["spec"] == NEW
+
+
+@pytest.fixture
+def remote(api: Live) -> Iterator[RemoteStore]:
+    """Gives the same objects, over REST."""
+    store = RemoteStore(RestClient(load(api.kubeconfig), "migrator"), lambda fence: False)
+    yield store
+    store.close()
+
+
+class NoRules:
+    """Names no write, as where there is neither a policy nor a webhook."""
+
+    def name(self, resource: Resource, subresource: str, operation: str) -> bool:
+        return False
+
+
+def test_a_migration_reads_converted_objects_from_the_api_server(
+    gateways: Gateways, remote: RemoteStore
+) -> None:
+    names = ["a", "b", "c", "d", "e"]
+    for name in names:
+        gateways.create(name)
+    gateways.store_in("v1")
+    gateways.api.patch(gateways.path("b"), {"metadata": {"labels": {"a": "b"}}})
+    gateways.reviews()
+    store = AdmittedStore(gateways.api.store, lambda: remote, NoRules())
+    first = store.rewrite_page(gateways.resource, "", 3)
+    assert first == Rewriting("default/c", rewritten=2)  # b is in v1 already
+    assert store.rewrite_page(gateways.resource, first.after, 3) == Rewriting(
+        "default/e", rewritten=2
+    )
+    assert [len(review["objects"]) for review in gateways.reviews()] == [4]
+    assert [gateways.stored(name)["spec"] for name in names] == [NEW] * 5
+    assert len(gateways.api.get(gateways.path())["items"]) == 5
+    assert gateways.reviews() == []
+
+
+def test_a_migration_fails_while_the_webhook_does(gateways: Gateways, remote: RemoteStore) -> None:
+    gateways.create("a")
+    gateways.store_in("v1")
+    gateways.configure("refuse/not today")
+    store = AdmittedStore(gateways.api.store, lambda: remote, NoRules())
+    page = store.rewrite_page(gateways.resource, "", 3)
+    assert (page.rewritten, page.failed) == (0, 1)
+    assert "failed: not today" in str(page.error)
+    alone = AdmittedStore(gateways.api.store, lambda: None, NoRules())
+    page = alone.rewrite_page(gateways.resource, "", 3)
+    assert "only the API server asks the webhook" in str(page.error)
+    assert gateways.stored("a")["spec"] == OLD
+
+
+# --- admission
+
+
+def test_policies_see_the_version_that_their_rules_name(gateways: Gateways) -> None:
+    api, name = gateways.api, gateways.group
+    admission = "/apis/admissionregistration.k8s.io/v1"
+    rule = {"apiGroups": [name], "apiVersions": ["v1"], "resources": ["gateways"]}
+    spec = {
+        "matchConstraints": {"resourceRules": [{**rule, "operations": ["CREATE"]}]},
+        "validations": [{"expression": "object.spec.port != 80", "message": "port 80 is taken"}],
+    }
+    policies = f"{admission}/validatingadmissionpolicies"
+    bindings = f"{admission}/validatingadmissionpolicybindings"
+    api.create(policies, {"metadata": {"name": name}, "spec": spec})
+    binding = {"policyName": name, "validationActions": ["Deny"]}
+    api.create(bindings, {"metadata": {"name": name}, "spec": binding})
+    api.get(bindings)
+    refused = api.request("POST", gateways.path(version="v1beta1"), gateways.gateway("a"))
+    assert "denied request: port 80 is taken" in message_of(refused)
+    [review] = gateways.reviews()
+    assert review["desiredAPIVersion"] == f"{name}/v1"
+    for path in (policies, bindings):
+        assert api.client.delete(f"{path}/{name}").status_code == 200
+
+
+def test_admission_webhooks_see_and_patch_the_version_that_their_rules_name(
+    gateways: Gateways,
+) -> None:
+    api, name = gateways.api, gateways.group
+    path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+    rule = {"apiGroups": [name], "apiVersions": ["v1"], "resources": ["gateways"]}
+    webhook = {
+        "name": name,
+        "clientConfig": gateways.server.at("label/seen"),
+        "rules": [{**rule, "operations": ["CREATE"]}],
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    }
+    api.create(path, {"metadata": {"name": name}, "webhooks": [webhook]})
+    api.get(path)
+    gateways.reviews()
+    made = gateways.create("a")
+    assert (made["spec"], made["metadata"]["labels"]) == (OLD, {"seen": "1"})
+    reviews = gateways.reviews()
+    [asked] = [review for review in reviews if "object" in review]
+    assert asked["object"]["spec"] == NEW
+    assert [review["desiredAPIVersion"] for review in reviews if "objects" in review] == [
+        f"{name}/v1",  # for the webhook
+        f"{name}/v1",  # to be patched
+        f"{name}/v1beta1",
+    ]
+    assert api.client.delete(f"{path}/{name}").status_code == 200
