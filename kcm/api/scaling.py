@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from kcm.api import codec
+from kcm.api import codec, scheme
 from kcm.api.scheme import Resource
 from kcm.apimachinery.base import Model
 from kcm.apimachinery.labels import Selector
@@ -34,7 +34,7 @@ class Scale:
 
 def scale_of(obj: KubeObject, resource: Resource) -> Scale:
     """Returns the scale of an object. `resource.scale` must be set."""
-    where = resource.scale
+    where = _version_of(obj, resource).scale
     assert where is not None
     replicas = _at(obj, where.replicas)
     selector = _text_of(_at(obj, where.selector)) if where.selector else ""
@@ -46,8 +46,20 @@ def with_replicas(obj: KubeObject, replicas: int, resource: Resource) -> KubeObj
 
     Raises what `codec.decode` does.
     """
-    assert resource.scale is not None
-    return codec.decode(put(codec.to_dict(obj), resource.scale.replicas, replicas), resource)
+    version = _version_of(obj, resource)
+    assert version.scale is not None
+    return codec.decode(put(codec.to_dict(obj), version.scale.replicas, replicas), version)
+
+
+def _version_of(obj: KubeObject, resource: Resource) -> Resource:
+    """Returns the version that the object is in, if it has a scale, else `resource`.
+
+    An object that only a webhook converts may be in another version than `resource`.
+    """
+    if obj.api_version == resource.api_version:
+        return resource
+    version = scheme.resource_of(obj)
+    return version if version.scale is not None else resource
 
 
 def _at(value: Any, path: str) -> Any:

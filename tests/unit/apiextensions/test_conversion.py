@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kcm import errors
-from kcm.api import codec
+from kcm.api import codec, scaling, scheme
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.api.custom.kinds import CustomObject
 from kcm.api.scheme import Resource
@@ -20,6 +20,8 @@ WEBHOOK = {"clientConfig": {"url": "https://a.example.com"}, "conversionReviewVe
 SCHEMA = {"openAPIV3Schema": {"type": "object", "properties": {"spec": {
     "type": "object", "properties": {"x": {"type": "integer", "default": 1}},
 }}}}  # fmt: skip
+
+OPEN = {"x-kubernetes-preserve-unknown-fields": True}
 
 
 class Counting:
@@ -37,9 +39,8 @@ class Counting:
         return converted
 
 
-@pytest.fixture
-def versions() -> list[Resource]:
-    """Returns the versions v2, which is the storage version, v1, which was, and v3."""
+def definition() -> dict[str, Any]:
+    """Returns a definition with v2, the storage version, v1, which was that before, and v3."""
     spec = {
         "group": "example.com",
         "names": {"plural": "widgets", "kind": "Widget"},
@@ -50,14 +51,37 @@ def versions() -> list[Resource]:
             for name in ("v1", "v2", "v3")
         ],
     }
-    body = {"metadata": {"name": "widgets.example.com"}, "spec": spec,
-            "status": {"storedVersions": ["v1", "v2"]}}  # fmt: skip
-    return resources_of(CustomResourceDefinition.model_validate(body))
+    status = {"storedVersions": ["v1", "v2"]}
+    return {"metadata": {"name": "widgets.example.com"}, "spec": spec, "status": status}
+
+
+@pytest.fixture
+def versions() -> list[Resource]:
+    """Returns the versions v2, v1 and v3."""
+    return resources_of(CustomResourceDefinition.model_validate(definition()))
 
 
 def stored(version: str) -> bytes:
     body = {"apiVersion": f"example.com/{version}", "kind": "Widget", "spec": {}}
     return json.dumps(body | {"metadata": {"name": "a", "namespace": "n"}}).encode()
+
+
+def test_replicas_are_where_the_version_of_the_object_has_them() -> None:
+    body = definition()
+    for one, path in zip(body["spec"]["versions"], (".spec.x", ".spec.y", ".spec.z"), strict=True):
+        one["schema"] = {"openAPIV3Schema": {**OPEN, "type": "object"}}
+        one["subresources"] = {
+            "scale": {"specReplicasPath": path, "statusReplicasPath": ".status.x"}
+        }
+    scaled = CustomResourceDefinition.model_validate(body)
+    scheme.replace_versions("widgets.example.com", resources_of(scaled))
+    try:
+        v2 = scheme.by_name("widgets.example.com")
+        obj = scaling.with_replicas(codec.decode_stored(stored("v1"), v2), 3, v2)
+        assert (obj.api_version, codec.to_dict(obj)["spec"]) == ("example.com/v1", {"x": 3})
+        assert scaling.scale_of(obj, v2).replicas == 3
+    finally:
+        scheme.replace_versions("widgets.example.com")
 
 
 def test_the_storage_version_comes_first(versions: list[Resource]) -> None:
