@@ -53,7 +53,7 @@ test-redis: install ## Run the store, bus and queue tests against a redis-server
 
 .PHONY: scenarios
 scenarios: install ## Run the whole-system scenarios and all other tests that `make test` leaves out as long
-	$(PYTEST) -m 'scenario or long' tests/integration tests/scenarios
+	$(PYTEST) -m 'scenario or long' tests/integration tests/scenarios tests/charts
 
 .PHONY: chaos
 chaos: install ## Break things in a loop against real processes (about ten minutes)

@@ -31,7 +31,13 @@ def cluster() -> Iterator[Cluster]:
         yield cluster
 
 
-@pytest.fixture(params=VERSIONS, ids=lambda version: f"helm{version}")
+# Without a mark, a test runs with helm 3 in the suite, and with helm 4 among the long ones.
+SUITE, LONG = VERSIONS
+
+
+@pytest.fixture(
+    params=[SUITE, pytest.param(LONG, marks=pytest.mark.long)], ids=lambda one: f"helm{one}"
+)
 def helm(request: pytest.FixtureRequest, cluster: Cluster, tmp_path: Path) -> Helm:
     """Returns helm 3 or 4, for a namespace of its own, which does not exist yet."""
     binary = find(f"helm.{request.param}")

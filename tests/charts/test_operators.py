@@ -131,6 +131,7 @@ def application(**destination: str) -> dict[str, Any]:
     }
 
 
+@pytest.mark.long
 @WITH_HELM_4
 def test_definitions_secrets_and_customs_outlive_the_release(cluster: Cluster, helm: Helm) -> None:
     helm.install("gitops", "gitops")
@@ -161,6 +162,7 @@ def test_definitions_secrets_and_customs_outlive_the_release(cluster: Cluster, h
     helm.uninstall("gitops")
 
 
+@pytest.mark.long
 @WITH_HELM_3
 def test_rights_are_aggregated_to_the_release_and_to_users(
     cluster: Cluster, helm: Helm, kubectl: Kubectl
@@ -181,6 +183,7 @@ def test_rights_are_aggregated_to_the_release_and_to_users(
     until(lambda: kubectl.run(*gone).stdout == "no\n", "the end of the right")
 
 
+@pytest.mark.long
 @WITH_HELM_3
 def test_a_hook_that_fails_stops_the_upgrade(cluster: Cluster, helm: Helm) -> None:
     helm.install("gitops", "gitops")

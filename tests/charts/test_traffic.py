@@ -71,6 +71,7 @@ def test_an_upgrade_that_never_gets_ready_is_taken_back(
     assert helm.run("status", "shop").returncode == 1
 
 
+@pytest.mark.long
 @WITH_HELM_3
 def test_an_install_that_never_gets_ready_leaves_nothing(cluster: Cluster, helm: Helm) -> None:
     failed = helm.run(
@@ -141,6 +142,7 @@ def test_a_controller_gets_its_address_certificate_and_budget(cluster: Cluster, 
     until(lambda: not cluster.has(service), "the end of the Service")
 
 
+@pytest.mark.long
 @WITH_HELM_4
 def test_a_webhook_without_a_server_refuses_until_it_is_gone(cluster: Cluster, helm: Helm) -> None:
     own_class = (*set_class(helm.namespace), "--set", "webhook.timeoutSeconds=1")
