@@ -75,6 +75,14 @@ def _shape(text: str) -> _Shape:
     )
 
 
+def is_linear(text: str) -> bool:
+    """Reports whether a rule takes no more time than its text is long and its operands are large:
+    it has no macro, and no call that searches or multiplies.
+    """
+    shape = _shape(text)
+    return not (shape.macros or shape.multiplies or shape.searches)
+
+
 def estimate(text: str, length: int, count: int) -> float:
     """Returns the most steps that a rule takes over variables of `length` bytes in `count` values.
 

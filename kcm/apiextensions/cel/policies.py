@@ -29,7 +29,15 @@ OUT_OF_BUDGET = (
     "validation failed due to running out of cost budget, no further validation rules will be run"
 )
 _LANES = Lanes()
+_OWN = re.compile(r"\b(authorizer|variables)\b")
 _ASKS = re.compile(r"\bauthorizer\b")  # child processes have no authorizer
+
+
+def may_be_joined(text: str) -> bool:
+    """Reports whether an expression may be a part of a larger one that is evaluated before it: it
+    is cheap, uses no variables of its policy, and asks nobody.
+    """
+    return budget.is_linear(text) and _OWN.search(text) is None
 
 
 class TimeLeft:
@@ -104,6 +112,14 @@ class PolicyEvaluation:
             why = self._explain(compiled, result.error)
             return ExpressionResult(error=f"expression '{text}' resulted in error: {why}")
         return result
+
+    def holds(self, text: str) -> bool:
+        """Reports whether an expression is true, and cheap enough to be evaluated here."""
+        compiled, (length, count) = compile_expression(text, self._scope), self._given.size
+        is_small = budget.estimate_calls(text, length, count) <= budget.SMALL
+        if compiled.program is None or not is_small or _LANES.is_slow(text, length):
+            return False
+        return self._run(compiled).value is True
 
     def _compute(self, names: tuple[str, ...]) -> None:
         """Computes the variables of these names, and those that they use.

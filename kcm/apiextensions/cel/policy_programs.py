@@ -31,6 +31,7 @@ class Scope(NamedTuple):
         return (*_VARIABLES, *more)
 
 
+POLICIES = Scope(authorizer=True)  # of policies without parameters
 WEBHOOKS = Scope(authorizer=True)  # of the match conditions of webhooks
 
 

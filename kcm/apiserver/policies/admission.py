@@ -18,6 +18,7 @@ from kcm import errors
 from kcm.api.admissionregistration_v1 import AUDIT, DENY, FAIL, WARN
 from kcm.api.scheme import Resource
 from kcm.apiextensions.cel.policies import PolicyEvaluation, TimeLeft
+from kcm.apiextensions.cel.policy_programs import POLICIES
 from kcm.apiserver.admission.attributes import WriteAttributes
 from kcm.apiserver.admission.context import WriteContext
 from kcm.apiserver.auth.authorizer import Caller
@@ -32,6 +33,7 @@ from kcm.apiserver.policies.decisions import (
     PolicyResult,
     denials,
 )
+from kcm.apiserver.policies.groups import PolicyGroup
 from kcm.apiserver.policies.index import PolicyIndex, PreparedBinding, PreparedPolicy
 from kcm.apiserver.policies.metrics import PolicyMetrics
 from kcm.apiserver.policies.params import NO_PARAMS, BindingConfigurationError, collect_params
@@ -104,9 +106,12 @@ class _Check:
         self._write = context.write
         self._remarks = remarks
         self._denials: list[_Denial] = []
+        self._held: dict[PolicyGroup, bool] = {}  # whether all policies of a group hold
 
     def run(self, prepared: PreparedPolicy) -> None:
         """Evaluates a policy if it matches, for each of its bindings that does."""
+        if prepared.group is not None and self._holds(prepared, prepared.group):
+            return
         matched = prepared.matcher.match(self._write, self._context.namespace_labels)
         if matched is None:
             return
@@ -128,6 +133,20 @@ class _Check:
         for key, found in values.items():
             annotation = ", ".join(dict.fromkeys(found))
             self._remarks.annotations.setdefault(f"{prepared.policy.name}/{key}", annotation)
+
+    def _holds(self, prepared: PreparedPolicy, group: PolicyGroup) -> bool:
+        """Reports whether a policy holds because all policies of its group do."""
+        holds = self._held.get(group)
+        if holds is None:
+            matched = prepared.matcher.match(self._write, self._context.namespace_labels)
+            holds = matched is None or self._hold_together(group, matched)
+            self._held[group] = holds
+        return holds and group.includes(prepared.policy.name)
+
+    def _hold_together(self, group: PolicyGroup, matched: Resource) -> bool:
+        given, activations = self._context.input(matched)
+        evaluation = PolicyEvaluation(given, POLICIES, {}, activations=activations)
+        return bool(group.expression) and evaluation.holds(group.expression)
 
     def _params(
         self, prepared: PreparedPolicy, bound: PreparedBinding, kind: Resource | None

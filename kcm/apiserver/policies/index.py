@@ -6,7 +6,7 @@ Kubernetes 1.33.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from kcm.api.admissionregistration_v1 import (
@@ -14,12 +14,17 @@ from kcm.api.admissionregistration_v1 import (
     ValidatingAdmissionPolicyBinding,
 )
 from kcm.api.scheme import Resource
+from kcm.apiextensions.cel.policies import may_be_joined
 from kcm.apiextensions.cel.policy_programs import Scope
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.admission.index import RequestIndex
 from kcm.apiserver.admission.matching import Matcher, prepare_matcher
 from kcm.apiserver.cache.caches import Caches
+from kcm.apiserver.policies.groups import PolicyGroup
 from kcm.apiserver.policies.params import find_param_kind
+
+_MOST_TOGETHER = 16  # policies in a group: one that refuses costs the evaluation of so many more
+_LONGEST = 4096  # characters of the expressions of a policy in a group
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,7 @@ class PreparedPolicy:
         self.matcher, self.fault = prepare_matcher(policy.spec.match_constraints)
         self.scope = Scope(params=policy.spec.param_kind is not None, authorizer=True)
         self.variables = {one.name: one.expression for one in policy.spec.variables or ()}
+        self.group: PolicyGroup | None = None  # the policies that it can be evaluated with
 
     def find_param_kind(self) -> Resource | None:
         """Returns the kind of the parameters, None if there are none. Raises UnknownKind.
@@ -65,8 +71,42 @@ class PolicyIndex(RequestIndex[PreparedPolicy]):
             assert isinstance(binding, ValidatingAdmissionPolicyBinding)
             prepared = PreparedBinding(binding, *prepare_matcher(binding.spec.match_resources))
             by_policy.setdefault(binding.spec.policy_name or "", []).append(prepared)
-        return [
+        bound = [
             PreparedPolicy(policy, by_policy[policy.name])
             for policy in policies
             if isinstance(policy, ValidatingAdmissionPolicy) and policy.name in by_policy
         ]
+        _group_policies(bound)
+        return bound
+
+
+def _group_policies(policies: Iterable[PreparedPolicy]) -> None:
+    """Sets `group` of the policies that can be evaluated together."""
+    by_constraints: dict[str, list[PreparedPolicy]] = {}
+    for policy in policies:
+        if _is_plain(policy):
+            by_constraints.setdefault(repr(policy.policy.spec.match_constraints), []).append(policy)
+    for members in by_constraints.values():
+        for first in range(0, len(members), _MOST_TOGETHER):
+            together = members[first : first + _MOST_TOGETHER]
+            if len(together) > 1:
+                group = PolicyGroup({one.policy.name: _expressions(one) for one in together})
+                for policy in together:
+                    policy.group = group
+
+
+def _is_plain(prepared: PreparedPolicy) -> bool:
+    """Reports whether a policy does nothing when its validations hold, and these cost little."""
+    spec = prepared.policy.spec
+    if prepared.fault or any(bound.fault for bound in prepared.bindings):
+        return False
+    if spec.param_kind is not None or spec.variables:
+        return False
+    if spec.match_conditions or spec.audit_annotations or not spec.validations:
+        return False
+    texts = _expressions(prepared)
+    return sum(map(len, texts)) <= _LONGEST and all(map(may_be_joined, texts))
+
+
+def _expressions(prepared: PreparedPolicy) -> list[str]:
+    return [validation.expression for validation in prepared.policy.spec.validations or ()]

@@ -87,7 +87,7 @@ def test_kubectl_ends_its_watch_with_the_server(
     ) as watching:
         output = watching.stdout
         assert output is not None
-        until(lambda: name in output.readline(), "the list")
+        assert name in output.readline()
         kubectl("label", "configmap", name, "a=b")
         assert name in output.readline()
         server.stop(end)
