@@ -30,7 +30,7 @@ from tests.chaos.realnode import RealNode
 from tests.conftest import FAULTS_ALLOWED, server_binary
 
 ROOT = Path(__file__).parents[2]
-RECOVERY = 15.0  # seconds from the end of a fault to an exact world
+RECOVERY = 60.0  # seconds from the end of a fault to an exact world; a few on an idle machine
 PODS = scheme.resource_of(Pod)
 SETS = scheme.resource_of(ReplicaSet)
 

@@ -58,10 +58,17 @@ class Live:
         return self.client.request(method, path, json=body, **kwargs)
 
     def get(self, path: str, **params: Any) -> Any:
-        """Returns the JSON at a path."""
-        response = self.client.get(path, params=params)
-        assert response.status_code == 200, response.text
-        return response.json()
+        """Returns the JSON at a path. Asks again when the server says so, as clients do."""
+        answers: list[httpx.Response] = []
+
+        def is_answered() -> bool:
+            answers[:] = [self.client.get(path, params=params)]
+            code, later = answers[0].status_code, "retry-after" in answers[0].headers
+            return not (code == 503 and later)
+
+        until(is_answered, f"an answer for {path}")
+        assert answers[0].status_code == 200, answers[0].text
+        return answers[0].json()
 
     def create(self, path: str, body: Any, **params: Any) -> Any:
         response = self.client.post(path, json=body, params=params)
