@@ -333,7 +333,7 @@ def test_each_method_needs_its_own_verb(api: Live, proxied: str) -> None:
         },
     )
     with api.as_user("janes-token") as jane:
-        assert jane.get(f"{proxied}/x").status_code == 200
+        until(lambda: jane.get(f"{proxied}/x").status_code == 200, "the role's effect")
         assert jane.head(f"{proxied}/x").status_code == 200
         for method, verb in (("POST", "create"), ("PUT", "update"), ("DELETE", "delete")):
             message = f'cannot {verb} resource "pods/proxy" in API group ""'

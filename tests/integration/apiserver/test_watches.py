@@ -81,6 +81,7 @@ def test_without_initial_events_a_watch_begins_now(
     api: Live, pods: str, version: dict[str, str]
 ) -> None:
     api.create(pods, pod("present"))
+    api.get(pods)  # version 0 begins with what the cache has, and a list makes it have all
     options = {"sendInitialEvents": "false", "resourceVersionMatch": "NotOlderThan"} | version
     with watch(api, pods, **options) as events:
         api.create(pods, pod("late"))

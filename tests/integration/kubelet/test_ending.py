@@ -24,6 +24,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealNode]:
 
 def test_all_containers_end_at_once_and_are_still_known(real: RealRuntime) -> None:
     mild, stubborn = real.shell("exec sleep 1000"), real.shell(STUBBORN, log_path="main/1.log")
+    real.wait_for_lines(stubborn, "ready")  # before that, SIGTERM ends it
     pids = [real.status(container).pid for container in (mild, stubborn)]
     assert kill_containers(real.runtime, grace=0.3) == 2
     assert not any(map(is_alive, pids))
