@@ -130,11 +130,11 @@ class RemoteDocuments:
 
     async def fetch_discovery(self, api: RemoteApi) -> None:
         """Fetches the resources of an API. Raises FetchFailed; the last known ones then stay."""
-        known = self._of(api)
         try:
             resources = await self._fetch_resources(api, self._find(api))
         except _FAILURES as error:
-            self._learn(api, replace(known, fresh=False))
+            # What OpenAPI has learned meanwhile stays.
+            self._learn(api, replace(self._of(api), fresh=False))
             raise FetchFailed(f"discovery of {api.name}: {error}") from None
         self._learn(api, replace(self._of(api), resources=tuple(resources), fresh=True))
 
