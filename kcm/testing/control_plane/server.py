@@ -14,15 +14,15 @@ _GUARD = 'read -r word; [ "$word" = done ] || { kill -9 "$1"; rm -rf -- "$2"; }'
 
 
 class PrivateServer:
-    """An embedded server in a temporary folder, without a port and without files of data.
+    """An embedded server in a temporary folder, without a port.
 
     Guarantees: server and folder go when the process ends, also if it is killed.
     """
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="kcm-"))
-        # Nothing outlives a test, so that nothing is written to the disk.
-        self._server = EmbeddedServer(self.folder, extra=("--appendonly", "no"))
+        # Nothing outlives a test, so nothing waits for the disk.
+        self._server = EmbeddedServer(self.folder, extra=("--appendfsync", "no"))
         self._guard: subprocess.Popen[bytes] | None = None
 
     @property
