@@ -16,7 +16,8 @@ from kcm.api import scheme
 from kcm.api.apiregistration_v1 import DEFAULT_PORT, GROUP, APIService, is_true, name_of
 from kcm.api.scheme import Resource
 from kcm.apimachinery import names
-from kcm.apiserver.cache.watch_cache import Entry, WatchCache
+from kcm.apiserver.cache.entries import Entry
+from kcm.apiserver.cache.watch_cache import WatchCache
 from kcm.apiserver.documents.priorities import Priority
 
 _PARTS = 2  # of a path below /apis: group and version

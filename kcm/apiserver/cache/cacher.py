@@ -21,7 +21,8 @@ from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.api.scheme import Resource
 from kcm.apiextensions import known
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.apiserver.cache.watch_cache import Entry, WatchCache
+from kcm.apiserver.cache.entries import Entry
+from kcm.apiserver.cache.watch_cache import WatchCache
 from kcm.apiserver.http_errors import TooLargeResourceVersion
 from kcm.clock import Clock, RealClock
 from kcm.redisio import greenlets

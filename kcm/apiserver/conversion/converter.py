@@ -18,7 +18,7 @@ from kcm.api.scheme import Resource
 from kcm.apiextensions import conversion
 from kcm.apiserver.backends.client import BackendClient
 from kcm.apiserver.backends.waiting import LoopWaiter
-from kcm.apiserver.cache.watch_cache import Entry
+from kcm.apiserver.cache.entries import Entry
 from kcm.apiserver.conversion.calls import ConversionCall, split
 from kcm.apiserver.conversion.metrics import ConversionMetrics
 

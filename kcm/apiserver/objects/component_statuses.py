@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from kcm import errors
 from kcm.api.core_v1.component_statuses import ComponentCondition, ComponentStatus
 from kcm.apimachinery.meta_v1 import ObjectMeta
-from kcm.apiserver.cache.watch_cache import Entry
+from kcm.apiserver.cache.entries import Entry
 from kcm.apiserver.http.responses import ApiRequest, Response
 from kcm.apiserver.http_errors import MethodNotAllowed, PathNotFound
 from kcm.apiserver.kinds.components import DEPRECATION, RESOURCE

@@ -17,7 +17,7 @@ from typing import Any
 from kcm import errors
 from kcm.api.scheme import Resource
 from kcm.apiserver.cache.cacher import Cacher
-from kcm.apiserver.cache.watch_cache import Entry
+from kcm.apiserver.cache.entries import Entry
 from kcm.apiserver.http.responses import ApiRequest, Response, json_bytes, json_response
 from kcm.apiserver.http_errors import ContinueExpired
 from kcm.apiserver.objects import tables

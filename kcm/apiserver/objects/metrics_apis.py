@@ -19,7 +19,7 @@ from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.apimachinery.times import format_time
 from kcm.apiserver.cache.cacher import Cacher
-from kcm.apiserver.cache.watch_cache import Entry
+from kcm.apiserver.cache.entries import Entry
 from kcm.apiserver.http.responses import ApiRequest, Response, json_response
 from kcm.apiserver.http_errors import MethodNotAllowed, PathNotFound
 from kcm.apiserver.kinds.metrics import CUSTOM, EXTERNAL, NODES, OF_NAMESPACE, OPEN, PODS

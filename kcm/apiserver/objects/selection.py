@@ -15,7 +15,7 @@ from kcm.api.scheme import Resource
 from kcm.apiextensions.field_selectors import FieldSelector
 from kcm.apimachinery.field_errors import forbidden, not_supported
 from kcm.apimachinery.labels import Selector
-from kcm.apiserver.cache.watch_cache import Entry
+from kcm.apiserver.cache.entries import Entry
 from kcm.apiserver.http.responses import read_number
 from kcm.apiserver.request_info import RequestInfo
 

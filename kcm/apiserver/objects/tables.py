@@ -15,7 +15,7 @@ from kcm.api import codec
 from kcm.api.core_v1 import Pod
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.apiserver.cache.watch_cache import Entry
+from kcm.apiserver.cache.entries import Entry
 from kcm.apiserver.http.accept import Form
 from kcm.printing.columns import Column, columns_of, convert_for_columns
 from kcm.printing.custom import DefinedColumn

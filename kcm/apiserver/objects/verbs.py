@@ -15,7 +15,7 @@ from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.bodies import client_warnings, fieldvalidation, patches, reading
 from kcm.apiserver.cache.cacher import Cacher
-from kcm.apiserver.cache.watch_cache import Entry
+from kcm.apiserver.cache.entries import Entry
 from kcm.apiserver.http.responses import ApiRequest, Response, json_response
 from kcm.apiserver.http_errors import MethodNotAllowed
 from kcm.apiserver.objects import (

@@ -20,7 +20,8 @@ from starlette.types import Receive, Scope, Send
 
 from kcm import errors
 from kcm.apiserver.cache.cacher import Cacher
-from kcm.apiserver.cache.watch_cache import CacheEvent, CacheWatcher, Entry, event_line
+from kcm.apiserver.cache.entries import CacheEvent, Entry, event_line
+from kcm.apiserver.cache.watch_cache import CacheWatcher
 from kcm.apiserver.http.accept import Form
 from kcm.apiserver.http.responses import JSON, json_bytes, read_number
 from kcm.apiserver.objects import status, tables

@@ -17,7 +17,8 @@ from kcm.api.admissionregistration_v1 import DENY, ParamKind, ParamRef
 from kcm.api.scheme import Resource
 from kcm.apimachinery.labels import Selector
 from kcm.apiserver.cache.caches import Caches
-from kcm.apiserver.cache.watch_cache import Entry, WatchCache
+from kcm.apiserver.cache.entries import Entry
+from kcm.apiserver.cache.watch_cache import WatchCache
 
 NO_PARAMS: Sequence[Any] = (None,)  # evaluates once, without parameters
 

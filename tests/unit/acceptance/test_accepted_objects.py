@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from kcm.api import scheme
 from kcm.api.core_v1 import Node, Pod, Service
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.apiserver.cache.watch_cache import Entry
+from kcm.apiserver.cache.entries import Entry
 from kcm.apiserver.http.accept import Form
 from kcm.apiserver.objects.tables import table
 from kcm.errors import ContainerConfigError

@@ -8,7 +8,7 @@ import pytest
 
 from kcm.api import codec, scheme
 from kcm.apiserver.bodies import client_warnings, patches
-from kcm.apiserver.cache.watch_cache import CacheEvent, Entry
+from kcm.apiserver.cache.entries import CacheEvent, Entry
 from kcm.apiserver.documents import discovery, openapi, priorities
 from kcm.apiserver.http_errors import UnsupportedMediaType
 from tests.unit.apiextensions.samples import WHOLE, definition, serve, struct

@@ -9,7 +9,8 @@ import pytest
 from kcm.api import scheme
 from kcm.api.apiregistration_v1 import APIService
 from kcm.apiserver.aggregation.index import ApiIndex, describe
-from kcm.apiserver.cache.watch_cache import Entry, WatchCache
+from kcm.apiserver.cache.entries import Entry
+from kcm.apiserver.cache.watch_cache import WatchCache
 from tests.samples import sample
 
 NAME = "apiservices.apiregistration.k8s.io"

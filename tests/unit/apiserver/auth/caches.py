@@ -5,7 +5,8 @@ from __future__ import annotations
 from kcm.api import codec, scheme
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.apiserver.cache.watch_cache import Entry, WatchCache
+from kcm.apiserver.cache.entries import Entry
+from kcm.apiserver.cache.watch_cache import WatchCache
 
 
 class FakeHub:

@@ -13,7 +13,8 @@ from kcm.api import codec, scheme
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.backends.services import Address, ServiceResolver, ServiceUnavailable
-from kcm.apiserver.cache.watch_cache import Entry, WatchCache
+from kcm.apiserver.cache.entries import Entry
+from kcm.apiserver.cache.watch_cache import WatchCache
 
 META = {"name": "alfa", "namespace": "one"}
 

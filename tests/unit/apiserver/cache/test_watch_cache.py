@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from kcm import errors
 from kcm.api import scheme
 from kcm.apiserver.cache import watch_cache as module
-from kcm.apiserver.cache.watch_cache import Entry, WatchCache
+from kcm.apiserver.cache.entries import Entry
+from kcm.apiserver.cache.watch_cache import WatchCache
 from kcm.store import WatchEntry
 from kcm.store.watch import ChangeType
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kcm.api import codec, scheme
-from kcm.apiserver.cache.watch_cache import Entry
+from kcm.apiserver.cache.entries import Entry
 from kcm.apiserver.http.accept import Form
 from kcm.apiserver.objects.tables import table
 

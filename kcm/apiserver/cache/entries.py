@@ -1,0 +1,173 @@
+"""What a watch cache holds: the states of objects, and the changes from one to the next.
+
+An entry keeps an object's JSON, and what was made of it: the decoded object, and the object in
+other versions. All of that can be forgotten and made again.
+"""
+
+from __future__ import annotations
+
+from kcm import errors
+from kcm.api import codec
+from kcm.api.scheme import Resource
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.store.watch import ChangeType
+
+_MOST_VERSIONS = 2  # versions besides the stored one that an entry keeps converted
+
+
+class Entry:
+    """One state of an object in the storage version.
+
+    Its JSON is decoded when its fields are needed.
+    """
+
+    __slots__ = ("_converted", "_obj", "_resource", "key", "raw", "version")
+
+    def __init__(
+        self,
+        resource: Resource,
+        key: str,
+        raw: bytes,
+        version: int,
+        obj: KubeObject | None = None,
+    ) -> None:
+        self._resource = resource
+        self._obj = obj
+        self._converted: tuple[Entry, ...] = ()  # in other versions
+        self.key = key
+        self.raw = raw
+        self.version = version
+
+    @property
+    def obj(self) -> KubeObject:
+        decoded = self._obj  # read once: another thread may forget it
+        if decoded is None:
+            decoded = self._obj = codec.decode_stored(self.raw, self._resource)
+        return decoded
+
+    def forget_decoded(self) -> None:
+        """Drops the decoded forms. They are decoded again when they are needed."""
+        self._obj = None
+        self._converted = ()
+
+    def convert_to(self, resource: Resource) -> Entry:
+        """Returns the entry in the version of `resource`, or itself for the storage version.
+
+        Raises ConversionFailed if only a webhook can convert it, and it was not asked.
+        """
+        if resource.conversion is None:
+            return self
+        known = self._find_converted(resource)
+        if known is not None:
+            return known
+        obj = codec.decode_stored(self.raw, resource)
+        if obj.api_version != resource.api_version:
+            raise errors.ConversionFailed(
+                f"{resource.name} {self.key!r} was not converted to {resource.api_version}"
+            )
+        return self.keep_converted(resource, obj)
+
+    def is_converted(self, resource: Resource) -> bool:
+        """Reports whether the entry is known in the version of `resource`."""
+        return self._find_converted(resource) is not None
+
+    def keep_converted(self, resource: Resource, obj: KubeObject) -> Entry:
+        """Remembers the object in the version of `resource`, and returns that as an entry.
+
+        The versions that were requested last are kept.
+        """
+        entry = Entry.build(resource, obj, self.version)
+        self._converted = (entry, *self._converted[: _MOST_VERSIONS - 1])
+        return entry
+
+    def _find_converted(self, resource: Resource) -> Entry | None:
+        for known in self._converted:
+            if known._resource is resource:
+                return known
+        return None
+
+    def at_version(self, version: int) -> Entry:
+        """Returns an entry with this object and another resourceVersion."""
+        obj = self.obj.with_metadata(resource_version=str(version))
+        return Entry.build(self._resource, obj, version)
+
+    @classmethod
+    def build(cls, resource: Resource, obj: KubeObject, version: int = 0) -> Entry:
+        """Returns an entry with an object in the version of `resource`."""
+        entry = cls(resource, obj.key, codec.encode(obj), version)
+        entry._obj = obj
+        return entry
+
+
+class CacheEvent:
+    """A change of an object, with the entry before it, by which selectors decide what it means."""
+
+    __slots__ = ("_converted", "_last_match", "_line", "before", "entry", "type")
+
+    def __init__(self, type: ChangeType, entry: Entry, before: Entry | None) -> None:
+        self.type = type
+        self.entry = entry
+        self.before = before
+        self._line: bytes | None = None
+        self._converted: tuple[Resource, CacheEvent] | None = None
+        self._last_match: Entry | None = None
+
+    def convert_to(self, resource: Resource, *, with_before: bool = True) -> CacheEvent:
+        """Returns the event in the version of `resource`, converted once for all its watchers.
+
+        Those without selectors need no `before`. Raises ConversionFailed as `Entry.convert_to`.
+        """
+        if resource.conversion is None:
+            return self
+        known = self._converted  # read once: another thread may forget it
+        if (
+            known is None
+            or known[0] is not resource
+            or (with_before and not known[1].is_whole(self))
+        ):
+            before = self.before.convert_to(resource) if self.before and with_before else None
+            converted = CacheEvent(self.type, self.entry.convert_to(resource), before)
+            known = self._converted = (resource, converted)
+        return known[1]
+
+    def is_whole(self, original: CacheEvent) -> bool:
+        """Reports whether this has the entry before, if the original has one."""
+        return self.before is not None or original.before is None
+
+    @property
+    def line(self) -> bytes:
+        """Returns the event as watchers of JSON get it, computed once for all of them."""
+        line = self._line
+        if line is None:
+            line = self._line = event_line(self.type, self.entry.raw)
+        return line
+
+    @property
+    def last_match(self) -> Entry:
+        """Returns the object of the DELETED event that tells watchers that it no longer matches
+        their selectors: the object before this change, with the version of the change.
+        """
+        if self.before is None or self.type == "DELETED":
+            return self.entry
+        last = self._last_match
+        if last is None:
+            last = self._last_match = self.before.at_version(self.entry.version)
+        return last
+
+    @property
+    def size(self) -> int:
+        """Returns the bytes of JSON that are kept for this change alone."""
+        return len(self.entry.raw)
+
+    def forget_decoded(self) -> None:
+        """Drops what can be computed again from the JSON, except an object that is still cached."""
+        self._line = self._converted = self._last_match = None
+        if self.before is not None:
+            self.before.forget_decoded()
+        if self.type == "DELETED":
+            self.entry.forget_decoded()
+
+
+def event_line(type: str, raw: bytes) -> bytes:
+    """Returns the line of a watch's stream for an event. `raw` is the object's JSON."""
+    return b'{"type":"%b","object":%b}\n' % (type.encode(), raw)
