@@ -110,10 +110,14 @@ class ApiServer:
         if tokens is not None:
             uses = self._token_tracker.note_use
             accounts = ServiceAccountTokens(
-                tokens, find_in(self.cacher), uses, count=self._metrics.token_use
+                tokens,
+                find_in(self.cacher),
+                uses,
+                store.clock,
+                count=self._metrics.token_use,
             )
             access = replace(access, further=(*access.further, accounts))
-        joining = BootstrapTokens(find_in(self.cacher)) if bootstrap_tokens else None
+        joining = BootstrapTokens(find_in(self.cacher), store.clock) if bootstrap_tokens else None
         if joining is not None:
             access = replace(access, further=(joining, *access.further))
         audiences = tokens.audiences if tokens else (DEFAULT_ISSUER,)

@@ -126,7 +126,7 @@ class Routes:
         self._metrics = metrics
         self._store = store
         self._cacher = cacher
-        self._metrics_apis = MetricsApis(cacher, StoredMetrics(UsageBoard(store.io)))
+        self._metrics_apis = MetricsApis(cacher, StoredMetrics(UsageBoard(store.io), store.clock))
         self._admission = admission
         self._checks = health.health_checks(store, cacher, chain.authorizer)
 

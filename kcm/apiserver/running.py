@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import socket
 import ssl
 from collections.abc import Callable
@@ -26,8 +27,9 @@ from kcm.apiserver.bootstrap.kubernetes_service import KubernetesService
 from kcm.apiserver.credentials import Certificate
 from kcm.apiserver.http.limits import Limits
 from kcm.apiserver.nodes.kubelet import KubeletClient
-from kcm.apiserver.serving import Address, ApiHttpServer, bind, serve, url_of
+from kcm.apiserver.serving import LINGER, Address, ApiHttpServer, bind, serve, url_of
 from kcm.apiserver.token_options import TokenFlags
+from kcm.clock import Clock, RealClock
 from kcm.http.listening import is_loopback_host
 from kcm.redisio.pipelining import PipelinedIO
 from kcm.settings import Settings
@@ -40,6 +42,21 @@ OnServe = Callable[[ApiHttpServer, str], None]  # gets the server and its URL
 
 def _ignore_start(server: ApiHttpServer, url: str) -> None:
     """Does nothing: a signal stops the server."""
+
+
+def _ignore_changes() -> None:
+    """Does nothing: no other code of the process waits for changes."""
+
+
+@dataclass(frozen=True)
+class Host:
+    """What a program that runs the server inside itself passes to it. A command passes nothing."""
+
+    on_serve: OnServe = _ignore_start  # gets the server once it serves
+    on_changes: Callable[[], None] = _ignore_changes  # called in a thread when objects changed
+    clock: Clock = field(default_factory=RealClock)
+    rng: random.Random = field(default_factory=random.SystemRandom)  # draws names and uids
+    linger: float = LINGER  # seconds until idle connections are closed when the server stops
 
 
 @dataclass(frozen=True)
@@ -66,12 +83,13 @@ class ServerOptions:
     aggregation: AggregationFlags = field(default_factory=AggregationFlags)
 
 
-def run(settings: Settings, options: ServerOptions, on_serve: OnServe = _ignore_start) -> None:
+def run(settings: Settings, options: ServerOptions, host: Host | None = None) -> None:
     """Serves until a signal comes. Raises ConfigurationError and StoreUnavailable.
 
-    A thread gets no signal. It gets the server by `on_serve`, which is called once the kubeconfig
-    is written, and sets its `should_exit` to stop it.
+    A thread gets no signal. It gets the server by `Host.on_serve`, which is called once the
+    kubeconfig is written, and stops it with `ask_to_stop`.
     """
+    host = host or Host()
     # first, so that a taken port is reported before anything is written
     with closing(bind(options.address)) as listener:
         folder = settings.state_dir
@@ -85,9 +103,8 @@ def run(settings: Settings, options: ServerOptions, on_serve: OnServe = _ignore_
         tokens = options.tokens.load(folder, url_of(listener, certificate))
         with closing(PipelinedIO(settings, name="kcm-apiserver")) as io:
             io.attach()
-            _serve(
-                Store(io), options, access, certificate, listener, tokens=tokens, on_serve=on_serve
-            )
+            store = Store(io, host.clock, host.rng)
+            _serve(store, options, access, certificate, listener, tokens=tokens, host=host)
 
 
 def _with_authority(options: ServerOptions, folder: Path) -> ServerOptions:
@@ -121,7 +138,7 @@ def _serve(
     listener: socket.socket,
     *,
     tokens: TokenOptions,
-    on_serve: OnServe,
+    host: Host,
 ) -> None:
     """Creates the default objects, writes the kubeconfig, and serves until a signal comes."""
     rbac = ROLES in options.modes
@@ -153,8 +170,9 @@ def _serve(
     service = KubernetesService(store, options.address.host, listener.getsockname()[1])
     service.start()
     bootstrap.start()
-    server = ApiHttpServer(app, certificate, options.client_ca_file)
-    on_serve(server, url)
+    app.cacher.on_changes = host.on_changes
+    server = ApiHttpServer(app, certificate, options.client_ca_file, linger=host.linger)
+    host.on_serve(server, url)
     try:
         serve(server, app, listener)
     finally:

@@ -58,10 +58,18 @@ class ApiHttpServer(listening.Server):
     """
 
     def __init__(
-        self, app: ApiServer, certificate: Certificate | None, authorities: Path | None = None
+        self,
+        app: ApiServer,
+        certificate: Certificate | None,
+        authorities: Path | None = None,
+        *,
+        linger: float = LINGER,
     ) -> None:
-        """`authorities` is the file of the authorities that sign client certificates."""
-        self._app = app
+        """`authorities` is the file of the authorities that sign client certificates, and `linger`
+        the seconds until idle connections are closed when the server stops.
+        """
+        self.app = app
+        self._linger = linger
         super().__init__(
             build_config(
                 app,
@@ -76,8 +84,8 @@ class ApiHttpServer(listening.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stops the streams, then shuts down as uvicorn does."""
-        self._app.stop_watches()
-        asyncio.get_running_loop().call_later(LINGER, self._drop_idle)
+        self.app.stop_watches()
+        asyncio.get_running_loop().call_later(self._linger, self._drop_idle)
         await super().shutdown(sockets)
 
     def _drop_idle(self) -> None:

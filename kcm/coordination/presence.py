@@ -88,8 +88,8 @@ class Presence:
 
 def members(io: RedisIO) -> list[Member]:
     """Returns all processes with a heartbeat in the last 30 s, sorted by kind, host and pid."""
-    (seconds, micros), reply = io.pipeline([("TIME",), ("HGETALL", io.keys.workers())])
-    now = int(seconds) * 1000 + int(micros) // 1000 + io.clock_offset_ms
+    now = int(io.now() * 1000)
+    reply = io.execute("HGETALL", io.keys.workers())
     pairs = reply.items() if isinstance(reply, dict) else zip(reply[::2], reply[1::2], strict=True)
     all_members = [_member(identity.decode(), raw, now) for identity, raw in pairs]
     alive = [member for member in all_members if member is not None and member.silent <= DEAD_AFTER]

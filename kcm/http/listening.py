@@ -43,10 +43,23 @@ class Server(uvicorn.Server):
             for number, handler in before.items():
                 signal.signal(number, handler)
 
+    _serving: tuple[asyncio.AbstractEventLoop, asyncio.Event] | None = None
+
     async def main_loop(self) -> None:
         """Runs until the server has to stop."""
+        asked = asyncio.Event()
+        self._serving = asyncio.get_running_loop(), asked
         while not await self.on_tick(0):
-            await asyncio.sleep(LOOK_EVERY)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(asked.wait(), LOOK_EVERY)
+
+    def ask_to_stop(self) -> None:
+        """Makes the server stop at once, after the requests in progress. Any thread may call it."""
+        self.should_exit = True
+        if self._serving is not None:
+            loop, asked = self._serving
+            with contextlib.suppress(RuntimeError):  # the loop is closed: the server has stopped
+                loop.call_soon_threadsafe(asked.set)
 
 
 def listen(host: str, port: int, flag: str) -> socket.socket:

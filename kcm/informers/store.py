@@ -3,7 +3,7 @@
 Guarantees: in every call all indexes and tallies agree with the objects. A write whose index or
 state function raises changes nothing. A write touches only the index values that it changes. Reads
 return the cached object itself. Does not guarantee that these objects are not changed by readers
-(see mutation_detector), nor any order of the results of a read.
+(see mutation_detector). Results come in the order in which their objects were added.
 
 Source: client-go `tools/cache/thread_safe_store.go`, Kubernetes 1.33. Upstream has no tallies.
 """
@@ -45,8 +45,9 @@ class ThreadSafeStore(Generic[T]):
         self._lock = threading.Lock()
         self._items: dict[str, T] = {}
         self._indexers: dict[str, IndexFunc[T]] = dict(indexers or {})
-        # By index name and value, the keys. There is no value without a key.
-        self._indices: dict[str, dict[str, set[str]]] = {name: {} for name in self._indexers}
+        # By index name and value, the keys in the order of their addition. There is no value
+        # without a key.
+        self._indices: dict[str, dict[str, dict[str, None]]] = {name: {} for name in self._indexers}
         # By tally and index value, the counts of states. There is no value without a count, and no
         # state with the count 0.
         self._tallies: dict[Tally[Any], dict[str, Counter[Hashable]]] = {}
@@ -150,7 +151,7 @@ class ThreadSafeStore(Generic[T]):
         with self._lock:
             return list(self._index(name))
 
-    def _index(self, name: str) -> dict[str, set[str]]:
+    def _index(self, name: str) -> dict[str, dict[str, None]]:
         try:
             return self._indices[name]
         except KeyError:
@@ -165,7 +166,7 @@ class ThreadSafeStore(Generic[T]):
             before = func(old) if old is not None else ()
             after = func(new) if new is not None else ()
             if before != after:
-                moves.append((name, set(before).difference(after), set(after).difference(before)))
+                moves.append((name, _without(before, after), _without(after, before)))
         return moves
 
     def _recounts(
@@ -188,11 +189,17 @@ class ThreadSafeStore(Generic[T]):
             index = self._indices[name]
             for value in leave:
                 keys = index[value]
-                keys.discard(key)
+                keys.pop(key, None)
                 if not keys:
                     del index[value]
             for value in join:
-                index.setdefault(value, set()).add(key)
+                index.setdefault(value, {})[key] = None
+
+
+def _without(values: Sequence[str], others: Sequence[str]) -> Collection[str]:
+    """Returns the values that are not among the others, each once and in order."""
+    excluded = set(others)
+    return [value for value in dict.fromkeys(values) if value not in excluded]
 
 
 def _recount(
@@ -209,9 +216,9 @@ def _recount(
             del counts[value]
 
 
-def _build(func: IndexFunc[T], items: Iterable[tuple[str, T]]) -> dict[str, set[str]]:
-    index: dict[str, set[str]] = {}
+def _build(func: IndexFunc[T], items: Iterable[tuple[str, T]]) -> dict[str, dict[str, None]]:
+    index: dict[str, dict[str, None]] = {}
     for key, obj in items:
         for value in func(obj):
-            index.setdefault(value, set()).add(key)
+            index.setdefault(value, {})[key] = None
     return index

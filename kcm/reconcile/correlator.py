@@ -100,7 +100,7 @@ class EventCorrelator:
 
     def correlate(self, seen: Occurrence) -> EventDecision | None:
         """Returns how to write this occurrence, or None if it is dropped as spam."""
-        now = self._clock.monotonic()
+        now = self._clock.now().timestamp()
         identity, message = self._aggregate(seen, now)
         count = (self._counts.get(identity) or 0) + 1
         self._counts.put(identity, count)

@@ -33,6 +33,7 @@ log = structlog.get_logger("kcm.redis")
 
 FORMAT_VERSION = 1
 MEND_EVERY = 2.0  # seconds between searches for keys of a wrong type, which read every name
+_TIME_DIGITS = 15  # of a time in milliseconds, as in lib_core.lua
 _RETRIES = 3  # within one call, 50 ms to 1 s apart: enough for a restart of the server
 
 Argument = str | bytes | int | float
@@ -209,11 +210,21 @@ class RedisIO:
 
         Raises: StoreUnavailable.
         """
-        (seconds, micros), set_back = self.pipeline(
-            [("TIME",), ("HGET", self.keys.meta(), "set_back")]
+        (seconds, micros), (set_back, time_set) = self.pipeline(
+            [("TIME",), ("HMGET", self.keys.meta(), "set_back", "time")]
         )
         ahead = int(set_back) if set_back and set_back.isdigit() else 0
-        return int(seconds) + int(micros) / 1e6 + (ahead + self.clock_offset_ms) / 1000
+        wall = int(seconds) + int(micros) / 1e6 + self.clock_offset_ms / 1000
+        return _apply_set_time(wall, time_set) + ahead / 1000
+
+    def set_time(self, moment: float | None = None, *, ahead: float = 0.0) -> None:
+        """Sets the time of all scripts of this prefix, for tests.
+
+        It stands still at `moment`, in seconds since 1970, or goes on `ahead` seconds ahead of the
+        server's. Raises: StoreUnavailable.
+        """
+        value = f"+{round(ahead * 1000)}" if moment is None else f"{round(moment * 1000)}"
+        self.execute("HSET", self.keys.meta(), "time", value)
 
     def pipeline(self, commands: Sequence[Sequence[Argument]]) -> list[Any]:
         """Sends several plain commands in one round trip, without a transaction. Returns the
@@ -262,6 +273,16 @@ class RedisIO:
     def driver(self) -> redis.Redis:
         """The driver's own client, for tests and for pass-through commands."""
         return self._client
+
+
+def _apply_set_time(wall: float, time_set: bytes | None) -> float:
+    """Returns the time of the scripts, in seconds, if a test has set one; else that of the
+    server.
+    """
+    ahead, digits = (time_set or b"").startswith(b"+"), (time_set or b"").removeprefix(b"+")
+    if not digits.isdigit() or len(digits) > _TIME_DIGITS:
+        return wall
+    return (wall if ahead else 0.0) + int(digits) / 1000
 
 
 def encode(argument: Argument) -> Argument:

@@ -98,7 +98,7 @@ class ItemBuilder:
         def readmit(changed: KubeObject) -> KubeObject:
             return defaults.apply(self._admission.admit(changed, self._clock.monotonic()))
 
-        given = rules.complete_new(obj, resource, now)
+        given = rules.complete_new(obj, resource, now, rng=self._rng)
         if manager is not None:
             given = managers.own_new_object(given, resource, manager, now)
         admitted = admission.admit(given, None, readmit)

@@ -15,7 +15,7 @@ from kcm.api import codec, scheme
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.apiextensions import known
 from kcm.apiextensions.kinds import is_served
-from kcm.clock import Clock, RealClock
+from kcm.clock import Clock
 from kcm.store.store import Store
 from kcm.store.watch import WatchEntry
 
@@ -27,7 +27,7 @@ class Definitions:
 
     def __init__(self, store: Store, clock: Clock | None = None) -> None:
         self._store = store
-        self._clock = clock or RealClock()
+        self._clock = clock or store.clock
         self._lock = threading.Lock()
         self._resource = scheme.resource_of(CustomResourceDefinition)
         self._seen = -1

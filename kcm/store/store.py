@@ -81,13 +81,13 @@ class Store(StoreReader, ItemBuilder):
     ) -> None:
         StoreReader.__init__(self, io)
         self.io = io
-        self._clock = clock or RealClock()
+        self.clock = self._clock = clock or RealClock()
         self._watch = WatchReader(io)
         settings = io.settings
         self.service_ranges = Ranges.parse(
             settings.service_cluster_ip_range, settings.service_node_port_range
         )
-        rng = rng or random.Random()
+        rng = rng or random.SystemRandom()  # after a fork, too, it draws no name or uid twice
         cluster_ips = ClusterIPs(io, self, self._clock.now, self.service_ranges.network)
         addresses = ServiceAddresses(io, self.service_ranges, cluster_ips, rng)
         ItemBuilder.__init__(self, Admission(self, settings), addresses, self._clock, rng)

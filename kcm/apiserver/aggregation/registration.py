@@ -37,7 +37,7 @@ from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.documents.priorities import BUILT_IN, CUSTOM, Priority
 from kcm.apiserver.kinds import reviews as review_kinds
-from kcm.clock import Clock, RealClock
+from kcm.clock import Clock
 from kcm.store import DeleteOptions, Store, Subresource
 
 log = structlog.get_logger("kcm.apiserver")
@@ -122,7 +122,7 @@ class Registration:
 
     def __init__(self, store: Store, cacher: Cacher, clock: Clock | None = None) -> None:
         self._store = store
-        self._clock = clock or RealClock()
+        self._clock = clock or store.clock
         self._cacher = cacher
         self._synced: set[str] = set()
         self._at_start: frozenset[str] | None = None

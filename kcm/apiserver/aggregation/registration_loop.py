@@ -14,7 +14,7 @@ from kcm.apiserver.aggregation.authentication_trust import TrustedAuthorities
 from kcm.apiserver.aggregation.registration import Registration
 from kcm.apiserver.aggregation.wakes import CacheWakes
 from kcm.apiserver.cache.cacher import Cacher
-from kcm.clock import Clock, RealClock
+from kcm.clock import Clock
 from kcm.store import Store
 
 log = structlog.get_logger("kcm.apiserver")
@@ -36,7 +36,7 @@ class RegistrationLoop:
     ) -> None:
         self._store = store
         self._authorities = authorities
-        self._clock = clock or RealClock()
+        self._clock = clock or store.clock
         self._registration = Registration(store, cacher)
         self._ensured = float("-inf")  # when the ConfigMap was looked at
         self._data_id = ""

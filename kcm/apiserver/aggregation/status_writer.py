@@ -18,7 +18,7 @@ from kcm.api.apiregistration_v1 import APIService, is_true, with_condition
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.aggregation.availability import Outcome
 from kcm.apiserver.aggregation.index import RemoteApi, describe
-from kcm.clock import Clock, RealClock
+from kcm.clock import Clock
 from kcm.coordination.lease import FencedLease, new_holder
 from kcm.store import Conditions, Store, Subresource
 
@@ -33,7 +33,7 @@ class StatusWriter:
 
     def __init__(self, store: Store, clock: Clock | None = None) -> None:
         self._store = store
-        self._clock = clock or RealClock()
+        self._clock = clock or store.clock
         self._lease = FencedLease(store.io, LEASE, new_holder("apiserver"), clock=self._clock)
 
     @property

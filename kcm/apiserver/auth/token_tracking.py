@@ -18,7 +18,7 @@ from kcm import errors
 from kcm.api import scheme
 from kcm.api.core_v1 import ConfigMap, Secret
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
-from kcm.clock import Clock, RealClock
+from kcm.clock import Clock
 from kcm.store import Store
 
 log = structlog.get_logger("kcm.apiserver")
@@ -53,7 +53,7 @@ class TokenTracker:
 
     def __init__(self, store: Store, clock: Clock | None = None) -> None:
         self._store = store
-        self._clock = clock or RealClock()
+        self._clock = clock or store.clock
         self._lock = threading.Lock()
         self._used: dict[str, str] = {}  # uid by key
         self._stop = threading.Event()

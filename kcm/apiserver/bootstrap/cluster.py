@@ -18,7 +18,7 @@ from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.apiserver.auth import bootstrap
 from kcm.apiserver.bootstrap import priority_levels
 from kcm.apiserver.bootstrap.local_volumes import local_volume_objects
-from kcm.clock import Clock, RealClock
+from kcm.clock import Clock
 from kcm.store import Store, node_token
 from kcm.store.admission import namespaces
 from kcm.store.admission.chain import ensure_system_classes
@@ -52,7 +52,7 @@ class ClusterBootstrap:
         self._store = store
         self._roles = roles
         self._local_volumes = local_volumes
-        self._clock = clock or RealClock()
+        self._clock = clock or store.clock
         self._corrected = 0.0  # the monotonic time when the objects of flow control were corrected
         self._data_id = ""  # of the store for which the objects were created
         self._stop = threading.Event()

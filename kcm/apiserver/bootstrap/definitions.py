@@ -25,7 +25,7 @@ from kcm.apiextensions import conditions
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.cache.watch_cache import CacheWatcher
-from kcm.clock import Clock, RealClock
+from kcm.clock import Clock
 from kcm.store import DeleteOptions, Store, Subresource
 
 log = structlog.get_logger("kcm.apiserver")
@@ -49,7 +49,7 @@ class DefinitionLoop:
     def __init__(self, store: Store, cacher: Cacher, clock: Clock | None = None) -> None:
         self._store = store
         self._cacher = cacher
-        self._clock = clock or RealClock()
+        self._clock = clock or store.clock
         self._resource = scheme.resource_of(CustomResourceDefinition)
         self._wake = threading.Event()
         self._stop = threading.Event()

@@ -29,7 +29,7 @@ from kcm.api.core_v1 import (
 from kcm.api.discovery_v1 import Endpoint, EndpointConditions, EndpointSlice
 from kcm.api.discovery_v1 import EndpointPort as SlicePort
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
-from kcm.clock import Clock, RealClock
+from kcm.clock import Clock
 from kcm.store import Store
 
 log = structlog.get_logger("kcm.apiserver")
@@ -66,7 +66,7 @@ class KubernetesService:
         self._store = store
         self._ip = find_advertised_address(host)
         self._port = port
-        self._clock = clock or RealClock()
+        self._clock = clock or store.clock
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 

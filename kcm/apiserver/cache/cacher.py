@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Protocol
@@ -24,7 +24,7 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.cache.entries import Entry
 from kcm.apiserver.cache.watch_cache import WatchCache
 from kcm.apiserver.http_errors import TooLargeResourceVersion
-from kcm.clock import Clock, RealClock
+from kcm.clock import Clock
 from kcm.redisio import greenlets
 from kcm.store import Store, WatchEntry, damage
 from kcm.store.pace import ReadPace
@@ -55,7 +55,7 @@ class Cacher:
 
     def __init__(self, store: Store, clock: Clock | None = None) -> None:
         self._store = store
-        self._clock = clock or RealClock()
+        self._clock = clock or store.clock
         # Keyed by the name of the stored resource, which its served versions share.
         self._lock = threading.Lock()
         self._caches = {resource.name: WatchCache(resource) for resource in scheme.resources()}
@@ -65,6 +65,8 @@ class Cacher:
         self._pace = ReadPace(self._clock, shortest=MERGE, interval=READ_INTERVAL, burst=READ_BURST)
         self._thread: threading.Thread | None = None
         self.converter: EntryConverter | None = None  # None converts nothing by webhooks
+        # called by the thread whenever it has read changes
+        self.on_changes: Callable[[], None] = lambda: None
 
     def cache(self, resource: Resource) -> WatchCache:
         """Returns the cache of a kind, which all of its versions share."""
@@ -135,6 +137,16 @@ class Cacher:
             raise errors.StoreUnavailable("the watch cache is not filled yet")
         return self.cache(resource).position
 
+    def wait_until_level(self, timeout: float) -> bool:
+        """Waits until each cache has every write from before this call. Reports whether all do.
+
+        Raises StoreUnavailable.
+        """
+        caches = list(self._caches.values())
+        wanted = self._store.last_rvs([cache.resource for cache in caches])
+        self._hurry.set()
+        return all(cache.wait(wanted[cache.resource], timeout) for cache in caches)
+
     # --- the thread
 
     def _run(self) -> None:
@@ -173,6 +185,8 @@ class Cacher:
                     _learn(by_kind[resource])
                 cache = self._caches[resource.name]
                 cache.apply(_readable(cache, by_kind[resource]), position)
+        if changes.entries:
+            self.on_changes()
         if changes.entries and not self._stop.is_set():
             self._clock.wait(self._hurry, self._pace.count_read())
             self._hurry.clear()

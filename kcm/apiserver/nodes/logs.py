@@ -28,12 +28,10 @@ from kcm.apiserver.nodes.kubelet import KubeletAddress, KubeletClient, kubelet_o
 from kcm.apiserver.nodes.simulated import SimulatedLog
 from kcm.apiserver.request import Request, truth
 from kcm.apiserver.request_info import RequestInfo
-from kcm.clock import Clock, RealClock
 from kcm.kubelet.server.logs import LogOptions
 from kcm.kubelet.server.stream_limits import StreamLimits
 from kcm.store import Store
 
-_CLOCK: Clock = RealClock()
 _FLAGS = ("follow", "previous", "timestamps")
 _AT_LEAST = {"sinceSeconds": 1, "tailLines": 0, "limitBytes": 1}
 _MUST = {0: "must be greater than or equal to 0", 1: "must be greater than 0"}
@@ -61,7 +59,7 @@ def location(
     if not pod.spec.node_name:
         return None
     if simulated.is_simulated(store, pod.spec.node_name):
-        wanted = LogOptions.of(options, _CLOCK.now())
+        wanted = LogOptions.of(options, store.clock.now())
         return simulated.open_log(store, pod, container, wanted)
     kubelet = kubelet_of(store, pod.spec.node_name, tls=tls)
     path = f"{kubelet.url}/containerLogs/{pod.namespace}/{pod.name}/{container}"

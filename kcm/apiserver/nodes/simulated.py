@@ -19,7 +19,6 @@ from kcm import errors
 from kcm.api.core_v1 import Container, ContainerStatus, Node, Pod
 from kcm.api.simulated_nodes import SIMULATOR_LABEL
 from kcm.apimachinery.times import format_time
-from kcm.clock import Clock, RealClock
 from kcm.helpers.pods import list_containers
 from kcm.kubelet.server.channels import ERROR, STDOUT, StreamOptions, build_success
 from kcm.kubelet.server.logs import LogOptions
@@ -30,7 +29,6 @@ from kcm.simulated.output import Line, OutputRun
 from kcm.store import Store
 
 FOLLOW_INTERVAL = 1.0  # seconds between two looks at a container whose output is followed
-_CLOCK: Clock = RealClock()
 
 
 def is_simulated(store: Store, node: str) -> bool:
@@ -76,7 +74,7 @@ class SimulatedContainer:
         """Yields the lines of an attempt after `since`, until it ends or its pod is gone."""
         seen, present = since, run
         while True:
-            now = _CLOCK.now()
+            now = self.store.clock.now()
             for line in output.list_rest(present, seen, now):
                 yield line
             if present.ended is not None:
@@ -145,7 +143,7 @@ def open_log(store: Store, pod: Pod, container: str, options: LogOptions) -> Sim
         raise errors.BadRequest(
             f'previous terminated container "{container}" in pod "{pod.name}" not found'
         )
-    now = _CLOCK.now()
+    now = store.clock.now()
     lines = output.list_lines(run, options.since, now) if run else []
     if options.tail_lines is not None:
         lines = lines[max(len(lines) - options.tail_lines, 0) :]
@@ -186,7 +184,7 @@ class SimulatedAttach:
             await self._say(socket, "")
             for line in self.said.splitlines():
                 await self._say(socket, line + "\n")
-            async for _, text in self.container.follow(self.run, _CLOCK.now()):
+            async for _, text in self.container.follow(self.run, self.container.store.clock.now()):
                 await self._say(socket, text + "\n")
             await socket.send(bytes([ERROR]) + json.dumps(build_success()).encode())
 

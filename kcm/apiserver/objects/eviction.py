@@ -10,6 +10,7 @@ Source: pkg/registry/core/pod/storage/eviction.go, Kubernetes 1.33.
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 
 from kcm import errors
 from kcm.api import scheme
@@ -22,7 +23,6 @@ from kcm.apiserver.bodies import reading, structs
 from kcm.apiserver.http.responses import ApiRequest, Response, json_response
 from kcm.apiserver.http_errors import DisruptionRefused
 from kcm.apiserver.objects import admission, status, verbs, write_admission
-from kcm.clock import Clock, RealClock
 from kcm.store import DeleteOptions, FieldManager, Store, Subresource, rules
 
 MAX_DISRUPTED_PODS = 2000  # evictions that the budget's controller has not confirmed yet
@@ -31,7 +31,6 @@ TARGET = "DisruptionTarget"
 _ATTEMPTS = 20  # attempts at writes that conflict with others', as upstream's EvictionsRetry
 _SOON = 10  # seconds after which an eviction that came too early may be retried
 _ENDED = ("Succeeded", "Failed")
-_CLOCK: Clock = RealClock()
 
 
 def evict(store: Store, request: ApiRequest) -> Response:
@@ -129,12 +128,12 @@ class _Eviction:
         """Uses one of the budget's disruptions. Checks again if others have written the budget."""
         resource = scheme.resource_of(PodDisruptionBudget)
         if self._dry:
-            _take_disruption(budget, pod.name)
+            _take_disruption(budget, pod.name, self._store.clock.now())
             return
         self._store.modify(
             resource,
             budget.key,
-            lambda stored: _take_disruption(stored, pod.name),
+            lambda stored: _take_disruption(stored, pod.name, self._store.clock.now()),
             subresource=Subresource.STATUS,
             manager=FieldManager(""),
         )
@@ -160,7 +159,7 @@ class _Eviction:
         def change(old: KubeObject) -> KubeObject:
             rules.check_preconditions(old, self._resource, options)
             assert isinstance(old, Pod)
-            return _with_target(old)
+            return _with_target(old, self._store.clock.now())
 
         return self._store.modify(
             self._resource,
@@ -187,18 +186,17 @@ def _allows_unready(budget: PodDisruptionBudget) -> bool:
     return status_.current_healthy >= status_.desired_healthy > 0
 
 
-def _take_disruption(obj: KubeObject, pod: str) -> KubeObject:
+def _take_disruption(obj: KubeObject, pod: str, now: datetime) -> KubeObject:
     """Returns the budget with one allowed disruption less.
 
     Raises DisruptionRefused and Forbidden. `pod` is the name of the evicted pod.
     """
     assert isinstance(obj, PodDisruptionBudget)
     _check(obj)
-    now = _CLOCK.now().replace(microsecond=0)
     left = obj.status.disruptions_allowed - 1
     changed = obj.status.replace(
         disruptions_allowed=left,
-        disrupted_pods={**(obj.status.disrupted_pods or {}), pod: now},
+        disrupted_pods={**(obj.status.disrupted_pods or {}), pod: now.replace(microsecond=0)},
     )
     if left == 0:
         condition = Condition(
@@ -248,14 +246,14 @@ def _forbidden(budget: PodDisruptionBudget, why: str) -> errors.Forbidden:
     )
 
 
-def _with_target(pod: Pod) -> Pod:
+def _with_target(pod: Pod, now: datetime) -> Pod:
     """Returns the pod with the condition DisruptionTarget, which says why it is deleted."""
     condition = PodCondition(
         type=TARGET,
         status="True",
         reason="EvictionByEvictionAPI",
         message="Eviction API: evicting",
-        last_transition_time=_CLOCK.now().replace(microsecond=0),
+        last_transition_time=now.replace(microsecond=0),
     )
     before = next((c for c in pod.status.conditions or () if c.type == TARGET), None)
     if before is not None and before.status == "True":

@@ -98,7 +98,7 @@ def _apply(store: Store, request: ApiRequest) -> KubeObject:
         own["metadata"]["resourceVersion"] = wanted.metadata.resource_version
     if "replicas" in (config.get("spec") or {}):
         own = scaling.put(own, scale_paths(info.resource).replicas, wanted.spec.replicas)
-    applied = verbs.application(request, own)
+    applied = verbs.application(request, own, store.clock.now())
     if wanted.spec.replicas < 0:
         _with_replicas(store.get(info.resource, info.key), -1, info.resource)
     return verbs.modify_applied(store, request, applied)

@@ -19,15 +19,16 @@ from kcm.apimachinery import certificates
 from kcm.apiserver.auth.attributes import Attributes
 from kcm.apiserver.auth.authorizer import Caller
 from kcm.apiserver.auth.users import MASTERS, User
-from kcm.clock import Clock, RealClock
 from kcm.validation import certificates as validation
 
 _GROUP, _VERSION, _SIGNERS = "certificates.k8s.io", "v1", "signers"
-_CLOCK: Clock = RealClock()
 
 
 def with_approval(
-    caller: Caller, old: CertificateSigningRequest, sent: CertificateSigningRequest
+    caller: Caller,
+    old: CertificateSigningRequest,
+    sent: CertificateSigningRequest,
+    now: datetime,
 ) -> CertificateSigningRequest:
     """Returns the request with the conditions that were sent to its approval subresource.
 
@@ -35,7 +36,7 @@ def with_approval(
     requests for this signer.
     """
     _require_permission(caller, "approve", old)
-    conditions = _with_times(sent.status.conditions or [], old, _CLOCK.now())
+    conditions = _with_times(sent.status.conditions or [], old, now)
     new = old.with_status(old.status.replace(conditions=conditions or None))
     faults = validation.approval_update(new, old)
     if faults:

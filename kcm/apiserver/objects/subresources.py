@@ -22,12 +22,10 @@ from kcm.apiserver.objects import signing_requests, status, verbs, write_admissi
 from kcm.apiserver.objects.eviction import evict
 from kcm.apiserver.objects.scale import scale
 from kcm.apiserver.request_info import RequestInfo
-from kcm.clock import Clock, RealClock
 from kcm.store import Store
 from kcm.store.strategies.pod_binding import bind_to_node
 
 Handler = Callable[[Store, ApiRequest], Response]
-_CLOCK: Clock = RealClock()
 _SIGNING_REQUESTS = "certificatesigningrequests.certificates.k8s.io"
 
 
@@ -44,7 +42,7 @@ def bind(store: Store, request: ApiRequest) -> Response:
 
     def change(old: KubeObject) -> KubeObject:
         assert isinstance(old, Pod)
-        return bind_to_node(old, node, _CLOCK.now())
+        return bind_to_node(old, node, store.clock.now())
 
     verbs.modify(store, request, change, manager=verbs.NOBODY)
     return json_response(status.success(), 201)
@@ -113,7 +111,7 @@ def approve(store: Store, request: ApiRequest) -> Response:
         version = sent.metadata.resource_version
         if version and version != old.metadata.resource_version:
             raise errors.Conflict.of(request.info.resource.name, old.name)
-        return signing_requests.with_approval(request.caller, old, sent)
+        return signing_requests.with_approval(request.caller, old, sent, store.clock.now())
 
     return verbs.object_response(request, verbs.modify(store, request, change), warnings=warnings)
 
@@ -128,7 +126,7 @@ def patch_approval(store: Store, request: ApiRequest) -> Response:
         new = patched(old)
         assert isinstance(old, CertificateSigningRequest)
         assert isinstance(new, CertificateSigningRequest)
-        return signing_requests.with_approval(request.caller, old, new)
+        return signing_requests.with_approval(request.caller, old, new, store.clock.now())
 
     return verbs.object_response(request, verbs.modify(store, request, change))
 

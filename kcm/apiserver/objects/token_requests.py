@@ -19,7 +19,6 @@ from kcm.apiserver.bodies import reading, structs
 from kcm.apiserver.http.responses import ApiRequest, Response, json_response
 from kcm.apiserver.http_errors import MethodNotAllowed, PathNotFound
 from kcm.apiserver.objects import admission, write_admission
-from kcm.clock import Clock, RealClock
 from kcm.serviceaccount.claims import BoundObjects
 from kcm.store import Store
 
@@ -27,7 +26,6 @@ KIND = "TokenRequest.authentication.k8s.io"
 MIN_SECONDS = 10 * 60
 _MAX_SECONDS = 1 << 32
 _DEFAULT_SECONDS = 60 * 60
-_CLOCK: Clock = RealClock()
 
 T = TypeVar("T", bound=KubeObject)
 
@@ -38,9 +36,7 @@ def is_token_request(request: ApiRequest) -> bool:
     return (info.resource.name, info.subresource) == ("serviceaccounts", "token")
 
 
-def issue(
-    store: Store, request: ApiRequest, options: TokenOptions | None, clock: Clock = _CLOCK
-) -> Response:
+def issue(store: Store, request: ApiRequest, options: TokenOptions | None) -> Response:
     """Handles a POST of a TokenRequest. Its response is the request with a token in its status.
 
     Raises BadRequest, Conflict, Invalid, MethodNotAllowed, NotFound and StoreUnavailable, and
@@ -68,7 +64,7 @@ def issue(
             f"{options.max_expiration} seconds"
         )
         spec.expiration_seconds = options.max_expiration
-    now = clock.now()
+    now = store.clock.now()
     token = options.issuer.issue(
         account, bound, now, audiences=spec.audiences, seconds=spec.expiration_seconds
     )

@@ -6,6 +6,7 @@ Source: staging/src/k8s.io/apiserver/pkg/endpoints/handlers, Kubernetes 1.33.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from kcm import errors
@@ -27,7 +28,6 @@ from kcm.apiserver.objects import (
     write_admission,
 )
 from kcm.apiserver.request_info import RequestInfo
-from kcm.clock import Clock, RealClock
 from kcm.store import DeleteOptions, FieldManager, Store, Subresource, WriteAdmission, rules
 from kcm.store.strategies import kinds
 
@@ -36,7 +36,6 @@ from kcm.store.strategies import kinds
 _RETURN_DELETED = frozenset(
     {"persistentvolumeclaims", "pods", "resourcequotas", "serviceaccounts", "services"}
 )
-_CLOCK: Clock = RealClock()
 NOBODY = FieldManager("")  # changes that no manager owns
 _ATTEMPTS = 3  # attempts while others create and delete the object
 
@@ -165,7 +164,8 @@ def apply(store: Store, request: ApiRequest) -> Response:
     config |= {"metadata": metadata}
     meant = codec.decode(config, info.resource)
     warnings = fieldvalidation.check(meant, b"", mode) + client_warnings.of(meant)
-    applied = application(request, client_warnings.prune_body(config, info.resource))
+    pruned = client_warnings.prune_body(config, info.resource)
+    applied = application(request, pruned, store.clock.now())
     for _ in range(_ATTEMPTS):
         try:
             return object_response(
@@ -182,8 +182,10 @@ def apply(store: Store, request: ApiRequest) -> Response:
     raise errors.Conflict.of(info.resource.name, info.name)
 
 
-def application(request: ApiRequest, config: Mapping[str, Any]) -> serverside.Application:
-    """Returns the server-side apply that a request asks for. Raises BadRequest."""
+def application(
+    request: ApiRequest, config: Mapping[str, Any], now: datetime
+) -> serverside.Application:
+    """Returns the server-side apply that a request asks for at that time. Raises BadRequest."""
     if not request.query.get("fieldManager"):
         raise errors.BadRequest("fieldManager: Required value: is required for apply patch")
     info = request.info
@@ -193,7 +195,7 @@ def application(request: ApiRequest, config: Mapping[str, Any]) -> serverside.Ap
         request.manager,
         request.flag("force"),
         info.subresource,
-        _CLOCK.now(),
+        now,
     )
 
 

@@ -5,17 +5,25 @@ local CALL = ARGV[3]
 local function arg(i) return ARGV[4 + i] end
 local ARGC = #ARGV - 4
 
--- The epoch, and the milliseconds by which the wall clock was set back so far.
-local META = redis.pcall('HMGET', P .. ':meta', 'epoch', 'set_back')
+-- The epoch, the milliseconds by which the wall clock was set back so far, and the time that a
+-- test has set.
+local META = redis.pcall('HMGET', P .. ':meta', 'epoch', 'set_back', 'time')
 local function whole(text)
   return text and #text <= 15 and string.match(text, '^%d+$') and tonumber(text) or 0
 end
 
--- Redis' clock in whole milliseconds; ARGV[4] lets tests step it. WALL is the server's time.
+-- Redis' clock in whole milliseconds; ARGV[4] lets tests step it. WALL is the server's time. A
+-- test can set it for all callers: '+N' is that many milliseconds ahead of the server's, 'N' a
+-- time that stands still.
 -- NOW does not go back with it: delays and leases last as long as they should, even if the
 -- clock is set back (see lib_lease).
 local clock = redis.call('TIME')
 local WALL = clock[1] * 1000 + math.floor(clock[2] / 1000) + tonumber(ARGV[4])
+local ahead, moment = string.match(META[3] or '', '^(%+?)(%d+)$')
+if moment and #moment <= 15 then
+  WALL = (ahead == '+' and WALL or 0) + tonumber(moment)
+  if ahead == '' then clock[2] = '0' end
+end
 local NOW = WALL + whole(META[2])
 local MOMENT = NOW + clock[2] % 1000 / 1000 -- with fractions
 

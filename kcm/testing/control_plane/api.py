@@ -6,7 +6,7 @@ import threading
 
 from kcm import errors
 from kcm.apiserver.http.limits import Limits
-from kcm.apiserver.running import ServerOptions, run
+from kcm.apiserver.running import Host, ServerOptions, run
 from kcm.apiserver.serving import Address, ApiHttpServer
 from kcm.settings import Settings
 
@@ -42,7 +42,7 @@ class ApiThread:
             bootstrap_tokens=True,
         )
         try:
-            run(self._settings, options, self._on_serve)
+            run(self._settings, options, Host(self._on_serve))
         except BaseException as error:  # noqa: BLE001 - raised again by who waits for the start
             self._failure = error
         finally:
@@ -66,7 +66,7 @@ class ApiThread:
     def ask_to_stop(self) -> None:
         """Makes the server end, after the requests in progress."""
         if self._server is not None:
-            self._server.should_exit = True
+            self._server.ask_to_stop()
 
     def stop(self) -> None:
         """Stops the server, and waits until it has ended."""

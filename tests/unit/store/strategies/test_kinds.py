@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from datetime import timedelta
 from typing import Any
 
@@ -27,7 +28,7 @@ SLICES = "endpointslices.discovery.k8s.io"
 
 
 def create(obj: Any) -> Any:
-    return prepare_create(obj, scheme.resource_of(obj), builders.START)
+    return prepare_create(obj, scheme.resource_of(obj), builders.START, rng=random.Random(1))
 
 
 def update(new: Any, old: Any) -> Any:
