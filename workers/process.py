@@ -69,7 +69,7 @@ class WorkerProcess:
         clock, result = self.context.clock, "error"
         started = clock.monotonic()
         try:
-            ran = self._ticks.run(loop, scheduled_at)
+            ran = self._ticks.run(loop, scheduled_at) is not None
             result = "success" if ran else "skipped"
         finally:
             seconds = clock.monotonic() - started

@@ -166,6 +166,20 @@ class ApiServer:
         if self._issues_tokens:
             self._token_tracker.start()
 
+    @property
+    def busy(self) -> bool:
+        """Reports whether requests are in flight, watches and other streams aside, or objects wait
+        for the server's own loops.
+        """
+        if any(self._in_flight.now.values()) or self._definitions.busy or self._aggregation.busy:
+            return True
+        return self._issues_tokens and self._token_tracker.busy
+
+    @property
+    def stream_count(self) -> int:
+        """The number of open watches and other streams."""
+        return len(self._watches) + len(self._tasks)
+
     def stop_watches(self) -> None:
         """Stops all watches and other streams. It must be called in the event loop."""
         for watch in list(self._watches):

@@ -61,8 +61,14 @@ class ClientBuilder:
     """Creates the clients of a process. The same identity always gets the same client."""
 
     def __init__(
-        self, settings: Settings, clock: Clock, remote: ClusterConnection | None = None
+        self,
+        settings: Settings,
+        clock: Clock,
+        remote: ClusterConnection | None = None,
+        shared: Store | None = None,
     ) -> None:
+        """With `shared`, all clients have this store and its connections."""
+        self._shared = shared
         self._settings = settings
         self._clock = clock
         # the API server with the objects of the controllers, or None for the objects in Redis
@@ -79,8 +85,8 @@ class ClientBuilder:
             return self._clients[identity]
 
     def _client(self, identity: str) -> Client:
-        io = RedisIO(self._settings, name=f"kcm/{identity}")
-        store = Store(io, self._clock)
+        store = self._shared or Store(RedisIO(self._settings, name=f"kcm/{identity}"), self._clock)
+        io = store.io
         if self.remote is None:
             metrics = StoredMetrics(UsageBoard(io), self._clock)
             return Client(identity, io, store, store, metrics)

@@ -7,6 +7,7 @@ in cmd/kube-controller-manager/app/controllermanager.go, Kubernetes 1.33.
 from __future__ import annotations
 
 import os
+import random
 import socket
 import threading
 from collections.abc import Callable, Sequence
@@ -30,6 +31,7 @@ from kcm.component.observing import CountingObserver
 from kcm.component.options import ManagerOptions
 from kcm.component.selection import Selection, select
 from kcm.coordination import new_holder
+from kcm.coordination.lease import DURATION
 from kcm.coordination.presence import Member, Presence
 from kcm.informers.factory import SharedInformerFactory
 from kcm.informers.options import InformerOptions
@@ -66,6 +68,21 @@ class LoopMode(StrEnum):
     EXTERNAL_LOOPS = "ExternalLoops"
 
 
+@dataclass(frozen=True)
+class Stepped:
+    """Makes a context whose owner calls every part itself: it starts no thread.
+
+    All clients share `io`. Everything random is drawn from `rng`.
+    """
+
+    io: RedisIO
+    rng: random.Random
+
+
+# A lease of a stepped context outlasts every step that its clock makes.
+STEPPED_DURATION = 1e10  # seconds
+
+
 @dataclass
 class ControllerContext:
     """The settings, clients, caches and threads that the controllers of one process share."""
@@ -90,6 +107,7 @@ class ControllerContext:
     loop_mode: LoopMode = LoopMode.EXTERNAL_LOOPS
     # which writes go through the API server, None if none do
     admission: CachedAdmissionRules | None = None
+    threaded: bool = True  # False if the owner calls every part itself, see `Stepped`
     stop: threading.Event = field(default_factory=threading.Event)
     # Set once the informers of all controllers were requested and started. Before that, no
     # controller may start informers of its own. After that, `start_informers` starts those that are
@@ -125,8 +143,13 @@ class ControllerContext:
         """Starts all informers that were requested and have not been started."""
         self.caches.factory.start()
 
+    @property
+    def lease_duration(self) -> float:
+        """How long leases last, in seconds."""
+        return DURATION if self.threaded else STEPPED_DURATION
+
     def _spawn_all(self) -> None:
-        if self._threads:
+        if self._threads or not self.threaded:
             return
         forgets = self.member.kind == "manager"
         presence = Presence(self.io, self.member, forgets=forgets, clock=self.clock)
@@ -169,6 +192,7 @@ class ControllerContext:
             stop=self.stop,
             metrics=self.metrics,
             cloud=self.cloud,
+            threaded=self.threaded,
         )
 
     def admitted(self, client: Client) -> ObjectStore:
@@ -210,7 +234,7 @@ class ControllerContext:
         informers = self.stop_informers()
         for thread in (*self._threads, informers):
             thread.join(STOP_TIMEOUT)
-        if self._threads:
+        if self._threads or not self.threaded:
             self._write_last_events()
         self.clients.close()
 
@@ -229,6 +253,7 @@ def build_context(
     kind: str = "worker",
     name: str = "",
     queues: Sequence[str] = (),
+    stepped: Stepped | None = None,
 ) -> ControllerContext:
     """Returns a context for the controllers that run. Nothing is connected yet.
 
@@ -237,25 +262,35 @@ def build_context(
     settings = settings or Settings()
     options = options or ManagerOptions.load()
     clock = clock or RealClock()
+    rng = stepped.rng if stepped is not None else None
     discovery = Discovery(clock=clock)
     kubeconfig = options.generic.kubeconfig
     clients = ClientBuilder(
-        settings, clock, load_kubeconfig(Path(kubeconfig)) if kubeconfig else None
+        settings,
+        clock,
+        load_kubeconfig(Path(kubeconfig)) if kubeconfig else None,
+        Store(stepped.io, clock, rng) if stepped is not None else None,
     )
     shared = clients.client(kind)
     observer = CountingObserver()
     cloud = _build_cloud(clients, options, clock)
     identity = new_holder(f"{socket.gethostname()}-{os.getpid()}")
+    selection = select(options, discovery, cloud.cloud if cloud else None)
+    if stepped is not None:
+        for controller in selection.started:
+            controller.draw_from(stepped.rng)
     return ControllerContext(
         settings=settings,
         options=options,
-        selection=select(options, discovery, cloud.cloud if cloud else None),
+        selection=selection,
         discovery=discovery,
         clients=clients,
         io=shared.io,
         store=shared.store,
         objects=shared.objects,
-        caches=_build_caches(clients, shared, clock, observer, kind),
+        caches=_build_caches(
+            clients, shared, observer, _informer_options(clients, kind, stepped), rng
+        ),
         observer=observer,
         renewer=Renewer(shared.io, clock=clock),
         recorder=EventRecorder(shared.objects, clock),
@@ -266,6 +301,7 @@ def build_context(
         loop_mode=LoopMode.INCLUDE_CLOUD_LOOPS if cloud else LoopMode.EXTERNAL_LOOPS,
         identity=identity,
         member=Member(identity, kind, name, tuple(queues)),
+        threaded=stepped is None,
     )
 
 
@@ -291,14 +327,27 @@ def _build_cloud(
     return CloudCaller(provider, options.cloud.cluster_name)
 
 
-def _build_caches(
-    clients: ClientBuilder, shared: Client, clock: Clock, observer: CountingObserver, kind: str
-) -> Caches:
+def _informer_options(
+    clients: ClientBuilder, kind: str, stepped: Stepped | None
+) -> InformerOptions:
     # Another API server is watched over connections of its own, and a manager has to dispatch
     # changes: both read changes at once. Workers read them when they have a key to sync.
-    options = InformerOptions(pull=kind == "worker" and clients.remote is None)
+    pull = (kind == "worker" or stepped is not None) and clients.remote is None
+    return InformerOptions(pull=pull, threaded=stepped is None)
+
+
+def _build_caches(
+    clients: ClientBuilder,
+    shared: Client,
+    observer: CountingObserver,
+    options: InformerOptions,
+    rng: random.Random | None,
+) -> Caches:
     source = clients.client("shared-informers").objects
-    factory = SharedInformerFactory(source, clock=clock, options=options, observer=observer)
+    clock = shared.store.clock
+    factory = SharedInformerFactory(
+        source, clock=clock, options=options, observer=observer, rng=rng
+    )
     # kcm does not follow the custom kinds of another API server.
     kinds = None if clients.remote else Definitions(shared.store, clock).refresh
     return Caches(factory, shared.metrics, kinds)

@@ -49,6 +49,8 @@ class PassResult:
     state: Mapping[str, str] | None = None
     wakes: tuple[str, ...] = ()
     idle: bool = False  # whether there was nothing to do
+    waits: tuple[str, ...] | None = None  # see `Plan.waits`
+    wrote: bool = False  # whether objects were to be written
 
 
 Pass = Callable[[PassInput], PassResult]
@@ -92,7 +94,13 @@ class TickRunner:
             plan = tick.run(TickView(view, begun.moment, begun.epoch, listed), begun.state)
             self._carry_out(controller, plan, begun.fence)
             wakes = (loop_name(controller, replace(tick, name=name)) for name in plan.wakes)
-            return PassResult(plan.state, tuple(wakes), idle=_is_empty(plan))
+            return PassResult(
+                plan.state,
+                tuple(wakes),
+                idle=_is_empty(plan),
+                waits=plan.waits,
+                wrote=_writes(plan),
+            )
 
         return run
 
@@ -120,10 +128,10 @@ class TickRunner:
         if reply[0] == "FENCED":
             raise errors.Fenced
 
-    def run(self, name: str, due: float) -> bool:
+    def run(self, name: str, due: float) -> PassResult | None:
         """Runs one pass that was due at `due` (Unix seconds), and the loops that it wakes.
 
-        Returns False if the pass was not run, because it is running elsewhere or ran a short time
+        Returns None if the pass was not run, because it is running elsewhere or ran a short time
         ago. Raises LookupError for an unknown loop, and what the pass raises.
         """
         loop = self._loops.get(name)
@@ -132,11 +140,11 @@ class TickRunner:
         with self._hold_lease(loop) as fence:
             passed = self._run_pass(loop, due, fence) if fence is not None else None
         if passed is None:
-            return False
+            return None
         followers = (other.name for other in self._loops.values() if other.sees == name)
         for woken in dict.fromkeys((*passed.wakes, *followers)):
             self._run_woken(self._loops[woken], due)
-        return True
+        return passed
 
     def _run_woken(self, loop: Loop, due: float) -> None:
         """Runs a pass in addition to the regular ones, however short ago the last one was."""
@@ -168,9 +176,29 @@ class TickRunner:
         Yields the fence, or None if another process holds the lease.
         """
         context = self._context
-        lease = FencedLease(context.io, f"tick:{loop.name}", context.identity, clock=context.clock)
+        duration = context.lease_duration
+        lease = FencedLease(
+            context.io,
+            f"tick:{loop.name}",
+            context.identity,
+            duration=duration,
+            clock=context.clock,
+        )
         if not lease.try_acquire():
             yield None
+            return
+        with self._renewed(lease, loop):
+            yield lease.fence
+
+    @contextmanager
+    def _renewed(self, lease: FencedLease, loop: Loop) -> Iterator[None]:
+        """Renews a lease in a thread, if there are threads, and releases it at the end."""
+        context = self._context
+        if not context.threaded:
+            try:
+                yield
+            finally:
+                lease.release()
             return
         done = threading.Event()
 
@@ -184,7 +212,7 @@ class TickRunner:
         keeper = threading.Thread(target=keep, name=f"keep-{loop.name}", daemon=True)
         keeper.start()
         try:
-            yield lease.fence
+            yield
         finally:
             done.set()
             keeper.join()
@@ -194,11 +222,15 @@ class TickRunner:
 def _housekeeping(
     work: Callable[[Mapping[str, str], Fence], Mapping[str, str] | None], begun: PassInput
 ) -> PassResult:
-    return PassResult(work(begun.state, begun.fence))
+    return PassResult(work(begun.state, begun.fence), idle=True, waits=())
 
 
 def _is_empty(plan: Plan) -> bool:
-    return not (plan.collections or plan.batches or plan.events or plan.limits or plan.wakes)
+    return not (_writes(plan) or plan.limits or plan.wakes)
+
+
+def _writes(plan: Plan) -> bool:
+    return bool(plan.collections or plan.batches or plan.events)
 
 
 def _load_memory(io: RedisIO, key: str, wanted: tuple[str, ...]) -> tuple[Mapping[str, str], str]:

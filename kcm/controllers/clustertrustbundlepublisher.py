@@ -70,7 +70,9 @@ class ClusterTrustBundlePublisher(Controller):
         return (Tick("clusterTrustBundlePublisher", EVERY, self._pass),)
 
     def _pass(self, view: View, state: Mapping[str, str]) -> Plan:
-        return self.reconcile(KEY, view)
+        plan = self.reconcile(KEY, view)
+        plan.waits = ()
+        return plan
 
     def reconcile(self, key: str, view: View) -> Plan:
         plan = Plan(counts_after=_count)

@@ -62,13 +62,15 @@ class LegacyServiceAccountTokenCleaner(Controller):
         """Returns the plan of one pass. It needs no memory of the last one."""
         since = _tracked_since(view.lister(ConfigMap).find(TRACKING))
         period = self.options.legacy_service_account_token_clean_up_period
+        secrets = [s for s in view.lister(Secret).list() if s.type == _TYPE]
+        plan = Plan(waits=tuple(secret.key for secret in secrets))
         if since is None or view.now < since + period:
-            return Plan()
+            return plan
         oldest = view.now - period
         used: dict[str, set[str]] = {}
         writes: list[Write] = []
-        for secret in view.lister(Secret).list():
-            if secret.type != _TYPE or not _is_forgotten(secret, oldest):
+        for secret in secrets:
+            if not _is_forgotten(secret, oldest):
                 continue
             namespace = secret.namespace or ""
             if not _is_generated(secret, view):
@@ -78,7 +80,6 @@ class LegacyServiceAccountTokenCleaner(Controller):
                 used[namespace] = {name for pod in pods for name in secret_names(pod)}
             if secret.name not in used[namespace]:
                 writes += _end(secret, view.now, oldest)
-        plan = Plan()
         for write in writes:  # each by itself: one that fails keeps no other from being written
             plan.then(write, optional=True)
         return plan

@@ -90,7 +90,7 @@ class PodGCController(Controller):
         chosen.add("unscheduled", unbound)
         # Pods that are left on a node that is gone wait for another quarantine.
         kept = {name: since.isoformat() for name, since in missing.items() if name not in gone}
-        plan = Plan(state=kept, counts_after=chosen.count_deletions)
+        plan = Plan(state=kept, counts_after=chosen.count_deletions, waits=tuple(kept))
         return plan.then(*chosen.marks).then(*chosen.deletes)
 
 

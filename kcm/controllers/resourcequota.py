@@ -86,7 +86,9 @@ class ResourceQuotaController(Controller):
         than their grace period, and objects that were created without a charge.
         """
         quotas = view.lister(ResourceQuota).list()
-        return Plan().then(*(write for quota in quotas for write in _usage_writes(quota, view)))
+        pods = view.lister(Pod).list() if quotas else ()
+        plan = Plan(waits=tuple(pod.key for pod in pods if pod.deleting))
+        return plan.then(*(write for quota in quotas for write in _usage_writes(quota, view)))
 
 
 def _usage_writes(quota: ResourceQuota, view: View) -> Iterator[Patch]:

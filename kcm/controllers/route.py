@@ -63,6 +63,7 @@ class NodeRouteController(Controller):
     options_type = NodeRouteOptions
     options: NodeRouteOptions
     cloud_interface = "routes"
+    polls = True
     sync_timeout = 300.0
     retry_delays = (1.0, 10.0)
 

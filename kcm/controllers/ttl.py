@@ -59,7 +59,7 @@ class TTLController(Controller):
         seconds = str(seconds_for(nodes))
         change = partial(_annotate, seconds)
         wrong = [node for node in nodes if node.annotations.get(ANNOTATION) != seconds]
-        return Plan().then(*(Patch(node, change) for node in wrong))
+        return Plan(waits=()).then(*(Patch(node, change) for node in wrong))
 
 
 def seconds_for(nodes: Sequence[Node]) -> int:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast, overload
 
 import structlog
@@ -32,7 +32,7 @@ from kcm.informers.mutation_detector import Mutation
 from kcm.informers.observer import Observer
 from kcm.informers.options import InformerOptions
 from kcm.informers.shared_informer import InformerContext, SharedIndexInformer
-from kcm.informers.source import ListerWatcher
+from kcm.informers.source import ListerWatcher, WatchEntry
 from kcm.informers.views import (
     PartialObjectMetadata,
     full_view,
@@ -148,6 +148,18 @@ class SharedInformerFactory:
         """
         self._multiplexer.on_turn(after_turn)
 
+    def on_read(self, callback: Callable[[Sequence[WatchEntry]], None]) -> None:
+        """Sets a function that gets all entries of each read before they are handed out."""
+        self._multiplexer.on_read(callback)
+
+    def read_now(self) -> int:
+        """Reads all changes in the caller's thread, and returns their number.
+
+        It takes the place of the thread that informers without threads do not have. Raises:
+        StoreUnavailable.
+        """
+        return self._multiplexer.read_now()
+
     def start(self) -> None:
         """Starts the informers that have not started, and the thread of the watch multiplexer.
 
@@ -166,6 +178,8 @@ class SharedInformerFactory:
         """
         waited_for = informers or self.informers
         while not stop.is_set():
+            if not self._context.options.threaded:
+                self.read_now()
             if all(informer.has_synced() for informer in waited_for):
                 return True
             self._context.clock.wait(stop, SYNCED_POLL_SECONDS)

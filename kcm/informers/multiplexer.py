@@ -74,6 +74,7 @@ class WatchMultiplexer:
             burst=options.read_burst,
         )
         self._after_turn: Callable[[], None] = lambda: None
+        self._on_read: Callable[[Sequence[WatchEntry]], None] = lambda entries: None
         # Replaced, never changed in place: a turn uses the tuple that it began with.
         self._reflectors: tuple[AnyReflector, ...] = ()
         self._stop = threading.Event()
@@ -97,10 +98,14 @@ class WatchMultiplexer:
         """Sets a function that the thread calls after each turn. Its exceptions are logged."""
         self._after_turn = after_turn
 
+    def on_read(self, callback: Callable[[Sequence[WatchEntry]], None]) -> None:
+        """Sets a function that gets all entries of each read before they are handed out."""
+        self._on_read = callback
+
     def start(self) -> None:
-        """Runs in a daemon thread. Further calls do nothing."""
+        """Runs in a daemon thread, if there are to be threads. Further calls do nothing."""
         with self._lock:
-            if self._thread is None:
+            if self._thread is None and self._options.threaded:
                 self._thread = threading.Thread(target=self.run, name="informer-watch", daemon=True)
                 self._thread.start()
 
@@ -144,6 +149,28 @@ class WatchMultiplexer:
             self._call_after_turn()
             if pause and not self._stop.is_set():
                 self._clock.wait(self._wake, pause)
+
+    def read_now(self) -> int:
+        """Lists what is due and hands out all changes, in the caller's thread and without a wait.
+
+        Returns the number of changes. Raises: StoreUnavailable.
+        """
+        count = 0
+        with self._reading:
+            reflectors = self._reflectors
+            try:
+                for reflector in reflectors:
+                    reflector.list_if_due()
+                while positions := _positions(reflectors):
+                    changes = self._source.read_changes(positions, 0)
+                    self._hand_out(reflectors, changes)
+                    count += len(changes.entries)
+                    if not changes.entries:
+                        break
+            except EpochChanged as error:
+                self._expire_all(error)
+        self._call_after_turn()
+        return count
 
     def _call_after_turn(self) -> None:
         try:
@@ -195,6 +222,8 @@ class WatchMultiplexer:
         return self._pause() if changes.entries else 0.0
 
     def _hand_out(self, reflectors: Sequence[AnyReflector], changes: Changes) -> None:
+        if changes.entries:
+            self._on_read(changes.entries)
         entries: defaultdict[Resource, list[WatchEntry]] = defaultdict(list)
         for change in changes.entries:
             entries[change.resource].append(change)

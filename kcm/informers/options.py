@@ -32,6 +32,9 @@ class InformerOptions:
     follow_idle: float = 1.0
     follow_busy: float = 0.1
     busy_entries: int = 100
+    # Whether there are threads that read and notify. Without them, the factory's `read_now` does
+    # both, and handlers are called in its thread; nothing is resynced.
+    threaded: bool = True
     # The back-off of a list that failed or has to be repeated (410, new epoch). Each wait is
     # lengthened by a random share of itself, up to the jitter. Upstream waits 0.8 to 30 s, and
     # resets after two minutes: if a server restarts several times in a minute, every cache, and so

@@ -303,7 +303,7 @@ class SharedIndexInformer(Generic[T]):
     ) -> Listener[T]:
         new = (
             DirectListener
-            if direct
+            if direct or not self._context.options.threaded
             else partial(ProcessorListener, queue_size=self._context.options.handler_queue_size)
         )
         listener: Listener[T] = new(
@@ -321,7 +321,7 @@ class SharedIndexInformer(Generic[T]):
 
         If it is the shortest so far, the reflector checks that often whether a resync is due.
         """
-        if wanted <= 0:
+        if wanted <= 0 or not self._context.options.threaded:
             return 0.0
         wanted = max(wanted, MINIMUM_RESYNC_PERIOD)
         check = self._resync_check_period

@@ -207,6 +207,11 @@ class Dispatcher:
             log.warning("dispatch failed, trying again", error=str(error))
             self.wake()
 
+    def catch_up(self) -> None:
+        """Sends all that there is to send, in the caller's thread. Raises KcmError."""
+        self.enqueue_relisted()
+        self.flush()
+
     def run(self, stop: threading.Event, follow_every: float = 1.0) -> None:
         """Sends what could not be sent before, until `stop` is set.
 
@@ -217,8 +222,7 @@ class Dispatcher:
             self._clock.wait(self._wake, follow_every)
             self._wake.clear()
             try:
-                self.enqueue_relisted()
-                self.flush()
+                self.catch_up()
                 if self._clock.monotonic() - followed >= follow_every:
                     self.follow()
                     followed = self._clock.monotonic()

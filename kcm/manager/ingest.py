@@ -37,7 +37,7 @@ class Ingester:
                 continue
             try:
                 if not ready:
-                    self._bus.ensure_group()
+                    self.prepare()
                     ready = True
                 self.once()
             except errors.Fenced:
@@ -48,11 +48,15 @@ class Ingester:
                 log.warning("ingesting failed, trying again", error=str(error))
                 self._clock.wait(stop, 0.5)
 
-    def once(self) -> int:
-        """Processes the waiting entries, after a wait for the first of them, and returns their
-        number.
+    def prepare(self) -> None:
+        """Creates the stream if it is missing. Raises StoreUnavailable."""
+        self._bus.ensure_group()
+
+    def once(self, block_ms: int = BLOCK_MS) -> int:
+        """Processes the waiting entries, and returns their number. It waits up to `block_ms`
+        milliseconds for the first of them.
         """
-        entries = self._bus.read(self._lease.holder, BLOCK_MS)
+        entries = self._bus.read(self._lease.holder, block_ms)
         for entry_id, fields in entries:
             result = self._bus.process(entry_id, fields, self._lease.fence)
             if result != "applied":

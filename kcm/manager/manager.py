@@ -43,15 +43,21 @@ class Manager:
         self.context = context
         self.handler_panics: dict[str, int] = {}
         self.started: list[str] = []  # names of the controllers that run
-        self._keeper = LeaseKeeper(
-            context.clients.client("leases").io, context.identity, clock=context.clock
+        self.leases = LeaseKeeper(
+            context.clients.client("leases").io,
+            context.identity,
+            duration=context.lease_duration,
+            clock=context.clock,
         )
         context.caches.ensure(list(context.controllers))
         self.kinds = [self._kind(r, routes) for r, routes in self._routes().items()]
         self.dispatcher = Dispatcher(context.io, self.kinds, context.clock)
         context.caches.factory.on_turn(self.dispatcher.send)
         self._queues = QueueKeeper(context.clients.client("queues").io, context.clock)
-        self._ingest_lease = self._keeper.add("ingest", _ignore_start, _ignore_stop)
+        self._ingest_lease = self.leases.add("ingest", _ignore_start, _ignore_stop)
+        self.pump = Pump(context.clients.client("pump").io, clock=context.clock)
+        self.kind_follower = KindFollower(context, self.kinds, self._join, self._leave)
+        self.ingester = self._ingester()  # None for the objects of another API server
         self._threads: list[threading.Thread] = []
 
     def _routes(self) -> dict[Resource, list[WatchRoute]]:
@@ -67,8 +73,15 @@ class Manager:
         return lambda: self.context.caches.view(controller, self.context.clock.now())
 
     def _kind(self, resource: Resource, routes: list[WatchRoute]) -> KindDispatcher:
-        lease = self._keeper.add(f"dispatch:{resource.name}", self._took_over, _ignore_stop)
+        lease = self.leases.add(f"dispatch:{resource.name}", self._took_over, _ignore_stop)
         return KindDispatcher(resource, routes, lease, self._wake_dispatcher, self._count_crash)
+
+    def _ingester(self) -> Ingester | None:
+        clients = self.context.clients
+        if clients.remote is not None:
+            return None  # the event bus is for the objects in Redis only
+        bus = EventBus(clients.client("ingest").io, self.context.clock)
+        return Ingester(bus, self._ingest_lease, self.context.clock)
 
     def _listen(self, kind: KindDispatcher) -> None:
         informer = self.context.caches.informer(kind.resource)
@@ -91,7 +104,7 @@ class Manager:
 
     def _leave(self, kind: KindDispatcher) -> None:
         """Stops dispatching a kind."""
-        self._keeper.remove(kind.lease)
+        self.leases.remove(kind.lease)
 
     def _took_over(self, fence: Fence) -> None:
         self._wake_dispatcher()
@@ -113,8 +126,7 @@ class Manager:
         for kind in self.kinds:
             self._retry_while_away(partial(recover, self.context, kind))
         self._spawn(self.dispatcher.run, "kcm-dispatch")
-        follower = KindFollower(self.context, self.kinds, self._join, self._leave)
-        self._spawn(follower.run, "kcm-kinds")
+        self._spawn(self.kind_follower.run, "kcm-kinds")
 
     def start_controllers(self) -> None:
         """Starts the controllers one by one, first those that others need (StartControllers)."""
@@ -146,15 +158,12 @@ class Manager:
         context = self.context
         for kind in self.kinds:
             self._listen(kind)
-        clients, clock = context.clients, context.clock
-        self._spawn(self._keeper.run, "kcm-leases")
-        self._spawn(Pump(clients.client("pump").io, clock=clock).run, "kcm-pump")
-        self._spawn(Reaper(context.io, clock=clock).run, "kcm-reaper")
+        self._spawn(self.leases.run, "kcm-leases")
+        self._spawn(self.pump.run, "kcm-pump")
+        self._spawn(Reaper(context.io, clock=context.clock).run, "kcm-reaper")
         self._spawn(self._queues.run, "kcm-queues")
-        if clients.remote is not None:
-            return  # the event bus is for the objects in Redis only
-        ingester = Ingester(EventBus(clients.client("ingest").io), self._ingest_lease, clock)
-        self._spawn(ingester.run, "kcm-ingest")
+        if self.ingester is not None:
+            self._spawn(self.ingester.run, "kcm-ingest")
 
     def _retry_while_away(self, step: Callable[[], None]) -> None:
         """Calls `step`, again and again while the store is unavailable."""
@@ -167,6 +176,8 @@ class Manager:
                 self.context.clock.wait(self.context.stop, RETRY_EVERY)
 
     def _spawn(self, run: Callable[[threading.Event], None], name: str) -> None:
+        if not self.context.threaded:
+            return  # the owner of the context calls the parts itself
         thread = threading.Thread(target=run, args=(self.context.stop,), name=name, daemon=True)
         thread.start()
         self._threads.append(thread)

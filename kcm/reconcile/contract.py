@@ -10,6 +10,7 @@ Modelled after controller-runtime pkg/reconcile and client-go's controllers.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -264,9 +265,15 @@ class Controller:
     retry_delays: ClassVar[tuple[float, float]] = (0.005, 1000.0)
     # the interface of the cloud provider that it calls: `load_balancers`, `instances_v2`, `routes`
     cloud_interface: ClassVar[str] = ""
+    # Whether its delayed keys only look again at what is outside the store, such as a cloud. Where
+    # a test moves the time, they are synced at its end instead of once an interval.
+    polls: ClassVar[bool] = False
 
     def __init__(self, options: Any = None) -> None:
         self.options = options if options is not None else self.options_type()
+
+    def draw_from(self, rng: random.Random) -> None:
+        """Makes the controller draw everything random from `rng`. Most draw nothing."""
 
     def watches(self) -> tuple[Watch, ...]:
         """Returns the watches, which say which changes enqueue which keys."""

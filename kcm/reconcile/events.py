@@ -45,6 +45,7 @@ class EventRecorder:
         self._woken = threading.Event()
         self._written: LRUMapping[tuple[str, ...], core_v1.Event] = LRUMapping()
         self._dropped = 0
+        self._last_suffix = 0  # of an Event's name
         # New Events, by identity, that are not written yet. They survive an outage of the store.
         self._fresh: dict[tuple[str, ...], core_v1.Event] = {}
 
@@ -82,6 +83,21 @@ class EventRecorder:
                 self._clock.wait(stop, WRITE_EVERY)
                 self._flush_contained(stop)
         self._flush_contained(stop)
+
+    def flush_waiting(self) -> bool:
+        """Writes the Events that wait, and reports whether there were any. Raises Temporary.
+
+        It takes the place of `run` where there are no threads.
+        """
+        if not (self._waiting or self._fresh):
+            return False
+        try:
+            self.flush()
+        except errors.Temporary:
+            raise
+        except Exception:  # Events must never end their process.
+            log.exception("Events were dropped")
+        return True
 
     def _flush_contained(self, stop: threading.Event) -> None:
         try:
@@ -154,11 +170,13 @@ class EventRecorder:
         stamp = now.replace(microsecond=0)
         # Unique among this object's Events and sorted by time, as upstream's names are.
         nanoseconds = (now - _EPOCH) // timedelta(microseconds=1) * 1000
-        suffix = f"{nanoseconds + len(self._waiting):x}"
+        self._last_suffix = max(nanoseconds, self._last_suffix + 1)
         return core_v1.Event(
             # With a uid chosen here, a create that is repeated after an outage is recognized.
             metadata=ObjectMeta(
-                name=_name(name, suffix), namespace=namespace or "default", uid=str(uuid.uuid4())
+                name=_name(name, f"{self._last_suffix:x}"),
+                namespace=namespace or "default",
+                uid=str(uuid.uuid4()),
             ),
             involved_object=core_v1.ObjectReference(
                 api_version=api_version,

@@ -256,6 +256,10 @@ class Plan:
     # For ticks only: the rates of token buckets, which are set before the writes; None removes one.
     limits: Mapping[str, Limit | None] = field(default_factory=dict)
     wakes: tuple[str, ...] = ()  # for ticks only: ticks of this controller to run right after it
+    # For ticks only: what may be due at a later pass although no object changes, such as nodes that
+    # may miss a heartbeat; () for nothing, None if it is not known. A control plane whose clock a
+    # test advances leaves out the passes that wait for nothing.
+    waits: tuple[str, ...] | None = None
 
     def then(
         self,

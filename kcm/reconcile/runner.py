@@ -107,7 +107,10 @@ class Runner:
         stop: threading.Event,
         metrics: SyncMetrics | None = None,
         cloud: CloudCaller | None = None,
+        threaded: bool = True,
     ) -> None:
+        """Unless it is `threaded`, calls to the cloud are made in the caller's thread."""
+        self._threaded = threaded
         self.controller = controller
         self._caches = caches
         self._consistency = consistency
@@ -203,6 +206,9 @@ class Runner:
 
     def _start_calls(self, lease: KeyLease, started: float, step: _CloudStep) -> None:
         self._calling.add(lease.token)
+        if not self._threaded:
+            self._finish_with_answers(lease, started, step)
+            return
         thread = threading.Thread(
             target=self._finish_with_answers,
             args=(lease, started, step),

@@ -257,6 +257,16 @@ class RedisIO:
             for key in self._client.scan_iter(match=pattern, count=1000):
                 yield key.decode()
 
+    def end_blocking_reads(self) -> None:
+        """Ends all reads of the server that wait for changes, those of other processes as well.
+
+        Each returns as after its timeout. It is for a server whose clients are about to stop.
+        """
+        with translate_errors():
+            for client in self._client.client_list():
+                if "b" in client["flags"]:
+                    self._client.client_unblock(int(client["id"]))
+
     def info(self, section: str) -> dict[str, Any]:
         """Returns a section of INFO, parsed."""
         with translate_errors():

@@ -62,6 +62,9 @@ class SchedulerController(Controller):
         super().__init__(options)
         self._schedulers = _Schedulers(self.options, rng or random.Random())
 
+    def draw_from(self, rng: random.Random) -> None:
+        self._schedulers = _Schedulers(self.options, rng)
+
     def watches(self) -> tuple[Watch, ...]:
         return (
             Watch(Pod, self._pod_keys),

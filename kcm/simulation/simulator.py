@@ -43,6 +43,7 @@ LONGEST_READ = 0.5  # seconds, and so how long stopping may take
 RETRY = 0.5  # seconds, while the store is unavailable
 _ROUNDS = 4  # batches of pods that are advanced in one turn
 _USAGE: Key = ("usage", "")
+_UPKEEP = ("lease", "report", "usage")  # what is done at intervals, and changes nothing else
 _VERSION = re.compile(rb'"resourceVersion":"(\d+)"')
 
 
@@ -94,10 +95,10 @@ class Simulator:
                 self._positions = {}
                 self._clock.wait(stop, RETRY)
 
-    def turn(self, patience: float = LONGEST_READ) -> None:
+    def turn(self, patience: float = LONGEST_READ) -> bool:
         """Does one turn, which waits up to `patience` seconds for changes.
 
-        Raises Temporary and Fenced.
+        Reports whether there were changes, or anything was due. Raises Temporary and Fenced.
         """
         if not self._positions:
             self._begin()
@@ -109,7 +110,25 @@ class Simulator:
             self._take(change)
         if changes.gone:
             self._begin()
-        self._let_time_pass()
+        return self._let_time_pass() or bool(changes.entries)
+
+    def next_due(self, *, upkeep: bool = True) -> float:
+        """Returns when something is due, infinity if nothing is.
+
+        Unless `upkeep`, the heartbeats and measurements do not count that nodes send all the time.
+        """
+        if self.pods.dirty or not self._positions:
+            return self._now()
+        if upkeep:
+            return self._timers.next()
+        return self._timers.next_except(lambda key: key[0] in _UPKEEP)
+
+    def is_alive(self, node: str) -> bool:
+        """Reports whether it simulates the node, and the node sends heartbeats."""
+        simulated = self.nodes.get(node)
+        if simulated is None or simulated.object is None:
+            return False
+        return not simulated.silent(self._now())
 
     def _now(self) -> float:
         return self._clock.now().timestamp()
@@ -215,7 +234,8 @@ class Simulator:
 
     # --- what is due
 
-    def _let_time_pass(self) -> None:
+    def _let_time_pass(self) -> bool:
+        """Does what is due, and reports whether there was anything."""
         now, fence = self._now(), self._fence()
         due: dict[str, list[str]] = {task: [] for task in get_args(Task)}
         for task, name in self._timers.pop_due(now):
@@ -228,6 +248,7 @@ class Simulator:
         if due["lease"]:
             self.nodes.renew(due["lease"], now, fence)
         self.pods.dirty.update(dict.fromkeys(due["pod"]))
+        worked = bool(self.pods.dirty) or any(due.values())
         for _ in range(_ROUNDS):
             if not self.pods.dirty:
                 break
@@ -237,6 +258,7 @@ class Simulator:
         if due["usage"] and self._meter is not None:
             self._timers.set(_USAGE, now + self._options.metric_resolution)
             self._meter.report(now)
+        return worked
 
 
 def _is_alike(before: Node, after: Node) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
 K = TypeVar("K")
@@ -47,6 +47,11 @@ class Timers(Generic[K]):
                 return due
             heapq.heappop(self._heap)
         return float("inf")
+
+    def next_except(self, excluded: Callable[[K], bool]) -> float:
+        """Returns when the first key is due that is not excluded, infinity if there is none."""
+        times = (due for key, (due, _) in self._due.items() if not excluded(key))
+        return min(times, default=float("inf"))
 
     def pop_due(self, now: float) -> Iterator[K]:
         """Removes and yields the keys that are due at `now`, the earliest first."""

@@ -17,12 +17,20 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kcm.testing.control_plane.objects import ApiError as ApiError
     from kcm.testing.control_plane.plane import ControlPlane as ControlPlane
+    from kcm.testing.control_plane.rest import Pending as Pending
+    from kcm.testing.control_plane.rest import Rest as Rest
+    from kcm.testing.control_plane.rest import UnsettledError as UnsettledError
+    from kcm.testing.control_plane.timing import Timekeeper as Timekeeper
 
-__all__ = ["ApiError", "ControlPlane"]
+__all__ = ["ApiError", "ControlPlane", "Pending", "Rest", "Timekeeper", "UnsettledError"]
 
 _PLACES = {
     "ApiError": "kcm.testing.control_plane.objects",
     "ControlPlane": "kcm.testing.control_plane.plane",
+    "Pending": "kcm.testing.control_plane.rest",
+    "Rest": "kcm.testing.control_plane.rest",
+    "Timekeeper": "kcm.testing.control_plane.timing",
+    "UnsettledError": "kcm.testing.control_plane.rest",
 }
 
 

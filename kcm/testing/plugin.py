@@ -14,6 +14,7 @@ import pytest
 
 if TYPE_CHECKING:
     from kcm.testing.control_plane.plane import ControlPlane
+    from kcm.testing.control_plane.timing import Timekeeper
 
 _MARKER = "kcm"
 _NUMBERS = itertools.count(1)
@@ -34,8 +35,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Declares the marker."""
     config.addinivalue_line(
         "markers",
-        f"{_MARKER}(nodes=1, flags=(), controllers=('*',), config=None): the arguments of "
-        "ControlPlane for the fixture `kcm_fresh`",
+        f"{_MARKER}(nodes=1, flags=(), controllers=('*',), config=None, seed=None): the "
+        "arguments of ControlPlane for the fixture `kcm_fresh`",
     )
 
 
@@ -53,6 +54,17 @@ def kcm_fresh(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
     marker = request.node.get_closest_marker(_MARKER)
     with _control_plane(**(marker.kwargs if marker else {})) as control_plane:
         yield control_plane
+
+
+@pytest.fixture
+def kcm_clock(kcm: ControlPlane) -> Iterator[Timekeeper]:
+    """The clock of the shared control plane, which stands still during the test.
+
+    Afterwards the time goes on from where it stands.
+    """
+    kcm.clock.freeze()
+    yield kcm.clock
+    kcm.clock.run()
 
 
 @pytest.fixture

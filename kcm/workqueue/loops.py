@@ -36,6 +36,7 @@ class Pump:
         self._clock = clock or RealClock()
         # A blocking call must return before the connection's own timeout.
         self._longest = min(longest_block, io.settings.socket_timeout / 2)
+        self.moved = 0  # keys, by the last pass
 
     def once(self) -> float | None:
         """Moves the keys that are due.
@@ -43,8 +44,9 @@ class Pump:
         Returns the seconds until the next key is due (0: at once), or None if no key is delayed.
         """
         _, now, earliest, moved = self._io.call("queue_pump", _BATCH, call_id="")
-        if int(moved) > 0:
-            log.debug("moved delayed keys", keys=int(moved))
+        self.moved = int(moved)
+        if self.moved:
+            log.debug("moved delayed keys", keys=self.moved)
         return max(0.0, (float(earliest) - float(now)) / 1000) if earliest else None
 
     def run(self, stop: threading.Event) -> None:

@@ -68,6 +68,11 @@ class Aggregation:
             count_unavailable=metrics.count_unavailable,
         )
 
+    @property
+    def busy(self) -> bool:
+        """Reports whether an APIService waits to be handled."""
+        return self._registration.busy
+
     def start(self) -> None:
         """Starts the threads."""
         self._registration.start()

@@ -147,8 +147,11 @@ class Registration:
         if now == self._seen:
             return
         present = {e.obj.name: e.obj for e in sources[0].entries() if isinstance(e.obj, APIService)}
+        # Those whose names were judged, so that the APIService always comes after the judgement.
         definitions = [
-            e.obj for e in sources[1].entries() if isinstance(e.obj, CustomResourceDefinition)
+            e.obj
+            for e in sources[1].entries()
+            if isinstance(e.obj, CustomResourceDefinition) and e.obj.status.conditions
         ]
         if self._at_start is None:
             self._at_start = frozenset(present)

@@ -44,6 +44,7 @@ class RegistrationLoop:
         self._stop = threading.Event()
         self._wakes = CacheWakes(cacher, (APIService, CustomResourceDefinition), self._wake.set)
         self._thread: threading.Thread | None = None
+        self._working = True  # until the first pass has ended
 
     def start(self) -> None:
         """Starts the thread."""
@@ -57,9 +58,14 @@ class RegistrationLoop:
         if self._thread is not None:
             self._thread.join(_STOP_TIMEOUT)
 
+    @property
+    def busy(self) -> bool:
+        """Reports whether an APIService waits to be handled."""
+        return self._working or self._wake.is_set()
+
     def _run(self) -> None:
         while not self._stop.is_set():
-            pause = IDLE
+            self._working, pause = True, IDLE
             self._wake.clear()
             try:
                 self.turn()
@@ -69,6 +75,7 @@ class RegistrationLoop:
             except Exception:  # if the thread stopped, custom kinds would get no APIService
                 log.exception("Handling APIServices failed and is retried")
                 pause = RETRY
+            self._working = False
             self._clock.wait(self._wake, pause)
         self._wakes.stop()
 

@@ -59,6 +59,12 @@ class TokenTracker:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._looked_at = -_ENSURE_EVERY
+        self._working = True  # until the first pass has ended
+
+    @property
+    def busy(self) -> bool:
+        """Reports whether uses of tokens wait to be written."""
+        return self._working or bool(self._used)
 
     def note_use(self, secret: Secret) -> None:
         """Notes that the token of a Secret was used now."""
@@ -88,6 +94,7 @@ class TokenTracker:
                 log.warning("Uses of tokens cannot be recorded", error=error.message)
             except Exception:  # if the thread stopped, nothing would retry
                 log.exception("Uses of tokens cannot be recorded")
+            self._working = False
             self._clock.wait(self._stop, EVERY)
 
     def turn(self) -> None:

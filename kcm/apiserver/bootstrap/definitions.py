@@ -58,6 +58,7 @@ class DefinitionLoop:
         # Definitions whose names are all accepted, which no other can take. They are not
         # handled again.
         self._settled: set[_State] = set()
+        self._working = True  # until the first pass has ended
 
     def start(self) -> None:
         """Starts the thread."""
@@ -71,8 +72,14 @@ class DefinitionLoop:
         if self._thread is not None:
             self._thread.join(5)
 
+    @property
+    def busy(self) -> bool:
+        """Reports whether a definition waits to be handled."""
+        return self._working or self._wake.is_set()
+
     def _run(self) -> None:
         while not self._stop.is_set():
+            self._working = True
             try:
                 self._subscribe()
                 pause = self.turn()
@@ -82,6 +89,7 @@ class DefinitionLoop:
             except Exception:  # if the thread stopped, no new kind would be served
                 log.exception("Handling definitions failed and is retried")
                 pause = RETRY
+            self._working = False
             self._clock.wait(self._wake, pause)
 
     def _subscribe(self) -> None:

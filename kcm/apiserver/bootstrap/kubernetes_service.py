@@ -71,7 +71,8 @@ class KubernetesService:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Starts a thread that calls `sync` every INTERVAL seconds."""
+        """Creates the Service, and starts a thread that calls `sync` every INTERVAL seconds."""
+        self._try_sync()
         self._thread = threading.Thread(
             target=self._run, name="kcm-kubernetes-service", daemon=True
         )
@@ -91,14 +92,16 @@ class KubernetesService:
             )
 
     def _run(self) -> None:
-        while not self._stop.is_set():
-            try:
-                self.sync()
-            except errors.KcmError as error:  # it is retried, and the server works without it
-                log.warning("The service kubernetes cannot be written", error=error.message)
-            except Exception:  # if the thread stopped, nothing would retry
-                log.exception("The service kubernetes cannot be written")
-            self._clock.wait(self._stop, INTERVAL)
+        while not self._clock.wait(self._stop, INTERVAL):
+            self._try_sync()
+
+    def _try_sync(self) -> None:
+        try:
+            self.sync()
+        except errors.KcmError as error:  # it is retried, and the server works without it
+            log.warning("The service kubernetes cannot be written", error=error.message)
+        except Exception:  # if the thread stopped, nothing would retry
+            log.exception("The service kubernetes cannot be written")
 
     def sync(self) -> None:
         """Creates or corrects the Service and its endpoints. Raises what the store raises."""

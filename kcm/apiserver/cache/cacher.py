@@ -137,15 +137,18 @@ class Cacher:
             raise errors.StoreUnavailable("the watch cache is not filled yet")
         return self.cache(resource).position
 
-    def wait_until_level(self, timeout: float) -> bool:
-        """Waits until each cache has every write from before this call. Reports whether all do.
+    def wait_until_level(self, timeout: float) -> int | None:
+        """Waits until each cache has every write from before this call.
 
-        Raises StoreUnavailable.
+        Returns the store's resourceVersion at that time, None if a cache does not have it in
+        `timeout` seconds. Raises StoreUnavailable.
         """
         caches = list(self._caches.values())
+        version = self._store.resource_version()
         wanted = self._store.last_rvs([cache.resource for cache in caches])
         self._hurry.set()
-        return all(cache.wait(wanted[cache.resource], timeout) for cache in caches)
+        level = all(cache.wait(wanted[cache.resource], timeout) for cache in caches)
+        return version if level else None
 
     # --- the thread
 

@@ -35,7 +35,7 @@ def verify(view: PassView) -> Plan:
             name = name_for_node(listed.name, node.name)
             if name and attachments.find(name) is None:
                 patches.append(unlist_volume(node, listed.name, although_used=True))
-    return Plan(state=_count(view)).then(*patches)
+    return Plan(state=_count(view), waits=()).then(*patches)
 
 
 def _count(view: View) -> dict[str, str]:

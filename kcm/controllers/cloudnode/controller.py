@@ -56,6 +56,7 @@ class CloudNodeController(Controller):
     options_type = CloudNodeOptions
     options: CloudNodeOptions
     cloud_interface = "instances_v2"
+    polls = True
     sync_timeout = 300.0
 
     def watches(self) -> tuple[Watch, ...]:

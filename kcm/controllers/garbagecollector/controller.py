@@ -86,7 +86,7 @@ class GarbageCollector(Controller):
         """
         graph = Graph(view)
         items = {key: None for obj in graph.objects() for key in _keys_of(obj, graph)}
-        plan = Plan()
+        plan = Plan(waits=())
         for key in items:
             if len(plan.writes) >= BURST:
                 break

@@ -70,6 +70,12 @@ class Monitor:
         self._result = _PassResult()
         self._pods = view.lister(Pod)
 
+    def _may_change(self, node: Node) -> bool:
+        """Reports whether a later pass may find something about the node that did not change."""
+        ready = taints.ready_condition(node)
+        unreachable = ready is not None and ready.status == "Unknown"
+        return not unreachable or self._grace.eviction is not None
+
     def run(self) -> Plan:
         nodes = self._view.lister(Node).list()
         leases = self._view.lister(Lease)
@@ -77,6 +83,7 @@ class Monitor:
         for node in nodes:
             self._observe(node, leases.find(f"{NODE_LEASES}/{node.name}"))
         self._judge_zones()
+        self._result.plan.waits = tuple(node.name for node in nodes if self._may_change(node))
         return self._result.plan.then(*self._result.nodes).then(*self._result.pods)
 
     def _forget_deleted(self, present: dict[str, str]) -> None:

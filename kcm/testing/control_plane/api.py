@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
+import random
 import threading
+from collections.abc import Callable
+from contextlib import suppress
 
 from kcm import errors
 from kcm.apiserver.http.limits import Limits
 from kcm.apiserver.running import Host, ServerOptions, run
 from kcm.apiserver.serving import Address, ApiHttpServer
+from kcm.clock import Clock
 from kcm.settings import Settings
 
 START_TIMEOUT = 30.0  # seconds
 _STOP_TIMEOUT = 15.0  # seconds; the server gives requests 5 s
+_LINGER = 0.02  # seconds for clients to notice that the server stops
+_BETWEEN_LOOKS = 0.001  # seconds
+_BETWEEN_ENDS = 0.01  # seconds
 
 
 class ApiThread:
     """Runs the API server on a free port of the loopback interface, with TLS and RBAC."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Clock,
+        rng: random.Random,
+        on_changes: Callable[[], None],
+    ) -> None:
+        """`on_changes` is called in a thread of the server whenever objects have changed."""
         self._settings = settings
+        self._clock = clock
+        self._host = Host(self._on_serve, on_changes, clock, rng, _LINGER)
         self._serving = threading.Event()
         self._server: ApiHttpServer | None = None
         self._failure: BaseException | None = None
@@ -42,7 +58,7 @@ class ApiThread:
             bootstrap_tokens=True,
         )
         try:
-            run(self._settings, options, Host(self._on_serve))
+            run(self._settings, options, self._host)
         except BaseException as error:  # noqa: BLE001 - raised again by who waits for the start
             self._failure = error
         finally:
@@ -63,13 +79,43 @@ class ApiThread:
         if self._failure is not None:
             raise self._failure
 
+    @property
+    def stream_count(self) -> int:
+        """The number of open watches and other streams."""
+        return self._server.app.stream_count if self._server is not None else 0
+
+    def wait_level(self, timeout: float) -> str:
+        """Waits up to `timeout` seconds until the server has every write, and is idle.
+
+        Returns what it still does then, "" for nothing. Raises StoreUnavailable.
+        """
+        assert self._server is not None
+        app, deadline = self._server.app, self._clock.monotonic() + timeout
+        never, version = threading.Event(), -1
+        while version != (version := app.cacher.wait_until_level(timeout) or -1) or app.busy:
+            if self._clock.monotonic() > deadline:
+                return (
+                    "still handles requests, CustomResourceDefinitions or APIServices"
+                    if app.busy
+                    else "has not read every write yet"
+                )
+            if app.busy:
+                self._clock.wait(never, _BETWEEN_LOOKS)
+        return ""
+
     def ask_to_stop(self) -> None:
         """Makes the server end, after the requests in progress."""
         if self._server is not None:
             self._server.ask_to_stop()
 
-    def stop(self) -> None:
-        """Stops the server, and waits until it has ended."""
+    def stop(self, end_blocking_reads: Callable[[], None]) -> None:
+        """Stops the server, and waits until it has ended.
+
+        `end_blocking_reads` makes the reads return with which its threads wait for changes.
+        """
         self.ask_to_stop()
-        if self._thread.is_alive():
-            self._thread.join(_STOP_TIMEOUT)
+        deadline = self._clock.monotonic() + _STOP_TIMEOUT
+        while self._thread.is_alive() and self._clock.monotonic() < deadline:
+            with suppress(errors.Temporary):  # the server may be gone, and no read waits then
+                end_blocking_reads()
+            self._thread.join(_BETWEEN_ENDS)

@@ -5,53 +5,41 @@
         control_plane.wait_for("deployment/web", condition="Available")
 
 Any client in any language reaches it by the file `control_plane.kubeconfig`. Controllers run by the
-code that `kcm up` runs, in threads instead of Celery's workers.
+code that `kcm up` runs, in one thread instead of Celery's workers.
 """
 
 from __future__ import annotations
 
-import tempfile
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import click
-import yaml
-
-from kcm import errors, logs
-from kcm.apiextensions import known
-from kcm.apimachinery.durations import parse_duration
-from kcm.apiserver import credentials
-from kcm.apiserver.token_options import KEY_FILE
-from kcm.clock import RealClock
-from kcm.component.commandline import parse_flags
-from kcm.component.context import ControllerContext, build_context
-from kcm.component.options import ManagerOptions
-from kcm.manager.manager import Manager
-from kcm.settings import Settings
-from kcm.simulated.stages import NO_STAGES
-from kcm.simulation import process as simulation
-from kcm.simulation.options import SimulatorOptions
-from kcm.testing.control_plane.api import ApiThread
-from kcm.testing.control_plane.loops import SyncThreads, TickThread
-from kcm.testing.control_plane.objects import ApiError, Json, Manifest, Objects
-from kcm.testing.control_plane.server import PrivateServer
-
-Duration = str | float | timedelta  # "1m30s", seconds, or a timedelta
+from kcm import errors
+from kcm.testing.control_plane.assembly import Assembly, PlaneOptions
+from kcm.testing.control_plane.clock import PlaneClock
+from kcm.testing.control_plane.objects import Json, Manifest, Objects
+from kcm.testing.control_plane.patience import Patience, conditions_of
+from kcm.testing.control_plane.rest import Rest
+from kcm.testing.control_plane.timing import (
+    PATIENCE,
+    STEP_TIMEOUT,
+    Duration,
+    Timekeeper,
+    to_moment,
+    to_seconds,
+)
 
 READY_TIMEOUT = 30.0  # seconds
-PATIENCE = "30s"  # how long waits last by default
-_BETWEEN_LOOKS = 0.02  # seconds
+START = "2030-01-01T00:00:00Z"  # the time at which the clock stands at first, with a seed
 
 
 class ControlPlane:
     """A control plane of its own, from `start` (or `with`) to `stop`.
 
     Guarantees: no other control plane sees its objects, and no process or file outlives this one's,
-    however it ends. Does not guarantee that two control planes that run in one process at the same
+    however it ends. With a `seed`, two runs that do the same have the same result, down to each
+    resourceVersion. Does not guarantee that two control planes that run in one process at the same
     time keep their custom kinds apart; processes do, such as those of pytest-xdist.
     """
 
@@ -62,20 +50,20 @@ class ControlPlane:
         nodes: int = 1,
         config: Mapping[str, Any] | None = None,
         flags: Sequence[str] = (),
+        seed: int | None = None,
     ) -> None:
         """`controllers` are names as `kcm manager --controllers` takes them, `nodes` the number of
         simulated nodes, `config` the content of a KubeControllerManagerConfiguration, and `flags`
         those of `kcm manager`, like `--node-monitor-grace-period=10s`.
+
+        With a `seed`, the clock stands at 2030-01-01 at first, all names and uids are drawn from
+        the seed, and controllers work only while the test waits for them: in `settle`,
+        `clock.advance`, `clock.to`, `eventually` and `wait_for`.
         """
-        self._controllers = controllers
-        self._nodes = nodes
-        self._config = config
-        self._flags = flags
-        self._ask_to_stop: list[Callable[[], None]] = []
-        self._stops: list[Callable[[], None]] = []  # the last one first; these wait
-        self._folder: Path | None = None
+        self._options = PlaneOptions(controllers, nodes, config, flags, seed)
+        self._time = PlaneClock(to_moment(START) if seed is not None else None)
+        self._assembly: Assembly | None = None
         self._objects: Objects | None = None
-        self._context: ControllerContext | None = None
         self.url = ""  # of the API server
         self.token = ""  # of its administrator
 
@@ -97,108 +85,33 @@ class ControlPlane:
         """Starts everything, and returns once nodes are ready. Raises ConfigurationError and
         StoreUnavailable.
         """
+        self._assembly = Assembly(self._options, self._time)
         try:
-            self._start()
+            self._assembly.start()
+            folder = self._assembly.folder
+            self.url = self._assembly.api.url
+            self.token = (folder / "apiserver-token").read_text().strip()
+            self._objects = Objects(self.url, self.token, folder / "apiserver.crt")
+            self._wait_ready()
         except BaseException:
             self.stop()
             raise
 
-    def _start(self) -> None:
-        server = PrivateServer()
-        self._stops.append(server.stop)
-        server.start()
-        self._folder = server.folder
-        settings = Settings(redis_url=server.url, state_dir=server.folder)
-        options = self._options(server.folder)
-        logs.pass_to_standard_loggers()
-        self._start_api(settings)
-        self._start_controllers(settings, options)
-        if self._nodes:
-            self._start_nodes(settings, options)
-        self._wait_ready()
-
-    def _options(self, folder: Path) -> ManagerOptions:
-        """Returns the manager's options, with the keys and certificates of `kcm up`."""
-        certificate = credentials.certificate(folder).certificate
-        authority = credentials.load_authority(folder)
-        own = {
-            "cloud-provider": "sim",
-            "root-ca-file": certificate,
-            "service-account-private-key-file": folder / KEY_FILE,
-            "cluster-signing-cert-file": authority.certificate,
-            "cluster-signing-key-file": authority.key,
-            "controllers": ",".join(self._controllers),
-        }
-        if self._config is not None:
-            with tempfile.NamedTemporaryFile(
-                "w", dir=folder, suffix=".yaml", delete=False, encoding="utf-8"
-            ) as file:
-                yaml.safe_dump(dict(self._config), file)
-            own["config"] = file.name
-        flags = [f"--{name}={value}" for name, value in own.items()]
-        try:
-            return ManagerOptions.load(parse_flags([*flags, *self._flags]), environ={})
-        except click.ClickException as error:
-            raise errors.ConfigurationError(error.format_message()) from error
-
-    def _start_api(self, settings: Settings) -> None:
-        api = ApiThread(settings)
-        self._stops.append(lambda: known.learn_all(()))
-        self._stops.append(api.stop)
-        self._ask_to_stop.append(api.ask_to_stop)
-        api.start()
-        api.wait_started()
-        folder = settings.state_dir
-        self.url, self.token = api.url, (folder / "apiserver-token").read_text().strip()
-        self._objects = Objects(self.url, self.token, folder / "apiserver.crt")
-        self._stops.append(self._objects.close)
-
-    def _start_controllers(self, settings: Settings, options: ManagerOptions) -> None:
-        context = build_context(settings, options, kind="manager", name="kcm.testing")
-        self._context = context
-        manager = Manager(context)
-        self._stops.append(manager.stop)
-        self._ask_to_stop.append(context.stop.set)
-        context.io.attach()
-        manager.start()
-        for loop in (SyncThreads(context), TickThread(context)):
-            threads = loop.start()
-            self._stops += [_joiner(thread) for thread in threads]
-
-    def _start_nodes(self, settings: Settings, options: ManagerOptions) -> None:
-        stop = threading.Event()
-        simulated = SimulatorOptions(
-            count=self._nodes, external_cloud=bool(options.cloud.cloud_provider)
-        )
-        thread = threading.Thread(
-            target=simulation.run,
-            args=(settings, simulated, NO_STAGES, stop),
-            name="kcm-nodes",
-            daemon=True,
-        )
-        thread.start()
-        self._stops.append(_joiner(thread))
-        self._ask_to_stop.append(stop.set)
-
     def _wait_ready(self) -> None:
+        count = self._options.nodes
+
         def is_ready() -> bool:
             nodes = self.objects.list("nodes", None)
-            return len(nodes) == self._nodes and all(is_usable(node) for node in nodes)
+            return len(nodes) == count and all(is_usable(node) for node in nodes)
 
-        self.eventually(is_ready, within=READY_TIMEOUT, what=f"{self._nodes} ready nodes")
+        self.eventually(is_ready, within=READY_TIMEOUT, what=f"{count} ready nodes")
 
     def stop(self) -> None:
         """Stops everything, and removes all files. May be called again."""
-        failure: Exception | None = None
-        while self._ask_to_stop:
-            self._ask_to_stop.pop()()
-        while self._stops:
-            try:
-                self._stops.pop()()
-            except Exception as error:  # noqa: BLE001 - the rest is stopped first
-                failure = failure or error
-        if failure is not None:
-            raise failure
+        if self._objects is not None:
+            self._objects.close()
+        if self._assembly is not None:
+            self._assembly.stop()
 
     # --- how to reach it
 
@@ -209,12 +122,16 @@ class ControlPlane:
 
     @property
     def _state_dir(self) -> Path:
-        if self._folder is None:
+        return self._started.folder
+
+    @property
+    def _started(self) -> Assembly:
+        if self._assembly is None:
             raise errors.ConfigurationError(
                 "the control plane has not started: use `with ControlPlane() as control_plane:`, "
                 "or call start()"
             )
-        return self._folder
+        return self._assembly
 
     @property
     def objects(self) -> Objects:
@@ -239,6 +156,22 @@ class ControlPlane:
         """Deletes the object `kind/name`. Raises ApiError."""
         self.objects.delete(name, namespace)
 
+    # --- time
+
+    @property
+    def clock(self) -> Timekeeper:
+        """The time of the control plane, which a test can stop and move."""
+        return Timekeeper(self._time, self._started.loop)
+
+    def settle(self, timeout: Duration = STEP_TIMEOUT) -> Rest:
+        """Waits until nothing is left to do now: queues are empty, caches level, nothing is due.
+
+        Returns what is pending, and when. Work of other programs, such as an operator's, is waited
+        for only if it has been written. Raises UnsettledError after `timeout`, by the machine's
+        clock, with the objects that keep changing.
+        """
+        return self._started.loop.settle(to_seconds(timeout))
+
     # --- waiting
 
     def eventually(
@@ -246,24 +179,12 @@ class ControlPlane:
     ) -> None:
         """Waits until `holds` returns a true value. An ApiError counts as false.
 
-        Raises AssertionError after `within`, with what was awaited and the last error.
+        `within` is by the control plane's clock. If that stands still, it is moved from one thing
+        that is due to the next. Raises AssertionError afterwards, with what was awaited and the
+        last error.
         """
-        seconds = to_seconds(within)
-        clock, never = RealClock(), threading.Event()
-        deadline = clock.monotonic() + seconds
-        last: ApiError | None = None
-        while True:
-            try:
-                if holds():
-                    return
-                last = None
-            except ApiError as error:
-                last = error
-            if clock.monotonic() > deadline:
-                name = what or getattr(holds, "__name__", "the condition")
-                why = f": {last}" if last else ""
-                raise AssertionError(f"{name} did not hold within {seconds:g} s{why}")
-            clock.wait(never, _BETWEEN_LOOKS)
+        name = what or getattr(holds, "__name__", "the condition")
+        self._patience().wait_until(holds, to_seconds(within), name)
 
     def wait_for(
         self,
@@ -276,47 +197,21 @@ class ControlPlane:
     ) -> Json:
         """Waits until the object `kind/name` has a condition, and returns the object.
 
-        Raises AssertionError after `within`, with the conditions that it has.
+        Raises AssertionError after `within`, by the control plane's clock, with the conditions that
+        it has.
         """
-        seen: Json = {}
 
-        def holds() -> bool:
-            seen.clear()
-            seen.update(self.get(name, namespace))
-            return any(
-                c.get("type") == condition and c.get("status") == status for c in _conditions(seen)
-            )
+        def look() -> Json:
+            return self.get(name, namespace)
 
-        try:
-            self.eventually(holds, within, f"{condition}={status} of {name}")
-        except AssertionError as late:
-            had = ", ".join(
-                f"{c.get('type')}={c.get('status')} ({c.get('message') or c.get('reason') or ''})"
-                for c in _conditions(seen)
-            )
-            raise AssertionError(f"{late}; its conditions: {had or 'none'}") from None
-        return seen
+        wanted = f"{condition}={status} of {name}"
+        return self._patience().wait_for(look, condition, status, to_seconds(within), wanted)
+
+    def _patience(self) -> Patience:
+        return Patience(self._started.loop, self._time, lambda: self._started.api.stream_count)
 
 
 def is_usable(node: Json) -> bool:
     """Reports whether a node is ready, and without taints."""
-    ready = any(c.get("type") == "Ready" and c.get("status") == "True" for c in _conditions(node))
+    ready = any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions_of(node))
     return ready and not node.get("spec", {}).get("taints")
-
-
-def to_seconds(duration: Duration) -> float:
-    """Returns a duration in seconds. Raises ValueError."""
-    if isinstance(duration, timedelta):
-        return duration.total_seconds()
-    return parse_duration(duration).total_seconds() if isinstance(duration, str) else duration
-
-
-def _conditions(obj: Json) -> list[Json]:
-    return (obj.get("status") or {}).get("conditions") or []
-
-
-def _joiner(thread: threading.Thread) -> Callable[[], None]:
-    def join() -> None:
-        thread.join(READY_TIMEOUT)
-
-    return join

@@ -44,6 +44,8 @@ class PrivateServer:
 
     def stop(self) -> None:
         """Stops the server, and removes its folder."""
+        if self._server.process is not None:
+            self._server.process.kill()  # nothing of it is kept, so it need not save anything
         self._server.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
         if self._guard is not None:

@@ -48,7 +48,7 @@ class Worker:
         self.io = self.context.io
 
     def run(self, loop: str, due: float) -> bool:
-        return self.ticks.run(loop, due)
+        return self.ticks.run(loop, due) is not None
 
 
 class Cluster:

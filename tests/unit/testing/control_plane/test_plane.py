@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from kcm import errors
-from kcm.testing.control_plane.plane import ControlPlane, Duration, is_usable, to_seconds
+from kcm.testing.control_plane.plane import ControlPlane, is_usable
+from kcm.testing.control_plane.timing import Duration, to_seconds
 
 READY = {"type": "Ready", "status": "True"}
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from kcm.testing.control_plane.loops import parse_wakeup
+from kcm.testing.control_plane.wakeups import parse_wakeup
 
 
 def message(task: object, args: object) -> bytes:

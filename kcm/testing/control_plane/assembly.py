@@ -1,0 +1,156 @@
+"""Builds the parts of a control plane, starts them, and stops them in the right order."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import yaml
+
+from kcm import errors, logs
+from kcm.apiextensions import known
+from kcm.apiserver import credentials
+from kcm.apiserver.token_options import KEY_FILE
+from kcm.component.commandline import parse_flags
+from kcm.component.context import Stepped, build_context
+from kcm.component.options import ManagerOptions
+from kcm.manager.manager import Manager
+from kcm.redisio import RedisIO
+from kcm.settings import Settings
+from kcm.simulation.options import SimulatorOptions
+from kcm.simulation.simulator import Simulator
+from kcm.store.resource_metrics.usage import UsageBoard
+from kcm.testing.control_plane.api import ApiThread
+from kcm.testing.control_plane.clock import PlaneClock
+from kcm.testing.control_plane.loop import ControlLoop
+from kcm.testing.control_plane.server import PrivateServer
+from kcm.testing.control_plane.work import Work
+
+_READY_TIMEOUT = 30.0  # seconds
+
+
+@dataclass(frozen=True)
+class PlaneOptions:
+    """What a control plane consists of; see `ControlPlane`."""
+
+    controllers: Sequence[str] = ("*",)
+    nodes: int = 1
+    config: Mapping[str, Any] | None = None
+    flags: Sequence[str] = ()
+    seed: int | None = None
+
+
+class Assembly:
+    """The parts of one control plane. `start` may be called once, `stop` again and again."""
+
+    def __init__(self, options: PlaneOptions, clock: PlaneClock) -> None:
+        self._options = options
+        self._clock = clock
+        self._ask_to_stop: list[Callable[[], None]] = []
+        self._stops: list[Callable[[], None]] = []  # the last one first; these wait
+
+    def start(self) -> None:
+        """Starts all parts. Raises ConfigurationError and StoreUnavailable."""
+        server = PrivateServer()
+        self._stops.append(server.stop)
+        server.start()
+        self.folder = server.folder
+        settings = Settings(redis_url=server.url, state_dir=server.folder)
+        options = self._manager_options(server.folder)
+        logs.pass_to_standard_loggers()
+        io = RedisIO(settings, name="kcm-testing")
+        self._stops.append(io.close)
+        io.attach()
+        if self._clock.frozen:
+            io.set_time(self._clock.moment())
+        self._start_api(settings, io)
+        self._start_loop(settings, options, io)
+
+    def _rng(self, part: str) -> random.Random:
+        """Returns the source of what a part draws, such as names. A seed makes it repeatable."""
+        seed = self._options.seed
+        return random.SystemRandom() if seed is None else random.Random(f"{seed} {part}")
+
+    def _manager_options(self, folder: Path) -> ManagerOptions:
+        """Returns the manager's options, with the keys and certificates of `kcm up`."""
+        certificate = credentials.certificate(folder).certificate
+        authority = credentials.load_authority(folder)
+        own = {
+            "cloud-provider": "sim",
+            "root-ca-file": certificate,
+            "service-account-private-key-file": folder / KEY_FILE,
+            "cluster-signing-cert-file": authority.certificate,
+            "cluster-signing-key-file": authority.key,
+            "controllers": ",".join(self._options.controllers),
+        }
+        if self._options.config is not None:
+            with tempfile.NamedTemporaryFile(
+                "w", dir=folder, suffix=".yaml", delete=False, encoding="utf-8"
+            ) as file:
+                yaml.safe_dump(dict(self._options.config), file)
+            own["config"] = file.name
+        flags = [f"--{name}={value}" for name, value in own.items()]
+        try:
+            return ManagerOptions.load(parse_flags([*flags, *self._options.flags]), environ={})
+        except click.ClickException as error:
+            raise errors.ConfigurationError(error.format_message()) from error
+
+    def _start_api(self, settings: Settings, io: RedisIO) -> None:
+        self.api = ApiThread(settings, self._clock, self._rng("api"), self._wake)
+        self._stops.append(lambda: known.learn_all(()))
+        self._stops.append(lambda: self.api.stop(io.end_blocking_reads))
+        self._ask_to_stop.append(self.api.ask_to_stop)
+        self.api.start()
+        self.api.wait_started()
+        # Whoever reads the objects that the server creates at its start finds all of them.
+        self.api.wait_level(_READY_TIMEOUT)
+
+    def _wake(self) -> None:
+        if hasattr(self, "loop"):
+            self.loop.wake()
+
+    def _start_loop(self, settings: Settings, options: ManagerOptions, io: RedisIO) -> None:
+        stepped = Stepped(io, self._rng("controllers"))
+        context = build_context(
+            settings, options, self._clock, kind="manager", name="kcm.testing", stepped=stepped
+        )
+        manager = Manager(context)
+        nodes = None
+        if self._options.nodes:
+            simulated = SimulatorOptions(
+                count=self._options.nodes, external_cloud=bool(options.cloud.cloud_provider)
+            )
+            nodes = Simulator(
+                context.store,
+                simulated,
+                self._clock,
+                recorder=context.recorder,
+                board=UsageBoard(io),
+            )
+        self.work = Work(context, manager, nodes, self._clock)
+        waits = self._options.seed is not None
+        self.loop = ControlLoop(self.work, self._clock, io, self.api.wait_level, waits=waits)
+        self._stops.append(self.work.close)
+        manager.start()
+        self.work.prepare()
+        self.loop.start()
+        self._stops.append(self.loop.stop)
+        self._ask_to_stop += [context.stop.set, self.loop.ask_to_stop]
+
+    def stop(self) -> None:
+        """Stops everything, and removes all files. May be called again."""
+        failure: Exception | None = None
+        while self._ask_to_stop:
+            self._ask_to_stop.pop()()
+        while self._stops:
+            try:
+                self._stops.pop()()
+            except Exception as error:  # noqa: BLE001 - the rest is stopped first
+                failure = failure or error
+        if failure is not None:
+            raise failure

@@ -1,0 +1,241 @@
+"""The one thread that does the work of a control plane, at once or when a test says so.
+
+The thread does what there is to do whenever objects change or something is due. With `waits`, it
+works only while the test waits for it (in `settle`, `advance_to` and so on), so that the order of
+everything is the same in each run. Other threads give it commands, and wait until it has carried
+them out.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
+
+import structlog
+
+from kcm import errors
+from kcm.redisio import RedisIO
+from kcm.testing.control_plane.agenda import NEVER
+from kcm.testing.control_plane.clock import PlaneClock
+from kcm.testing.control_plane.rest import Rest, build_rest, explain_unrest
+from kcm.testing.control_plane.work import Work
+
+log = structlog.get_logger("kcm.testing")
+
+T = TypeVar("T")
+
+LONGEST_IDLE = 0.1  # seconds of the machine until the loop looks for injected events
+_LEAST_STEP = 0.001  # seconds, so that the time moves whatever is due
+RETRY_EVERY = 0.2  # seconds of the machine between attempts while the store is unavailable
+_STOP_TIMEOUT = 15.0  # seconds
+
+
+class ControlLoop:
+    """Does the work of one control plane. Its methods may be called from any other thread."""
+
+    def __init__(
+        self,
+        work: Work,
+        clock: PlaneClock,
+        io: RedisIO,
+        level: Callable[[float], str],
+        *,
+        waits: bool,
+    ) -> None:
+        """`level` waits up to so many seconds until the API server has every write and has done
+        its own work. It returns what is missing, "" for nothing.
+        """
+        self.work = work
+        self._clock = clock
+        self._io = io
+        self._level = level
+        self._waits = waits
+        self._commands: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._wake = threading.Event()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="kcm-loop", daemon=True)
+
+    def start(self) -> None:
+        """Starts the thread."""
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Makes the loop look for work. Any thread may call it."""
+        self._wake.set()
+
+    def ask_to_stop(self) -> None:
+        """Makes the thread end after what it is doing."""
+        self._stop.set()
+        self._wake.set()
+
+    def stop(self) -> None:
+        """Stops the thread, and waits until it has ended."""
+        self.ask_to_stop()
+        if self._thread.is_alive():
+            self._thread.join(_STOP_TIMEOUT)
+
+    # --- what a test calls
+
+    def call(self, function: Callable[[], T]) -> T:
+        """Calls a function in the loop's thread, and returns or raises what it does."""
+        if threading.current_thread() is self._thread:
+            return function()
+        done: Future[T] = Future()
+
+        def run() -> None:
+            try:
+                done.set_result(function())
+            except BaseException as error:  # noqa: BLE001 - it is raised where it was called
+                done.set_exception(error)
+
+        self._commands.put(run)
+        self._wake.set()
+        while not self._stop.is_set():
+            try:
+                return done.result(timeout=1.0)
+            except TimeoutError:
+                if done.done():  # the function's own
+                    raise
+        raise errors.ConfigurationError("the control plane has stopped")
+
+    def settle(self, timeout: float) -> Rest:
+        """Works until nothing is left to do now, and returns what is pending.
+
+        Raises UnsettledError after `timeout` seconds of the machine.
+        """
+        return self.call(lambda: self._settle(timeout))
+
+    def advance_to(self, moment: float, timeout: float) -> Rest:
+        """Moves the time forward to `moment`, from one thing that is due to the next, and returns
+        what is pending then.
+
+        Raises UnsettledError if the control plane does not come to rest within `timeout` seconds of
+        the machine at some time on the way.
+        """
+        return self.call(lambda: self._advance(moment, timeout))
+
+    def advance_to_next(self, latest: float, timeout: float) -> bool:
+        """Moves the time to what is due next, at most to `latest`, and reports whether anything
+        was due by then. Raises UnsettledError.
+        """
+        return self.call(lambda: self._advance_to_next(latest, timeout))
+
+    def freeze(self) -> None:
+        """Makes the time stand still."""
+        self.call(lambda: self._stand_at(self._clock.moment()))
+
+    def go_on(self) -> None:
+        """Makes the time go on from where it stands."""
+        self.call(self._go_on)
+
+    # --- in the loop's thread
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            self._wake.clear()
+            if not self._carry_out_command() and not self._work_once():
+                self._wake.wait(self._seconds_until_due())
+
+    def _carry_out_command(self) -> bool:
+        try:
+            command = self._commands.get_nowait()
+        except queue.Empty:
+            return False
+        command()
+        return True
+
+    def _work_once(self) -> bool:
+        """Does what there is to do, if it need not wait for a test, and reports whether there was
+        anything.
+        """
+        if self._waits:
+            return False
+        try:
+            return self.work.turn() or self.work.do_chores()
+        except errors.Temporary as error:
+            if not self._stop.is_set():
+                log.warning("the store is unavailable, trying again", error=str(error))
+                self._stop.wait(RETRY_EVERY)
+        except Exception:  # the thread must outlive what a part of the control plane raises
+            log.exception("the control plane failed, and tries again")
+            self._stop.wait(RETRY_EVERY)
+        return True
+
+    def _seconds_until_due(self) -> float | None:
+        if self._waits:
+            return None
+        if self._clock.frozen:
+            return LONGEST_IDLE
+        try:
+            due_in = self.work.next_due() - self._clock.moment()
+        except errors.Temporary:
+            return RETRY_EVERY
+        return min(max(due_in, 0.0), LONGEST_IDLE)
+
+    def _settle(self, timeout: float, *, final: bool = False) -> Rest:
+        self._work_off(timeout, final=final)
+        now = self._clock.moment()
+        return build_rest(now, {w: at for w, at in self.work.list_due().items() if at < NEVER})
+
+    def _work_off(self, timeout: float, *, final: bool = False) -> None:
+        """Works until nothing is left to do. Raises UnsettledError."""
+        deadline = self._clock.monotonic() + timeout
+        changed, synced = self.work.changed.copy(), self.work.synced.copy()
+        missing = self._level(timeout)  # first, so that its own writes always come first
+        while True:
+            while self.work.turn(final=final):
+                final = False
+                if self._clock.monotonic() > deadline or self._stop.is_set():
+                    break
+            final = False
+            late = self._clock.monotonic() > deadline or self._stop.is_set()
+            missing = self._level(max(deadline - self._clock.monotonic(), 0.0))
+            if not late and not self.work.do_chores() and not missing and not self.work.turn():
+                return
+            if late:
+                break
+        raise explain_unrest(
+            timeout,
+            self.work.changed - changed,
+            self.work.synced - synced,
+            f" The API server {missing}." if missing else "",
+        )
+
+    def _advance(self, moment: float, timeout: float) -> Rest:
+        goes_on = not self._clock.frozen
+        self._stand_at(self._clock.moment())
+        try:
+            self._work_off(timeout)
+            while (due := self.work.next_due()) < moment and not self._stop.is_set():
+                self._arrive(max(due, self._clock.moment() + _LEAST_STEP))
+                self._work_off(timeout)
+            self._arrive(moment)
+            return self._settle(timeout, final=True)
+        finally:
+            if goes_on:
+                self._go_on()
+
+    def _advance_to_next(self, latest: float, timeout: float) -> bool:
+        self._work_off(timeout)
+        due = self.work.next_due()
+        self._arrive(min(due, latest))
+        self._work_off(timeout, final=due > latest)
+        return due <= latest
+
+    def _arrive(self, moment: float) -> None:
+        if moment > self._clock.moment():
+            self._stand_at(moment)
+            self.work.arrive()
+
+    def _stand_at(self, moment: float) -> None:
+        # In whole milliseconds, as the scripts have it, and never before what is due.
+        milliseconds = -int(-moment * 1000 // 1)
+        self._io.set_time(milliseconds / 1000)
+        self._clock.stand_at(milliseconds / 1000)
+
+    def _go_on(self) -> None:
+        self._clock.go_on()
+        self._io.set_time(ahead=self._clock.ahead)
