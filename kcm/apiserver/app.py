@@ -161,19 +161,18 @@ class ApiServer:
         """Starts the threads, which begin to fill the watch caches."""
         self._threads.start()
         self.cacher.start()
-        self._definitions.start()
-        self._aggregation.start()
         if self._issues_tokens:
             self._token_tracker.start()
+        self._definitions.start()
+        self._aggregation.start()
 
     @property
     def busy(self) -> bool:
         """Reports whether requests are in flight, watches and other streams aside, or objects wait
         for the server's own loops.
         """
-        if any(self._in_flight.now.values()) or self._definitions.busy or self._aggregation.busy:
-            return True
-        return self._issues_tokens and self._token_tracker.busy
+        loops = (self._definitions, self._aggregation, self._token_tracker)
+        return any(self._in_flight.now.values()) or any(loop.busy for loop in loops)
 
     @property
     def stream_count(self) -> int:

@@ -34,7 +34,9 @@ from kcm.coordination import new_holder
 from kcm.coordination.lease import DURATION
 from kcm.coordination.presence import Member, Presence
 from kcm.informers.factory import SharedInformerFactory
+from kcm.informers.level import LevelSource
 from kcm.informers.options import InformerOptions
+from kcm.informers.source import ListerWatcher
 from kcm.interpreter import tune
 from kcm.reconcile.caches import Caches, list_declared_models
 from kcm.reconcile.consistency import KEPT, Consistency, ExpectedChanges, FreshCaches
@@ -343,7 +345,9 @@ def _build_caches(
     options: InformerOptions,
     rng: random.Random | None,
 ) -> Caches:
-    source = clients.client("shared-informers").objects
+    source: ListerWatcher = clients.client("shared-informers").objects
+    if not options.threaded and clients.remote is None:
+        source = LevelSource(shared.store)
     clock = shared.store.clock
     factory = SharedInformerFactory(
         source, clock=clock, options=options, observer=observer, rng=rng

@@ -163,10 +163,10 @@ class WatchMultiplexer:
                     reflector.list_if_due()
                 while positions := _positions(reflectors):
                     changes = self._source.read_changes(positions, 0)
+                    if not changes.entries and not changes.gone:
+                        break
                     self._hand_out(reflectors, changes)
                     count += len(changes.entries)
-                    if not changes.entries:
-                        break
             except EpochChanged as error:
                 self._expire_all(error)
         self._call_after_turn()

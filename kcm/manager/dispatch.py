@@ -207,8 +207,14 @@ class Dispatcher:
             log.warning("dispatch failed, trying again", error=str(error))
             self.wake()
 
+    @property
+    def is_woken(self) -> bool:
+        """Whether the thread of `run` is to send something."""
+        return self._wake.is_set()
+
     def catch_up(self) -> None:
         """Sends all that there is to send, in the caller's thread. Raises KcmError."""
+        self._wake.clear()
         self.enqueue_relisted()
         self.flush()
 

@@ -39,6 +39,7 @@ from kcm.store.resource_metrics.usage import UsageBoard
 log = structlog.get_logger("kcm.nodes")
 
 CONFIGMAPS = scheme.by_name("configmaps")
+KINDS = (PODS, NODES, CONFIGMAPS, *STORAGE_KINDS)  # what a simulator watches
 LONGEST_READ = 0.5  # seconds, and so how long stopping may take
 RETRY = 0.5  # seconds, while the store is unavailable
 _ROUNDS = 4  # batches of pods that are advanced in one turn
@@ -123,6 +124,10 @@ class Simulator:
             return self._timers.next()
         return self._timers.next_except(lambda key: key[0] in _UPKEEP)
 
+    def is_level(self) -> bool:
+        """Reports whether nothing is to be done now unless an object of `KINDS` changed."""
+        return bool(self._positions) and self.next_due() > self._now()
+
     def is_alive(self, node: str) -> bool:
         """Reports whether it simulates the node, and the node sends heartbeats."""
         simulated = self.nodes.get(node)
@@ -156,7 +161,7 @@ class Simulator:
         self._read_pods()
         self.pods.wake(self.nodes.by_name)
         self._timers.set(_USAGE, now)
-        self._positions = dict.fromkeys((PODS, NODES, CONFIGMAPS, *STORAGE_KINDS), version)
+        self._positions = dict.fromkeys(KINDS, version)
 
     def _read_nodes(self, now: float) -> None:
         present = set()

@@ -59,12 +59,11 @@ class TokenTracker:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._looked_at = -_ENSURE_EVERY
-        self._working = True  # until the first pass has ended
 
     @property
     def busy(self) -> bool:
         """Reports whether uses of tokens wait to be written."""
-        return self._working or bool(self._used)
+        return bool(self._used)
 
     def note_use(self, secret: Secret) -> None:
         """Notes that the token of a Secret was used now."""
@@ -76,7 +75,8 @@ class TokenTracker:
                 self._used[secret.key] = secret.uid
 
     def start(self) -> None:
-        """Starts the thread."""
+        """Writes the ConfigMap, and starts the thread."""
+        self._try_turn()
         self._thread = threading.Thread(target=self._run, name="kcm-token-tracking", daemon=True)
         self._thread.start()
 
@@ -87,15 +87,16 @@ class TokenTracker:
             self._thread.join(EVERY + 1)
 
     def _run(self) -> None:
-        while not self._stop.is_set():
-            try:
-                self.turn()
-            except errors.KcmError as error:
-                log.warning("Uses of tokens cannot be recorded", error=error.message)
-            except Exception:  # if the thread stopped, nothing would retry
-                log.exception("Uses of tokens cannot be recorded")
-            self._working = False
-            self._clock.wait(self._stop, EVERY)
+        while not self._clock.wait(self._stop, EVERY):
+            self._try_turn()
+
+    def _try_turn(self) -> None:
+        try:
+            self.turn()
+        except errors.KcmError as error:
+            log.warning("Uses of tokens cannot be recorded", error=error.message)
+        except Exception:  # if the thread stopped, nothing would retry
+            log.exception("Uses of tokens cannot be recorded")
 
     def turn(self) -> None:
         """Writes the labels of the Secrets that were used, and the ConfigMap if it is missing.

@@ -180,11 +180,15 @@ class ControlLoop:
         now = self._clock.moment()
         return build_rest(now, {w: at for w, at in self.work.list_due().items() if at < NEVER})
 
-    def _work_off(self, timeout: float, *, final: bool = False) -> None:
-        """Works until nothing is left to do. Raises UnsettledError."""
+    def _work_off(self, timeout: float, *, final: bool = False, hop: bool = False) -> None:
+        """Works until nothing is left to do. Raises UnsettledError.
+
+        In a `hop`, only the API server's own loops are waited for, and only if they have work.
+        """
         deadline = self._clock.monotonic() + timeout
         changed, synced = self.work.changed.copy(), self.work.synced.copy()
-        missing = self._level(timeout)  # first, so that its own writes always come first
+        seen = self.work.api_changes
+        missing = "" if hop else self._level(timeout)  # first, so that its writes come first
         while True:
             while self.work.turn(final=final):
                 final = False
@@ -192,7 +196,9 @@ class ControlLoop:
                     break
             final = False
             late = self._clock.monotonic() > deadline or self._stop.is_set()
-            missing = self._level(max(deadline - self._clock.monotonic(), 0.0))
+            if not hop or self.work.api_changes != seen:
+                seen = self.work.api_changes
+                missing = self._level(max(deadline - self._clock.monotonic(), 0.0))
             if not late and not self.work.do_chores() and not missing and not self.work.turn():
                 return
             if late:
@@ -211,7 +217,7 @@ class ControlLoop:
             self._work_off(timeout)
             while (due := self.work.next_due()) < moment and not self._stop.is_set():
                 self._arrive(max(due, self._clock.moment() + _LEAST_STEP))
-                self._work_off(timeout)
+                self._work_off(timeout, hop=True)
             self._arrive(moment)
             return self._settle(timeout, final=True)
         finally:

@@ -16,7 +16,7 @@ from kcm import errors
 from kcm.api import scheme
 from kcm.component.context import ControllerContext
 from kcm.manager.manager import Manager
-from kcm.simulation.simulator import Simulator
+from kcm.simulation.simulator import KINDS, Simulator
 from kcm.store.watch import WatchEntry
 from kcm.testing.control_plane.agenda import NEVER, Agenda
 from kcm.testing.control_plane.clock import PlaneClock
@@ -28,6 +28,10 @@ log = structlog.get_logger("kcm.testing")
 METRICS_EVERY = 1.0  # seconds of the machine between writes of the metrics
 INGEST_EVERY = 0.1  # seconds of the machine between looks for injected events
 _HEARTBEATS = frozenset({"leases.coordination.k8s.io", "events"})  # kinds that no pass waits for
+_OF_API = frozenset(
+    {"customresourcedefinitions.apiextensions.k8s.io", "apiservices.apiregistration.k8s.io"}
+)
+_OF_NODES = frozenset(kind.name for kind in KINDS)
 _BY_NODES = frozenset({"nodes", "pods"}) | _HEARTBEATS  # what heartbeats and reports write
 
 
@@ -49,6 +53,12 @@ class Work:
         self._passes = Passes(context, clock.moment(), self._is_alive)
         self.agenda = Agenda()
         self._changes = 0  # of all objects, without heartbeats
+        self._api_changes = 0  # of the kinds for which the API server has loops of its own
+        # Whether it is known if an object changed that nodes must see, and whether one did.
+        self._sees_all = all(context.caches.knows(kind.name) for kind in KINDS)
+        self._news_for_nodes = True
+        self._to_dispatch = True  # whether changes were handed out since keys were sent
+        self._keys_wait = True  # whether there may be wake-ups
         self._beating = False  # while nodes send what they send all the time
         self._next_key = 0.0  # when the first delayed key is due
         self._generation = scheme.generation()
@@ -60,6 +70,11 @@ class Work:
     def synced(self) -> Counter[str]:
         """How often each key was to be synced."""
         return self._wakeups.counts
+
+    @property
+    def api_changes(self) -> int:
+        """How many changes there were for which the API server has loops of its own."""
+        return self._api_changes
 
     def prepare(self) -> None:
         """Does what has to be done once before the first turn. Raises StoreUnavailable."""
@@ -74,9 +89,8 @@ class Work:
         """
         now = self._clock.moment()
         worked = self._read()
-        if self._nodes is not None:
-            worked |= self._nodes.turn(patience=0.0)
-        worked |= self._wakeups.run_waiting() > 0
+        worked |= self._simulate()
+        worked |= self._sync(worked)
         worked |= self._move_delayed(now, after_work=worked)
         every = final or not self._clock.frozen
         worked |= self._passes.run_due(now, self._changes, all_of_them=every) > 0
@@ -90,10 +104,25 @@ class Work:
             return
         self._beating = True
         try:
-            self._nodes.turn(patience=0.0)
+            self._simulate()
             self._read()
         finally:
             self._beating = False
+
+    def _simulate(self) -> bool:
+        """Lets nodes do what is due, or what follows from changes."""
+        nodes = self._nodes
+        if nodes is None or (self._sees_all and not self._news_for_nodes and nodes.is_level()):
+            return False
+        self._news_for_nodes = False
+        return nodes.turn(patience=0.0)
+
+    def _sync(self, worked: bool) -> bool:
+        """Runs the syncs whose keys wait, if there may be any."""
+        if not worked and not self._keys_wait:
+            return False
+        self._keys_wait = self._wakeups.run_waiting() > 0
+        return self._keys_wait
 
     def _read(self) -> bool:
         """Reads all changes, and adds the keys that they touch to the queues."""
@@ -102,15 +131,21 @@ class Work:
             self._manager.kind_follower.once()
             self._manager.leases.once()
         count = self._context.caches.factory.read_now()
-        self._manager.dispatcher.catch_up()
+        dispatcher = self._manager.dispatcher
+        if self._to_dispatch or dispatcher.is_woken:
+            self._to_dispatch = False
+            dispatcher.catch_up()
         return count > 0
 
     def _count_changes(self, entries: Sequence[WatchEntry]) -> None:
+        self._to_dispatch = True
         heartbeats = _BY_NODES if self._beating else _HEARTBEATS
         for entry in entries:
             if entry.type != "BOOKMARK":
                 self.changed[f"{entry.resource.name} {entry.key}"] += 1
                 self._changes += entry.resource.name not in heartbeats
+                self._api_changes += entry.resource.name in _OF_API
+                self._news_for_nodes |= entry.resource.name in _OF_NODES
 
     def _move_delayed(self, now: float, *, after_work: bool) -> bool:
         """Lets the keys wait for workers whose delay is over."""
@@ -118,6 +153,7 @@ class Work:
             return False
         wait = self._manager.pump.once()
         self._next_key = NEVER if wait is None else now + wait
+        self._keys_wait |= self._manager.pump.moved > 0
         return self._manager.pump.moved > 0
 
     def do_chores(self) -> bool:
