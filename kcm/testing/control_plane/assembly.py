@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import random
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import click
 import yaml
@@ -28,29 +26,23 @@ from kcm.store.resource_metrics.usage import UsageBoard
 from kcm.testing.control_plane.api import ApiThread
 from kcm.testing.control_plane.clock import PlaneClock
 from kcm.testing.control_plane.loop import ControlLoop
+from kcm.testing.control_plane.options import PlaneOptions
+from kcm.testing.control_plane.patience import LoopPatience, Patience
+from kcm.testing.control_plane.rest import Rest
 from kcm.testing.control_plane.server import PrivateServer
+from kcm.testing.control_plane.timing import LoopTime, to_moment
 from kcm.testing.control_plane.work import Work
 
+START = "2030-01-01T00:00:00Z"  # the time at which the clock stands at first, with a seed
 _READY_TIMEOUT = 30.0  # seconds
-
-
-@dataclass(frozen=True)
-class PlaneOptions:
-    """What a control plane consists of; see `ControlPlane`."""
-
-    controllers: Sequence[str] = ("*",)
-    nodes: int = 1
-    config: Mapping[str, Any] | None = None
-    flags: Sequence[str] = ()
-    seed: int | None = None
 
 
 class Assembly:
     """The parts of one control plane. `start` may be called once, `stop` again and again."""
 
-    def __init__(self, options: PlaneOptions, clock: PlaneClock) -> None:
+    def __init__(self, options: PlaneOptions) -> None:
         self._options = options
-        self._clock = clock
+        self._clock = PlaneClock(to_moment(START) if options.seed is not None else None)
         self._ask_to_stop: list[Callable[[], None]] = []
         self._stops: list[Callable[[], None]] = []  # the last one first; these wait
 
@@ -70,6 +62,7 @@ class Assembly:
             io.set_time(self._clock.moment())
         self._start_api(settings, io)
         self._start_loop(settings, options, io)
+        self.timekeeper = LoopTime(self._clock, self.loop)
 
     def _rng(self, part: str) -> random.Random:
         """Returns the source of what a part draws, such as names. A seed makes it repeatable."""
@@ -141,6 +134,19 @@ class Assembly:
         self.loop.start()
         self._stops.append(self.loop.stop)
         self._ask_to_stop += [context.stop.set, self.loop.ask_to_stop]
+
+    @property
+    def url(self) -> str:
+        """The URL of the API server."""
+        return self.api.url
+
+    def settle(self, timeout: float) -> Rest:
+        """Waits until nothing is left to do now. Raises UnsettledError."""
+        return self.loop.settle(timeout)
+
+    def patience(self) -> Patience:
+        """Returns what waits for conditions, by the control plane's clock."""
+        return LoopPatience(self.loop, self._clock, lambda: self.api.stream_count)
 
     def stop(self) -> None:
         """Stops everything, and removes all files. May be called again."""

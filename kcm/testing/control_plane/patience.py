@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from kcm.clock import Clock
 from kcm.testing.control_plane.clock import PlaneClock
 from kcm.testing.control_plane.loop import ControlLoop
 from kcm.testing.control_plane.objects import ApiError, Json
@@ -21,15 +22,10 @@ LAST_CHANCE = 2.0  # seconds of the machine that other programs have at the end 
 
 
 class Patience:
-    """Waits in the thread of a test."""
+    """Waits in the thread of a test, while the time goes on."""
 
-    def __init__(
-        self, loop: ControlLoop, clock: PlaneClock, stream_count: Callable[[], int]
-    ) -> None:
-        """`stream_count` returns how many watches other programs have open."""
-        self._loop = loop
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._stream_count = stream_count
         self._never = threading.Event()
 
     def wait_until(self, holds: Callable[[], object], seconds: float, name: str) -> None:
@@ -48,53 +44,17 @@ class Patience:
                 last = error
                 return False
 
-        passed = self._wait_frozen if self._clock.frozen else self._wait_running
-        if not passed(look, seconds):
+        if not self._wait(look, seconds):
             why = f": {last}" if last else ""
             raise AssertionError(f"{name} did not hold within {seconds:g} s{why}")
 
-    def _wait_running(self, look: Callable[[], bool], seconds: float) -> bool:
+    def _wait(self, look: Callable[[], bool], seconds: float) -> bool:
         deadline = self._clock.monotonic() + seconds
         while not look():
             if self._clock.monotonic() > deadline:
                 return False
             self._clock.wait(self._never, BETWEEN_LOOKS)
         return True
-
-    def _wait_frozen(self, look: Callable[[], bool], seconds: float) -> bool:
-        deadline = self._clock.moment() + seconds
-        if look():
-            return True
-        self._come_to_rest()
-        while not look():
-            if self._clock.moment() >= deadline:
-                return self._look_on(look)
-            self._loop.advance_to_next(deadline, STEP_TIMEOUT)
-            self._come_to_rest()
-        return True
-
-    def _come_to_rest(self) -> None:
-        """Settles, again and again while other programs that watch objects change some."""
-        self._loop.settle(STEP_TIMEOUT)
-        if not self._stream_count():
-            return
-        deadline = self._clock.monotonic() + STEP_TIMEOUT
-        seen = -1
-        while seen != (seen := self._loop.work.changed.total()):
-            self._clock.wait(self._never, QUIET)
-            self._loop.settle(max(deadline - self._clock.monotonic(), 0.0))
-
-    def _look_on(self, look: Callable[[], bool]) -> bool:
-        """Gives other programs, whose clock is the machine's, a last chance."""
-        if not self._stream_count():
-            return False
-        deadline = self._clock.monotonic() + LAST_CHANCE
-        while self._clock.monotonic() < deadline:
-            self._clock.wait(self._never, BETWEEN_LOOKS)
-            self._loop.settle(STEP_TIMEOUT)
-            if look():
-                return True
-        return False
 
     def wait_for(
         self, look: Callable[[], Json], condition: str, status: str, seconds: float, name: str
@@ -122,6 +82,56 @@ class Patience:
             )
             raise AssertionError(f"{late}; its conditions: {had or 'none'}") from None
         return seen
+
+
+class LoopPatience(Patience):
+    """Waits for a control plane in the test's process, whose time may stand still."""
+
+    def __init__(
+        self, loop: ControlLoop, time: PlaneClock, stream_count: Callable[[], int]
+    ) -> None:
+        """`stream_count` returns how many watches other programs have open."""
+        super().__init__(time)
+        self._loop = loop
+        self._time = time
+        self._stream_count = stream_count
+
+    def _wait(self, look: Callable[[], bool], seconds: float) -> bool:
+        if not self._time.frozen:
+            return super()._wait(look, seconds)
+        deadline = self._time.moment() + seconds
+        if look():
+            return True
+        self._come_to_rest()
+        while not look():
+            if self._time.moment() >= deadline:
+                return self._look_on(look)
+            self._loop.advance_to_next(deadline, STEP_TIMEOUT)
+            self._come_to_rest()
+        return True
+
+    def _come_to_rest(self) -> None:
+        """Settles, again and again while other programs that watch objects change some."""
+        self._loop.settle(STEP_TIMEOUT)
+        if not self._stream_count():
+            return
+        deadline = self._clock.monotonic() + STEP_TIMEOUT
+        seen = -1
+        while seen != (seen := self._loop.work.changed.total()):
+            self._clock.wait(self._never, QUIET)
+            self._loop.settle(max(deadline - self._clock.monotonic(), 0.0))
+
+    def _look_on(self, look: Callable[[], bool]) -> bool:
+        """Gives other programs, whose clock is the machine's, a last chance."""
+        if not self._stream_count():
+            return False
+        deadline = self._clock.monotonic() + LAST_CHANCE
+        while self._clock.monotonic() < deadline:
+            self._clock.wait(self._never, BETWEEN_LOOKS)
+            self._loop.settle(STEP_TIMEOUT)
+            if look():
+                return True
+        return False
 
 
 def conditions_of(obj: Json) -> list[Json]:

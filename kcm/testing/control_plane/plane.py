@@ -13,25 +13,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self, get_args
 
 from kcm import errors
-from kcm.testing.control_plane.assembly import Assembly, PlaneOptions
-from kcm.testing.control_plane.clock import PlaneClock
+from kcm.testing.control_plane.assembly import Assembly
 from kcm.testing.control_plane.objects import Json, Manifest, Objects
-from kcm.testing.control_plane.patience import Patience, conditions_of
+from kcm.testing.control_plane.options import PlaneOptions
+from kcm.testing.control_plane.patience import conditions_of
+from kcm.testing.control_plane.processes import Processes
 from kcm.testing.control_plane.rest import Rest
 from kcm.testing.control_plane.timing import (
     PATIENCE,
     STEP_TIMEOUT,
     Duration,
     Timekeeper,
-    to_moment,
     to_seconds,
 )
 
 READY_TIMEOUT = 30.0  # seconds
-START = "2030-01-01T00:00:00Z"  # the time at which the clock stands at first, with a seed
+Mode = Literal["loop", "processes"]
 
 
 class ControlPlane:
@@ -51,6 +51,7 @@ class ControlPlane:
         config: Mapping[str, Any] | None = None,
         flags: Sequence[str] = (),
         seed: int | None = None,
+        mode: Mode = "loop",
     ) -> None:
         """`controllers` are names as `kcm manager --controllers` takes them, `nodes` the number of
         simulated nodes, `config` the content of a KubeControllerManagerConfiguration, and `flags`
@@ -59,10 +60,17 @@ class ControlPlane:
         With a `seed`, the clock stands at 2030-01-01 at first, all names and uids are drawn from
         the seed, and controllers work only while the test waits for them: in `settle`,
         `clock.advance`, `clock.to`, `eventually` and `wait_for`.
+
+        With the mode "processes", the same test runs against `kcm up`: Celery's workers and beat,
+        and the machine's time. `clock.advance` then waits as long as it says.
         """
-        self._options = PlaneOptions(controllers, nodes, config, flags, seed)
-        self._time = PlaneClock(to_moment(START) if seed is not None else None)
-        self._assembly: Assembly | None = None
+        if mode not in get_args(Mode):
+            raise errors.ConfigurationError(
+                f"mode={mode!r} is not known: use one of {', '.join(map(repr, get_args(Mode)))}"
+            )
+        self._options = PlaneOptions(tuple(controllers), nodes, config, tuple(flags), seed)
+        self._mode = mode
+        self._engine: Assembly | Processes | None = None
         self._objects: Objects | None = None
         self.url = ""  # of the API server
         self.token = ""  # of its administrator
@@ -85,11 +93,11 @@ class ControlPlane:
         """Starts everything, and returns once nodes are ready. Raises ConfigurationError and
         StoreUnavailable.
         """
-        self._assembly = Assembly(self._options, self._time)
+        made = Assembly if self._mode == "loop" else Processes
+        self._engine = made(self._options)
         try:
-            self._assembly.start()
-            folder = self._assembly.folder
-            self.url = self._assembly.api.url
+            self._engine.start()
+            folder, self.url = self._engine.folder, self._engine.url
             self.token = (folder / "apiserver-token").read_text().strip()
             self._objects = Objects(self.url, self.token, folder / "apiserver.crt")
             self._wait_ready()
@@ -110,8 +118,8 @@ class ControlPlane:
         """Stops everything, and removes all files. May be called again."""
         if self._objects is not None:
             self._objects.close()
-        if self._assembly is not None:
-            self._assembly.stop()
+        if self._engine is not None:
+            self._engine.stop()
 
     # --- how to reach it
 
@@ -125,13 +133,13 @@ class ControlPlane:
         return self._started.folder
 
     @property
-    def _started(self) -> Assembly:
-        if self._assembly is None:
+    def _started(self) -> Assembly | Processes:
+        if self._engine is None:
             raise errors.ConfigurationError(
                 "the control plane has not started: use `with ControlPlane() as control_plane:`, "
                 "or call start()"
             )
-        return self._assembly
+        return self._engine
 
     @property
     def objects(self) -> Objects:
@@ -161,7 +169,7 @@ class ControlPlane:
     @property
     def clock(self) -> Timekeeper:
         """The time of the control plane, which a test can stop and move."""
-        return Timekeeper(self._time, self._started.loop)
+        return self._started.timekeeper
 
     def settle(self, timeout: Duration = STEP_TIMEOUT) -> Rest:
         """Waits until nothing is left to do now: queues are empty, caches level, nothing is due.
@@ -170,7 +178,7 @@ class ControlPlane:
         for only if it has been written. Raises UnsettledError after `timeout`, by the machine's
         clock, with the objects that keep changing.
         """
-        return self._started.loop.settle(to_seconds(timeout))
+        return self._started.settle(to_seconds(timeout))
 
     # --- waiting
 
@@ -184,7 +192,7 @@ class ControlPlane:
         last error.
         """
         name = what or getattr(holds, "__name__", "the condition")
-        self._patience().wait_until(holds, to_seconds(within), name)
+        self._started.patience().wait_until(holds, to_seconds(within), name)
 
     def wait_for(
         self,
@@ -205,10 +213,9 @@ class ControlPlane:
             return self.get(name, namespace)
 
         wanted = f"{condition}={status} of {name}"
-        return self._patience().wait_for(look, condition, status, to_seconds(within), wanted)
-
-    def _patience(self) -> Patience:
-        return Patience(self._started.loop, self._time, lambda: self._started.api.stream_count)
+        return self._started.patience().wait_for(
+            look, condition, status, to_seconds(within), wanted
+        )
 
 
 def is_usable(node: Json) -> bool:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 import tempfile
 from pathlib import Path
 
 from kcm.redisio.embedded import EmbeddedServer
-
-# Reads until the process that started it writes "done" or is gone, and then leaves nothing behind.
-_GUARD = 'read -r word; [ "$word" = done ] || { kill -9 "$1"; rm -rf -- "$2"; }'
+from kcm.testing.control_plane.guard import Guard
 
 
 class PrivateServer:
@@ -23,7 +20,7 @@ class PrivateServer:
         self.folder = Path(tempfile.mkdtemp(prefix="kcm-"))
         # Nothing outlives a test, so nothing waits for the disk.
         self._server = EmbeddedServer(self.folder, extra=("--appendfsync", "no"))
-        self._guard: subprocess.Popen[bytes] | None = None
+        self._guard: Guard | None = None
 
     @property
     def url(self) -> str:
@@ -34,13 +31,7 @@ class PrivateServer:
         """Starts the server. Raises ConfigurationError and StoreUnavailable."""
         self._server.start()
         assert self._server.process is not None
-        self._guard = subprocess.Popen(
-            ["/bin/sh", "-c", _GUARD, "sh", str(self._server.process.pid), str(self.folder)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C does not reach it
-        )
+        self._guard = Guard(self._server.process.pid, self.folder)
 
     def stop(self) -> None:
         """Stops the server, and removes its folder."""
@@ -49,5 +40,5 @@ class PrivateServer:
         self._server.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
         if self._guard is not None:
-            self._guard.communicate(b"done\n")
+            self._guard.dismiss()
             self._guard = None

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from datetime import datetime, timedelta
 
 from kcm.apimachinery.durations import parse_duration
+from kcm.clock import Clock
 from kcm.testing.control_plane.clock import PlaneClock
 from kcm.testing.control_plane.loop import ControlLoop
 from kcm.testing.control_plane.rest import Rest
@@ -31,7 +35,7 @@ def to_moment(time: Time) -> float:
     return parsed.timestamp()
 
 
-class Timekeeper:
+class Timekeeper(ABC):
     """The time of a control plane, in the hands of a test.
 
     At first the time goes on as usual. After `freeze` it stands still, and `advance` and `to` move
@@ -40,28 +44,25 @@ class Timekeeper:
     containers all go by it; requests and their timeouts go by the machine's clock.
     """
 
-    def __init__(self, clock: PlaneClock, loop: ControlLoop) -> None:
-        self._clock = clock
-        self._loop = loop
-
     @property
+    @abstractmethod
     def now(self) -> datetime:
         """The time, in UTC."""
-        return self._clock.now().astimezone(UTC)
 
     @property
+    @abstractmethod
     def frozen(self) -> bool:
         """Whether the time stands still."""
-        return self._clock.frozen
 
+    @abstractmethod
     def freeze(self) -> None:
         """Makes the time stand still. Work that is due goes on."""
-        self._loop.freeze()
 
+    @abstractmethod
     def run(self) -> None:
         """Makes the time go on from where it stands."""
-        self._loop.go_on()
 
+    @abstractmethod
     def advance(self, duration: Duration, timeout: Duration = STEP_TIMEOUT) -> Rest:
         """Moves the time forward, and returns what is pending then.
 
@@ -69,21 +70,90 @@ class Timekeeper:
         machine's clock. Raises ValueError for a negative duration, and UnsettledError if something
         never comes to rest.
         """
-        seconds = to_seconds(duration)
-        if seconds < 0:
-            raise ValueError(f"the clock cannot go back by {duration}: give a positive duration")
-        return self._loop.advance_to(self._clock.moment() + seconds, to_seconds(timeout))
 
+    @abstractmethod
     def to(self, time: Time, timeout: Duration = STEP_TIMEOUT) -> Rest:
         """Moves the time forward to `time`; see `advance`. Raises ValueError for one that is
         past.
         """
-        moment = to_moment(time)
-        if moment < self._clock.moment():
-            raise ValueError(
-                f"the clock is at {self.now.isoformat()}, and cannot go back to {time}"
-            )
-        return self._loop.advance_to(moment, to_seconds(timeout))
+
+    def seconds_to(self, time: Time) -> float:
+        """Returns how far in the future a time is. Raises ValueError for one that is past."""
+        left = to_moment(time) - self.now.timestamp()
+        if left < 0:
+            raise ValueError(f"the clock is at {self.now.isoformat()}: it cannot go back to {time}")
+        return left
 
     def __repr__(self) -> str:
         return f"<clock at {self.now.isoformat()}{', frozen' if self.frozen else ''}>"
+
+
+class LoopTime(Timekeeper):
+    """The time of a control plane in the test's process."""
+
+    def __init__(self, clock: PlaneClock, loop: ControlLoop) -> None:
+        self._clock = clock
+        self._loop = loop
+
+    @property
+    def now(self) -> datetime:
+        return self._clock.now()
+
+    @property
+    def frozen(self) -> bool:
+        return self._clock.frozen
+
+    def freeze(self) -> None:
+        self._loop.freeze()
+
+    def run(self) -> None:
+        self._loop.go_on()
+
+    def advance(self, duration: Duration, timeout: Duration = STEP_TIMEOUT) -> Rest:
+        moment = self._clock.moment() + require_forward(duration)
+        return self._loop.advance_to(moment, to_seconds(timeout))
+
+    def to(self, time: Time, timeout: Duration = STEP_TIMEOUT) -> Rest:
+        self.seconds_to(time)
+        return self._loop.advance_to(to_moment(time), to_seconds(timeout))
+
+
+class RealTime(Timekeeper):
+    """The time of a control plane of real processes, which is the machine's.
+
+    The same test runs with it: what moves the time waits as long as it says, and the time does not
+    stand still.
+    """
+
+    def __init__(self, clock: Clock, settle: Callable[[float], Rest]) -> None:
+        self._clock = clock
+        self._settle = settle
+
+    @property
+    def now(self) -> datetime:
+        return self._clock.now()
+
+    @property
+    def frozen(self) -> bool:
+        return False
+
+    def freeze(self) -> None:
+        """Does nothing: the machine's time cannot stand still."""
+
+    def run(self) -> None:
+        """Does nothing: the time goes on."""
+
+    def advance(self, duration: Duration, timeout: Duration = STEP_TIMEOUT) -> Rest:
+        self._clock.wait(threading.Event(), require_forward(duration))
+        return self._settle(to_seconds(timeout))
+
+    def to(self, time: Time, timeout: Duration = STEP_TIMEOUT) -> Rest:
+        return self.advance(self.seconds_to(time), timeout)
+
+
+def require_forward(duration: Duration) -> float:
+    """Returns a duration in seconds. Raises ValueError for one that is negative."""
+    seconds = to_seconds(duration)
+    if seconds < 0:
+        raise ValueError(f"the clock cannot go back by {duration}: give a positive duration")
+    return seconds

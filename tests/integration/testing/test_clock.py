@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from kcm.testing import ControlPlane, UnsettledError
+from kcm.testing.control_plane.assembly import Assembly
 from tests.integration.testing import repeating
 from tests.integration.testing.objects import cron_job, deployment, job, pod
 
@@ -126,7 +127,9 @@ def test_settle_says_what_is_pending_and_when(plane: ControlPlane) -> None:
 
 def test_what_never_comes_to_rest_is_named() -> None:
     with ControlPlane(nodes=0, seed=1) as plane:
-        agenda = plane._started.loop.work.agenda
+        engine = plane._started
+        assert isinstance(engine, Assembly)
+        agenda = engine.loop.work.agenda
         count = itertools.count()
 
         def fight(now: datetime) -> datetime:
