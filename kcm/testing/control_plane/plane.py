@@ -39,6 +39,8 @@ from kcm.testing.control_plane.api import ApiThread
 from kcm.testing.control_plane.loops import SyncThreads, TickThread
 from kcm.testing.control_plane.objects import ApiError, Json, Manifest, Objects
 from kcm.testing.control_plane.server import PrivateServer
+from kcm.testing.history.looking import Looking
+from kcm.testing.history.recorder import Recorder
 
 Duration = str | float | timedelta  # "1m30s", seconds, or a timedelta
 
@@ -47,7 +49,7 @@ PATIENCE = "30s"  # how long waits last by default
 _BETWEEN_LOOKS = 0.02  # seconds
 
 
-class ControlPlane:
+class ControlPlane(Looking):
     """A control plane of its own, from `start` (or `with`) to `stop`.
 
     Guarantees: no other control plane sees its objects, and no process or file outlives this one's,
@@ -91,7 +93,11 @@ class ControlPlane:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.stop()
+        try:
+            if error is None:
+                self.check_invariants()
+        finally:
+            self.stop()
 
     def start(self) -> None:
         """Starts everything, and returns once nodes are ready. Raises ConfigurationError and
@@ -109,6 +115,9 @@ class ControlPlane:
         server.start()
         self._folder = server.folder
         settings = Settings(redis_url=server.url, state_dir=server.folder)
+        self._recorder = Recorder(RealClock())
+        self._stops.append(self._recorder.stop)
+        self._recorder.start(settings)  # before the first store is created
         options = self._options(server.folder)
         logs.pass_to_standard_loggers()
         self._start_api(settings)
@@ -253,6 +262,7 @@ class ControlPlane:
         deadline = clock.monotonic() + seconds
         last: ApiError | None = None
         while True:
+            self.check_invariants()
             try:
                 if holds():
                     return

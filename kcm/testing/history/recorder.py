@@ -1,0 +1,180 @@
+"""The recorder of a control plane: it observes writes and syncs, and answers questions about
+them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from datetime import datetime
+from functools import partial
+
+from kcm.api import scheme
+from kcm.clock import Clock
+from kcm.settings import Settings
+from kcm.store.writes import observing
+from kcm.store.writes.items import Encoded, WriteItem
+from kcm.store.writes.observing import Author, Refusal, SyncEnd
+from kcm.store.writes.results import WriteResult
+from kcm.testing.history.invariants import Invariant
+from kcm.testing.history.journal import Entry, Journal
+from kcm.testing.history.logs import LogReader
+from kcm.testing.history.syncs import SyncLog
+from kcm.testing.history.writes import History, Mark, Write
+
+KEPT_MARKS = 1_000
+
+
+class Recorder:
+    """Records what happens in one control plane, from `start` to `stop`.
+
+    What was recorded can be read after `stop` as well.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.journal = Journal(clock)
+        self.syncs = SyncLog(clock)
+        self._marks: deque[Mark] = deque(maxlen=KEPT_MARKS)
+        self._invariants: list[Invariant] = []
+        self._reading = threading.Lock()
+        self._logs: LogReader | None = None
+        self._gaps: frozenset[str] = frozenset()
+        self._ends = ExitStack()
+
+    def start(self, settings: Settings) -> None:
+        """Begins to observe the stores that are created from now on for the server of
+        `settings`.
+        """
+        self._ends.enter_context(observing.observing(settings, self))
+        self._logs = LogReader(settings, self.journal)
+
+    def stop(self) -> None:
+        """Ends to observe. May be called again."""
+        self._ends.close()
+        if self._logs is not None:
+            self._logs.close()
+            self._logs = None
+
+    # --- what comes in
+
+    def wrote(
+        self,
+        author: Author,
+        batch: Sequence[tuple[WriteItem, Encoded]],
+        results: Sequence[WriteResult],
+    ) -> None:
+        """Takes the writes that a store has made."""
+        self.journal.note(author, batch, results)
+
+    def synced(self, end: SyncEnd) -> None:
+        """Takes the end of a sync."""
+        self.syncs.note(end)
+
+    def refused(self, refusal: Refusal) -> None:
+        """Takes a write that the API server refused."""
+        self.syncs.note_refusal(refusal)
+
+    def mark(self, text: str, kind: str = "note") -> Mark:
+        """Puts a line into the timeline, after the last write so far."""
+        mark = Mark(text, kind, self.clock.now(), self.journal.newest)
+        self._marks.append(mark)
+        return mark
+
+    # --- what is asked
+
+    def read_logs(self) -> None:
+        """Adds what no store of this process has reported. Raises StoreUnavailable."""
+        with self._reading:
+            if self._logs is not None:
+                self._logs.read()
+                self._gaps = frozenset(self._logs.gaps)
+
+    def position(self) -> int:
+        """Returns the resourceVersion of the newest write. Raises StoreUnavailable."""
+        self.read_logs()
+        return self.journal.newest
+
+    def history(
+        self,
+        kind: str = "",
+        name: str = "",
+        namespace: str | None = None,
+        since: datetime | int | None = None,
+    ) -> History:
+        """Returns the writes of some objects; see `Looking.history`."""
+        self.read_logs()
+        resource = scheme.lookup(kind).name if kind else ""
+        after = since if isinstance(since, int) else 0
+
+        def is_wanted(entry: Entry) -> bool:
+            own_namespace, _, own_name = entry.key.rpartition("/")
+            return (
+                resource in {"", entry.resource}
+                and name in {"", own_name}
+                and (namespace is None or namespace == own_namespace)
+                and not (isinstance(since, datetime) and entry.time < since)
+            )
+
+        writes = [Write(*each) for each in self.journal.after(after) if is_wanted(each[0])]
+        return self._build_history(writes, since)
+
+    def history_of(self, resource: str, key: str) -> History:
+        """Returns the writes of one object, of the last state of the logs that was read."""
+        return self._build_history([Write(*each) for each in self.journal.of((resource, key))])
+
+    def _build_history(
+        self, writes: Sequence[Write], since: datetime | int | None = None
+    ) -> History:
+        marks = [mark for mark in self._marks if _is_since(mark, since)]
+        dropped = self.journal.dropped
+        if isinstance(since, int) and since >= self.journal.dropped_to:
+            dropped = 0
+        return History(writes, marks, dropped=dropped, gaps=sorted(self._gaps))
+
+    # --- invariants
+
+    def never(self, holds: Callable[[Write], object], what: str) -> Invariant:
+        """Begins to check that no write fulfils a condition."""
+        invariant = Invariant(holds, what, self, self.position())
+        self._invariants.append(invariant)
+        return invariant
+
+    def drop(self, invariant: Invariant) -> None:
+        """Stops checking an invariant. May be called again."""
+        if invariant in self._invariants:
+            self._invariants.remove(invariant)
+
+    def drop_all(self) -> None:
+        """Stops checking all invariants."""
+        self._invariants.clear()
+
+    def check(self) -> None:
+        """Checks the invariants with each write since the last time.
+
+        Raises AssertionError for the first that is broken, which is checked no more.
+        """
+        if not self._invariants:
+            return
+        self.read_logs()
+        for invariant in list(self._invariants):
+            since = invariant.since
+            if since < self.journal.dropped_to:
+                self.drop(invariant)
+                raise AssertionError(
+                    f"it cannot be told whether this happened: {invariant.what}: there were more "
+                    "writes since the last check than are kept; check more often, by a wait"
+                )
+            build = partial(self.history, since=since)
+            broken = invariant.find_broken(build())
+            if broken is not None:
+                self.drop(invariant)
+                raise AssertionError(invariant.explain(broken, self.history()))
+
+
+def _is_since(mark: Mark, since: datetime | int | None) -> bool:
+    if isinstance(since, datetime):
+        return mark.time >= since
+    return since is None or mark.after >= since

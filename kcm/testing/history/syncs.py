@@ -1,0 +1,89 @@
+"""The last syncs of each key, and the last requests that were refused."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict, deque
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from kcm.clock import Clock
+from kcm.store.writes.observing import Refusal, SyncEnd
+
+KEPT_SYNCS = 8  # of each key
+KEPT_KEYS = 5_000
+KEPT_REFUSALS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Sync:
+    """A sync of a controller that has ended. `next` is when the key is synced again, if planned."""
+
+    end: SyncEnd
+    time: datetime
+    next: datetime | None
+
+    def __str__(self) -> str:
+        text = f"{self.time:%H:%M:%S}  {self.end.controller} for {self.end.key}: {self.end.result}"
+        if self.end.error:
+            text += f", {self.end.error} (failure {self.end.failures + 1})"
+        return f"{text}; next at {self.next:%H:%M:%S}" if self.next else text
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A write that the API server refused."""
+
+    refusal: Refusal
+    time: datetime
+
+    def __str__(self) -> str:
+        author = self.refusal.author
+        return f"{self.time:%H:%M:%S}  {author.verb} by {author.name}: {self.refusal.error}"
+
+
+class SyncLog:
+    """Keeps the last syncs of the keys that were synced last. Thread-safe."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._syncs: OrderedDict[tuple[str, str], deque[Sync]] = OrderedDict()
+        self._refused: deque[Refused] = deque(maxlen=KEPT_REFUSALS)
+
+    def note(self, end: SyncEnd) -> None:
+        """Takes the end of a sync."""
+        now = self._clock.now()
+        due = None if end.delay is None else now + timedelta(seconds=end.delay)
+        with self._lock:
+            key = end.controller, end.key
+            self._syncs.setdefault(key, deque(maxlen=KEPT_SYNCS)).append(Sync(end, now, due))
+            self._syncs.move_to_end(key)
+            if len(self._syncs) > KEPT_KEYS:
+                self._syncs.popitem(last=False)
+
+    def note_refusal(self, refusal: Refusal) -> None:
+        """Takes a refused write."""
+        with self._lock:
+            self._refused.append(Refused(refusal, self._clock.now()))
+
+    def of_key(self, key: str) -> list[Sync]:
+        """Returns the syncs of a key by all controllers, the oldest first."""
+        with self._lock:
+            found = [sync for (_, own), kept in self._syncs.items() if own == key for sync in kept]
+        return sorted(found, key=lambda sync: sync.time)
+
+    def failing(self) -> list[Sync]:
+        """Returns the last sync of each key whose last sync failed."""
+        with self._lock:
+            return [kept[-1] for kept in self._syncs.values() if kept[-1].end.error]
+
+    def refused(self, resource: str, namespace: str, name: str) -> list[Refused]:
+        """Returns the refused writes of an object."""
+        wanted = (resource, namespace, name)
+        with self._lock:
+            return [one for one in self._refused if _target(one.refusal) == wanted]
+
+
+def _target(refusal: Refusal) -> tuple[str, str, str]:
+    return refusal.resource, refusal.namespace, refusal.name
