@@ -173,6 +173,14 @@ class Journal:
             entries = [self._entries[number] for number in self._by_object.get(key, ())]
             return [(entry, self._before(entry)) for entry in entries]
 
+    def current(self) -> list[tuple[str, bytes]]:
+        """Returns the resource and the last state of each object that exists."""
+        with self._lock:
+            last = {key: self._entries[own[-1]] for key, own in self._by_object.items()}
+            found = [(key[0], raw) for key, raw in self._base.items() if key not in last]
+            found += [(e.resource, e.raw) for e in last.values() if e.event != "DELETED"]
+        return found
+
     def _before(self, entry: Entry) -> bytes | None:
         own = self._by_object[entry.object_key]
         place = bisect.bisect_left(own, entry.resource_version)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from kcm import errors
+from kcm.testing.history.explanation import Explanation
 from kcm.testing.history.invariants import Invariant
 from kcm.testing.history.recorder import Recorder
 from kcm.testing.history.writes import History, Mark, Write
@@ -42,6 +43,13 @@ class Looking:
         after which the history begins. Raises UnknownKind and StoreUnavailable.
         """
         return self.recorder.history(kind, name, namespace, since)
+
+    def explain(self, name: str, namespace: str = "default") -> Explanation:
+        """Explains why the object `kind/name` is as it is, or what became of it.
+
+        Raises ValueError, UnknownKind and StoreUnavailable.
+        """
+        return self.recorder.explain(name, namespace)
 
     def note(self, text: str) -> Mark:
         """Puts a line into the timeline, and returns it."""

@@ -4,6 +4,7 @@ them.
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -18,9 +19,12 @@ from kcm.store.writes import observing
 from kcm.store.writes.items import Encoded, WriteItem
 from kcm.store.writes.observing import Author, Refusal, SyncEnd
 from kcm.store.writes.results import WriteResult
+from kcm.testing.history.explaining import Explainer
+from kcm.testing.history.explanation import Explanation
 from kcm.testing.history.invariants import Invariant
 from kcm.testing.history.journal import Entry, Journal
 from kcm.testing.history.logs import LogReader
+from kcm.testing.history.snapshot import Item, Snapshot
 from kcm.testing.history.syncs import SyncLog
 from kcm.testing.history.writes import History, Mark, Write
 
@@ -121,9 +125,20 @@ class Recorder:
         writes = [Write(*each) for each in self.journal.after(after) if is_wanted(each[0])]
         return self._build_history(writes, since)
 
-    def history_of(self, resource: str, key: str) -> History:
-        """Returns the writes of one object, of the last state of the logs that was read."""
-        return self._build_history([Write(*each) for each in self.journal.of((resource, key))])
+    def explain(self, name: str, namespace: str) -> Explanation:
+        """Explains an object; see `Looking.explain`."""
+        kind, slash, own = name.partition("/")
+        if not slash or not own:
+            raise ValueError(f"{name!r} is not of the form kind/name, like deployment/web")
+        resource = scheme.lookup(kind)
+        self.read_logs()
+        current = self.journal.current()
+        world = Snapshot(Item(resource, json.loads(raw)) for resource, raw in current)
+        return Explainer(world, self.syncs, self._history_of).explain(resource, namespace, own)
+
+    def _history_of(self, resource: str, key: str) -> History:
+        writes = [Write(*each) for each in self.journal.of((resource, key))]
+        return History(writes, gaps=sorted(self._gaps))
 
     def _build_history(
         self, writes: Sequence[Write], since: datetime | int | None = None

@@ -159,7 +159,7 @@ class Write:
     def __str__(self) -> str:
         """Returns the lines of the timeline: the write, and what it changed."""
         place = f" in {self.namespace}" if self.namespace else ""
-        gone = ", and it is gone" if self.event == "DELETED" and self.verb != "delete" else ""
+        gone = ", and it is gone" if self.event == "DELETED" else ""
         new = ", which is new" if self.event == "ADDED" and self.verb != "create" else ""
         head = (
             f"{_clock(self.time)}  {self.resource_version:>6}  {self.verb:<6} "
