@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
     from kcm.testing.control_plane.plane import ControlPlane
+    from kcm.testing.history.watched import Watched
 
 _MARKER = "kcm"
 _NUMBERS = itertools.count(1)
+_WATCHED: pytest.StashKey[Watched] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -27,6 +30,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addini(
         "kcm_patience", "how long `kcm_namespace` waits for its namespace's end", default="30s"
+    )
+    group = parser.getgroup("kcm")
+    group.addoption(
+        "--kcm-report",
+        metavar="DIR",
+        type=Path,
+        help="write a page for each failed test into this folder, with the timeline of its "
+        "control plane",
+    )
+    group.addoption(
+        "--kcm-report-all",
+        action="store_true",
+        help="write a page for each test that uses a control plane",
     )
 
 
@@ -52,6 +68,7 @@ def kcm_fresh(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
     """A control plane of the test's own, with the arguments of its marker `kcm`."""
     marker = request.node.get_closest_marker(_MARKER)
     with _control_plane(**(marker.kwargs if marker else {})) as control_plane:
+        _watch(request.node, control_plane)
         yield control_plane
 
 
@@ -63,6 +80,7 @@ def kcm_namespace(request: pytest.FixtureRequest, kcm: ControlPlane) -> Iterator
     """
     words = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")[:40].strip("-")
     name = f"{words or 'test'}-{next(_NUMBERS)}"
+    _watch(request.node, kcm, name)
     kcm.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     kcm.eventually(
         lambda: kcm.get("serviceaccount/default", name), what=f"the service account of {name}"
@@ -74,6 +92,63 @@ def kcm_namespace(request: pytest.FixtureRequest, kcm: ControlPlane) -> Iterator
         kcm.eventually(lambda: not _exists(kcm, name), patience, f"the end of namespace {name}")
     except AssertionError as late:
         raise AssertionError(f"{late}: {_why_left(kcm, name)}") from None
+
+
+def _watch(item: pytest.Item, control_plane: ControlPlane, namespace: str | None = None) -> None:
+    """Begins to watch what the test sees of a control plane: of its own first, of a namespace
+    otherwise.
+    """
+    from kcm.testing.history.watched import Watched  # noqa: PLC0415 - see the module
+
+    if _WATCHED not in item.stash:
+        item.stash[_WATCHED] = Watched.begin(control_plane, namespace)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Forgets a control plane when the test that used it has ended."""
+    try:
+        return (yield)
+    finally:
+        if _WATCHED in item.stash:
+            del item.stash[_WATCHED]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Fails the test if something happened that it said must never happen."""
+    __tracebackhide__ = True
+    shared = getattr(item, "funcargs", {}).get("kcm")
+    if shared is not None:
+        _watch(item, shared)
+    watched = item.stash.get(_WATCHED, None)
+    if watched is None:
+        return (yield)
+    try:
+        result = yield
+        watched.check()
+        return result
+    finally:
+        watched.end()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Adds the timeline to the report of a failed test, and writes its page."""
+    report = yield
+    watched = item.stash.get(_WATCHED, None)
+    if watched is None:
+        return report
+    lines = [watched.timeline()] if report.failed else []
+    folder, every = item.config.getoption("--kcm-report"), item.config.getoption("--kcm-report-all")
+    if folder is not None and (report.failed or (every and report.when == "call")):
+        failure = report.longreprtext if report.failed else ""
+        lines.append(watched.write_page(folder, item.nodeid, report.outcome, failure))
+    if lines:
+        report.sections.append(("timeline of the control plane", "\n".join(lines)))
+    return report
 
 
 def _control_plane(**arguments: Any) -> ControlPlane:

@@ -26,6 +26,7 @@ class Looking:
 
     def check_invariants(self) -> None:
         """Checks what `never` requires. Raises AssertionError."""
+        __tracebackhide__ = True  # of pytest
         if self._recorder is not None:
             self._recorder.check()
 

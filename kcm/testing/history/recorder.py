@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from datetime import datetime
-from functools import partial
 
 from kcm.api import scheme
 from kcm.clock import Clock
@@ -162,31 +161,32 @@ class Recorder:
         if invariant in self._invariants:
             self._invariants.remove(invariant)
 
-    def drop_all(self) -> None:
-        """Stops checking all invariants."""
-        self._invariants.clear()
+    @property
+    def invariants(self) -> Sequence[Invariant]:
+        """The invariants that are checked."""
+        return tuple(self._invariants)
 
     def check(self) -> None:
         """Checks the invariants with each write since the last time.
 
         Raises AssertionError for the first that is broken, which is checked no more.
         """
+        __tracebackhide__ = True  # of pytest
         if not self._invariants:
             return
         self.read_logs()
         for invariant in list(self._invariants):
-            since = invariant.since
-            if since < self.journal.dropped_to:
+            if invariant.since < self.journal.dropped_to:
                 self.drop(invariant)
                 raise AssertionError(
                     f"it cannot be told whether this happened: {invariant.what}: there were more "
                     "writes since the last check than are kept; check more often, by a wait"
                 )
-            build = partial(self.history, since=since)
-            broken = invariant.find_broken(build())
+            broken = invariant.find_broken(self.history(since=invariant.since))
             if broken is not None:
                 self.drop(invariant)
-                raise AssertionError(invariant.explain(broken, self.history()))
+                near = self.history(namespace=broken.namespace or None)
+                raise AssertionError(invariant.explain(broken, near))
 
 
 def _is_since(mark: Mark, since: datetime | int | None) -> bool:

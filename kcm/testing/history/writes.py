@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -148,6 +147,16 @@ class Write:
         return diff(self.old, self.last)
 
     @property
+    def told(self) -> str:
+        """What an Event says; an empty text for a write of another kind."""
+        if self.resource != "events":
+            return ""
+        event = self.last
+        about = event.get("involvedObject") or {}
+        text = f"{event.get('type')} {event.get('reason')} about {about.get('kind')} "
+        return f"{text}{about.get('name')}: {event.get('message') or event.get('note')}"
+
+    @property
     def target(self) -> str:
         """The object and the subresource, like `pods/web-1/status`."""
         name = printable(f"{self.resource.partition('.')[0]}/{self.name}")
@@ -165,6 +174,8 @@ class Write:
             f"{_clock(self.time)}  {self.resource_version:>6}  {self.verb:<6} "
             f"{self.target}{place}{gone}{new}  by {describe(self.author)}"
         )
+        if self.told:
+            return f"{head}\n{'':>16}{printable(self.told)}"
         if self.event == "ADDED":
             return head
         changes = [each for each in self.changes if not each.path.endswith(_MINOR)] or self.changes
@@ -231,6 +242,10 @@ class History(Sequence[Write]):
             yield write
         yield from marks
 
+    def only(self, writes: Sequence[Write]) -> History:
+        """Returns some of its writes, with all of its marks."""
+        return History(writes, self.marks, dropped=self.dropped, gaps=self.gaps)
+
     def last(self, count: int) -> History:
         """Returns the last writes, with the marks between them."""
         kept = self._writes[-count:] if count else ()
@@ -254,9 +269,3 @@ class History(Sequence[Write]):
 
     def __repr__(self) -> str:
         return f"<History of {len(self)} writes>"
-
-
-def merge(*parts: Sequence[Write]) -> list[Write]:
-    """Returns the writes of several parts in the store's order, each once."""
-    every = {write.resource_version: write for write in itertools.chain(*parts)}
-    return [every[number] for number in sorted(every)]
