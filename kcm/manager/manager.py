@@ -28,6 +28,7 @@ from kcm.manager.recovery import recover
 from kcm.reconcile.contract import Controller, View
 from kcm.redisio import Fence
 from kcm.store.eventbus import EventBus
+from kcm.store.writes import observing
 from kcm.workqueue import Pump, Reaper
 
 log = structlog.get_logger("kcm.manager")
@@ -68,7 +69,10 @@ class Manager:
 
     def _kind(self, resource: Resource, routes: list[WatchRoute]) -> KindDispatcher:
         lease = self._keeper.add(f"dispatch:{resource.name}", self._took_over, _ignore_stop)
-        return KindDispatcher(resource, routes, lease, self._wake_dispatcher, self._count_crash)
+        observer = observing.find(self.context.io)
+        return KindDispatcher(
+            resource, routes, lease, self._wake_dispatcher, self._count_crash, observer=observer
+        )
 
     def _listen(self, kind: KindDispatcher) -> None:
         informer = self.context.caches.informer(kind.resource)

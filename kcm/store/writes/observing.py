@@ -79,6 +79,9 @@ class Observer(Protocol):
     ) -> None:
         """Takes the items of one call, and their results in the same order."""
 
+    def woken(self, controller: str, keys: Sequence[str], why: str) -> None:
+        """Takes keys that are about to be synced, and the change because of which."""
+
     def synced(self, end: SyncEnd) -> None:
         """Takes the end of a sync."""
 

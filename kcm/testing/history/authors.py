@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kcm.store.writes.observing import Author
@@ -42,9 +42,22 @@ def _node_of(resource: str, obj: Mapping[str, Any]) -> str:
     return str(metadata.get("name", "")) if resource in {"nodes", _LEASES} else ""
 
 
+def changed_manager(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """Returns the field manager whose entry a write changed last, "" if it changed none."""
+    before = _managed(old)
+    return _last([entry for entry in _managed(new) if entry not in before])
+
+
 def last_manager(obj: Mapping[str, Any]) -> str:
     """Returns the field manager that changed an object last, "" if it has none."""
-    entries = (obj.get("metadata") or {}).get("managedFields") or []
+    return _last(_managed(obj))
+
+
+def _managed(obj: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    return (obj.get("metadata") or {}).get("managedFields") or []
+
+
+def _last(entries: Sequence[Mapping[str, Any]]) -> str:
     if not entries:
         return ""
     return str(max(entries, key=lambda entry: entry.get("time") or "").get("manager", ""))

@@ -139,7 +139,9 @@ function drawWrite(write, x, y) {
 function drawMark(mark, x, height) {
   const group = make("g", { class: "mark" }), at = x(position(mark));
   group.append(make("line", { x1: at, x2: at, y1: 16, y2: height }));
-  group.append(make("text", { x: at + 3, y: 28 }, `${mark.kind}: ${mark.text}`.slice(0, 60)));
+  const late = at > x(view.from + (view.to - view.from) * 0.6);
+  const side = late ? { x: at - 3, "text-anchor": "end" } : { x: at + 3 };
+  group.append(make("text", { ...side, y: 28 }, `${mark.kind}: ${mark.text}`.slice(0, 60)));
   return group;
 }
 

@@ -72,6 +72,10 @@ class Recorder:
         """Takes the writes that a store has made."""
         self.journal.note(author, batch, results)
 
+    def woken(self, controller: str, keys: Sequence[str], why: str) -> None:
+        """Takes keys that are about to be synced, and the change because of which."""
+        self.syncs.note_wake(controller, keys, why)
+
     def synced(self, end: SyncEnd) -> None:
         """Takes the end of a sync."""
         self.syncs.note(end)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict, deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -13,21 +14,29 @@ from kcm.store.writes.observing import Refusal, SyncEnd
 KEPT_SYNCS = 8  # of each key
 KEPT_KEYS = 5_000
 KEPT_REFUSALS = 1_000
+KEPT_REASONS = 3  # of one sync
 
 
 @dataclass(frozen=True, slots=True)
 class Sync:
-    """A sync of a controller that has ended. `next` is when the key is synced again, if planned."""
+    """A sync of a controller that has ended. `next` is when the key is synced again, if planned.
+
+    `why` are the last changes because of which it was asked for since the sync before it; there are
+    none for a sync that was due or is a retry.
+    """
 
     end: SyncEnd
     time: datetime
     next: datetime | None
+    why: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         text = f"{self.time:%H:%M:%S}  {self.end.controller} for {self.end.key}: {self.end.result}"
         if self.end.error:
             text += f", {self.end.error} (failure {self.end.failures + 1})"
-        return f"{text}; next at {self.next:%H:%M:%S}" if self.next else text
+        if self.next:
+            text += f"; next at {self.next:%H:%M:%S}"
+        return f"{text}; because {', '.join(self.why)}" if self.why else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +58,17 @@ class SyncLog:
         self._clock = clock
         self._lock = threading.Lock()
         self._syncs: OrderedDict[tuple[str, str], deque[Sync]] = OrderedDict()
+        self._wakes: OrderedDict[tuple[str, str], deque[str]] = OrderedDict()
         self._refused: deque[Refused] = deque(maxlen=KEPT_REFUSALS)
+
+    def note_wake(self, controller: str, keys: Sequence[str], why: str) -> None:
+        """Takes keys that are about to be synced because of a change."""
+        with self._lock:
+            for key in keys:
+                reasons = self._wakes.setdefault((controller, key), deque(maxlen=KEPT_REASONS))
+                reasons.append(why)
+                if len(self._wakes) > KEPT_KEYS:
+                    self._wakes.popitem(last=False)
 
     def note(self, end: SyncEnd) -> None:
         """Takes the end of a sync."""
@@ -57,7 +76,8 @@ class SyncLog:
         due = None if end.delay is None else now + timedelta(seconds=end.delay)
         with self._lock:
             key = end.controller, end.key
-            self._syncs.setdefault(key, deque(maxlen=KEPT_SYNCS)).append(Sync(end, now, due))
+            sync = Sync(end, now, due, tuple(self._wakes.pop(key, ())))
+            self._syncs.setdefault(key, deque(maxlen=KEPT_SYNCS)).append(sync)
             self._syncs.move_to_end(key)
             if len(self._syncs) > KEPT_KEYS:
                 self._syncs.popitem(last=False)

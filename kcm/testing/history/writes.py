@@ -11,7 +11,7 @@ from typing import Any, overload
 
 from kcm.store.watch import ChangeType
 from kcm.store.writes.observing import Author
-from kcm.testing.history.authors import complete, last_manager
+from kcm.testing.history.authors import changed_manager, complete
 from kcm.testing.history.diff import Change, diff, printable
 from kcm.testing.history.journal import Entry
 
@@ -120,8 +120,8 @@ class Write:
 
     @property
     def manager(self) -> str:
-        """The field manager that changed the object last, or an empty text."""
-        return last_manager(self.last)
+        """The field manager for which fields changed hands, or an empty text."""
+        return changed_manager(self.old or {}, self.last)
 
     @cached_property
     def last(self) -> dict[str, Any]:
