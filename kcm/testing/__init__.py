@@ -1,7 +1,8 @@
 """Support for tests: a whole control plane, and the parts with which one controller is tested.
 
 `ControlPlane` runs an API server, every controller, a scheduler and simulated nodes inside the
-test's process (docs/testing-operators.md). The plugin `kcm.testing.plugin` gives pytest the
+test's process (docs/testing-operators.md), and tells what happened in it: `History`, `Write`,
+`Explanation` (docs/testing-history.md). The plugin `kcm.testing.plugin` gives pytest the
 fixtures `kcm` and `kcm_namespace`.
 
 For a controller of kcm itself, `builders` builds objects with sensible defaults. `views.FakeView`
@@ -17,12 +18,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kcm.testing.control_plane.objects import ApiError as ApiError
     from kcm.testing.control_plane.plane import ControlPlane as ControlPlane
+    from kcm.testing.history.explanation import Explanation as Explanation
+    from kcm.testing.history.writes import History as History
+    from kcm.testing.history.writes import Write as Write
 
-__all__ = ["ApiError", "ControlPlane"]
+__all__ = ["ApiError", "ControlPlane", "Explanation", "History", "Write"]
 
 _PLACES = {
     "ApiError": "kcm.testing.control_plane.objects",
     "ControlPlane": "kcm.testing.control_plane.plane",
+    "Explanation": "kcm.testing.history.explanation",
+    "History": "kcm.testing.history.writes",
+    "Write": "kcm.testing.history.writes",
 }
 
 

@@ -146,7 +146,7 @@ class Recorder:
     def _build_history(
         self, writes: Sequence[Write], since: datetime | int | None = None
     ) -> History:
-        marks = [mark for mark in self._marks if _is_since(mark, since)]
+        marks = [mark for mark in tuple(self._marks) if _is_since(mark, since)]
         dropped = self.journal.dropped
         if isinstance(since, int) and since >= self.journal.dropped_to:
             dropped = 0
