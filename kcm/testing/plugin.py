@@ -15,11 +15,13 @@ import pytest
 
 if TYPE_CHECKING:
     from kcm.testing.control_plane.plane import ControlPlane
+    from kcm.testing.history.looking import Looking
     from kcm.testing.history.watched import Watched
 
 _MARKER = "kcm"
 _NUMBERS = itertools.count(1)
-_WATCHED: pytest.StashKey[Watched] = pytest.StashKey()
+_SHARED: pytest.StashKey[Watched] = pytest.StashKey()  # of the configuration
+_WATCHED: pytest.StashKey[Watched] = pytest.StashKey()  # of a test
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -60,7 +62,9 @@ def kcm(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
     """A control plane that all tests of the session share; `kcm_namespace` keeps them apart."""
     ini = request.config.getini
     with _control_plane(nodes=int(ini("kcm_nodes")), flags=ini("kcm_flags")) as control_plane:
+        request.config.stash[_SHARED] = _begin_to_watch(control_plane)
         yield control_plane
+        del request.config.stash[_SHARED]
 
 
 @pytest.fixture
@@ -68,7 +72,7 @@ def kcm_fresh(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
     """A control plane of the test's own, with the arguments of its marker `kcm`."""
     marker = request.node.get_closest_marker(_MARKER)
     with _control_plane(**(marker.kwargs if marker else {})) as control_plane:
-        _watch(request.node, control_plane)
+        request.node.stash[_WATCHED] = _begin_to_watch(control_plane)
         yield control_plane
 
 
@@ -80,7 +84,8 @@ def kcm_namespace(request: pytest.FixtureRequest, kcm: ControlPlane) -> Iterator
     """
     words = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")[:40].strip("-")
     name = f"{words or 'test'}-{next(_NUMBERS)}"
-    _watch(request.node, kcm, name)
+    watched = request.node.stash.get(_WATCHED, request.config.stash[_SHARED])
+    request.node.stash[_WATCHED] = watched.of_namespace(name)
     kcm.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     kcm.eventually(
         lambda: kcm.get("serviceaccount/default", name), what=f"the service account of {name}"
@@ -94,14 +99,20 @@ def kcm_namespace(request: pytest.FixtureRequest, kcm: ControlPlane) -> Iterator
         raise AssertionError(f"{late}: {_why_left(kcm, name)}") from None
 
 
-def _watch(item: pytest.Item, control_plane: ControlPlane, namespace: str | None = None) -> None:
-    """Begins to watch what the test sees of a control plane: of its own first, of a namespace
-    otherwise.
-    """
+def _begin_to_watch(control_plane: Looking) -> Watched:
     from kcm.testing.history.watched import Watched  # noqa: PLC0415 - see the module
 
-    if _WATCHED not in item.stash:
-        item.stash[_WATCHED] = Watched.begin(control_plane, namespace)
+    return Watched.begin(control_plane)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Begins to watch the session's control plane for a test that uses it. For the first one, that
+    is when the control plane has started.
+    """
+    shared = item.config.stash.get(_SHARED, None)
+    if shared is not None and "kcm" in getattr(item, "fixturenames", ()):
+        item.stash[_WATCHED] = _begin_to_watch(shared.control_plane)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -118,9 +129,8 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     """Fails the test if something happened that it said must never happen."""
     __tracebackhide__ = True
-    shared = getattr(item, "funcargs", {}).get("kcm")
-    if shared is not None:
-        _watch(item, shared)
+    if "kcm" in getattr(item, "fixturenames", ()):
+        item.stash.setdefault(_WATCHED, item.config.stash[_SHARED])
     watched = item.stash.get(_WATCHED, None)
     if watched is None:
         return (yield)

@@ -5,6 +5,7 @@ See `kcm.store.writes.observing`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
@@ -30,14 +31,25 @@ def observed(observer: Observer, state: RequestState, handle: Callable[[], T]) -
         verb=asked.verb,
         subresource=asked.subresource,
     )
-    return partial(_handle, observer, author, asked, handle)
+    return partial(_handle, observer, author, asked, state.request.body, handle)
 
 
-def _handle(observer: Observer, author: Author, asked: Attributes, handle: Callable[[], T]) -> T:
+def _handle(
+    observer: Observer, author: Author, asked: Attributes, body: bytes, handle: Callable[[], T]
+) -> T:
     try:
         with observing.acting(author):
             return handle()
     except Exception as error:  # what it is, is for the client; raised again
         resource = f"{asked.resource}.{asked.group}" if asked.group else asked.resource
-        observer.refused(Refusal(author, resource, asked.namespace, asked.name, str(error)))
+        name = asked.name or _name_in(body)
+        observer.refused(Refusal(author, resource, asked.namespace, name, str(error)))
         raise
+
+
+def _name_in(body: bytes) -> str:
+    """Returns the name of the object in a create's body, "" if it is not JSON or has none."""
+    try:
+        return str(json.loads(body)["metadata"].get("name") or "")
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return ""

@@ -93,11 +93,6 @@ class SyncLog:
             found = [sync for (_, own), kept in self._syncs.items() if own == key for sync in kept]
         return sorted(found, key=lambda sync: sync.time)
 
-    def failing(self) -> list[Sync]:
-        """Returns the last sync of each key whose last sync failed."""
-        with self._lock:
-            return [kept[-1] for kept in self._syncs.values() if kept[-1].end.error]
-
     def refused(self, resource: str, namespace: str, name: str) -> list[Refused]:
         """Returns the refused writes of an object."""
         wanted = (resource, namespace, name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kcm import errors
@@ -31,10 +31,14 @@ class Watched:
     invariants: Sequence[Invariant]
 
     @classmethod
-    def begin(cls, control_plane: Looking, namespace: str | None) -> Watched:
-        """Begins to watch."""
+    def begin(cls, control_plane: Looking) -> Watched:
+        """Begins to watch all of a control plane."""
         recorder = control_plane.recorder
-        return cls(control_plane, namespace, recorder.position(), recorder.invariants)
+        return cls(control_plane, None, recorder.position(), recorder.invariants)
+
+    def of_namespace(self, namespace: str) -> Watched:
+        """Returns the same of one namespace only."""
+        return replace(self, namespace=namespace)
 
     def check(self) -> None:
         """Checks what must never happen. Raises AssertionError."""

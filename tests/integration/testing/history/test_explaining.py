@@ -120,3 +120,42 @@ def test_a_name_that_is_none_is_refused(
 ) -> None:
     with pytest.raises(error):
         control_plane.explain(name)
+
+
+GUARDED = """
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: keep}
+spec: {minAvailable: 2, selector: {matchLabels: {app: web}}}
+"""
+
+
+def test_a_budget_that_allows_no_eviction(control_plane: ControlPlane) -> None:
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kept"}}
+    control_plane.apply(namespace)
+    control_plane.apply(GUARDED, "kept")
+    control_plane.apply(WEB, "kept")
+    control_plane.wait_for("deployment/web", condition="Available", namespace="kept")
+    control_plane.eventually(
+        lambda: control_plane.get("pdb/keep", "kept")["status"].get("currentHealthy") == 2
+    )
+    pod = control_plane.list("pods", "kept")[0]["metadata"]["name"]
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod}}
+    path = f"/api/v1/namespaces/kept/pods/{pod}/eviction"
+    assert control_plane.objects.client.post(path, json=eviction).status_code == 429
+    said = control_plane.explain(f"pod/{pod}", "kept")
+    assert said.waits == ("the PodDisruptionBudget keep allows no eviction of it",)
+    (refused,) = said.refused
+    assert refused.refusal.author.subresource == "eviction"
+    assert "disruption budget" in refused.refusal.error
+    (wait,) = control_plane.explain("pdb/keep", "kept").waits
+    assert wait == "it allows no eviction: 2 pods of 2 are healthy, 2 must be"
+
+
+def test_a_create_that_was_refused(control_plane: ControlPlane) -> None:
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "none"}, "spec": {}}
+    assert control_plane.objects.client.post("/api/v1/namespaces/default/pods", json=pod).is_error
+    said = control_plane.explain("pod/none")
+    assert not said.exists
+    assert "spec.containers" in str(said.refused[0])
+    assert "refused:" in str(said)

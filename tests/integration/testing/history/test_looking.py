@@ -7,6 +7,7 @@ import itertools
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -246,3 +247,49 @@ def test_a_refused_write_is_known(control_plane: ControlPlane, namespace: str) -
     (refused,) = control_plane.recorder.syncs.refused("deployments.apps", namespace, "web")
     assert "spec.replicas" in refused.refusal.error
     assert refused.refusal.author.name == "kubernetes-admin"
+
+
+QUOTA = """
+apiVersion: v1
+kind: ResourceQuota
+metadata: {name: few}
+spec: {hard: {configmaps: "10"}}
+"""
+
+
+def test_a_write_that_is_charged_to_a_quota_has_its_author(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    control_plane.apply(QUOTA, namespace)
+    control_plane.eventually(lambda: control_plane.get("quota/few", namespace)["status"])
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "charged"}}
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    assert control_plane.objects.client.post(path, json=config).is_success
+    (created,) = control_plane.history("cm", "charged", namespace)
+    assert (created.verb, created.author.name) == ("create", "kubernetes-admin")
+    used = [w for w in control_plane.history("quota", "few", namespace) if w.author.kind == "user"]
+    assert "status.used.configmaps" in [each.path for each in used[-1].changes]
+
+
+def test_no_write_is_missed_or_there_twice_under_load(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    since = control_plane.recorder.position()
+
+    def write_many(number: int) -> None:
+        for round_ in range(10):
+            config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"c{number}"}}
+            control_plane.apply({**config, "data": {"round": str(round_)}}, namespace)
+            control_plane.history("cm", f"c{number}", namespace)  # reads the logs meanwhile
+        control_plane.delete(f"cm/c{number}", namespace)
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(write_many, range(6)))
+    for number in range(6):
+        own = control_plane.history("cm", f"c{number}", namespace, since=since)
+        assert [write.event for write in own] == ["ADDED", *["MODIFIED"] * 9, "DELETED"]
+        assert {write.author.name for write in own} == {"kubernetes-admin"}
+        rounds = [write.last["data"]["round"] for write in own]
+        assert rounds == [*map(str, range(10)), "9"]
+        for before, after in itertools.pairwise(own):
+            assert after.old == before.last
