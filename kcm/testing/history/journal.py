@@ -13,7 +13,7 @@ import bisect
 import json
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -40,7 +40,7 @@ class Entry:
     key: str
     event: ChangeType
     time: datetime  # when it was reported, or else when it was read
-    raw: bytes
+    raw: bytes = field(repr=False)  # it may be a Secret
     author: Author | None = None
     part: str = ""  # the subresource through which the object was updated
 
@@ -151,6 +151,11 @@ class Journal:
         """The resourceVersion of the newest write, 0 if there is none."""
         with self._lock:
             return self._order[-1] if self._order else self.dropped_to
+
+    def resources(self) -> set[str]:
+        """Returns the resources of which there are writes."""
+        with self._lock:
+            return {resource for resource, _ in self._by_object}
 
     def has(self, number: int) -> bool:
         """Reports whether the write with a resourceVersion is known, or was dropped."""

@@ -33,7 +33,7 @@ def render(report: Report, title: str, outcome: str, failure: str) -> str:
         "outcome": outcome,
         "failure": failure,
         "omitted": report.omitted,
-        "writes": [_write(write) for write in report.history],
+        "writes": [_write(write, report.namespace) for write in report.history],
         "marks": [_mark(mark) for mark in report.history.marks],
     }
     page = own.joinpath("page.html").read_text("utf-8")
@@ -47,14 +47,14 @@ def _encode(data: Any) -> str:
     return "".join(_ESCAPED.get(each, each) for each in text)
 
 
-def _write(write: Write) -> dict[str, Any]:
+def _write(write: Write, namespace: str | None) -> dict[str, Any]:
     changes = [] if write.told else list(write.changes)
     return {
         "rv": write.resource_version,
         "time": write.time.timestamp() * 1000,
         "clock": write.time.isoformat(" ", "milliseconds"),
         "event": write.event,
-        "lane": _lane(write),
+        "lane": _lane(write, namespace),
         "title": f"{write.verb} {write.target}",
         "namespace": write.namespace,
         "author": describe(write.author),
@@ -65,12 +65,16 @@ def _write(write: Write) -> dict[str, Any]:
     }
 
 
-def _lane(write: Write) -> str:
-    """Returns the object in whose lane a write is: of an Event, the one that it is about."""
+def _lane(write: Write, namespace: str | None) -> str:
+    """Returns the object in whose lane a write is: of an Event, the one that it is about.
+
+    The namespace is named unless it is the one that the page is about.
+    """
+    kind, name, place = write.kind, write.name, write.namespace
     about = write.last.get("involvedObject") if write.resource == "events" else None
     if about:
-        return f"{about.get('kind', '')} {about.get('name', '')}"
-    return f"{write.kind} {write.name}"
+        kind, name, place = (str(about.get(each) or "") for each in ("kind", "name", "namespace"))
+    return f"{kind} {name}" if place in {"", namespace} else f"{kind} {place}/{name}"
 
 
 def _change(change: Change) -> tuple[str, str | None, str | None]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from datetime import datetime
 
+from kcm import errors
 from kcm.api import scheme
 from kcm.clock import Clock
 from kcm.settings import Settings
@@ -113,7 +114,7 @@ class Recorder:
     ) -> History:
         """Returns the writes of some objects; see `Looking.history`."""
         self.read_logs()
-        resource = scheme.lookup(kind).name if kind else ""
+        resource = self._find_resource(kind) if kind else ""
         after = since if isinstance(since, int) else 0
 
         def is_wanted(entry: Entry) -> bool:
@@ -127,6 +128,19 @@ class Recorder:
 
         writes = [Write(*each) for each in self.journal.after(after) if is_wanted(each[0])]
         return self._build_history(writes, since)
+
+    def _find_resource(self, kind: str) -> str:
+        """Returns the resource of a kind, also of one that is gone, by its plural name.
+
+        Raises UnknownKind.
+        """
+        try:
+            return scheme.lookup(kind).name
+        except errors.UnknownKind:
+            for resource in self.journal.resources():
+                if kind.lower() in {resource, resource.partition(".")[0]}:
+                    return resource
+            raise
 
     def explain(self, name: str, namespace: str) -> Explanation:
         """Explains an object; see `Looking.explain`."""

@@ -15,10 +15,14 @@ _LEASES = "leases.coordination.k8s.io"
 
 @dataclass(frozen=True)
 class Report:
-    """The writes to show, and how many were left out, as they are routine or too many."""
+    """The writes to show, and how many were left out, as they are routine or too many.
+
+    `namespace` is the one that it is about, None if it is about all.
+    """
 
     history: History
     omitted: int
+    namespace: str | None = None
 
     def __str__(self) -> str:
         shown = self.history.last(MOST_LINES)
@@ -32,7 +36,7 @@ def build_report(recorder: Recorder, namespace: str | None, since: int) -> Repor
     whole = recorder.history(since=since)
     seen = [write for write in whole if namespace is None or _is_seen(write, namespace)]
     kept = [write for write in seen if not _is_routine(write)][-MOST_SHOWN:]
-    return Report(whole.only(kept), len(seen) - len(kept))
+    return Report(whole.only(kept), len(seen) - len(kept), namespace)
 
 
 def _is_seen(write: Write, namespace: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +18,7 @@ class Item:
     """An object and the plural name of its kind with its group."""
 
     resource: str
-    obj: Json
+    obj: Json = field(repr=False)  # it may be a Secret
 
     @property
     def metadata(self) -> Json:

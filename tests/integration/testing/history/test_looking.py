@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from kcm import errors
 from kcm.api import scheme
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
@@ -171,8 +172,9 @@ def test_the_writes_of_a_kind_that_is_gone_are_kept(control_plane: ControlPlane)
     )
     control_plane.delete("crd/crontabs.example.com")
     control_plane.eventually(lambda: not control_plane.list("crd", None))
-    history = control_plane.history()
-    tabs = [write for write in history if write.resource == "crontabs.example.com"]
+    tabs = control_plane.history("crontabs")
+    with pytest.raises(errors.UnknownKind):
+        control_plane.history("crontab-of-nobody")
     assert [(write.event, write.name) for write in tabs] == [("ADDED", "a"), ("DELETED", "a")]
 
 
@@ -193,6 +195,10 @@ def test_no_value_of_a_secret_is_in_a_text(control_plane: ControlPlane, namespac
     encoded = base64.b64encode(b"s3cr3t-two").decode()
     assert "s3cr3t" not in str(history) + repr(list(history))
     assert encoded not in str(history) + repr(list(history))
+    control_plane.apply({**secret, "stringData": {"password": "s3cr3t-two"}}, namespace)
+    said = control_plane.explain("secret/s", namespace)
+    assert said.obj is not None
+    assert encoded not in str(said) + repr(said)
     assert control_plane.history("secret", "s", namespace)[1].last["data"]["password"] == encoded
 
 

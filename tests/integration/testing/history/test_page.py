@@ -24,7 +24,7 @@ WRITES = [
     written(2, data={"x": "2"}, old={"data": {"x": "1"}}, author=JOB, part="status"),
     written(3, "ADDED", name=HOSTILE, data={HOSTILE: HOSTILE}),
     written(100, "ADDED", resource="events", kind="Event", type="Normal", reason="Told",
-            involvedObject={"kind": "ConfigMap", "name": "a"}, message=HOSTILE),
+            involvedObject={"kind": "ConfigMap", "name": "a", "namespace": "n"}, message=HOSTILE),
     written(200, "DELETED"),
 ]  # fmt: skip
 
@@ -32,7 +32,7 @@ WRITES = [
 def write_page(folder: Path) -> Path:
     history = History(WRITES, [Mark(HOSTILE, "fault", START, 3)])
     page = folder / "page.html"
-    page.write_text(render(Report(history, 7), f"test {HOSTILE}", "failed", HOSTILE), "utf-8")
+    page.write_text(render(Report(history, 7, "n"), f"test {HOSTILE}", "failed", HOSTILE), "utf-8")
     return page
 
 
@@ -112,6 +112,21 @@ def test_it_zooms_and_moves(browser: Browser) -> None:
     assert zoomed != whole
     browser.type("body", "0")
     assert browser.text(ticks) == whole
+
+
+def test_it_is_dragged(browser: Browser) -> None:
+    browser.click("#in")
+    begin = browser.text(".tick text")
+    browser.run("""
+      const lanes = document.getElementById("lanes");
+      const send = (name, x) => lanes.dispatchEvent(
+        new PointerEvent(name, { clientX: x, bubbles: true }));
+      send("pointerdown", 600); send("pointermove", 500); send("pointerup", 500);
+    """)
+    after = browser.text(".tick text")
+    assert after > begin
+    browser.run("window.dispatchEvent(new PointerEvent('pointermove', {clientX: 100}))")
+    assert browser.text(".tick text") == after
 
 
 def test_writes_can_be_spread_by_their_order(browser: Browser) -> None:

@@ -8,6 +8,8 @@ import json
 import re
 from typing import Any
 
+import pytest
+
 from kcm.testing.history.page import render
 from kcm.testing.history.reports import Report
 from kcm.testing.history.watched import file_name
@@ -53,11 +55,16 @@ def test_the_values_of_a_secret_are_not_in_the_page() -> None:
     assert "b2xk" not in page
 
 
-def test_an_event_is_in_the_lane_of_its_object() -> None:
-    about = {"kind": "Pod", "name": "p"}
+@pytest.mark.parametrize(
+    ("namespace", "lanes"),
+    [("n", ["Pod p", "ConfigMap a", "Pod m/p"]), (None, ["Pod n/p", "ConfigMap n/a", "Pod m/p"])],
+)
+def test_an_event_is_in_the_lane_of_its_object(namespace: str | None, lanes: list[str]) -> None:
+    about = {"kind": "Pod", "name": "p", "namespace": "n"}
     event = written(1, "ADDED", resource="events", kind="Event", involvedObject=about)
-    data = data_of(render(Report(History([event]), 0), "t", "failed", ""))
-    assert [write["lane"] for write in data["writes"]] == ["Pod p"]
+    others = [written(2), written(3, resource="pods", kind="Pod", name="p", namespace="m")]
+    data = data_of(render(Report(History([event, *others]), 0, namespace), "t", "failed", ""))
+    assert [write["lane"] for write in data["writes"]] == lanes
 
 
 def test_each_test_has_a_file_of_its_own() -> None:
