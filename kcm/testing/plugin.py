@@ -84,7 +84,7 @@ def kcm_namespace(request: pytest.FixtureRequest, kcm: ControlPlane) -> Iterator
     """
     words = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")[:40].strip("-")
     name = f"{words or 'test'}-{next(_NUMBERS)}"
-    watched = request.node.stash.get(_WATCHED, request.config.stash[_SHARED])
+    watched = request.node.stash.get(_WATCHED, None) or _begin_to_watch(kcm)
     request.node.stash[_WATCHED] = watched.of_namespace(name)
     kcm.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     kcm.eventually(
@@ -110,9 +110,15 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Begins to watch the session's control plane for a test that uses it. For the first one, that
     is when the control plane has started.
     """
-    shared = item.config.stash.get(_SHARED, None)
-    if shared is not None and "kcm" in getattr(item, "fixturenames", ()):
+    shared = _find_shared(item)
+    if shared is not None:
         item.stash[_WATCHED] = _begin_to_watch(shared.control_plane)
+
+
+def _find_shared(item: pytest.Item) -> Watched | None:
+    """Returns the session's control plane if it has started and the test uses it."""
+    uses = "kcm" in getattr(item, "fixturenames", ())
+    return item.config.stash.get(_SHARED, None) if uses else None
 
 
 @pytest.hookimpl(wrapper=True)
@@ -129,11 +135,10 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     """Fails the test if something happened that it said must never happen."""
     __tracebackhide__ = True
-    if "kcm" in getattr(item, "fixturenames", ()):
-        item.stash.setdefault(_WATCHED, item.config.stash[_SHARED])
-    watched = item.stash.get(_WATCHED, None)
+    watched = item.stash.get(_WATCHED, None) or _find_shared(item)
     if watched is None:
         return (yield)
+    item.stash[_WATCHED] = watched
     try:
         result = yield
         watched.check()

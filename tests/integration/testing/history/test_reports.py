@@ -125,3 +125,30 @@ def test_a_folder_that_cannot_be_written_is_told(folder: Path) -> None:
     output = run(folder, "-k", "test_fresh", "--kcm-report=test_mine.py")
     assert "the page could not be written" in output
     assert "configmaps/fresh in default" in output
+
+
+OWN = """
+import pytest
+from kcm.testing import ControlPlane
+
+@pytest.fixture(scope="session")
+def kcm():
+    with ControlPlane(nodes=0, controllers=["namespace-controller", "serviceaccount"]) as own:
+        yield own
+
+def test_in_its_namespace(kcm, kcm_namespace):
+    kcm.never(lambda write: write.kind == "ConfigMap", "a ConfigMap is written")
+    kcm.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}, kcm_namespace)
+
+def test_without(kcm):
+    assert kcm.list("nodes", None) == []
+"""
+
+
+def test_a_project_may_have_a_control_plane_of_its_own_by_the_same_name(tmp_path: Path) -> None:
+    (tmp_path / "test_own.py").write_text(OWN)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    output = run(tmp_path)
+    assert "1 failed, 1 passed" in output, output
+    assert "this must not happen: a ConfigMap is written" in output
+    assert "timeline of the control plane" in output
