@@ -32,6 +32,7 @@ from kcm.apiserver.auth.bootstrap_tokens import BootstrapTokens
 from kcm.apiserver.auth.handler_chain import HandlerChain, RequestState
 from kcm.apiserver.auth.node.modes import build_authorizer
 from kcm.apiserver.auth.node.restriction import NodeRestriction
+from kcm.apiserver.auth.observed import observed
 from kcm.apiserver.auth.service_accounts import ServiceAccountTokens, TokenOptions, find_in
 from kcm.apiserver.auth.token_review import TokenReviewer
 from kcm.apiserver.auth.token_tracking import TokenTracker
@@ -64,6 +65,7 @@ from kcm.apiserver.routes import Routes, is_page, is_short, is_watch
 from kcm.redisio import greenlets
 from kcm.serviceaccount.issuing import DEFAULT_ISSUER
 from kcm.store import Store
+from kcm.store.writes import observing
 
 THREADS = 8  # store calls at a time; more would only contend for the interpreter
 GZIP_FROM = 128 * 1024  # bytes, as upstream
@@ -123,6 +125,7 @@ class ApiServer:
         audiences = tokens.audiences if tokens else (DEFAULT_ISSUER,)
         reviewer = TokenReviewer(access.tokens, accounts, audiences, joining)
         self._chain = HandlerChain(access, decides, self._metrics)
+        self._observer = observing.find(store.io)
         self._threads = Threads(THREADS, "kcm-api")
         self._waiter = LoopWaiter(self._threads)
         self._backends = BackendClient(ServiceResolver(self.cacher), self._waiter)
@@ -285,6 +288,8 @@ class ApiServer:
         def handle() -> Response:
             return self._handle(state)
 
+        if self._observer is not None:
+            handle = observed(self._observer, state, handle)
         if state.info is not None and is_short(state.request, state.info):
             with suppress(greenlets.TooLong):
                 return await greenlets.run(handle, lambda work: self._threads.run(work, user))

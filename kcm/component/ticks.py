@@ -26,6 +26,8 @@ from kcm.reconcile.executor import PlanExecutor
 from kcm.reconcile.passes import TickView, list_for_tick
 from kcm.reconcile.plan import Limit, Plan
 from kcm.redisio import Fence, RedisIO
+from kcm.store.writes import observing
+from kcm.store.writes.observing import Author
 
 log = structlog.get_logger("kcm.tick")
 
@@ -106,7 +108,8 @@ class TickRunner:
 
     def _carry_out(self, controller: Controller, plan: Plan, fence: Fence) -> None:
         self._set_limits(plan.limits, fence)
-        outcome = self._executor.execute(plan, fence)
+        with observing.acting(Author("controller", controller.name)):
+            outcome = self._executor.execute(plan, fence)
         derived = plan.events_after(outcome)
         self._context.metrics.add(plan.counts)
         self._context.metrics.add(plan.counts_after(outcome))

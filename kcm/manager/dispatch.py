@@ -34,6 +34,7 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.clock import Clock
 from kcm.coordination import FencedLease
 from kcm.reconcile.contract import Change, Controller, View, Watch
+from kcm.store.writes.observing import Observer
 from kcm.workqueue import Addition, dispatch
 
 log = structlog.get_logger("kcm.dispatch")
@@ -80,8 +81,11 @@ class KindDispatcher:
         lease: FencedLease,
         wake: Callable[[], None],
         crashed: Callable[[str, Exception], None],
+        *,
+        observer: Observer | None = None,
     ) -> None:
         self.resource = resource
+        self._observer = observer
         self.lease = lease
         self._routes = routes
         self._wake = wake
@@ -113,11 +117,13 @@ class KindDispatcher:
             self._pending.append(pending)
 
     def _list_additions(self, change: Change) -> list[Addition]:
-        return [
-            addition
-            for route in self._routes
-            for addition in route.list_additions(change, self._crashed)
-        ]
+        listed = [(route, route.list_additions(change, self._crashed)) for route in self._routes]
+        if self._observer is not None:
+            why = describe_change(self.resource, change)
+            for route, additions in listed:
+                for addition in additions:
+                    self._observer.woken(route.controller.name, addition.keys, why)
+        return [addition for _, additions in listed for addition in additions]
 
     def note(self, change: Change, version: int) -> None:
         """Collects the keys that a change touches. `version` is the resourceVersion of the
@@ -292,6 +298,13 @@ class Dispatcher:
         reply = self._io.execute("HMGET", self._io.keys.dispatch_position(), *names)
         for kind, position in zip(following, reply, strict=True):
             kind.prune(int(position or 0))
+
+
+def describe_change(resource: Resource, change: Change) -> str:
+    """Returns a change in words, like `pods n/web-1 changed (v12)`."""
+    what = "gone" if change.new is None else "new" if change.old is None else "changed"
+    obj = change.object
+    return f"{resource.name} {obj.key} {what} (v{obj.metadata.resource_version})"
 
 
 def merge_additions(additions: Iterable[Addition]) -> list[Addition]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -31,7 +32,9 @@ from kcm.reconcile.metrics import SYNC, SyncMetrics
 from kcm.reconcile.plan import Event, Plan
 from kcm.reconcile.plan import Outcome as PlanOutcome
 from kcm.store.objects import ObjectStore
-from kcm.workqueue import KeyLease, Renewer, SyncResult, SyncStatus, WorkQueue
+from kcm.store.writes import observing
+from kcm.store.writes.observing import Author, SyncEnd
+from kcm.workqueue import Finished, KeyLease, Renewer, SyncResult, SyncStatus, WorkQueue
 
 log = structlog.get_logger("kcm.reconcile")
 
@@ -123,6 +126,7 @@ class Runner:
         self._stop = stop
         self._metrics = metrics
         self._cloud = cloud
+        self._observer = observing.find(queue.io)
         self._calling: set[str] = set()  # the tokens of the keys whose threads call the cloud
 
     def run(self, named: str, max_keys: int = MAX_KEYS, budget: float = RUN_BUDGET) -> int:
@@ -184,7 +188,8 @@ class Runner:
         a new thread does.
         """
         try:
-            result = step()
+            with self._named_author(lease):
+                result = step()
             if isinstance(result, _CloudStep):
                 self._start_calls(lease, started, result)
                 return None
@@ -201,6 +206,11 @@ class Runner:
                 "sync stopped: the key was taken away", error=str(end.error)
             )
         return replace(end, seconds=seconds)
+
+    def _named_author(self, lease: KeyLease) -> AbstractContextManager[None]:
+        if self._observer is None:
+            return nullcontext()
+        return observing.acting(Author("controller", self.controller.name, key=lease.key))
 
     # --- calls to the cloud
 
@@ -269,6 +279,7 @@ class Runner:
             [(end.lease, end.outcome) for end in ended], max_keys
         )
         for end, finished in zip(ended, finishes, strict=True):
+            self._show_end(end, finished)
             line, error = self._logger_of(end.lease), end.error
             if finished.lost:
                 line.warning("sync ended after its key was taken away")
@@ -281,6 +292,21 @@ class Runner:
                 "sync failed", seconds=end.seconds, error=str(error), retry_in=finished.delay
             )
         return taken
+
+    def _show_end(self, end: _Ended, finished: Finished) -> None:
+        if self._observer is None:
+            return
+        self._observer.synced(
+            SyncEnd(
+                self.controller.name,
+                end.lease.key,
+                _RESULTS.get(end.outcome.result, "abandoned"),
+                end.seconds,
+                end.lease.failures,
+                finished.delay,
+                str(end.error) if end.error is not None else "",
+            )
+        )
 
     def _logger_of(self, lease: KeyLease) -> structlog.stdlib.BoundLogger:
         """Returns a logger with the fields for all lines about this sync. `reconcile_id` is unique

@@ -84,6 +84,7 @@ class RedisIO:
         patient: bool = True,
     ) -> None:
         self.settings = settings or Settings()
+        self.name = name
         self.keys = Keys(self.settings.prefix)
         self.clock_offset_ms = clock_offset_ms
         self._client = connect(self.settings, name, _RETRIES if patient else 0)

@@ -144,7 +144,6 @@ class PipelinedIO(RedisIO):
 
     def __init__(self, settings: Settings | None = None, *, name: str = "") -> None:
         super().__init__(settings, name=name)
-        self._name = name
         self._link: _Link | None = None
         self._connecting: asyncio.Task[_Link] | None = None
         self._ending: asyncio.Task[None] | None = None
@@ -280,7 +279,7 @@ class PipelinedIO(RedisIO):
         if options.get("password"):
             user = [options["username"]] if options.get("username") else []
             commands.append(["AUTH", *user, options["password"]])
-        commands.append(["CLIENT", "SETNAME", self._name or "kcm"])
+        commands.append(["CLIENT", "SETNAME", self.name or "kcm"])
         if options.get("db"):
             commands.append(["SELECT", options["db"]])
         return b"".join(map(_pack, commands)), len(commands)

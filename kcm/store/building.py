@@ -151,9 +151,11 @@ class ItemBuilder:
             guards = (*guards, *claims)
         version = old.metadata.resource_version or ""
         if rules.finishes_deletion(updated):
-            return WriteItem("delete", resource, updated, version, guards)
+            return WriteItem("delete", resource, updated, version, guards, part=subresource)
         replaced = old if grows(resource, updated, old, self._clock.now()) else None
-        return WriteItem("update", resource, updated, version, guards, replaced=replaced)
+        return WriteItem(
+            "update", resource, updated, version, guards, replaced=replaced, part=subresource
+        )
 
     def _manage(
         self,

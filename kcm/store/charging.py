@@ -20,6 +20,7 @@ from kcm.api.core_v1 import ResourceQuota
 from kcm.clock import Clock
 from kcm.redisio import greenlets
 from kcm.store.admission.quotas import QuotaMemory, Quotas, charge, quota_resource
+from kcm.store.writes import observing
 from kcm.store.writes.guards import QuotasUnchanged
 from kcm.store.writes.items import WriteItem
 from kcm.store.writes.results import WriteResult, WriteStatus
@@ -52,7 +53,7 @@ class ChargedWriter:
         if len(groups) > 1:
             call = replace(call, acknowledge=NOTHING)
         # In a greenlet, the lock would be held while other greenlets of the thread run.
-        return greenlets.block(partial(self._write_groups, groups, call))
+        return greenlets.block(observing.carry(partial(self._write_groups, groups, call)))
 
     def _write_groups(
         self, groups: Mapping[str, Sequence[Numbered]], call: WriteCall

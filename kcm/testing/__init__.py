@@ -1,7 +1,8 @@
 """Support for tests: a whole control plane, and the parts with which one controller is tested.
 
 `ControlPlane` runs an API server, every controller, a scheduler and simulated nodes inside the
-test's process (docs/testing-operators.md). The plugin `kcm.testing.plugin` gives pytest the
+test's process (docs/testing-operators.md), and tells what happened in it: `History`, `Write`,
+`Explanation` (docs/testing-history.md). The plugin `kcm.testing.plugin` gives pytest the
 fixtures `kcm` and `kcm_namespace`.
 
 For a controller of kcm itself, `builders` builds objects with sensible defaults. `views.FakeView`
@@ -21,8 +22,21 @@ if TYPE_CHECKING:
     from kcm.testing.control_plane.rest import Rest as Rest
     from kcm.testing.control_plane.rest import UnsettledError as UnsettledError
     from kcm.testing.control_plane.timing import Timekeeper as Timekeeper
+    from kcm.testing.history.explanation import Explanation as Explanation
+    from kcm.testing.history.writes import History as History
+    from kcm.testing.history.writes import Write as Write
 
-__all__ = ["ApiError", "ControlPlane", "Pending", "Rest", "Timekeeper", "UnsettledError"]
+__all__ = [
+    "ApiError",
+    "ControlPlane",
+    "Explanation",
+    "History",
+    "Pending",
+    "Rest",
+    "Timekeeper",
+    "UnsettledError",
+    "Write",
+]
 
 _PLACES = {
     "ApiError": "kcm.testing.control_plane.objects",
@@ -31,6 +45,9 @@ _PLACES = {
     "Rest": "kcm.testing.control_plane.rest",
     "Timekeeper": "kcm.testing.control_plane.timing",
     "UnsettledError": "kcm.testing.control_plane.rest",
+    "Explanation": "kcm.testing.history.explanation",
+    "History": "kcm.testing.history.writes",
+    "Write": "kcm.testing.history.writes",
 }
 
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,9 +16,13 @@ import pytest
 if TYPE_CHECKING:
     from kcm.testing.control_plane.plane import ControlPlane
     from kcm.testing.control_plane.timing import Timekeeper
+    from kcm.testing.history.looking import Looking
+    from kcm.testing.history.watched import Watched
 
 _MARKER = "kcm"
 _NUMBERS = itertools.count(1)
+_SHARED: pytest.StashKey[Watched] = pytest.StashKey()  # of the configuration
+_WATCHED: pytest.StashKey[Watched] = pytest.StashKey()  # of a test
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -28,6 +33,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addini(
         "kcm_patience", "how long `kcm_namespace` waits for its namespace's end", default="30s"
+    )
+    group = parser.getgroup("kcm")
+    group.addoption(
+        "--kcm-report",
+        metavar="DIR",
+        type=Path,
+        help="write a page for each failed test into this folder, with the timeline of its "
+        "control plane",
+    )
+    group.addoption(
+        "--kcm-report-all",
+        action="store_true",
+        help="write a page for each test that uses a control plane",
     )
 
 
@@ -45,7 +63,9 @@ def kcm(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
     """A control plane that all tests of the session share; `kcm_namespace` keeps them apart."""
     ini = request.config.getini
     with _control_plane(nodes=int(ini("kcm_nodes")), flags=ini("kcm_flags")) as control_plane:
+        request.config.stash[_SHARED] = _begin_to_watch(control_plane)
         yield control_plane
+        del request.config.stash[_SHARED]
 
 
 @pytest.fixture
@@ -53,6 +73,7 @@ def kcm_fresh(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
     """A control plane of the test's own, with the arguments of its marker `kcm`."""
     marker = request.node.get_closest_marker(_MARKER)
     with _control_plane(**(marker.kwargs if marker else {})) as control_plane:
+        request.node.stash[_WATCHED] = _begin_to_watch(control_plane)
         yield control_plane
 
 
@@ -75,6 +96,8 @@ def kcm_namespace(request: pytest.FixtureRequest, kcm: ControlPlane) -> Iterator
     """
     words = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")[:40].strip("-")
     name = f"{words or 'test'}-{next(_NUMBERS)}"
+    watched = request.node.stash.get(_WATCHED, None) or _begin_to_watch(kcm)
+    request.node.stash[_WATCHED] = watched.of_namespace(name)
     kcm.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     kcm.eventually(
         lambda: kcm.get("serviceaccount/default", name), what=f"the service account of {name}"
@@ -86,6 +109,73 @@ def kcm_namespace(request: pytest.FixtureRequest, kcm: ControlPlane) -> Iterator
         kcm.eventually(lambda: not _exists(kcm, name), patience, f"the end of namespace {name}")
     except AssertionError as late:
         raise AssertionError(f"{late}: {_why_left(kcm, name)}") from None
+
+
+def _begin_to_watch(control_plane: Looking) -> Watched:
+    from kcm.testing.history.watched import Watched  # noqa: PLC0415 - see the module
+
+    return Watched.begin(control_plane)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Begins to watch the session's control plane for a test that uses it. For the first one, that
+    is when the control plane has started.
+    """
+    shared = _find_shared(item)
+    if shared is not None:
+        item.stash[_WATCHED] = _begin_to_watch(shared.control_plane)
+
+
+def _find_shared(item: pytest.Item) -> Watched | None:
+    """Returns the session's control plane if it has started and the test uses it."""
+    uses = "kcm" in getattr(item, "fixturenames", ())
+    return item.config.stash.get(_SHARED, None) if uses else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Forgets a control plane when the test that used it has ended."""
+    try:
+        return (yield)
+    finally:
+        if _WATCHED in item.stash:
+            del item.stash[_WATCHED]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Fails the test if something happened that it said must never happen."""
+    __tracebackhide__ = True
+    watched = item.stash.get(_WATCHED, None) or _find_shared(item)
+    if watched is None:
+        return (yield)
+    item.stash[_WATCHED] = watched
+    try:
+        result = yield
+        watched.check()
+        return result
+    finally:
+        watched.end()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Adds the timeline to the report of a failed test, and writes its page."""
+    report = yield
+    watched = item.stash.get(_WATCHED, None)
+    if watched is None:
+        return report
+    lines = [watched.timeline()] if report.failed else []
+    folder, every = item.config.getoption("--kcm-report"), item.config.getoption("--kcm-report-all")
+    if folder is not None and (report.failed or (every and report.when == "call")):
+        failure = report.longreprtext if report.failed else ""
+        lines.append(watched.write_page(folder, item.nodeid, report.outcome, failure))
+    if lines:
+        report.sections.append(("timeline of the control plane", "\n".join(lines)))
+    return report
 
 
 def _control_plane(**arguments: Any) -> ControlPlane:

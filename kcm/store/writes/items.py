@@ -80,6 +80,7 @@ class WriteItem:
     # a backup.
     anywhere: bool = False
     replaced: KubeObject | None = None  # the old object, if the new one uses more of its quotas
+    part: str = ""  # the subresource through which the object is updated
     charged: bool = False  # whether it is charged: all charged items of a call are written, or none
 
     def encode(self) -> Encoded:

@@ -15,6 +15,7 @@ from kcm import errors
 from kcm.redisio import Fence, RedisIO
 from kcm.redisio.connection import Argument
 from kcm.redisio.scripts import NO_FENCE
+from kcm.store.writes import observing
 from kcm.store.writes.items import Encoded, WriteItem
 from kcm.store.writes.results import WriteResult, WriteStatus
 
@@ -54,6 +55,7 @@ class Writer:
 
     def __init__(self, io: RedisIO) -> None:
         self._io = io
+        self._observer = observing.find(io)
 
     def write(self, items: Sequence[WriteItem], call: WriteCall) -> list[WriteResult]:
         """Writes `items`, and returns the result of each.
@@ -84,6 +86,8 @@ class Writer:
             WriteResult.decode(item, reply[1 + 2 * n], reply[2 + 2 * n])
             for n, (item, _) in enumerate(batch)
         ]
+        if self._observer is not None:
+            self._observer.wrote(observing.author_of(self._io), batch, results)
         if any(map(_met_wrong_type, results)):
             self._io.mend()
         return results

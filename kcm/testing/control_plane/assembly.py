@@ -22,6 +22,7 @@ from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.simulation.options import SimulatorOptions
 from kcm.simulation.simulator import Simulator
+from kcm.store import Store
 from kcm.store.resource_metrics.usage import UsageBoard
 from kcm.testing.control_plane.api import ApiThread
 from kcm.testing.control_plane.clock import PlaneClock
@@ -32,6 +33,7 @@ from kcm.testing.control_plane.rest import Rest
 from kcm.testing.control_plane.server import PrivateServer
 from kcm.testing.control_plane.timing import LoopTime, to_moment
 from kcm.testing.control_plane.work import Work
+from kcm.testing.history.recorder import Recorder
 
 START = "2030-01-01T00:00:00Z"  # the time at which the clock stands at first, with a seed
 _READY_TIMEOUT = 30.0  # seconds
@@ -43,6 +45,7 @@ class Assembly:
     def __init__(self, options: PlaneOptions) -> None:
         self._options = options
         self._clock = PlaneClock(to_moment(START) if options.seed is not None else None)
+        self.recorder = Recorder(self._clock)
         self._ask_to_stop: list[Callable[[], None]] = []
         self._stops: list[Callable[[], None]] = []  # the last one first; these wait
 
@@ -53,6 +56,8 @@ class Assembly:
         server.start()
         self.folder = server.folder
         settings = Settings(redis_url=server.url, state_dir=server.folder)
+        self._stops.append(self.recorder.stop)
+        self.recorder.start(settings)  # before the first store is created
         options = self._manager_options(server.folder)
         logs.pass_to_standard_loggers()
         io = RedisIO(settings, name="kcm-testing")
@@ -118,12 +123,15 @@ class Assembly:
             simulated = SimulatorOptions(
                 count=self._options.nodes, external_cloud=bool(options.cloud.cloud_provider)
             )
+            links = RedisIO(settings, name="kcm-nodes-testing")
+            self._stops.append(links.close)
+            links.attach()
             nodes = Simulator(
-                context.store,
+                Store(links, self._clock, self._rng("nodes")),
                 simulated,
                 self._clock,
                 recorder=context.recorder,
-                board=UsageBoard(io),
+                board=UsageBoard(links),
             )
         self.work = Work(context, manager, nodes, self._clock)
         waits = self._options.seed is not None

@@ -29,12 +29,13 @@ from kcm.testing.control_plane.timing import (
     Timekeeper,
     to_seconds,
 )
+from kcm.testing.history.looking import Looking
 
 READY_TIMEOUT = 30.0  # seconds
 Mode = Literal["loop", "processes"]
 
 
-class ControlPlane:
+class ControlPlane(Looking):
     """A control plane of its own, from `start` (or `with`) to `stop`.
 
     Guarantees: no other control plane sees its objects, and no process or file outlives this one's,
@@ -87,7 +88,11 @@ class ControlPlane:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.stop()
+        try:
+            if error is None:
+                self.check_invariants()
+        finally:
+            self.stop()
 
     def start(self) -> None:
         """Starts everything, and returns once nodes are ready. Raises ConfigurationError and
@@ -95,6 +100,7 @@ class ControlPlane:
         """
         made = Assembly if self._mode == "loop" else Processes
         self._engine = made(self._options)
+        self._recorder = self._engine.recorder
         try:
             self._engine.start()
             folder, self.url = self._engine.folder, self._engine.url
@@ -178,7 +184,9 @@ class ControlPlane:
         for only if it has been written. Raises UnsettledError after `timeout`, by the machine's
         clock, with the objects that keep changing.
         """
-        return self._started.settle(to_seconds(timeout))
+        rest = self._started.settle(to_seconds(timeout))
+        self.check_invariants()
+        return rest
 
     # --- waiting
 
@@ -192,7 +200,12 @@ class ControlPlane:
         last error.
         """
         name = what or getattr(holds, "__name__", "the condition")
-        self._started.patience().wait_until(holds, to_seconds(within), name)
+
+        def look() -> object:
+            self.check_invariants()
+            return holds()
+
+        self._started.patience().wait_until(look, to_seconds(within), name)
 
     def wait_for(
         self,

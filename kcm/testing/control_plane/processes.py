@@ -29,6 +29,7 @@ from kcm.testing.control_plane.options import PlaneOptions
 from kcm.testing.control_plane.patience import Patience
 from kcm.testing.control_plane.rest import Rest, UnsettledError
 from kcm.testing.control_plane.timing import RealTime
+from kcm.testing.history.recorder import Recorder
 from kcm.workqueue.queue import read_stats
 
 _READY = "Ctrl-C stops it all"  # in what `kcm up` prints last
@@ -53,6 +54,7 @@ class Processes:
         self.folder = Path(tempfile.mkdtemp(prefix="kcm-"))
         self.url = ""
         self.timekeeper = RealTime(self._clock, self.settle)
+        self.recorder = Recorder(self._clock)
         self._process: subprocess.Popen[bytes] | None = None
         self._guard: Guard | None = None
         self._io: RedisIO | None = None
@@ -77,7 +79,9 @@ class Processes:
                 raise errors.StoreUnavailable(f"kcm up did not start:\n{text}")
             self._clock.wait(self._never, _BETWEEN_LOOKS)
         self.url = _server_of(self.folder / "kubeconfig")
-        self._io = RedisIO(Settings(state_dir=self.folder))
+        settings = Settings(state_dir=self.folder)
+        self.recorder.start(settings)
+        self._io = RedisIO(settings)
         self._io.attach()
 
     def _command(self) -> list[str]:
@@ -120,6 +124,7 @@ class Processes:
 
     def stop(self) -> None:
         """Stops the processes, and removes the folder. May be called again."""
+        self.recorder.stop()
         if self._io is not None:
             self._io.close()
         if self._process is not None:
