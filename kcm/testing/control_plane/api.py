@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 from kcm import errors
+from kcm.apiserver.faults.gate import ServerFaults
 from kcm.apiserver.http.limits import Limits
 from kcm.apiserver.running import ServerOptions, run
 from kcm.apiserver.serving import Address, ApiHttpServer
@@ -17,8 +18,9 @@ _STOP_TIMEOUT = 15.0  # seconds; the server gives requests 5 s
 class ApiThread:
     """Runs the API server on a free port of the loopback interface, with TLS and RBAC."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, faults: ServerFaults) -> None:
         self._settings = settings
+        self._faults = faults
         self._serving = threading.Event()
         self._server: ApiHttpServer | None = None
         self._failure: BaseException | None = None
@@ -40,6 +42,7 @@ class ApiThread:
             cluster_authority=True,
             local_storage_class=True,
             bootstrap_tokens=True,
+            faults=self._faults,
         )
         try:
             run(self._settings, options, self._on_serve)

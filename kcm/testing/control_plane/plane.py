@@ -35,10 +35,12 @@ from kcm.settings import Settings
 from kcm.simulated.stages import NO_STAGES
 from kcm.simulation import process as simulation
 from kcm.simulation.options import SimulatorOptions
+from kcm.store import Store
 from kcm.testing.control_plane.api import ApiThread
 from kcm.testing.control_plane.loops import SyncThreads, TickThread
 from kcm.testing.control_plane.objects import ApiError, Json, Manifest, Objects
 from kcm.testing.control_plane.server import PrivateServer
+from kcm.testing.faults.faults import Faults
 
 Duration = str | float | timedelta  # "1m30s", seconds, or a timedelta
 
@@ -76,6 +78,7 @@ class ControlPlane:
         self._folder: Path | None = None
         self._objects: Objects | None = None
         self._context: ControllerContext | None = None
+        self.faults = Faults(RealClock(), self._newest_version)
         self.url = ""  # of the API server
         self.token = ""  # of its administrator
 
@@ -142,7 +145,7 @@ class ControlPlane:
             raise errors.ConfigurationError(error.format_message()) from error
 
     def _start_api(self, settings: Settings) -> None:
-        api = ApiThread(settings)
+        api = ApiThread(settings, self.faults.server)
         self._stops.append(lambda: known.learn_all(()))
         self._stops.append(api.stop)
         self._ask_to_stop.append(api.ask_to_stop)
@@ -215,6 +218,16 @@ class ControlPlane:
                 "or call start()"
             )
         return self._folder
+
+    @property
+    def store(self) -> Store:
+        """Its store, as its controllers have it."""
+        if self._context is None:
+            raise errors.ConfigurationError("the control plane has not started: call start()")
+        return self._context.store
+
+    def _newest_version(self) -> int:
+        return self.store.resource_version()
 
     @property
     def objects(self) -> Objects:
