@@ -69,6 +69,7 @@ def kcm_namespace(request: pytest.FixtureRequest, kcm: ControlPlane) -> Iterator
     )
     yield name
     kcm.faults.clear()
+    kcm.nodes.heal()
     kcm.delete(f"namespace/{name}")
     patience = request.config.getini("kcm_patience")
     try:

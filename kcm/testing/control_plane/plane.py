@@ -40,7 +40,10 @@ from kcm.testing.control_plane.api import ApiThread
 from kcm.testing.control_plane.loops import SyncThreads, TickThread
 from kcm.testing.control_plane.objects import ApiError, Json, Manifest, Objects
 from kcm.testing.control_plane.server import PrivateServer
+from kcm.testing.control_plane.simulated import simulator_options
 from kcm.testing.faults.faults import Faults
+from kcm.testing.faults.nodes import Nodes
+from kcm.testing.faults.pods import Pods
 
 Duration = str | float | timedelta  # "1m30s", seconds, or a timedelta
 
@@ -78,7 +81,11 @@ class ControlPlane:
         self._folder: Path | None = None
         self._objects: Objects | None = None
         self._context: ControllerContext | None = None
-        self.faults = Faults(RealClock(), self._newest_version)
+        clock = RealClock()
+        names = SimulatorOptions(count=nodes).names()
+        self.faults = Faults(clock, self._newest_version)
+        self.nodes = Nodes(names, lambda: self.store, clock)
+        self.pods = Pods(lambda: self.store, clock)
         self.url = ""  # of the API server
         self.token = ""  # of its administrator
 
@@ -170,9 +177,7 @@ class ControlPlane:
 
     def _start_nodes(self, settings: Settings, options: ManagerOptions) -> None:
         stop = threading.Event()
-        simulated = SimulatorOptions(
-            count=self._nodes, external_cloud=bool(options.cloud.cloud_provider)
-        )
+        simulated = simulator_options(self._nodes, options)
         thread = threading.Thread(
             target=simulation.run,
             args=(settings, simulated, NO_STAGES, stop),
