@@ -76,6 +76,7 @@ class FaultGate:
             await asyncio.sleep(outcome.latency)
             if outcome.end == "cut":
                 _connection(scope).abort()
+                await _wait_for_disconnect(receive)
                 raise Disconnected
             if outcome.end == "timeout":
                 await self._hold(self._limit(state.request), receive)

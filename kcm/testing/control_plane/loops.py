@@ -21,10 +21,12 @@ from kcm.component.housekeeping import loop_periods
 from kcm.component.ticks import TickRunner
 from kcm.reconcile.runner import Runner, SyncFailed
 from kcm.redisio import RedisIO
+from kcm.testing.faults.agenda import Agenda
 
 log = structlog.get_logger("kcm.testing")
 
 SYNC_THREADS = 4  # a sync that waits for a webhook holds up no other
+_AGENDA, _AGENDA_PERIOD = "agenda", 0.1  # seconds
 _POLL = 0.5  # seconds that a thread waits for a wake-up before it looks whether it must stop
 
 
@@ -86,12 +88,13 @@ def parse_wakeup(raw: bytes) -> tuple[str, str]:
 
 
 class TickThread:
-    """Runs the periodic loops, each when it is due."""
+    """Runs the periodic loops, each when it is due, and what is on the agenda of the test."""
 
-    def __init__(self, context: ControllerContext) -> None:
+    def __init__(self, context: ControllerContext, agenda: Agenda) -> None:
         self._context = context
         self._runner = TickRunner(context)
-        self._periods = loop_periods(context.controllers)
+        self._agenda = agenda
+        self._periods = {**loop_periods(context.controllers), _AGENDA: _AGENDA_PERIOD}
 
     def start(self) -> list[threading.Thread]:
         """Starts the thread, which runs until the context is stopped, and returns it."""
@@ -110,6 +113,9 @@ class TickThread:
 
     def _tick(self, name: str, clock: Clock) -> None:
         try:
+            if name == _AGENDA:
+                self._agenda.step(clock.now())
+                return
             self._runner.run(name, clock.now().timestamp())
         except Exception as error:  # noqa: BLE001 - a pass that fails must not end the others
             log.warning("a pass failed", loop=name, error=str(error))

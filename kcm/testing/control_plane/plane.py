@@ -10,6 +10,7 @@ code that `kcm up` runs, in threads instead of Celery's workers.
 
 from __future__ import annotations
 
+import random
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -41,6 +42,9 @@ from kcm.testing.control_plane.loops import SyncThreads, TickThread
 from kcm.testing.control_plane.objects import ApiError, Json, Manifest, Objects
 from kcm.testing.control_plane.server import PrivateServer
 from kcm.testing.control_plane.simulated import simulator_options
+from kcm.testing.faults.agenda import Agenda
+from kcm.testing.faults.chaos import KINDS, Chaos
+from kcm.testing.faults.deeds import Victims
 from kcm.testing.faults.faults import Faults
 from kcm.testing.faults.nodes import Nodes
 from kcm.testing.faults.pods import Pods
@@ -86,6 +90,7 @@ class ControlPlane:
         self.faults = Faults(clock, self._newest_version)
         self.nodes = Nodes(names, lambda: self.store, clock)
         self.pods = Pods(lambda: self.store, clock)
+        self.agenda = Agenda()
         self.url = ""  # of the API server
         self.token = ""  # of its administrator
 
@@ -171,7 +176,7 @@ class ControlPlane:
         self._ask_to_stop.append(context.stop.set)
         context.io.attach()
         manager.start()
-        for loop in (SyncThreads(context), TickThread(context)):
+        for loop in (SyncThreads(context), TickThread(context, self.agenda)):
             threads = loop.start()
             self._stops += [_joiner(thread) for thread in threads]
 
@@ -256,6 +261,25 @@ class ControlPlane:
     def delete(self, name: str, namespace: str = "default") -> None:
         """Deletes the object `kind/name`. Raises ApiError."""
         self.objects.delete(name, namespace)
+
+    # --- failing
+
+    def chaos(
+        self,
+        seed: int = 1,
+        *,
+        rate: float = 6.0,
+        of: Sequence[str] = KINDS,
+        for_: str | None = None,
+        namespace: str | None = None,
+    ) -> Chaos:
+        """Returns a context in which things fail, so many a minute, as the seed has it.
+
+        `of` are the kinds of failures, `for_` is the client whose requests fail (as in
+        `faults.api`), and `namespace` that of the pods. Raises ValueError.
+        """
+        victims = Victims(self.faults, self.nodes, self.pods, lambda: self.store, for_, namespace)
+        return Chaos(victims, self.agenda, random.Random(seed), rate=rate, of=of)
 
     # --- waiting
 

@@ -56,7 +56,11 @@ class Target:
 
 
 def _check_resource(resource: str) -> None:
-    main = resource.partition("/")[0]
+    main, slash, subresource = resource.partition("/")
+    if slash and not subresource:
+        raise ValueError(
+            f"resource={resource!r} is no plural: use {main!r}, or one like pods/status"
+        )
     try:
         known = scheme.lookup(main)
     except errors.UnknownKind:  # perhaps a custom kind that is defined later
