@@ -26,8 +26,9 @@ class Faults:
     """The faults of one control plane. Any thread may use it.
 
     Guarantees: a fault hits requests that were authenticated and authorized, and nothing of a
-    request that fails is carried out. What hits a request is in the `log`. Faults do not hit the
-    control plane's own controllers, scheduler and nodes, which do not use the REST API.
+    request that fails is carried out. What hits a request is in the `log`. The control plane's own
+    controllers, scheduler and nodes do not use the REST API, except for writes of controllers that
+    a webhook or an admission policy is about.
     """
 
     def __init__(self, clock: Clock, newest_version: Callable[[], int]) -> None:

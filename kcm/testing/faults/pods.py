@@ -1,7 +1,7 @@
 """`cp.pods`: what a test has happen to containers of simulated pods.
 
 It annotates pods, as `kubectl annotate` could, with what happens to them at this moment of the
-clock ("Simulated nodes" in the documents). The annotations stay; they are no longer about anything
+clock (docs/nodes.md). The annotations stay; they are no longer about anything
 once the container has started anew.
 """
 
