@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ssl
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -349,3 +351,23 @@ def test_faults_end_with_the_test(cp: ControlPlane, operator: httpx.Client) -> N
     cp.faults.clear()
     first.remove()
     assert cp.faults.active == []
+
+
+def test_a_held_request_does_not_hold_up_the_end() -> None:
+    with ControlPlane(nodes=0) as own:
+        authority = own.kubeconfig.parent / "apiserver.crt"
+        client = httpx.Client(
+            base_url=own.url,
+            headers={"authorization": f"Bearer {own.token}"},
+            verify=ssl.create_default_context(cafile=str(authority)),
+            timeout=50.0,
+        )
+        fault = own.faults.api(verb="list", error="timeout")
+        with ThreadPoolExecutor(1) as threads:
+            late = threads.submit(client.get, MAPS)
+            own.eventually(lambda: fault.hits)
+            began = time.monotonic()
+            own.stop()
+            assert late.result().status_code == 504
+            assert time.monotonic() - began < 30.0
+        client.close()
