@@ -25,7 +25,7 @@ _SHORTEST, _LONGEST = 5.0, 30.0  # seconds that what lasts does so
 
 
 @dataclass(frozen=True)
-class Entry:
+class ChaosEntry:
     """One entry of the log: what happened when to what, and until when."""
 
     at: datetime
@@ -67,7 +67,7 @@ class Chaos:
         self._next: datetime | None = None  # None before the first step
         self._numbers = itertools.count()
         self._lasting: list[tuple[datetime, int, Callable[[], None]]] = []  # a heap
-        self.log: list[Entry] = []
+        self.log: list[ChaosEntry] = []
 
     def __enter__(self) -> Self:
         self._agenda.add(self.step)
@@ -120,14 +120,14 @@ class Chaos:
         try:
             done = DEEDS[what](self._victims, pick)
         except errors.KcmError as error:  # what it happens to has just gone, or ended
-            self.log.append(Entry(at, what, "", note=error.message))
+            self.log.append(ChaosEntry(at, what, "", note=error.message))
             return
         if done is None:
-            self.log.append(Entry(at, what, ""))
+            self.log.append(ChaosEntry(at, what, ""))
             return
         if done.undo is not None:
             heapq.heappush(self._lasting, (until, next(self._numbers), done.undo))
-        self.log.append(Entry(at, what, done.target, until if done.undo is not None else None))
+        self.log.append(ChaosEntry(at, what, done.target, until if done.undo is not None else None))
 
     @staticmethod
     def _undo(undo: Callable[[], None]) -> None:

@@ -24,7 +24,7 @@ _CONFIGURATIONS = tuple(
     scheme.resource_of(kind)
     for kind in (MutatingWebhookConfiguration, ValidatingWebhookConfiguration)
 )
-MOST_REQUESTS = 3  # that one deed hits
+_MOST_REQUESTS = 3  # that one deed hits
 _MOST_CHANGES = 5  # that a stale read is behind
 _SHORTEST, _LONGEST = 0.1, 1.0  # seconds of latency
 
@@ -57,23 +57,23 @@ def _choose(items: Sequence[T], pick: float) -> T | None:
     return items[int(pick * len(items))] if items else None
 
 
-def _lasting(fault: Fault) -> Done:
+def _until_removed(fault: Fault) -> Done:
     return Done(str(fault), fault.remove)
 
 
 def _fail(error: int | Ending, victims: Victims, pick: float) -> Done:
     times = _count_requests(pick)
-    return _lasting(victims.faults.api(error=error, times=times, for_=victims.for_))
+    return _until_removed(victims.faults.api(error=error, times=times, for_=victims.for_))
 
 
 def _count_requests(pick: float) -> int:
-    return 1 + int(pick * MOST_REQUESTS)
+    return 1 + int(pick * _MOST_REQUESTS)
 
 
 def _slow(victims: Victims, pick: float) -> Done:
     latency = round(_SHORTEST + pick * (_LONGEST - _SHORTEST), 2)
     times = _count_requests(pick)
-    return _lasting(victims.faults.api(latency=latency, times=times, for_=victims.for_))
+    return _until_removed(victims.faults.api(latency=latency, times=times, for_=victims.for_))
 
 
 def _cut_watches(victims: Victims, pick: float) -> Done:
@@ -81,19 +81,19 @@ def _cut_watches(victims: Victims, pick: float) -> Done:
 
 
 def _expire_watches(victims: Victims, pick: float) -> Done:
-    return _lasting(victims.faults.watches(how="expired", for_=victims.for_))
+    return _until_removed(victims.faults.watches(how="expired", for_=victims.for_))
 
 
 def _make_stale(victims: Victims, pick: float) -> Done:
     by = 1 + int(pick * _MOST_CHANGES)
-    return _lasting(victims.faults.stale_lists(by=by, for_=victims.for_))
+    return _until_removed(victims.faults.stale_lists(by=by, for_=victims.for_))
 
 
 def _fail_webhook(victims: Victims, pick: float) -> Done | None:
     store = victims.store()
     names = [one.name for kind in _CONFIGURATIONS for one in store.list_all(kind).objects]
     name = _choose(sorted(names), pick)
-    return _lasting(victims.faults.webhook(name)) if name is not None else None
+    return _until_removed(victims.faults.webhook(name)) if name is not None else None
 
 
 def _harm_node(act: Callable[[FaultyNode], None], victims: Victims, pick: float) -> Done | None:

@@ -76,7 +76,7 @@ class FaultyNode:
     def states(self) -> frozenset[str]:
         """What was done to it and lasts, such as `stopped` or `disk-pressure`."""
         sent = self._sent()
-        return self._annotated() | ({sent.state} if sent.silent else set())
+        return self._read_states() | ({sent.state} if sent.silent else set())
 
     @property
     def ready(self) -> bool:
@@ -103,12 +103,12 @@ class FaultyNode:
         found = self._store().get_all([(_NODES, self.name)])[0]
         return found if isinstance(found, Node) else None
 
-    def _annotated(self) -> frozenset[str]:
+    def _read_states(self) -> frozenset[str]:
         node = self._find()
         return node_states(node.annotations.get(_STATE, "")) if node is not None else frozenset()
 
     def _add_state(self, state: str) -> None:
-        self._annotate(",".join(sorted(self._annotated() | {state})))
+        self._annotate(",".join(sorted(self._read_states() | {state})))
 
     def _annotate(self, states: str | None) -> None:
         self._store().patch(_NODES, self.name, {"metadata": {"annotations": {_STATE: states}}})
