@@ -305,6 +305,42 @@ def test_other_webhooks_do_not_fail(cp: ControlPlane, webhook: str) -> None:
     assert fault.hits == 0
 
 
+def test_a_conversion_webhook_is_known_by_its_definition(
+    cp: ControlPlane, operator: httpx.Client, hooks: WebhookServer
+) -> None:
+    schema = {"openAPIV3Schema": {"type": "object"}}
+    version = {"served": True, "schema": schema}
+    webhook = {"clientConfig": hooks.at("allow"), "conversionReviewVersions": ["v1"]}
+    cp.apply(
+        {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": "turners.example.com"},
+            "spec": {
+                "group": "example.com",
+                "scope": "Cluster",
+                "names": {"plural": "turners", "singular": "turner", "kind": "Turner"},
+                "versions": [
+                    {**version, "name": "v1", "storage": True},
+                    {**version, "name": "v2", "storage": False},
+                ],
+                "conversion": {"strategy": "Webhook", "webhook": webhook},
+            },
+        }
+    )
+    cp.wait_for("crd/turners.example.com", condition="Established")
+    turner = {"apiVersion": "example.com/v1", "kind": "Turner", "metadata": {"name": "one"}}
+    made = operator.post("/apis/example.com/v1/turners", json=turner)
+    assert made.status_code == 201, made.text
+    hooks.take_reviews()
+    with cp.faults.webhook("turners.example.com") as fault:
+        refused = operator.get("/apis/example.com/v2/turners/one")
+    assert refused.status_code == 500
+    assert "connect: connection refused" in refused.json()["message"]
+    assert fault.hits == 1
+    assert hooks.take_reviews() == []
+
+
 @pytest.mark.parametrize(
     ("name", "error", "advice"),
     [
