@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 from collections.abc import Coroutine, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -44,6 +44,7 @@ from kcm.apiserver.bootstrap.definitions import DefinitionLoop
 from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.connections import admit_connection
 from kcm.apiserver.conversion.converter import WebhookConverter
+from kcm.apiserver.faults.gate import ServerFaults
 from kcm.apiserver.http.accept import negotiate
 from kcm.apiserver.http.limits import Bodies, InFlight, Limits
 from kcm.apiserver.http.responses import Response, json_response
@@ -91,12 +92,13 @@ class ApiServer:
         modes: Sequence[str] = DEFAULT_MODES,
         credentials: WebhookCredentials | None = None,
         aggregation: AggregationOptions | None = None,
+        faults: ServerFaults | None = None,
     ) -> None:
         """`modes` are the modes of authorization; without AlwaysAllow, system:masters may do
         everything, and NodeRestriction checks the writes of nodes. An `authorizer` takes the place
         of the modes. Without `tokens`, service account tokens are neither issued nor accepted. With
         `bootstrap_tokens`, bootstrap tokens are accepted. `credentials` identify the server to
-        webhooks.
+        webhooks. `faults` are what a test has happen.
         """
         self.cacher = Cacher(store)
         self._definitions = DefinitionLoop(store, self.cacher)
@@ -128,7 +130,9 @@ class ApiServer:
         self._observer = observing.find(store.io)
         self._threads = Threads(THREADS, "kcm-api")
         self._waiter = LoopWaiter(self._threads)
-        self._backends = BackendClient(ServiceResolver(self.cacher), self._waiter)
+        self._gate = faults.gate(self._limits.request_timeout) if faults else None
+        breaks = faults.rules if faults else None
+        self._backends = BackendClient(ServiceResolver(self.cacher), self._waiter, breaks)
         self._converter = WebhookConverter(self._backends, self._waiter, self._metrics.registry)
         self.cacher.converter = self._converter
         self._admission = AdmissionChain(
@@ -188,6 +192,8 @@ class ApiServer:
             watch.stop()
         for stream in list(self._tasks):
             stream.cancel()
+        if self._gate is not None:
+            self._gate.stop()
         self._waiter.start(self._backends.close())
         closing = asyncio.ensure_future(self._aggregation.proxy.close())
         self._tasks.add(closing)
@@ -208,6 +214,8 @@ class ApiServer:
         self._waiter.attach()
         try:
             self._chain.admit(state, scope)
+            if self._gate is not None:
+                receive = await self._gate.pass_through(state, scope, receive)
             if (remote := self._aggregation.find(state.request.path)) is not None:
                 await self._aggregate(remote, state, scope, receive, send)
                 return
@@ -225,6 +233,8 @@ class ApiServer:
             if state.info is not None and is_proxy(state.info):
                 await self._pass_on(state, state.info, scope, receive, send)
                 return
+        except Disconnected:
+            return
         except Exception as error:  # noqa: BLE001 - no trace may leave the server
             response = _failure(error)
             self._metrics.count_rejected(state, response.code)
@@ -334,13 +344,16 @@ class ApiServer:
         options = WatchOptions.of(info, request.query, form)
         watch = HttpWatch(self.cacher, options, asyncio.get_running_loop())
         try:
+            if self._gate is not None:
+                self._gate.check_start(state)
             await self._threads.run(watch.subscribe, state.sender or ANYBODY)
         except errors.Gone as error:  # reported in the stream, as upstream's watch cache does
             await send_response(Response(watching.error_line(error)), "GET", send)
             return
         self._watches.add(watch)
         self._metrics.count(state, 200)
-        await WatchResponse(watch, form, self._watches.discard)(scope, receive, send)
+        with self._gate.follow(watch, state, scope) if self._gate else nullcontext():
+            await WatchResponse(watch, form, self._watches.discard)(scope, receive, send)
 
     async def _log(
         self, state: RequestState, info: RequestInfo, receive: Receive, send: Send

@@ -16,6 +16,18 @@ _MOST_PARAMETERS = 100
 
 
 @dataclass(frozen=True)
+class Staleness:
+    """How old a state a read at resourceVersion 0 shows: that of a version, or that of so many
+    changes of the kind ago.
+
+    A server may always answer such a read from the past. This one does only if a test asks for it.
+    """
+
+    changes: int = 0
+    version: int = 0
+
+
+@dataclass(frozen=True)
 class Request:
     """The method, path, headers and body of a request."""
 
@@ -25,6 +37,7 @@ class Request:
     headers: Mapping[bytes, bytes]
     body: bytes = b""
     fields: Sequence[tuple[bytes, bytes]] = ()  # all headers, repeated ones too
+    stale: Staleness | None = None
 
     def count(self, name: bytes) -> int:
         """Returns how often a header occurs."""

@@ -207,6 +207,7 @@ class Routes:
             restriction=self._restriction,
             admission=self._admission,
             remarks=remarks or Remarks(),
+            stale=request.stale,
         )
         response = self._respond(api_request)
         warnings = dict.fromkeys(api_request.remarks.warnings)

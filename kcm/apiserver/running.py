@@ -25,6 +25,7 @@ from kcm.apiserver.auth.service_accounts import TokenOptions
 from kcm.apiserver.bootstrap.cluster import ClusterBootstrap
 from kcm.apiserver.bootstrap.kubernetes_service import KubernetesService
 from kcm.apiserver.credentials import Certificate
+from kcm.apiserver.faults.gate import ServerFaults
 from kcm.apiserver.http.limits import Limits
 from kcm.apiserver.nodes.kubelet import KubeletClient
 from kcm.apiserver.serving import LINGER, Address, ApiHttpServer, bind, serve, url_of
@@ -81,6 +82,7 @@ class ServerOptions:
     names: tuple[str, ...] = ()  # further names and addresses for the certificate
     tokens: TokenFlags = field(default_factory=TokenFlags)
     aggregation: AggregationFlags = field(default_factory=AggregationFlags)
+    faults: ServerFaults | None = None  # what a test has happen
 
 
 def run(settings: Settings, options: ServerOptions, host: Host | None = None) -> None:
@@ -161,6 +163,7 @@ def _serve(
         bootstrap_tokens=options.bootstrap_tokens,
         credentials=load_admission_config(config) if config is not None else None,
         aggregation=options.aggregation.load(options.client_ca_file),
+        faults=options.faults,
     )
     url = url_of(listener, certificate)
     path = options.kubeconfig or store.io.settings.state_dir / "kubeconfig"

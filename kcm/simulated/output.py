@@ -103,6 +103,12 @@ def _end_line(run: OutputRun, ended: datetime) -> Line:
 def _script_line(
     run: OutputRun, line: ScriptLine, first: datetime, end: datetime, most: int
 ) -> Iterator[Line]:
+    if line.at is not None:
+        # A status tells times in whole seconds, so it may run a little longer than that.
+        last = end + timedelta(seconds=1) if end == run.ended else end
+        if run.started <= line.at <= last and line.at > first:
+            yield line.at, line.text
+        return
     for at in _times(run.started, line.after, line.every, (first, end), most):
         yield at, line.text
 

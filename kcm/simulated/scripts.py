@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from kcm.apimachinery.durations import FOREVER, parse_seconds
+from kcm.simulated.incidents import Exit, parse_exit, parse_readiness
 from kcm.simulated.profiles import Profile, profile, profiles
 from kcm.simulated.script_lines import ScriptLine, parse_log
 
@@ -61,6 +62,8 @@ class ContainerScript:
     metrics: Mapping[str, Profile] = field(default_factory=dict)  # the pod's, by name
     log: tuple[ScriptLine, ...] = ()  # what it writes besides its start, probes and end
     attach: str = ""  # what it says to those who attach
+    exit: Exit | None = None  # besides the outcome
+    ready: bool | None = None  # what its readiness probe says instead of the above
 
     def over(self, other: ContainerScript) -> ContainerScript:
         """Returns this script, with values of `other` for fields that have their defaults here."""
@@ -170,7 +173,12 @@ OUTPUT_ANNOTATIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "log": ("log", parse_log),
     "attach": ("attach", str),
 }
-_OF_PODS = {**POD_ANNOTATIONS, **OUTPUT_ANNOTATIONS}
+# What happens to containers now, which is about one pod and has no place in a stages file.
+INCIDENT_ANNOTATIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
+    "exit": ("exit", parse_exit),
+    "ready": ("ready", parse_readiness),
+}
+_OF_PODS = {**POD_ANNOTATIONS, **OUTPUT_ANNOTATIONS, **INCIDENT_ANNOTATIONS}
 NODE_ANNOTATIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "state": ("states", node_states),
     "clock-skew": ("clock_skew", parse_seconds),

@@ -95,6 +95,7 @@ class _PodAdvance:
 
     def work(self, *, held: bool) -> None:
         self._check_deadline()
+        self._follow_incidents(self.run.attempts)
         if not held and not self._must_terminate():
             made = [name for name, until in self.run.making.items() if until <= self.now]
             for name in made:
@@ -122,6 +123,17 @@ class _PodAdvance:
         for attempt in run.list_running(now):
             times += [at for at in (attempt.ends, attempt.ready, attempt.sick) if at > now]
         return min(times, default=FOREVER)
+
+    def _follow_incidents(self, attempts: Sequence[Attempt]) -> None:
+        """Has containers that were started exit, be ready or not, as annotations say."""
+        ordinary = {container.name for container in self.pod.spec.containers}
+        for attempt in attempts:
+            own = self.script.of(attempt.name, ordinary=attempt.name in ordinary)
+            if own.exit is not None:
+                attempt.exit(own.exit.at, own.exit.code, own.exit.reason)
+            attempt.unready = own.ready is False
+            if own.ready:
+                attempt.ready = min(attempt.ready, self.now)
 
     # --- starting containers
 
@@ -243,6 +255,7 @@ class _PodAdvance:
         self._record(name, "Normal", "Started", messages.build_started(name))
         attempt = Attempt.of(spec, number, self.now)
         attempt.start(self.now, does)
+        self._follow_incidents([attempt])
         run.add(attempt)
         run.reasons, run.pulls = _without(run.reasons, name), _without(run.pulls, name)
         self.started = True
@@ -328,10 +341,11 @@ class _PodAdvance:
     def _record_probe_failures(self) -> None:
         """Records an Event for each failure of a readiness probe since the last call."""
         for attempt in self.run.list_running(self.now):
-            if attempt.ready < FOREVER:
+            if attempt.ready < FOREVER and not attempt.unready:
                 continue
             spec = spec_of(self.pod, attempt.name)
-            if self._behaviour(spec, attempt.number).outcome != "never-ready":
+            outcome = self._behaviour(spec, attempt.number).outcome
+            if outcome != "never-ready" and not attempt.unready:
                 continue
             probe = spec.readiness_probe
             period = _period(probe)

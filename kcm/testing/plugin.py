@@ -103,6 +103,8 @@ def kcm_namespace(request: pytest.FixtureRequest, kcm: ControlPlane) -> Iterator
         lambda: kcm.get("serviceaccount/default", name), what=f"the service account of {name}"
     )
     yield name
+    kcm.faults.clear()
+    kcm.nodes.heal()
     kcm.delete(f"namespace/{name}")
     patience = request.config.getini("kcm_patience")
     try:

@@ -23,6 +23,7 @@ from urllib.parse import SplitResult, quote, urlsplit
 
 from kcm import errors
 from kcm.apiserver.backends import faults
+from kcm.apiserver.backends.breaking import BreaksCalls, break_call
 from kcm.apiserver.backends.faults import CallFailed
 from kcm.apiserver.backends.known import Known
 from kcm.apiserver.backends.services import Address, ServiceResolver
@@ -73,6 +74,7 @@ class Backend:
     target: str | ServiceTarget  # a URL with https
     authority: bytes = b""  # in PEM
     credentials: Credentials = NO_CREDENTIALS
+    names: tuple[str, ...] = ()  # what tests know it by
 
     @property
     def url(self) -> str:
@@ -90,8 +92,14 @@ _Identity = tuple[bytes, str, Credentials]
 class BackendClient:
     """Calls servers. Handlers may share it; they call it from threads and greenlets."""
 
-    def __init__(self, resolver: ServiceResolver, waiter: LoopWaiter) -> None:
+    def __init__(
+        self,
+        resolver: ServiceResolver,
+        waiter: LoopWaiter,
+        breaks: BreaksCalls | None = None,
+    ) -> None:
         self._resolver = resolver
+        self._breaks = breaks
         self._waiter = waiter
         # used in the event loop only
         self._identities: OrderedDict[_Identity, Known] = OrderedDict()
@@ -120,6 +128,8 @@ class BackendClient:
     async def _post(self, backend: Backend, body: bytes, seconds: int) -> bytes:
         parts = urlsplit(backend.url)
         address = self._find_address(backend, parts)
+        if self._breaks is not None and (how := self._breaks.find_break(backend.names)):
+            await break_call(how, address)
         known = self._identify(backend, parts.hostname or "")
         host = f"[{address.host}]" if ":" in address.host else address.host
         url = f"https://{host}:{address.port}{_target(parts, seconds)}"

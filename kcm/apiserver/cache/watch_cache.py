@@ -212,6 +212,20 @@ class WatchCache:
         }
         return [then[key] for key in sorted(then)]
 
+    def version_before(self, changes: int) -> int:
+        """Returns the version that the kind had so many changes ago, at least the oldest version
+        that `snapshot` knows.
+        """
+        with self._changed:
+            if changes >= len(self._history):
+                return self._oldest
+            return self._history[-changes - 1].entry.version
+
+    @property
+    def oldest_version(self) -> int:
+        """Returns the oldest version that `snapshot` knows."""
+        return self._oldest
+
     def _require(self, version: int) -> None:
         if version < self._oldest:
             raise errors.Gone(f"too old resource version: {version} ({self._oldest})")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from kcm import errors
 from kcm.api import codec
@@ -66,8 +67,9 @@ class ConversionCall:
     async def send(self, client: BackendClient) -> bytes:
         """Returns the body of the webhook's response. Raises ConversionFailed."""
         config = self._versions.webhook.client_config or WebhookClientConfig()
+        backend = replace(make_backend(config, _NO_CREDENTIALS), names=(self._target.name,))
         try:
-            return await client.post_soon(make_backend(config, _NO_CREDENTIALS), self.body, TIMEOUT)
+            return await client.post_soon(backend, self.body, TIMEOUT)
         except CallFailed as error:
             raise self._fail(metrics.CALL, f"failed: {error.message}") from None
 

@@ -13,7 +13,7 @@ from kcm.apiserver.auth.authorizer import NOBODY, Caller
 from kcm.apiserver.auth.node.restriction import NodeRestriction
 from kcm.apiserver.http.accept import Form
 from kcm.apiserver.remarks import Remarks
-from kcm.apiserver.request import truth
+from kcm.apiserver.request import Staleness, truth
 from kcm.apiserver.request_info import RequestInfo
 
 JSON = "application/json"
@@ -42,6 +42,7 @@ class ApiRequest:
     restriction: NodeRestriction | None = None  # checks the writes of nodes
     admission: FindsAdmission | None = None  # without it, no policy or webhook decides
     remarks: Remarks = field(default_factory=Remarks)
+    stale: Staleness | None = None  # for reads at resourceVersion 0
 
     @property
     def manager(self) -> str:

@@ -11,7 +11,7 @@ Source: staging/src/k8s.io/apiserver/pkg/storage/{etcd3/store,etcd3/errors,conti
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kcm import errors
@@ -21,8 +21,9 @@ from kcm.apiserver.cache.entries import Entry
 from kcm.apiserver.http.responses import ApiRequest, Response, json_bytes, json_response
 from kcm.apiserver.http_errors import ContinueExpired
 from kcm.apiserver.objects import tables
-from kcm.apiserver.objects.selection import ObjectSelection, Page
+from kcm.apiserver.objects.selection import Freshness, ObjectSelection, Page
 from kcm.apiserver.objects.tables import partial_metadata
+from kcm.apiserver.request import Staleness
 from kcm.store import Store
 from kcm.store.reader import PRESENT, decode_continue, encode_continue
 
@@ -31,6 +32,8 @@ def get(store: Store, cacher: Cacher, request: ApiRequest) -> Response:
     """Returns an object from the store, or from the cache for resourceVersion=0."""
     info = request.info
     cached = cacher.cache(info.resource).get(info.key)
+    if request.stale is not None:
+        cached = _find_stale(cacher, request, request.stale)
     if cached is not None and request.query.get("resourceVersion") == "0":
         entry = cached
     else:
@@ -39,6 +42,23 @@ def get(store: Store, cacher: Cacher, request: ApiRequest) -> Response:
         known = cached is not None and cached.raw == raw
         entry = cached if cached is not None and known else Entry(info.resource, info.key, raw, 0)
     return entry_response(request, _convert(cacher, info.resource, [entry])[0])
+
+
+def _find_stale(cacher: Cacher, request: ApiRequest, stale: Staleness) -> Entry:
+    """Returns an object as it was. Raises NotFound if it was not there."""
+    info, version = request.info, _stale_version(cacher, request, stale)
+    for entry in cacher.cache(info.resource).snapshot(version, info.namespace):
+        if entry.key == info.key:
+            return entry
+    raise errors.NotFound.of(info.resource.name, info.name)
+
+
+def _stale_version(cacher: Cacher, request: ApiRequest, stale: Staleness) -> int:
+    cacher.wait_until_filled(request.info.resource)
+    cache = cacher.cache(request.info.resource)
+    if stale.version:
+        return min(max(stale.version, cache.oldest_version), cache.position)
+    return cache.version_before(stale.changes)
 
 
 def _convert(cacher: Cacher, resource: Resource, entries: Sequence[Entry]) -> list[Entry]:
@@ -82,6 +102,9 @@ def select(cacher: Cacher, request: ApiRequest) -> ListedPage:
     """
     selection = ObjectSelection.of(request.info, request.query)
     page = Page.of(request.query)
+    if request.stale is not None and not page.continue_:
+        version = _stale_version(cacher, request, request.stale)
+        page = replace(page, fresh=Freshness(version, "Exact"))
     after, version = _start(cacher, request, page)
     matching, version = _entries(cacher, selection, page, after, version)
     if not selection.everything:

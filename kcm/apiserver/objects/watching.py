@@ -146,6 +146,14 @@ class HttpWatch:
         self._stopped = True
         self._awake.set()
 
+    def expire(self) -> None:
+        """Ends the stream with an ERROR event of code 410. It must be called in the event loop."""
+        if self._watcher is not None:
+            self._cache.unsubscribe(self._watcher)
+            self._watcher.gone = True
+            self._watcher.pending.clear()
+            self._awake.set()
+
     def close(self) -> None:
         """Unsubscribes from the watch cache."""
         if self._watcher is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kcm.api.admissionregistration_v1 import (
     IF_NEEDED,
@@ -87,7 +87,10 @@ class WebhookIndex(RequestIndex[PreparedWebhook]):
             )
             for webhook in configuration.webhooks or ():
                 matcher, fault = prepare_matcher(_matching(webhook))
-                backend = make_backend(webhook.client_config, self._credentials)
+                backend = replace(
+                    make_backend(webhook.client_config, self._credentials),
+                    names=(webhook.name, configuration.name),
+                )
                 number = len(every)
                 prepared = PreparedWebhook(
                     webhook, configuration.name, number, matcher, backend, fault

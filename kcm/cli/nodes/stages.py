@@ -43,6 +43,8 @@ def explanation() -> Iterator[str]:
     for name, field in zip(scripts.POD_ANNOTATIONS, fields, strict=True):
         text = f"  {scripts.PREFIX}{name}"
         yield f"{text:<46}{_POD_HELP[name]}; in the file: {field}"
+    for name, text in _INCIDENT_HELP.items():
+        yield f"{f'  {scripts.PREFIX}{name}':<46}{text}"
     yield ""
     yield "Outcomes:"
     yield from (f"  {name:<18}{text}" for name, text in scripts.OUTCOMES.items())
@@ -63,6 +65,10 @@ def explanation() -> Iterator[str]:
     yield "kcm nodes stages --example prints a file."
 
 
+_INCIDENT_HELP = {
+    "exit": "2026-01-01T00:00:00Z 137 OOMKilled: what runs then exits so",
+    "ready": "true or false: what the readiness probe says from now on",
+}
 _POD_HELP = {
     "outcome": "how a run ends, see below",
     "start-after": "the duration of pulling and creating",

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from kcm import errors
+from kcm.apiserver.faults.gate import ServerFaults
 from kcm.apiserver.http.limits import Limits
 from kcm.apiserver.running import Host, ServerOptions, run
 from kcm.apiserver.serving import Address, ApiHttpServer
@@ -30,10 +31,12 @@ class ApiThread:
         clock: Clock,
         rng: random.Random,
         on_changes: Callable[[], None],
+        faults: ServerFaults,
     ) -> None:
         """`on_changes` is called in a thread of the server whenever objects have changed."""
         self._settings = settings
         self._clock = clock
+        self._faults = faults
         self._host = Host(self._on_serve, on_changes, clock, rng, _LINGER)
         self._serving = threading.Event()
         self._server: ApiHttpServer | None = None
@@ -56,6 +59,7 @@ class ApiThread:
             cluster_authority=True,
             local_storage_class=True,
             bootstrap_tokens=True,
+            faults=self._faults,
         )
         try:
             run(self._settings, options, self._host)

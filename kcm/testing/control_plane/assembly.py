@@ -20,7 +20,6 @@ from kcm.component.options import ManagerOptions
 from kcm.manager.manager import Manager
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
-from kcm.simulation.options import SimulatorOptions
 from kcm.simulation.simulator import Simulator
 from kcm.store import Store
 from kcm.store.resource_metrics.usage import UsageBoard
@@ -31,8 +30,11 @@ from kcm.testing.control_plane.options import PlaneOptions
 from kcm.testing.control_plane.patience import LoopPatience, Patience
 from kcm.testing.control_plane.rest import Rest
 from kcm.testing.control_plane.server import PrivateServer
+from kcm.testing.control_plane.simulated import simulator_options
 from kcm.testing.control_plane.timing import LoopTime, to_moment
 from kcm.testing.control_plane.work import Work
+from kcm.testing.faults.agenda import Agenda
+from kcm.testing.faults.faults import Faults
 from kcm.testing.history.recorder import Recorder
 
 START = "2030-01-01T00:00:00Z"  # the time at which the clock stands at first, with a seed
@@ -44,8 +46,15 @@ class Assembly:
 
     def __init__(self, options: PlaneOptions) -> None:
         self._options = options
-        self._clock = PlaneClock(to_moment(START) if options.seed is not None else None)
+        self.clock = self._clock = PlaneClock(
+            to_moment(START) if options.seed is not None else None
+        )
         self.recorder = Recorder(self._clock)
+        self.agenda = Agenda()
+        self.faults = Faults(
+            self._clock, lambda: self.find_store().resource_version(), self.recorder.mark_fault
+        )
+        self._store: Store | None = None
         self._ask_to_stop: list[Callable[[], None]] = []
         self._stops: list[Callable[[], None]] = []  # the last one first; these wait
 
@@ -99,7 +108,9 @@ class Assembly:
             raise errors.ConfigurationError(error.format_message()) from error
 
     def _start_api(self, settings: Settings, io: RedisIO) -> None:
-        self.api = ApiThread(settings, self._clock, self._rng("api"), self._wake)
+        self.api = ApiThread(
+            settings, self._clock, self._rng("api"), self._wake, self.faults.server
+        )
         self._stops.append(lambda: known.learn_all(()))
         self._stops.append(lambda: self.api.stop(io.end_blocking_reads))
         self._ask_to_stop.append(self.api.ask_to_stop)
@@ -120,9 +131,7 @@ class Assembly:
         manager = Manager(context)
         nodes = None
         if self._options.nodes:
-            simulated = SimulatorOptions(
-                count=self._options.nodes, external_cloud=bool(options.cloud.cloud_provider)
-            )
+            simulated = simulator_options(self._options.nodes, options)
             links = RedisIO(settings, name="kcm-nodes-testing")
             self._stops.append(links.close)
             links.attach()
@@ -133,7 +142,8 @@ class Assembly:
                 recorder=context.recorder,
                 board=UsageBoard(links),
             )
-        self.work = Work(context, manager, nodes, self._clock)
+        self._store = context.store
+        self.work = Work(context, manager, nodes, self._clock, self.agenda)
         waits = self._options.seed is not None
         self.loop = ControlLoop(self.work, self._clock, io, self.api.wait_level, waits=waits)
         self._stops.append(self.work.close)
@@ -142,6 +152,12 @@ class Assembly:
         self.loop.start()
         self._stops.append(self.loop.stop)
         self._ask_to_stop += [context.stop.set, self.loop.ask_to_stop]
+
+    def find_store(self) -> Store:
+        """Returns the store, as controllers have it. Raises ConfigurationError before the start."""
+        if self._store is None:
+            raise errors.ConfigurationError("the control plane has not started: call start()")
+        return self._store
 
     @property
     def url(self) -> str:

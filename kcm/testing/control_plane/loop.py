@@ -18,10 +18,10 @@ import structlog
 
 from kcm import errors
 from kcm.redisio import RedisIO
-from kcm.testing.control_plane.agenda import NEVER
 from kcm.testing.control_plane.clock import PlaneClock
 from kcm.testing.control_plane.rest import Rest, build_rest, explain_unrest
 from kcm.testing.control_plane.work import Work
+from kcm.testing.faults.agenda import NEVER
 
 log = structlog.get_logger("kcm.testing")
 

@@ -13,6 +13,7 @@ import yaml
 from kcm import errors
 from kcm.api import scheme
 from kcm.api.scheme import Resource
+from kcm.testing.faults.target import TESTER
 
 Json = dict[str, Any]
 Manifest = Mapping[str, Any] | str | Path  # an object, YAML text of any number, or a file of it
@@ -36,7 +37,7 @@ class Objects:
     def __init__(self, url: str, token: str, authority: Path) -> None:
         self.client = httpx.Client(
             base_url=url,
-            headers={"authorization": f"Bearer {token}"},
+            headers={"authorization": f"Bearer {token}", "user-agent": TESTER},
             verify=ssl.create_default_context(cafile=str(authority)),
             timeout=_TIMEOUT,
         )

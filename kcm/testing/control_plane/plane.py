@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any, Literal, Self, get_args
 
 from kcm import errors
+from kcm.simulation.options import SimulatorOptions
 from kcm.testing.control_plane.assembly import Assembly
 from kcm.testing.control_plane.objects import Json, Manifest, Objects
 from kcm.testing.control_plane.options import PlaneOptions
@@ -29,13 +30,16 @@ from kcm.testing.control_plane.timing import (
     Timekeeper,
     to_seconds,
 )
+from kcm.testing.faults.failing import Failing
+from kcm.testing.faults.nodes import Nodes
+from kcm.testing.faults.pods import Pods
 from kcm.testing.history.looking import Looking
 
 READY_TIMEOUT = 30.0  # seconds
 Mode = Literal["loop", "processes"]
 
 
-class ControlPlane(Looking):
+class ControlPlane(Looking, Failing):
     """A control plane of its own, from `start` (or `with`) to `stop`.
 
     Guarantees: no other control plane sees its objects, and no process or file outlives this one's,
@@ -70,8 +74,15 @@ class ControlPlane(Looking):
                 f"mode={mode!r} is not known: use one of {', '.join(map(repr, get_args(Mode)))}"
             )
         self._options = PlaneOptions(tuple(controllers), nodes, config, tuple(flags), seed)
-        self._mode = mode
-        self._engine: Assembly | Processes | None = None
+        engine = Assembly(self._options) if mode == "loop" else Processes(self._options)
+        self._engine: Assembly | Processes = engine
+        self._recorder = engine.recorder
+        self._faults, self._agenda = engine.faults, engine.agenda
+        self._find_store = engine.find_store
+        self._mark_fault = engine.recorder.mark_fault
+        names = SimulatorOptions(count=nodes).names()
+        self.nodes = Nodes(names, engine.find_store, engine.clock)
+        self.pods = Pods(engine.find_store, engine.clock)
         self._objects: Objects | None = None
         self.url = ""  # of the API server
         self.token = ""  # of its administrator
@@ -98,9 +109,6 @@ class ControlPlane(Looking):
         """Starts everything, and returns once nodes are ready. Raises ConfigurationError and
         StoreUnavailable.
         """
-        made = Assembly if self._mode == "loop" else Processes
-        self._engine = made(self._options)
-        self._recorder = self._engine.recorder
         try:
             self._engine.start()
             folder, self.url = self._engine.folder, self._engine.url
@@ -124,8 +132,7 @@ class ControlPlane(Looking):
         """Stops everything, and removes all files. May be called again."""
         if self._objects is not None:
             self._objects.close()
-        if self._engine is not None:
-            self._engine.stop()
+        self._engine.stop()
 
     # --- how to reach it
 
@@ -140,7 +147,7 @@ class ControlPlane(Looking):
 
     @property
     def _started(self) -> Assembly | Processes:
-        if self._engine is None:
+        if self._objects is None:
             raise errors.ConfigurationError(
                 "the control plane has not started: use `with ControlPlane() as control_plane:`, "
                 "or call start()"
@@ -150,8 +157,8 @@ class ControlPlane(Looking):
     @property
     def objects(self) -> Objects:
         """Reads and writes its objects over REST."""
-        if self._objects is None:
-            raise errors.ConfigurationError("the control plane has not started: call start()")
+        assert self._started
+        assert self._objects is not None
         return self._objects
 
     def apply(self, manifest: Manifest, namespace: str = "default") -> list[Json]:

@@ -29,6 +29,7 @@ from kcm.testing.control_plane.options import PlaneOptions
 from kcm.testing.control_plane.patience import Patience
 from kcm.testing.control_plane.rest import Rest, UnsettledError
 from kcm.testing.control_plane.timing import RealTime
+from kcm.testing.faults.agenda import Agenda
 from kcm.testing.history.recorder import Recorder
 from kcm.workqueue.queue import read_stats
 
@@ -49,9 +50,11 @@ class Processes:
                 'a seed is for mode="loop": the order in which processes work cannot be repeated'
             )
         self._options = options
-        self._clock = RealClock()
+        self.clock = self._clock = RealClock()
+        self.faults = None  # the API server is in another process
+        self.agenda = Agenda()  # whose steps nobody calls
         self._never = threading.Event()
-        self.folder = Path(tempfile.mkdtemp(prefix="kcm-"))
+        self.folder = Path()
         self.url = ""
         self.timekeeper = RealTime(self._clock, self.settle)
         self.recorder = Recorder(self._clock)
@@ -61,6 +64,7 @@ class Processes:
 
     def start(self) -> None:
         """Starts the processes, and returns once they are ready. Raises StoreUnavailable."""
+        self.folder = Path(tempfile.mkdtemp(prefix="kcm-"))
         log = self.folder / "up.log"
         kept = {name: v for name, v in os.environ.items() if not name.startswith("KCM_")}
         with log.open("wb") as output:
@@ -99,13 +103,12 @@ class Processes:
 
     def settle(self, timeout: float) -> Rest:
         """Waits until no key waits or is synced and no object changes, for half a second."""
-        assert self._io is not None
-        store, deadline = Store(self._io), self._clock.monotonic() + timeout
+        store, deadline = self.find_store(), self._clock.monotonic() + timeout
         seen: Any = None
         since = self._clock.monotonic()
         while self._clock.monotonic() - since < _QUIET:
             kinds = [kind for kind in scheme.resources() if kind.name not in _BEATING]
-            queues = read_stats(self._io)
+            queues = read_stats(store.io)
             busy = [queue.name for queue in queues if queue.depth or queue.running]
             now = (busy, store.last_rvs(kinds))
             if busy or now != seen:
@@ -117,6 +120,12 @@ class Processes:
                 )
             self._clock.wait(self._never, _BETWEEN_LOOKS)
         return Rest(self._clock.now())
+
+    def find_store(self) -> Store:
+        """Returns the store. Raises ConfigurationError before the start."""
+        if self._io is None:
+            raise errors.ConfigurationError("the control plane has not started: call start()")
+        return Store(self._io)
 
     def patience(self) -> Patience:
         """Returns what waits for conditions, by the machine's clock."""
@@ -138,7 +147,7 @@ class Processes:
         if self._guard is not None:
             self._guard.dismiss()
             self._guard = None
-        shutil.rmtree(self.folder, ignore_errors=True)
+            shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def _find_free_port() -> int:

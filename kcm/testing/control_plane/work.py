@@ -18,10 +18,10 @@ from kcm.component.context import ControllerContext
 from kcm.manager.manager import Manager
 from kcm.simulation.simulator import KINDS, Simulator
 from kcm.store.watch import WatchEntry
-from kcm.testing.control_plane.agenda import NEVER, Agenda
 from kcm.testing.control_plane.clock import PlaneClock
 from kcm.testing.control_plane.passes import Passes
 from kcm.testing.control_plane.wakeups import WakeupRunner
+from kcm.testing.faults.agenda import NEVER, Agenda
 
 log = structlog.get_logger("kcm.testing")
 
@@ -44,6 +44,7 @@ class Work:
         manager: Manager,
         nodes: Simulator | None,
         clock: PlaneClock,
+        agenda: Agenda,
     ) -> None:
         self._context = context
         self._manager = manager
@@ -51,7 +52,7 @@ class Work:
         self._clock = clock
         self._wakeups = WakeupRunner(context)
         self._passes = Passes(context, clock.moment(), self._is_alive)
-        self.agenda = Agenda()
+        self._agenda = agenda
         self._changes = 0  # of all objects, without heartbeats
         self._api_changes = 0  # of the kinds for which the API server has loops of its own
         # Whether it is known if an object changed that nodes must see, and whether one did.
@@ -94,7 +95,7 @@ class Work:
         worked |= self._move_delayed(now, after_work=worked)
         every = final or not self._clock.frozen
         worked |= self._passes.run_due(now, self._changes, all_of_them=every) > 0
-        worked |= self.agenda.run_due(now) > 0
+        worked |= self._agenda.run_due(now) > 0
         worked |= self._context.recorder.flush_waiting()
         return worked
 
@@ -184,7 +185,7 @@ class Work:
             nodes = self._nodes.next_due(upkeep=every)
         passes = self._passes.next_due(self._changes, all_of_them=every)
         keys = self._next_key if every else self._next_needed_key()
-        return min(nodes, passes, keys, self.agenda.next_due())
+        return min(nodes, passes, keys, self._agenda.next_due())
 
     def _next_needed_key(self) -> float:
         """Returns when the first delayed key is due, without those that only poll."""
@@ -196,7 +197,7 @@ class Work:
         """Returns what is pending, each with the time when it is due. Raises StoreUnavailable."""
         due = {f"pass of {name}": when for name, when in self._passes.list_due(self._changes)}
         due |= self._list_delayed()
-        due |= self.agenda.due()
+        due["what the test has on its agenda"] = self._agenda.next_due()
         if self._nodes is not None and (when := self._nodes.next_due(upkeep=False)) < NEVER:
             due["simulated containers and nodes"] = when
         return due

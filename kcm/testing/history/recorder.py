@@ -91,6 +91,10 @@ class Recorder:
         self._marks.append(mark)
         return mark
 
+    def mark_fault(self, text: str) -> Mark:
+        """Puts a line about a failure that the test made into the timeline."""
+        return self.mark(text, "fault")
+
     # --- what is asked
 
     def read_logs(self) -> None:

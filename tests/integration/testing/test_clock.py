@@ -127,9 +127,9 @@ def test_settle_says_what_is_pending_and_when(plane: ControlPlane) -> None:
 
 def test_what_never_comes_to_rest_is_named() -> None:
     with ControlPlane(nodes=0, seed=1) as plane:
-        engine = plane._started
+        engine = plane._engine
         assert isinstance(engine, Assembly)
-        agenda = engine.loop.work.agenda
+        agenda = engine.agenda
         count = itertools.count()
 
         def fight(now: datetime) -> datetime:
@@ -137,10 +137,10 @@ def test_what_never_comes_to_rest_is_named() -> None:
             plane.apply({**repeating.CONTESTED, "data": data})
             return now
 
-        agenda.add("a fight", plane.clock.now, fight)
+        agenda.add(fight)
         with pytest.raises(UnsettledError, match="Most often changed: configmaps default/contest"):
             plane.settle(timeout="1s")
-        agenda.remove("a fight")
+        agenda.remove(fight)
 
 
 def test_the_time_goes_on_from_where_it_stands() -> None:

@@ -28,6 +28,14 @@ def test_the_session_shares_a_control_plane(kcm, kcm_namespace):
 def test_one_of_its_own(kcm_fresh):
     assert kcm_fresh.list("nodes", None) == []
 
+def test_something_fails(kcm, kcm_namespace):
+    kcm.faults.api(error=500)
+    kcm.nodes["node-1"].full()
+
+def test_the_next_test_knows_nothing_of_it(kcm, kcm_namespace):
+    assert kcm.faults.active == []
+    assert not any(node.states for node in kcm.nodes)
+
 def test_something_is_left(kcm, kcm_namespace):
     kept = {"name": "kept", "finalizers": ["example.com/keep"]}
     kcm.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": kept}, kcm_namespace)
@@ -46,6 +54,6 @@ def test_a_project_gets_control_planes_as_fixtures(tmp_path: Path) -> None:
         timeout=120,
         check=False,
     )
-    assert "5 passed, 1 error" in done.stdout, done.stdout + done.stderr
+    assert "7 passed, 1 error" in done.stdout, done.stdout + done.stderr
     assert "ERROR test_mine.py::test_something_is_left" in done.stdout
     assert "example.com/keep in 1 resource instances" in done.stdout

@@ -12,7 +12,7 @@ from kcm.api.core_v1 import Container, Pod
 from kcm.apimachinery.durations import FOREVER
 from kcm.simulated import output, scripts
 from kcm.simulated.output import MOST_LINES, OutputRun, find_run, list_lines
-from kcm.simulated.script_lines import ScriptLine, parse_log
+from kcm.simulated.script_lines import ScriptLine, add_line, parse_log
 from tests.typed_objects import decode_as
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -91,10 +91,30 @@ def test_a_log_of_years_is_read_in_a_moment() -> None:
         ("after 1m: late", (ScriptLine("late", after=60.0),)),
         ("every 2s: tick", (ScriptLine("tick", after=2.0, every=2.0),)),
         ("after all: words", (ScriptLine("after all: words"),)),
+        ("at 2026-01-01T00:00:07Z: a: b", (ScriptLine("a: b", at=at(7)),)),
+        ("at noon: words", (ScriptLine("at noon: words"),)),
     ],
 )
 def test_scripts_are_read_line_by_line(text: str, lines: tuple[ScriptLine, ...]) -> None:
     assert parse_log(text) == lines
+
+
+def test_a_line_at_a_time_is_of_the_attempt_that_ran_then() -> None:
+    log = add_line(add_line("first", "then", at(7.25)), "too late", at(99))
+    assert written(run(log, ends=7.0)) == [
+        "0 container main started (simulated), attempt 0", "0 first", "7.25 then",
+        "7 container main exited with code 1 (Error)",
+    ]  # fmt: skip
+    assert written(run(add_line("", "before", at(-5)))) == [
+        "0 container main started (simulated), attempt 0"
+    ]
+
+
+def test_of_too_many_lines_the_oldest_are_dropped() -> None:
+    log = "\n".join(f"line {number}" for number in range(100))
+    assert [one.text for one in parse_log(add_line(log, "new", at(1)))][::99] == ["line 1", "new"]
+    with pytest.raises(ValueError, match="must be one line"):
+        add_line(log, "two\nlines", at(1))
 
 
 @pytest.mark.parametrize("text", ["every 0s: x", "every 0.01s: x", "x\n" * 101])

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kcm.simulated import scripts
 from tests.unit.simulation.life import Life, pod
 
 PROBE = {"httpGet": {"port": 80}, "initialDelaySeconds": 3}
@@ -130,6 +131,75 @@ TIMELINES: Mapping[str, tuple[dict[str, str], dict[str, Any], list[tuple[float, 
         [(0, "0/1 ContainerCreating"), (1, "1/1 Running"), (6, "0/1 Completed")],
     ),
 }
+
+
+INCIDENTS: Mapping[str, tuple[dict[str, str], dict[str, Any], list[tuple[float, str]]]] = {
+    "an exit at a moment, and another start": (
+        {"exit": "2026-01-01T00:00:05.5Z 3"},
+        {},
+        [
+            (0, "0/1 ContainerCreating"),
+            (1, "1/1 Running"),
+            (5.5, "0/1 Error"),
+            (6.5, "1/1 Running"),
+        ],
+    ),
+    "an exit that is final": (
+        {"exit": "2026-01-01T00:00:02.5Z 3"},
+        {"restartPolicy": "Never"},
+        [(0, "0/1 ContainerCreating"), (1, "1/1 Running"), (2.5, "0/1 Error")],
+    ),
+    "killed for memory at a moment": (
+        {"exit": "2026-01-01T00:00:02.5Z 137 OOMKilled"},
+        {"restartPolicy": "Never"},
+        [(0, "0/1 ContainerCreating"), (1, "1/1 Running"), (2.5, "0/1 OOMKilled")],
+    ),
+    "of two containers, one exits": (
+        {"exit.other": "2026-01-01T00:00:05Z 1"},
+        {"containers": containers("main", "other")},
+        [(0, "0/2 ContainerCreating"), (1, "2/2 Running"), (5, "1/2 Error"), (6, "2/2 Running")],
+    ),
+    "an exit before the start": (
+        {"exit": "2026-01-01T00:00:00.5Z 1"},
+        {},
+        [(0, "0/1 ContainerCreating"), (1, "1/1 Running")],
+    ),
+    "a readiness probe that fails": (
+        {"ready": "false"},
+        {},
+        [(0, "0/1 ContainerCreating"), (1, "0/1 Running")],
+    ),
+    "a readiness probe that succeeds at once": (
+        {"ready": "true", "ready-after": "20s"},
+        {},
+        [(0, "0/1 ContainerCreating"), (1, "1/1 Running")],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", INCIDENTS)
+def test_what_happens_to_a_pod_can_be_seen(name: str) -> None:
+    annotations, spec, expected = INCIDENTS[name]
+    assert Life(pod(annotations, **spec)).until(34) == expected
+
+
+def test_a_container_is_ready_again_when_its_incident_is_over() -> None:
+    life = Life(pod())
+    life.until(3)
+    seen = []
+    incidents: list[tuple[float, dict[str, str]]] = [
+        (4.0, {"ready": "false"}),
+        (16.0, {}),
+        (28.0, {"ready": "true"}),
+    ]
+    for at, said in incidents:
+        life.pod = life.pod.with_metadata(annotations=pod(said).annotations)
+        life.script, _ = scripts.of_pod(life.pod.annotations, scripts.NO_SCRIPT)
+        seen.append(life.step(at))
+        life.step(at + 11)
+    assert seen == ["0/1 Running", "1/1 Running", "1/1 Running"]
+    unhealthy = [(at, event.message) for at, event in life.events if event.reason == "Unhealthy"]
+    assert unhealthy == [(15.0, "Readiness probe failed: (simulated)")]
 
 
 @pytest.mark.parametrize("name", TIMELINES)

@@ -43,6 +43,7 @@ class Attempt:
     message: str = ""
     stopping: bool = False  # SIGTERM was sent
     again: bool = False  # it was stopped in order to restart it
+    unready: bool = False  # its readiness probe fails, whatever `ready` is
 
     @classmethod
     def of(cls, spec: Container, number: int, now: float) -> Attempt:
@@ -75,6 +76,11 @@ class Attempt:
         if does.stop_after > grace:
             self.code, self.reason = KILLED, "Error"
 
+    def exit(self, at: float, code: int, reason: str) -> None:
+        """Has the container exit at that time, if it runs then."""
+        if self.runs(at):
+            self.ends, self.code, self.reason, self.message = at, code, reason, ""
+
     def kill(self, now: float) -> None:
         """Sends SIGKILL, if the container runs."""
         if self.runs(now):
@@ -92,7 +98,7 @@ class Attempt:
 
     def is_ready(self, now: float) -> bool:
         """Reports whether the container runs and is ready at that time."""
-        return self.started <= now < self.ends and self.ready <= now
+        return self.runs(now) and self.ready <= now and not self.unready
 
 
 def _after(now: float, wait: float) -> float:

@@ -46,8 +46,8 @@ def build_apply_probes(newest: Callable[[str], Attempt | None], now: float) -> A
         attempt = newest(status.name)
         if attempt is None or not attempt.runs(now):
             return status.replace(started=False, ready=False)
-        ready = has_started(attempt, now)
-        started = ready or not _has_startup_probe(pod, status.name)
+        ready = attempt.is_ready(now)
+        started = has_started(attempt, now) or not _has_startup_probe(pod, status.name)
         return status.replace(started=started, ready=ready)
 
     def set_init(status: ContainerStatus) -> ContainerStatus:

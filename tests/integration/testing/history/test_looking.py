@@ -157,7 +157,7 @@ def test_a_history_is_of_a_kind_a_name_a_namespace_and_a_time(
     (own,) = control_plane.history("namespace", namespace, "")
     assert own.target == f"namespaces/{namespace}"
     text = str(both)
-    assert "which is new  by kubernetes-admin (python-httpx" in text
+    assert "which is new  by kubernetes-admin (kcm-testing" in text
     assert "note: between" in text
     assert 'data.x: absent → "1"' in text
 

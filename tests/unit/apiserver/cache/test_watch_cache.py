@@ -226,3 +226,15 @@ def test_what_stops_matching_is_deleted_as_it_was_when_it_matched() -> None:
     assert event.last_match is last
     cache.apply([change("DELETED", "a/1", 13)], 13)
     assert watcher.pending[1].last_match is watcher.pending[1].entry
+
+
+def test_the_version_some_changes_ago_can_be_restored() -> None:
+    cache = fill_cache("a/1", position=10, history=3)
+    assert cache.version_before(1) == 10
+    cache.apply([change("ADDED", f"b/{n}", 10 + n) for n in (1, 3)], 20)
+    versions = [cache.version_before(changes) for changes in (1, 2, 3)]
+    assert versions == [11, 10, 10]
+    assert keys(cache.snapshot(versions[0])) == ["a/1", "b/1"]
+    cache.apply([change("ADDED", f"c/{n}", 20 + n) for n in (1, 2)], 22)
+    assert cache.oldest_version == cache.version_before(99) == 11
+    assert keys(cache.snapshot(11)) == ["a/1", "b/1"]

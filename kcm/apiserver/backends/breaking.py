@@ -1,0 +1,40 @@
+"""Calls of other servers that fail because a test wants them to.
+
+They fail as the network or the server would make them: in the same place and in the same words.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+from collections.abc import Sequence
+from typing import Literal, Protocol
+
+from kcm.apiserver.backends import faults
+from kcm.apiserver.backends.services import Address
+
+# refused: nobody listens; timeout: nobody answers; a number: the status of the answer
+CallBreak = Literal["refused", "timeout"] | int
+
+
+class BreaksCalls(Protocol):
+    """Decides which calls fail. It is called in the event loop, and must not block."""
+
+    def find_break(self, names: Sequence[str]) -> CallBreak | None:
+        """Returns how a call fails, None if it does not. `names` are what the called server is
+        known by, such as those of a webhook and its configuration.
+        """
+        ...
+
+
+async def break_call(how: CallBreak, address: Address) -> None:
+    """Fails as a call of the server at `address` would. Raises CallFailed; a call that times out
+    ends only by its caller's timeout.
+    """
+    if how == "timeout":
+        await asyncio.Event().wait()
+    if isinstance(how, int):
+        raise faults.status_fault(how, b"")
+    refused = OSError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
+    raise faults.connection_fault(refused, address)

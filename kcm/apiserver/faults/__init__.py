@@ -1,0 +1,1 @@
+"""Faults that a test asks for, and how the server acts them out."""
