@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from pydantic_core import to_json
+
 from kcm import defaults, errors
 from kcm.api import codec
 from kcm.api.scheme import Resource
@@ -43,7 +45,7 @@ def apply_patch(obj: KubeObject, patch: bytes, matched: Resource, resource: Reso
         change = patches.parse(patches.JSON_PATCH, patch, matched)
         parts = patches.touched_parts(change, matched)
         target = codec.to_dict(obj, None if parts is None else {*parts, *_TYPE})
-        patched = codec.decode(json.dumps(change(target)).encode(), matched)
+        patched = codec.decode(to_json(change(target), inf_nan_mode="constants"), matched)
         if parts is not None:
             patched = obj.replace(**{name: getattr(patched, name) for name in parts})
         patched = client_warnings.prune(patched)

@@ -85,7 +85,9 @@ class Admission:
         if isinstance(obj, Pod):
             spec = self._add_priority(self._add_tolerations(obj.spec), obj, monotonic)
             spec = self._accounts.admit(spec, obj, monotonic)
-            return self._limits.admit_pod(obj.with_spec(spec), monotonic)
+            return self._limits.admit_pod(
+                obj if spec is obj.spec else obj.with_spec(spec), monotonic
+            )
         self.check(obj, monotonic)
         return self._storage.admit(obj, monotonic)
 
@@ -159,6 +161,9 @@ class Admission:
                 f"provided in pod spec; priority admission controller computed {policy} from "
                 "the given PriorityClass name",
             )
+        wanted = (priority_class.value, policy, name or None)
+        if wanted == (spec.priority, spec.preemption_policy, spec.priority_class_name):
+            return spec
         return spec.replace(
             priority=priority_class.value,
             preemption_policy=policy,
