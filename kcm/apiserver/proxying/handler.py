@@ -26,7 +26,7 @@ from kcm.apiserver.auth.users import User
 from kcm.apiserver.backends import forwarding, joining, streaming
 from kcm.apiserver.backends.services import ServiceUnavailable
 from kcm.apiserver.backends.streaming import Incoming, Outgoing, Upgraded
-from kcm.apiserver.cache.caches import Caches
+from kcm.apiserver.cache.caches import FreshCaches
 from kcm.apiserver.http.connection import RELAY
 from kcm.apiserver.http.limits import InFlight, Limits
 from kcm.apiserver.http_errors import MethodNotAllowed
@@ -117,7 +117,7 @@ class _Exchange:
 class ObjectProxy:
     """Passes requests on to pods, to the pods of Services, and to nodes."""
 
-    def __init__(self, store: Store, caches: Caches, kubelet: KubeletClient) -> None:
+    def __init__(self, store: Store, caches: FreshCaches, kubelet: KubeletClient) -> None:
         self._store = store
         self._caches = caches
         self._kubelet = kubelet
@@ -130,7 +130,8 @@ class ObjectProxy:
     def find(self, info: RequestInfo, request: Request) -> Target:
         """Returns where the request goes. It blocks.
 
-        Raises BadRequest, KubeletUnreachable, MethodNotAllowed, NotFound and ServiceUnavailable.
+        Raises BadRequest, KubeletUnreachable, MethodNotAllowed, NotFound, ServiceUnavailable and
+        StoreUnavailable.
         """
         if request.method not in METHODS:
             raise MethodNotAllowed
@@ -138,7 +139,7 @@ class ObjectProxy:
             case "pods":
                 return targets.find_pod(self._store, info.namespace, info.name)
             case "services":
-                return targets.find_service(self._store, self._caches, info.namespace, info.name)
+                return targets.find_service(self._caches, info.namespace, info.name)
         return targets.find_node(self._store, info.name, tls=self._kubelet.tls)
 
     async def pass_on(self, target: Target, asked: Asked) -> None:
