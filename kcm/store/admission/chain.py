@@ -25,6 +25,7 @@ from kcm.settings import Settings
 from kcm.store.admission.ensuring import Creator, ensure_object
 from kcm.store.admission.limit_ranges import LimitRanger
 from kcm.store.admission.memory import WriteWatch
+from kcm.store.admission.runtime_classes import RuntimeClassAdmission
 from kcm.store.admission.service_accounts import ServiceAccountAdmission
 from kcm.store.admission.storage import StorageAdmission
 from kcm.store.reader import StoreReader
@@ -73,6 +74,7 @@ class Admission:
         )
         self._limits = LimitRanger(reader)
         self._accounts = ServiceAccountAdmission(reader)
+        self._runtimes = RuntimeClassAdmission(reader)
         self._storage = StorageAdmission(reader)
         self._class_writes = WriteWatch(reader, PriorityClass)
         self._classes: dict[str, PriorityClass] = {}
@@ -85,6 +87,7 @@ class Admission:
         if isinstance(obj, Pod):
             spec = self._add_priority(self._add_tolerations(obj.spec), obj, monotonic)
             spec = self._accounts.admit(spec, obj, monotonic)
+            spec = self._runtimes.admit(spec, obj, monotonic)
             return self._limits.admit_pod(
                 obj if spec is obj.spec else obj.with_spec(spec), monotonic
             )

@@ -11,6 +11,7 @@ import pytest
 from kcm import errors
 from kcm.api import scheme
 from kcm.api.core_v1 import LimitRange, Pod, Toleration
+from kcm.api.node_v1 import RuntimeClass
 from kcm.api.scheduling_v1 import PriorityClass
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.reconcile.executor import PlanExecutor
@@ -203,3 +204,15 @@ def test_limits_that_a_pod_names_count_as_requests_before_any_default(store: Sto
     store.create(limit_range(default={"cpu": "4"}, defaultRequest={"cpu": "3"}))
     created_pod = store.create(pod("a", containers=[container(resources={"limits": {"cpu": "2"}})]))
     assert cpu(created_pod) == ("2", "2")
+
+
+def test_a_pod_gets_the_overhead_and_the_nodes_of_its_runtime_class(store: Store) -> None:
+    with pytest.raises(errors.Forbidden, match='RuntimeClass "gvisor" not found'):
+        store.create(pod("a", runtime_class_name="gvisor"))
+    overhead = {"podFixed": {"cpu": "250m"}}
+    scheduling = {"nodeSelector": {"sandbox": "yes"}}
+    body = {"metadata": {"name": "gvisor"}, "handler": "runsc"}
+    store.create(decode_as(RuntimeClass, {**body, "overhead": overhead, "scheduling": scheduling}))
+    spec = store.create(pod("a", runtime_class_name="gvisor")).spec
+    assert spec.node_selector == {"sandbox": "yes"}
+    assert {name: str(amount) for name, amount in (spec.overhead or {}).items()} == {"cpu": "250m"}
