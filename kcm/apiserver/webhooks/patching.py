@@ -49,9 +49,11 @@ def apply_patch(obj: KubeObject, patch: bytes, matched: Resource, resource: Reso
         change = patches.parse(patches.JSON_PATCH, patch, matched)
         parts = patches.touched_parts(change, matched)
         target = codec.to_dict(obj, None if parts is None else {*parts, *_TYPE})
-        patched = codec.decode(to_json(change(target), inf_nan_mode="constants"), matched)
-        if parts is not None:
-            patched = obj.replace(**{name: getattr(patched, name) for name in parts})
+        changed = change(target)
+        if parts is None or not parts.isdisjoint(_TYPE):
+            patched = codec.decode(to_json(changed, inf_nan_mode="constants"), matched)
+        else:
+            patched = obj.replace(**codec.decode_parts(changed, parts, matched))
         patched = client_warnings.prune(patched)
         if parts != _METADATA:  # which has no defaults
             patched = defaults.apply(patched)
