@@ -10,7 +10,7 @@ from bench import definitions, queue, size, store, system, watch, workloads
 from bench.api import requests, watchers
 from bench.harness import POOLS, Bench
 from bench.nodes import at_rest, kubelet, scheduling, silence, simulated
-from bench.rest import balancers, certificates, claims, growth, policies, webhooks
+from bench.rest import balancers, certificates, claims, conversions, growth, policies, webhooks
 from bench.rest import workloads as rest_workloads
 from bench.rest import writes as rest_writes
 from bench.table import Row
@@ -72,6 +72,7 @@ CASES = (
     Case("rest.claims.local", "pods whose claims get a local volume", claims.local, quick=False),
     Case("rest.policies", "CPU that 100 policies add to a create", policies.rows, quick=False),
     Case("rest.webhooks", "what two webhooks add to a create", webhooks.rows, quick=False),
+    Case("rest.conversion", "what a conversion adds to a create", conversions.rows, quick=False),
     Case("rest.balancers", "load balancers of the simulated cloud", balancers.rows, quick=False),
     Case("nodes.scheduling", "pods placed a second", scheduling.scheduling),
     Case("nodes.growth", "time for a pod with ten times the nodes", scheduling.growth),

@@ -49,7 +49,7 @@ class _Rounds:
     def __init__(self, system: RestSystem, creates: int) -> None:
         self._system = system
         self.creates = creates
-        self._server = _start(system.bench)
+        self._server = start_webhooks(system.bench)
         self._webhook = Connection(self._server)
         self._api = Connection(system.servers.api)
 
@@ -107,7 +107,8 @@ class _Rounds:
         return self._system.client.ask(self._system.servers.api.request(method, path, body))
 
 
-def _start(bench: Bench) -> Server:
+def start_webhooks(bench: Bench) -> Server:
+    """Starts the server of webhooks."""
     log = bench.folder / "webhooks.log"
     log.unlink(missing_ok=True)
     bench.spawn("webhooks", ["-m", "bench.programs.webhook_app", str(bench.folder)])

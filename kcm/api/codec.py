@@ -13,8 +13,9 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic_core import ErrorDetails, PydanticSerializationError
+import re2
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails, PydanticSerializationError, to_json
 
 from kcm import errors
 from kcm.api import scheme
@@ -26,7 +27,8 @@ from kcm.apimachinery.yaml_documents import load_yaml_documents
 __all__ = ["decode", "decode_stored", "encode", "encode_stored", "load_yaml_documents", "to_dict"]
 
 # A number that may be beyond a float. Parsers turn the numbers of unknown fields into floats.
-_LARGE_NUMBER = re.compile(rb"[0-9][eE]\+?0*[0-9]{3}|[0-9]{309}")
+# RE2 looks through a pod in a tenth of the time that Python's expressions take.
+_LARGE_NUMBER = re2.compile(rb"[0-9][eE]\+?0*[0-9]{3}|[0-9]{309}")
 _MOST_CAUSES = 20
 MOST_FAULTS = 10_000  # the most faults that are collected; each takes a kilobyte
 _SAFE_DIGITS = 300  # integers of up to that many digits fit a float
@@ -53,7 +55,7 @@ def decode(
     beyond a float), UnknownKind, or Invalid with one cause per wrong field.
     """
     text = _json_bytes(data)
-    if strict or b"NaN" in text or b"Infinity" in text or _LARGE_NUMBER.search(text):
+    if strict or not _is_plain(text):
         _load(text, refuse_duplicates=strict)
     return _decode_text(text, resource)
 
@@ -106,6 +108,40 @@ def to_dict(obj: KubeObject, parts: set[str] | None = None) -> dict[str, Any]:
     `parts` are attributes, or names of unknown fields.
     """
     return obj.model_dump(mode="json", by_alias=True, exclude_none=True, include=parts)
+
+
+def decode_parts(
+    values: Mapping[str, Any], parts: Iterable[str], resource: Resource
+) -> dict[str, Any]:
+    """Returns the attributes `parts` of the object that a dict of JSON values describes.
+
+    That is what `decode` would return for them, and takes no time for the others. Raises what
+    `decode` raises.
+    """
+    decoded: dict[str, Any] = {}
+    for part in parts:
+        value = values.get(str(resource.model.model_fields[part].alias))
+        text = to_json(value, inf_nan_mode="constants")
+        try:
+            if value is None or not _is_plain(text):
+                raise ValueError
+            decoded[part] = _part_type(resource.model, part).validate_json(
+                text, by_alias=True, by_name=False
+            )
+        except ValueError:  # absent, null or wrong: that is for the whole object to say
+            whole = decode(to_json(values, inf_nan_mode="constants"), resource)
+            return {name: getattr(whole, name) for name in parts}
+    return decoded
+
+
+def _is_plain(text: bytes) -> bool:
+    """Reports whether JSON has no number that only Python's parser can judge."""
+    return b"NaN" not in text and b"Infinity" not in text and not _LARGE_NUMBER.search(text)
+
+
+@cache
+def _part_type(model: type[Model], part: str) -> TypeAdapter[Any]:
+    return TypeAdapter(model.model_fields[part].rebuild_annotation())
 
 
 @cache

@@ -27,7 +27,7 @@ class Scheduling(Model):
 
 
 class RuntimeClass(KubeObject):
-    """A class of container runtimes. kcm stores it, but pods get no overhead from it."""
+    """A class of container runtimes: the overhead of its pods, and the nodes that they run on."""
 
     api_version: str = "node.k8s.io/v1"
     kind: str = "RuntimeClass"

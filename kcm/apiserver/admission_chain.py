@@ -129,15 +129,18 @@ class RequestAdmission:
         """Raises an ApiError if a policy or a validating webhook refuses the write."""
         self._validate(self._write(new, old))
 
-    def decide(self, sent: Mapping[str, Any]) -> None:
-        """Decides about a request whose object is not stored, such as an Eviction.
+    def decide(self, sent: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Returns the object of a request that is not stored, such as an Eviction, as webhooks
+        have changed it.
 
         `sent` is the object with its kind. Raises the error of what refuses the request.
         """
         write = replace(self._write(None, None), sent=sent)
         if self._mutating:
-            self._chain.mutating.admit(self._mutating, write, self._requester, _keep)
+            write = self._chain.mutating.admit(self._mutating, write, self._requester, _keep)
         self._validate(write)
+        assert write.sent is not None
+        return write.sent
 
     def _validate(self, write: WriteAttributes) -> None:
         self._chain.check_policies(self._policies, write, self._requester)

@@ -96,7 +96,8 @@ class ItemBuilder:
         """
 
         def readmit(changed: KubeObject) -> KubeObject:
-            return defaults.apply(self._admission.admit(changed, self._clock.monotonic()))
+            admitted = self._admission.admit(changed, self._clock.monotonic())
+            return admitted if admitted is changed else defaults.apply(admitted)
 
         given = rules.complete_new(obj, resource, now, rng=self._rng)
         if manager is not None:

@@ -81,6 +81,7 @@ _ANSWERS: Mapping[str, Callable[[Review, str], Review]] = {
     "warn": lambda review, text: _answer(
         review, warnings=[text, "twice"], auditAnnotations={"seen": text}
     ),
+    "patch": lambda review, text: _answer(review, **_patch(*json.loads(text))),
     "wrong-uid": lambda review, _: _answer(review, uid="other"),
     "wrong-kind": lambda review, _: _answer(review) | {"kind": "Pod"},
     "no-response": lambda review, _: {"apiVersion": review["apiVersion"], "kind": review["kind"]},

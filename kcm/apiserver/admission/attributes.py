@@ -17,6 +17,7 @@ from kcm.apiserver.auth.users import User
 from kcm.apiserver.scales import scale_of
 
 _CORE_NAMESPACES = "namespaces"
+SCALE = "scale"  # the subresource whose object is a Scale
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class WriteAttributes:
     def _text(self, obj: KubeObject | None, matched: Resource) -> bytes:
         if obj is None:
             return b"null"
-        if self.subresource == "scale":
+        if self.subresource == SCALE:
             return json.dumps(scale_of(obj, self.resource)).encode()
         if matched is not self.resource:
             obj = conversion.to_version(obj, self.resource, matched)
@@ -97,7 +98,7 @@ class WriteAttributes:
         }
         if self.sent is not None:
             about["kind"] = about["requestKind"] = _kind_of(self.sent)
-        if self.subresource == "scale":
+        if self.subresource == SCALE:
             about["kind"] = about["requestKind"] = {
                 "group": "autoscaling", "version": "v1", "kind": "Scale",
             }  # fmt: skip

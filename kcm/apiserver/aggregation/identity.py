@@ -8,12 +8,15 @@ staging/src/k8s.io/apimachinery/pkg/util/proxy and net/http/httputil of Go 1.24,
 
 from __future__ import annotations
 
+import re
 import string
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kcm import errors
 from kcm.apiserver.auth.users import MASTERS, User
+from kcm.apiserver.backends import forwarding
 
 USER, UID, GROUP, EXTRA = "X-Remote-User", "X-Remote-Uid", "X-Remote-Group", "X-Remote-Extra-"
 AGGREGATOR = User("system:kube-aggregator", groups=(MASTERS,))  # asks for discovery
@@ -21,20 +24,17 @@ OPENAPI_AGGREGATOR = User("system:aggregator")
 
 Headers = list[tuple[bytes, bytes]]
 
-_HOP_BY_HOP = frozenset(
-    {
-        b"connection", b"proxy-connection", b"keep-alive", b"proxy-authenticate",
-        b"proxy-authorization", b"te", b"trailer", b"transfer-encoding", b"upgrade", b"expect",
-    }
-)  # fmt: skip
-# What says who the client is, which only this server may say. Authorization ends here.
-_OF_CLIENTS = (b"authorization", b"impersonate-", b"x-remote-", b"x-forwarded-", b"host")
+# What the server gets from here, or not at all.
+_OURS = (b"x-forwarded-", b"host", b"expect")
 _CORS = frozenset(
     f"access-control-allow-{name}".encode() for name in ("credentials", "headers", "methods",
                                                          "origin")
 )  # fmt: skip
 # The bytes of a header's name, as RFC 7230 has them, but %, by which others are written.
 _NAME_BYTES = frozenset((string.ascii_letters + string.digits + "!#$&'*+-.^_`|~").encode())
+
+
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f]")
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,15 @@ class ProxyIdentity:
     key: Path | None = None
 
 
+class NoHeader(errors.KcmError):
+    """A header cannot have this value."""
+
+
 def identify(user: User) -> Headers:
-    """Returns the headers that say who the user is."""
+    """Returns the headers that say who the user is.
+
+    Raises NoHeader for a name that a server would read as another one.
+    """
     pairs = [(USER, user.name)]
     if user.uid:
         pairs.append((UID, user.uid))
@@ -54,7 +61,7 @@ def identify(user: User) -> Headers:
     pairs += [
         (EXTRA + escape_header_key(name), value) for name, values in user.extra for value in values
     ]
-    return [(name.encode(), _clean(value)) for name, value in pairs]
+    return [(name.encode(), _encode(name, value)) for name, value in pairs]
 
 
 def escape_header_key(name: str) -> str:
@@ -62,9 +69,14 @@ def escape_header_key(name: str) -> str:
     return "".join(chr(byte) if byte in _NAME_BYTES else f"%{byte:02X}" for byte in name.encode())
 
 
-def _clean(value: str) -> bytes:
-    """Returns a header's value, without what would end the header."""
-    return " ".join(value.split()).encode() if not value.isprintable() else value.strip().encode()
+def _encode(name: str, value: str) -> bytes:
+    """Returns the bytes of a header's value. Servers drop spaces around it."""
+    if _CONTROLS.search(value) or value != value.strip():
+        raise NoHeader(f'net/http: invalid header field value for "{name}"')
+    try:
+        return value.encode()
+    except UnicodeEncodeError:
+        raise NoHeader(f'net/http: invalid header field value for "{name}"') from None
 
 
 def forward_request_headers(fields: Iterable[tuple[bytes, bytes]], client: str) -> Headers:
@@ -72,39 +84,18 @@ def forward_request_headers(fields: Iterable[tuple[bytes, bytes]], client: str) 
 
     `client` is the client's address.
     """
-    known = list(fields)
-    named = _named_by_connection(known)
-    passed = [
-        (name, value)
-        for name, value in known
-        if name not in _HOP_BY_HOP and name not in named and not name.startswith(_OF_CLIENTS)
-    ]
+    passed = [pair for pair in forwarding.forward_fields(fields) if not pair[0].startswith(_OURS)]
     return [*passed, (b"x-forwarded-for", client.encode())] if client else passed
 
 
 def forward_upgrade_headers(fields: Iterable[tuple[bytes, bytes]], client: str) -> Headers:
     """Returns the headers of a client's request for an upgrade that may be passed on."""
     known = list(fields)
-    kept = [(name, value) for name, value in known if name in (b"connection", b"upgrade")]
-    return forward_request_headers(known, client) + kept
+    return forward_request_headers(known, client) + forwarding.upgrade_fields(known)
 
 
 def forward_response_headers(fields: Sequence[tuple[bytes, bytes]]) -> Headers:
     """Returns the headers of a server's response that may be passed on, in lower case."""
     lower = [(name.lower(), value) for name, value in fields]
-    named = _named_by_connection(lower)
-    return [
-        (name, value)
-        for name, value in lower
-        if name not in _HOP_BY_HOP and name not in named and name not in _CORS
-    ]
-
-
-def _named_by_connection(fields: Iterable[tuple[bytes, bytes]]) -> frozenset[bytes]:
-    """Returns the headers that are about one connection only because Connection names them."""
-    return frozenset(
-        word.strip().lower()
-        for name, value in fields
-        if name == b"connection"
-        for word in value.split(b",")
-    )
+    dropped = forwarding.connection_fields(lower) | _CORS
+    return [(name, value) for name, value in lower if name not in dropped]

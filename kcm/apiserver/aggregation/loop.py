@@ -31,6 +31,7 @@ from kcm.apiserver.aggregation.remote_documents import FetchFailed, RemoteDocume
 from kcm.apiserver.aggregation.status_writer import StatusWriter
 from kcm.apiserver.aggregation.timetable import Timetable
 from kcm.apiserver.aggregation.wakes import CacheWakes
+from kcm.apiserver.backends.endpoints import service_of
 from kcm.clock import Clock, RealClock
 from kcm.coordination.lease import RENEW_EVERY
 
@@ -234,8 +235,7 @@ class AggregationLoop:
         entry = self._caches.cache(scheme.resource_of(EndpointSlice)).get(key)
         if entry is None:
             return ()
-        namespace = key.partition("/")[0]
-        return (f"{namespace}/{entry.obj.labels.get('kubernetes.io/service-name', '')}",)
+        return (service_of(entry.obj),)
 
     def _start_due(self, task: ApiTask, now: float) -> None:
         while len(task.running) < WORKERS and (name := task.due.pop(now)) is not None:

@@ -32,6 +32,7 @@ from kcm.apiserver.aggregation.connections import (
 )
 from kcm.apiserver.aggregation.identity import (
     Headers,
+    NoHeader,
     ProxyIdentity,
     forward_request_headers,
     forward_response_headers,
@@ -40,6 +41,7 @@ from kcm.apiserver.aggregation.identity import (
 )
 from kcm.apiserver.aggregation.index import RemoteApi
 from kcm.apiserver.auth.users import User
+from kcm.apiserver.backends import forwarding
 from kcm.apiserver.backends.faults import CallFailed
 from kcm.apiserver.backends.services import Address, ServiceResolver
 from kcm.apiserver.http.limits import InFlight, Limits
@@ -54,6 +56,7 @@ _CHUNK = 64 * 1024  # bytes
 # What Go leaves as it is in a path; % is not among them.
 _PLAIN = "/!$&'()*+,;=:@-._~"
 _REDIRECTED = "the backend attempted to redirect this request, which is not permitted"
+_NO_HTTP2 = "an upgrade to h2c is not passed on"
 _MOST_KNOWN = 1000  # APIs whose requests are counted before idle ones are dropped
 
 Began = Callable[[int], None]
@@ -73,9 +76,9 @@ class ProxiedRequest:
     @property
     def target(self) -> bytes:
         """The path, as it was authorized, and the query."""
-        path = quote(self.request.path, safe=_PLAIN).encode()
-        query = self.request.query_string
-        return path + b"?" + query if query else path
+        path = quote(self.request.path, safe=_PLAIN)
+        query = forwarding.quote_query(self.request.query_string)
+        return (f"{path}?{query}" if query else path).encode()
 
     @property
     def client(self) -> str:
@@ -170,8 +173,10 @@ class ApiProxy:
         self, api: RemoteApi, address: Address, proxied: ProxiedRequest, take_over: TakeOver,
         began: Began,
     ) -> None:  # fmt: skip
+        if forwarding.is_http2_upgrade(proxied.request.fields):
+            raise _ProxyFault(400, _NO_HTTP2)
         headers = forward_upgrade_headers(proxied.request.fields, proxied.client)
-        headers += identify(proxied.user)
+        headers += _identify(proxied.user)
         call = Call(proxied.request.method, proxied.target, headers, keep=False)
         async with AsyncExitStack() as stack:
             response = await self.open(stack, api, address, call)
@@ -237,7 +242,7 @@ class _Exchange:
     def _call(self) -> Call:
         request = self._proxied.request
         headers = forward_request_headers(request.fields, self._proxied.client)
-        headers += identify(self._proxied.user)
+        headers += _identify(self._proxied.user)
         if self._body.is_chunked:
             headers = [pair for pair in headers if pair[0] != b"content-length"]
             headers.append((b"transfer-encoding", b"chunked"))
@@ -248,6 +253,13 @@ class _Exchange:
             body=None if self._body.is_empty else self._body.parts(),
             keep=not self._proxied.long,
         )
+
+
+def _identify(user: User) -> Headers:
+    try:
+        return identify(user)
+    except NoHeader as error:
+        raise _ProxyFault(503, f"error trying to reach service: {error.message}") from None
 
 
 async def _forget_result(work: Awaitable[object]) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from kcm import errors
 from kcm.api import scheme
@@ -25,25 +24,17 @@ from kcm.api.rbac_v1 import (
     RoleRef,
     Subject,
 )
-from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.auth.attributes import Attributes
 from kcm.apiserver.auth.authorizer import AuthorizerDecision, UserRules
 from kcm.apiserver.auth.rules import PreparedRule
 from kcm.apiserver.auth.users import User, service_account_name
+from kcm.apiserver.cache.caches import FreshCaches
 from kcm.apiserver.cache.watch_cache import WatchCache
 from kcm.helpers.aggregation import aggregate_rules
 
 _MODELS = (Role, ClusterRole, RoleBinding, ClusterRoleBinding)
 _MOST_RESOLVED = 1024  # users and namespaces whose rules are kept ready
-
-
-class RoleCaches(Protocol):
-    """The watch caches of roles and bindings, as `kcm.apiserver.cache.cacher.Cacher` has them."""
-
-    def cache(self, resource: Resource) -> WatchCache: ...
-
-    def wait_until_fresh(self, resource: Resource) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -77,7 +68,7 @@ class _Resolved:
 class RBAC:
     """Decides by Roles, ClusterRoles and their bindings."""
 
-    def __init__(self, caches: RoleCaches) -> None:
+    def __init__(self, caches: FreshCaches) -> None:
         self._caches = caches
         self._kinds = [scheme.resource_of(model) for model in _MODELS]
         self._sources = [caches.cache(kind) for kind in self._kinds]
@@ -101,8 +92,7 @@ class RBAC:
         return [rule.policy for rule in self._current().rules(reference, namespace)]
 
     def catch_up(self) -> None:
-        for kind in self._kinds:
-            self._caches.wait_until_fresh(kind)
+        self._caches.wait_until_fresh(*self._kinds)
 
     def _current(self) -> _Index:
         # The numbers are read before the objects: what changes in between is seen next time.

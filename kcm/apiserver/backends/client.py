@@ -16,7 +16,9 @@ import math
 import ssl
 import tempfile
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, quote, urlsplit
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 MOST_IDENTITIES = 200  # of servers, as upstream
 _POSTING = "kcm.apiserver.backends.posting"
 _HTTPS_PORT = 443
+_MOST_URLS = 1024  # URLs that are kept
 _SAFE = "/%:@!$&'()*+,;=~"  # characters of a path that stay as they are
 
 
@@ -85,6 +88,22 @@ class Backend:
         path = f"/{target.path.lstrip('/')}" if target.path else "/"
         return f"https://{target.server_name}:{target.port}{path}"
 
+    @cached_property
+    def parts(self) -> SplitResult:
+        """The parts of the URL."""
+        return urlsplit(self.url)
+
+    @cached_property
+    def headers(self) -> Mapping[str, str]:
+        """The headers of requests."""
+        return {
+            "Host": self.parts.netloc.rpartition("@")[2],
+            "Content-Type": "application/json",
+            "Accept": "application/json, */*",
+            "User-Agent": "kube-apiserver-admission",
+            **dict(self.credentials.headers),
+        }
+
 
 _Identity = tuple[bytes, str, Credentials]
 
@@ -114,47 +133,39 @@ class BackendClient:
 
     async def post_soon(self, backend: Backend, body: bytes, timeout: float) -> bytes:
         """Does what `post` does, in the event loop."""
-        asked = f'Post "{backend.url}?timeout={math.ceil(timeout)}s"'
         try:
             async with asyncio.timeout(timeout):
                 return await self._post(backend, body, math.ceil(timeout))
         except TimeoutError:
-            raise CallFailed(f"{asked}: context deadline exceeded", timed_out=True) from None
+            why = f"{_asked(backend, timeout)}: context deadline exceeded"
+            raise CallFailed(why, timed_out=True) from None
         except CallFailed as error:
             if error.answered:
                 raise
-            raise CallFailed(f"{asked}: {error.message}") from None
+            raise CallFailed(f"{_asked(backend, timeout)}: {error.message}") from None
 
     async def _post(self, backend: Backend, body: bytes, seconds: int) -> bytes:
-        parts = urlsplit(backend.url)
-        address = self._find_address(backend, parts)
+        address = self._find_address(backend)
         if self._breaks is not None and (how := self._breaks.find_break(backend.names)):
             await break_call(how, address)
-        known = self._identify(backend, parts.hostname or "")
-        host = f"[{address.host}]" if ":" in address.host else address.host
-        url = f"https://{host}:{address.port}{_target(parts, seconds)}"
-        headers = {
-            "Host": parts.netloc.rpartition("@")[2],
-            "Content-Type": "application/json",
-            "Accept": "application/json, */*",
-            "User-Agent": "kube-apiserver-admission",
-            **dict(backend.credentials.headers),
-        }
+        known = self._identify(backend)
+        url = _url_at(address, backend.parts, seconds)
         if self._poster is None:  # imported when needed, as the library takes 0.1 s
             module = await asyncio.to_thread(import_module, _POSTING)
             self._poster = module.Poster()
         try:
-            status, answer = await self._poster.post(url, headers, body, known)
+            status, answer = await self._poster.post(url, backend.headers, body, known)
         except OSError as error:
             raise faults.connection_fault(error, address) from None
         if not 200 <= status < 300:
             raise faults.status_fault(status, answer)
         return answer
 
-    def _find_address(self, backend: Backend, parts: SplitResult) -> Address:
+    def _find_address(self, backend: Backend) -> Address:
         target = backend.target
         if isinstance(target, str):
             try:
+                parts = backend.parts
                 return Address(parts.hostname or "", parts.port or _HTTPS_PORT)
             except ValueError as error:
                 raise CallFailed(f"Unparsable URL: {error}") from None
@@ -167,12 +178,13 @@ class BackendClient:
 
     # --- identities
 
-    def _identify(self, backend: Backend, server_name: str) -> Known:
-        """Returns how servers with this name and these certificates are known.
+    def _identify(self, backend: Backend) -> Known:
+        """Returns how servers with the backend's name and certificates are known.
 
         The least recently used ones are dropped when there are too many; connections that they
         have are closed when they are idle.
         """
+        server_name = backend.parts.hostname or ""
         key = (backend.authority, server_name, backend.credentials)
         known = self._identities.get(key)
         if known is None:
@@ -190,10 +202,18 @@ class BackendClient:
             await poster.close()
 
 
-def _target(parts: SplitResult, seconds: int) -> str:
+def _asked(backend: Backend, timeout: float) -> str:
+    """Returns the request, as errors name it."""
+    return f'Post "{backend.url}?timeout={math.ceil(timeout)}s"'
+
+
+@lru_cache(maxsize=_MOST_URLS)
+def _url_at(address: Address, parts: SplitResult, seconds: int) -> str:
+    """Returns the URL of a backend at one of its addresses."""
+    host = f"[{address.host}]" if ":" in address.host else address.host
     query = f"{parts.query}&" if parts.query else ""
     path = quote(parts.path or "/", safe=_SAFE)
-    return f"{path}?{query}timeout={seconds}s"
+    return f"https://{host}:{address.port}{path}?{query}timeout={seconds}s"
 
 
 def trust(authority: bytes, credentials: Credentials = NO_CREDENTIALS) -> ssl.SSLContext:

@@ -103,7 +103,7 @@ def _credentials(user: Mapping[str, Any], reader: EntryReader) -> Credentials:
     if bool(certificate) != bool(key):
         raise ConfigurationError("a client certificate and its key belong together")
     headers: tuple[tuple[str, str], ...] = ()
-    if token := reader.text(user, "token", "tokenFile"):
+    if token := reader.token(user):
         headers = (("authorization", f"Bearer {token}"),)
     elif user.get("username") or user.get("password"):
         value = basic(str(user.get("username") or ""), str(user.get("password") or ""))

@@ -8,7 +8,6 @@ Source: staging/src/k8s.io/apiserver/pkg/util/proxy/proxy.go, Kubernetes 1.33.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kcm import errors
@@ -16,9 +15,9 @@ from kcm.api import scheme
 from kcm.api.core_v1 import Endpoints, Service
 from kcm.api.core_v1.services import ServicePort
 from kcm.api.discovery_v1 import EndpointSlice
+from kcm.apiserver.backends.endpoints import find_endpoints
 from kcm.apiserver.cache.caches import Caches
 
-_OF_SERVICE = "kubernetes.io/service-name"
 _MOST_KEPT = 1024  # services whose addresses are kept
 _EXTERNAL_NAME = "ExternalName"
 
@@ -42,6 +41,7 @@ class ServiceResolver:
     """Finds addresses of Services in the watch caches. Threads may share it."""
 
     def __init__(self, caches: Caches, rng: random.Random | None = None) -> None:
+        self._caches = caches
         self._services = caches.cache(scheme.resource_of(Service))
         self._endpoints = caches.cache(scheme.resource_of(Endpoints))
         self._slices = caches.cache(scheme.resource_of(EndpointSlice))
@@ -78,33 +78,10 @@ class ServiceResolver:
         if service.spec.type == _EXTERNAL_NAME and isinstance(port, int):
             return [Address(service.spec.external_name or "", port)]
         wanted = _find_port(service, port)
-        port_name = wanted.name or ""
-        addresses = list(self._from_endpoints(namespace, name, port_name))
-        if not addresses:
-            addresses = list(self._from_slices(namespace, name, port_name))
-        if not addresses:
+        found = find_endpoints(self._caches, namespace, name, wanted.name or "")
+        if not found:
             raise ServiceUnavailable(f'no endpoints available for service "{name}"')
-        return addresses
-
-    def _from_endpoints(self, namespace: str, name: str, port_name: str) -> Iterator[Address]:
-        entry = self._endpoints.get(f"{namespace}/{name}")
-        if entry is None:
-            return
-        assert isinstance(entry.obj, Endpoints)
-        for subset in entry.obj.subsets or ():
-            for port in subset.ports or ():
-                if (port.name or "") == port_name:
-                    yield from (Address(one.ip, port.port) for one in subset.addresses or ())
-
-    def _from_slices(self, namespace: str, name: str, port_name: str) -> Iterator[Address]:
-        """Yields what the Service's EndpointSlices name, which no Endpoints do if somebody has
-        written them by hand. Their names say nothing, so all of the namespace are looked at.
-        """
-        for entry in self._slices.entries(namespace):
-            piece = entry.obj
-            assert isinstance(piece, EndpointSlice)
-            if piece.labels.get(_OF_SERVICE) == name:
-                yield from _ready_in(piece, port_name)
+        return [Address(endpoint.host, endpoint.port) for endpoint in found]
 
 
 def _find_port(service: Service, port: int | str) -> ServicePort:
@@ -112,12 +89,3 @@ def _find_port(service: Service, port: int | str) -> ServicePort:
         if port in (candidate.port, candidate.name):
             return candidate
     raise ServiceUnavailable(f'no service port {port} found for service "{service.name}"')
-
-
-def _ready_in(piece: EndpointSlice, port_name: str) -> Iterator[Address]:
-    for port in piece.ports or ():
-        if (port.name or "") != port_name or not port.port:
-            continue
-        for endpoint in piece.endpoints or ():
-            if endpoint.addresses and endpoint.conditions.ready is not False:
-                yield Address(endpoint.addresses[0], port.port)

@@ -33,7 +33,10 @@ _MOST_OPERATIONS = 10_000  # operations of a JSON patch, as upstream
 
 @dataclass(frozen=True)
 class ObjectPatch:
-    """A parsed patch: a function from an object's JSON to the patched JSON."""
+    """A parsed patch: a function from an object's JSON to the patched JSON.
+
+    The JSON that it is given is the function's own, which may change it.
+    """
 
     run: Callable[[dict[str, Any]], dict[str, Any]]
     # The fields of the object that it reads and changes, None for a patch that may reach any.
@@ -126,9 +129,12 @@ def _apply_operations(target: dict[str, Any], operations: list[Any]) -> Any:
 
     Raises Unprocessable if copies add more than MAX_BODY bytes.
     """
-    target_now, copied = copy.deepcopy(target), 0
+    target_now: Any = target
+    copied = 0
     for operation in operations:
-        patch = jsonpatch.JsonPatch([operation])
+        # A copy, as later operations change the values that this one adds, and all are applied
+        # again when another write came between.
+        patch = jsonpatch.JsonPatch([copy.deepcopy(operation)])
         if operation["op"] == "copy":
             copied += _size_at(target_now, operation.get("from"))
             if copied > MAX_BODY:

@@ -99,18 +99,19 @@ class Cacher:
         if self._thread is not None:
             self._thread.join(BLOCK_MS / 1000 + 1)
 
-    def wait_until_fresh(self, resource: Resource) -> int:
-        """Waits until the cache has every write to the kind from before this call.
+    def wait_until_fresh(self, *resources: Resource) -> int:
+        """Waits until the caches have every write to these kinds from before this call.
 
-        Returns the store's resourceVersion. Raises StoreUnavailable.
+        Returns the store's resourceVersion. It takes two reads of the store. Raises
+        StoreUnavailable.
         """
         version = self._store.resource_version()
-        wanted = self._store.last_rvs([resource])[resource]
-        cache = self.cache(resource)
-        if cache.position < wanted:
-            self._hurry.set()
-            if not greenlets.block(partial(cache.wait, wanted, FRESH_TIMEOUT)):
-                raise errors.StoreUnavailable("the watch cache did not reach the store in time")
+        for resource, wanted in self._store.last_rvs(resources).items():
+            cache = self.cache(resource)
+            if cache.position < wanted:
+                self._hurry.set()
+                if not greenlets.block(partial(cache.wait, wanted, FRESH_TIMEOUT)):
+                    raise errors.StoreUnavailable("the watch cache did not reach the store in time")
         return version
 
     def wait_for_version(self, resource: Resource, version: int) -> int:

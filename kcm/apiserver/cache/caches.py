@@ -12,3 +12,9 @@ class Caches(Protocol):
     """The watch caches, as `kcm.apiserver.cache.cacher.Cacher` has them."""
 
     def cache(self, resource: Resource) -> WatchCache: ...
+
+
+class FreshCaches(Caches, Protocol):
+    """Watch caches that can wait for the store."""
+
+    def wait_until_fresh(self, *resources: Resource) -> int: ...

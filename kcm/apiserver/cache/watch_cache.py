@@ -18,7 +18,9 @@ from dataclasses import dataclass, field
 
 from kcm import errors
 from kcm.api.scheme import Resource
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.cache.entries import CacheEvent, Entry
+from kcm.apiserver.cache.indexes import EntryIndex
 from kcm.store import WatchEntry
 
 HISTORY = 10_000  # changes that are kept for watches that start at an earlier version
@@ -77,6 +79,7 @@ class WatchCache:
         self._decoded_bytes = 0
         self._oldest = 0  # changes after this version are in the history
         self._watchers: set[CacheWatcher] = set()
+        self._indexes: dict[str, EntryIndex] = {}
         self._retired = False
         self.position = -1  # the version up to which changes are here, -1 before the first list
         self.generation = 0  # changes with every change of the objects
@@ -86,8 +89,10 @@ class WatchCache:
     def refill(self, entries: Iterable[Entry], position: int) -> None:
         """Replaces all objects, and disconnects the watchers, whose changes may have gaps."""
         with self._changed:
-            self._objects = {entry.key: entry for entry in entries}
+            before, self._objects = self._objects, {entry.key: entry for entry in entries}
             self._keys = sorted(self._objects)
+            for index in self._indexes.values():
+                index.note(before.keys() | self._objects.keys())
             self._history.clear()
             self._decoded.clear()
             self._history_bytes = self._decoded_bytes = 0
@@ -143,6 +148,8 @@ class WatchCache:
             self._objects[change.key] = entry
             if before is None:
                 insort(self._keys, change.key)
+        for index in self._indexes.values():
+            index.note((change.key,))
         event = CacheEvent(change.type, entry, before)
         self._remember(event)
         return event
@@ -239,6 +246,16 @@ class WatchCache:
         if after:
             first = max(first, bisect_right(keys, after))
         return [self._objects[key] for key in keys[first:last]]
+
+    def index(self, name: str, value_of: Callable[[KubeObject], str]) -> EntryIndex:
+        """Returns the index of this name, by the value that `value_of` returns for an object."""
+        known = self._indexes.get(name)
+        if known is None:
+            with self._changed:
+                known = EntryIndex(self.get, value_of)
+                known.note(self._keys)
+                known = self._indexes.setdefault(name, known)
+        return known
 
     def get(self, key: str) -> Entry | None:
         """Returns the entry of an object, or None."""

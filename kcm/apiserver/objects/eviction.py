@@ -42,8 +42,8 @@ def evict(store: Store, request: ApiRequest) -> Response:
     if eviction.metadata.name and eviction.metadata.name != request.info.name:
         raise errors.BadRequest("name in URL does not match name in Eviction object")
     admission.check_node(request, "CREATE")
+    eviction = write_admission.decide(request, eviction, "policy/v1")
     options, dry = _options(request, eviction)
-    write_admission.decide(request, eviction, "policy/v1")
     _Eviction(store, request.info.resource, request.info.key, options, dry).run()
     return json_response(status.success(), 201)
 

@@ -14,7 +14,7 @@ from kcm.api import scheme
 from kcm.api.certificates_v1 import CertificateSigningRequest
 from kcm.api.core_v1 import Namespace, Pod
 from kcm.api.scheme import Resource
-from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.apiserver.bodies import patches, reading, structs
 from kcm.apiserver.http.responses import ApiRequest, Response, json_response
 from kcm.apiserver.http_errors import MethodNotAllowed, PathNotFound
@@ -37,15 +37,32 @@ def bind(store: Store, request: ApiRequest) -> Response:
     binding = reading.read_struct(request, structs.Binding)
     if binding.metadata.name and binding.metadata.name != request.info.name:
         raise errors.BadRequest("name in URL does not match name in Binding object")
-    node = _target_node(binding, request.info.name)
-    write_admission.decide(request, binding, "v1")
+    binding = write_admission.decide(request, binding, "v1")
+    node, metadata = _target_node(binding, request.info.name), binding.metadata
 
     def change(old: KubeObject) -> KubeObject:
         assert isinstance(old, Pod)
-        return bind_to_node(old, node, store.clock.now())
+        _check_preconditions(old, metadata)
+        bound = bind_to_node(old, node, store.clock.now())
+        if metadata.annotations:
+            bound = bound.with_metadata(annotations={**old.annotations, **metadata.annotations})
+        return bound
 
     verbs.modify(store, request, change, manager=verbs.NOBODY)
     return json_response(status.success(), 201)
+
+
+def _check_preconditions(pod: Pod, wanted: ObjectMeta) -> None:
+    """Raises Conflict if the Binding is for another pod of this name, or another state of it."""
+    for name, value, present in (
+        ("UID", wanted.uid, pod.uid),
+        ("ResourceVersion", wanted.resource_version, pod.metadata.resource_version),
+    ):
+        if value and value != present:
+            why = f"Precondition failed: {name} in precondition: {value}, "
+            raise errors.Conflict.of(
+                "pods/binding", pod.name, f"{why}{name} in object meta: {present}"
+            )
 
 
 def _target_node(binding: structs.Binding, name: str) -> str:

@@ -48,15 +48,17 @@ def issue(store: Store, request: ApiRequest, options: TokenOptions | None) -> Re
         raise MethodNotAllowed
     asked = reading.read_struct(request, structs.TokenRequest)
     admission.check_node(request, "CREATE", token=_wanted(asked.spec))
+    if asked.spec.expiration_seconds is None:
+        asked.spec.expiration_seconds = _DEFAULT_SECONDS
+    asked = write_admission.decide(request, asked, "authentication.k8s.io/v1")
     spec = asked.spec
-    if spec.expiration_seconds is None:
+    if spec.expiration_seconds is None:  # a webhook has removed it
         spec.expiration_seconds = _DEFAULT_SECONDS
     spec.audiences = spec.audiences or list(options.audiences)
     _check_metadata(asked, request)
     account = _get(store, ServiceAccount, request.info.key)
     _check_expiration(spec.expiration_seconds)
     bound = _find_bound(store, account, spec.bound_object_ref)
-    write_admission.decide(request, asked, "authentication.k8s.io/v1")
     warnings = []
     if 0 < options.max_expiration < spec.expiration_seconds:
         warnings.append(

@@ -6,11 +6,14 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from kcm import errors
 from kcm.api import codec
 from kcm.api.admissionregistration_v1 import CREATE, DELETE, UPDATE
 from kcm.apiserver.admission.request import AdmissionRequest, DecidesRequest
-from kcm.apiserver.bodies.structs import Struct
+from kcm.apiserver.bodies import structs
+from kcm.apiserver.bodies.structs import StructT
 from kcm.apiserver.http.responses import ApiRequest
+from kcm.apiserver.http_errors import InternalError
 from kcm.store import DeleteOptions
 
 _OPTIONS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions"}
@@ -34,18 +37,31 @@ def of_delete(request: ApiRequest, options: DeleteOptions) -> DecidesRequest | N
     return _find(request, DELETE, _delete_options(request, options))
 
 
-def decide(request: ApiRequest, sent: Struct, api_version: str) -> None:
-    """Decides about a request whose object is not stored, such as an Eviction.
+def decide(request: ApiRequest, sent: StructT, api_version: str) -> StructT:
+    """Returns the object of a request that is not stored, such as an Eviction, as webhooks have
+    changed it.
 
-    Raises the error of what refuses it.
+    Raises the error of what refuses it, InternalError for what is no such object any more, and
+    BadRequest for one with another name.
     """
     decides = _find(request, CREATE, _write_options(request))
-    if decides is not None:
-        kind = {"kind": type(sent).__name__, "apiVersion": api_version}
-        info, shown = request.info, json.loads(codec.encode(sent))
-        place = {"name": info.name, "namespace": info.namespace}
-        metadata = {**{k: v for k, v in place.items() if v}, **(shown.get("metadata") or {})}
-        decides.decide({**shown, **kind, "metadata": metadata})
+    if decides is None:
+        return sent
+    kind = {"kind": type(sent).__name__, "apiVersion": api_version}
+    info, shown = request.info, json.loads(codec.encode(sent))
+    place = {"name": info.name, "namespace": info.namespace}
+    metadata = {**{k: v for k, v in place.items() if v}, **(shown.get("metadata") or {})}
+    before = {**shown, **kind, "metadata": metadata}
+    after = decides.decide(before)
+    if after is before:
+        return sent
+    try:
+        changed = structs.read(after, type(sent))
+    except errors.BadRequest as error:
+        raise InternalError.because(error.message) from None
+    if (after.get("metadata") or {}).get("name") != metadata.get("name"):
+        raise errors.BadRequest(f"name in URL does not match name in {kind['kind']} object")
+    return changed
 
 
 def _find(request: ApiRequest, operation: str, options: Mapping[str, Any]) -> DecidesRequest | None:

@@ -23,10 +23,10 @@ from starlette.types import Receive, Scope, Send
 
 from kcm import errors
 from kcm.apiserver.auth.users import User
-from kcm.apiserver.backends import joining, streaming
+from kcm.apiserver.backends import forwarding, joining, streaming
 from kcm.apiserver.backends.services import ServiceUnavailable
 from kcm.apiserver.backends.streaming import Incoming, Outgoing, Upgraded
-from kcm.apiserver.cache.caches import Caches
+from kcm.apiserver.cache.caches import FreshCaches
 from kcm.apiserver.http.connection import RELAY
 from kcm.apiserver.http.limits import InFlight, Limits
 from kcm.apiserver.http_errors import MethodNotAllowed
@@ -96,7 +96,7 @@ class _Exchange:
 
     @property
     def url(self) -> str:
-        query = self.request.query_string.decode("latin-1")
+        query = forwarding.quote_query(self.request.query_string)
         return f"{self.target.url}{quote(self.path, _SAFE)}" + (f"?{query}" if query else "")
 
     @property
@@ -117,7 +117,7 @@ class _Exchange:
 class ObjectProxy:
     """Passes requests on to pods, to the pods of Services, and to nodes."""
 
-    def __init__(self, store: Store, caches: Caches, kubelet: KubeletClient) -> None:
+    def __init__(self, store: Store, caches: FreshCaches, kubelet: KubeletClient) -> None:
         self._store = store
         self._caches = caches
         self._kubelet = kubelet
@@ -130,7 +130,8 @@ class ObjectProxy:
     def find(self, info: RequestInfo, request: Request) -> Target:
         """Returns where the request goes. It blocks.
 
-        Raises BadRequest, KubeletUnreachable, MethodNotAllowed, NotFound and ServiceUnavailable.
+        Raises BadRequest, KubeletUnreachable, MethodNotAllowed, NotFound, ServiceUnavailable and
+        StoreUnavailable.
         """
         if request.method not in METHODS:
             raise MethodNotAllowed
@@ -138,7 +139,7 @@ class ObjectProxy:
             case "pods":
                 return targets.find_pod(self._store, info.namespace, info.name)
             case "services":
-                return targets.find_service(self._store, self._caches, info.namespace, info.name)
+                return targets.find_service(self._caches, info.namespace, info.name)
         return targets.find_node(self._store, info.name, tls=self._kubelet.tls)
 
     async def pass_on(self, target: Target, asked: Asked) -> None:
@@ -162,6 +163,8 @@ class ObjectProxy:
 
     async def _upgrade(self, exchange: _Exchange, asked: Asked, take_over: TakeOver) -> None:
         request = exchange.request
+        if forwarding.is_http2_upgrade(request.fields):
+            raise errors.BadRequest("an upgrade to h2c is not passed on")
         fields = headers.of_upgrade(request.fields, asked.peer)
         fields += streaming.bearer(exchange.target.token).items()
         try:
@@ -190,8 +193,8 @@ def _exchange(target: Target, info: RequestInfo, request: Request) -> _Exchange:
 
 
 async def _redirect(request: Request, send: Send) -> None:
-    query = f"?{request.query_string.decode('latin-1')}" if request.query_string else ""
-    where = f"{quote(request.path, _SAFE)}/{query}".encode("latin-1", "replace")
+    query = forwarding.quote_query(request.query_string)
+    where = (f"{quote(request.path, _SAFE)}/" + (f"?{query}" if query else "")).encode()
     fields = [(b"location", where), (b"content-length", b"0")]
     await send({"type": "http.response.start", "status": 301, "headers": fields})
     await send({"type": "http.response.body", "body": b""})

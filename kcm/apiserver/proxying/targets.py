@@ -13,23 +13,23 @@ pkg/proxy/util/utils.go, Kubernetes 1.33.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from kcm import errors
 from kcm.api import scheme
-from kcm.api.core_v1 import Endpoints, Node, ObjectReference, Pod, Service
+from kcm.api.core_v1 import Endpoints, Node, Pod, Service
 from kcm.api.discovery_v1 import EndpointSlice
 from kcm.apimachinery.loopback import POD_NETWORK
+from kcm.apiserver.backends.endpoints import ServiceEndpoint, find_endpoints
 from kcm.apiserver.backends.services import ServiceUnavailable
-from kcm.apiserver.cache.caches import Caches
+from kcm.apiserver.cache.caches import Caches, FreshCaches
 from kcm.apiserver.nodes.kubelet import kubelet_of, preferred_address
 from kcm.store import Store
 
 _SCHEMES = ("", "http", "https")
 _MOST_PORT = 65535
-_OF_SERVICE = "kubernetes.io/service-name"
+_OF_SERVICES = (Service, Endpoints, EndpointSlice, Pod)  # what decides where a Service leads
 _rng = random.Random()  # which endpoint gets a request needs no secrecy
 
 
@@ -84,21 +84,25 @@ def _addresses_of(pod: Pod) -> list[str]:
     return listed or ([pod.status.pod_ip] if pod.status.pod_ip else [])
 
 
-def find_service(store: Store, caches: Caches, namespace: str, name: str) -> Target:
+def find_service(caches: FreshCaches, namespace: str, name: str) -> Target:
     """Returns the target of services/proxy: one of the Service's ready pods, chosen at random.
 
     As upstream, an endpoint counts only if it names a pod of the same namespace that has this
-    address. Raises BadRequest, NotFound and ServiceUnavailable.
+    address. Everything is read from the watch caches, once they have what is stored now. Raises
+    BadRequest, NotFound, ServiceUnavailable and StoreUnavailable.
     """
     asked = _split(name, "service")
-    service = store.get_as(Service, f"{namespace}/{asked.name}")
-    port_name = _port_name(service, asked.port)
-    found = list(_from_endpoints(store, service, port_name))
-    found = found or list(_from_slices(caches, service, port_name))
+    caches.wait_until_fresh(*(scheme.resource_of(model) for model in _OF_SERVICES))
+    entry = caches.cache(scheme.resource_of(Service)).get(f"{namespace}/{asked.name}")
+    if entry is None:
+        raise errors.NotFound.of("services", asked.name)
+    assert isinstance(entry.obj, Service)
+    port_name = _port_name(entry.obj, asked.port)
+    found = find_endpoints(caches, namespace, asked.name, port_name)
     _rng.shuffle(found)
     for endpoint in found:
-        if endpoint.is_of_pod(store, namespace):
-            return _target(asked.scheme, endpoint.address, str(endpoint.port))
+        if _is_of_pod(caches, namespace, endpoint):
+            return _target(asked.scheme, endpoint.host, str(endpoint.port))
     raise ServiceUnavailable(f'no endpoints available for service "{name}"')
 
 
@@ -112,48 +116,17 @@ def _port_name(service: Service, port: str) -> str:
     raise ServiceUnavailable(f'no service port {port} found for service "{service.name}"')
 
 
-@dataclass(frozen=True)
-class _Endpoint:
-    address: str
-    port: int
-    reference: ObjectReference | None
-
-    def is_of_pod(self, store: Store, namespace: str) -> bool:
-        """Reports whether the endpoint names a pod of the namespace that has its address."""
-        reference = self.reference
-        if reference is None or reference.namespace != namespace or not reference.name:
-            return False
-        try:
-            pod = store.get_as(Pod, f"{namespace}/{reference.name}")
-        except errors.NotFound:
-            return False
-        return self.address in _addresses_of(pod)
-
-
-def _from_endpoints(store: Store, service: Service, port_name: str) -> Iterator[_Endpoint]:
-    try:
-        endpoints = store.get_as(Endpoints, service.key)
-    except errors.NotFound:
-        return
-    for subset in endpoints.subsets or ():
-        for port in subset.ports or ():
-            if (port.name or "") == port_name:
-                for address in subset.addresses or ():
-                    yield _Endpoint(address.ip, port.port, address.target_ref)
-
-
-def _from_slices(caches: Caches, service: Service, port_name: str) -> Iterator[_Endpoint]:
-    for entry in caches.cache(scheme.resource_of(EndpointSlice)).entries(service.namespace):
-        piece = entry.obj
-        assert isinstance(piece, EndpointSlice)
-        if piece.labels.get(_OF_SERVICE) != service.name:
-            continue
-        for port in piece.ports or ():
-            if (port.name or "") != port_name or not port.port:
-                continue
-            for endpoint in piece.endpoints or ():
-                if endpoint.addresses and endpoint.conditions.ready is not False:
-                    yield _Endpoint(endpoint.addresses[0], port.port, endpoint.target_ref)
+def _is_of_pod(caches: Caches, namespace: str, endpoint: ServiceEndpoint) -> bool:
+    """Reports whether an endpoint names a pod of the namespace that has its address."""
+    reference = endpoint.reference
+    if reference is None or reference.namespace != namespace or not reference.name:
+        return False
+    entry = caches.cache(scheme.resource_of(Pod)).get(f"{namespace}/{reference.name}")
+    return (
+        entry is not None
+        and isinstance(entry.obj, Pod)
+        and endpoint.host in _addresses_of(entry.obj)
+    )
 
 
 def find_node(store: Store, name: str, *, tls: bool | None) -> Target:

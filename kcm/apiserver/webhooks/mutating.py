@@ -12,8 +12,9 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from kcm.api.admissionregistration_v1 import CONNECT
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.apiserver.admission.attributes import WriteAttributes
+from kcm.apiserver.admission.attributes import SCALE, WriteAttributes
 from kcm.apiserver.admission.context import WriteContext
 from kcm.apiserver.backends.client import BackendClient
 from kcm.apiserver.backends.waiting import LoopWaiter
@@ -71,12 +72,13 @@ class MutatingWebhooks:
         state = _Reinvocation()
         asked = _Round(self, requester, state)
         write = asked.run(webhooks, write, 0)
-        if not state.changed or write.new is None:
+        if not state.changed:
             return write
-        readmitted = readmit(write.new)
-        if readmitted != write.new:
-            state.note_change()
-            write = replace(write, new=readmitted)
+        if write.new is not None:
+            readmitted = readmit(write.new)
+            if readmitted != write.new:
+                state.note_change()
+                write = replace(write, new=readmitted)
         again = [webhook for webhook in webhooks if webhook.number in state.again]
         return asked.run(again, write, 1)
 
@@ -100,11 +102,10 @@ class _Round:
             invocation = matching.match(prepared, context, server.counts, ADMIT)
             if invocation is None:
                 continue
-            new = self._ask(invocation, write, number)
-            if new is not None and new is not write.new:
+            changed = self._ask(invocation, write, number)
+            if changed is not write:
                 self.state.note_change()
-                write = replace(write, new=new)
-                context = self._context(write)
+                write, context = changed, self._context(changed)
             if prepared.is_reinvoked:
                 self.state.asked.add(prepared.number)
         return write
@@ -112,16 +113,14 @@ class _Round:
     def _context(self, write: WriteAttributes) -> WriteContext:
         return WriteContext(self.server.caches, write, self.requester.caller)
 
-    def _ask(
-        self, invocation: Invocation, write: WriteAttributes, number: int
-    ) -> KubeObject | None:
-        """Returns the object after the webhook, the same one if nothing changed."""
+    def _ask(self, invocation: Invocation, write: WriteAttributes, number: int) -> WriteAttributes:
+        """Returns the write as the webhook has changed it, the same one if nothing changed."""
         prepared, annotations = invocation.prepared, self.requester.remarks.annotations
         place = f"round_{number}_index_{prepared.number}"
         call = WebhookCall(invocation, write, self.server.counts, type_=ADMIT)
-        new = write.new
+        changed = write
         try:
-            new = self._mutate(call, invocation, write)
+            changed = self._mutate(call, invocation, write)
         except CallingWebhookFailed as error:
             call.count(error)
             if not prepared.fails_open:
@@ -137,14 +136,14 @@ class _Round:
             shown = {
                 "configuration": prepared.configuration,
                 "webhook": prepared.name,
-                "mutated": new is not write.new,
+                "mutated": changed is not write,
             }
             annotations[_MUTATION + place] = json.dumps(shown, separators=(",", ":"))
-        return new
+        return changed
 
     def _mutate(
         self, call: WebhookCall, invocation: Invocation, write: WriteAttributes
-    ) -> KubeObject | None:
+    ) -> WriteAttributes:
         call.begin()
         server, seconds = self.server, self.requester.deadline.left()
         body = server.waiter.wait(lambda: call.send(server.client, seconds))
@@ -153,14 +152,20 @@ class _Round:
 
 def _patched(
     answer: ReviewAnswer, invocation: Invocation, write: WriteAttributes
-) -> KubeObject | None:
+) -> WriteAttributes:
     name = invocation.prepared.name
     if not answer.patch or not patching.read_operations(name, answer.patch):
-        return write.new
+        return write
+    if write.sent is not None and write.operation != CONNECT:
+        sent = patching.patch_sent(write.sent, answer.patch, write.resource)
+        return write if sent == write.sent else replace(write, sent=sent)
     if write.new is None:
         raise InternalError.because(
             f'admission webhook "{name}" attempted to modify the object, which is not supported '
             "for this operation"
         )
-    new = patching.apply_patch(write.new, answer.patch, invocation.matched, write.resource)
-    return write.new if new == write.new else new
+    if write.subresource == SCALE:
+        new = patching.patch_scale(write.new, answer.patch, write.resource)
+    else:
+        new = patching.apply_patch(write.new, answer.patch, invocation.matched, write.resource)
+    return write if new == write.new else replace(write, new=new)

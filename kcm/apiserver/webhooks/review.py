@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pydantic_core import to_json
+
 from kcm import errors
 from kcm.api.scheme import Resource
 from kcm.apimachinery import nesting
@@ -68,12 +70,10 @@ def make_review(
         )
     about = {name: value for name, value in write.describe(matched).items() if value != ""}
     about["userInfo"] = {name: value for name, value in about["userInfo"].items() if value}
-    text = json.dumps(about, separators=(",", ":"))[:-1]
+    head = f'{{"kind":"{_KIND}","apiVersion":"{_GROUP}/{version}","request":'.encode()
     new, old = write.new_text(matched), write.old_text(matched)
-    body = (
-        f'{{"kind":"{_KIND}","apiVersion":"{_GROUP}/{version}","request":{text},"object":'
-    ).encode()
-    return ReviewRequest(version, about["uid"], b"".join((body, new, b',"oldObject":', old, b"}}")))
+    parts = (head, to_json(about)[:-1], b',"object":', new, b',"oldObject":', old, b"}}")
+    return ReviewRequest(version, about["uid"], b"".join(parts))
 
 
 def read_answer(request: ReviewRequest, body: bytes, *, mutating: bool) -> ReviewAnswer:

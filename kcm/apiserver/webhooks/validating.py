@@ -54,13 +54,11 @@ class ValidatingWebhooks:
             WebhookCall(invocation, write, self.counts, type_=VALIDATING)
             for invocation in invocations
         ]
-        seconds = requester.deadline.left()
-
-        async def ask_all() -> list[bytes | BaseException]:
-            asked = (self._ask(call, seconds) for call in calls)
-            return await asyncio.gather(*asked, return_exceptions=True)
-
-        answers = self.waiter.wait(ask_all)
+        # Not in the event loop: the object may have to be converted, by a webhook.
+        faults = [_begin(call) for call in calls]
+        begun = [call for call, fault in zip(calls, faults, strict=True) if fault is None]
+        bodies = iter(self._ask(begun, requester.deadline.left()))
+        answers = [next(bodies) if fault is None else fault for fault in faults]
         errors = [
             self._judge(call, invocation.prepared, index, answer, requester.remarks)
             for index, (call, invocation, answer) in enumerate(
@@ -71,9 +69,19 @@ class ValidatingWebhooks:
             if error is not None:
                 raise error
 
-    async def _ask(self, call: WebhookCall, seconds: float) -> bytes:
-        call.begin()
-        return await call.send(self.client, seconds)
+    def _ask(self, calls: Sequence[WebhookCall], seconds: float) -> list[bytes | BaseException]:
+        """Returns the bodies of the answers, or the errors in their place."""
+        if len(calls) == 1:  # most often; tasks and their ends would take turns of the event loop
+            try:
+                return [self.waiter.wait(lambda: calls[0].send(self.client, seconds))]
+            except Exception as error:  # noqa: BLE001 - judged as those of several are
+                return [error]
+
+        async def ask_all() -> list[bytes | BaseException]:
+            asked = (call.send(self.client, seconds) for call in calls)
+            return await asyncio.gather(*asked, return_exceptions=True)
+
+        return self.waiter.wait(ask_all) if calls else []
 
     def _judge(
         self,
@@ -101,3 +109,12 @@ class ValidatingWebhooks:
         else:
             call.count(None)
         return None
+
+
+def _begin(call: WebhookCall) -> Exception | None:
+    """Makes the review. Returns what is wrong, None if nothing is."""
+    try:
+        call.begin()
+    except Exception as error:  # noqa: BLE001 - judged with the answers of the others
+        return error
+    return None

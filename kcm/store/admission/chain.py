@@ -17,14 +17,17 @@ from collections.abc import Sequence
 from kcm import errors
 from kcm.api import scheme
 from kcm.api.core_v1 import LimitRange, PersistentVolumeClaim, Pod, PodSpec, Toleration
+from kcm.api.networking_v1 import IngressClass
 from kcm.api.scheduling_v1 import PriorityClass
 from kcm.api.storage_v1 import StorageClass
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.quota.pods import is_resized
 from kcm.settings import Settings
 from kcm.store.admission.ensuring import Creator, ensure_object
+from kcm.store.admission.ingress_classes import IngressClassAdmission
 from kcm.store.admission.limit_ranges import LimitRanger
 from kcm.store.admission.memory import WriteWatch
+from kcm.store.admission.runtime_classes import RuntimeClassAdmission
 from kcm.store.admission.service_accounts import ServiceAccountAdmission
 from kcm.store.admission.storage import StorageAdmission
 from kcm.store.reader import StoreReader
@@ -73,7 +76,9 @@ class Admission:
         )
         self._limits = LimitRanger(reader)
         self._accounts = ServiceAccountAdmission(reader)
+        self._runtimes = RuntimeClassAdmission(reader)
         self._storage = StorageAdmission(reader)
+        self._ingresses = IngressClassAdmission(reader)
         self._class_writes = WriteWatch(reader, PriorityClass)
         self._classes: dict[str, PriorityClass] = {}
 
@@ -85,9 +90,12 @@ class Admission:
         if isinstance(obj, Pod):
             spec = self._add_priority(self._add_tolerations(obj.spec), obj, monotonic)
             spec = self._accounts.admit(spec, obj, monotonic)
-            return self._limits.admit_pod(obj.with_spec(spec), monotonic)
+            spec = self._runtimes.admit(spec, obj, monotonic)
+            return self._limits.admit_pod(
+                obj if spec is obj.spec else obj.with_spec(spec), monotonic
+            )
         self.check(obj, monotonic)
-        return self._storage.admit(obj, monotonic)
+        return self._ingresses.admit(self._storage.admit(obj, monotonic), monotonic)
 
     def check(self, obj: KubeObject, monotonic: float, old: KubeObject | None = None) -> None:
         """Raises Forbidden for a changed object, or a new one other than a pod, that is not
@@ -108,6 +116,8 @@ class Admission:
             self._limits.forget()
         elif isinstance(obj, StorageClass):
             self._storage.forget()
+        elif isinstance(obj, IngressClass):
+            self._ingresses.forget()
 
     def _add_tolerations(self, spec: PodSpec) -> PodSpec:
         """Adds tolerations with which a pod stays some minutes on a node that fails, unless it has
@@ -159,6 +169,9 @@ class Admission:
                 f"provided in pod spec; priority admission controller computed {policy} from "
                 "the given PriorityClass name",
             )
+        wanted = (priority_class.value, policy, name or None)
+        if wanted == (spec.priority, spec.preemption_policy, spec.priority_class_name):
+            return spec
         return spec.replace(
             priority=priority_class.value,
             preemption_policy=policy,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 import ssl
 import tempfile
 from collections.abc import Mapping
@@ -21,6 +22,8 @@ from typing import Any
 import yaml
 
 from kcm import errors
+
+_TOKEN = re.compile(r"[\x21-\x7e]*")
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,7 @@ class EntryReader:
                     "client certificate"
                 )
         trust = self._trust(cluster, user) if server.startswith("https:") else None
-        return ClusterConnection(server.rstrip("/"), trust, self.text(user, "token", "tokenFile"))
+        return ClusterConnection(server.rstrip("/"), trust, self.token(user))
 
     def _trust(self, cluster: Mapping[str, Any], user: Mapping[str, Any]) -> ssl.SSLContext:
         authority = self.data(cluster, "certificate-authority")
@@ -108,8 +111,18 @@ class EntryReader:
             return base64.b64decode(entry[f"{name}-data"], validate=True)
         return (self.folder / entry[name]).read_bytes() if name in entry else b""
 
-    def text(self, entry: Mapping[str, Any], inline: str, file: str) -> str:
-        """Returns a text that is in the entry, or in a file that it names."""
-        if entry.get(inline):
-            return str(entry[inline])
-        return (self.folder / entry[file]).read_text("utf-8").strip() if file in entry else ""
+    def token(self, user: Mapping[str, Any]) -> str:
+        """Returns a user's token, which is in the entry or in a file that it names, "" for none.
+
+        Raises ConfigurationError for one that no header can have.
+        """
+        token, where = str(user.get("token") or ""), "token"
+        if not token and "tokenFile" in user:
+            token = (self.folder / user["tokenFile"]).read_text("utf-8").strip()
+            where = "tokenFile"
+        if not _TOKEN.fullmatch(token):
+            raise errors.ConfigurationError(
+                f"the user's {where} has characters that a header cannot have: a token is visible "
+                "ASCII"
+            )
+        return token

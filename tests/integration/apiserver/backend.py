@@ -35,7 +35,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: Backend
 
     def handle_any(self) -> None:
-        if self.headers.get("Upgrade") == "websocket" and self.path.startswith("/ws"):
+        if self.headers.get("Upgrade") == "websocket" and "/ws" in self.path:
             self._echo()
             return
         body = self._body()
@@ -43,6 +43,7 @@ class _Handler(BaseHTTPRequestHandler):
             "method": self.command, "path": self.path, "size": len(body),
             "digest": hashlib.sha256(body).hexdigest(),
             "headers": {name.lower(): value for name, value in self.headers.items()},
+            "pairs": self._pairs(),
         }  # fmt: skip
         self.server.asked.append(seen)
         match self.path.partition("?")[0]:
@@ -87,6 +88,9 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(body)
 
+    def _pairs(self) -> list[tuple[str, str]]:
+        return [(name.lower(), value) for name, value in self.headers.items()]
+
     def _body(self) -> bytes:
         if self.headers.get("Transfer-Encoding") != "chunked":
             return self.rfile.read(int(self.headers.get("Content-Length") or 0))
@@ -112,7 +116,8 @@ class _Handler(BaseHTTPRequestHandler):
         """Accepts the upgrade, and sends back upside down what comes."""
         key = self.headers["Sec-WebSocket-Key"] + _GUID
         accepted = base64.b64encode(hashlib.sha1(key.encode()).digest()).decode()
-        self.server.asked.append({"path": self.path, "headers": dict(self.headers.items())})
+        seen = {"path": self.path, "headers": dict(self.headers.items()), "pairs": self._pairs()}
+        self.server.asked.append(seen)
         self.wfile.write(
             b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
             b"Sec-WebSocket-Accept: " + accepted.encode() + b"\r\n\r\n"

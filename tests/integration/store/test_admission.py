@@ -11,6 +11,8 @@ import pytest
 from kcm import errors
 from kcm.api import scheme
 from kcm.api.core_v1 import LimitRange, Pod, Toleration
+from kcm.api.networking_v1 import Ingress, IngressClass
+from kcm.api.node_v1 import RuntimeClass
 from kcm.api.scheduling_v1 import PriorityClass
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.reconcile.executor import PlanExecutor
@@ -19,6 +21,7 @@ from kcm.redisio import RedisIO
 from kcm.store import Store
 from kcm.store.admission import namespaces
 from kcm.store.admission.chain import ensure_system_classes
+from kcm.store.admission.ingress_classes import IS_DEFAULT
 from kcm.testing.builders import container
 from kcm.testing.clock import FakeClock
 from tests.new_objects import pod
@@ -203,3 +206,27 @@ def test_limits_that_a_pod_names_count_as_requests_before_any_default(store: Sto
     store.create(limit_range(default={"cpu": "4"}, defaultRequest={"cpu": "3"}))
     created_pod = store.create(pod("a", containers=[container(resources={"limits": {"cpu": "2"}})]))
     assert cpu(created_pod) == ("2", "2")
+
+
+def test_a_pod_gets_the_overhead_and_the_nodes_of_its_runtime_class(store: Store) -> None:
+    with pytest.raises(errors.Forbidden, match='RuntimeClass "gvisor" not found'):
+        store.create(pod("a", runtime_class_name="gvisor"))
+    overhead = {"podFixed": {"cpu": "250m"}}
+    scheduling = {"nodeSelector": {"sandbox": "yes"}}
+    body = {"metadata": {"name": "gvisor"}, "handler": "runsc"}
+    store.create(decode_as(RuntimeClass, {**body, "overhead": overhead, "scheduling": scheduling}))
+    spec = store.create(pod("a", runtime_class_name="gvisor")).spec
+    assert spec.node_selector == {"sandbox": "yes"}
+    assert {name: str(amount) for name, amount in (spec.overhead or {}).items()} == {"cpu": "250m"}
+
+
+def test_an_ingress_gets_the_default_class(store: Store) -> None:
+    rule = {"defaultBackend": {"service": {"name": "web", "port": {"number": 80}}}}
+    plain = {"metadata": {"name": "a", "namespace": "default"}, "spec": rule}
+    before = store.create(decode_as(Ingress, plain))
+    assert before.spec.ingress_class_name is None
+    marked = {"name": "nginx", "annotations": {IS_DEFAULT: "true"}}
+    spec = {"controller": "example.com/nginx"}
+    store.create(decode_as(IngressClass, {"metadata": marked, "spec": spec}))
+    plain["metadata"] = {"name": "b", "namespace": "default"}
+    assert store.create(decode_as(Ingress, plain)).spec.ingress_class_name == "nginx"

@@ -5,6 +5,7 @@ import time
 from typing import Any, cast
 
 import pytest
+from pydantic_core import to_json
 
 from kcm import errors
 from kcm.api import codec, scheme
@@ -256,3 +257,45 @@ def test_very_many_values_of_a_wrong_type_are_refused_in_linear_time(item: str) 
     with pytest.raises(errors.BadRequest, match="500000 values of the object do not fit its kind"):
         codec.decode(text.encode(), scheme.by_name("configmaps"))
     assert time.process_time() - before < 5
+
+
+@pytest.mark.parametrize(
+    ("changes", "parts"),
+    [
+        ({}, {"metadata"}),
+        ({}, {"metadata", "spec", "status"}),
+        ({"metadata": {"name": "b", "labels": None, "x": [1]}}, {"metadata"}),
+        ({"spec": {"containers": [{"name": "c", "image": None, "y": 1e3}]}}, {"spec"}),
+        ({"spec": None}, {"spec", "metadata"}),
+        ({"status": None}, {"status"}),
+        ({"metadata": {"name": "a", "annotations": {"n": "1e999"}}}, {"metadata"}),
+    ],
+)
+def test_parts_are_decoded_as_with_the_whole_object(
+    changes: dict[str, Any], parts: set[str]
+) -> None:
+    body = {
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "creationTimestamp": None},
+        "spec": {"containers": [{"name": "c"}]}, "status": {"phase": "Running"}, **changes,
+    }  # fmt: skip
+    resource = scheme.by_name("pods")
+    whole = codec.decode(body, resource)
+    decoded = codec.decode_parts(body, parts, resource)
+    assert decoded == {name: getattr(whole, name) for name in parts}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"metadata": {"name": 1}}, {"metadata": [1]}, {"spec": {"containers": "x"}},
+        {"spec": {"containers": [{"name": "c", "x": float("inf")}]}},
+    ],
+)  # fmt: skip
+def test_parts_are_refused_as_with_the_whole_object(changes: dict[str, Any]) -> None:
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, **changes}
+    resource = scheme.by_name("pods")
+    with pytest.raises(errors.ApiError) as of_parts:
+        codec.decode_parts(body, {"metadata", "spec"}, resource)
+    with pytest.raises(errors.ApiError) as of_whole:
+        codec.decode(to_json(body, inf_nan_mode="constants"), resource)
+    assert of_parts.value.message == of_whole.value.message

@@ -128,6 +128,7 @@ def test_what_is_wrong_with_the_file_is_said(
         ([user("*", tokenFile="missing")], "No such file"),
         ([user("*", **{"client-key-data": "!"})], "kubeconfig"),
         ([user("*", **{"client-key-data": "YQ=="})], "belong together"),
+        ([user("*", token="a\r\nX-Other: b")], "token has characters that a header cannot have"),
         ([{"name": "*", "user": {"exec": {"command": "x"}}}], "exec, which is not supported"),
     ],
 )

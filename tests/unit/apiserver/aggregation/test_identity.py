@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 
 from kcm.apiserver.aggregation.identity import (
+    NoHeader,
     escape_header_key,
     forward_request_headers,
     forward_response_headers,
@@ -27,12 +28,21 @@ from kcm.apiserver.auth.users import User
         (User("user", uid="7"), [("X-Remote-User", "user"), ("X-Remote-Uid", "7")]),
         (User("user", extra=(("alpha.org/foo bar", ("baz",)),)),
          [("X-Remote-User", "user"), ("X-Remote-Extra-alpha.org%2Ffoo%20bar", "baz")]),
-        (User("a\r\nX-Remote-Group: system:masters"),
-         [("X-Remote-User", "a X-Remote-Group: system:masters")]),
+        (User("jürgen a"), [("X-Remote-User", "jürgen a")]),
     ],
 )  # fmt: skip
 def test_a_user_is_told_by_headers(user: User, headers: list[tuple[str, str]]) -> None:
     assert identify(user) == [(name.encode(), value.encode()) for name, value in headers]
+
+
+@pytest.mark.parametrize(
+    "user",
+    [User("a\r\nX-Remote-Group: system:masters"), User("root "), User("a", groups=("\x00",)),
+     User("a", extra=(("k", ("\u00a0v",)),)), User("\udcff")],
+)  # fmt: skip
+def test_a_name_that_servers_would_read_otherwise_is_refused(user: User) -> None:
+    with pytest.raises(NoHeader, match="net/http: invalid header field value for"):
+        identify(user)
 
 
 @pytest.mark.parametrize(

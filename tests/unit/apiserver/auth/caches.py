@@ -27,6 +27,6 @@ class FakeHub:
     def cache(self, resource: Resource) -> WatchCache:
         return self._caches[resource]
 
-    def wait_until_fresh(self, resource: Resource) -> int:
-        self.waited.append(resource.name)
+    def wait_until_fresh(self, *resources: Resource) -> int:
+        self.waited += [resource.name for resource in resources]
         return 1

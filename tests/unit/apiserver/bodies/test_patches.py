@@ -26,12 +26,20 @@ def build_copy(source: str, to: str) -> dict[str, str]:
     return {"op": "copy", "from": source, "path": to}
 
 
-def test_a_json_patch_leaves_its_target_as_it_was() -> None:
-    target = {"a": [1], "b": {}}
+def test_a_value_that_a_json_patch_copies_is_not_changed_with_its_copy() -> None:
     done = apply_patch(
-        target, [build_copy("/a", "/b/c"), {"op": "add", "path": "/b/c/-", "value": 2}]
+        {"a": [1], "b": {}}, [build_copy("/a", "/b/c"), {"op": "add", "path": "/b/c/-", "value": 2}]
     )
-    assert (target, done) == ({"a": [1], "b": {}}, {"a": [1], "b": {"c": [1, 2]}})
+    assert done == {"a": [1], "b": {"c": [1, 2]}}
+
+
+def test_a_json_patch_does_the_same_each_time_that_it_is_applied() -> None:
+    operations = [
+        {"op": "add", "path": "/a", "value": []},
+        {"op": "add", "path": "/a/-", "value": 1},
+    ]
+    patch = patches.parse(patches.JSON_PATCH, json.dumps(operations).encode(), PODS)
+    assert [patch({}), patch({})] == [{"a": [1]}, {"a": [1]}]
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def test_an_upgrade_keeps_its_headers_but_no_token() -> None:
         (b"authorization", b"Bearer x"),
     ]  # fmt: skip
     assert headers.of_upgrade(given, "") == [
-        ("connection", "Upgrade"), ("upgrade", "websocket"), ("sec-websocket-protocol", "chat"),
+        ("sec-websocket-protocol", "chat"), ("connection", "Upgrade"), ("upgrade", "websocket"),
     ]  # fmt: skip
 
 

@@ -60,6 +60,12 @@ def test_the_token_is_never_shown(tmp_path: Path) -> None:
         pytest.param({}, {}, {}, "has no server", id="no server"),
         pytest.param({"server": "http://h"}, {"exec": {}}, {}, "exec", id="a plugin"),
         pytest.param({"server": "http://h"}, {}, {"current-context": "y"}, "'y'", id="context"),
+        pytest.param(
+            {"server": "http://h"}, {"token": "a\nb"}, {}, "token has characters", id="two lines"
+        ),
+        pytest.param(
+            {"server": "http://h"}, {"token": "ä"}, {}, "token has characters", id="no ASCII"
+        ),
         pytest.param({"server": "http://h"}, {}, {"clusters": None}, "'c'", id="cluster"),
         pytest.param(
             {"server": "https://h", "certificate-authority": "none"}, {}, {}, "none", id="no file"
