@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
-from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
@@ -42,7 +41,6 @@ from kcm.apiserver.backends.services import ServiceResolver
 from kcm.apiserver.backends.waiting import LoopWaiter
 from kcm.apiserver.bootstrap.definitions import DefinitionLoop
 from kcm.apiserver.cache.cacher import Cacher
-from kcm.apiserver.connections import admit_connection
 from kcm.apiserver.conversion.converter import WebhookConverter
 from kcm.apiserver.faults.gate import ServerFaults
 from kcm.apiserver.http.accept import negotiate
@@ -52,17 +50,13 @@ from kcm.apiserver.http.sending import send_response
 from kcm.apiserver.http.threads import Threads
 from kcm.apiserver.http_errors import PathNotFound, RequestTimeout
 from kcm.apiserver.metrics import ServerMetrics
-from kcm.apiserver.nodes.kubelet import KubeletAddress, KubeletClient
-from kcm.apiserver.nodes.logs import Logs, is_log
-from kcm.apiserver.nodes.simulated import SimulatedAttach
-from kcm.apiserver.nodes.streams import NodeStreams, is_stream
+from kcm.apiserver.nodes.kubelet import KubeletClient
 from kcm.apiserver.objects import status, watching
 from kcm.apiserver.objects.watching import HttpWatch, WatchOptions, WatchResponse
-from kcm.apiserver.proxying.handler import Asked, ObjectProxy, is_proxy
-from kcm.apiserver.proxying.targets import Target
 from kcm.apiserver.request import Disconnected, Request, head_of, read_body
 from kcm.apiserver.request_info import RequestInfo, parse
 from kcm.apiserver.routes import Routes, is_page, is_short, is_watch
+from kcm.apiserver.streams import Streams
 from kcm.redisio import greenlets
 from kcm.serviceaccount.issuing import DEFAULT_ISSUER
 from kcm.store import Store
@@ -158,11 +152,15 @@ class ApiServer:
         )
         self._issues_tokens = tokens is not None
         self._watches: set[HttpWatch] = set()
-        client = kubelet or KubeletClient()
-        self._logs = Logs(store, client)
-        self._node_streams = NodeStreams(store, client)
-        self._proxy = ObjectProxy(store, self.cacher, client)
-        self._tasks: set[asyncio.Task[None]] = set()  # streams to kubelets in progress
+        self._streams = Streams(
+            store,
+            self.cacher,
+            kubelet or KubeletClient(),
+            chain=self._chain,
+            admission=self._admission,
+            threads=self._threads,
+            metrics=self._metrics,
+        )
 
     def start(self) -> None:
         """Starts the threads, which begin to fill the watch caches."""
@@ -184,20 +182,17 @@ class ApiServer:
     @property
     def stream_count(self) -> int:
         """The number of open watches and other streams."""
-        return len(self._watches) + len(self._tasks)
+        return len(self._watches) + len(self._streams)
 
     def stop_watches(self) -> None:
         """Stops all watches and other streams. It must be called in the event loop."""
         for watch in list(self._watches):
             watch.stop()
-        for stream in list(self._tasks):
-            stream.cancel()
+        self._streams.cancel()
         if self._gate is not None:
             self._gate.stop()
         self._waiter.start(self._backends.close())
-        closing = asyncio.ensure_future(self._aggregation.proxy.close())
-        self._tasks.add(closing)
-        closing.add_done_callback(self._tasks.discard)
+        self._streams.start(self._aggregation.proxy.close())
 
     def stop(self) -> None:
         """Stops the threads."""
@@ -224,14 +219,9 @@ class ApiServer:
             if is_watch(state):
                 await self._watch(state, scope, receive, send)
                 return
-            if state.info is not None and is_log(state.request.method, state.info):
-                await self._log(state, state.info, receive, send)
-                return
-            if state.info is not None and is_stream(state.info):
-                await self._stream(state, state.info, scope)
-                return
-            if state.info is not None and is_proxy(state.info):
-                await self._pass_on(state, state.info, scope, receive, send)
+            if state.info is not None and await self._streams.serve(
+                state, state.info, scope, receive, send
+            ):
                 return
         except Disconnected:
             return
@@ -251,7 +241,7 @@ class ApiServer:
         """Passes a request on to the server that serves the API."""
         long = is_long(state.asked)
         proxied = ProxiedRequest(state.request, state.user, scope, receive, send, long)
-        await self._until_stop(
+        await self._streams.run(
             self._aggregation.proxy.pass_on(
                 api, proxied, lambda code: self._metrics.count_rejected(state, code)
             )
@@ -354,63 +344,6 @@ class ApiServer:
         self._metrics.count(state, 200)
         with self._gate.follow(watch, state, scope) if self._gate else nullcontext():
             await WatchResponse(watch, form, self._watches.discard)(scope, receive, send)
-
-    async def _log(
-        self, state: RequestState, info: RequestInfo, receive: Receive, send: Send
-    ) -> None:
-        where = await self._threads.run(
-            lambda: self._logs.find(info, state.request), state.sender or ANYBODY
-        )
-        await self._until_stop(
-            self._logs.pass_on(where, receive, send, lambda: self._metrics.count(state, 200))
-        )
-
-    async def _stream(self, state: RequestState, info: RequestInfo, scope: Scope) -> None:
-        request = state.request
-
-        def find() -> KubeletAddress | SimulatedAttach:
-            self._admit_connection(state, info)
-            return self._node_streams.find(info, request)
-
-        where = await self._threads.run(find, state.sender or ANYBODY)
-        await self._until_stop(
-            self._node_streams.connect(
-                where, request, scope, lambda: self._metrics.count(state, 101, 0.0)
-            )
-        )
-
-    async def _pass_on(
-        self, state: RequestState, info: RequestInfo, scope: Scope, receive: Receive, send: Send
-    ) -> None:
-        request, user = state.request, state.sender or ANYBODY
-
-        def find() -> Target:
-            self._admit_connection(state, info)
-            return self._proxy.find(info, request)
-
-        target = await self._threads.run(find, user)
-        asked = Asked(
-            request,
-            info,
-            user,
-            scope,
-            receive,
-            send,
-            began=lambda code: self._metrics.count(state, code, 0.0),
-            threaded=lambda work: self._threads.run(work, user),
-        )
-        await self._until_stop(self._proxy.pass_on(target, asked))
-
-    def _admit_connection(self, state: RequestState, info: RequestInfo) -> None:
-        """Asks webhooks and policies. Raises the error of what refuses the connection."""
-        caller = self._chain.caller(state)
-        admit_connection(self._admission, info, state.request, caller, state.remarks)
-
-    async def _until_stop(self, work: Coroutine[Any, Any, None]) -> None:
-        stream = asyncio.ensure_future(work)
-        self._tasks.add(stream)
-        stream.add_done_callback(self._tasks.discard)
-        await stream
 
 
 def _failure(error: Exception) -> Response:

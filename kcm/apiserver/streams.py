@@ -1,0 +1,139 @@
+"""Answers that last as long as their client reads: logs, connections to kubelets, proxied requests.
+
+They run in the event loop, one task each, until they end or the server stops.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+from starlette.types import Receive, Scope, Send
+
+from kcm.apiserver.admission_chain import AdmissionChain
+from kcm.apiserver.auth.handler_chain import HandlerChain, RequestState
+from kcm.apiserver.auth.users import ANYBODY
+from kcm.apiserver.cache.cacher import Cacher
+from kcm.apiserver.connections import admit_connection
+from kcm.apiserver.http.threads import Threads
+from kcm.apiserver.metrics import ServerMetrics
+from kcm.apiserver.nodes.kubelet import KubeletAddress, KubeletClient
+from kcm.apiserver.nodes.logs import Logs, is_log
+from kcm.apiserver.nodes.simulated import SimulatedAttach
+from kcm.apiserver.nodes.streams import NodeStreams, is_stream
+from kcm.apiserver.proxying.handler import Asked, ObjectProxy, is_proxy
+from kcm.apiserver.proxying.targets import Target
+from kcm.apiserver.request_info import RequestInfo
+from kcm.store import Store
+
+
+class Streams:
+    """Serves what lasts. All methods are for the event loop's thread."""
+
+    def __init__(
+        self,
+        store: Store,
+        cacher: Cacher,
+        kubelet: KubeletClient,
+        *,
+        chain: HandlerChain,
+        admission: AdmissionChain,
+        threads: Threads,
+        metrics: ServerMetrics,
+    ) -> None:
+        self._chain = chain
+        self._admission = admission
+        self._threads = threads
+        self._metrics = metrics
+        self._logs = Logs(store, kubelet)
+        self._node_streams = NodeStreams(store, kubelet)
+        self._proxy = ObjectProxy(store, cacher, kubelet)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        """Returns how many streams are open."""
+        return len(self._tasks)
+
+    async def serve(
+        self, state: RequestState, info: RequestInfo, scope: Scope, receive: Receive, send: Send
+    ) -> bool:
+        """Serves a request that is for a stream. Returns False for any other."""
+        if is_log(state.request.method, info):
+            await self._log(state, info, receive, send)
+        elif is_stream(info):
+            await self._connect(state, info, scope)
+        elif is_proxy(info):
+            await self._pass_on(state, info, scope, receive, send)
+        else:
+            return False
+        return True
+
+    async def run(self, work: Coroutine[Any, Any, None]) -> None:
+        """Runs other work until it ends or the server stops."""
+        stream = asyncio.ensure_future(work)
+        self._tasks.add(stream)
+        stream.add_done_callback(self._tasks.discard)
+        await stream
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Starts work for which nobody waits."""
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def cancel(self) -> None:
+        """Ends all streams."""
+        for stream in list(self._tasks):
+            stream.cancel()
+
+    async def _log(
+        self, state: RequestState, info: RequestInfo, receive: Receive, send: Send
+    ) -> None:
+        where = await self._threads.run(
+            lambda: self._logs.find(info, state.request), state.sender or ANYBODY
+        )
+        await self.run(
+            self._logs.pass_on(where, receive, send, lambda: self._metrics.count(state, 200))
+        )
+
+    async def _connect(self, state: RequestState, info: RequestInfo, scope: Scope) -> None:
+        request = state.request
+
+        def find() -> KubeletAddress | SimulatedAttach:
+            self._admit(state, info)
+            return self._node_streams.find(info, request)
+
+        where = await self._threads.run(find, state.sender or ANYBODY)
+        await self.run(
+            self._node_streams.connect(
+                where, request, scope, lambda: self._metrics.count(state, 101, 0.0)
+            )
+        )
+
+    async def _pass_on(
+        self, state: RequestState, info: RequestInfo, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        request, user = state.request, state.sender or ANYBODY
+
+        def find() -> Target:
+            self._admit(state, info)
+            return self._proxy.find(info, request)
+
+        target = await self._threads.run(find, user)
+        asked = Asked(
+            request,
+            info,
+            user,
+            scope,
+            receive,
+            send,
+            began=lambda code: self._metrics.count(state, code, 0.0),
+            threaded=lambda work: self._threads.run(work, user),
+        )
+        await self.run(self._proxy.pass_on(target, asked))
+
+    def _admit(self, state: RequestState, info: RequestInfo) -> None:
+        """Asks webhooks and policies. Raises the error of what refuses the connection."""
+        caller = self._chain.caller(state)
+        admit_connection(self._admission, info, state.request, caller, state.remarks)
