@@ -226,7 +226,7 @@ class ControlLoop:
 
     def _advance_to_next(self, latest: float, timeout: float) -> bool:
         self._work_off(timeout)
-        due = self.work.next_due()
+        due = max(self.work.next_due(), self._clock.moment() + _LEAST_STEP)
         self._arrive(min(due, latest))
         self._work_off(timeout, final=due > latest)
         return due <= latest
@@ -238,7 +238,9 @@ class ControlLoop:
 
     def _stand_at(self, moment: float) -> None:
         # In whole milliseconds, as the scripts have it, and never before what is due.
-        milliseconds = -int(-moment * 1000 // 1)
+        milliseconds = int(moment * 1000)
+        while milliseconds / 1000 < moment:
+            milliseconds += 1
         self._io.set_time(milliseconds / 1000)
         self._clock.stand_at(milliseconds / 1000)
 
