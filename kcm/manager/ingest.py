@@ -52,9 +52,9 @@ class Ingester:
         """Creates the stream if it is missing. Raises StoreUnavailable."""
         self._bus.ensure_group()
 
-    def once(self, block_ms: int = BLOCK_MS) -> int:
+    def once(self, block_ms: int | None = BLOCK_MS) -> int:
         """Processes the waiting entries, and returns their number. It waits up to `block_ms`
-        milliseconds for the first of them.
+        milliseconds for the first of them, None for no wait.
         """
         entries = self._bus.read(self._lease.holder, block_ms)
         for entry_id, fields in entries:

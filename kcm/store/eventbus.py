@@ -71,16 +71,20 @@ class EventBus:
             if "BUSYGROUP" not in error.message:
                 raise
 
-    def read(self, consumer: str, block_ms: int, count: int = 100) -> list[tuple[str, Fields]]:
-        """Returns up to `count` entries, after a wait of up to `block_ms` milliseconds.
+    def read(
+        self, consumer: str, block_ms: int | None, count: int = 100
+    ) -> list[tuple[str, Fields]]:
+        """Returns up to `count` entries, after a wait of up to `block_ms` milliseconds,
+        None for no wait.
 
         Entries that were delivered and not finished come first, whichever consumer read them.
         """
         pending = self._claim(consumer, count)
         if pending:
             return pending
+        wait: tuple[str | int, ...] = () if block_ms is None else ("BLOCK", block_ms)
         reply = self._io.execute(
-            "XREADGROUP", "GROUP", GROUP, consumer, "COUNT", count, "BLOCK", block_ms,
+            "XREADGROUP", "GROUP", GROUP, consumer, "COUNT", count, *wait,
             "STREAMS", self._keys.events(), ">",
         )  # fmt: skip
         return _entries(reply[0][1]) if reply else []
