@@ -51,10 +51,10 @@ def test_a_leader_that_cannot_renew_its_lease_is_followed_by_another(
     assert first.lead()
     assert not second.lead()
     with kcm.faults.api(verb="update", resource="leases", error=503, for_="first"):
-        kcm_clock.advance("14s")
+        kcm_clock.advance("10s")
         assert not first.lead()
-        assert not second.lead(), "the lease lasts for another second"
-        kcm_clock.advance("1s")
+        assert not second.lead(), "the Lease lasts for another five seconds"
+        kcm_clock.advance("10s")
         assert second.lead()
     assert not first.lead(), "it has to see that it no longer leads"
 
@@ -84,16 +84,18 @@ def test_a_client_gives_up_on_a_slow_answer_and_asks_again(
 ) -> None:
     """Slow API: answers come later than the client waits, until the server is quick again."""
     path, agent = f"/api/v1/namespaces/{kcm_namespace}/configmaps", {"user-agent": "hasty"}
-    slow = kcm.faults.api(verb="list", latency=0.5, times=2, for_="hasty")
+    slow = kcm.faults.api(verb="list", latency=1.0, times=2, for_="hasty")
     attempts = 0
     while True:
         attempts += 1
         try:
-            answer = kcm.objects.client.get(path, headers=agent, timeout=0.2)
+            answer = kcm.objects.client.get(path, headers=agent, timeout=0.4)
             break
         except httpx.ReadTimeout:
-            assert attempts < 5, "it would try for ever"
-    assert (attempts, slow.hits, answer.status_code) == (3, 2, 200)
+            assert attempts < 10, "it would try for ever"
+    assert answer.status_code == 200
+    assert slow.hits == 2
+    assert attempts >= 3
 
 
 def test_a_client_lists_again_when_its_watch_has_expired(
@@ -200,30 +202,31 @@ def test_objects_stay_readable_when_a_kind_gets_another_version(
     kcm: ControlPlane, kcm_namespace: str
 ) -> None:
     """CRD upgrade: from v1alpha1 to v1, until the old version is removed."""
-    kcm.apply(crd("v1alpha1", "v1alpha1"))
-    kcm.wait_for("crd/dishes.cook.example.com", condition="Established")
-    soup = {"apiVersion": "cook.example.com/v1alpha1", "kind": "Dish", "spec": {"salt": "3g"}}
-    kcm.apply({**soup, "metadata": {"name": "soup"}}, kcm_namespace)
-    new = f"/apis/cook.example.com/v1/namespaces/{kcm_namespace}/dishes/soup"
-    get, patch = kcm.objects.client.get, kcm.objects.client.patch
+    dishes = f"/apis/cook.example.com/v1alpha1/namespaces/{kcm_namespace}/dishes"
+    new = dishes.replace("v1alpha1", "v1") + "/soup"
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    http = kcm.objects.client
+    soup = {"apiVersion": "cook.example.com/v1alpha1", "kind": "Dish", "metadata": {"name": "soup"}}
 
+    kcm.apply(crd("v1alpha1", "v1alpha1"))
+    kcm.eventually(lambda: http.post(dishes, json={**soup, "spec": {"salt": "3g"}}).is_success)
     kcm.apply(crd("v1", "v1alpha1", "v1"))
-    kcm.eventually(lambda: get(new).is_success)
-    read = get(new).json()
+    kcm.eventually(lambda: http.get(new).is_success)
+    read = http.get(new).json()
     assert (read["apiVersion"], read["spec"]) == ("cook.example.com/v1", {"salt": "3g"})
     stored = kcm.get("crd/dishes.cook.example.com")["status"]["storedVersions"]
     assert stored == ["v1alpha1", "v1"], "the object is still stored as v1alpha1"
     with pytest.raises(ApiError, match=r"must appear in spec\.versions"):
         kcm.apply(crd("v1", "v1"))
 
-    assert patch(new, json={}, headers=MERGE).is_success  # what a migration does with each object
-    status = (
-        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/dishes.cook.example.com/status"
-    )
-    assert patch(status, json={"status": {"storedVersions": ["v1"]}}, headers=MERGE).is_success
+    assert http.patch(
+        new, json={}, headers=MERGE
+    ).is_success  # what a migration does with each object
+    status = f"{definitions}/dishes.cook.example.com/status"
+    assert http.patch(status, json={"status": {"storedVersions": ["v1"]}}, headers=MERGE).is_success
     kcm.apply(crd("v1", "v1"))
-    kcm.eventually(lambda: get(new.replace("/v1/", "/v1alpha1/")).status_code == 404)
-    assert get(new).json()["spec"] == {"salt": "3g"}
+    kcm.eventually(lambda: http.get(dishes).status_code == 404)
+    assert http.get(new).json()["spec"] == {"salt": "3g"}
     kcm.delete("crd/dishes.cook.example.com")
 
 
@@ -294,9 +297,12 @@ def test_a_monthly_job_runs_twelve_times_a_year(kcm_fresh: ControlPlane) -> None
         {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "report"}, "spec": spec}
     )
     kcm_fresh.clock.to("2031-01-01T00:01:00Z")
-    starts = [one["status"]["startTime"] for one in kcm_fresh.list("jobs")]
+    jobs = [one["status"] for one in kcm_fresh.list("jobs")]
+    assert all(status["succeeded"] == 1 for status in jobs)
     months = [f"2030-{month:02}" for month in range(2, 13)] + ["2031-01"]
-    assert sorted(starts) == [f"{month}-01T00:00:00Z" for month in months]
+    assert sorted(status["startTime"] for status in jobs) == [
+        f"{month}-01T00:00:00Z" for month in months
+    ]
 
 
 @pytest.mark.kcm(seed=1)
@@ -346,12 +352,12 @@ def run_with_chaos(seed: int) -> dict[str, str]:
         return write.kind == "Pod" and write.event == "DELETED"
 
     failures = ("pod-crash", "pod-oom", "node-partition")
-    with ControlPlane(seed=seed, nodes=3) as plane:
+    with ControlPlane(seed=seed, nodes=2) as plane:
         plane.apply(deployment("web", replicas=3))
         plane.wait_for("deployment/web", condition="Available")
         with (
             plane.never(is_evicted, "a pod is gone although no node was lost for long"),
-            plane.chaos(seed=seed, rate=20, of=failures) as chaos,
+            plane.chaos(seed=seed, rate=12, of=failures) as chaos,
         ):
             plane.clock.advance("1m")
         plane.wait_for("deployment/web", condition="Available", within="10m")
