@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,11 @@ import httpx
 import yaml
 
 from kcm import errors
-from kcm.api import scheme
+from kcm.api import codec, scheme
+from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.api.scheme import Resource
+from kcm.apiextensions import known
+from kcm.clock import RealClock
 from kcm.testing.faults.target import TESTER
 
 Json = dict[str, Any]
@@ -20,6 +25,8 @@ Manifest = Mapping[str, Any] | str | Path  # an object, YAML text of any number,
 
 _MANAGER = "kcm-testing"  # the field manager of what a test applies
 _TIMEOUT = 60.0  # seconds
+_DEFINED_WITHIN = 5.0  # seconds until a new definition is served
+_BETWEEN_LOOKS = 0.01  # seconds
 
 
 class ApiError(errors.KcmError):
@@ -53,7 +60,8 @@ class Objects:
         """
         applied = []
         for document in _documents(manifest):
-            resource = scheme.by_gvk(document.get("apiVersion", ""), document.get("kind", ""))
+            kind = document.get("apiVersion", ""), document.get("kind", "")
+            resource = self._find(partial(scheme.by_gvk, *kind))
             named = document.get("metadata") or {}
             path = path_of(resource, named.get("namespace") or namespace, named.get("name", ""))
             applied.append(
@@ -69,20 +77,48 @@ class Objects:
 
     def get(self, name: str, namespace: str = "default") -> Json:
         """Returns the object `kind/name`, like `deployment/web`. Raises ApiError."""
-        resource, own = split_name(name)
+        resource, own = self._split(name)
         return self._request("GET", path_of(resource, namespace, own))
 
     def list(self, kind: str, namespace: str | None = "default", selector: str = "") -> list[Json]:
         """Returns the objects of a kind; with `namespace` None those of all. Raises ApiError."""
         params = {"labelSelector": selector} if selector else {}
-        path = path_of(scheme.lookup(kind), namespace)
+        path = path_of(self._find(partial(scheme.lookup, kind)), namespace)
         items: list[Json] = self._request("GET", path, params=params)["items"]
         return items
 
     def delete(self, name: str, namespace: str = "default") -> None:
         """Deletes the object `kind/name`. Raises ApiError."""
-        resource, own = split_name(name)
+        resource, own = self._split(name)
         self._request("DELETE", path_of(resource, namespace, own))
+
+    def _split(self, name: str) -> tuple[Resource, str]:
+        """Returns the kind and the name of `kind/name`. Raises ValueError and UnknownKind."""
+        kind, own = split_name(name)
+        return self._find(partial(scheme.lookup, kind)), own
+
+    def _find(self, look: Callable[[], Resource]) -> Resource:
+        """Returns a kind. One that was defined a moment ago is waited for. Raises UnknownKind."""
+        clock, never = RealClock(), threading.Event()
+        deadline = clock.monotonic() + _DEFINED_WITHIN
+        while True:
+            try:
+                return look()
+            except errors.UnknownKind:
+                if self._learn() or clock.monotonic() > deadline:
+                    return look()
+            clock.wait(never, _BETWEEN_LOOKS)
+
+    def _learn(self) -> bool:
+        """Learns the kinds of all definitions. Reports whether all of them are served."""
+        resource = scheme.resource_of(CustomResourceDefinition)
+        served = True
+        for item in self._request("GET", path_of(resource, None))["items"]:
+            definition = codec.decode(item, resource)
+            assert isinstance(definition, CustomResourceDefinition)
+            known.learn(definition)
+            served &= bool(definition.status.conditions)
+        return served
 
     def _request(self, method: str, path: str, **options: Any) -> Json:
         response = self.client.request(method, path, **options)
@@ -102,12 +138,12 @@ def _documents(manifest: Manifest) -> Iterator[Json]:
             yield document
 
 
-def split_name(name: str) -> tuple[Resource, str]:
-    """Returns the kind and the name of `kind/name`. Raises ValueError and UnknownKind."""
+def split_name(name: str) -> tuple[str, str]:
+    """Returns the kind and the name of `kind/name`. Raises ValueError."""
     kind, slash, own = name.partition("/")
     if not slash or not own:
         raise ValueError(f"{name!r} is not of the form kind/name, like deployment/web")
-    return scheme.lookup(kind), own
+    return kind, own
 
 
 def path_of(resource: Resource, namespace: str | None, name: str = "") -> str:

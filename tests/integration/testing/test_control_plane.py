@@ -152,3 +152,15 @@ def test_nothing_is_left_of_a_process_that_was_killed() -> None:
     process.stdout.close()
     until(lambda: not any(child.is_running() for child in children), "the end of its processes")
     until(lambda: not folder.exists(), "the end of its folder")
+
+
+def test_a_kind_and_its_objects_are_applied_in_one_go(control_plane: ControlPlane) -> None:
+    own = "apiVersion: example.com/v1\nkind: CronTab\nmetadata: {name: mine}\n"
+    control_plane.apply(f"{CRON_TABS}---\n{own}")
+    assert control_plane.get("crontab/mine")["metadata"]["name"] == "mine"
+    control_plane.delete("crd/crontabs.example.com")
+
+
+def test_a_kind_that_nobody_defined_is_unknown(control_plane: ControlPlane) -> None:
+    with pytest.raises(errors.UnknownKind, match="gizmos"):
+        control_plane.list("gizmos")
