@@ -101,8 +101,8 @@ def settle(bench: Bench) -> Iterator[Row]:
         measured=Sample.of(figures["seconds"]),
         baseline=baseline,
         baseline_what="s, pipelined SET+XADD of the same pods",
-        bound=1_500 * baseline.median,
-        target="1,500 x raw",
+        bound=1_000 * baseline.median,
+        target="1,000 x raw",
     )
 
 

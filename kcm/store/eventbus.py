@@ -79,9 +79,8 @@ class EventBus:
         pending = self._claim(consumer, count)
         if pending:
             return pending
-        wait = ("BLOCK", block_ms) if block_ms else ()  # BLOCK 0 waits forever
         reply = self._io.execute(
-            "XREADGROUP", "GROUP", GROUP, consumer, "COUNT", count, *wait,
+            "XREADGROUP", "GROUP", GROUP, consumer, "COUNT", count, "BLOCK", block_ms,
             "STREAMS", self._keys.events(), ">",
         )  # fmt: skip
         return _entries(reply[0][1]) if reply else []

@@ -166,7 +166,7 @@ class Work:
         ingester = self._manager.ingester
         if ingester is None or not self._is_time("events", INGEST_EVERY):
             return False
-        return ingester.once(block_ms=0) > 0
+        return ingester.once(block_ms=1) > 0
 
     def _is_time(self, chore: str, every: float) -> bool:
         now = self._clock.monotonic()

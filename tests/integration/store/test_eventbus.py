@@ -36,12 +36,6 @@ def ingest(bus: EventBus) -> list[str]:
     return [bus.process(entry_id, fields) for entry_id, fields in bus.read("me", 1)]
 
 
-def test_a_read_need_not_wait(bus: EventBus, io: RedisIO) -> None:
-    assert bus.read("me", 0) == []
-    inject(io, "ADDED", pod("a"))
-    assert len(bus.read("me", 0)) == 1
-
-
 def test_added_creates_with_the_status_it_carries(bus: EventBus, store: Store, io: RedisIO) -> None:
     inject(io, "ADDED", pod("a", phase="Running", node="n1"))
     assert ingest(bus) == ["applied"]
