@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from bench import definitions, queue, size, store, system, watch, workloads
+from bench import definitions, queue, size, store, system, testing, watch, workloads
 from bench.api import requests, watchers
 from bench.harness import POOLS, Bench
 from bench.nodes import at_rest, kubelet, scheduling, silence, simulated
@@ -86,6 +86,12 @@ CASES = (
     Case("kubelet.start", "pods of a real node until all are Ready", kubelet.start),
     Case("kubelet.idle", "CPU of a real node with pods at rest", kubelet.idle),
     Case("kubelet.up", "CPU of `kcm up`, its real node's pods at rest", kubelet.everything),
+    Case("testing.start", "a fresh process, to its first control plane", testing.start),
+    Case("testing.again", "a further control plane of a test's process", testing.again),
+    Case("testing.stop", "the stop of a test's control plane", testing.stop),
+    Case("testing.settle", "a Deployment in a test, until it is ready", testing.settle),
+    Case("testing.year", "a year of a CronJob in a test", testing.year),
+    Case("testing.memory", "memory of a test's process", testing.memory),
     Case("size.memory", "memory of a caching process", size.memory),
     Case("size.ready", "start of a worker to its first sync", size.ready),
     Case("size.idle", "CPU of an idle system", at_rest.idle),

@@ -75,6 +75,8 @@ class Sizes:
     certificates: int = 500
     balancers: int = 200
     policies: int = 100
+    settled_pods: int = 1_000
+    testing_rounds: int = 3
     starts: int = 3
     idle_seconds: float = 20.0
     settle_seconds: float = 3.0  # until processes and objects are at rest after a change
@@ -119,6 +121,8 @@ QUICK = Sizes(
     certificates=10,
     balancers=5,
     policies=5,
+    settled_pods=20,
+    testing_rounds=1,
     starts=1,
     idle_seconds=1.0,
     settle_seconds=0.3,

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from kcm.testing.history.looking import Looking
     from kcm.testing.history.watched import Watched
 
+pytest_plugins = ("kcm.testing.clients",)
+
 _MARKER = "kcm"
 _NUMBERS = itertools.count(1)
 _SHARED: pytest.StashKey[Watched] = pytest.StashKey()  # of the configuration

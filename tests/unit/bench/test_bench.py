@@ -85,23 +85,33 @@ def test_the_list_names_every_case(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(case.name in shown for case in CASES)
 
 
-def test_a_quick_run_measures_and_ends_with_a_table(tmp_path: Path) -> None:
-    only = ["--only", "store", "--only", "watch"]
+@pytest.mark.parametrize(
+    ("cases", "expected"),
+    [
+        (["store", "watch"], {"store.batch.100", "store.single", "watch.p50", "watch.p99"}),
+        (
+            ["testing"],
+            {
+                *("testing.start", "testing.start.cpu", "testing.again", "testing.stop"),
+                *("testing.settle", "testing.year", "testing.memory"),
+            },
+        ),
+    ],
+)
+def test_a_quick_run_measures_and_ends_with_a_table(
+    cases: list[str], expected: set[str], tmp_path: Path
+) -> None:
+    only = [f"--only={name}" for name in cases]
     ended = subprocess.run(
         [sys.executable, "-m", "bench", "--quick", *only, "--json", str(tmp_path / "rows.json")],
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=250,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr
     rows = json.loads((tmp_path / "rows.json").read_text())["rows"]
-    assert {row["name"] for row in rows} >= {
-        "store.batch.100",
-        "store.single",
-        "watch.p50",
-        "watch.p99",
-    }
+    assert {row["name"] for row in rows} >= expected
     assert all(row["measured"] > 0 and row["baseline"] > 0 for row in rows)
     assert all(row["name"] in ended.stdout for row in rows)
