@@ -99,7 +99,7 @@ class ItemBuilder:
             admitted = self._admission.admit(changed, self._clock.monotonic())
             return admitted if admitted is changed else defaults.apply(admitted)
 
-        given = rules.complete_new(obj, resource, now, rng=self._rng)
+        given = rules.complete_new(obj, resource, now, self._rng, keep_status=False)
         if manager is not None:
             given = managers.own_new_object(given, resource, manager, now)
         admitted = admission.admit(given, None, readmit)

@@ -87,18 +87,13 @@ def prepare_create(
     if not obj.name and obj.metadata.generate_name:
         name = names.generate_name(obj.metadata.generate_name, rng)
         obj = obj.with_metadata(name=name)
-    created = complete_new(obj, resource, now, keep_status=keep_status, rng=rng)
+    created = complete_new(obj, resource, now, rng, keep_status=keep_status)
     _require(validation.validate_create(created), resource, created)
     return created
 
 
 def complete_new(
-    obj: KubeObject,
-    resource: Resource,
-    now: datetime,
-    *,
-    keep_status: bool = False,
-    rng: random.Random,
+    obj: KubeObject, resource: Resource, now: datetime, rng: random.Random, *, keep_status: bool
 ) -> KubeObject:
     """Returns a new object with defaults and what the system sets, except a generated name.
 

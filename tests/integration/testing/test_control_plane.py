@@ -18,33 +18,9 @@ from kcm import errors
 from kcm.testing import ApiError, ControlPlane
 from kcm.testing.waiting import until
 from tests.integration.apiserver.kubectl import VERSIONS, find
+from tests.integration.testing.objects import CRON_TABS, WEB
 
 KUBECTL = find(VERSIONS[-1])
-WEB = """
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  replicas: 2
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec: {containers: [{name: main, image: "nginx:1.27"}]}
-"""
-CRON_TABS = """
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: crontabs.example.com}
-spec:
-  group: example.com
-  scope: Namespaced
-  names: {plural: crontabs, singular: crontab, kind: CronTab}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
-"""
 
 
 @pytest.fixture(scope="module")

@@ -9,26 +9,14 @@ import pytest
 
 from kcm import errors
 from kcm.testing import ControlPlane
+from tests.integration.testing.objects import deployment
 
 SHORT = ["--node-monitor-grace-period=3s", "--node-monitor-period=1s"]
 UNREACHABLE = "node.kubernetes.io/unreachable"
-WEB = """
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  replicas: 2
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      containers: [{name: main, image: "nginx:1.27"}]
-      tolerations:
-      - key: node.kubernetes.io/unreachable
-        operator: Exists
-        effect: NoExecute
-        tolerationSeconds: 1
-"""
+WEB = deployment("web")
+WEB["spec"]["template"]["spec"]["tolerations"] = [
+    {"key": UNREACHABLE, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 1}
+]
 
 
 @pytest.fixture(scope="module")

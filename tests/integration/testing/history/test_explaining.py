@@ -8,7 +8,7 @@ import pytest
 
 from kcm import errors
 from kcm.testing import ControlPlane
-from tests.integration.testing.history.test_looking import WEB
+from tests.integration.testing.objects import WEB
 
 CLAIM = """
 apiVersion: v1
