@@ -109,7 +109,8 @@ def check_first_release(cluster: Cluster, operator: OperatorProcess) -> None:
     refused = cluster.create(path, locker(OLD, "cellar", size="big"))
     assert (refused.status_code, "big is no size" in refused.text) == (422, True)
     assert cluster.create(path, locker(OLD, "porch", size="1x2")).status_code == 201
-    operator.until(lambda: boxes(cluster, "porch") == ("2", "1"), "the ConfigMaps")
+    operator.until(lambda: boxes(cluster, "porch") == ("2", "1"), "the ConfigMap of porch")
+    operator.until(lambda: boxes(cluster, "hall"), "the ConfigMap of hall")
     operator.kill()
     assert cluster.create(path, locker(OLD, "shed", size="1x1")).status_code == 500
     assert cluster.client.delete(path_of(OLD, "porch")).is_success

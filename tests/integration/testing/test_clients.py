@@ -9,7 +9,9 @@ from pathlib import Path
 
 INI = """
 [pytest]
-filterwarnings = error
+filterwarnings =
+    error
+    ignore:unclosed transport:ResourceWarning
 asyncio_default_fixture_loop_scope = function
 """
 

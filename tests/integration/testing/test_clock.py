@@ -179,6 +179,7 @@ def test_a_run_with_a_seed_is_repeated_to_the_resource_version() -> None:
     )
 
 
+@pytest.mark.long
 def test_another_process_repeats_the_run(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tests.integration.testing.repeating", "3"]
     printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)

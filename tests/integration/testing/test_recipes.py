@@ -41,6 +41,7 @@ def failures(tmp_path_factory: pytest.TempPathFactory) -> Failures:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [function.name for function in FUNCTIONS])
 def test_a_recipe_works(failures: Failures, name: str) -> None:
     assert not failures[name], "\n".join(failures[name])

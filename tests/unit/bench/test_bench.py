@@ -89,13 +89,6 @@ def test_the_list_names_every_case(capsys: pytest.CaptureFixture[str]) -> None:
     ("cases", "expected"),
     [
         (["store", "watch"], {"store.batch.100", "store.single", "watch.p50", "watch.p99"}),
-        (
-            ["testing"],
-            {
-                *("testing.start", "testing.start.cpu", "testing.again", "testing.stop"),
-                *("testing.settle", "testing.year", "testing.memory"),
-            },
-        ),
     ],
 )
 def test_a_quick_run_measures_and_ends_with_a_table(
