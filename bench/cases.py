@@ -87,11 +87,15 @@ CASES = (
     Case("kubelet.idle", "CPU of a real node with pods at rest", kubelet.idle),
     Case("kubelet.up", "CPU of `kcm up`, its real node's pods at rest", kubelet.everything),
     Case("testing.start", "a fresh process, to its first control plane", testing.start),
-    Case("testing.again", "a further control plane of a test's process", testing.again),
-    Case("testing.stop", "the stop of a test's control plane", testing.stop),
-    Case("testing.settle", "a Deployment in a test, until it is ready", testing.settle),
-    Case("testing.year", "a year of a CronJob in a test", testing.year),
-    Case("testing.memory", "memory of a test's process", testing.memory),
+    Case(
+        "testing.again", "a further control plane of a test's process", testing.again, quick=False
+    ),
+    Case("testing.stop", "the stop of a test's control plane", testing.stop, quick=False),
+    Case(
+        "testing.settle", "a Deployment in a test, until it is ready", testing.settle, quick=False
+    ),
+    Case("testing.year", "a year of a CronJob in a test", testing.year, quick=False),
+    Case("testing.memory", "memory of a test's process", testing.memory, quick=False),
     Case("size.memory", "memory of a caching process", size.memory),
     Case("size.ready", "start of a worker to its first sync", size.ready),
     Case("size.idle", "CPU of an idle system", at_rest.idle),

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 INI = """
 [pytest]
 filterwarnings =
@@ -168,6 +170,7 @@ def test_clients_are_ready_for_the_sessions_control_plane(tmp_path: Path) -> Non
     assert "5 passed" in done.stdout, done.stdout + done.stderr
 
 
+@pytest.mark.long
 def test_operators_of_kopf_run_one_after_another_without_meeting(tmp_path: Path) -> None:
     operator = KOPF.partition("OPERATOR = '''")[2].partition("'''")[0]
     done = run(tmp_path, KOPF, greeter=operator.replace("WORD", "module"))
