@@ -64,7 +64,12 @@ def reason(system: System) -> str:
 def test_a_pod_serves_an_api(system: System) -> None:
     system.start("--kubelet")
     system.apply(manifest_of_server(system, Authority(system.folder, "servers")))
-    until(lambda: reason(system) == "Passed", "the server", words=lambda: reason(system))
+    until(
+        lambda: reason(system) == "Passed",
+        "the server",
+        within=180,
+        words=lambda: reason(system),
+    )
     state = system.folder / "s"
     context = ssl.create_default_context(cafile=str(state / "apiserver.crt"))
     token = (state / "apiserver-token").read_text().strip()

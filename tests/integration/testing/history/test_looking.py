@@ -128,7 +128,7 @@ def test_a_history_is_of_a_kind_a_name_a_namespace_and_a_time(
     assert last.old is not None
     assert last.new is not None
     assert ("data" in last.old, last.new["data"]) == (False, {"x": "1"})
-    since_time = control_plane.history("cm", namespace=namespace, since=last.time)
+    since_time = control_plane.history("cm", "a", namespace, since=last.time)
     assert [write.resource_version for write in since_time] == [last.resource_version]
     (own,) = control_plane.history("namespace", namespace, "")
     assert own.target == f"namespaces/{namespace}"
