@@ -7,6 +7,7 @@ that needs the option of another one has a `shared_option`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -151,6 +152,11 @@ def config_section(kind: type[Controller]) -> str:
 
 def all_flags(types: Sequence[type[Controller]]) -> tuple[Flag, ...]:
     """Returns all flags. Raises ConfigurationError when two options have the same flag."""
+    return _all_flags(tuple(types))
+
+
+@functools.lru_cache(maxsize=8)
+def _all_flags(types: tuple[type[Controller], ...]) -> tuple[Flag, ...]:
     by_name: dict[str, Flag] = {}
     taken = {"config": "global", **{_flag_of_setting(name): "settings" for name in _SETTINGS}}
     for flag in (*built_in_flags(), *controller_flags(types)):

@@ -175,9 +175,9 @@ class RedisIO:
         """
         wanted = [scripts.load(name) for name in scripts.names()]
         known = self._execute("SCRIPT EXISTS", *(script.sha for script in wanted))
-        for script, is_loaded in zip(wanted, known, strict=True):
-            if not is_loaded:
-                self._execute("SCRIPT LOAD", script.text)
+        missing = [script.text for script, there in zip(wanted, known, strict=True) if not there]
+        if missing:
+            self.pipeline([("SCRIPT LOAD", text) for text in missing])
 
     def _ask_epoch(self) -> list[str]:
         own = (self.keys.prefix, self._server_run_id(), FORMAT_VERSION, self.data_id)

@@ -22,6 +22,7 @@ import redis
 from kcm import errors
 from kcm.clock import Clock, RealClock
 
+_BETWEEN_PINGS = 0.004  # seconds
 _START_TIMEOUT = 15.0  # seconds; includes loading a large append-only file
 
 
@@ -129,7 +130,7 @@ class EmbeddedServer:
                 try:
                     client.ping()
                 except (redis.exceptions.ConnectionError, redis.exceptions.ResponseError):
-                    clock.wait(never, 0.02)
+                    clock.wait(never, _BETWEEN_PINGS)
                 else:
                     return
         raise errors.StoreUnavailable(f"the embedded server did not start:\n{self._log_tail()}")

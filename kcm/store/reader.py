@@ -193,6 +193,12 @@ class StoreReader:
         """Returns the number of objects of the resource."""
         return int(self._io.execute("ZCARD", self._io.keys.object_keys(resource.name)))
 
+    def find_empty(self, resources: Sequence[Resource]) -> frozenset[Resource]:
+        """Returns those of the kinds that have no object, read in one round trip."""
+        counts = [("ZCARD", self._io.keys.object_keys(one.name)) for one in resources]
+        replies = self._io.pipeline_each(counts) if counts else ()
+        return frozenset(r for r, count in zip(resources, replies, strict=True) if count == 0)
+
     def raw_page(
         self, resource: Resource, namespace: str | None, after: str, count: int = _PAGE
     ) -> Sequence[tuple[str, bytes]]:
@@ -237,8 +243,11 @@ class StoreReader:
     def _objects(
         self, resource: Resource, namespace: str | None, after: str
     ) -> Iterator[KubeObject]:
-        while page := self.raw_page(resource, namespace, after):
+        while True:
+            page = self.raw_page(resource, namespace, after)
             yield from self.readable_page(resource, page)
+            if len(page) < _PAGE:  # there were no more keys
+                return
             after = page[-1][0]
 
     @contextmanager

@@ -87,7 +87,7 @@ class AggregationFlags:
             )
         if self.certificate is not None:
             try:
-                ssl.create_default_context().load_cert_chain(self.certificate, self.key)
+                ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(self.certificate, self.key)
             except (OSError, ssl.SSLError) as error:
                 raise errors.ConfigurationError(
                     f"--proxy-client-cert-file {self.certificate} cannot be used: {error}"

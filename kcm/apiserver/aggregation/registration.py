@@ -38,7 +38,7 @@ from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.documents.priorities import BUILT_IN, CUSTOM, Priority
 from kcm.apiserver.kinds import reviews as review_kinds
 from kcm.clock import Clock
-from kcm.store import DeleteOptions, Store, Subresource
+from kcm.store import DeleteOptions, Store, Subresource, WriteStatus
 
 log = structlog.get_logger("kcm.apiserver")
 
@@ -160,10 +160,14 @@ class Registration:
 
     def _sync(self, present: Mapping[str, APIService], wanted: Mapping[str, APIService]) -> None:
         """Sees to every APIService. One that cannot be written is tried again after a change."""
+        missing: list[APIService] = []
         for name in sorted({*present, *wanted}):
             old, new = present.get(name), wanted.get(name)
             at_start = name in (self._at_start or ())
             action = decide(old, new, synced=name in self._synced, at_start=at_start)
+            if action is Action.CREATE and new is not None:
+                missing.append(new)
+                continue
             try:
                 self._act(action, name, old, new)
                 if old is not None and action is not Action.DELETE:
@@ -174,19 +178,34 @@ class Registration:
                 log.warning("An APIService cannot be written", name=name, error=error.message)
             else:
                 self._synced.add(name)
+        self._create(missing)
         self._synced &= {*present, *wanted}
+
+    def _create(self, missing: Iterable[APIService]) -> None:
+        """Creates APIServices. Another server may be faster, and the watch shows what it did."""
+        items = [
+            self._store.build_create(
+                with_condition(service, local_condition(self._clock.now())), keep_status=True
+            )
+            for service in missing
+        ]
+        for result in self._store.write(items) if items else ():
+            name = result.item.obj.name
+            if result.ok or result.status is WriteStatus.EXISTS:
+                self._synced.add(name)
+            else:
+                error = result.error()
+                log.warning("An APIService cannot be written", name=name, error=str(error))
 
     def _act(
         self, action: Action, name: str, old: APIService | None, new: APIService | None
     ) -> None:
         try:
-            if action is Action.CREATE and new is not None:
-                self._store.create(new)
-            elif action is Action.UPDATE and new is not None:
+            if action is Action.UPDATE and new is not None:
                 self._store.modify(_RESOURCE, name, lambda stored: _corrected(stored, new))
             elif action is Action.DELETE and old is not None:
                 self._store.delete(_RESOURCE, name, DeleteOptions(uid=old.uid))
-        except (errors.AlreadyExists, errors.NotFound, errors.Conflict):
+        except (errors.NotFound, errors.Conflict):
             return  # another server was faster, and the watch shows what it did
 
     def _mark_local(self, service: APIService) -> None:

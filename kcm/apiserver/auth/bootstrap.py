@@ -8,7 +8,6 @@ Source: pkg/registry/rbac/rest/storage_rbac.go and reconciliation/, Kubernetes 1
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TypeVar
 
 import structlog
@@ -21,10 +20,11 @@ from kcm.apiserver.auth import policy
 from kcm.apiserver.auth.covering import find_uncovered
 from kcm.apiserver.auth.rules import PreparedRule
 from kcm.store import Store
+from kcm.store.admission.ensuring import ensure_objects
 
 log = structlog.get_logger("kcm.apiserver")
 
-T = TypeVar("T", bound=KubeObject)
+_Rbac = ClusterRole | ClusterRoleBinding | Role | RoleBinding
 RoleT = TypeVar("RoleT", Role, ClusterRole)
 BindingT = TypeVar("BindingT", RoleBinding, ClusterRoleBinding)
 
@@ -34,47 +34,46 @@ def ensure(store: Store, *, joining: bool = False) -> None:
 
     With `joining`, they include those by which bootstrap tokens add nodes.
     """
-    for role in policy.cluster_roles():
-        _ensure(store, role, complete_role)
-    for role_of_namespace in policy.namespace_roles():
-        _ensure(store, role_of_namespace, complete_rules)
-    for binding_of_namespace in policy.namespace_role_bindings():
-        _ensure(store, binding_of_namespace, complete_binding)
-    bindings = policy.cluster_role_bindings()
-    for binding in (*bindings, *(policy.joining_bindings() if joining else ())):
-        _ensure(store, binding, complete_binding)
+    wanted: list[_Rbac] = [
+        *policy.cluster_roles(),
+        *policy.namespace_roles(),
+        *policy.namespace_role_bindings(),
+        *policy.cluster_role_bindings(),
+        *(policy.joining_bindings() if joining else ()),
+    ]
+    for default, stored in ensure_objects(store, wanted):
+        _complete(store, default, stored)
 
 
-def _ensure(store: Store, wanted: T, completed: Callable[[T, T], T]) -> None:
-    resource = scheme.resource_of(wanted)
-
+def _complete(store: Store, default: _Rbac, stored: _Rbac) -> None:
     def change(old: KubeObject) -> KubeObject:
-        assert isinstance(old, type(wanted))
         if old.annotations.get(policy.AUTOUPDATE) == "false":
             return old
-        return _with_labels_of(completed(old, wanted), wanted)
+        return _with_labels_of(complete(old, default), default)
 
-    try:
-        stored = store.get(resource, wanted.key)
-    except errors.Damaged:  # without it users have no access, so it is replaced
-        store.delete(resource, wanted.key)
-        store.create(wanted)
-        return
-    except errors.NotFound:
-        try:
-            store.create(wanted)
-        except errors.AlreadyExists:  # another server starts at the same time
-            return
-        return
     if change(stored) == stored:
         return
     try:
-        store.modify(resource, wanted.key, change)
+        store.modify(scheme.resource_of(default), default.key, change)
     except (errors.NotFound, errors.Invalid) as error:  # deleted, or bound to another role
-        log.warning("A default role stays as it is", name=wanted.name, error=error.message)
+        log.warning("A default role stays as it is", name=default.name, error=error.message)
 
 
-def _with_labels_of(obj: T, wanted: T) -> T:
+def complete(old: KubeObject, default: _Rbac) -> KubeObject:
+    """Returns a role or binding with what it lacks of the default one of its kind."""
+    match old, default:
+        case ClusterRole(), ClusterRole():
+            return complete_role(old, default)
+        case Role(), Role():
+            return complete_rules(old, default)
+        case ClusterRoleBinding(), ClusterRoleBinding():
+            return complete_binding(old, default)
+        case RoleBinding(), RoleBinding():
+            return complete_binding(old, default)
+    raise TypeError(f"{type(old).__name__} has no defaults of {type(default).__name__}")
+
+
+def _with_labels_of(obj: KubeObject, wanted: KubeObject) -> KubeObject:
     labels = {**wanted.labels, **obj.labels}
     annotations = {**wanted.annotations, **obj.annotations}
     if labels == obj.labels and annotations == obj.annotations:

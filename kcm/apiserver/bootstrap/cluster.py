@@ -21,9 +21,9 @@ from kcm.apiserver.bootstrap.local_volumes import local_volume_objects
 from kcm.clock import Clock
 from kcm.store import Store, node_token
 from kcm.store.admission import namespaces
-from kcm.store.admission.chain import ensure_system_classes
+from kcm.store.admission.chain import SYSTEM_CLASSES
 from kcm.store.admission.cluster_ips import DEFAULT_NAME
-from kcm.store.admission.ensuring import ensure_object
+from kcm.store.admission.ensuring import ensure_objects
 
 log = structlog.get_logger("kcm.apiserver")
 
@@ -67,15 +67,16 @@ class ClusterBootstrap:
         data_id = self._store.data_id
         if data_id == self._data_id:
             return
-        namespaces.ensure(self._store)
-        ensure_system_classes(self._store)
-        ensure_object(self._store, default_service_cidr(self._store))
+        objects = [
+            *namespaces.build(),
+            *SYSTEM_CLASSES.values(),
+            default_service_cidr(self._store),
+            *(local_volume_objects() if self._local_volumes else ()),
+        ]
+        ensure_objects(self._store, objects)
         self._ensure_key()
         if self._roles:
             bootstrap.ensure(self._store, joining=self._joining)
-        if self._local_volumes:
-            for obj in local_volume_objects():
-                ensure_object(self._store, obj)
         self._correct_flow_control()
         self._data_id = data_id
 

@@ -10,13 +10,11 @@ Source: pkg/registry/flowcontrol/ensurer and rest/storage_flowcontrol.go, Kubern
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from contextlib import suppress
 
 import structlog
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.flowcontrol_v1 import FlowSchema, PriorityLevelConfiguration
 from kcm.api.priority_levels import (
     AUTOUPDATE,
@@ -26,6 +24,7 @@ from kcm.api.priority_levels import (
     SUGGESTED_SCHEMAS,
 )
 from kcm.store import Store
+from kcm.store.admission.ensuring import ensure_objects
 
 log = structlog.get_logger("kcm.apiserver")
 
@@ -37,39 +36,19 @@ _FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False"})
 
 def ensure(store: Store) -> None:
     """Creates or corrects all of them. Raises StoreUnavailable."""
-    suggested: list[_Configuration] = [*SUGGESTED_LEVELS, *SUGGESTED_SCHEMAS]
     mandatory: list[_Configuration] = [*MANDATORY_LEVELS.values(), *MANDATORY_SCHEMAS.values()]
-    _ensure(store, suggested, mandatory=False)
-    _ensure(store, mandatory, mandatory=True)
-
-
-def _ensure(store: Store, wanted: Iterable[_Configuration], *, mandatory: bool) -> None:
-    objects = list(wanted)
-    keys = [(scheme.resource_of(obj), obj.key) for obj in objects]
-    for obj, stored in zip(objects, store.get_all(keys), strict=True):
+    wanted: list[_Configuration] = [*SUGGESTED_LEVELS, *SUGGESTED_SCHEMAS, *mandatory]
+    for obj, stored in ensure_objects(store, wanted):
+        corrected = correct(stored, obj, mandatory=obj in mandatory)
+        if corrected is None:
+            continue
         try:
-            _ensure_one(store, obj, stored, mandatory)
+            with suppress(errors.NotFound):
+                store.update(corrected)
         except errors.ApiError as error:  # its next pass tries again, and the others need not wait
             log.warning(
                 "An object of flow control cannot be corrected", name=obj.name, error=error.message
             )
-
-
-def _ensure_one(store: Store, wanted: _Configuration, stored: object, mandatory: bool) -> None:
-    if stored is None:  # missing, or it cannot be read
-        resource = scheme.resource_of(wanted)
-        with suppress(errors.NotFound):
-            try:
-                store.get(resource, wanted.key)
-            except errors.Damaged:
-                store.purge(resource, wanted.key)
-        with suppress(errors.AlreadyExists):
-            store.create(wanted)
-        return
-    assert isinstance(stored, FlowSchema | PriorityLevelConfiguration)
-    if (corrected := correct(stored, wanted, mandatory=mandatory)) is not None:
-        with suppress(errors.NotFound):
-            store.update(corrected)
 
 
 def correct(

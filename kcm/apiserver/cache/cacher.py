@@ -170,9 +170,7 @@ class Cacher:
         `block_ms` is how many milliseconds the read may wait for changes.
         """
         self._follow_scheme()
-        for cache in list(self._caches.values()):
-            if cache.resource.name not in self._positions:
-                self._fill(cache)
+        self._fill_all([c for c in self._caches.values() if c.resource.name not in self._positions])
         positions = {self._caches[name].resource: at for name, at in self._positions.items()}
         changes = self._store.read_changes(positions, block_ms)
         by_kind: dict[Resource, list[WatchEntry]] = defaultdict(list)
@@ -210,6 +208,20 @@ class Cacher:
                 del self._caches[name]
                 if name in present:
                     self._caches[name] = WatchCache(present[name])
+
+    def _fill_all(self, caches: Sequence[WatchCache]) -> None:
+        """Lists the kinds of these caches, and looks first which of them have no objects."""
+        if not caches:
+            return
+        listed = self._store.resource_version()
+        empty = self._store.find_empty([cache.resource for cache in caches])
+        for cache in caches:
+            resource = cache.resource
+            if resource not in empty or resource.model is CustomResourceDefinition:
+                self._fill(cache)
+            else:
+                cache.refill((), listed)
+                self._positions[resource.name] = listed
 
     def _fill(self, cache: WatchCache) -> None:
         resource = cache.resource

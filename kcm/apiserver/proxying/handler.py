@@ -122,7 +122,7 @@ class ObjectProxy:
         self._caches = caches
         self._kubelet = kubelet
         # As upstream, pods' certificates are not checked: none names an address of theirs.
-        self._unverified = ssl.create_default_context()
+        self._unverified = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         self._unverified.check_hostname = False
         self._unverified.verify_mode = ssl.CERT_NONE
         self._open = InFlight(Limits(MOST_AT_ONCE, MOST_AT_ONCE))

@@ -10,7 +10,7 @@ from kcm.simulation.context import SimulatorContext
 from kcm.simulation.storage.driver import SimulatedDriver
 from kcm.simulation.storage.objects import cluster_objects
 from kcm.simulation.storage.seen import ATTACHMENTS, CLAIMS, DRIVERS, VOLUMES, SeenStorage
-from kcm.store.admission.ensuring import ensure_object
+from kcm.store.admission.ensuring import ensure_objects
 
 
 class SimulatedVolumes:
@@ -26,8 +26,8 @@ class SimulatedVolumes:
         """Creates the driver's CSIDriver and StorageClass, unless they are there or there are no
         nodes.
         """
-        for obj in cluster_objects() if self._offers else ():
-            ensure_object(self._store, obj)
+        if self._offers:
+            ensure_objects(self._store, cluster_objects())
 
     def read(self, kind: Resource, objects: Sequence[tuple[str, bytes, int]]) -> None:
         """Remembers all objects of a kind, each with its key, JSON and resourceVersion."""

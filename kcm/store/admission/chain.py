@@ -23,7 +23,6 @@ from kcm.api.storage_v1 import StorageClass
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.quota.pods import is_resized
 from kcm.settings import Settings
-from kcm.store.admission.ensuring import Creator, ensure_object
 from kcm.store.admission.ingress_classes import IngressClassAdmission
 from kcm.store.admission.limit_ranges import LimitRanger
 from kcm.store.admission.memory import WriteWatch
@@ -57,12 +56,6 @@ SYSTEM_CLASSES = {
     for name, value, text in _SYSTEM_CLASSES
 }
 _NO_CLASS = PriorityClass(preemption_policy=PREEMPT_LOWER)
-
-
-def ensure_system_classes(store: Creator) -> None:
-    """Creates the PriorityClasses that every cluster has. Raises: StoreUnavailable."""
-    for system_class in SYSTEM_CLASSES.values():
-        ensure_object(store, system_class)
 
 
 class Admission:

@@ -14,18 +14,22 @@ from kcm.api import scheme
 from kcm.api.core_v1 import Namespace
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
-from kcm.store.admission.ensuring import Creator, ensure_object
+from kcm.store.admission.ensuring import BatchCreator, ensure_objects
 from kcm.store.namespaces import SYSTEM, NamespaceState, build_creation_error
 from kcm.store.reader import StoreReader
 
 
-def ensure(store: Creator, *names: str) -> None:
+def build(*names: str) -> list[Namespace]:
+    """Returns the system namespaces, or those given, as they are to be created."""
+    return [Namespace(metadata=ObjectMeta(name=name)) for name in names or SYSTEM]
+
+
+def ensure(store: BatchCreator, *names: str) -> None:
     """Creates the system namespaces, or those given, unless they exist and can be read.
 
     Raises: StoreUnavailable.
     """
-    for name in names or SYSTEM:
-        ensure_object(store, Namespace(metadata=ObjectMeta(name=name)))
+    ensure_objects(store, build(*names))
 
 
 def check_creatable(reader: StoreReader, resource: Resource, obj: KubeObject) -> None:

@@ -101,9 +101,11 @@ class Assembly:
             ) as file:
                 yaml.safe_dump(dict(self._options.config), file)
             own["config"] = file.name
-        flags = [f"--{name}={value}" for name, value in own.items()]
+        given = {name: f"{value}" for name, value in own.items()}
         try:
-            return ManagerOptions.load(parse_flags([*flags, *self._options.flags]), environ={})
+            if self._options.flags:
+                given |= parse_flags(self._options.flags)
+            return ManagerOptions.load(given, environ={})
         except click.ClickException as error:
             raise errors.ConfigurationError(error.format_message()) from error
 

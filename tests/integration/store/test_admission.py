@@ -20,7 +20,8 @@ from kcm.reconcile.plan import Create, Plan
 from kcm.redisio import RedisIO
 from kcm.store import Store
 from kcm.store.admission import namespaces
-from kcm.store.admission.chain import ensure_system_classes
+from kcm.store.admission.chain import SYSTEM_CLASSES
+from kcm.store.admission.ensuring import ensure_objects
 from kcm.store.admission.ingress_classes import IS_DEFAULT
 from kcm.testing.builders import container
 from kcm.testing.clock import FakeClock
@@ -79,8 +80,7 @@ def test_there_is_one_default_at_most(store: Store) -> None:
 def test_the_systems_classes_need_not_be_there(store: Store) -> None:
     created_pod = store.create(pod("a", priority_class_name="system-node-critical"))
     assert created_pod.spec.priority == 2_000_001_000
-    ensure_system_classes(store)
-    ensure_system_classes(store)
+    ensure_objects(store, list(SYSTEM_CLASSES.values()))
     assert [c.name for c in store.list(CLASSES).items] == [
         "system-cluster-critical",
         "system-node-critical",
