@@ -7,6 +7,7 @@ path.py` (or `package.module`), or published under the entry point group `kcm.co
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
 import inspect
@@ -94,13 +95,17 @@ def controller_types(modules: Iterable[str] = ()) -> tuple[type[Controller], ...
 
 
 def _all(modules: Iterable[str]) -> Iterator[type[Controller]]:
-    for line in CONTROLLERS:
-        module, _, name = line.partition(":")
-        yield getattr(importlib.import_module(module), name)
-    for point in entry_points(group=ENTRY_POINTS):
-        yield _load(point)
+    yield from _installed(CONTROLLERS)
     for module in modules:
         yield from load_module(module)
+
+
+@functools.cache  # a look at all installed packages takes tens of milliseconds
+def _installed(lines: tuple[str, ...]) -> tuple[type[Controller], ...]:
+    """Returns the classes that the lines name, and those of installed packages."""
+    own = (line.partition(":") for line in lines)
+    types = [getattr(importlib.import_module(module), name) for module, _, name in own]
+    return (*types, *map(_load, entry_points(group=ENTRY_POINTS)))
 
 
 def _load(point: EntryPoint) -> type[Controller]:
