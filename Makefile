@@ -15,6 +15,9 @@ COMPARE_FLAGS ?=
 
 .DEFAULT_GOAL := help
 
+# Tests start hundreds of processes, each of which would compile kcm anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'

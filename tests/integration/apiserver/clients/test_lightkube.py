@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from lightkube import ApiError, Client, KubeConfig
 from lightkube.models.apps_v1 import ReplicaSetSpec
@@ -13,15 +15,12 @@ from lightkube.types import PatchType
 
 from tests.integration.apiserver.serving import Live
 
-# lightkube has no way to close a client.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-
 
 @pytest.fixture
-def lightkube(api: Live, namespace: str) -> Client:
-    return Client(
-        config=KubeConfig.from_file(str(api.kubeconfig)), namespace=namespace, field_manager="me"
-    )
+def lightkube(api: Live, namespace: str) -> Iterator[Client]:
+    config = KubeConfig.from_file(str(api.kubeconfig))
+    with Client(config=config, namespace=namespace, field_manager="me") as client:
+        yield client
 
 
 def web(name: str = "web", replicas: int = 1) -> ReplicaSet:
