@@ -18,7 +18,7 @@ def cluster() -> Iterator[Cluster]:
     try:
         cluster.start()
         workload.prepare(cluster)
-        cluster.settle(30)
+        cluster.settle()
         yield cluster
     finally:
         cluster.stop()

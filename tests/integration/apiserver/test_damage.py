@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from kcm.redisio.embedded import EmbeddedServer
+from kcm.apiserver.bootstrap.cluster import ClusterBootstrap
 from kcm.store import damage
 from kcm.testing.waiting import until
 from tests.integration.apiserver.kubectl import Kubectl
-from tests.integration.apiserver.serving import Live, live
+from tests.integration.apiserver.serving import Live
 from tests.integration.store.damages import DAMAGES, Damage
 from tests.new_objects import pod
 
@@ -53,21 +51,22 @@ def test_the_others_are_served_and_it_can_be_deleted(api: Live, harm: Damage) ->
 
 
 @every_damage
-@pytest.mark.parametrize("path", [ROLES, BINDINGS])
-def test_roles_go_on(api: Live, harm: Damage, path: str) -> None:
+def test_roles_and_bindings_go_on(api: Live, harm: Damage) -> None:
     rule = {"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}
     ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
-    body = {"metadata": {"name": "bad"}, "rules": [rule]}
-    api.create(path, body if path == ROLES else {"metadata": {"name": "bad"}, "roleRef": ref})
-    resource = path.rpartition("/")[2] + ".rbac.authorization.k8s.io"
-    damage_object(api, harm, resource, "bad")
+    api.create(ROLES, {"metadata": {"name": "bad"}, "rules": [rule]})
+    api.create(BINDINGS, {"metadata": {"name": "bad"}, "roleRef": ref})
+    for path in (ROLES, BINDINGS):
+        resource = path.rpartition("/")[2] + ".rbac.authorization.k8s.io"
+        damage_object(api, harm, resource, "bad")
     forget_caches(api)
-    until(lambda: "bad" not in names(api, path), "a list without it")
+    until(lambda: "bad" not in names(api, ROLES) + names(api, BINDINGS), "lists without it")
     assert api.client.get("/readyz").status_code == 200
     with api.as_user("janes-token") as jane:
         assert jane.get(PODS).status_code == 403
-    assert api.client.delete(f"{path}/bad").is_success
-    assert api.client.get(f"{path}/bad").status_code == 404
+    for path in (ROLES, BINDINGS):
+        assert api.client.delete(f"{path}/bad").is_success
+        assert api.client.get(f"{path}/bad").status_code == 404
 
 
 @pytest.mark.parametrize(
@@ -98,21 +97,17 @@ def test_an_entry_of_the_log_that_cannot_be_read_is_passed_over(
 
 
 @every_damage
-def test_a_server_starts_with_damaged_roles_of_its_own(
-    redis_server: EmbeddedServer, tmp_path: Path, harm: Damage
-) -> None:
-    from kcm.apiserver.bootstrap.cluster import ClusterBootstrap
-
-    with live(redis_server.url, tmp_path) as api:
-        for role in ("cluster-admin", "view"):
-            damage_object(api, harm, "clusterroles.rbac.authorization.k8s.io", role)
-        damage_object(api, harm, "namespaces", "kube-public")
-        damage_object(api, harm, "secrets", "kube-system/kubelet-api-key")
-        damage_object(api, harm, "priorityclasses.scheduling.k8s.io", "system-node-critical")
-        ClusterBootstrap(api.store).ensure()
-        forget_caches(api)
-        until(lambda: "cluster-admin" in names(api, ROLES), "the role")
-        assert api.client.get("/readyz").status_code == 200
+def test_damaged_objects_of_every_cluster_are_replaced(api: Live, harm: Damage) -> None:
+    for role in ("cluster-admin", "view"):
+        damage_object(api, harm, "clusterroles.rbac.authorization.k8s.io", role)
+    damage_object(api, harm, "namespaces", "kube-public")
+    damage_object(api, harm, "secrets", "kube-system/kubelet-api-key")
+    damage_object(api, harm, "priorityclasses.scheduling.k8s.io", "system-node-critical")
+    ClusterBootstrap(api.store).ensure()
+    forget_caches(api)
+    until(lambda: {"cluster-admin", "view"} <= set(names(api, ROLES)), "the roles")
+    assert "kube-public" in names(api, "/api/v1/namespaces")
+    assert api.client.get("/readyz").status_code == 200
 
 
 def test_kubectl_shows_the_others_and_deletes_it(api: Live, kubectl: Kubectl) -> None:
