@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from kcm.testing.waiting import until
+from tests.charts.helm import clients_folder
+
+PROGRAMS = Path(__file__).parent / "scenarios" / "operators"
 
 
 class OperatorProcess:
@@ -39,3 +46,29 @@ class OperatorProcess:
     @property
     def words(self) -> str:
         return self._log.read_text()
+
+
+@contextmanager
+def node_operator(
+    kubeconfig: Path, folder: Path, identity: str, **environment: str
+) -> Iterator[OperatorProcess]:
+    """Runs the operator on @kubernetes/client-node, and kills it. Skips without node or library."""
+    node, clients = shutil.which("node"), clients_folder()
+    if node is None:
+        pytest.skip("node is not here")
+    if clients is None or not (clients / "node_modules" / "@kubernetes" / "client-node").exists():
+        pytest.skip(
+            "@kubernetes/client-node is not here: `python tools/fetch_clients.py DIR` gets it; "
+            "KCM_CLIENTS_DIR names DIR"
+        )
+    operator = OperatorProcess(
+        [node, str(PROGRAMS / "queues.mjs"), identity],
+        kubeconfig,
+        folder / f"{identity}.log",
+        KCM_CLIENTS_DIR=str(clients),
+        **environment,
+    )
+    try:
+        yield operator
+    finally:
+        operator.kill()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,15 +14,14 @@ from kcm.testing.waiting import until
 from tests.integration.apiserver.authority import Authority
 from tests.operators import OperatorProcess
 from tests.ports import free_port
-from tests.scenarios.cluster import Cluster, running
+from tests.scenarios.cluster import Cluster
+from tests.scenarios.plane import running_in_process
+from tests.scenarios.upgraded_kind import UpgradedKind
 
 pytestmark = pytest.mark.scenario
 
 PROGRAM = Path(__file__).with_name("operators") / "lockers.py"
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
-DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-DEFINITION = f"{DEFINITIONS}/lockers.example.com"
-MIGRATIONS = "/apis/storagemigration.k8s.io/v1alpha1/storageversionmigrations"
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/{}webhookconfigurations"
 OLD, NEW = "v1alpha1", "v1"
 SPECS: dict[str, dict[str, Any]] = {
@@ -34,27 +32,6 @@ SPECS: dict[str, dict[str, Any]] = {
         "owner": {"type": "string"},
     },
 }
-
-
-def path_of(version: str, name: str = "") -> str:
-    return f"/apis/example.com/{version}/namespaces/default/lockers" + (f"/{name}" if name else "")
-
-
-def version(name: str, *, storage: str) -> dict[str, Any]:
-    status = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    properties = {"spec": {"type": "object", "properties": SPECS[name]}, "status": status}
-    return {
-        "name": name,
-        "served": True,
-        "storage": name == storage,
-        "subresources": {"status": {}},
-        "schema": {"openAPIV3Schema": {"type": "object", "properties": properties}},
-    }
-
-
-def locker(version: str, name: str, **spec: Any) -> dict[str, Any]:
-    kind = {"apiVersion": f"example.com/{version}", "kind": "Locker"}
-    return {**kind, "metadata": {"name": name}, "spec": spec}
 
 
 @contextmanager
@@ -94,125 +71,91 @@ def asks_about(cluster: Cluster, version: str) -> bool:
     )
 
 
-def states(cluster: Cluster) -> list[str]:
-    status = cluster.get(f"{MIGRATIONS}/lockers").get("status", {})
-    return [one["type"] for one in status.get("conditions", ()) if one["status"] == "True"]
-
-
-def check_first_release(cluster: Cluster, operator: OperatorProcess) -> None:
+def check_first_release(cluster: Cluster, lockers: UpgradedKind, operator: OperatorProcess) -> None:
     """Creates Lockers, kills the operator, and checks that it catches up."""
-    path = path_of(OLD)
+    path = lockers.path_of(OLD)
     operator.until(lambda: asks_about(cluster, OLD), "kopf's configurations")
-    assert cluster.create(path, locker(OLD, "hall", size="2x3", owner="ada")).status_code == 201
-    filled = cluster.create(path, locker(OLD, "attic"))
+    assert (
+        cluster.create(path, lockers.build(OLD, "hall", size="2x3", owner="ada")).status_code == 201
+    )
+    filled = cluster.create(path, lockers.build(OLD, "attic"))
     assert filled.json()["spec"] == {"size": "1x1"}
-    refused = cluster.create(path, locker(OLD, "cellar", size="big"))
+    refused = cluster.create(path, lockers.build(OLD, "cellar", size="big"))
     assert (refused.status_code, "big is no size" in refused.text) == (422, True)
-    assert cluster.create(path, locker(OLD, "porch", size="1x2")).status_code == 201
+    assert cluster.create(path, lockers.build(OLD, "porch", size="1x2")).status_code == 201
     operator.until(lambda: boxes(cluster, "porch") == ("2", "1"), "the ConfigMap of porch")
     operator.until(lambda: boxes(cluster, "hall"), "the ConfigMap of hall")
     operator.kill()
-    assert cluster.create(path, locker(OLD, "shed", size="1x1")).status_code == 500
-    assert cluster.client.delete(path_of(OLD, "porch")).is_success
+    assert cluster.create(path, lockers.build(OLD, "shed", size="1x1")).status_code == 500
+    assert cluster.client.delete(lockers.path_of(OLD, "porch")).is_success
     assert cluster.client.delete(f"{CONFIG_MAPS}/hall").is_success
     operator.start()
     operator.until(lambda: boxes(cluster, "hall") == ("6", "1"), "the child that was missing")
-    operator.until(lambda: not cluster.has(path_of(OLD, "porch")), "the end of the deleted one")
+    operator.until(
+        lambda: not cluster.has(lockers.path_of(OLD, "porch")), "the end of the deleted one"
+    )
     assert cluster.has(f"{CONFIG_MAPS}/porch-closed")
 
 
-def apply_second_definition(cluster: Cluster, port: int, bundle: bytes) -> None:
+def apply_second_definition(
+    cluster: Cluster, lockers: UpgradedKind, port: int, bundle: bytes
+) -> None:
     """Writes the definition of the second release, which stores v1."""
-    definition = cluster.get(DEFINITION)
-    config = {
-        "url": f"https://127.0.0.1:{port}/convert",
-        "caBundle": base64.b64encode(bundle).decode(),
-    }
-    webhook = {"clientConfig": config, "conversionReviewVersions": ["v1"]}
-    definition["spec"] |= {
-        "versions": [version(OLD, storage=NEW), version(NEW, storage=NEW)],
-        "conversion": {"strategy": "Webhook", "webhook": webhook},
-    }
-    changed = cluster.client.put(DEFINITION, json=definition)
-    assert changed.status_code == 200, changed.text
-    until(lambda: cluster.client.get(path_of(NEW, "hall")).status_code == 500, "the new version")
-    assert "connection refused" in cluster.client.get(path_of(NEW, "hall")).text
-    assert cluster.get(path_of(OLD, "hall"))["spec"]["size"] == "2x3"  # as it is stored
+    lockers.convert_at(port, bundle)
+    path = lockers.path_of(NEW, "hall")
+    until(lambda: cluster.client.get(path).status_code == 500, "the new version")
+    assert "connection refused" in cluster.client.get(path).text
+    assert cluster.get(lockers.path_of(OLD, "hall"))["spec"]["size"] == "2x3"  # as it is stored
 
 
-def check_second_release(cluster: Cluster, operator: OperatorProcess) -> None:
+def check_second_release(
+    cluster: Cluster, lockers: UpgradedKind, operator: OperatorProcess
+) -> None:
     """Checks that the second release goes on with what the first one left."""
     operator.until(lambda: boxes(cluster, "hall") == ("6", "2"), "the first Locker")
     operator.until(lambda: boxes(cluster, "attic") == ("1", "2"), "the second Locker")
     operator.until(lambda: asks_about(cluster, NEW), "kopf's configurations of the new version")
-    spec = cluster.get(path_of(NEW, "hall"))["spec"]
+    spec = cluster.get(lockers.path_of(NEW, "hall"))["spec"]
     assert spec == {"rows": 2, "columns": 3, "owner": "ada"}
     # A client of before meets the webhooks of now.
-    made = cluster.create(path_of(OLD), locker(OLD, "shed", size="4x5"))
+    made = cluster.create(lockers.path_of(OLD), lockers.build(OLD, "shed", size="4x5"))
     assert (made.status_code, made.json()["spec"]) == (201, {"size": "4x5"}), made.text
-    refused = cluster.create(path_of(OLD), locker(OLD, "hangar", size="20x20"))
+    refused = cluster.create(lockers.path_of(OLD), lockers.build(OLD, "hangar", size="20x20"))
     assert (refused.status_code, "at most 100 boxes" in refused.text) == (422, True), refused.text
-    filled = cluster.create(path_of(NEW), locker(NEW, "nook"))
+    filled = cluster.create(lockers.path_of(NEW), lockers.build(NEW, "nook"))
     assert filled.json()["spec"] == {"rows": 1, "columns": 1}, filled.text
     operator.until(lambda: boxes(cluster, "shed") == ("20", "2"), "the one of the old client")
     operator.kill()
-    moved = cluster.patch(path_of(NEW, "hall"), {"spec": {"columns": 5}})
+    moved = cluster.patch(lockers.path_of(NEW, "hall"), {"spec": {"columns": 5}})
     assert moved.status_code == 500  # nobody admits it
     operator.start()
     operator.until(
-        lambda: cluster.patch(path_of(NEW, "hall"), {"spec": {"columns": 5}}).is_success,
+        lambda: cluster.patch(lockers.path_of(NEW, "hall"), {"spec": {"columns": 5}}).is_success,
         "the operator's return",
     )
     operator.until(lambda: boxes(cluster, "hall") == ("10", "2"), "the change")
-
-
-def migrate(cluster: Cluster) -> None:
-    """Has all Lockers stored in v1, and takes v1alpha1 out of the definition."""
-    resource = {"group": "example.com", "version": NEW, "resource": "lockers"}
-    body = {"metadata": {"name": "lockers"}, "spec": {"resource": resource}}
-    assert cluster.create(MIGRATIONS, body).status_code == 201
-    until(lambda: {"Succeeded", "Failed"} & set(states(cluster)), "the migration")
-    assert states(cluster) == ["Succeeded"]
-    definition = cluster.get(DEFINITION)
-    definition["status"]["storedVersions"] = [NEW]
-    assert cluster.client.put(f"{DEFINITION}/status", json=definition).status_code == 200
-    definition = cluster.get(DEFINITION)
-    definition["spec"] |= {
-        "versions": [version(NEW, storage=NEW)],
-        "conversion": {"strategy": "None"},
-    }
-    changed = cluster.client.put(DEFINITION, json=definition)
-    assert changed.status_code == 200, changed.text
-    until(lambda: not cluster.has(path_of(OLD)), "the end of the old version")
 
 
 def test_an_operator_is_upgraded_with_a_conversion_and_loses_nothing(tmp_path: Path) -> None:
     authority = Authority(tmp_path, "webhooks")
     authority.server("127.0.0.1")
     port = free_port()
-    with running() as cluster:
-        names = {"kind": "Locker", "plural": "lockers"}
-        spec = {
-            "group": "example.com",
-            "scope": "Namespaced",
-            "names": names,
-            "versions": [version(OLD, storage=OLD)],
-        }
-        body = {"metadata": {"name": "lockers.example.com"}, "spec": spec}
-        assert cluster.create(DEFINITIONS, body).status_code == 201
-        until(lambda: cluster.has(path_of(OLD)), "the new kind")
+    with running_in_process() as cluster:
+        lockers = UpgradedKind(cluster, "Locker", SPECS)
+        lockers.define()
         with release(cluster, tmp_path, "1") as operator:
-            check_first_release(cluster, operator)
+            check_first_release(cluster, lockers, operator)
         uids = {
-            name: cluster.get(path_of(OLD, name))["metadata"]["uid"] for name in ("hall", "attic")
+            name: cluster.get(lockers.path_of(OLD, name))["metadata"]["uid"]
+            for name in ("hall", "attic")
         }
-        apply_second_definition(cluster, port, authority.path.read_bytes())
+        apply_second_definition(cluster, lockers, port, authority.path.read_bytes())
         with release(cluster, tmp_path, "2", CONVERSION_PORT=str(port)) as operator:
-            check_second_release(cluster, operator)
-            migrate(cluster)
+            check_second_release(cluster, lockers, operator)
+            lockers.migrate()
         # Nobody converts any more, and nobody needs to.
-        assert cluster.names(path_of(NEW)) == ["attic", "hall", "nook", "shed"]
-        kept = {name: cluster.get(path_of(NEW, name)) for name in uids}
+        assert cluster.names(lockers.path_of(NEW)) == ["attic", "hall", "nook", "shed"]
+        kept = {name: cluster.get(lockers.path_of(NEW, name)) for name in uids}
         assert {name: obj["metadata"]["uid"] for name, obj in kept.items()} == uids
         assert kept["hall"]["spec"] == {"rows": 2, "columns": 5, "owner": "ada"}
         assert kept["attic"]["spec"] == {"rows": 1, "columns": 1}

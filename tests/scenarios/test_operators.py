@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,10 +11,10 @@ from typing import Any
 import pytest
 
 from kcm.testing.waiting import until
-from tests.charts.helm import clients_folder
 from tests.integration.apiserver.authority import Authority
-from tests.operators import OperatorProcess
+from tests.operators import OperatorProcess, node_operator
 from tests.scenarios.cluster import APPS, Cluster, running
+from tests.scenarios.system import System
 
 pytestmark = pytest.mark.scenario
 
@@ -149,36 +148,14 @@ def test_a_kopf_operator_with_an_index_children_and_webhooks(
 # --- Node.js
 
 
-@contextmanager
-def node_operator(cluster: Cluster, folder: Path, identity: str) -> Iterator[OperatorProcess]:
-    node, clients = shutil.which("node"), clients_folder()
-    if node is None:
-        pytest.skip("node is not here")
-    if clients is None or not (clients / "node_modules" / "@kubernetes" / "client-node").exists():
-        pytest.skip(
-            "@kubernetes/client-node is not here: `python tools/fetch_clients.py DIR` gets it; "
-            "KCM_CLIENTS_DIR names DIR"
-        )
-    operator = OperatorProcess(
-        [node, str(PROGRAMS / "queues.mjs"), identity],
-        cluster.kubeconfig,
-        folder / f"{identity}.log",
-        KCM_CLIENTS_DIR=str(clients),
-    )
-    try:
-        yield operator
-    finally:
-        operator.kill()
-
-
 def test_an_operator_on_node_sees_everything_whatever_dies(
     cluster: Cluster, tmp_path: Path
 ) -> None:
     path = define(cluster, "Queue")
     cluster.create(path, custom("Queue", "before", workers=1))
     with (
-        node_operator(cluster, tmp_path, "first") as first,
-        node_operator(cluster, tmp_path, "second") as second,
+        node_operator(cluster.kubeconfig, tmp_path, "first") as first,
+        node_operator(cluster.kubeconfig, tmp_path, "second") as second,
     ):
 
         def is_ready(name: str, workers: int) -> bool:
@@ -192,6 +169,7 @@ def test_an_operator_on_node_sees_everything_whatever_dies(
         leads, follows = (first, second) if leader == "first" else (second, first)
 
         # The API server dies: watches break, and the Queue that comes meanwhile is seen.
+        assert isinstance(cluster.system, System)
         cluster.system.kill("apiserver")
         until(cluster.answers, "the API server", words=say)
         cluster.create(path, custom("Queue", "between", workers=2))

@@ -4,14 +4,21 @@
 //
 // Several may run; the one that holds the Lease acts. Informers list and watch, and start again
 // when a watch fails. KCM_CLIENTS_DIR has the library in its node_modules.
+//
+// With CONVERSION_PORT, it is the second release: it speaks v2, where `workers` is `pool.size`, and
+// converts Queues between the versions, with the certificate in the folder CERTIFICATES.
 
 import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
+import { serveConversion } from './queue_conversion.mjs';
 
 const from = createRequire(`${process.env.KCM_CLIENTS_DIR}/node_modules/`);
 const k8s = await import(pathToFileURL(from.resolve('@kubernetes/client-node')));
 
 const me = process.argv[2];
+const port = process.env.CONVERSION_PORT;
+const version = port ? 'v2' : 'v1';
+const workersOf = ({ spec }) => (port ? spec.pool?.size : spec.workers);
 const LEASE = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', name: 'queues', namespace: 'default' };
 const FINALIZER = 'queues.example.com/drain';
 const SECONDS = 2; // after which the Lease of a leader that is gone may be taken
@@ -78,7 +85,7 @@ async function sync(queue) {
       undefined, undefined, undefined, k8s.PatchStrategy.MergePatch);
   }
   const deployment = deployments.get(queue.metadata.name, queue.metadata.namespace);
-  if (deployment?.spec.replicas !== queue.spec.workers) await apply(queue);
+  if (deployment?.spec.replicas !== workersOf(queue)) await apply(queue);
   const status = { ready: deployment?.status?.readyReplicas ?? 0, by: me };
   if (status.ready !== queue.status?.ready || status.by !== queue.status?.by) await report(queue, status);
 }
@@ -91,7 +98,7 @@ function apply(queue) {
     kind: 'Deployment',
     metadata: { name, namespace, labels, ownerReferences: [{ apiVersion, kind, name, uid, controller: true }] },
     spec: {
-      replicas: queue.spec.workers,
+      replicas: workersOf(queue),
       selector: { matchLabels: labels },
       template: { metadata: { labels }, spec: { containers: [{ name: 'worker', image: 'worker:1' }] } },
     },
@@ -101,7 +108,7 @@ function apply(queue) {
 
 function report(queue, status) {
   return queues.patchNamespacedCustomObjectStatus(
-    { group: 'example.com', version: 'v1', plural: 'queues', namespace: queue.metadata.namespace,
+    { group: 'example.com', version, plural: 'queues', namespace: queue.metadata.namespace,
       name: queue.metadata.name, body: { status } },
     k8s.setHeaderOptions('Content-Type', k8s.PatchStrategy.MergePatch),
   );
@@ -112,7 +119,7 @@ function release(queue) {
   if (at < 0) return undefined;
   const path = `/metadata/finalizers/${at}`;
   return queues.patchNamespacedCustomObject(
-    { group: 'example.com', version: 'v1', plural: 'queues', namespace: queue.metadata.namespace,
+    { group: 'example.com', version, plural: 'queues', namespace: queue.metadata.namespace,
       name: queue.metadata.name, body: [{ op: 'test', path, value: FINALIZER }, { op: 'remove', path }] },
     k8s.setHeaderOptions('Content-Type', k8s.PatchStrategy.JsonPatch),
   );
@@ -157,9 +164,10 @@ const deployments = inform('/apis/apps/v1/deployments', () => apps.listDeploymen
     const owner = informer.get(deployment.metadata.name, deployment.metadata.namespace);
     if (owner) trySync(owner);
   });
-const informer = inform('/apis/example.com/v1/queues',
-  () => queues.listClusterCustomObject({ group: 'example.com', version: 'v1', plural: 'queues' }), trySync);
+const informer = inform(`/apis/example.com/${version}/queues`,
+  () => queues.listClusterCustomObject({ group: 'example.com', version, plural: 'queues' }), trySync);
 
+if (port) await serveConversion(port, process.env.CERTIFICATES, say);
 await deployments.start();
 await informer.start();
 say('started');
