@@ -11,7 +11,8 @@ import pytest
 from tests.charts.helm import VERSIONS, Helm, find
 from tests.integration.apiserver import kubectl as kubectls
 from tests.integration.apiserver.kubectl import Kubectl
-from tests.scenarios.cluster import Cluster, running
+from tests.scenarios.cluster import Cluster
+from tests.scenarios.plane import running_in_process
 
 ABSENT = "{} is not here: `python tools/fetch_clients.py DIR` gets it; KCM_CLIENTS_DIR names DIR"
 _NUMBERS = itertools.count()
@@ -25,9 +26,12 @@ def skip_without_helm() -> None:
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    """Yields a kcm with three simulated nodes for each module. Tests use names of their own."""
+    """Yields a control plane with three simulated nodes for each module, in the test's process.
+
+    Tests use names of their own.
+    """
     skip_without_helm()
-    with running() as cluster:
+    with running_in_process() as cluster:
         yield cluster
 
 

@@ -15,7 +15,7 @@ import httpx
 import yaml
 
 from kcm.testing.waiting import until
-from tests.scenarios.system import System
+from tests.scenarios.system import Kcm, System
 
 API = "/api/v1"
 APPS = "/apis/apps/v1"
@@ -24,9 +24,9 @@ APPS = "/apis/apps/v1"
 class Cluster:
     """Reads and writes the objects of a running kcm."""
 
-    def __init__(self, system: System) -> None:
+    def __init__(self, system: Kcm) -> None:
         self.system = system
-        self.kubeconfig = system.folder / "s" / "kubeconfig"
+        self.kubeconfig = system.state_dir / "kubeconfig"
         config = yaml.safe_load(self.kubeconfig.read_text())
         self.client = httpx.Client(
             base_url=config["clusters"][0]["cluster"]["server"],

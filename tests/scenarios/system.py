@@ -23,26 +23,91 @@ from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.store import Store
 from kcm.testing.waiting import PATIENCE, until
+from tests.integration.apiserver.kubectl import VERSIONS, find
 from tests.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 KCM = (sys.executable, "-m", "kcm.cli.main")
+KUBECTL = find(VERSIONS[-1])
+needs_kubectl = pytest.mark.skipif(not KUBECTL, reason="needs kubectl, see KCM_KUBECTL_DIR")
 
 
-class System:
-    """Runs `kcm up` on a state folder of its own."""
+class Kcm:
+    """The commands and the objects of a kcm with its state in a folder."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, state_dir: Path) -> None:
+        """`folder` is where the commands run."""
         self.folder = folder
-        self.flower, self.health, self.api = free_port(), free_port(), free_port()
-        self.output = folder / "output.txt"
-        self.process: subprocess.Popen[bytes] | None = None
-        self.seen: set[psutil.Process] = set()
+        self.state_dir = state_dir
 
     @property
     def env(self) -> dict[str, str]:
         kept = {name: v for name, v in os.environ.items() if not name.startswith("KCM_")}
-        return {**kept, "KCM_STATE_DIR": str(self.folder / "s"), "PYTHONPATH": str(ROOT)}
+        return {**kept, "KCM_STATE_DIR": str(self.state_dir), "PYTHONPATH": str(ROOT)}
+
+    def kcm(self, *args: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*KCM, *args], env=self.env, capture_output=True, text=True, check=False
+        )
+
+    def kubectl(self, *args: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        """Runs the newest kubectl, as somebody at a prompt does."""
+        return subprocess.run(
+            [str(KUBECTL), f"--kubeconfig={self.state_dir / 'kubeconfig'}", *args],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=90,
+        )
+
+    def apply(self, manifest: str) -> None:
+        """Applies a manifest with `kcm apply`."""
+        file = self.folder / "manifest.yaml"
+        file.write_text(manifest)
+        done = self.kcm("apply", "-f", str(file))
+        assert done.returncode == 0, done.stderr
+
+    @cached_property
+    def store(self) -> Store:
+        io = RedisIO(Settings(state_dir=self.state_dir))
+        io.attach()
+        return Store(io)
+
+    def get(self, kind: str, name: str, namespace: str = "default") -> dict[str, Any]:
+        """Returns an object as JSON; {} if there is none."""
+        resource = scheme.lookup(kind)
+        try:
+            obj = self.store.get(resource, f"{namespace}/{name}" if resource.namespaced else name)
+        except errors.NotFound:
+            return {}
+        return codec.to_dict(obj)
+
+    def patch(self, kind: str, name: str, change: dict[str, Any]) -> None:
+        """Merges `change` into an object of the cluster."""
+        self.store.patch(scheme.lookup(kind), name, change)
+
+    def items(self, kind: str, **labels: str) -> list[dict[str, Any]]:
+        """Objects of all namespaces that have these labels."""
+        manifests = (codec.to_dict(one) for one in self.store.list(scheme.lookup(kind)).items)
+        return [
+            one for one in manifests if labels.items() <= one["metadata"].get("labels", {}).items()
+        ]
+
+    def pods(self) -> list[str]:
+        """Names of all pods."""
+        return [pod["metadata"]["name"] for pod in self.items("pods")]
+
+
+class System(Kcm):
+    """Runs `kcm up` on a state folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, folder / "s")
+        self.flower, self.health, self.api = free_port(), free_port(), free_port()
+        self.output = folder / "output.txt"
+        self.process: subprocess.Popen[bytes] | None = None
+        self.seen: set[psutil.Process] = set()
 
     def start(self, *extra: str) -> None:
         """Starts `kcm up`, and waits until it says that it is ready.
@@ -76,50 +141,8 @@ class System:
         """Processes of ours that still run."""
         return [p for p in self.seen if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
 
-    def kcm(self, *args: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*KCM, *args], env=self.env, capture_output=True, text=True, check=False
-        )
-
-    def apply(self, manifest: str) -> None:
-        """Applies a manifest with `kcm apply`."""
-        file = self.folder / "manifest.yaml"
-        file.write_text(manifest)
-        done = self.kcm("apply", "-f", str(file))
-        assert done.returncode == 0, done.stderr
-
-    @cached_property
-    def _store(self) -> Store:
-        io = RedisIO(Settings(state_dir=self.folder / "s"))
-        io.attach()
-        return Store(io)
-
-    def get(self, kind: str, name: str, namespace: str = "default") -> dict[str, Any]:
-        """Returns an object as JSON; {} if there is none."""
-        resource = scheme.lookup(kind)
-        try:
-            obj = self._store.get(resource, f"{namespace}/{name}" if resource.namespaced else name)
-        except errors.NotFound:
-            return {}
-        return codec.to_dict(obj)
-
-    def patch(self, kind: str, name: str, change: dict[str, Any]) -> None:
-        """Merges `change` into an object of the cluster."""
-        self._store.patch(scheme.lookup(kind), name, change)
-
-    def items(self, kind: str, **labels: str) -> list[dict[str, Any]]:
-        """Objects of all namespaces that have these labels."""
-        manifests = (codec.to_dict(one) for one in self._store.list(scheme.lookup(kind)).items)
-        return [
-            one for one in manifests if labels.items() <= one["metadata"].get("labels", {}).items()
-        ]
-
-    def pods(self) -> list[str]:
-        """Names of all pods."""
-        return [pod["metadata"]["name"] for pod in self.items("pods")]
-
     def child(self, name: str) -> int:
-        record = json.loads((self.folder / "s" / "run" / "up.json").read_text())
+        record = json.loads((self.state_dir / "run" / "up.json").read_text())
         return int(next(c["pid"] for c in record["children"] if c["name"] == name))
 
     def kill(self, name: str) -> None:

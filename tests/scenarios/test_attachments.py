@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kcm.testing.waiting import until
-from tests.scenarios.system import System, system
+from tests.scenarios.plane import Plane, StartPlane, start_plane
 
-__all__ = ["system"]
+__all__ = ["start_plane"]
 
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 
@@ -36,68 +35,70 @@ spec:
 """
 
 
-def attachments(system: System) -> dict[str, tuple[str, bool]]:
+def attachments(plane: Plane) -> dict[str, tuple[str, bool]]:
     """Node and `attached` of each volume with a VolumeAttachment."""
     return {
         one["spec"]["source"]["persistentVolumeName"]: (
             one["spec"]["nodeName"],
             one.get("status", {}).get("attached", False),
         )
-        for one in system.items("volumeattachments.storage.k8s.io")
+        for one in plane.items("volumeattachments.storage.k8s.io")
     }
 
 
-def place(system: System, name: str) -> str:
+def place(plane: Plane, name: str) -> str:
     """The node of a pod that runs; "" if it does not."""
-    pod = system.get("pod", name)
+    pod = plane.get("pod", name)
     running = pod.get("status", {}).get("phase") == "Running"
     gone = "deletionTimestamp" in pod.get("metadata", {})
     return str(pod["spec"]["nodeName"]) if running and not gone else ""
 
 
-def reasons(system: System, pod: str) -> dict[str, str]:
+def reasons(plane: Plane, pod: str) -> dict[str, str]:
     return {
         event["reason"]: event["message"]
-        for event in system.items("events")
+        for event in plane.items("events")
         if event["involvedObject"]["name"] == pod
     }
 
 
-def in_use(system: System, node: str) -> set[str]:
-    return set(system.get("node", node)["status"].get("volumesInUse", ()))
+def in_use(plane: Plane, node: str) -> set[str]:
+    return set(plane.get("node", node)["status"].get("volumesInUse", ()))
 
 
-def attached(system: System, node: str) -> set[str]:
-    listed = system.get("node", node)["status"].get("volumesAttached", ())
+def attached(plane: Plane, node: str) -> set[str]:
+    listed = plane.get("node", node)["status"].get("volumesAttached", ())
     return {volume["name"] for volume in listed}
 
 
 def test_a_volume_follows_its_pod_from_a_lost_node_once_that_is_said_to_be_down(
-    system: System,
+    start_plane: StartPlane,
 ) -> None:
-    system.start("--nodes=3", "--api-port=0", "--flower-port=0", "--health-port=0")
-    system.apply(SET)
-    until(lambda: place(system, "db-0") and place(system, "db-1"), "that both pods run")
-    assert "SuccessfulAttachVolume" in reasons(system, "db-0")
-    lost = place(system, "db-0")
-    volume = system.get("pvc", "data-db-0")["spec"]["volumeName"]
-    before = attachments(system)
+    plane = start_plane()
+    plane.apply(SET)
+    plane.until(lambda: place(plane, "db-0") and place(plane, "db-1"), "that both pods run")
+    assert "SuccessfulAttachVolume" in reasons(plane, "db-0")
+    lost = place(plane, "db-0")
+    volume = plane.get("pvc", "data-db-0")["spec"]["volumeName"]
+    before = attachments(plane)
     assert before[volume] == (lost, True)
-    until(lambda: in_use(system, lost) == attached(system, lost) != set(), "that it is in use")
+    plane.until(lambda: in_use(plane, lost) == attached(plane, lost) != set(), "that it is in use")
 
-    assert system.kcm("nodes", "stop", lost).returncode == 0
-    system.patch("node", lost, {"spec": {"unschedulable": True}})
-    assert system.kcm("delete", "pod", "db-0", "--force", "--grace-period=0").returncode == 0
-    until(lambda: "FailedAttachVolume" in reasons(system, "db-0"), "that the new pod has to wait")
-    assert reasons(system, "db-0")["FailedAttachVolume"].startswith("Multi-Attach error for volume")
-    assert attachments(system)[volume] == (lost, True)
-    assert place(system, "db-0") == ""
+    plane.plane.nodes[lost].stop()
+    plane.patch("node", lost, {"spec": {"unschedulable": True}})
+    assert plane.kcm("delete", "pod", "db-0", "--force", "--grace-period=0").returncode == 0
+    plane.until(
+        lambda: "FailedAttachVolume" in reasons(plane, "db-0"), "that the new pod has to wait"
+    )
+    assert reasons(plane, "db-0")["FailedAttachVolume"].startswith("Multi-Attach error for volume")
+    assert attachments(plane)[volume] == (lost, True)
+    assert place(plane, "db-0") == ""
 
-    taints = system.get("node", lost)["spec"].get("taints", [])
+    taints = plane.get("node", lost)["spec"].get("taints", [])
     down = {"key": OUT_OF_SERVICE, "value": "nodeshutdown", "effect": "NoExecute"}
-    system.patch("node", lost, {"spec": {"taints": [*taints, down]}})
-    until(lambda: place(system, "db-0"), "that the pod runs elsewhere")
-    elsewhere = place(system, "db-0")
+    plane.patch("node", lost, {"spec": {"taints": [*taints, down]}})
+    plane.until(lambda: place(plane, "db-0"), "that the pod runs elsewhere")
+    elsewhere = place(plane, "db-0")
     assert elsewhere != lost
-    assert attachments(system)[volume] == (elsewhere, True)
-    assert system.get("pvc", "data-db-0")["spec"]["volumeName"] == volume
+    assert attachments(plane)[volume] == (elsewhere, True)
+    assert plane.get("pvc", "data-db-0")["spec"]["volumeName"] == volume

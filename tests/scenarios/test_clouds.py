@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-from pathlib import Path
-
 import pytest
 
 from kcm.testing.waiting import until
-from tests.scenarios.system import System, system
+from tests.scenarios.system import System, needs_kubectl, system
 
 __all__ = ["system"]
 
-KUBECTL = Path(os.environ.get("KCM_KUBECTL_DIR", "/nowhere")) / "kubectl.1.33"
 SHUTDOWN = "node.cloudprovider.kubernetes.io/shutdown"
 
-pytestmark = [
-    pytest.mark.scenario,
-    pytest.mark.skipif(not KUBECTL.exists(), reason="KCM_KUBECTL_DIR names no kubectl"),
-]
+pytestmark = [pytest.mark.scenario, needs_kubectl]
 
 
 def address(system: System, name: str) -> str:
@@ -35,13 +27,9 @@ def test_services_get_addresses_and_nodes_share_the_fate_of_their_instances(
     system: System,
 ) -> None:
     system.start("--nodes", "3", "--demo", "--kubelet")
-    config = next(system.folder.rglob("*kubeconfig*"))
 
     def kubectl(*args: str) -> None:
-        done = subprocess.run(
-            [str(KUBECTL), f"--kubeconfig={config}", *args],
-            capture_output=True, text=True, check=False, timeout=60,
-        )  # fmt: skip
+        done = system.kubectl(*args)
         assert done.returncode == 0, done.stderr
 
     # The nodes of the cloud were initialized; the node of this machine is not of the cloud.

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-from pathlib import Path
-
 import pytest
 
 from kcm.testing.waiting import until
-from tests.scenarios.system import System, system
+from tests.scenarios.plane import StartPlane, start_plane
+from tests.scenarios.system import needs_kubectl
 
-__all__ = ["system"]
+__all__ = ["start_plane"]
 
-KUBECTL = Path(os.environ.get("KCM_KUBECTL_DIR", "/nowhere")) / "kubectl.1.33"
 
-pytestmark = [
-    pytest.mark.scenario,
-    pytest.mark.skipif(not KUBECTL.exists(), reason="KCM_KUBECTL_DIR names no kubectl"),
-]
+pytestmark = [pytest.mark.scenario, needs_kubectl]
 
 MANIFESTS = """
 apiVersion: v1
@@ -57,16 +50,10 @@ spec:
 """
 
 
-def test_a_policy_with_parameters_and_a_migration(system: System) -> None:
-    system.start("--nodes", "0")
-    config = next(system.folder.rglob("*kubeconfig*"))
-
-    def kubectl(*args: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [str(KUBECTL), f"--kubeconfig={config}", *args],
-            input=stdin, capture_output=True, text=True, check=False, timeout=60,
-        )  # fmt: skip
-
+def test_a_policy_with_parameters_and_a_migration(start_plane: StartPlane) -> None:
+    plane = start_plane(nodes=0)
+    plane.clock.run()  # kubectl waits in the time of the machine
+    kubectl = plane.kubectl
     applied = kubectl("apply", "-f", "-", stdin=MANIFESTS)
     assert applied.returncode == 0, applied.stderr
     dry = ("create", "deployment", "probe", "--image=nginx", "--replicas=3", "--dry-run=server")
@@ -81,7 +68,7 @@ def test_a_policy_with_parameters_and_a_migration(system: System) -> None:
     assert more.returncode == 0, more.stderr
     scale = ("scale", "deployment", "web", "--replicas=3")
     until(lambda: kubectl(*scale).returncode == 0, "the new limit")
-    until(lambda: len(system.pods()) == 3, "the third pod, which no policy is about")
+    until(lambda: len(plane.pods()) == 3, "the third pod, which no policy is about")
 
     waited = kubectl(
         "wait", "storageversionmigration/configmaps", "--for=condition=Succeeded", "--timeout=30s"

@@ -8,33 +8,30 @@ from kcm.api import scheme
 from kcm.api.core_v1 import Event, ResourceQuota, ResourceQuotaSpec
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.apimachinery.quantity import Quantity
-from kcm.testing.waiting import until
-from tests.chaos.cluster import PODS, SETS, Cluster
+from tests.chaos.cluster import PODS, SETS
 from tests.new_objects import replica_set
+from tests.scenarios.plane import Plane, StartPlane, start_plane
+
+__all__ = ["start_plane"]
 
 pytestmark = pytest.mark.scenario
 QUOTAS, EVENTS = scheme.resource_of(ResourceQuota), scheme.resource_of(Event)
 
 
-@pytest.mark.long
-def test_a_replicaset_gets_as_many_pods_as_there_is_room_for() -> None:
-    cluster = Cluster(workers=2)
-    try:
-        cluster.start()
-        cluster.store.create(replica_set("before", replicas=2))
-        until(lambda: cluster.store.count(PODS) == 2, "2 pods")
-        cluster.store.create(quota(pods=12))
-        until(lambda: get_used(cluster) == "2", "a first count")
-        cluster.store.create(replica_set("web", replicas=500))
-        until(lambda: cluster.store.count(PODS) == 12, "10 more pods")
-        until(lambda: "exceeded quota: few, requested: pods=1, used: pods=12, limited: pods=12"
-              in " ".join(refusals(cluster)), "the refusals' events")  # fmt: skip
-        assert get_used(cluster) == "12"
-        cluster.store.delete(SETS, "default/before")
-        until(lambda: pods_of(cluster, "web") == 12, "the room that became free")
-        assert (cluster.store.count(PODS), get_used(cluster)) == (12, "12")
-    finally:
-        cluster.stop()
+def test_a_replicaset_gets_as_many_pods_as_there_is_room_for(start_plane: StartPlane) -> None:
+    plane = start_plane(nodes=0)
+    plane.store.create(replica_set("before", replicas=2))
+    plane.until(lambda: plane.store.count(PODS) == 2, "2 pods")
+    plane.store.create(quota(pods=12))
+    plane.until(lambda: get_used(plane) == "2", "a first count")
+    plane.store.create(replica_set("web", replicas=500))
+    plane.until(lambda: plane.store.count(PODS) == 12, "10 more pods")
+    plane.until(lambda: "exceeded quota: few, requested: pods=1, used: pods=12, limited: pods=12"
+          in " ".join(refusals(plane)), "the refusals' events")  # fmt: skip
+    assert get_used(plane) == "12"
+    plane.store.delete(SETS, "default/before")
+    plane.until(lambda: pods_of(plane, "web") == 12, "the room that became free")
+    assert (plane.store.count(PODS), get_used(plane)) == (12, "12")
 
 
 def quota(**hard: int) -> ResourceQuota:
@@ -43,16 +40,16 @@ def quota(**hard: int) -> ResourceQuota:
     return ResourceQuota(metadata=meta, spec=ResourceQuotaSpec(hard=amounts))
 
 
-def get_used(cluster: Cluster) -> str:
-    obj = cluster.store.get(QUOTAS, "default/few")
+def get_used(plane: Plane) -> str:
+    obj = plane.store.get(QUOTAS, "default/few")
     assert isinstance(obj, ResourceQuota)
     return str((obj.status.used or {}).get("pods"))
 
 
-def pods_of(cluster: Cluster, owner: str) -> int:
-    return sum(pod.name.startswith(owner) for pod in cluster.store.list(PODS).items)
+def pods_of(plane: Plane, owner: str) -> int:
+    return sum(pod.name.startswith(owner) for pod in plane.store.list(PODS).items)
 
 
-def refusals(cluster: Cluster) -> list[str]:
-    events = [event for event in cluster.store.list(EVENTS).items if isinstance(event, Event)]
+def refusals(plane: Plane) -> list[str]:
+    events = [event for event in plane.store.list(EVENTS).items if isinstance(event, Event)]
     return [event.message or "" for event in events if event.reason == "FailedCreate"]

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kcm.testing.waiting import until
-from tests.scenarios.system import System, system
+from tests.scenarios.plane import Plane, StartPlane, start_plane
+from tests.scenarios.system import needs_kubectl
 
-__all__ = ["system"]
+__all__ = ["start_plane"]
 
-KUBECTL = Path(os.environ.get("KCM_KUBECTL_DIR", "/nowhere")) / "kubectl.1.33"
 
-pytestmark = [
-    pytest.mark.scenario,
-    pytest.mark.skipif(not KUBECTL.exists(), reason="KCM_KUBECTL_DIR names no kubectl"),
-]
+pytestmark = [pytest.mark.scenario, needs_kubectl]
 
 WEB = """\
 apiVersion: apps/v1
@@ -50,14 +44,8 @@ BAD = {
 class Kubectl:
     """kubectl, as somebody at a prompt has it."""
 
-    def __init__(self, system: System) -> None:
-        self._config = next(system.folder.rglob("*kubeconfig*"))
-
-    def run(self, *args: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [str(KUBECTL), f"--kubeconfig={self._config}", *args],
-            capture_output=True, text=True, check=False, timeout=90,
-        )  # fmt: skip
+    def __init__(self, plane: Plane) -> None:
+        self.run = plane.kubectl
 
     def __call__(self, *args: str) -> str:
         done = self.run(*args)
@@ -78,10 +66,11 @@ class Kubectl:
         }
 
 
-def test_a_rollout_is_watched_paused_stuck_and_undone(system: System) -> None:
-    system.start("--nodes", "3", "--demo")
-    kubectl = Kubectl(system)
-    file = system.folder / "web.yaml"
+def test_a_rollout_is_watched_paused_stuck_and_undone(start_plane: StartPlane) -> None:
+    plane = start_plane()
+    plane.clock.run()  # kubectl waits in the time of the machine
+    kubectl = Kubectl(plane)
+    file = plane.folder / "web.yaml"
     file.write_text(WEB)
     kubectl("apply", "-f", str(file))
     watched = kubectl("rollout", "status", "deployment/web", "--timeout=60s")

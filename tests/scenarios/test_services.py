@@ -19,8 +19,9 @@ from kcm.api.discovery_v1 import EndpointSlice
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.testing.builders import service
 from kcm.testing.waiting import until
-from tests.chaos.cluster import PODS, Cluster
+from tests.chaos.cluster import PODS
 from tests.new_objects import replica_set, strip_store_fields
+from tests.scenarios.plane import Plane, StartPlane, start_plane
 from tests.scenarios.system import System, system
 from tests.typed_objects import list_objects
 
@@ -53,32 +54,28 @@ EVERYWHERE = "".join(
         ON_EVERY_NODE.format(name="host", host_network="true"),
     )
 )
-__all__ = ["system"]
+__all__ = ["start_plane", "system"]
 
 SLICES, ENDPOINTS = scheme.lookup("endpointslices"), scheme.lookup("endpoints")
 
 
-def test_a_service_follows_its_pods_or_what_is_written_by_hand() -> None:
-    cluster = Cluster(workers=1)
-    try:
-        cluster.start()
-        cluster.store.create(strip_store_fields(service("web")))
-        cluster.store.create(replica_set("web", replicas=3))
-        until(lambda: cluster.store.count(PODS) == 3, "3 pods")
-        run_all(cluster)
-        until(lambda: ready(cluster) == 3, "3 endpoints")
-        victim = next(iter(cluster.store.list(PODS).items))
-        cluster.store.delete(PODS, victim.key)
-        until(lambda: ready(cluster) == 2, "one endpoint less")
-        cluster.store.delete(scheme.lookup("services"), "default/web")
-        until(lambda: not list_own_keys(cluster), "the end of slices and endpoints")
-        cluster.store.create(strip_store_fields(service("web", selector={})))
-        cluster.store.create(by_hand("192.0.2.1", "2001:db8::1"))
-        until(lambda: ready(cluster) == 2, "two mirrored endpoints")
-        cluster.store.delete(ENDPOINTS, "default/web")
-        until(lambda: not list_own_keys(cluster), "the end of the mirrored slices")
-    finally:
-        cluster.stop()
+def test_a_service_follows_its_pods_or_what_is_written_by_hand(start_plane: StartPlane) -> None:
+    plane = start_plane(nodes=0)
+    plane.store.create(strip_store_fields(service("web")))
+    plane.store.create(replica_set("web", replicas=3))
+    plane.until(lambda: plane.store.count(PODS) == 3, "3 pods")
+    run_all(plane)
+    plane.until(lambda: ready(plane) == 3, "3 endpoints")
+    victim = next(iter(plane.store.list(PODS).items))
+    plane.store.delete(PODS, victim.key)
+    plane.until(lambda: ready(plane) == 2, "one endpoint less")
+    plane.store.delete(scheme.lookup("services"), "default/web")
+    plane.until(lambda: not list_own_keys(plane), "the end of slices and endpoints")
+    plane.store.create(strip_store_fields(service("web", selector={})))
+    plane.store.create(by_hand("192.0.2.1", "2001:db8::1"))
+    plane.until(lambda: ready(plane) == 2, "two mirrored endpoints")
+    plane.store.delete(ENDPOINTS, "default/web")
+    plane.until(lambda: not list_own_keys(plane), "the end of the mirrored slices")
 
 
 def by_hand(*ips: str) -> Endpoints:
@@ -88,27 +85,27 @@ def by_hand(*ips: str) -> Endpoints:
     return Endpoints(metadata=ObjectMeta(name="web", namespace="default"), subsets=[subset])
 
 
-def run_all(cluster: Cluster) -> None:
+def run_all(plane: Plane) -> None:
     """As kubelets do."""
     now = datetime.now(UTC).replace(microsecond=0)
     ready = PodCondition(type="Ready", status="True", last_transition_time=now)
-    for number, pod in enumerate(list_objects(cluster.store, Pod)):
+    for number, pod in enumerate(list_objects(plane.store, Pod)):
         status = pod.status.replace(
             phase="Running", pod_ip=f"10.0.0.{number + 1}", conditions=[ready]
         )
-        cluster.store.update_status(pod.with_status(status))
+        plane.store.update_status(pod.with_status(status))
 
 
-def ready(cluster: Cluster) -> int:
-    endpoints = [e for s in list_objects(cluster.store, EndpointSlice) for e in s.endpoints]
+def ready(plane: Plane) -> int:
+    endpoints = [e for s in list_objects(plane.store, EndpointSlice) for e in s.endpoints]
     return sum(e.conditions is not None and e.conditions.ready is True for e in endpoints)
 
 
-def list_own_keys(cluster: Cluster) -> list[str]:
+def list_own_keys(plane: Plane) -> list[str]:
     return [
         obj.key
         for kind in (SLICES, ENDPOINTS)
-        for obj in cluster.store.list(kind, "default").items
+        for obj in plane.store.list(kind, "default").items
         if obj.name.startswith("web")
     ]
 

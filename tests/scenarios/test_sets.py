@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from kcm.testing.waiting import until
-from tests.scenarios.system import System, system
+from tests.scenarios.plane import Plane, StartPlane, start_plane
 
-__all__ = ["system"]
+__all__ = ["start_plane"]
 
 pytestmark = pytest.mark.scenario
 
@@ -48,24 +47,24 @@ status:
 """
 
 
-def pods(system: System, app: str) -> dict[str, dict[str, Any]]:
-    return {pod["metadata"]["name"]: pod for pod in system.items("pods", app=app)}
+def pods(plane: Plane, app: str) -> dict[str, dict[str, Any]]:
+    return {pod["metadata"]["name"]: pod for pod in plane.items("pods", app=app)}
 
 
-def status(system: System, kind: str, name: str) -> dict[str, Any]:
-    status: dict[str, Any] = system.get(kind, name).get("status", {})
+def status(plane: Plane, kind: str, name: str) -> dict[str, Any]:
+    status: dict[str, Any] = plane.get(kind, name).get("status", {})
     return status
 
 
-def is_seen(system: System, kind: str, name: str) -> bool:
+def is_seen(plane: Plane, kind: str, name: str) -> bool:
     """Whether the controller has synced what the object's spec says now."""
-    generation = system.get(kind, name)["metadata"]["generation"]
-    return bool(status(system, kind, name).get("observedGeneration") == generation)
+    generation = plane.get(kind, name)["metadata"]["generation"]
+    return bool(status(plane, kind, name).get("observedGeneration") == generation)
 
 
-def readiness(system: System, node: str) -> str:
+def readiness(plane: Plane, node: str) -> str:
     """Returns the status of the node's condition Ready."""
-    conditions = status(system, "node", node)["conditions"]
+    conditions = status(plane, "node", node)["conditions"]
     return str(next(c["status"] for c in conditions if c["type"] == "Ready"))
 
 
@@ -73,47 +72,46 @@ def get_creation_time(pod: dict[str, Any]) -> datetime:
     return datetime.fromisoformat(pod["metadata"]["creationTimestamp"])
 
 
-def nodes_of(system: System, app: str) -> list[str]:
-    return sorted(pod["spec"].get("nodeName", "") for pod in pods(system, app).values())
+def nodes_of(plane: Plane, app: str) -> list[str]:
+    return sorted(pod["spec"].get("nodeName", "") for pod in pods(plane, app).values())
 
 
-@pytest.mark.long
-def test_sets_keep_their_promises_while_nodes_come_and_go(system: System) -> None:
-    system.start("--nodes", "3", "--demo", "--", "--node-monitor-period=1s")
-    system.apply(WORKLOADS)
-    until(lambda: status(system, "sts", "web").get("readyReplicas") == 3, "three pods")
-    first = pods(system, "web")
+def test_sets_keep_their_promises_while_nodes_come_and_go(start_plane: StartPlane) -> None:
+    plane = start_plane("--node-monitor-period=1s")
+    plane.apply(WORKLOADS)
+    plane.until(lambda: status(plane, "sts", "web").get("readyReplicas") == 3, "three pods")
+    first = pods(plane, "web")
     assert (
         get_creation_time(first["web-0"])
         <= get_creation_time(first["web-1"])
         <= get_creation_time(first["web-2"])
     )
-    until(lambda: status(system, "ds", "agent").get("numberReady") == 3, "a pod on each node")
-    assert nodes_of(system, "agent") == ["node-1", "node-2", "node-3"]
+    plane.until(lambda: status(plane, "ds", "agent").get("numberReady") == 3, "a pod on each node")
+    assert nodes_of(plane, "agent") == ["node-1", "node-2", "node-3"]
 
-    order_waits_for_a_stopped_node(system, first["web-1"])
-    assert len(system.items("pvc")) == 5
+    order_waits_for_a_stopped_node(plane, first["web-1"])
+    assert len(plane.items("pvc")) == 5
 
-    system.apply(NEW_NODE)
-    until(lambda: "late" in nodes_of(system, "agent"), "a pod for the new node")
-    assert nodes_of(system, "agent") == ["late", "node-1", "node-2", "node-3"]
+    plane.apply(NEW_NODE)
+    plane.until(lambda: "late" in nodes_of(plane, "agent"), "a pod for the new node")
+    assert nodes_of(plane, "agent") == ["late", "node-1", "node-2", "node-3"]
 
 
-def order_waits_for_a_stopped_node(system: System, pod: dict[str, Any]) -> None:
+def order_waits_for_a_stopped_node(plane: Plane, pod: dict[str, Any]) -> None:
     """A pod that its silent node cannot end is neither doubled nor overtaken."""
     node, name = pod["spec"]["nodeName"], pod["metadata"]["name"]
-    assert system.kcm("nodes", "stop", node).returncode == 0
-    assert system.kcm("delete", "pod", name, "--no-wait").returncode == 0
-    system.apply(WORKLOADS.replace("replicas: 3", "replicas: 5"))
-    until(lambda: is_seen(system, "sts", "web"), "a sync with five replicas")
-    until(lambda: readiness(system, node) == "Unknown", "the mark of the silent node")
-    remaining = pods(system, "web")
+    plane.plane.nodes[node].stop()
+    plane.plane.delete(f"pod/{name}")
+    plane.apply(WORKLOADS.replace("replicas: 3", "replicas: 5"))
+    plane.until(lambda: is_seen(plane, "sts", "web"), "a sync with five replicas")
+    plane.until(lambda: readiness(plane, node) == "Unknown", "the mark of the silent node")
+    remaining = pods(plane, "web")
     assert set(remaining) == {"web-0", "web-1", "web-2"}
     assert remaining[name]["metadata"]["uid"] == pod["metadata"]["uid"]
 
-    assert system.kcm("nodes", "start", node).returncode == 0
-    until(lambda: status(system, "sts", "web").get("readyReplicas") == 5, "five pods")
-    final = pods(system, "web")
+    plane.plane.nodes[node].start()
+    plane.until(lambda: status(plane, "sts", "web").get("readyReplicas") == 5, "five pods")
+    final = pods(plane, "web")
     assert final[name]["metadata"]["uid"] != pod["metadata"]["uid"]
     assert (
         get_creation_time(final[name])

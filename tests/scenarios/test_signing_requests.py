@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import blocks
-from tests.scenarios.system import ROOT, System, system
+from tests.scenarios.plane import StartPlane, start_plane
+from tests.scenarios.system import KUBECTL, ROOT, needs_kubectl
 
-__all__ = ["system"]
+__all__ = ["start_plane"]
 
-KUBECTL = Path(os.environ.get("KCM_KUBECTL_DIR", "/nowhere")) / "kubectl.1.33"
 pytestmark = [
     pytest.mark.scenario,
-    pytest.mark.skipif(not KUBECTL.exists(), reason="KCM_KUBECTL_DIR names no kubectl"),
+    needs_kubectl,
     pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not here"),
 ]
 BLOCKS = [block.text for block in blocks(ROOT / "docs" / "access.md", "sh")]
@@ -29,18 +29,19 @@ def find_commands(words: str) -> str:
     return text
 
 
-def test_a_user_and_a_machine_get_certificates(system: System) -> None:
-    system.start()
-    programs = system.folder / "bin"
+def test_a_user_and_a_machine_get_certificates(start_plane: StartPlane, tmp_path: Path) -> None:
+    assert KUBECTL
+    plane = start_plane(nodes=0)
+    programs = tmp_path / "bin"
     programs.mkdir()
     (programs / "kubectl").symlink_to(KUBECTL)
-    (system.folder / ".kcm").symlink_to(system.env["KCM_STATE_DIR"])
-    env = {**system.env, "PATH": f"{programs}:{os.environ['PATH']}", "HOME": str(system.folder)}
+    (tmp_path / ".kcm").symlink_to(plane.state_dir)
+    env = {**plane.env, "PATH": f"{programs}:{os.environ['PATH']}", "HOME": str(tmp_path)}
 
     def run(commands: str) -> str:
         done = subprocess.run(
             ["sh", "-e", "-c", commands],
-            cwd=system.folder,
+            cwd=tmp_path,
             env=env,
             timeout=60,
             capture_output=True,

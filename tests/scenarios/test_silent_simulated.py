@@ -6,10 +6,9 @@ from datetime import datetime
 
 import pytest
 
-from kcm.testing.waiting import until
-from tests.scenarios.system import System, system
+from tests.scenarios.plane import Plane, StartPlane, start_plane
 
-__all__ = ["system"]
+__all__ = ["start_plane"]
 
 pytestmark = pytest.mark.scenario
 
@@ -42,23 +41,23 @@ tolerationSeconds: 1}
 """
 
 
-def ready(system: System, node: str) -> str:
-    conditions = system.get("node", node)["status"]["conditions"]
+def ready(plane: Plane, node: str) -> str:
+    conditions = plane.get("node", node)["status"]["conditions"]
     return str(next(c["status"] for c in conditions if c["type"] == "Ready"))
 
 
-def taints(system: System) -> list[tuple[str, str]]:
-    stored = system.get("node", "node-1")["spec"].get("taints", ())
+def taints(plane: Plane) -> list[tuple[str, str]]:
+    stored = plane.get("node", "node-1")["spec"].get("taints", ())
     return [(taint["effect"], taint["key"].rpartition("/")[2]) for taint in stored]
 
 
-def is_deleting(system: System, pod: str) -> bool:
-    return "deletionTimestamp" in system.get("pod", pod)["metadata"]
+def is_deleting(plane: Plane, pod: str) -> bool:
+    return "deletionTimestamp" in plane.get("pod", pod)["metadata"]
 
 
-def homes(system: System) -> dict[str, str]:
+def homes(plane: Plane) -> dict[str, str]:
     """The node of every pod of the set that runs and stays."""
-    pods = system.items("pods")
+    pods = plane.items("pods")
     return {
         pod["metadata"]["name"]: pod["spec"].get("nodeName", "")
         for pod in pods
@@ -68,48 +67,48 @@ def homes(system: System) -> dict[str, str]:
     }
 
 
-def have_moved(system: System) -> bool:
-    nodes_by_pod = homes(system)
+def have_moved(plane: Plane) -> bool:
+    nodes_by_pod = homes(plane)
     return len(nodes_by_pod) == 8 and "node-1" not in nodes_by_pod.values()
 
 
-@pytest.mark.long
-def test_a_stopped_node_loses_its_pods_at_the_right_second_and_returns(system: System) -> None:
-    flags = ("--node-monitor-period=1s", "--node-monitor-grace-period=5s")
-    system.start("--nodes", "5", "--demo", "--", *flags)
-    system.apply(SET)
-    until(lambda: len(homes(system)) == 8, "pods that run")
-    before = homes(system)
+def test_a_stopped_node_loses_its_pods_at_the_right_second_and_returns(
+    start_plane: StartPlane,
+) -> None:
+    plane = start_plane("--node-monitor-period=1s", "--node-monitor-grace-period=5s", nodes=5)
+    plane.apply(SET)
+    plane.until(lambda: len(homes(plane)) == 8, "pods that run")
+    before = homes(plane)
     assert "node-1" in before.values(), "the scheduler spreads them"
-    system.apply(POD.format(name="short", seconds=3) + POD.format(name="long", seconds=3600))
-    until(lambda: system.get("pod", "short")["status"]["phase"] == "Running", "pods that run")
+    plane.apply(POD.format(name="short", seconds=3) + POD.format(name="long", seconds=3600))
+    plane.until(lambda: plane.get("pod", "short")["status"]["phase"] == "Running", "pods that run")
 
-    assert system.kcm("nodes", "stop", "node-1").returncode == 0
-    until(lambda: ready(system, "node-1") == "Unknown", "the mark")
-    until(
-        lambda: taints(system) == [("NoSchedule", "unreachable"), ("NoExecute", "unreachable")],
+    plane.plane.nodes["node-1"].stop()
+    plane.until(lambda: ready(plane, "node-1") == "Unknown", "the mark")
+    plane.until(
+        lambda: taints(plane) == [("NoSchedule", "unreachable"), ("NoExecute", "unreachable")],
         "the taints",
     )
-    until(lambda: is_deleting(system, "short"), "the eviction")
+    plane.until(lambda: is_deleting(plane, "short"), "the eviction")
     (since,) = [
         taint["timeAdded"]
-        for taint in system.get("node", "node-1")["spec"]["taints"]
+        for taint in plane.get("node", "node-1")["spec"]["taints"]
         if taint["effect"] == "NoExecute"
     ]
-    gone = system.get("pod", "short")["metadata"]
+    gone = plane.get("pod", "short")["metadata"]
     passed = datetime.fromisoformat(gone["deletionTimestamp"]) - datetime.fromisoformat(since)
     assert passed.total_seconds() - gone["deletionGracePeriodSeconds"] >= 3
-    assert not is_deleting(system, "long")
-    assert [ready(system, f"node-{number}") for number in range(2, 6)] == ["True"] * 4
-    assert "FullDisruption" not in system.kcm("status").stdout
-    until(lambda: have_moved(system), "eight pods on the other nodes")
+    assert not is_deleting(plane, "long")
+    assert [ready(plane, f"node-{number}") for number in range(2, 6)] == ["True"] * 4
+    assert "FullDisruption" not in plane.kcm("status").stdout
+    plane.until(lambda: have_moved(plane), "eight pods on the other nodes")
     stayed = {name: home for name, home in before.items() if home != "node-1"}
-    assert stayed.items() <= homes(system).items(), "no other pod was touched"
+    assert stayed.items() <= homes(plane).items(), "no other pod was touched"
 
-    assert system.kcm("nodes", "start", "node-1").returncode == 0
-    until(lambda: ready(system, "node-1") == "True" and not taints(system), "the return")
-    until(lambda: "short" not in system.pods(), "the end of the pod")
-    assert not is_deleting(system, "long")
-    output = system.kcm("events").stdout
+    plane.plane.nodes["node-1"].start()
+    plane.until(lambda: ready(plane, "node-1") == "True" and not taints(plane), "the return")
+    plane.until(lambda: "short" not in plane.pods(), "the end of the pod")
+    assert not is_deleting(plane, "long")
+    output = plane.kcm("events").stdout
     assert "Marking for deletion Pod default/short" in output
     assert "Cancelling deletion of Pod default/long" in output

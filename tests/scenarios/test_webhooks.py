@@ -11,11 +11,10 @@ import httpx
 import pytest
 import yaml
 
-from kcm.testing.waiting import until
-from tests.scenarios.system import System, system
+from tests.scenarios.plane import Plane, StartPlane, start_plane
 from tests.webhooks.process import WebhookServer, webhook_server
 
-__all__ = ["system"]
+__all__ = ["start_plane"]
 
 pytestmark = pytest.mark.scenario
 
@@ -51,8 +50,8 @@ def configuration(name: str, client: dict[str, Any], **rule: Any) -> dict[str, A
     return {"metadata": {"name": name}, "webhooks": [webhook]}
 
 
-def api_client(system: System) -> httpx.Client:
-    state = system.folder / "s"
+def api_client(plane: Plane) -> httpx.Client:
+    state = plane.state_dir
     config = yaml.safe_load((state / "kubeconfig").read_text())
     headers = {"authorization": f"Bearer {config['users'][0]['user']['token']}"}
     url = config["clusters"][0]["cluster"]["server"]
@@ -60,15 +59,17 @@ def api_client(system: System) -> httpx.Client:
     return httpx.Client(base_url=url, headers=headers, verify=trust)
 
 
-def test_the_pods_of_controllers_meet_webhooks(system: System, server: WebhookServer) -> None:
-    system.start("--nodes", "1")
-    with api_client(system) as client:
+def test_the_pods_of_controllers_meet_webhooks(
+    start_plane: StartPlane, server: WebhookServer
+) -> None:
+    plane = start_plane(nodes=1)
+    with api_client(plane) as client:
         body = configuration("sidecars", server.at("sidecar/proxy"))
         path = f"{GROUP}/mutatingwebhookconfigurations"
         assert client.post(path, json=body).status_code == 201
-        system.apply(DEPLOYMENT)
-        until(lambda: ready(system) == 2, "two pods")
-        for pod in system.items("pods", app="web"):
+        plane.apply(DEPLOYMENT)
+        plane.until(lambda: ready(plane) == 2, "two pods")
+        for pod in plane.items("pods", app="web"):
             assert [one["name"] for one in pod["spec"]["containers"]] == ["c", "proxy"]
         asked = server.take_reviews()
         users = {one["review"]["request"]["userInfo"]["username"] for one in asked}
@@ -80,15 +81,15 @@ def test_the_pods_of_controllers_meet_webhooks(system: System, server: WebhookSe
             json={"webhooks": [gone]},
             headers={"content-type": "application/merge-patch+json"},
         ).is_success
-        system.patch("deployments", "default/web", {"spec": {"replicas": 3}})
-        until(lambda: "failed calling webhook" in failure(system), "the failure")
-        assert ready(system) == 2
+        plane.patch("deployments", "default/web", {"spec": {"replicas": 3}})
+        plane.until(lambda: "failed calling webhook" in failure(plane), "the failure")
+        assert ready(plane) == 2
         assert client.delete(f"{path}/sidecars").is_success
-        until(lambda: ready(system) == 3, "the third pod")
-        check_migration(client, server)
+        plane.until(lambda: ready(plane) == 3, "the third pod")
+        check_migration(plane, client, server)
 
 
-def check_migration(client: httpx.Client, server: WebhookServer) -> None:
+def check_migration(plane: Plane, client: httpx.Client, server: WebhookServer) -> None:
     """Checks that a migration has a webhook convert what is stored in an older version."""
     group = "shops.example.com"
     path = f"/apis/{group}/v1/namespaces/default/gateways"
@@ -114,7 +115,7 @@ def check_migration(client: httpx.Client, server: WebhookServer) -> None:
     assert client.post(definitions, json=body).status_code == 201
     gateway = {"metadata": {"name": "a"}, "spec": {"host": "shop", "port": 80}}
     kind = {"apiVersion": f"{group}/v1", "kind": "Gateway"}
-    until(lambda: client.post(path, json=kind | gateway).status_code == 201, "the kind")
+    plane.until(lambda: client.post(path, json=kind | gateway).status_code == 201, "the kind")
     flipped = client.get(f"{definitions}/gateways.{group}").json()
     for one in flipped["spec"]["versions"]:
         one["storage"] = one["name"] == "v1"
@@ -128,19 +129,19 @@ def check_migration(client: httpx.Client, server: WebhookServer) -> None:
         status = client.get(f"{migrations}/gateways").json().get("status", {})
         return [one["type"] for one in status.get("conditions", ()) if one["status"] == "True"]
 
-    until(lambda: "Succeeded" in states() or "Failed" in states(), "the migration")
+    plane.until(lambda: "Succeeded" in states() or "Failed" in states(), "the migration")
     assert states() == ["Succeeded"]
     server.take_reviews()
     assert client.get(f"{path}/a").json()["spec"] == gateway["spec"]
     assert server.take_reviews() == []  # it is stored in v1
 
 
-def ready(system: System) -> int:
-    return int(system.get("deployments", "web").get("status", {}).get("readyReplicas", 0))
+def ready(plane: Plane) -> int:
+    return int(plane.get("deployments", "web").get("status", {}).get("readyReplicas", 0))
 
 
-def failure(system: System) -> str:
-    for condition in system.get("deployments", "web")["status"].get("conditions", ()):
+def failure(plane: Plane) -> str:
+    for condition in plane.get("deployments", "web")["status"].get("conditions", ()):
         if condition["type"] == "ReplicaFailure":
             return str(condition["message"])
     return ""
