@@ -82,3 +82,12 @@ def test_probes_with_a_delay_put_readiness_off() -> None:
     asked = pod()
     spec = asked.spec.containers[0].replace(readiness_probe=Probe(initial_delay_seconds=7))
     assert behaviour_of(asked, spec, 0, NO_SCRIPT, PACE).ready_after == 7
+
+
+def test_containers_of_many_pods_start_in_ten_rounds() -> None:
+    pace = Pace(start_after=0.3, start_jitter=0.2)
+    pods = [pod("main").with_metadata(uid=f"{number}") for number in range(1000)]
+    starts = [
+        behaviour_of(one, one.spec.containers[0], 0, NO_SCRIPT, pace).start_after for one in pods
+    ]
+    assert sorted(set(starts)) == pytest.approx([0.3 + number * 0.02 for number in range(10)])
