@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import structlog
@@ -103,7 +103,7 @@ class Manager:
         ]
         kind = self._kind(resource, routes)
         self._listen(kind)
-        recover(self.context, kind)
+        recover(self.context, [kind])
         return kind
 
     def _leave(self, kind: KindDispatcher) -> None:
@@ -127,25 +127,36 @@ class Manager:
         """
         self.start_controllers()
         self._retry_while_away(self.context.start)
-        for kind in self.kinds:
-            self._retry_while_away(partial(recover, self.context, kind))
+        self._retry_while_away(partial(recover, self.context, self.kinds))
         self._spawn(self.dispatcher.run, "kcm-dispatch")
         self._spawn(self.kind_follower.run, "kcm-kinds")
 
     def start_controllers(self) -> None:
-        """Starts the controllers one by one, first those that others need (StartControllers)."""
+        """Starts the controllers, first those that others need (StartControllers)."""
         for name in self.context.selection.disabled:
             log.info("Warning: controller is disabled", controller=name)
         for name, reason in (self.context.selection.skipped or {}).items():
             log.info("Warning: skipping controller", controller=name, reason=reason)
         self._start_loops()
-        for controller in self.context.controllers:
+        for together in self._list_starts():
             if self._wait_start_interval():
                 return
-            log.info("Starting controller", controller=controller.name)
-            self._retry_while_away(partial(self._start_controller, controller))
-            self.started.append(controller.name)
-            log.info("Started controller", controller=controller.name)
+            for controller in together:
+                log.info("Starting controller", controller=controller.name)
+            configs = {c.short_name: queue_config(c) for c in together if c.watches()}
+            self._retry_while_away(partial(self._queues.add, configs))
+            for controller in together:
+                self.started.append(controller.name)
+                log.info("Started controller", controller=controller.name)
+
+    def _list_starts(self) -> Sequence[Sequence[Controller]]:
+        """Returns the controllers in the order of their start: one by one if there is an interval
+        between them, else all together.
+        """
+        controllers = self.context.controllers
+        if self.context.options.generic.controller_start_interval:
+            return [[controller] for controller in controllers]
+        return [controllers]
 
     def _wait_start_interval(self) -> bool:
         interval = self.context.options.generic.controller_start_interval.total_seconds()
@@ -153,10 +164,6 @@ class Manager:
         if not interval:
             return self.context.stop.is_set()
         return self.context.clock.wait(self.context.stop, wait)
-
-    def _start_controller(self, controller: Controller) -> None:
-        if controller.watches():
-            self._queues.add(self.context.queue(controller), queue_config(controller))
 
     def _start_loops(self) -> None:
         context = self.context

@@ -8,7 +8,7 @@ again some seconds later.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import structlog
 
@@ -17,7 +17,8 @@ from kcm.clock import Clock
 from kcm.reconcile.contract import Controller
 from kcm.redisio import RedisIO
 from kcm.redisio.mending import mend_broker
-from kcm.workqueue import QueueConfig, WorkQueue
+from kcm.workqueue import QueueConfig
+from kcm.workqueue.queue import configure_queues
 
 log = structlog.get_logger("kcm.manager")
 
@@ -42,14 +43,16 @@ class QueueKeeper:
     def __init__(self, io: RedisIO, clock: Clock) -> None:
         self._io = io
         self._clock = clock
-        self._queues: list[tuple[WorkQueue, QueueConfig]] = []
+        self._configs: dict[str, QueueConfig] = {}  # by the names of the queues
 
-    def add(self, queue: WorkQueue, config: QueueConfig) -> None:
-        """Configures a queue now, and again whenever its configuration is lost. Raises
-        Temporary.
+    def add(self, configs: Mapping[str, QueueConfig]) -> None:
+        """Configures the queues with these names now, and again whenever a configuration is lost.
+
+        Raises Temporary.
         """
-        queue.configure(config)
-        self._queues.append((queue, config))
+        if configs:
+            configure_queues(self._io, configs)
+            self._configs |= configs
 
     def run(self, stop: threading.Event) -> None:
         """Calls `once` every LOOK_EVERY seconds until `stop` is set. Errors are logged."""
@@ -63,20 +66,21 @@ class QueueKeeper:
         """Configures the queues without a configuration again, and returns their names. Raises
         KcmError.
         """
-        keys, kept = self._io.keys, list(self._queues)
+        keys, kept = self._io.keys, dict(self._configs)
         looks = [
             look
-            for queue, _ in kept
+            for name in kept
             for look in (
-                ("HEXISTS", keys.queue(queue.name, "config"), "task"),
-                ("SISMEMBER", keys.queues(), queue.name),
+                ("HEXISTS", keys.queue(name, "config"), "task"),
+                ("SISMEMBER", keys.queues(), name),
             )
         ]
         reply = self._io.pipeline(looks) if looks else []
         whole = [bool(config and member) for config, member in zip(*[iter(reply)] * 2, strict=True)]
-        missing = [entry for entry, fine in zip(kept, whole, strict=True) if not fine]
-        mend_broker(self._io, {config.broker_queue for _, config in kept})
-        for queue, config in missing:
-            log.warning("A queue had lost its configuration", queue=queue.name)
-            queue.configure(config)
-        return [queue.name for queue, _ in missing]
+        missing = [name for name, fine in zip(kept, whole, strict=True) if not fine]
+        mend_broker(self._io, {config.broker_queue for config in kept.values()})
+        for name in missing:
+            log.warning("A queue had lost its configuration", queue=name)
+        if missing:
+            configure_queues(self._io, {name: kept[name] for name in missing})
+        return missing

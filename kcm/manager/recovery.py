@@ -7,6 +7,8 @@ epoch), all keys with persisted state are collected instead (design 0005).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import structlog
 
 from kcm.component.context import ControllerContext
@@ -18,17 +20,23 @@ from kcm.workqueue import Addition
 log = structlog.get_logger("kcm.dispatch")
 
 
-def recover(context: ControllerContext, kind: KindDispatcher) -> None:
-    """Makes the dispatcher enqueue the keys of all deletions since the stored position of the
+def recover(context: ControllerContext, kinds: Sequence[KindDispatcher]) -> None:
+    """Makes each dispatcher enqueue the keys of all deletions since the stored position of its
     kind.
     """
-    reply = context.io.execute("HGET", context.io.keys.dispatch_position(), kind.resource.name)
-    if reply is None:
+    if not kinds:
         return
+    names = [kind.resource.name for kind in kinds]
+    positions = context.io.execute("HMGET", context.io.keys.dispatch_position(), *names)
+    for kind, position in zip(kinds, positions, strict=True):
+        if position is not None:  # a damaged one means: from the first change on
+            _recover_since(context, kind, int(position) if position.isdigit() else 0)
+
+
+def _recover_since(context: ControllerContext, kind: KindDispatcher, position: int) -> None:
     if context.clients.remote is not None:  # past changes of a remote store cannot be read
         note_persisted_keys(context, kind, 0)
         return
-    position = int(reply)
     target = context.store.last_rvs([kind.resource])[kind.resource]
     while position < target:
         changes = context.store.read_changes({kind.resource: position}, 0)

@@ -22,7 +22,7 @@ import redis
 from kcm import errors
 from kcm.clock import Clock, RealClock
 
-_BETWEEN_PINGS = 0.004  # seconds
+_BETWEEN_PINGS = 0.002  # seconds
 _START_TIMEOUT = 15.0  # seconds; includes loading a large append-only file
 
 
@@ -105,6 +105,11 @@ class EmbeddedServer:
 
     def start(self, clock: Clock | None = None) -> None:
         """Starts the server, and waits until it has loaded its data."""
+        self.launch()
+        self.wait_ready(clock or RealClock())
+
+    def launch(self) -> None:
+        """Starts the server's process."""
         self.prepare()
         self.process = subprocess.Popen(
             self.command(),
@@ -113,7 +118,6 @@ class EmbeddedServer:
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-        self.wait_ready(clock or RealClock())
 
     def wait_ready(self, clock: Clock) -> None:
         """Waits until the server answers PING.

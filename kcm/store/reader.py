@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -26,7 +26,7 @@ from kcm.store import damage
 T = TypeVar("T", bound=KubeObject)
 
 ALL_KNOWN = "*"  # the field of the last resourceVersions that is missing if they were lost
-_PAGE = 500  # objects fetched in one round trip
+PAGE = 500  # objects fetched in one round trip
 
 
 @dataclass(frozen=True)
@@ -193,14 +193,17 @@ class StoreReader:
         """Returns the number of objects of the resource."""
         return int(self._io.execute("ZCARD", self._io.keys.object_keys(resource.name)))
 
-    def find_empty(self, resources: Sequence[Resource]) -> frozenset[Resource]:
-        """Returns those of the kinds that have no object, read in one round trip."""
+    def count_objects(self, resources: Sequence[Resource]) -> Mapping[Resource, int]:
+        """Returns how many objects each kind has, read in one round trip.
+
+        A kind is left out whose number cannot be read.
+        """
         counts = [("ZCARD", self._io.keys.object_keys(one.name)) for one in resources]
         replies = self._io.pipeline_each(counts) if counts else ()
-        return frozenset(r for r, count in zip(resources, replies, strict=True) if count == 0)
+        return {r: n for r, n in zip(resources, replies, strict=True) if isinstance(n, int)}
 
     def raw_page(
-        self, resource: Resource, namespace: str | None, after: str, count: int = _PAGE
+        self, resource: Resource, namespace: str | None, after: str, count: int = PAGE
     ) -> Sequence[tuple[str, bytes]]:
         """Returns up to `count` pairs of key and JSON that follow the key `after`.
 
@@ -246,7 +249,7 @@ class StoreReader:
         while True:
             page = self.raw_page(resource, namespace, after)
             yield from self.readable_page(resource, page)
-            if len(page) < _PAGE:  # there were no more keys
+            if len(page) < PAGE:  # there were no more keys
                 return
             after = page[-1][0]
 

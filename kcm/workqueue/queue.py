@@ -7,18 +7,31 @@ default_rate_limiters.go), Kubernetes 1.33.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 
 from kcm import errors
 from kcm.clock import Clock, RealClock
 from kcm.redisio import Fence, RedisIO
+from kcm.redisio.connection import Argument
 from kcm.redisio.scripts import NO_FENCE
 from kcm.workqueue.additions import Addition, add_keys
 from kcm.workqueue.config import QueueConfig
 from kcm.workqueue.types import Finished, KeyLease, QueueStats, SyncResult, parse_stats
 
 _DRAIN_POLL = 0.1  # seconds between checks for keys in flight
+
+
+def configure_queues(io: RedisIO, configs: Mapping[str, QueueConfig]) -> None:
+    """Stores the settings of queues, by their names, and sends wake-ups for keys that wait already.
+
+    Raises: StoreUnavailable.
+    """
+    args: list[Argument] = []
+    for name, config in configs.items():
+        fields = config.fields(io.keys.broker_prefix())
+        args += [name, 2 * len(fields), *(part for pair in fields.items() for part in pair)]
+    io.call("queue_configure", *args, call_id="")
 
 
 class WorkQueue:
@@ -32,9 +45,7 @@ class WorkQueue:
 
     def configure(self, config: QueueConfig) -> None:
         """Stores the settings of the queue, and sends wake-ups for keys that wait already."""
-        fields = config.fields(self.io.keys.broker_prefix())
-        flat = [part for pair in fields.items() for part in pair]
-        self.io.call("queue_configure", self.name, *flat, call_id="")
+        configure_queues(self.io, {self.name: config})
 
     def add(self, *keys: str) -> int:
         """Adds keys, and returns the number of those that were not waiting already."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Protocol
@@ -28,6 +28,7 @@ from kcm.clock import Clock
 from kcm.redisio import greenlets
 from kcm.store import Store, WatchEntry, damage
 from kcm.store.pace import ReadPace
+from kcm.store.reader import PAGE
 
 log = structlog.get_logger("kcm.apiserver")
 
@@ -210,51 +211,65 @@ class Cacher:
                     self._caches[name] = WatchCache(present[name])
 
     def _fill_all(self, caches: Sequence[WatchCache]) -> None:
-        """Lists the kinds of these caches, and looks first which of them have no objects."""
+        """Lists the kinds of these caches: those together whose objects fit into one page."""
         if not caches:
             return
-        listed = self._store.resource_version()
-        empty = self._store.find_empty([cache.resource for cache in caches])
+        listed = self._store.resource_version()  # first: what comes later is in the log
+        counts = self._store.count_objects([cache.resource for cache in caches])
+        small = [cache for cache in caches if counts.get(cache.resource, PAGE) < PAGE]
+        self._fill(small, listed, {resource for resource, count in counts.items() if not count})
         for cache in caches:
-            resource = cache.resource
-            if resource not in empty or resource.model is CustomResourceDefinition:
-                self._fill(cache)
-            else:
-                cache.refill((), listed)
-                self._positions[resource.name] = listed
+            if cache not in small:
+                self._fill([cache], self._store.resource_version())
 
-    def _fill(self, cache: WatchCache) -> None:
-        resource = cache.resource
-        listed = self._store.resource_version()
-        objects: dict[str, Entry] = {}
-        after = ""
-        while page := self._store.raw_page(resource, None, after):
-            raws = dict(page)
-            for obj in self._store.readable_page(resource, page):
-                objects[obj.key] = _build_entry(resource, raws[obj.key], obj)
-            after = page[-1][0]
+    def _fill(
+        self, caches: Sequence[WatchCache], listed: int, empty: Collection[Resource] = ()
+    ) -> None:
+        objects = {
+            cache.resource: {} if cache.resource in empty else self._list(cache.resource)
+            for cache in caches
+        }
         # Writes from while the pages were read are in the log. They are applied before watches may
         # start, so that no watcher gets a change of an object that it has already listed.
         reached = self._store.resource_version()
-        position = self._catch_up(resource, objects, listed, reached)
-        if resource.model is CustomResourceDefinition:
-            known.learn_all(_definitions(objects.values()))
-        cache.refill(objects.values(), position)
-        self._positions[resource.name] = position
+        positions = self._catch_up(objects, listed)
+        for cache in caches:
+            resource = cache.resource
+            if resource.model is CustomResourceDefinition:
+                known.learn_all(_definitions(objects[resource].values()))
+            position = max(positions[resource], reached)
+            cache.refill(objects[resource].values(), position)
+            self._positions[resource.name] = position
+
+    def _list(self, resource: Resource) -> dict[str, Entry]:
+        """Returns the objects of a kind that can be read, by their keys."""
+        objects: dict[str, Entry] = {}
+        after, goes_on = "", True
+        while goes_on:
+            page = self._store.raw_page(resource, None, after)
+            raws = dict(page)
+            for obj in self._store.readable_page(resource, page):
+                objects[obj.key] = _build_entry(resource, raws[obj.key], obj)
+            goes_on = len(page) >= PAGE
+            after = page[-1][0] if page else ""
+        return objects
 
     def _catch_up(
-        self, resource: Resource, objects: dict[str, Entry], position: int, reached: int
-    ) -> int:
-        while True:
-            changes = self._store.read_changes({resource: position}, 0)
-            if resource in changes.gone:
+        self, objects: Mapping[Resource, dict[str, Entry]], listed: int
+    ) -> Mapping[Resource, int]:
+        """Applies the changes since `listed` to the objects, and returns the positions reached."""
+        positions: Mapping[Resource, int] = dict.fromkeys(objects, listed)
+        while positions:
+            changes = self._store.read_changes(positions, 0)
+            if changes.gone:
                 raise errors.EpochChanged
             for change in changes.entries:
                 if change.type == "DELETED" or damage.decode_change(change) is not None:
-                    _overlay(objects, change)
-            position = changes.positions[resource]
+                    _overlay(objects[change.resource], change)
+            positions = changes.positions
             if not changes.entries:
-                return max(position, reached)
+                break
+        return positions
 
 
 def _definitions(entries: Iterable[Entry]) -> Iterator[CustomResourceDefinition]:

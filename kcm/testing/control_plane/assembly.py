@@ -15,10 +15,11 @@ from kcm.apiextensions import known
 from kcm.apiserver import credentials
 from kcm.apiserver.token_options import KEY_FILE
 from kcm.component.commandline import parse_flags
-from kcm.component.context import Stepped, build_context
+from kcm.component.context import ControllerContext, Stepped, build_context
 from kcm.component.options import ManagerOptions
 from kcm.manager.manager import Manager
 from kcm.redisio import RedisIO
+from kcm.serviceaccount.keys import ensure_key_file
 from kcm.settings import Settings
 from kcm.simulation.simulator import Simulator
 from kcm.store import Store
@@ -62,20 +63,27 @@ class Assembly:
         """Starts all parts. Raises ConfigurationError and StoreUnavailable."""
         server = PrivateServer()
         self._stops.append(server.stop)
-        server.start()
+        server.launch()
         self.folder = server.folder
         settings = Settings(redis_url=server.url, state_dir=server.folder)
         self._stops.append(self.recorder.stop)
         self.recorder.start(settings)  # before the first store is created
-        options = self._manager_options(server.folder)
         logs.pass_to_standard_loggers()
         io = RedisIO(settings, name="kcm-testing")
         self._stops.append(io.close)
+        # What needs no server is built while it starts.
+        options = self._manager_options(server.folder)
+        stepped = Stepped(io, self._rng("controllers"))
+        context = build_context(
+            settings, options, self._clock, kind="manager", name="kcm.testing", stepped=stepped
+        )
+        manager = Manager(context)
+        server.wait_ready()
         io.attach()
         if self._clock.frozen:
             io.set_time(self._clock.moment())
         self._start_api(settings, io)
-        self._start_loop(settings, options, io)
+        self._start_loop(settings, context, manager)
         self.timekeeper = LoopTime(self._clock, self.loop)
 
     def _rng(self, part: str) -> random.Random:
@@ -87,6 +95,7 @@ class Assembly:
         """Returns the manager's options, with the keys and certificates of `kcm up`."""
         certificate = credentials.certificate(folder).certificate
         authority = credentials.load_authority(folder)
+        ensure_key_file(folder / KEY_FILE)
         own = {
             "cloud-provider": "sim",
             "root-ca-file": certificate,
@@ -125,21 +134,16 @@ class Assembly:
         if hasattr(self, "loop"):
             self.loop.wake()
 
-    def _start_loop(self, settings: Settings, options: ManagerOptions, io: RedisIO) -> None:
-        stepped = Stepped(io, self._rng("controllers"))
-        context = build_context(
-            settings, options, self._clock, kind="manager", name="kcm.testing", stepped=stepped
-        )
-        manager = Manager(context)
+    def _start_loop(self, settings: Settings, context: ControllerContext, manager: Manager) -> None:
+        """Starts the loop, and waits until it has done what every control plane does at first."""
         nodes = None
         if self._options.nodes:
-            simulated = simulator_options(self._options.nodes, options)
             links = RedisIO(settings, name="kcm-nodes-testing")
             self._stops.append(links.close)
             links.attach()
             nodes = Simulator(
                 Store(links, self._clock, self._rng("nodes")),
-                simulated,
+                simulator_options(self._options.nodes, context.options),
                 self._clock,
                 recorder=context.recorder,
                 board=UsageBoard(links),
@@ -147,13 +151,16 @@ class Assembly:
         self._store = context.store
         self.work = Work(context, manager, nodes, self._clock, self.agenda)
         waits = self._options.seed is not None
-        self.loop = ControlLoop(self.work, self._clock, io, self.api.wait_level, waits=waits)
+        self.loop = ControlLoop(
+            self.work, self._clock, context.io, self.api.wait_level, waits=waits
+        )
         self._stops.append(self.work.close)
         manager.start()
         self.work.prepare()
         self.loop.start()
         self._stops.append(self.loop.stop)
         self._ask_to_stop += [context.stop.set, self.loop.ask_to_stop]
+        self.loop.settle(_READY_TIMEOUT)
 
     def find_store(self) -> Store:
         """Returns the store, as controllers have it. Raises ConfigurationError before the start."""

@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from kcm.clock import RealClock
 from kcm.redisio.embedded import EmbeddedServer
 from kcm.testing.control_plane.guard import Guard
 
@@ -27,11 +28,17 @@ class PrivateServer:
         """The URL by which this machine connects."""
         return self._server.url
 
-    def start(self) -> None:
-        """Starts the server. Raises ConfigurationError and StoreUnavailable."""
-        self._server.start()
+    def launch(self) -> None:
+        """Begins to start the server, which takes some tens of milliseconds. Raises
+        ConfigurationError.
+        """
+        self._server.launch()
         assert self._server.process is not None
         self._guard = Guard(self._server.process.pid, self.folder)
+
+    def wait_ready(self) -> None:
+        """Waits until the server answers. Raises StoreUnavailable."""
+        self._server.wait_ready(RealClock())
 
     def stop(self) -> None:
         """Stops the server, and removes its folder."""

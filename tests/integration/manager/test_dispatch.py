@@ -63,8 +63,7 @@ class Bench:
             informer.add_event_handler_with_resync_period(kind, 0.0, direct=True)
             informer.add_relist_handler(partial(self.dispatcher.on_relist, kind))
         self.context.start()
-        for kind in self.kinds:
-            recover(self.context, kind)
+        recover(self.context, self.kinds)
 
     def settle(self) -> None:
         """Waits until every event so far has reached the dispatchers."""
