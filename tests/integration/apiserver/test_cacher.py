@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 import pytest
 
 from kcm import errors
 from kcm.api import scheme
+from kcm.api.scheme import Resource
 from kcm.apiserver.cache import cacher as module
 from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.http_errors import TooLargeResourceVersion
@@ -48,6 +50,30 @@ def test_objects_are_listed_once_and_then_followed(store: Store, cacher: Cacher)
     cacher.turn(0)
     assert keys(cacher) == ["default/b"]
     assert [event.type for event in watcher.pending] == ["ADDED", "DELETED"]
+
+
+@pytest.mark.parametrize("page", [2, 500])
+def test_what_is_written_while_kinds_are_listed_is_in_the_caches(
+    store: Store, cacher: Cacher, monkeypatch: pytest.MonkeyPatch, page: int
+) -> None:
+    monkeypatch.setattr(module, "PAGE", page)  # of 2: the pods are many
+    for name in ("a", "b", "c"):
+        store.create(strip_store_fields.pod(name))
+    count_objects = store.count_objects
+
+    def count_and_write(resources: Sequence[Resource]) -> Mapping[Resource, int]:
+        counts = count_objects(resources)
+        namespaces.ensure(store)
+        store.create(strip_store_fields.pod("d"))
+        store.delete(PODS, "default/a")
+        return counts
+
+    monkeypatch.setattr(store, "count_objects", count_and_write)
+    cacher.turn(0)
+    assert keys(cacher) == ["default/b", "default/c", "default/d"]
+    cached = cacher.cache(scheme.by_name("namespaces")).entries()
+    assert "default" in [entry.key for entry in cached]
+    assert cacher.synced
 
 
 def test_what_was_trimmed_unread_is_listed_again_and_watchers_are_told(

@@ -144,6 +144,18 @@ def test_a_cold_start_hears_of_deletions_since_the_position(bench: Bench, io: Re
     assert take_waiting_keys(io) == {"default/web"}
 
 
+def test_a_damaged_position_means_from_the_first_change_on(bench: Bench, io: RedisIO) -> None:
+    store = Store(io)
+    store.create(pod("a", labels={"for": "web"}))
+    store.delete(PODS, "default/a")
+    io.execute("HSET", io.keys.dispatch_position(), "pods", "rubbish")
+    bench.lead()
+    bench.start()
+    bench.settle()
+    bench.dispatcher.flush()
+    assert take_waiting_keys(io) == {"default/web"}
+
+
 def test_where_the_log_was_trimmed_all_persisted_keys_are_marked(bench: Bench, io: RedisIO) -> None:
     store = Store(io)
     store.create(pod("a", labels={"for": "web"}))
