@@ -70,7 +70,7 @@ def test_metrics_tell_of_the_whole_system(begin: Begin, io: RedisIO) -> None:
     ):
         assert line in text
     names = {c.get("name") for c in io.execute("CLIENT LIST")}
-    assert {"kcm/manager", "kcm/shared-informers", "kcm/replicaset-controller"} <= names
+    assert {"kcm/manager", "kcm/shared-informers", "kcm/queues"} <= names
 
 
 def test_a_disabled_controller_gets_no_queue_and_no_caches(begin: Begin, io: RedisIO) -> None:
