@@ -59,7 +59,7 @@ scenarios: install ## Run the whole-system scenarios and all other tests that `m
 	$(PYTEST) -m 'scenario or long' tests/integration tests/scenarios tests/charts
 
 .PHONY: chaos
-chaos: install ## Break things in a loop against real processes (about ten minutes)
+chaos: install ## Break things in a loop against real processes (about a quarter of an hour)
 	$(PYTEST) tests/chaos -m chaos
 
 .PHONY: bench
