@@ -15,6 +15,7 @@ from kcm.component.context import ControllerContext
 from kcm.manager.dispatch import KindDispatcher
 from kcm.reconcile.contract import Change
 from kcm.store import damage
+from kcm.store.watch import parse_version
 from kcm.workqueue import Addition
 
 log = structlog.get_logger("kcm.dispatch")
@@ -30,7 +31,7 @@ def recover(context: ControllerContext, kinds: Sequence[KindDispatcher]) -> None
     positions = context.io.execute("HMGET", context.io.keys.dispatch_position(), *names)
     for kind, position in zip(kinds, positions, strict=True):
         if position is not None:  # a damaged one means: from the first change on
-            _recover_since(context, kind, int(position) if position.isdigit() else 0)
+            _recover_since(context, kind, parse_version(position))
 
 
 def _recover_since(context: ControllerContext, kind: KindDispatcher, position: int) -> None:

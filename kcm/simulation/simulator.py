@@ -180,13 +180,11 @@ class Simulator:
 
     def _objects(self, resource: Resource) -> list[tuple[str, bytes, int]]:
         entries: list[tuple[str, bytes, int]] = []
-        after = ""
-        while page := self._store.raw_page(resource, None, after):
+        for page in self._store.raw_pages(resource):
             for key, raw in page:
                 match = _VERSION.search(raw)  # the first field of the metadata
                 if match:
                     entries.append((key, raw, int(match[1])))
-            after = page[-1][0]
         return entries
 
     def _take(self, change: WatchEntry) -> None:

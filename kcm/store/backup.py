@@ -52,13 +52,12 @@ def _write(store: Store, out: TextIO, now: datetime, progress: Progress) -> int:
     out.write(json.dumps({**header, "time": now.isoformat()}) + "\n")
     count = 0
     for resource in scheme.resources():
-        after = ""
-        while page := store.raw_page(resource, None, after):
+        for page in store.raw_pages(resource):
             objects = store.readable_page(resource, page)
             raws = dict(page)
             for obj in objects:  # strings in JSON have no raw line ends
                 out.write(raws[obj.key].replace(b"\n", b" ").decode() + "\n")
-            count, after = count + len(objects), page[-1][0]
+            count += len(objects)
             progress(count)
     return count
 

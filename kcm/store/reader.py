@@ -202,6 +202,19 @@ class StoreReader:
         replies = self._io.pipeline_each(counts) if counts else ()
         return {r: n for r, n in zip(resources, replies, strict=True) if isinstance(n, int)}
 
+    def raw_pages(
+        self, resource: Resource, namespace: str | None = None, after: str = "", size: int = PAGE
+    ) -> Iterator[Sequence[tuple[str, bytes]]]:
+        """Yields the pages of all objects that follow the key `after`, as `raw_page` returns them.
+
+        Each page is read when it is asked for.
+        """
+        while page := self.raw_page(resource, namespace, after, size):
+            yield page
+            if len(page) < size:  # there were no more keys
+                return
+            after = page[-1][0]
+
     def raw_page(
         self, resource: Resource, namespace: str | None, after: str, count: int = PAGE
     ) -> Sequence[tuple[str, bytes]]:
@@ -246,12 +259,8 @@ class StoreReader:
     def _objects(
         self, resource: Resource, namespace: str | None, after: str
     ) -> Iterator[KubeObject]:
-        while True:
-            page = self.raw_page(resource, namespace, after)
+        for page in self.raw_pages(resource, namespace, after):
             yield from self.readable_page(resource, page)
-            if len(page) < PAGE:  # there were no more keys
-                return
-            after = page[-1][0]
 
     @contextmanager
     def _record_damage(self) -> Iterator[_DamageRecorder]:

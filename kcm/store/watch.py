@@ -89,7 +89,7 @@ class WatchReader:
         by_key = dict(zip(keys, resources, strict=True))
         streams = {by_key[name.decode()]: entries for name, entries in _streams(read)}
         changes = _assemble(positions, streams, floors, int(start or 0))
-        newest = dict(zip(resources, map(_number, written), strict=True))
+        newest = dict(zip(resources, map(parse_version, written), strict=True))
         gone = changes.gone | self._lost_logs(changes.positions, newest)
         return replace(changes, gone=gone, newest=newest)
 
@@ -113,7 +113,7 @@ class WatchReader:
         raw = self._io.execute("HGETALL", self._io.keys.trimmed())
         fields: dict[bytes, bytes] = dict(raw)
         when = fields.pop(_TRIMMED_WHEN.encode(), None)
-        floors = {name.decode("utf-8", "replace"): _number(rv) for name, rv in fields.items()}
+        floors = {name.decode("utf-8", "replace"): parse_version(rv) for name, rv in fields.items()}
         return _Floors(when, floors)
 
 
@@ -155,7 +155,7 @@ def _assemble(
     return Changes(entries, frozenset(gone), reached)
 
 
-def _number(text: bytes | None) -> int:
+def parse_version(text: bytes | None) -> int:
     """Returns a resourceVersion, 0 if there is none or the text is not valid."""
     return int(text) if text and len(text) <= len(str(MAX_ID)) and text.isdigit() else 0
 

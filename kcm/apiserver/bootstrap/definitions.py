@@ -158,12 +158,11 @@ class DefinitionLoop:
 
     def _delete_objects(self, definition: CustomResourceDefinition) -> int:
         """Deletes all objects of a definition's kind. Returns how many are left."""
-        resource, after = scheme.by_name(definition.name), ""
-        while page := self._store.raw_page(resource, None, after, _PAGE):
+        resource = scheme.by_name(definition.name)
+        for page in self._store.raw_pages(resource, size=_PAGE):
             for key, raw in page:
                 if raw:
                     self._delete(resource, key)
-            after = page[-1][0]
         return self._store.count(resource)
 
     def _delete(self, resource: Resource, key: str) -> None:

@@ -211,20 +211,27 @@ class Cacher:
                     self._caches[name] = WatchCache(present[name])
 
     def _fill_all(self, caches: Sequence[WatchCache]) -> None:
-        """Lists the kinds of these caches: those together whose objects fit into one page."""
+        """Lists the kinds of these caches: together those whose objects fit into a page, and each
+        of the others by itself.
+        """
         if not caches:
             return
         listed = self._store.resource_version()  # first: what comes later is in the log
         counts = self._store.count_objects([cache.resource for cache in caches])
-        small = [cache for cache in caches if counts.get(cache.resource, PAGE) < PAGE]
-        self._fill(small, listed, {resource for resource, count in counts.items() if not count})
+        small: list[WatchCache] = []
+        large: list[WatchCache] = []
         for cache in caches:
-            if cache not in small:
-                self._fill([cache], self._store.resource_version())
+            (small if counts.get(cache.resource, PAGE) < PAGE else large).append(cache)
+        self._fill(small, listed, {resource for resource, count in counts.items() if not count})
+        for cache in large:
+            self._fill([cache], self._store.resource_version())
 
     def _fill(
         self, caches: Sequence[WatchCache], listed: int, empty: Collection[Resource] = ()
     ) -> None:
+        """Lists the kinds of these caches, but for the empty ones. `listed` is a resourceVersion
+        from before anything of them was read.
+        """
         objects = {
             cache.resource: {} if cache.resource in empty else self._list(cache.resource)
             for cache in caches
@@ -244,14 +251,10 @@ class Cacher:
     def _list(self, resource: Resource) -> dict[str, Entry]:
         """Returns the objects of a kind that can be read, by their keys."""
         objects: dict[str, Entry] = {}
-        after, goes_on = "", True
-        while goes_on:
-            page = self._store.raw_page(resource, None, after)
+        for page in self._store.raw_pages(resource):
             raws = dict(page)
             for obj in self._store.readable_page(resource, page):
                 objects[obj.key] = _build_entry(resource, raws[obj.key], obj)
-            goes_on = len(page) >= PAGE
-            after = page[-1][0] if page else ""
         return objects
 
     def _catch_up(

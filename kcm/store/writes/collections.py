@@ -8,7 +8,7 @@ finalizers and grace periods keep objects, and others may be created meanwhile.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -28,9 +28,9 @@ class CollectionStore(Protocol):
 
     io: RedisIO
 
-    def raw_page(
-        self, resource: Resource, namespace: str | None, after: str
-    ) -> Sequence[tuple[str, bytes]]: ...
+    def raw_pages(
+        self, resource: Resource, namespace: str | None = None
+    ) -> Iterator[Sequence[tuple[str, bytes]]]: ...
 
     def build_delete(self, old: KubeObject, options: DeleteOptions) -> WriteItem | None: ...
 
@@ -77,10 +77,8 @@ def delete_collection(
 ) -> CollectionDeletion:
     """Deletes all objects of the kind in the namespace. Raises: Fenced, StoreUnavailable."""
     deleter = _CollectionDeleter(store, resource, fence)
-    after = ""
-    while page := store.raw_page(resource, namespace, after):
+    for page in store.raw_pages(resource, namespace):
         deleter.delete_page(page)
-        after = page[-1][0]
     return deleter.result(namespace)
 
 

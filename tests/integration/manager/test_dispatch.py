@@ -144,11 +144,14 @@ def test_a_cold_start_hears_of_deletions_since_the_position(bench: Bench, io: Re
     assert take_waiting_keys(io) == {"default/web"}
 
 
-def test_a_damaged_position_means_from_the_first_change_on(bench: Bench, io: RedisIO) -> None:
+@pytest.mark.parametrize("damaged", ["rubbish", "", "9" * 5000, b"\xff"])
+def test_a_damaged_position_means_from_the_first_change_on(
+    bench: Bench, io: RedisIO, damaged: str | bytes
+) -> None:
     store = Store(io)
     store.create(pod("a", labels={"for": "web"}))
     store.delete(PODS, "default/a")
-    io.execute("HSET", io.keys.dispatch_position(), "pods", "rubbish")
+    io.execute("HSET", io.keys.dispatch_position(), "pods", damaged)
     bench.lead()
     bench.start()
     bench.settle()
