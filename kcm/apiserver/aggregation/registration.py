@@ -12,7 +12,7 @@ without an APIService, so that whoever installs a server for them can create it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from enum import Enum
 
@@ -38,7 +38,7 @@ from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.documents.priorities import BUILT_IN, CUSTOM, Priority
 from kcm.apiserver.kinds import reviews as review_kinds
 from kcm.clock import Clock
-from kcm.store import DeleteOptions, Store, Subresource, WriteStatus
+from kcm.store import DeleteOptions, Store, Subresource, WriteItem, WriteStatus
 
 log = structlog.get_logger("kcm.apiserver")
 
@@ -160,15 +160,15 @@ class Registration:
 
     def _sync(self, present: Mapping[str, APIService], wanted: Mapping[str, APIService]) -> None:
         """Sees to every APIService. One that cannot be written is tried again after a change."""
-        missing: list[APIService] = []
+        missing: list[WriteItem] = []
         for name in sorted({*present, *wanted}):
             old, new = present.get(name), wanted.get(name)
             at_start = name in (self._at_start or ())
             action = decide(old, new, synced=name in self._synced, at_start=at_start)
-            if action is Action.CREATE and new is not None:
-                missing.append(new)
-                continue
             try:
+                if action is Action.CREATE and new is not None:
+                    missing.append(self._build_create(new))
+                    continue
                 self._act(action, name, old, new)
                 if old is not None and action is not Action.DELETE:
                     self._mark_local(old)
@@ -181,15 +181,13 @@ class Registration:
         self._create(missing)
         self._synced &= {*present, *wanted}
 
-    def _create(self, missing: Iterable[APIService]) -> None:
+    def _build_create(self, service: APIService) -> WriteItem:
+        available = with_condition(service, local_condition(self._clock.now()))
+        return self._store.build_create(available, keep_status=True)
+
+    def _create(self, missing: Sequence[WriteItem]) -> None:
         """Creates APIServices. Another server may be faster, and the watch shows what it did."""
-        items = [
-            self._store.build_create(
-                with_condition(service, local_condition(self._clock.now())), keep_status=True
-            )
-            for service in missing
-        ]
-        for result in self._store.write(items) if items else ():
+        for result in self._store.write(missing) if missing else ():
             name = result.item.obj.name
             if result.ok or result.status is WriteStatus.EXISTS:
                 self._synced.add(name)
