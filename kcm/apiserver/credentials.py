@@ -10,7 +10,7 @@ import base64
 import ipaddress
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,7 +23,9 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from kcm import errors
+from kcm.apiserver.token_options import KEY_FILE
 from kcm.helpers.authority import identify_key
+from kcm.serviceaccount.keys import ensure_key_file
 
 _VALID = timedelta(days=365)
 _AUTHORITY_VALID = timedelta(days=3650)
@@ -87,6 +89,22 @@ def load_authority(folder: Path) -> Certificate:
     It signs client certificates and those of kubelets. Raises ConfigurationError.
     """
     return _load_authority(folder, "ca", "kcm-ca")
+
+
+def ensure_manager_files(folder: Path, hosts: Sequence[str] = ()) -> Mapping[str, Path]:
+    """Returns the files that a controller manager beside the server needs, by its flags' names.
+
+    Those that are missing in the state folder are generated; `hosts` are further ones for the
+    server's certificate. Raises ConfigurationError.
+    """
+    key, authority = folder / KEY_FILE, load_authority(folder)
+    ensure_key_file(key)
+    return {
+        "root-ca-file": certificate(folder, hosts).certificate,
+        "service-account-private-key-file": key,
+        "cluster-signing-cert-file": authority.certificate,
+        "cluster-signing-key-file": authority.key,
+    }
 
 
 def _load_authority(folder: Path, stem: str, name: str) -> Certificate:

@@ -42,6 +42,11 @@ BUILT_IN: tuple[tuple[str, str, type[Group], tuple[str, ...]], ...] = (
 )
 
 
+def env_name(flag: str) -> str:
+    """Returns the environment variable that stands for a flag."""
+    return "KCM_" + flag.upper().replace("-", "_")
+
+
 @dataclass(frozen=True)
 class Flag:
     """One option: its flag, its environment variable and its field in the configuration file."""
@@ -58,7 +63,7 @@ class Flag:
     @property
     def env(self) -> str:
         """The name of its environment variable."""
-        return "KCM_" + self.name.upper().replace("-", "_")
+        return env_name(self.name)
 
     @property
     def field_id(self) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from kcm.apiserver import credentials
 from kcm.apiserver.token_options import KEY_FILE
 from kcm.cli.up.plan import UpOptions
-from kcm.serviceaccount import keys
+from kcm.component.flags import env_name
 from kcm.settings import Settings
 
 API_HOST = "127.0.0.1"  # where the API server listens
@@ -29,21 +29,14 @@ def with_identity(options: UpOptions, settings: Settings) -> UpOptions:
     if not options.api_port:
         return options
     folder, node = settings.state_dir, options.real_node
-    key = folder / KEY_FILE
-    keys.ensure_key_file(key)
-    certificate = credentials.certificate(folder, (API_HOST, *options.access.hosts)).certificate
-    authority = credentials.load_authority(folder)
+    needed = credentials.ensure_manager_files(folder, (API_HOST, *options.access.hosts))
+    files = {env_name(flag): str(path) for flag, path in needed.items()}
+    key, authority = folder / KEY_FILE, credentials.load_authority(folder)
     trusted = [authority.certificate, *filter(None, [options.access.client_ca_file])]
-    files = {
-        "KCM_SERVICE_ACCOUNT_PRIVATE_KEY_FILE": key,
-        "KCM_ROOT_CA_FILE": certificate,
-        "KCM_CLUSTER_SIGNING_CERT_FILE": authority.certificate,
-        "KCM_CLUSTER_SIGNING_KEY_FILE": authority.key,
-    }
     given = {name: value for name, value in options.manager.items() if value or name not in files}
     return replace(
         options,
-        manager={**{name: str(path) for name, path in files.items()}, **given},
+        manager={**files, **given},
         access=replace(
             options.access,
             client_ca_file=credentials.write_client_authorities(folder, *trusted),

@@ -15,7 +15,8 @@ import psutil
 import pytest
 
 from kcm import errors
-from kcm.testing import ApiError, ControlPlane
+from kcm.testing import ApiError, ControlPlane, Rest, UnsettledError
+from kcm.testing.control_plane.loop import ControlLoop
 from kcm.testing.waiting import until
 from tests.integration.apiserver.kubectl import VERSIONS, find
 from tests.integration.testing.objects import CRON_TABS, WEB
@@ -62,6 +63,15 @@ def test_what_does_not_come_is_told_with_what_came(control_plane: ControlPlane) 
         control_plane.wait_for("deployment/stuck", condition="Available", within=0.1)
     with pytest.raises(AssertionError, match=r'deployments\.apps "none" not found'):
         control_plane.wait_for("deployment/none", condition="Available", within=0.1)
+
+
+def test_one_that_never_rests_starts_nevertheless(monkeypatch: pytest.MonkeyPatch) -> None:
+    def settle(loop: ControlLoop, timeout: float) -> Rest:
+        raise UnsettledError("two controllers fight")
+
+    monkeypatch.setattr(ControlLoop, "settle", settle)
+    with ControlPlane(nodes=1) as restless:
+        assert [node["metadata"]["name"] for node in restless.list("nodes")] == ["node-1"]
 
 
 def test_the_server_says_why_it_refuses(control_plane: ControlPlane) -> None:
