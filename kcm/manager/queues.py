@@ -17,8 +17,7 @@ from kcm.clock import Clock
 from kcm.reconcile.contract import Controller
 from kcm.redisio import RedisIO
 from kcm.redisio.mending import mend_broker
-from kcm.workqueue import QueueConfig
-from kcm.workqueue.queue import configure_queues
+from kcm.workqueue import QueueConfig, configure_queues
 
 log = structlog.get_logger("kcm.manager")
 

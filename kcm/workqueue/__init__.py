@@ -15,7 +15,7 @@ from kcm.workqueue.additions import Addition, add_keys, dispatch
 from kcm.workqueue.config import RENEW_EVERY, QueueConfig
 from kcm.workqueue.loops import Pump, Reaper
 from kcm.workqueue.metrics import QueueCollector
-from kcm.workqueue.queue import WorkQueue, read_stats, renew
+from kcm.workqueue.queue import WorkQueue, configure_queues, read_stats, renew
 from kcm.workqueue.renewer import Renewer
 from kcm.workqueue.types import (
     Finished,
@@ -42,6 +42,7 @@ __all__ = [
     "SyncStatus",
     "WorkQueue",
     "add_keys",
+    "configure_queues",
     "dispatch",
     "read_stats",
     "renew",

@@ -12,8 +12,7 @@ from typing import Protocol
 
 import pytest
 
-from kcm.testing import ControlPlane
-from kcm.testing.control_plane.timing import Timekeeper
+from kcm.testing import ControlPlane, Timekeeper
 from tests.scenarios.cluster import Cluster
 from tests.scenarios.system import Kcm
 

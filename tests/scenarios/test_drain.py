@@ -11,7 +11,6 @@ from tests.scenarios.test_silent_simulated import is_deleting
 
 __all__ = ["start_plane"]
 
-
 pytestmark = [pytest.mark.scenario, needs_kubectl]
 
 OBJECTS = """\

@@ -11,9 +11,7 @@ from typing import Any
 import pytest
 
 from kcm.testing.waiting import until
-from tests.integration.apiserver.authority import Authority
 from tests.operators import OperatorProcess
-from tests.ports import free_port
 from tests.scenarios.cluster import Cluster
 from tests.scenarios.plane import running_in_process
 from tests.scenarios.upgraded_kind import UpgradedKind
@@ -97,11 +95,9 @@ def check_first_release(cluster: Cluster, lockers: UpgradedKind, operator: Opera
     assert cluster.has(f"{CONFIG_MAPS}/porch-closed")
 
 
-def apply_second_definition(
-    cluster: Cluster, lockers: UpgradedKind, port: int, bundle: bytes
-) -> None:
+def apply_second_definition(cluster: Cluster, lockers: UpgradedKind) -> None:
     """Writes the definition of the second release, which stores v1."""
-    lockers.convert_at(port, bundle)
+    lockers.convert()
     path = lockers.path_of(NEW, "hall")
     until(lambda: cluster.client.get(path).status_code == 500, "the new version")
     assert "connection refused" in cluster.client.get(path).text
@@ -137,11 +133,8 @@ def check_second_release(
 
 
 def test_an_operator_is_upgraded_with_a_conversion_and_loses_nothing(tmp_path: Path) -> None:
-    authority = Authority(tmp_path, "webhooks")
-    authority.server("127.0.0.1")
-    port = free_port()
     with running_in_process() as cluster:
-        lockers = UpgradedKind(cluster, "Locker", SPECS)
+        lockers = UpgradedKind(cluster, "Locker", SPECS, tmp_path)
         lockers.define()
         with release(cluster, tmp_path, "1") as operator:
             check_first_release(cluster, lockers, operator)
@@ -149,8 +142,8 @@ def test_an_operator_is_upgraded_with_a_conversion_and_loses_nothing(tmp_path: P
             name: cluster.get(lockers.path_of(OLD, name))["metadata"]["uid"]
             for name in ("hall", "attic")
         }
-        apply_second_definition(cluster, lockers, port, authority.path.read_bytes())
-        with release(cluster, tmp_path, "2", CONVERSION_PORT=str(port)) as operator:
+        apply_second_definition(cluster, lockers)
+        with release(cluster, tmp_path, "2", CONVERSION_PORT=str(lockers.port)) as operator:
             check_second_release(cluster, lockers, operator)
             lockers.migrate()
         # Nobody converts any more, and nobody needs to.

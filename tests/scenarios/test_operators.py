@@ -12,13 +12,12 @@ import pytest
 
 from kcm.testing.waiting import until
 from tests.integration.apiserver.authority import Authority
-from tests.operators import OperatorProcess, node_operator
+from tests.operators import PROGRAMS, OperatorProcess, node_operator
 from tests.scenarios.cluster import APPS, Cluster, running
 from tests.scenarios.system import System
 
 pytestmark = pytest.mark.scenario
 
-PROGRAMS = Path(__file__).with_name("operators")
 CORE = "/api/v1/namespaces/default"
 DEPLOYMENTS = f"{APPS}/namespaces/default/deployments"
 CUSTOMS = "/apis/example.com/v1/namespaces/default"

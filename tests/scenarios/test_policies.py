@@ -10,7 +10,6 @@ from tests.scenarios.system import needs_kubectl
 
 __all__ = ["start_plane"]
 
-
 pytestmark = [pytest.mark.scenario, needs_kubectl]
 
 MANIFESTS = """

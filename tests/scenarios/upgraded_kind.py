@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from kcm.testing.waiting import until
+from tests.integration.apiserver.authority import Authority
+from tests.ports import free_port
 from tests.scenarios.cluster import Cluster
 
 Json = dict[str, Any]
@@ -17,10 +20,19 @@ MIGRATIONS = "/apis/storagemigration.k8s.io/v1alpha1/storageversionmigrations"
 
 
 class UpgradedKind:
-    """A kind whose objects are stored in its first version, and later in its last."""
+    """A kind whose objects are stored in its first version, and later in its last.
 
-    def __init__(self, cluster: Cluster, kind: str, specs: Mapping[str, Json]) -> None:
+    The operator's second release converts them, on `port` of this machine and with the
+    certificate that this class writes into `folder`.
+    """
+
+    def __init__(
+        self, cluster: Cluster, kind: str, specs: Mapping[str, Json], folder: Path
+    ) -> None:
         """`specs` are the schemas of the fields in `spec`, by version."""
+        self.port = free_port()
+        self._authority = Authority(folder, "webhooks")
+        self._authority.server("127.0.0.1")
         self._cluster = cluster
         self._kind = kind
         self._plural = f"{kind.lower()}s"
@@ -70,11 +82,11 @@ class UpgradedKind:
         assert made.status_code == 201, made.text
         until(lambda: self._cluster.has(self.path_of(self._old)), "the new kind")
 
-    def convert_at(self, port: int, bundle: bytes) -> None:
-        """Adds the last version, which is stored, and a webhook of this machine that converts."""
+    def convert(self) -> None:
+        """Adds the last version, which is stored, and the webhook that converts."""
         config = {
-            "url": f"https://127.0.0.1:{port}/convert",
-            "caBundle": base64.b64encode(bundle).decode(),
+            "url": f"https://127.0.0.1:{self.port}/convert",
+            "caBundle": base64.b64encode(self._authority.path.read_bytes()).decode(),
         }
         webhook = {"clientConfig": config, "conversionReviewVersions": ["v1"]}
         self._redefine(list(self._specs), {"strategy": "Webhook", "webhook": webhook})
