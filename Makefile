@@ -3,7 +3,7 @@ VENV ?= .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
-JOBS ?= 6
+JOBS ?= 6 # test processes: whole systems mostly wait
 # What speaks to the server itself; the rest speaks to kcm's own processes.
 ON_REDIS := redisio store workqueue coordination manager reconcile nodes scheduler
 SPREAD := --dist loadscope --no-loadscope-reorder

@@ -175,20 +175,20 @@ def test_who_does_not_read_is_cut(api: Live) -> None:
             {"metadata": {"name": f"big{number}"}, "data": {"a": "x" * 900_000}},
         )
     with contextlib.ExitStack() as stack:
-        given: list[ssl.SSLSocket] = []
+        connections: list[ssl.SSLSocket] = []
 
         def is_answered() -> bool:
             """Asks on a new connection. A busy machine may take longer than a request may."""
-            given.append(stack.enter_context(wire(api)))
-            given[-1].sendall(
+            connections.append(stack.enter_context(wire(api)))
+            connections[-1].sendall(
                 b"GET /api/v1/configmaps HTTP/1.1\r\nhost: localhost\r\n"
                 b"authorization: Bearer " + TOKEN.encode() + b"\r\n\r\n"
             )
-            return given[-1].recv(len(b"HTTP/1.1 200")) == b"HTTP/1.1 200"
+            return connections[-1].recv(len(b"HTTP/1.1 200")) == b"HTTP/1.1 200"
 
         until(is_answered, "a list")
-        until(lambda: not is_served(api, given[-1]), "the cut")
-        assert len(rest(given[-1])) < 10_000_000
+        until(lambda: not is_served(api, connections[-1]), "the cut")
+        assert len(rest(connections[-1])) < 10_000_000
 
 
 def test_bodies_that_come_slowly_take_no_place_and_one_user_has_so_many(

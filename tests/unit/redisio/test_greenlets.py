@@ -39,7 +39,7 @@ def no_work_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     monkeypatch.setattr(greenlets, "_Work", CountedWork)
     yield
-    if left:  # a collection looks at all objects of the process, so it is left to those who need it
+    if left:  # only then, as a collection looks at all objects of the process
         gc.collect()
     assert not left
 
