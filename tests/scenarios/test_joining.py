@@ -180,8 +180,15 @@ def test_a_machine_joins_and_is_held_to_its_own_node(system: System, tmp_path: P
         until(serving.is_file, "a serving certificate", words=other.log.read_text)
         port = system.get("nodes", NODE)["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"]
         trust = ssl.create_default_context(cafile=str(system.folder / "s" / "ca.crt"))
-        health = httpx.get(f"https://127.0.0.1:{port}/healthz", verify=trust)
-        assert health.status_code == 200
+
+        def is_trusted() -> bool:
+            """Reports whether the kubelet shows the new certificate, which it soon reads."""
+            try:
+                return httpx.get(f"https://127.0.0.1:{port}/healthz", verify=trust).is_success
+            except httpx.ConnectError:
+                return False
+
+        until(is_trusted, "the new certificate", words=other.log.read_text)
         with admin(system) as client:
             log = client.get("/api/v1/namespaces/default/pods/writer/log")
             assert (log.status_code, log.text) == (200, "hello\n"), log.text

@@ -35,9 +35,14 @@ FAULTS = {
 }
 
 
+def patience(behaviour: str) -> int:
+    """Returns the seconds that a webhook has. A busy machine may take one until it answers."""
+    return 1 if FAULTS[behaviour] == "context deadline exceeded" else 30
+
+
 @pytest.mark.parametrize("behaviour", FAULTS)
 def test_a_webhook_that_fails_refuses_and_says_why(place: Place, behaviour: str) -> None:
-    name = place.mutate(behaviour, timeoutSeconds=1)
+    name = place.mutate(behaviour, timeoutSeconds=patience(behaviour))
     response = place.create("a")
     text = message_of(response)
     assert (response.status_code, response.json()["reason"]) == (500, "InternalError")
@@ -47,7 +52,7 @@ def test_a_webhook_that_fails_refuses_and_says_why(place: Place, behaviour: str)
 
 @pytest.mark.parametrize("behaviour", FAULTS)
 def test_a_webhook_whose_failures_are_ignored_is_passed_over(place: Place, behaviour: str) -> None:
-    place.mutate(behaviour, timeoutSeconds=1, failurePolicy="Ignore")
+    place.mutate(behaviour, timeoutSeconds=patience(behaviour), failurePolicy="Ignore")
     place.mutate("label/after")
     made = place.create("a")
     assert made.status_code == 201, made.text
