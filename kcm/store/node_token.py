@@ -3,6 +3,10 @@
 The key is in a Secret of the cluster. A token is derived from it for a node's name, address and
 port. So if an API server is led to a false address, the token that it sends there is not valid for
 the node.
+
+A kubelet that can read the key may also prove that a loopback address is its own. API servers
+send no request to a loopback address without that proof, since every program that listens there
+trusts its machine. A kubelet that joined with a token of its own cannot read the key.
 """
 
 from __future__ import annotations
@@ -20,7 +24,8 @@ from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.store.objects import ObjectStore
 
 NAMESPACE, NAME = "kube-system", "kubelet-api-key"
-TLS_ANNOTATION = "kcm.dev/kubelet-tls"  # "true" on nodes whose HTTP API is served over TLS
+TLS_ANNOTATION = "kcm.dev/kubelet-tls"  # "false" on nodes whose HTTP API is served without TLS
+PROOF_ANNOTATION = "kcm.dev/kubelet-address-proof"  # what `prove_address` returns
 _FIELD = "key"
 _BYTES = 32
 
@@ -51,5 +56,21 @@ def ensure_key(store: ObjectStore) -> bytes:
 
 def derive_token(key: bytes, node: str, host: str, port: int) -> str:
     """Returns the bearer token for the API that a node serves at an address."""
-    about = f"kubelet {node} {host} {port}".encode()
-    return hmac.new(key, about, hashlib.sha256).hexdigest()
+    return _sign(key, f"kubelet {node} {host} {port}")
+
+
+def prove_address(key: bytes, node: str, host: str, port: int) -> str:
+    """Returns the proof that the API at an address is served by that node's kubelet.
+
+    It is no secret: it stands in an annotation of the node.
+    """
+    return _sign(key, f"address {node} {host} {port}")
+
+
+def is_proven(key: bytes, proof: str, node: str, host: str, port: int) -> bool:
+    """Reports whether `proof` is what `prove_address` returns for the address."""
+    return hmac.compare_digest(proof.encode(), prove_address(key, node, host, port).encode())
+
+
+def _sign(key: bytes, text: str) -> str:
+    return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()

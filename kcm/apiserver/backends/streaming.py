@@ -18,6 +18,8 @@ from urllib.parse import urlsplit
 
 import httptools
 
+from kcm.apiserver.backends.reachable import resolve_global
+
 CONNECT_TIMEOUT = 10.0  # seconds
 HEAD_TIMEOUT = 30.0  # seconds until the head of the response is complete
 STALL_TIMEOUT = 60.0  # seconds for which a server may read nothing of a request's body
@@ -39,7 +41,8 @@ class Outgoing:
     """A request to send.
 
     `fields` are its headers without those that frame the message. A `body` of unknown length is
-    sent in chunks, None means no body. `length` is the body's length in bytes if it is known.
+    sent in chunks, None means no body. `length` is the body's length in bytes if it is known. With
+    `to_global`, it is sent to a global address only, see `reachable`.
     """
 
     method: str
@@ -48,6 +51,7 @@ class Outgoing:
     body: AsyncIterator[bytes] | None = None
     length: int | None = None
     head_timeout: float = HEAD_TIMEOUT  # seconds
+    to_global: bool = False
 
 
 @dataclass(frozen=True)
@@ -86,9 +90,10 @@ async def send(
 ) -> AsyncIterator[Incoming | Upgraded]:
     """Sends a request, and yields the response, or the connection if the server upgrades it.
 
-    `tls` is needed for https. Raises ExchangeError.
+    `tls` is needed for https. Raises ExchangeError, and BadRequest for an address that is not
+    allowed.
     """
-    async with _connect(request.url, tls) as (reader, writer):
+    async with _connect(request, tls) as (reader, writer):
         sending = asyncio.ensure_future(_send(request, writer))
         try:
             yield await _receive(request, reader, writer)
@@ -100,16 +105,18 @@ async def send(
 
 @asynccontextmanager
 async def _connect(
-    url: str, tls: ssl.SSLContext | None
+    request: Outgoing, tls: ssl.SSLContext | None
 ) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    parts = urlsplit(url)
+    parts = urlsplit(request.url)
     secure = parts.scheme == "https"
+    host, port = parts.hostname or "", parts.port or (443 if secure else 80)
     try:
         async with asyncio.timeout(CONNECT_TIMEOUT):
             reader, writer = await asyncio.open_connection(
-                parts.hostname,
-                parts.port or (443 if secure else 80),
+                await resolve_global(host, port) if request.to_global else host,
+                port,
                 ssl=tls if secure else None,
+                server_hostname=host if secure else None,
                 limit=_MOST_HEAD,
             )
     except (OSError, TimeoutError) as error:

@@ -31,17 +31,22 @@ class KubeletUnreachable(errors.ApiError):
 
 @dataclass(frozen=True)
 class KubeletAddress:
-    """The URL of a node's kubelet, and the token that it accepts, "" for none."""
+    """The URL of a node's kubelet, and the token that it accepts, "" for none.
+
+    With `to_global`, its host must have a global address.
+    """
 
     url: str
     token: str = field(default="", repr=False)
+    to_global: bool = True
 
 
 def kubelet_of(store: Store, name: str, *, tls: bool | None) -> KubeletAddress:
     """Returns the address of a node's kubelet.
 
-    `tls` says whether it is reached over TLS; for None the node's annotation says so.
-    Raises BadRequest, NotFound and KubeletUnreachable.
+    `tls` says whether it is reached over TLS; for None it is, unless the node's annotation says
+    otherwise. Only a node that proves a loopback address to be its own is reached there. Raises
+    BadRequest, NotFound and KubeletUnreachable.
     """
     node = store.get_as(Node, name)
     reachable = preferred_address(node)
@@ -52,8 +57,11 @@ def kubelet_of(store: Store, name: str, *, tls: bool | None) -> KubeletAddress:
     key = node_token.read_key(store)
     token = node_token.derive_token(key, name, reachable, port) if key else ""
     if tls is None:
-        tls = node.annotations.get(node_token.TLS_ANNOTATION) == "true"
-    return KubeletAddress(f"{'https' if tls else 'http'}://{host}:{port}", token)
+        tls = node.annotations.get(node_token.TLS_ANNOTATION) != "false"
+    proof = node.annotations.get(node_token.PROOF_ANNOTATION, "")
+    proven = key is not None and node_token.is_proven(key, proof, name, reachable, port)
+    url = f"{'https' if tls else 'http'}://{host}:{port}"
+    return KubeletAddress(url, token, to_global=not proven)
 
 
 def preferred_address(node: Node) -> str:
@@ -100,37 +108,36 @@ class KubeletClient:
         return None if self._mixed else self.context is not None
 
     @asynccontextmanager
-    async def get(self, url: str, token: str = "") -> AsyncIterator[Incoming]:
+    async def get(self, where: KubeletAddress) -> AsyncIterator[Incoming]:
         """Sends a GET. The connection is closed when the context ends.
 
-        Raises KubeletUnreachable.
+        Raises BadRequest and KubeletUnreachable.
         """
-        fields = {"Accept": "*/*", "Connection": "close", **streaming.bearer(token)}
-        async with self._send(url, fields) as response:
+        async with self._send(where, {"Accept": "*/*", "Connection": "close"}) as response:
             if isinstance(response, Upgraded):
-                raise KubeletUnreachable(f'Get "{url}": unexpected upgrade')
+                raise KubeletUnreachable(f'Get "{where.url}": unexpected upgrade')
             yield response
 
     @asynccontextmanager
     async def upgrade(
-        self, url: str, headers: Mapping[str, str], token: str = ""
+        self, where: KubeletAddress, headers: Mapping[str, str]
     ) -> AsyncIterator[Upgraded | Incoming]:
         """Sends an upgrade request with the client's headers.
 
-        Yields the upgraded connection, or the response if the kubelet declines. Raises
-        KubeletUnreachable.
+        Yields the upgraded connection, or the response if the kubelet declines. Raises BadRequest
+        and KubeletUnreachable.
         """
-        async with self._send(url, {**headers, **streaming.bearer(token)}) as response:
+        async with self._send(where, headers) as response:
             yield response
 
     @asynccontextmanager
     async def _send(
-        self, url: str, fields: Mapping[str, str]
+        self, where: KubeletAddress, headers: Mapping[str, str]
     ) -> AsyncIterator[Upgraded | Incoming]:
+        fields = tuple({**headers, **streaming.bearer(where.token)}.items())
+        outgoing = Outgoing("GET", where.url, fields, to_global=where.to_global)
         try:
-            async with streaming.send(
-                Outgoing("GET", url, tuple(fields.items())), self.context
-            ) as response:
+            async with streaming.send(outgoing, self.context) as response:
                 yield response
         except streaming.ExchangeError as error:
-            raise KubeletUnreachable(f'Get "{url}": {error}') from None
+            raise KubeletUnreachable(f'Get "{where.url}": {error}') from None

@@ -167,7 +167,7 @@ class Logs:
                 await head(send)
                 await copy(Incoming(200, where.pieces()), receive, send)
             return
-        async with self.kubelet.get(where.url, where.token) as response:
+        async with self.kubelet.get(where) as response:
             await check(response)
             began()
             await head(send)

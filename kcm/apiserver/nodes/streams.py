@@ -125,7 +125,7 @@ class NodeStreams:
                 await where.serve(scope)
             return
         headers = upgrade_headers(request)
-        async with self.kubelet.upgrade(where.url, headers, where.token) as response:
+        async with self.kubelet.upgrade(where, headers) as response:
             if not isinstance(response, Upgraded):
                 await logs.check(response)
                 raise logs.KubeletRefused(

@@ -168,7 +168,8 @@ class ObjectProxy:
         fields = headers.of_upgrade(request.fields, asked.peer)
         fields += streaming.bearer(exchange.target.token).items()
         try:
-            outgoing = Outgoing(request.method, exchange.url, fields)
+            limited = exchange.target.to_global
+            outgoing = Outgoing(request.method, exchange.url, fields, to_global=limited)
             async with streaming.send(outgoing, self._tls(exchange.target)) as response:
                 if isinstance(response, Upgraded):
                     asked.began(101)
@@ -228,7 +229,10 @@ class _Passing:
         fields = headers.of_request(request.fields, self._asked.peer, quote(forwarded, _SAFE))
         fields += streaming.bearer(exchange.target.token).items()
         length = exchange.length if body is not None or exchange.length == 0 else None
-        return Outgoing(request.method, exchange.url, fields, body, length, HEAD_TIMEOUT)
+        limited = exchange.target.to_global
+        return Outgoing(
+            request.method, exchange.url, fields, body, length, HEAD_TIMEOUT, to_global=limited
+        )
 
     async def _run(self, outgoing: Outgoing, tls: ssl.SSLContext | None) -> None:
         try:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, replace
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address
 
 from kcm import errors
 from kcm.api import scheme
@@ -22,6 +22,7 @@ from kcm.api.core_v1 import Endpoints, Node, Pod, Service
 from kcm.api.discovery_v1 import EndpointSlice
 from kcm.apimachinery.loopback import POD_NETWORK
 from kcm.apiserver.backends.endpoints import ServiceEndpoint, find_endpoints
+from kcm.apiserver.backends.reachable import require_global
 from kcm.apiserver.backends.services import ServiceUnavailable
 from kcm.apiserver.cache.caches import Caches, FreshCaches
 from kcm.apiserver.nodes.kubelet import kubelet_of, preferred_address
@@ -37,12 +38,14 @@ _rng = random.Random()  # which endpoint gets a request needs no secrecy
 class Target:
     """The URL of a server without a path. `token` is what it accepts, "" for none.
 
-    `is_kubelet` says whether the server is a node's kubelet, whose certificate is checked.
+    `is_kubelet` says whether the server is a node's kubelet, whose certificate is checked. With
+    `to_global`, its host must have a global address.
     """
 
     url: str
     token: str = ""
     is_kubelet: bool = False
+    to_global: bool = False
 
 
 @dataclass(frozen=True)
@@ -138,12 +141,12 @@ def find_node(store: Store, name: str, *, tls: bool | None) -> Target:
     asked = _split(name, "node")
     kubelet = kubelet_of(store, asked.name, tls=tls)
     if asked.port in {"", kubelet.url.rpartition(":")[2]}:
-        return Target(kubelet.url, kubelet.token, is_kubelet=True)
+        return Target(kubelet.url, kubelet.token, is_kubelet=True, to_global=kubelet.to_global)
     return _target(asked.scheme, preferred_address(store.get_as(Node, asked.name)), asked.port)
 
 
 def _target(scheme_: str, address: str, port: str) -> Target:
-    host = _proxyable(address)
+    host = _require_proxyable(address)
     is_number = port.isascii() and port.isdigit() and len(port) <= 5
     if port and not (is_number and 0 < int(port) <= _MOST_PORT):
         raise ServiceUnavailable(f"error trying to reach service: {port!r} is not a valid port")
@@ -152,24 +155,11 @@ def _target(scheme_: str, address: str, port: str) -> Target:
     return replace(target, url=f"{target.url}:{port}") if port else target
 
 
-def _proxyable(address: str) -> IPv4Address | IPv6Address:
+def _require_proxyable(address: str) -> IPv4Address | IPv6Address:
     """Returns the address. Raises BadRequest unless a request may be passed on to it."""
     try:
-        parsed = ip_address(address)
+        if (parsed := IPv4Address(address)) in POD_NETWORK:
+            return parsed
     except ValueError:
-        raise errors.BadRequest("address not allowed") from None
-    mapped = parsed.ipv4_mapped if isinstance(parsed, IPv6Address) else None
-    real = mapped or parsed
-    if isinstance(real, IPv4Address) and real in POD_NETWORK:
-        return real
-    is_global = not (
-        real.is_loopback
-        or real.is_link_local
-        or real.is_multicast
-        or real.is_unspecified
-        or str(real) == "255.255.255.255"
-        or (isinstance(real, IPv6Address) and real.scope_id is not None)
-    )
-    if not is_global:
-        raise errors.BadRequest("address not allowed")
-    return real
+        pass  # reported below, unless it is an address of IPv6
+    return require_global(address)

@@ -44,9 +44,16 @@ def new_main_kubelet(options: KubeletOptions, dependencies: Dependencies) -> Kub
         records = build_records(options, dependencies)
         runtime = build_runtime(options, records)
         work = build_pod_work(options, dependencies, records, runtime)
-        node = build_node_components(options, dependencies, records, runtime=runtime, work=work)
-        loop = build_loop(options, records, runtime=runtime, work=work, node=node)
         key = NodeKey(dependencies.stores.server, options, records.clock)
+        node = build_node_components(
+            options,
+            dependencies,
+            records,
+            runtime=runtime,
+            work=work,
+            prove_address=key.prove_address,
+        )
+        loop = build_loop(options, records, runtime=runtime, work=work, node=node)
         app = _build_app(options, records, runtime=runtime, loop=loop, node=node, key=key)
         kubelet = Kubelet(
             options=options,

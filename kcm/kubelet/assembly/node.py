@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from kcm.kubelet.assembly.dependencies import Dependencies, Run
@@ -35,8 +36,12 @@ def build_node_components(
     *,
     runtime: RuntimeComponents,
     work: PodWorkComponents,
+    prove_address: Callable[[], str],
 ) -> NodeComponents:
-    """Builds the components that protect, shut down and report the node."""
+    """Builds the components that protect, shut down and report the node.
+
+    `prove_address` is as for NodeManager.
+    """
     stats = StatsProvider(
         runtime.services.runtime,
         records.pods.pods,
@@ -63,7 +68,13 @@ def build_node_components(
         request_node_report=records.report_requests.request,
     )
     manager = _build_node_manager(
-        options, dependencies, records, runtime=runtime, eviction=eviction, shutdown=shutdown
+        options,
+        dependencies,
+        records,
+        runtime=runtime,
+        eviction=eviction,
+        shutdown=shutdown,
+        prove_address=prove_address,
     )
     return NodeComponents(stats=stats, eviction=eviction, shutdown=shutdown, manager=manager)
 
@@ -76,6 +87,7 @@ def _build_node_manager(
     runtime: RuntimeComponents,
     eviction: EvictionManager,
     shutdown: ShutdownManager,
+    prove_address: Callable[[], str],
 ) -> NodeManager:
     version = runtime.services.runtime.version()
     machine = MachineReader(options.root_dir, f"{version.name}://{version.version}", records.clock)
@@ -90,6 +102,7 @@ def _build_node_manager(
             (options.system_reserved, options.kube_reserved),
             options.eviction.thresholds,
         ),
+        prove_address=prove_address,
         readiness_errors=lambda: [*runtime.state.errors(), *shutdown.readiness_errors()],
         build_conditions=eviction.build_conditions,
         recorder=records.recorder,

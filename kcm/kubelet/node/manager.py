@@ -30,6 +30,7 @@ from kcm.kubelet.node.machine import MachineInfo
 from kcm.kubelet.options import KubeletOptions
 from kcm.kubelet.recorder import KubeletEventRecorder
 from kcm.store import WriteItem
+from kcm.store.node_token import PROOF_ANNOTATION, TLS_ANNOTATION
 from kcm.store.objects import ObjectStore
 from kcm.store.rules import Subresource
 
@@ -60,12 +61,15 @@ class NodeManager:
         requests: ReportRequests,
         read_machine: Callable[[], MachineInfo],
         reserved: Mapping[str, Quantity],
+        prove_address: Callable[[], str],
         readiness_errors: Callable[[], Sequence[str]],
         build_conditions: BuildConditions,
         recorder: KubeletEventRecorder,
         clock: Clock,
     ) -> None:
-        """`readiness_errors` returns why the node is not ready.
+        """`prove_address` returns the proof that the node's address is its own, "" for none.
+
+        `readiness_errors` returns why the node is not ready.
 
         `build_conditions` returns all of the node's conditions but Ready. `reserved` is the amount
         of each resource that pods cannot use.
@@ -76,6 +80,7 @@ class NodeManager:
         self._requests = requests
         self._read_machine = read_machine
         self._reserved = reserved
+        self._prove_address = prove_address
         self._readiness_errors = readiness_errors
         self._build_conditions = build_conditions
         self._recorder = recorder
@@ -128,7 +133,7 @@ class NodeManager:
             node = self._create_node()
             log.info("Successfully registered node", node=self._options.node_name)
         else:
-            node = self._update_labels(node)
+            node = self._update_reach(self._update_labels(node))
         self._current.set(node.with_status(self._build_status(node, self._clock.now())))
         self._registered = True
         self._recorder.record_node_event("Normal", "Starting", "Starting kubelet.")
@@ -144,17 +149,27 @@ class NodeManager:
             options.node_name,
             options.node_labels,
             options.register_with_taints,
-            tls=options.certificate is not None,
+            self._annotate_reach(),
         )
         node = node.with_status(self._current.get().status)
         return self._write(self._store.build_create(node))
 
     def _update_labels(self, node: Node) -> Node:
-        updated = objects.update_labels(
-            node, self._options.node_labels, tls=self._options.certificate is not None
-        )
+        return self._update(node, objects.update_labels(node, self._options.node_labels))
+
+    def _update_reach(self, node: Node) -> Node:
+        return self._update(node, objects.update_reach(node, self._annotate_reach()))
+
+    def _update(self, node: Node, updated: Node) -> Node:
         item = self._store.build_update(updated, node) if updated is not node else None
         return self._write(item) if item is not None else node
+
+    def _annotate_reach(self) -> dict[str, str]:
+        """Returns the annotations that say how the node's HTTP API is reached. Raises KcmError."""
+        reach = {} if self._options.certificate is not None else {TLS_ANNOTATION: "false"}
+        if proof := self._prove_address():
+            reach[PROOF_ANNOTATION] = proof
+        return reach
 
     def _write(self, item: WriteItem) -> Node:
         stored = self._store.write([item])[0].get_stored()
@@ -191,6 +206,7 @@ class NodeManager:
         if node is None:
             log.warning("the node object is gone; restart the kubelet to create it again")
             return
+        node = self._update_reach(node)  # the cluster's key may be another one by now
         status = self._build_status(node, now)
         self._current.set(node.with_status(status))
         if not self._is_report_due(now) and not node_reports.differs(status, node.status):

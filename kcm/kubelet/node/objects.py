@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from kcm.api.core_v1 import (
     DaemonEndpoint,
@@ -21,8 +22,9 @@ from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.apimachinery.quantity import Quantity
 from kcm.helpers.node_reports import resources_of
 from kcm.kubelet.node.machine import MachineInfo, go_architecture
-from kcm.store.node_token import TLS_ANNOTATION
+from kcm.store.node_token import PROOF_ANNOTATION, TLS_ANNOTATION
 
+_REACH_ANNOTATIONS = frozenset({TLS_ANNOTATION, PROOF_ANNOTATION})
 _ATTACH_ANNOTATION = "volumes.kubernetes.io/controller-managed-attach-detach"
 
 
@@ -40,28 +42,32 @@ def build_labels(name: str, labels: Mapping[str, str]) -> dict[str, str]:
 
 
 def build_node(
-    name: str, labels: Mapping[str, str], taints: Sequence[Taint], *, tls: bool = False
+    name: str,
+    labels: Mapping[str, str],
+    taints: Sequence[Taint],
+    reach: Mapping[str, str] = MappingProxyType({}),
 ) -> Node:
-    """Returns the node to register, without a status. `tls`: its HTTP API is served over TLS."""
-    annotations = {_ATTACH_ANNOTATION: "true", **({TLS_ANNOTATION: "true"} if tls else {})}
+    """Returns the node to register, without a status.
+
+    `reach` are the annotations that say how the node's HTTP API is reached.
+    """
+    annotations = {_ATTACH_ANNOTATION: "true", **reach}
     metadata = ObjectMeta(name=name, labels=build_labels(name, labels), annotations=annotations)
     node = Node(metadata=metadata)
     return node.with_spec(node.spec.replace(taints=list(taints) or None))
 
 
-def update_labels(node: Node, labels: Mapping[str, str], *, tls: bool = False) -> Node:
-    """Returns a registered node with the labels of `build_labels`; `node` itself if it has them.
+def update_labels(node: Node, labels: Mapping[str, str]) -> Node:
+    """Returns a registered node with the labels of `build_labels`; `node` itself if it has them."""
+    wanted = {**node.labels, **build_labels(node.name or "", labels)}
+    return node if node.labels == wanted else node.with_metadata(labels=wanted)
 
-    `tls` is as in `build_node`.
-    """
-    wanted = build_labels(node.name or "", labels)
-    known_tls = node.annotations.get(TLS_ANNOTATION) == "true"
-    if known_tls is tls and all(node.labels.get(name) == value for name, value in wanted.items()):
-        return node
-    annotations = {k: v for k, v in node.annotations.items() if k != TLS_ANNOTATION}
-    if tls:
-        annotations[TLS_ANNOTATION] = "true"
-    return node.with_metadata(labels={**node.labels, **wanted}, annotations=annotations)
+
+def update_reach(node: Node, reach: Mapping[str, str]) -> Node:
+    """Returns a node with the annotations of `build_node`; `node` itself if it has them."""
+    others = {k: v for k, v in node.annotations.items() if k not in _REACH_ANNOTATIONS}
+    annotations = {**others, **reach}
+    return node if node.annotations == annotations else node.with_metadata(annotations=annotations)
 
 
 def build_status(

@@ -6,6 +6,7 @@ The key is also kept in a file, for times when the store is unavailable.
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import structlog
@@ -30,7 +31,19 @@ class NodeKey:
         self._options = options
         self._clock = clock
         self._file = options.root_dir / "api-key"
+        self._key = b""
         self.token = ""
+
+    def prove_address(self) -> str:
+        """Returns the proof that the node's address is its own, "" if the node may not read the
+        key.
+
+        Reads the key unless it is known. Raises: StoreUnavailable.
+        """
+        if not self._key:
+            with suppress(errors.Forbidden):
+                self._take(node_token.ensure_key(self._store), keep=True)
+        return node_token.prove_address(self._key, *self._place) if self._key else ""
 
     def run(self, stop: threading.Event) -> None:
         """Keeps the token up to date until `stop` is set. Starts with the key in the file."""
@@ -52,11 +65,15 @@ class NodeKey:
     def _take(self, key: bytes, *, keep: bool = False) -> None:
         if not key:
             return
-        options = self._options
-        token = node_token.derive_token(key, options.node_name, options.node_ip, options.port)
+        token = node_token.derive_token(key, *self._place)
         if token != self.token and keep:
             _write(self._file, key)
-        self.token = token
+        self._key, self.token = key, token
+
+    @property
+    def _place(self) -> tuple[str, str, int]:
+        options = self._options
+        return options.node_name, options.node_ip, options.port
 
 
 def _read(file: Path) -> bytes:

@@ -12,6 +12,7 @@ import pytest
 
 from kcm.api.simulated_nodes import SIMULATOR_LABEL
 from tests.integration.apiserver.kubectl import Kubectl
+from tests.integration.apiserver.kubelets import create_node
 from tests.integration.apiserver.manifests import pod
 from tests.integration.apiserver.serving import Live
 
@@ -75,12 +76,7 @@ def kubelet(api: Live) -> Iterator[Kubelet]:
     server = Kubelet()
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
-    node = api.create("/api/v1/nodes", {"metadata": {"name": "log-node"}})
-    node["status"] = {
-        "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
-        "daemonEndpoints": {"kubeletEndpoint": {"Port": server.server_port}},
-    }
-    assert api.request("PUT", "/api/v1/nodes/log-node/status", node).status_code == 200
+    create_node(api, "log-node", server.server_port)
     yield server
     server.go_on.set()
     server.shutdown()
@@ -160,17 +156,13 @@ def test_what_the_kubelet_refuses_is_told(api: Live, kubelet: Kubelet) -> None:
 
 
 def test_a_kubelet_that_is_away_is_told(api: Live, kubelet: Kubelet) -> None:
-    node = api.create("/api/v1/nodes", {"metadata": {"name": "log-away"}})
+    api.create("/api/v1/nodes", {"metadata": {"name": "log-homeless"}})
     gone = on_node(api, "l-nonode", node="log-none")
     assert api.client.get(gone).json()["message"] == 'nodes "log-none" not found'
-    path = on_node(api, "l-away", node="log-away")
+    path = on_node(api, "l-homeless", node="log-homeless")
     assert "no preferred addresses found" in api.client.get(path).json()["message"]
-    node["status"] = {
-        "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
-        "daemonEndpoints": {"kubeletEndpoint": {"Port": 1}},
-    }
-    api.request("PUT", "/api/v1/nodes/log-away/status", node)
-    refused = api.client.get(path)
+    create_node(api, "log-away", 1)
+    refused = api.client.get(on_node(api, "l-away", node="log-away"))
     assert refused.status_code == 500
     assert 'Get "http://127.0.0.1:1/containerLogs/default/l-away/c"' in refused.json()["message"]
 

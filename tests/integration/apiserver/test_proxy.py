@@ -16,6 +16,7 @@ import pytest
 
 from kcm.testing.waiting import until
 from tests.integration.apiserver.backend import ADDRESS, Backend, backend
+from tests.integration.apiserver.kubelets import create_node, point
 from tests.integration.apiserver.serving import TOKEN, Live
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -304,19 +305,27 @@ def test_slices_that_somebody_wrote_lead_there_too(
 def test_a_node_leads_to_its_kubelet_and_no_other_port_of_this_machine(
     api: Live, server: Backend
 ) -> None:
-    node = api.create("/api/v1/nodes", {"metadata": {"name": "proxy-node"}})
-    node["status"] = {
-        "addresses": [{"type": "InternalIP", "address": ADDRESS}],
-        "daemonEndpoints": {"kubeletEndpoint": {"Port": server.server_port}},
-    }
-    assert api.request("PUT", "/api/v1/nodes/proxy-node/status", node).status_code == 200
+    create_node(api, "proxy-node", server.server_port, ADDRESS)
     for name in ("proxy-node", f"proxy-node:{server.server_port}"):
         seen = api.client.post(f"/api/v1/nodes/{name}/proxy/run/x", content=b"abc").json()
         assert (seen["method"], seen["path"], seen["size"]) == ("POST", "/run/x", 3)
-    node = api.get("/api/v1/nodes/proxy-node")
-    node["status"]["addresses"] = [{"type": "InternalIP", "address": "127.0.0.1"}]
-    assert api.request("PUT", "/api/v1/nodes/proxy-node/status", node).status_code == 200
+    point(api, "proxy-node", "127.0.0.1", server.server_port)
     failure(api.client.get("/api/v1/nodes/proxy-node:1/proxy/"), 400, "address not allowed")
+
+
+def test_a_kubelet_at_an_address_of_this_machine_must_prove_that_it_is_its_own(
+    api: Live, server: Backend
+) -> None:
+    create_node(api, "stranger", server.server_port, proven=False)
+    reached = len(server.asked)
+    for address in ("127.0.0.1", ADDRESS, "localhost", "127.1", "2130706433", "0.0.0.0"):
+        point(api, "stranger", address, server.server_port)
+        answer = api.client.get("/api/v1/nodes/stranger/proxy/metrics")
+        failure(answer, 400, "address not allowed")
+    create_node(api, "moved", server.server_port - 1)  # the proof is for this port
+    point(api, "moved", "127.0.0.1", server.server_port)
+    failure(api.client.get("/api/v1/nodes/moved/proxy/metrics"), 400, "address not allowed")
+    assert len(server.asked) == reached
 
 
 def test_each_method_needs_its_own_verb(api: Live, proxied: str) -> None:

@@ -1,0 +1,56 @@
+"""The addresses to which a request for a pod or a node may be sent.
+
+Programs that listen on loopback or link-local addresses trust their machine, so nobody may reach
+them through the API server.
+
+Source: IsGlobalUnicast of Go's net.IP, as IsProxyableHostname in pkg/proxy/util/utils.go and
+isProxyableHostname in pkg/registry/core/node/strategy.go ask it, Kubernetes 1.36.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from ipaddress import IPv4Address, IPv6Address, ip_address
+
+from kcm import errors
+
+_BROADCAST = IPv4Address("255.255.255.255")
+
+
+def require_global(address: str) -> IPv4Address | IPv6Address:
+    """Returns the address, without its mapping to IPv6. Raises BadRequest for one of this machine
+    or its link, for a group's, and for text that is no address.
+    """
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        raise errors.BadRequest("address not allowed") from None
+    mapped = parsed.ipv4_mapped if isinstance(parsed, IPv6Address) else None
+    real = mapped or parsed
+    if (
+        real.is_loopback
+        or real.is_link_local
+        or real.is_multicast
+        or real.is_unspecified
+        or real == _BROADCAST
+        or (isinstance(real, IPv6Address) and real.scope_id is not None)
+    ):
+        raise errors.BadRequest("address not allowed")
+    return real
+
+
+async def resolve_global(host: str, port: int) -> str:
+    """Returns an address of the host, once all that it has are global ones.
+
+    The caller connects to this address, not to the name, which could lead elsewhere the next time.
+    Raises BadRequest and OSError.
+    """
+    try:
+        return str(require_global(str(ip_address(host))))
+    except ValueError:
+        pass  # a name, or a form such as 127.1 that only the resolver reads
+    loop = asyncio.get_running_loop()
+    entries = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    addresses = [require_global(str(entry[4][0])) for entry in entries]
+    return str(addresses[0])
