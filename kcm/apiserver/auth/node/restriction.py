@@ -250,6 +250,8 @@ def _check_node_update(node: str, write: Write, new: Node, old: Node) -> None:
         )
     if (new.spec.taints or []) != (old.spec.taints or []):
         raise write.forbid(f'node "{node}" is not allowed to modify taints')
+    if (new.metadata.owner_references or []) != (old.metadata.owner_references or []):
+        raise write.forbid(f'node "{node}" is not allowed to modify ownerReferences')
     if labels := node_labels.find_forbidden(new.labels, old.labels):
         raise write.forbid(f"is not allowed to modify labels: {', '.join(labels)}")
 

@@ -8,6 +8,7 @@ from kcm.api.core_v1 import (
     Node,
 )
 from kcm.api.core_v1.nodes import ConfigMapNodeConfigSource, NodeConfigSource
+from kcm.apimachinery.meta_v1 import OwnerReference
 from kcm.testing.builders import node as build_node
 from tests.unit.apiserver.auth.node.node_writes import (
     NODE,
@@ -28,6 +29,9 @@ FORBIDDEN_LABELS = (
     "other.k8s.io/foo", "other.kubernetes.io/foo",
 )  # fmt: skip
 LISTED = ", ".join(FORBIDDEN_LABELS)
+OWNED = NODE.with_metadata(
+    owner_references=[OwnerReference(api_version="v1", kind="Namespace", name="gone", uid="1")]
+)
 
 
 def labelled(*labels: str, value: str = "value") -> Node:
@@ -86,6 +90,9 @@ CONFIG = "update configSource to a new non-nil configSource"
         (labelled(*FORBIDDEN_LABELS), NODE, MODIFY),
         (NODE, labelled(*FORBIDDEN_LABELS), MODIFY),
         (labelled(*FORBIDDEN_LABELS, value="n"), labelled(*FORBIDDEN_LABELS, value="o"), MODIFY),
+        (OWNED, OWNED, ""),
+        (OWNED, NODE, "is not allowed to modify ownerReferences"),
+        (NODE, OWNED, "is not allowed to modify ownerReferences"),
         (build_node("othernode"), build_node("othernode"), "is not allowed to modify node"),
     ],
 )
