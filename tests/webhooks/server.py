@@ -148,6 +148,9 @@ class _Handler(BaseHTTPRequestHandler):
                 self._send(b"[" + b" " * _BIG + b"]")
             case "status":
                 self._send(b"no", int(text))
+            case "redirect":
+                again = text == "redirect"
+                self._send(b"", 307, self.path if again else f"/{'/'.join(rest)}")
             case "close":
                 self.close_connection = True
             case _:
@@ -164,12 +167,12 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(b"x-more: 1\r\n")
             self.wfile.flush()
 
-    def _send(self, body: bytes, code: int = 200) -> None:
+    def _send(self, body: bytes, code: int = 200, location: str = "/allow") -> None:
         self.send_response(code)
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(body)))
         if 300 <= code < 400:
-            self.send_header("location", "/allow")
+            self.send_header("location", location)
         self.end_headers()
         self.wfile.write(body)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import math
+import posixpath
 import ssl
 import tempfile
 from collections import OrderedDict
@@ -21,7 +22,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING
-from urllib.parse import SplitResult, quote, urlsplit
+from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from kcm import errors
 from kcm.apiserver.backends import faults
@@ -38,7 +39,7 @@ MOST_IDENTITIES = 200  # of servers, as upstream
 _POSTING = "kcm.apiserver.backends.posting"
 _HTTPS_PORT = 443
 _MOST_URLS = 1024  # URLs that are kept
-_SAFE = "/%:@!$&'()*+,;=~"  # characters of a path that stay as they are
+_SAFE = "/:@!$&'()*+,;=~"  # characters of a path that stay as they are
 
 
 @dataclass(frozen=True)
@@ -85,8 +86,8 @@ class Backend:
         target = self.target
         if isinstance(target, str):
             return target
-        path = f"/{target.path.lstrip('/')}" if target.path else "/"
-        return f"https://{target.server_name}:{target.port}{path}"
+        path = quote(target.path.lstrip("/"), safe=_SAFE)
+        return f"https://{target.server_name}:{target.port}/{path}"
 
     @cached_property
     def parts(self) -> SplitResult:
@@ -209,10 +210,15 @@ def _asked(backend: Backend, timeout: float) -> str:
 
 @lru_cache(maxsize=_MOST_URLS)
 def _url_at(address: Address, parts: SplitResult, seconds: int) -> str:
-    """Returns the URL of a backend at one of its addresses."""
+    """Returns the URL of a backend at one of its addresses.
+
+    The path is what Go's path.Join makes of it: without repeated and trailing slashes, `.` and
+    `..`. Servers of Go redirect from other paths.
+    """
     host = f"[{address.host}]" if ":" in address.host else address.host
     query = f"{parts.query}&" if parts.query else ""
-    path = quote(parts.path or "/", safe=_SAFE)
+    cleaned = posixpath.normpath(f"/{unquote(parts.path).lstrip('/')}")
+    path = quote(cleaned, safe=_SAFE)
     return f"https://{host}:{address.port}{path}?{query}timeout={seconds}s"
 
 

@@ -28,7 +28,8 @@ FAULTS = {
     "big": "the response is larger than",
     "status/404": "failed to call webhook: the server could not find the requested resource",
     "status/500": 'an error on the server ("no") has prevented the request from succeeding',
-    "status/302": "failed to call webhook: ",
+    "status/302": "received invalid webhook response: ",  # it is followed with a GET
+    "redirect/redirect": "stopped after 10 redirects",
     "close": ": EOF",
     "never": "context deadline exceeded",
     "drip": "context deadline exceeded",

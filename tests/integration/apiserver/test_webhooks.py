@@ -5,6 +5,8 @@ Facts from staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/testing/tes
 
 from __future__ import annotations
 
+import pytest
+
 from tests.integration.apiserver.webhooks import Place, message_of, place, server
 
 __all__ = ["place", "server"]
@@ -84,6 +86,23 @@ def test_a_dry_run_is_told(place: Place) -> None:
 
 
 # --- what it may do
+
+
+@pytest.mark.parametrize(
+    ("path", "asked"),
+    [
+        ("/label/a", ["/label/a"]),  # the URL of envtest has two slashes
+        ("x/..//label//a/", ["/label/a"]),
+        ("label%2Fa", ["/label/a"]),
+        ("redirect/label/a", ["/redirect/label/a", "/label/a"]),
+    ],
+)
+def test_a_webhook_is_called_where_gos_client_calls_it(
+    place: Place, path: str, asked: list[str]
+) -> None:
+    place.mutate(path)
+    assert place.create("a").json()["metadata"]["labels"] == {"a": "1"}
+    assert [one["path"] for one in place.server.take_reviews()] == asked
 
 
 def test_an_object_is_stored_as_the_webhooks_have_changed_it(place: Place) -> None:
