@@ -109,7 +109,7 @@ class ItemBuilder:
                 "the namespace of the provided object does not match the namespace sent on the "
                 "request"
             )
-        return _with_managers_of(admitted, given)
+        return _with_system_fields_of(admitted, given)
 
     def build_update(
         self,
@@ -143,7 +143,7 @@ class ItemBuilder:
             given = self._manage(new, old, merge, subresource, manager)
             admitted = admission.admit(given, old, lambda changed: changed)
             assert admitted is not None
-            updated = prepare(_with_managers_of(admitted, given))
+            updated = prepare(_with_system_fields_of(admitted, given))
         if updated is old and not conversion.is_outdated(old):
             return None
         self._admission.check(updated, self._clock.monotonic(), old)
@@ -201,9 +201,9 @@ class ItemBuilder:
         return WriteItem(op, resource, obj, old.metadata.resource_version or "", guards)
 
 
-def _with_managers_of(obj: KubeObject, other: KubeObject) -> KubeObject:
-    """Returns the object with the managed fields of the other one."""
-    fields = other.metadata.managed_fields
-    if obj.metadata.managed_fields == fields:
-        return obj
-    return obj.with_metadata(managed_fields=fields)
+def _with_system_fields_of(obj: KubeObject, other: KubeObject) -> KubeObject:
+    """Returns the object with the metadata of the other one that only the system may write."""
+    meta = other.metadata
+    return obj.with_metadata(
+        uid=meta.uid, generation=meta.generation, managed_fields=meta.managed_fields
+    )

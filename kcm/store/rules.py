@@ -107,6 +107,7 @@ def complete_new(
         "creation_timestamp": now.replace(microsecond=0),
         "deletion_timestamp": None,
         "deletion_grace_period_seconds": None,
+        "self_link": None,
         "generation": 1 if resource.has_status or resource.custom else meta.generation,
     }
     if resource.namespaced and not meta.namespace:
@@ -376,6 +377,7 @@ def _with_system_metadata(new: KubeObject, old: KubeObject) -> KubeObject:
         deletion_timestamp=meta.deletion_timestamp,
         deletion_grace_period_seconds=meta.deletion_grace_period_seconds,
         generation=meta.generation,
+        self_link=None,
         finalizers=finalizers or None,
         namespace=new.metadata.namespace or meta.namespace,
     )

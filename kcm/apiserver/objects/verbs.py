@@ -67,9 +67,12 @@ def create_object(
 ) -> KubeObject:
     """Creates an object, or only checks that it could be created in a dry run.
 
-    Raises what Store.create raises, NamespaceTerminating and NotFound.
+    What the client says of fields that the system manages is dropped, as in upstream's
+    WipeObjectMetaSystemFields, also the generation of kinds that count none. Raises what
+    Store.create raises, NamespaceTerminating and NotFound.
     """
     resource = request.info.resource
+    obj = obj.with_metadata(uid=None, generation=None)
     obj = admission.admit_create(request, obj)
     if resource.group == POLICIES:
         policy_parameters.check_parameters(request.caller, store, obj, None)
@@ -174,6 +177,13 @@ def apply(store: Store, request: ApiRequest) -> Response:
         except errors.NotFound:
             if info.subresource:
                 raise
+        if meant.uid:
+            raise errors.Conflict.of(
+                info.resource.name,
+                info.name,
+                f"uid mismatch: the provided object specified uid {meant.uid}, and no existing "
+                "object was found",
+            )
         try:
             made = create_object(store, request, serverside.create_applied(applied))
             return object_response(request, made, 201, warnings)

@@ -9,6 +9,14 @@ from tests.integration.apiserver.serving import Live
 
 PODS = "/api/v1/namespaces/default/pods"
 SETS = "/apis/apps/v1/namespaces/default/replicasets"
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+FORGED = {
+    "uid": "forged",
+    "generation": 99,
+    "selfLink": "/x",
+    "deletionTimestamp": "2020-01-01T00:00:00Z",
+    "creationTimestamp": "2020-01-01T00:00:00Z",
+}
 
 
 def test_create_answers_201_with_the_object_as_stored(api: Live) -> None:
@@ -16,6 +24,40 @@ def test_create_answers_201_with_the_object_as_stored(api: Live) -> None:
     assert created["status"] == {"phase": "Pending"}
     assert created["metadata"]["uid"]
     assert api.get(f"{PODS}/v-create") == created
+
+
+@pytest.mark.parametrize("kind", [CONFIG_MAPS, SETS])
+def test_fields_of_the_system_are_not_taken_from_clients(api: Live, kind: str) -> None:
+    name = {"name": "v-forged"}
+    body = {"metadata": name} if kind == CONFIG_MAPS else replica_set("v-forged")
+    body["metadata"] |= FORGED
+    made = api.create(kind, body)["metadata"]
+    assert made["uid"] != "forged"
+    assert made.get("generation") in {None, 1}
+    forged = {"metadata": FORGED | {"uid": made["uid"], "labels": {"a": "b"}}}
+    assert api.patch(f"{kind}/v-forged", forged).status_code == 200
+    changed = api.get(f"{kind}/v-forged")["metadata"]
+    assert changed["labels"]["a"] == "b"
+    for field in ("uid", "generation", "selfLink", "deletionTimestamp", "creationTimestamp"):
+        assert changed.get(field) == made.get(field), field
+    assert "selfLink" not in changed
+    assert "deletionTimestamp" not in changed
+
+
+def test_an_apply_for_one_certain_object_creates_no_other(api: Live) -> None:
+    body = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "v-uid", "uid": "forged"},
+    }
+    refused = api.client.patch(
+        f"{CONFIG_MAPS}/v-uid",
+        params={"fieldManager": "me"},
+        json=body,
+        headers={"content-type": "application/apply-patch+yaml"},
+    )
+    assert (refused.status_code, refused.json()["reason"]) == (409, "Conflict")
+    assert "uid mismatch: the provided object specified uid forged" in refused.json()["message"]
 
 
 def test_generate_name_gives_a_new_name_each_time(api: Live) -> None:

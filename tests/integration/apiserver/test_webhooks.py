@@ -5,6 +5,9 @@ Facts from staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/testing/tes
 
 from __future__ import annotations
 
+import json
+from urllib.parse import quote
+
 import pytest
 
 from tests.integration.apiserver.webhooks import Place, message_of, place, server
@@ -103,6 +106,20 @@ def test_a_webhook_is_called_where_gos_client_calls_it(
     place.mutate(path)
     assert place.create("a").json()["metadata"]["labels"] == {"a": "1"}
     assert [one["path"] for one in place.server.take_reviews()] == asked
+
+
+def test_a_webhook_cannot_choose_what_the_system_sets(place: Place) -> None:
+    fields = {"uid": "forged", "generation": 99, "selfLink": "/x"}
+    operations = [
+        {"op": "add", "path": f"/metadata/{name}", "value": fields[name]} for name in fields
+    ]
+    place.mutate(f"patch/{quote(json.dumps(operations), safe='')}")
+    made = place.create("a").json()["metadata"]
+    assert made["uid"] != "forged"
+    assert not {"generation", "selfLink"} & set(made)
+    changed = place.api.patch(f"{place.path()}/a", {"data": {"k": "v"}}).json()["metadata"]
+    assert changed["uid"] == made["uid"]
+    assert not {"generation", "selfLink"} & set(changed)
 
 
 def test_an_object_is_stored_as_the_webhooks_have_changed_it(place: Place) -> None:
