@@ -35,7 +35,7 @@ def health_checks(
         return None
 
     def cache() -> str | None:
-        return None if cacher.synced else "not filled yet"
+        return None if cacher.filled else "not filled yet"
 
     def roles() -> str | None:
         # Reads them all in this thread. Otherwise the first request would do so in the event loop.

@@ -66,6 +66,9 @@ class Cacher:
         self._pace = ReadPace(self._clock, shortest=MERGE, interval=READ_INTERVAL, burst=READ_BURST)
         self._thread: threading.Thread | None = None
         self.converter: EntryConverter | None = None  # None converts nothing by webhooks
+        # whether every kind was listed that was there when the server started; kinds that are
+        # defined later do not make a server that is ready unready
+        self.filled = False
         # called by the thread whenever it has read changes
         self.on_changes: Callable[[], None] = lambda: None
 
@@ -77,11 +80,6 @@ class Cacher:
                 stored = scheme.by_name(resource.name)
                 cache = self._caches.setdefault(resource.name, WatchCache(stored))
         return cache
-
-    @property
-    def synced(self) -> bool:
-        """Reports whether the first list of every kind is in its cache."""
-        return all(cache.position >= 0 for cache in list(self._caches.values()))
 
     @property
     def watcher_counts(self) -> Mapping[Resource, int]:
@@ -172,6 +170,7 @@ class Cacher:
         """
         self._follow_scheme()
         self._fill_all([c for c in self._caches.values() if c.resource.name not in self._positions])
+        self.filled = self.filled or all(r.name in self._positions for r in scheme.resources())
         positions = {self._caches[name].resource: at for name, at in self._positions.items()}
         changes = self._store.read_changes(positions, block_ms)
         by_kind: dict[Resource, list[WatchEntry]] = defaultdict(list)

@@ -8,8 +8,9 @@ from datetime import timedelta
 import pytest
 
 from kcm import errors
-from kcm.api import scheme
+from kcm.api import codec, scheme
 from kcm.api.scheme import Resource
+from kcm.apiextensions import known
 from kcm.apiserver.cache import cacher as module
 from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.http_errors import TooLargeResourceVersion
@@ -18,6 +19,7 @@ from kcm.store import Store
 from kcm.store.admission import namespaces
 from kcm.store.trim import Retention, trim
 from tests import new_objects as strip_store_fields
+from tests.integration.apiserver.definitions import crontabs
 
 PODS = scheme.by_name("pods")
 
@@ -43,13 +45,31 @@ def keys(cacher: Cacher) -> list[str]:
 def test_objects_are_listed_once_and_then_followed(store: Store, cacher: Cacher) -> None:
     store.create(strip_store_fields.pod("a"))
     cacher.turn(0)
-    assert cacher.synced
+    assert cacher.filled
     _, watcher = cacher.cache(PODS).subscribe(store.resource_version(), "", do_nothing)
     store.create(strip_store_fields.pod("b"))
     store.delete(PODS, "default/a")
     cacher.turn(0)
     assert keys(cacher) == ["default/b"]
     assert [event.type for event in watcher.pending] == ["ADDED", "DELETED"]
+
+
+def test_a_kind_that_is_new_does_not_make_a_filled_cacher_unready(
+    store: Store, cacher: Cacher
+) -> None:
+    unfilled = cacher.filled
+    cacher.turn(0)
+    definition = crontabs("ready.example")
+    conditions = [{"type": kind, "status": "True"} for kind in ("NamesAccepted", "Established")]
+    status = {"acceptedNames": definition["spec"]["names"], "conditions": conditions}
+    item = store.build_create(codec.decode(definition | {"status": status}), keep_status=True)
+    store.write([item])[0].get_stored()
+    try:
+        cacher.turn(0)  # the kind is known now, and its cache is not filled
+        assert cacher.cache(scheme.by_name("crontabs.ready.example")).position < 0
+        assert (unfilled, cacher.filled) == (False, True)
+    finally:
+        known.forget("crontabs.ready.example")
 
 
 @pytest.mark.parametrize("page", [2, 500])
@@ -73,7 +93,7 @@ def test_what_is_written_while_kinds_are_listed_is_in_the_caches(
     assert keys(cacher) == ["default/b", "default/c", "default/d"]
     cached = cacher.cache(scheme.by_name("namespaces")).entries()
     assert "default" in [entry.key for entry in cached]
-    assert cacher.synced
+    assert cacher.filled
 
 
 def test_what_was_trimmed_unread_is_listed_again_and_watchers_are_told(
