@@ -18,6 +18,7 @@ from workers.flowersettings import (
     refuse_non_ascii_logins,
     require_login_for_metrics,
     require_read_only,
+    run_no_scripts,
 )
 
 address = os.environ.get("KCM_FLOWER_ADDRESS", "127.0.0.1")
@@ -28,6 +29,7 @@ read_only = os.environ.get("KCM_FLOWER_READ_ONLY", "true").lower() not in {"fals
 if read_only:
     require_read_only()
 require_login_for_metrics()
+run_no_scripts()
 persistent = False  # the store and /metrics have the data; Flower only shows it
 enable_events = False  # workers run with -E, so Flower need not enable their events
 tasks_columns = "name,args,state,runtime,exception,received,worker"

@@ -9,6 +9,7 @@ from typing import Any
 
 from kcm import errors
 from kcm.settings import Settings
+from workers.transport import ScriptRights
 
 PASSWORD_FILE = "flower-password"
 
@@ -43,6 +44,11 @@ def require_read_only() -> None:
             "this Flower has no read-only mode: upgrade it to 2.2 or later, or allow control "
             "with KCM_FLOWER_READ_ONLY=false"
         )
+
+
+def run_no_scripts() -> None:
+    """Leaves to workers what kombu does by scripts, which Flower's Redis user may not run."""
+    ScriptRights.granted = False
 
 
 def require_login_for_metrics() -> None:

@@ -21,8 +21,38 @@ log = structlog.get_logger("kcm.broker")
 _SHOWN = 200  # characters of a dropped message in the log
 
 
+class ScriptRights:
+    """Whether this process may run scripts of Redis, by which kombu keeps house.
+
+    Flower's Redis user may not. Without them, messages that were not acknowledged are put back and
+    bindings of queues that are gone are removed by the workers alone.
+    """
+
+    granted = True
+
+
+class _MessageRecords(redis.QoS):  # type: ignore[misc] # kombu has no types
+    """kombu's records of the messages that were delivered and not acknowledged."""
+
+    def restore_visible(self, *args: Any, **options: Any) -> None:
+        if ScriptRights.granted:  # it is done under a lock that a script releases
+            super().restore_visible(*args, **options)
+
+
 class _CheckingChannel:
     """A channel that checks messages before it delivers them."""
+
+    QoS = _MessageRecords
+
+    def _queue_bind(self: Any, exchange: str, routing_key: str, pattern: str, queue: str) -> None:
+        expires = None if ScriptRights.granted else self._expires.pop(queue, None)
+        super()._queue_bind(exchange, routing_key, pattern, queue)  # type: ignore[misc] # of kombu's channel
+        if expires is not None:  # of the queue; its binding does not expire, which takes a script
+            self._expires[queue] = expires
+
+    def maybe_refresh_binding_expiry(self: Any) -> None:
+        if ScriptRights.granted:
+            super().maybe_refresh_binding_expiry()  # type: ignore[misc] # of kombu's channel
 
     def _brpop_read(self: Any, **options: Any) -> bool:
         # As kombu's, except for invalid messages.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,14 +19,19 @@ from kcm.redisio import RedisIO
 from kcm.redisio.checks import check_server
 from kcm.settings import Settings
 from kcm.store import Store
+from kcm.store.trim import Retention, trim
 from kcm.testing import builders
 from tests.conftest import server_binary
+from workers.flowersettings import run_no_scripts
+from workers.transport import ScriptRights
 
 START = Path(__file__).parents[3] / "deploy" / "redis" / "start.sh"
 PASSWORDS = {
     "KCM_WORKER_PASSWORD": "pw-worker",
     "KCM_INJECTOR_PASSWORD": "pw-injector",
     "KCM_FLOWER_REDIS_PASSWORD": "pw-flower",
+    "KCM_ADMIN_PASSWORD": "pw-admin",
+    "KCM_REPLICA_PASSWORD": "pw-replica",
 }
 
 
@@ -59,7 +65,7 @@ def expect_refusal(io: RedisIO, *command: str) -> None:
 def test_no_password_stands_in_the_acl_file(socket: Path) -> None:
     text = (socket.parent / "users.acl").read_text()
     assert "pw-" not in text
-    assert "@" + "WORKER" not in text
+    assert "@" not in re.sub(r"[+-]@\w+", "", text)  # categories
     assert (socket.parent / "users.acl").stat().st_mode & 0o077 == 0
 
 
@@ -86,6 +92,14 @@ def test_a_worker_can_do_all_that_kcm_does_under_its_prefix(socket: Path) -> Non
     expect_refusal(io, "SET", "other:key", "1")
     expect_refusal(io, "FLUSHALL")
     expect_refusal(io, "CONFIG", "GET", "*")
+    expect_refusal(io, "FUNCTION", "FLUSH")
+    expect_refusal(io, "SCRIPT", "FLUSH")
+    for command in ("DEL", "UNLINK"):
+        for key in ("kcm:events", "kcm:meta", "kcm:rv", "kcm:watch:pods", "kcm:keys:pods"):
+            expect_refusal(io, command, key)
+    expect_refusal(io, "XTRIM", "kcm:events", "MAXLEN", "0")
+    trim(io, [scheme.resource_of(pod)], Retention(entries=0))
+    store.delete(scheme.resource_of(pod), pod.key)
 
 
 def test_an_injector_can_add_events_and_nothing_else(socket: Path) -> None:
@@ -103,6 +117,26 @@ def test_flower_sees_the_brokers_keys_only(socket: Path) -> None:
     assert io.execute("LLEN", "kcm:celery:workloads") == 0
     expect_refusal(io, "HGETALL", "kcm:object:pods:default/a")
     expect_refusal(io, "XADD", "kcm:events", "*", "type", "ADDED", "object", "{}")
+    expect_refusal(io, "EVAL", "return 1", "0")
+    expect_refusal(io, "SCRIPT", "KILL")
+    expect_refusal(io, "FUNCTION", "FLUSH")
+
+
+def test_an_administrator_may_do_everything(socket: Path) -> None:
+    io = as_user(socket, "admin")
+    assert io.execute("CONFIG", "GET", "maxmemory")
+    assert io.execute("SLOWLOG", "LEN") >= 0
+
+
+def test_a_replica_may_follow_and_read_nothing(socket: Path) -> None:
+    io = as_user(socket, "replica")
+    assert io.execute("REPLCONF", "listening-port", "1")
+    expect_refusal(io, "GET", "kcm:rv")
+
+
+def test_a_user_without_a_password_cannot_log_in(socket: Path) -> None:
+    with pytest.raises(errors.KcmError):
+        as_user(socket, "sentinel").execute("PING")
 
 
 def celery_as(socket: Path, name: str) -> Any:
@@ -126,7 +160,11 @@ def test_celery_sends_and_receives_as_worker(socket: Path) -> None:
         queue.close()
 
 
-def test_flower_may_ask_workers_and_listen_to_their_events(socket: Path) -> None:
+def test_flower_may_ask_workers_and_listen_to_their_events(
+    socket: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ScriptRights, "granted", True)
+    run_no_scripts()
     app = celery_as(socket, "flower")
     assert app.control.ping(timeout=0.2) == []
     with app.connection() as connection:
