@@ -42,11 +42,15 @@ class StoreUnavailable(Temporary):
     """Redis does not answer."""
 
 
-class OutOfMemory(Temporary):
+class WritesRefused(Temporary):
+    """Redis refuses writes: it is a replica, or has too few replicas itself."""
+
+
+class OutOfMemory(WritesRefused):
     """Redis refuses writes: used memory exceeds maxmemory."""
 
 
-class StorageFull(Temporary):
+class StorageFull(WritesRefused):
     """Redis refuses writes: it cannot persist to disk (see its log)."""
 
 
@@ -332,4 +336,6 @@ def from_redis(text: str) -> KcmError:
         )
     if "LOADING" in text or "MASTERDOWN" in text:
         return StoreUnavailable(f"Redis does not answer yet: {text}")
+    if "READONLY" in text or "NOREPLICAS" in text:
+        return WritesRefused(f"Redis refuses writes, look at its role and replicas: {text}")
     return KcmError(f"Redis refused the command: {text}")

@@ -26,8 +26,8 @@ class Settings(BaseSettings):
     redis_url: str = Field(
         default="",
         description="URL of the Redis or Valkey server (`redis://`, `rediss://`, `unix://`, "
-        "`sentinel://host:port,host:port/service`). Empty: the embedded server in the state "
-        "folder.",
+        "`sentinel://host:port,host:port/service`, `rediss+sentinel://`). Empty: the embedded "
+        "server in the state folder.",
     )
     prefix: str = Field(
         default="kcm",

@@ -10,6 +10,7 @@ from kombu import Exchange
 from kombu.common import Broadcast
 from kombu.transport import TRANSPORT_ALIASES
 
+from kcm.redisio import sentinel
 from kcm.settings import Settings
 
 BROKER_HEALTH_CHECK_INTERVAL = 2  # seconds
@@ -24,9 +25,8 @@ def broker_url(settings: Settings) -> str:
         rest = url.removeprefix("unix://")
         password, at, path = rest.rpartition("@")
         return f"redis+socket://{quote(password, safe=':')}{at}{path}"
-    if url.startswith("sentinel://"):
-        hosts, _, _ = url.removeprefix("sentinel://").partition("/")
-        return ";".join(f"sentinel://{host}" for host in hosts.split(","))
+    if sentinel.is_sentinel(url):
+        return sentinel.parse(url).broker_url()
     if url.startswith("rediss://") and "ssl_cert_reqs" not in url:
         # kombu would check no certificate, unlike kcm's own connections.
         return f"{url}{'&' if '?' in url else '?'}ssl_cert_reqs=required"
@@ -58,9 +58,20 @@ def transport_options(settings: Settings, tasks: Iterable[str] | None = None) ->
     }
     if tasks is not None:
         options[TASKS] = sorted(tasks)  # workers report it as JSON
-    if settings.redis_url.startswith("sentinel://"):
-        options["master_name"] = settings.redis_url.rpartition("/")[2]
+    if sentinel.is_sentinel(settings.redis_url):
+        parsed = sentinel.parse(settings.redis_url)
+        options["master_name"] = parsed.service
+        options["sentinel_kwargs"] = parsed.sentinel_options(options)
     return options
+
+
+def broker_tls(settings: Settings) -> dict[str, Any] | None:
+    """Returns Celery's `broker_use_ssl`, which kombu needs where the URL cannot say it."""
+    if not sentinel.is_sentinel(settings.redis_url):
+        return None
+    tls = dict(sentinel.parse(settings.redis_url).tls)
+    tls.pop("ssl", None)
+    return (tls and {"ssl_cert_reqs": "required", **tls}) or None
 
 
 def kubelet_fanout(node: str = "") -> Broadcast:

@@ -16,7 +16,7 @@ from beat_schedule import TICKS_QUEUE, beat_schedule
 from kcm.component.resting import list_followed_loops
 from kcm.reconcile.contract import Controller
 from kcm.settings import Settings
-from workers.broker import broker_url, transport_options
+from workers.broker import broker_tls, broker_url, transport_options
 from workers.tasks import list_task_names
 
 # A field of Celery's configuration: the loops that see another one, see kcm.component.resting.
@@ -32,6 +32,7 @@ def configuration(settings: Settings, controllers: Sequence[Controller]) -> dict
     groups = {controller.group for controller in controllers}
     return {
         "broker_url": broker_url(settings),
+        "broker_use_ssl": broker_tls(settings),
         "broker_transport_options": transport_options(settings, list_task_names(controllers)),
         "broker_connection_retry_on_startup": True,
         # Redis may be unavailable for long, so workers never give up.

@@ -30,7 +30,7 @@ from kcm.logs import configure
 from kcm.settings import Settings
 from workers import remotecontrol
 from workers.broker import KUBELET_HOUSEKEEPING as HOUSEKEEPING
-from workers.broker import broker_url, kubelet_fanout, transport_options
+from workers.broker import broker_tls, broker_url, kubelet_fanout, transport_options
 
 log = structlog.get_logger("kcm.kubelet")
 
@@ -135,6 +135,7 @@ def create_app(settings: Settings | None = None, flags: dict[str, Any] | None = 
     queue = queue_of(options.node_name)
     app.conf.update(
         broker_url=broker_url(settings),
+        broker_use_ssl=broker_tls(settings),
         broker_transport_options=transport_options(settings, (SYNC_TASK, HOUSEKEEPING)),
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,

@@ -17,7 +17,7 @@ import click
 
 from kcm import errors
 from kcm.cli.connect import unavailable
-from kcm.redisio import RedisIO
+from kcm.redisio import RedisIO, sentinel
 from kcm.redisio.raw import ErrorReply, send_raw
 from kcm.settings import Settings
 
@@ -68,7 +68,7 @@ def address(settings: Settings) -> tuple[list[str], Mapping[str, str]]:
     The password is passed in the environment, since arguments are visible in `ps`.
     """
     url = settings.effective_redis_url
-    if url.startswith("sentinel://"):
+    if sentinel.is_sentinel(url):
         return _master_address(settings)
     parts = urlsplit(url)
     secret = {"REDISCLI_AUTH": unquote(parts.password)} if parts.password else {}
@@ -86,11 +86,14 @@ def _master_address(settings: Settings) -> tuple[list[str], Mapping[str, str]]:
     try:
         pool: Any = io.driver.connection_pool
         host, port = pool.get_master_address()
-        password = pool.connection_kwargs.get("password")
     finally:
         io.close()
-    secret = {"REDISCLI_AUTH": str(password)} if password else {}
-    return ["-h", str(host), "-p", str(port)], secret
+    url = sentinel.parse(settings.effective_redis_url)
+    user, password = (url.credentials.get(name) for name in ("username", "password"))
+    place = ["-h", str(host), "-p", str(port), *(["--tls"] if url.tls else [])]
+    login = ["--user", user] if user else []
+    database = ["-n", str(url.database)] if url.database else []
+    return [*place, *login, *database], {"REDISCLI_AUTH": password} if password else {}
 
 
 def plain(reply: Any) -> str:

@@ -16,17 +16,15 @@ import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import urlsplit
 
 import redis
 import structlog
 from redis.backoff import ExponentialWithJitterBackoff
 from redis.driver_info import DriverInfo
 from redis.retry import Retry
-from redis.sentinel import Sentinel
 
 from kcm import __version__, errors
-from kcm.redisio import mending, scripts
+from kcm.redisio import mending, scripts, sentinel
 from kcm.redisio.keys import Keys
 from kcm.settings import Settings
 
@@ -35,6 +33,11 @@ log = structlog.get_logger("kcm.redis")
 FORMAT_VERSION = 1
 MEND_EVERY = 2.0  # seconds between searches for keys of a wrong type, which read every name
 _TIME_DIGITS = 15  # of a time in milliseconds, as in lib_core.lua
+# The code words that the driver cuts off its exceptions' texts.
+_CUT_CODES = {
+    redis.exceptions.OutOfMemoryError: "OOM ",
+    redis.exceptions.ReadOnlyError: "READONLY ",
+}
 _RETRIES = 3  # within one call, 50 ms to 1 s apart: enough for a restart of the server
 
 Argument = str | bytes | int | float
@@ -56,6 +59,11 @@ _DRIVER = DriverInfo(lib_version=redis.__version__).add_upstream_driver("kcm", _
 _logged: set[str] = set()  # data ids for which it was logged that the store was emptied
 
 
+def _drop_idle_links() -> None:
+    for pool in list(_pools):
+        pool.disconnect(inuse_connections=False)
+
+
 class _LinkRetry(Retry):
     """The driver's retry, but a timeout of one connection closes all idle ones.
 
@@ -66,8 +74,7 @@ class _LinkRetry(Retry):
     def call_with_retry(self, do: Any, fail: Any, *args: Any, **options: Any) -> Any:
         def drop_idle_links(error: Exception, *more: int) -> None:
             if isinstance(error, redis.exceptions.TimeoutError):
-                for pool in list(_pools):
-                    pool.disconnect(inuse_connections=False)
+                _drop_idle_links()
             fail(error, *more)
 
         return super().call_with_retry(do, drop_idle_links, *args, **options)
@@ -309,7 +316,10 @@ def encode(argument: Argument) -> Argument:
 
 
 def connect(settings: Settings, name: str = "", retries: int = _RETRIES) -> redis.Redis:
-    """Returns a client for the URL of the settings. Nothing is sent yet."""
+    """Returns a client for the URL of the settings. Nothing is sent yet.
+
+    Raises: ConfigurationError for a URL that cannot be used.
+    """
     options: dict[str, Any] = {
         "socket_timeout": settings.socket_timeout,
         "socket_connect_timeout": settings.connect_timeout,
@@ -320,25 +330,9 @@ def connect(settings: Settings, name: str = "", retries: int = _RETRIES) -> redi
         "driver_info": _DRIVER,
     }
     url = settings.effective_redis_url
-    if url.startswith("sentinel://"):
-        return _sentinel_master(url, options)
+    if sentinel.is_sentinel(url):
+        return sentinel.parse(url).connect(options)
     return redis.Redis.from_url(url, **options)
-
-
-def _sentinel_master(url: str, options: dict[str, Any]) -> redis.Redis:
-    parts = urlsplit(url)
-    hosts = [host.rpartition(":") for host in parts.netloc.rpartition("@")[2].split(",")]
-    service = parts.path.strip("/")
-    if not service:
-        raise errors.ConfigurationError(
-            f"KCM_REDIS_URL {url!r} has no service: use sentinel://host:26379/SERVICE"
-        )
-    nodes = [(host, int(port or 26379)) for host, _, port in hosts]
-    sentinel: Any = Sentinel(nodes)  # type: ignore[no-untyped-call] # the driver's gap
-    if parts.password:
-        options["password"] = parts.password
-    client: redis.Redis = sentinel.master_for(service, **options)
-    return client
 
 
 @contextmanager
@@ -349,13 +343,13 @@ def translate_errors() -> Iterator[None]:
     except (
         redis.exceptions.ConnectionError,
         redis.exceptions.TimeoutError,
-        redis.exceptions.ReadOnlyError,
         OSError,  # opening a connection reads files, for which there may be no descriptor
     ) as error:
         raise errors.StoreUnavailable(f"Redis does not answer: {error}") from error
-    except redis.exceptions.OutOfMemoryError as error:  # the driver cuts off the code word
-        raise errors.from_redis(f"OOM {error}") from error
     except redis.exceptions.ResponseError as error:
-        raise errors.from_redis(str(error)) from error
+        translated = errors.from_redis(_CUT_CODES.get(type(error), "") + str(error))
+        if type(translated) is errors.WritesRefused:
+            _drop_idle_links()  # the name, or the sentinel, may lead to another server by now
+        raise translated from error
     except redis.exceptions.RedisError as error:
         raise errors.KcmError(f"the Redis client failed: {error}") from error

@@ -45,10 +45,11 @@ def failure(error: Exception) -> dict[str, Any]:
             body["metadata"] = {"continue": error.token}
         return body
     if isinstance(error, errors.Temporary):
+        if isinstance(error, errors.WritesRefused):  # which no reader of the store notices
+            log.warning("Redis refused a write", error=error.message)
         details = {"retryAfterSeconds": RETRY_AFTER}
         return _status(503, "ServiceUnavailable", error.message, details)
-    if not isinstance(error, errors.KcmError):
-        log.error("A request failed unexpectedly", exc_info=error)
+    log.error("A request failed unexpectedly", exc_info=error)
     cause = {"message": "an unexpected error; see the server's log"}
     message = f"Internal error occurred: {cause['message']}"
     return _status(500, "InternalError", message, {"causes": [cause]})

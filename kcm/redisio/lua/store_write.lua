@@ -310,7 +310,11 @@ end
 -- Returns the results of pcall as status and detail.
 local function outcome(fine, status, detail)
   if fine then return status, detail end
-  return 'error', type(status) == 'table' and status.err or tostring(status)
+  local text = type(status) == 'table' and status.err or tostring(status)
+  -- The server refuses all writes, so nothing was written. The caller drops its connections, as
+  -- those to a server that is no master any more are of no use.
+  if text:find('READONLY', 1, true) or text:find('NOREPLICAS', 1, true) then error(status, 0) end
+  return 'error', text
 end
 
 -- Returns the answers of the charged items if one of them must not be written, else none. It is
