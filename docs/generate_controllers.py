@@ -77,7 +77,7 @@ def _section(kind: type[Controller]) -> Iterator[str]:
     flags = [f"`--{name.replace('_', '-')}`" for name in kind.options_type.model_fields]
     yield f"## {kind.name}\n"
     yield from _words(kind)
-    yield f"- Short name: `{kind.short_name}`"
+    yield f"- Short name: `{kind.short_name}`; Celery queue: `{kind.group}`"
     for title, parts in (
         ("Watches", watched),
         ("Reads besides", reads),

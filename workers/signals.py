@@ -1,4 +1,5 @@
-"""Handlers of Celery's signals: they warm up each process that runs tasks, and stop it cleanly.
+"""Handlers of Celery's signals: they refuse processes that cannot work, warm up each process that
+runs tasks, and stop it cleanly.
 
 Signals belong to the process, not to an app, so workers of other apps are left alone.
 """
@@ -16,7 +17,7 @@ from kcm import errors
 from kcm.redisio import RedisIO
 from kcm.redisio.mending import mend_broker
 from kcm.settings import Settings
-from workers import process
+from workers import process, refusals
 
 log = structlog.get_logger("kcm.worker")
 
@@ -25,11 +26,23 @@ APP_NAME = "kcm"
 
 def connect() -> None:
     """Connects the handlers. Further calls do nothing."""
+    signals.celeryd_init.connect(_refuse_worker, dispatch_uid="kcm-refuse-worker")
+    signals.beat_init.connect(_refuse_beat, dispatch_uid="kcm-refuse-beat")
     signals.celeryd_after_setup.connect(_describe, dispatch_uid="kcm-describe")
     signals.worker_process_init.connect(_warm_up, dispatch_uid="kcm-child-init")
     signals.worker_process_shutdown.connect(_stop, dispatch_uid="kcm-child-stop")
     signals.worker_ready.connect(_worker_ready, dispatch_uid="kcm-ready")
     signals.worker_shutdown.connect(_stop, dispatch_uid="kcm-stop")
+
+
+def _refuse_worker(instance: Any = None, options: Any = None, **_: Any) -> None:
+    if instance.app.main == APP_NAME:
+        refusals.refuse_worker(instance.app, options)
+
+
+def _refuse_beat(sender: Any = None, **_: Any) -> None:
+    if sender.app.main == APP_NAME:
+        refusals.refuse_other_brokers()
 
 
 def _describe(sender: str = "", instance: Any = None, **_: Any) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import click
 
 from kcm.cli import commandlines
+from kcm.component import pools
 
 _PASSES_ON = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
@@ -45,7 +46,19 @@ def worker(args: tuple[str, ...]) -> None:
       kcm worker -c 4 -n big@%h -Q workloads,ticks
       KCM_WORKER_MANAGER=false kcm worker     if `kcm manager` runs on its own
     """
+    fault = pools.find_fault(_find_pool(args))
+    if fault:  # where the pool's package is missing, Celery ends before it loads kcm
+        raise click.UsageError(fault)
     _become(commandlines.worker(args))
+
+
+def _find_pool(args: Sequence[str]) -> str:
+    """Returns the value of Celery's option for the pool, "" without one."""
+    for at, argument in enumerate(args):
+        name, _, value = argument.partition("=")
+        if name in ("-P", "--pool"):
+            return value or "".join(args[at + 1 : at + 2])
+    return ""
 
 
 @click.command(context_settings=_PASSES_ON)

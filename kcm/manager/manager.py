@@ -54,7 +54,7 @@ class Manager:
         self.kinds = [self._kind(r, routes) for r, routes in self._routes().items()]
         self.dispatcher = Dispatcher(context.io, self.kinds, context.clock)
         context.caches.factory.on_turn(self.dispatcher.send)
-        self._queues = QueueKeeper(context.clients.client("queues").io, context.clock)
+        self.queues = QueueKeeper(context.clients.client("queues").io, context.clock)
         self._ingest_lease = self.leases.add("ingest", _ignore_start, _ignore_stop)
         self.pump = Pump(context.clients.client("pump").io, clock=context.clock)
         self.kind_follower = KindFollower(context, self.kinds, self._join, self._leave)
@@ -144,7 +144,7 @@ class Manager:
             for controller in together:
                 log.info("Starting controller", controller=controller.name)
             configs = {c.short_name: queue_config(c) for c in together if c.watches()}
-            self._retry_while_away(partial(self._queues.add, configs))
+            self._retry_while_away(partial(self.queues.add, configs))
             for controller in together:
                 self.started.append(controller.name)
                 log.info("Started controller", controller=controller.name)
@@ -172,7 +172,7 @@ class Manager:
         self._spawn(self.leases.run, "kcm-leases")
         self._spawn(self.pump.run, "kcm-pump")
         self._spawn(Reaper(context.io, clock=context.clock).run, "kcm-reaper")
-        self._spawn(self._queues.run, "kcm-queues")
+        self._spawn(self.queues.run, "kcm-queues")
         if self.ingester is not None:
             self._spawn(self.ingester.run, "kcm-ingest")
 

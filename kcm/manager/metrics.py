@@ -9,7 +9,7 @@ manager's own.
 from __future__ import annotations
 
 from collections import Counter as Counts
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import structlog
@@ -29,6 +29,7 @@ from kcm.coordination.presence import members
 from kcm.manager.declared_metrics import families_of_declared
 from kcm.manager.manager import Manager
 from kcm.manager.node_metrics import DURATION, MONITOR, node_families
+from kcm.manager.queues import count_workers
 from kcm.manager.scheduler_metrics import pending_families
 from kcm.manager.volume_metrics import volume_families
 from kcm.reconcile.counters import Counter, Histogram
@@ -59,7 +60,7 @@ def build_registry(
                 QueueCollector(io).collect,
                 lambda: sync_families(read_totals(io)),
                 lambda: store_families(io, lease_names(manager)),
-                lambda: worker_families(io),
+                lambda: worker_families(io, manager.queues.broker_queues),
                 lambda: node_families(io),
                 lambda: volume_families(io),
                 lambda: pending_families(io, scheduler_names(manager)),
@@ -261,16 +262,24 @@ def _by(names: Sequence[str], numbers: Sequence[Any]) -> list[Sample]:
     return [((name,), float(number)) for name, number in zip(names, numbers, strict=True)]
 
 
-def worker_families(io: RedisIO) -> Iterable[Metric]:
-    """Returns the numbers of live processes by kind and host. Raises Temporary."""
-    counts: dict[tuple[str, str], int] = {}
-    for member in members(io):
-        counts[member.kind, member.host] = counts.get((member.kind, member.host), 0) + 1
+def worker_families(io: RedisIO, queues: Collection[str]) -> Iterable[Metric]:
+    """Returns the numbers of live processes by kind and host, and of those that serve each queue.
+
+    Raises Temporary.
+    """
+    alive = members(io)
+    counts = Counts((member.kind, member.host) for member in alive)
     yield gauge(
         "kcm_processes_alive",
         "Processes that sent a heartbeat within 30 s",
         ["kind", "host"],
         counts.items(),
+    )
+    yield gauge(
+        "kcm_queue_workers",
+        "Worker processes that serve a Celery queue",
+        ["queue"],
+        [((queue,), number) for queue, number in count_workers(queues, alive).items()],
     )
 
 

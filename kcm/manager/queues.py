@@ -1,19 +1,25 @@
-"""Restores the configurations of the queues, and mends the broker's keys.
+"""Restores the configurations of the queues, mends the broker's keys, and tells of queues that no
+worker serves.
 
 Configurations are written at the start, and again if they are lost. No other part mends the
 broker's keys. Guarantees: a controller's queue that was emptied, or lost its configuration, works
 again some seconds later.
+
+Workers may serve some of the queues only (`-Q`). Keys of a queue that is left out wait for ever,
+and nothing fails, so that is logged.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import structlog
 
 from kcm import errors
 from kcm.clock import Clock
+from kcm.coordination.presence import Member, members
 from kcm.reconcile.contract import Controller
 from kcm.redisio import RedisIO
 from kcm.redisio.mending import mend_broker
@@ -22,6 +28,9 @@ from kcm.workqueue import QueueConfig, configure_queues
 log = structlog.get_logger("kcm.manager")
 
 LOOK_EVERY = 2.0  # seconds
+TICKS_QUEUE = "ticks"  # of the periodic loops; each other queue is a group of controllers
+SILENT_AFTER = 12.0  # seconds without a heartbeat, of which two come in that time
+GRACE = 15.0  # seconds that a queue may be without a worker; workers take some to start
 
 
 def queue_config(controller: Controller) -> QueueConfig:
@@ -36,6 +45,42 @@ def queue_config(controller: Controller) -> QueueConfig:
     )
 
 
+def count_workers(queues: Collection[str], members: Iterable[Member]) -> Mapping[str, int]:
+    """Returns the number of processes that serve each of the queues."""
+    served = Counter(
+        queue for member in members if member.silent <= SILENT_AFTER for queue in member.queues
+    )
+    return {queue: served[queue] for queue in sorted(queues)}
+
+
+class ServedQueues:
+    """Logs each queue that is without a worker for longer than GRACE, and when it has one again."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._unserved_since: dict[str, float] = {}  # by queue, on the monotonic clock
+        self._logged: set[str] = set()
+
+    def check(self, queues: Collection[str], members: Iterable[Member]) -> None:
+        """Looks at the queues, given the processes that are alive."""
+        now = self._clock.monotonic()
+        for queue, workers in count_workers(queues, members).items():
+            if workers:
+                self._unserved_since.pop(queue, None)
+                if queue in self._logged:
+                    self._logged.discard(queue)
+                    log.info("A queue has a worker again", queue=queue)
+                continue
+            since = self._unserved_since.setdefault(queue, now)
+            if now - since >= GRACE and queue not in self._logged:
+                self._logged.add(queue)
+                log.warning(
+                    "No worker serves a queue: start one with -Q, or one without -Q, which serves "
+                    "them all",
+                    queue=queue,
+                )
+
+
 class QueueKeeper:
     """Restores the configurations of the queues that were added."""
 
@@ -43,6 +88,7 @@ class QueueKeeper:
         self._io = io
         self._clock = clock
         self._configs: dict[str, QueueConfig] = {}  # by the names of the queues
+        self._served = ServedQueues(clock)
 
     def add(self, configs: Mapping[str, QueueConfig]) -> None:
         """Configures the queues with these names now, and again whenever a configuration is lost.
@@ -58,8 +104,14 @@ class QueueKeeper:
         while not self._clock.wait(stop, LOOK_EVERY):
             try:
                 self.once()
+                self._served.check(self.broker_queues, members(self._io))
             except errors.KcmError as error:
                 log.warning("queues could not be checked", error=str(error))
+
+    @property
+    def broker_queues(self) -> Collection[str]:
+        """The names of the Celery queues that workers must serve."""
+        return {TICKS_QUEUE, *(config.broker_queue for config in dict(self._configs).values())}
 
     def once(self) -> Sequence[str]:
         """Configures the queues without a configuration again, and returns their names. Raises

@@ -11,9 +11,11 @@ import pytest
 
 from docs import generate_api_resources, generate_configuration, generate_controllers
 from kcm.component.options import ManagerOptions
+from kcm.manager.queues import TICKS_QUEUE
 from kcm.redisio import RedisIO
 from kcm.redisio.embedded import EmbeddedServer
 from kcm.redisio.keys import Keys
+from kcm.registry import controller_types
 from kcm.settings import Settings
 from tests.chaos import faults
 from tests.docs.pages import ROOT, blocks
@@ -40,6 +42,14 @@ def test_the_configuration_file_in_it_is_accepted(tmp_path: Path) -> None:
     (tmp_path / "kcm.yaml").write_text(block.text)
     options = ManagerOptions.load({"config": str(tmp_path / "kcm.yaml")}, {})
     assert options.generic.controllers == ("*", "-podgc")
+
+
+def test_the_dedicated_workers_serve_every_queue() -> None:
+    text = (DOCS / "operations.md").read_text("utf-8").partition("## Dedicating workers")[2]
+    section = text.partition("\n## ")[0]
+    served = {queue for chosen in re.findall(r" -Q (\S+)", section) for queue in chosen.split(",")}
+    assert served == {TICKS_QUEUE, *(kind.group for kind in controller_types())}
+    assert served == set(re.findall(r"`(\w+)` \(", section.partition("\n\n<!--")[0]))
 
 
 def key_patterns() -> set[str]:
