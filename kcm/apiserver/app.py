@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 
@@ -57,6 +57,7 @@ from kcm.apiserver.request import Disconnected, Request, head_of, read_body
 from kcm.apiserver.request_info import RequestInfo, parse
 from kcm.apiserver.routes import Routes, is_page, is_short, is_watch
 from kcm.apiserver.streams import Streams
+from kcm.component import feature_gates
 from kcm.redisio import greenlets
 from kcm.serviceaccount.issuing import DEFAULT_ISSUER
 from kcm.store import Store
@@ -84,15 +85,16 @@ class ApiServer:
         tokens: TokenOptions | None = None,
         bootstrap_tokens: bool = False,
         modes: Sequence[str] = DEFAULT_MODES,
+        gates: Mapping[str, bool] = feature_gates.DEFAULTS,
         credentials: WebhookCredentials | None = None,
         aggregation: AggregationOptions | None = None,
         faults: ServerFaults | None = None,
     ) -> None:
         """`modes` are the modes of authorization; without AlwaysAllow, system:masters may do
         everything, and NodeRestriction checks the writes of nodes. An `authorizer` takes the place
-        of the modes. Without `tokens`, service account tokens are neither issued nor accepted. With
-        `bootstrap_tokens`, bootstrap tokens are accepted. `credentials` identify the server to
-        webhooks. `faults` are what a test has happen.
+        of the modes. `gates` are the feature gates. Without `tokens`, service account tokens are
+        neither issued nor accepted. With `bootstrap_tokens`, bootstrap tokens are accepted.
+        `credentials` identify the server to webhooks. `faults` are what a test has happen.
         """
         self.cacher = Cacher(store)
         self._definitions = DefinitionLoop(store, self.cacher)
@@ -160,6 +162,7 @@ class ApiServer:
             admission=self._admission,
             threads=self._threads,
             metrics=self._metrics,
+            gates=gates,
         )
 
     def start(self) -> None:

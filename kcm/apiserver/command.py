@@ -19,6 +19,7 @@ from kcm.apiserver.http.limits import Limits
 from kcm.apiserver.running import ServerOptions, run
 from kcm.apiserver.serving import Address
 from kcm.apiserver.token_options import TokenFlags, add_token_flags
+from kcm.component.feature_gates import parse as parse_gates
 from kcm.settings import Settings
 
 _LIMITS = Limits()  # the defaults
@@ -59,6 +60,7 @@ _LIMITS = Limits()  # the defaults
 @flags.token_auth_file
 @flags.client_ca_file
 @flags.authorization_mode
+@flags.feature_gates
 @flags.admission_control_config_file
 @add_token_flags
 @add_aggregation_flags
@@ -98,8 +100,8 @@ _LIMITS = Limits()  # the defaults
 @click.option(
     "--kubelet-client-certificate",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="File of the client certificate for requests to kubelets. With it, only kubelets that "
-    "serve TLS are reached over TLS, others over plain HTTP.",
+    help="File of the client certificate for requests to kubelets. With it, kubelets are reached "
+    "over TLS, except kcm's own that say on their nodes that they serve none.",
 )
 @click.option(
     "--kubelet-client-key",
@@ -136,6 +138,7 @@ def command(
     token_auth_file: Path | None,
     client_ca_file: Path | None,
     authorization_mode: str,
+    feature_gates: str,
     admission_control_config_file: Path | None,
     max_requests_inflight: int,
     max_mutating_requests_inflight: int,
@@ -172,6 +175,7 @@ def command(
         token_auth_file=token_auth_file,
         client_ca_file=client_ca_file,
         modes=parse_modes(authorization_mode),
+        gates=parse_gates(feature_gates),
         admission_config=admission_control_config_file,
         limits=limits,
         kubelet_authority=kubelet_certificate_authority,

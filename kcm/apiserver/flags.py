@@ -39,6 +39,13 @@ authorization_mode = click.option(
     "need. RBAC: roles and bindings decide. AlwaysAllow: all users may do everything. AlwaysDeny: "
     "only system:masters may do anything.",
 )
+feature_gates = click.option(
+    "--feature-gates",
+    metavar="NAME=true|false,...",
+    default="",
+    help="Feature gates of Kubernetes. AuthorizePodWebsocketUpgradeCreatePermission (true): exec, "
+    "attach and port-forward by WebSocket need the verb create as well as get.",
+)
 admission_control_config_file = click.option(
     "--admission-control-config-file",
     type=click.Path(path_type=Path),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,7 +23,7 @@ from kcm.apiserver.auth.authorizer import DEFAULT_MODES, ROLES
 from kcm.apiserver.auth.certificates import check_authorities
 from kcm.apiserver.auth.service_accounts import TokenOptions
 from kcm.apiserver.bootstrap.cluster import ClusterBootstrap
-from kcm.apiserver.bootstrap.kubernetes_service import KubernetesService
+from kcm.apiserver.bootstrap.kubernetes_service import KubernetesService, list_names
 from kcm.apiserver.credentials import Certificate
 from kcm.apiserver.faults.gate import ServerFaults
 from kcm.apiserver.http.limits import Limits
@@ -31,6 +31,7 @@ from kcm.apiserver.nodes.kubelet import KubeletClient
 from kcm.apiserver.serving import LINGER, Address, ApiHttpServer, bind, serve, url_of
 from kcm.apiserver.token_options import TokenFlags
 from kcm.clock import Clock, RealClock
+from kcm.component import feature_gates
 from kcm.http.listening import is_loopback_host
 from kcm.redisio.pipelining import PipelinedIO
 from kcm.settings import Settings
@@ -72,6 +73,7 @@ class ServerOptions:
     token_auth_file: Path | None = None
     client_ca_file: Path | None = None
     modes: tuple[str, ...] = DEFAULT_MODES
+    gates: Mapping[str, bool] = field(default_factory=lambda: feature_gates.DEFAULTS)
     limits: Limits = field(default_factory=Limits)
     kubelet_authority: Path | None = None
     kubelet_client: Certificate | None = None  # what the server presents to kubelets
@@ -101,7 +103,8 @@ def run(settings: Settings, options: ServerOptions, host: Host | None = None) ->
             check_authorities(options.client_ca_file)
         token = credentials.load_token(options.token_file or folder / "apiserver-token")
         access = AccessRules(token, options.anonymous, _is_loopback(options.address), users)
-        certificate = credentials.certificate(folder, _hosts(options)) if options.tls else None
+        hosts = (*_hosts(options), *list_names(settings.service_cluster_ip_range))
+        certificate = credentials.certificate(folder, hosts) if options.tls else None
         tokens = options.tokens.load(folder, url_of(listener, certificate))
         with closing(PipelinedIO(settings, name="kcm-apiserver")) as io:
             io.attach()
@@ -158,6 +161,7 @@ def _serve(
         access,
         limits=options.limits,
         modes=options.modes,
+        gates=options.gates,
         kubelet=kubelet,
         tokens=tokens,
         bootstrap_tokens=options.bootstrap_tokens,

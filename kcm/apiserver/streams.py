@@ -6,7 +6,8 @@ They run in the event loop, one task each, until they end or the server stops.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
+from dataclasses import replace
 from typing import Any
 
 from starlette.types import Receive, Scope, Send
@@ -25,6 +26,7 @@ from kcm.apiserver.nodes.streams import NodeStreams, is_stream
 from kcm.apiserver.proxying.handler import Asked, ObjectProxy, is_proxy
 from kcm.apiserver.proxying.targets import Target
 from kcm.apiserver.request_info import RequestInfo
+from kcm.component.feature_gates import AUTHORIZE_CREATE_OF_STREAMS
 from kcm.store import Store
 
 
@@ -41,11 +43,13 @@ class Streams:
         admission: AdmissionChain,
         threads: Threads,
         metrics: ServerMetrics,
+        gates: Mapping[str, bool],
     ) -> None:
         self._chain = chain
         self._admission = admission
         self._threads = threads
         self._metrics = metrics
+        self._gates = gates
         self._logs = Logs(store, kubelet)
         self._node_streams = NodeStreams(store, kubelet)
         self._proxy = ObjectProxy(store, cacher, kubelet)
@@ -102,6 +106,9 @@ class Streams:
 
         def find() -> KubeletAddress | SimulatedAttach:
             self._admit(state, info)
+            if self._gates[AUTHORIZE_CREATE_OF_STREAMS] and state.asked is not None:
+                # a WebSocket is a GET, and the right to get must not be one to run commands
+                self._chain.caller(state).require(replace(state.asked, verb="create"))
             return self._node_streams.find(info, request)
 
         where = await self._threads.run(find, state.sender or ANYBODY)

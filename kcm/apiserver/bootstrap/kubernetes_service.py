@@ -37,10 +37,25 @@ log = structlog.get_logger("kcm.apiserver")
 NAME, NAMESPACE, KEY = "kubernetes", "default", "default/kubernetes"
 # This module writes the EndpointSlice of these endpoints, too.
 _UNMIRRORED = {"endpointslice.kubernetes.io/skip-mirror": "true"}
+_CLUSTER_DOMAIN = "cluster.local"
 INTERVAL = 10.0  # seconds, as upstream's EndpointInterval
 PORT = 443
 _ANYWHERE = ("0.0.0.0", "::")
 _NOWHERE_NEAR = ("192.0.2.1", 9)  # no packet is sent: the system only chooses a local address
+
+
+def list_names(service_ranges: str) -> tuple[str, ...]:
+    """Returns the names and addresses by which pods reach this server through the Service.
+
+    `service_ranges` are the address ranges of Services, separated by commas; the Service has the
+    first address of each.
+    """
+    ranges = [ipaddress.ip_network(text.strip()) for text in service_ranges.split(",")]
+    name = f"{NAME}.{NAMESPACE}"
+    return (
+        NAME, name, f"{name}.svc", f"{name}.svc.{_CLUSTER_DOMAIN}",
+        *(str(addresses[1]) for addresses in ranges),
+    )  # fmt: skip
 
 
 def find_advertised_address(host: str) -> str:

@@ -110,6 +110,19 @@ def test_a_role_gives_exactly_what_it_says(api: Live, as_user: As) -> None:
     assert "pods/eviction" in read_refusal(bob.post(f"{PODS}/readable/eviction", json={}))
 
 
+def test_the_right_to_get_a_stream_is_none_to_open_it_by_websocket(api: Live, as_user: As) -> None:
+    streams = ("exec", "attach", "portforward")
+    grant(api, "getter", "bob", rule("get", " ".join(f"pods/{stream}" for stream in streams)))
+    api.create(PODS, pod("streamed"))
+    bob = as_user("bobs-token", connection="Upgrade", upgrade="websocket")
+    for stream in streams:
+        refused = read_refusal(bob.get(f"{PODS}/streamed/{stream}?command=id"))
+        assert f'cannot create resource "pods/{stream}"' in refused
+    grant(api, "opener", "bob", rule("create", "pods/exec"))
+    opened = read_refusal(bob.get(f"{PODS}/streamed/exec?command=id"), 400)
+    assert opened == "pod streamed does not have a host assigned"
+
+
 @pytest.mark.parametrize(
     "path",
     ["//api/v1/namespaces/default/secrets", "/api//v1/namespaces/default/secrets",

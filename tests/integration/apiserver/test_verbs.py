@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.integration.apiserver.manifests import pod, replica_set
@@ -28,8 +30,9 @@ def test_create_answers_201_with_the_object_as_stored(api: Live) -> None:
 
 @pytest.mark.parametrize("kind", [CONFIG_MAPS, SETS])
 def test_fields_of_the_system_are_not_taken_from_clients(api: Live, kind: str) -> None:
-    name = {"name": "v-forged"}
-    body = {"metadata": name} if kind == CONFIG_MAPS else replica_set("v-forged")
+    body: dict[str, Any] = {"metadata": {"name": "v-forged"}}
+    if kind == SETS:
+        body = replica_set("v-forged")
     body["metadata"] |= FORGED
     made = api.create(kind, body)["metadata"]
     assert made["uid"] != "forged"
