@@ -62,14 +62,16 @@ class AccessRules:
         if self.loopback and not is_loopback_host(request.header(b"host")):
             raise errors.Forbidden("Forbidden: the Host header does not name this machine")
 
-    def user(self, request: Request, certificate: PeerCertificate | None = None) -> User | None:
+    def user(
+        self, request: Request, certificate: PeerCertificate | None = None, peer: str = ""
+    ) -> User | None:
         """Returns the sender of a request, None if it has no credentials and must have some.
 
-        Raises Unauthorized for wrong credentials.
+        `peer` is the address that the request came from. Raises Unauthorized for wrong credentials.
         """
         given = request.headers.get(b"authorization")
         authorization = None if given is None else given.decode("latin-1")
-        user = self._chain.authenticate(Credentials(authorization, certificate))
+        user = self._chain.authenticate(Credentials(authorization, certificate, peer))
         if user is not None:
             return as_authenticated(user)
         return ANYBODY if self.anonymous else None

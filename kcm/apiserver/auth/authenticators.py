@@ -20,10 +20,14 @@ from kcm.apiserver.http_errors import Unauthorized
 
 @dataclass(frozen=True)
 class Credentials:
-    """The credentials of a request: its Authorization header and its connection's certificate."""
+    """The credentials of a request: its Authorization header and its connection's certificate.
+
+    `peer` is the address that the request came from.
+    """
 
     authorization: str | None = field(default=None, repr=False)
     certificate: PeerCertificate | None = None
+    peer: str = ""
 
     @property
     def token(self) -> str:

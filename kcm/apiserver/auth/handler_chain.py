@@ -99,7 +99,9 @@ class HandlerChain:
 
     def _identify(self, request: Request, scope: Scope) -> User | None:
         try:
-            user = self.access.user(request, _peer(scope))
+            peer = scope.get("client")
+            address = str(peer[0]) if peer else ""
+            user = self.access.user(request, _peer(scope), address)
         except Unauthorized:
             self._counts.authentication("failure")
             raise

@@ -89,6 +89,16 @@ def test_a_token_has_the_rights_of_its_account(api: Live, namespace: str) -> Non
         until(lambda: client.get(path).status_code == 200, "the binding")
 
 
+def test_a_dry_run_gives_a_token_as_upstream_does(api: Live, namespace: str) -> None:
+    """TokenREST.Create of upstream looks at no options: the right to ask is the right to have."""
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/robot/token"
+    asked = api.create(path, {"spec": {}}, dryRun="All")
+    until(
+        lambda: whoami(api, asked["status"]["token"]).status_code == 201,
+        "the account in the server's cache",
+    )
+
+
 def test_the_token_of_a_pod_ends_with_the_pod(api: Live, namespace: str) -> None:
     uid = pod(api, namespace)["metadata"]["uid"]
     reference = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": uid}

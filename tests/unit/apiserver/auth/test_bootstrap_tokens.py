@@ -9,7 +9,7 @@ import pytest
 from kcm.api.core_v1 import Secret
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.auth.authenticators import Credentials
-from kcm.apiserver.auth.bootstrap_tokens import BootstrapTokens
+from kcm.apiserver.auth.bootstrap_tokens import GUESS_EVERY, MOST_GUESSES, BootstrapTokens
 from kcm.apiserver.auth.users import User
 from kcm.testing.clock import FakeClock
 from kcm.testing.views import NOW
@@ -75,6 +75,25 @@ def test_a_secret_that_is_being_deleted_is_no_token() -> None:
 @pytest.mark.parametrize("token", ["", "abcdef", "abcdef.", "ABCDEF.0123456789abcdef", f"{TOKEN}x"])
 def test_other_tokens_are_left_to_others(token: str) -> None:
     assert authenticate(token_secret(**ALLOWED), token) is None
+
+
+def test_guesses_of_one_address_are_bounded_and_those_of_others_are_not_held_up() -> None:
+    secret, clock = token_secret(**ALLOWED), FakeClock(NOW)
+    tokens = BootstrapTokens(lambda model, key: secret if key == secret.key else None, clock)
+
+    def ask(token: str, peer: str = "10.0.0.1") -> User | None:
+        return tokens.authenticate(Credentials(f"Bearer {token}", peer=peer))
+
+    for number in range(MOST_GUESSES):
+        assert ask(TOKEN) is not None  # right tokens are free
+        assert ask(f"abcdef.{number:016}") is None
+    assert ask(TOKEN) is None
+    assert ask(TOKEN, "10.0.0.2") is not None
+    clock.step(GUESS_EVERY)
+    assert ask("zzzzzz.0123456789abcdef") is None  # one more guess, of an id that does not exist
+    assert ask(TOKEN) is None
+    clock.step(GUESS_EVERY)
+    assert ask(TOKEN) is not None
 
 
 def test_the_id_in_the_secret_must_be_that_of_its_name() -> None:
