@@ -2,13 +2,14 @@
 
 Unknown fields survive decoding and encoding. `None` means absent and is never encoded. Copies share
 what they do not change. Assignments to attributes are not checked, only decoding and construction
-are.
+are; an object that is shared by a cache refuses them.
 """
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args, get_origin
+from typing import Annotated, Any, ClassVar, NoReturn, Self, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -30,6 +31,35 @@ def to_wire(name: str) -> str:
 _set = object.__setattr__
 
 
+class _SharedFields(frozenset[str]):
+    """The names of the fields that were set. It marks an object that is shared, see `compact`."""
+
+    def __copy__(self) -> set[str]:
+        return set(self)  # the copy of an object is not shared
+
+    def __deepcopy__(self, memo: Any) -> set[str]:
+        return set(self)
+
+
+class _SharedExtra(dict[str, Any]):
+    """The unknown fields of an object that is shared: a dict that cannot be changed."""
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise TypeError(_SHARED)
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    def __copy__(self) -> dict[str, Any]:
+        return dict(self)
+
+    def __deepcopy__(self, memo: Any) -> dict[str, Any]:
+        return deepcopy(dict(self), memo)
+
+
+_SHARED = "cached objects are shared: use replace()"
+
+
 class Model(BaseModel):
     """A struct of the Kubernetes API."""
 
@@ -48,6 +78,17 @@ class Model(BaseModel):
         protected_namespaces=(),
     )
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Raises TypeError for an object that is shared by a cache."""
+        if is_shared(self):
+            raise TypeError(f"{_SHARED} ({type(self).__name__}.{name})")
+        super().__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        if is_shared(self):
+            raise TypeError(f"{_SHARED} ({type(self).__name__}.{name})")
+        super().__delattr__(name)
+
     def replace(self, **changes: Any) -> Self:
         """Returns a copy with these attributes changed. Everything else is shared.
 
@@ -62,37 +103,70 @@ class Model(BaseModel):
         extra = self.__pydantic_extra__
         _set(copy, "__dict__", {**self.__dict__, **changes})
         _set(copy, "__pydantic_extra__", dict(extra) if extra is not None else None)
-        _set(copy, "__pydantic_fields_set__", self.__pydantic_fields_set__ | changes.keys())
+        _set(copy, "__pydantic_fields_set__", {*self.__pydantic_fields_set__, *changes})
         _set(copy, "__pydantic_private__", None)
         return copy
 
 
 ModelT = TypeVar("ModelT", bound=Model)
 
-_NO_FIELDS: set[str] = set()
-_NO_EXTRA: dict[str, Any] = {}
+
+def is_shared(model: Model) -> bool:
+    """Reports whether an object is shared by a cache, so that nothing may be assigned to it."""
+    fields: object = model.__pydantic_fields_set__
+    return fields.__class__ is _SharedFields
+
+
+_MOST_FIELDS = 10_000  # that are remembered; then all are forgotten
+_FIELDS: dict[_SharedFields, _SharedFields] = {}
+_NO_FIELDS = _SharedFields()
+_NO_EXTRA = _SharedExtra()
 
 
 def compact(model: ModelT) -> ModelT:
-    """Frees memory that pydantic keeps inside an object, and returns the object, changed in place.
+    """Makes an object ready for a cache, and returns it, changed in place.
 
-    That is memory for unknown fields where there are none, and for distinguishing set fields from
-    defaults: half of a running pod's memory. Use it for objects that are cached and never changed.
-    Equality, encoding and copies stay as they are; `model_fields_set` stays right for the object
-    itself, but not for its structs.
+    From then on an assignment to the object or its structs raises TypeError, since others read it,
+    and its structs may be parts of other objects, too. Lists and maps are not guarded: the mutation
+    detector finds changes of them in tests. A copy may be changed, but not the structs that it
+    shares.
+
+    It frees memory, too: that for unknown fields where there are none, and for distinguishing set
+    fields from defaults, half of a running pod's. Equality, encoding and copies stay as they are;
+    `model_fields_set` stays right for the object itself, but not for its structs.
     """
+    if not is_shared(model):
+        _set(model, "__pydantic_fields_set__", _share_fields(model.__pydantic_fields_set__))
+        _share_extra(model)
+    _compact_structs(model)
+    return model
+
+
+def _share_fields(names: set[str]) -> _SharedFields:
+    """Returns the names; equal ones are one object, of which there are few."""
+    if len(_FIELDS) >= _MOST_FIELDS:
+        _FIELDS.clear()
+    shared = _SharedFields(names)
+    return _FIELDS.setdefault(shared, shared)
+
+
+def _share_extra(model: Model) -> None:
+    extra = model.__pydantic_extra__
+    _set(model, "__pydantic_extra__", _SharedExtra(extra) if extra else _NO_EXTRA)
+
+
+def _compact_structs(model: Model) -> None:
     values = model.__dict__
     for name in _STRUCTS[model.__class__]:
         value = values[name]
         if value is None:
             continue
         for part in value if value.__class__ is list else (value,):
-            if part.__pydantic_fields_set__ is not _NO_FIELDS:
-                object.__setattr__(part, "__pydantic_fields_set__", _NO_FIELDS)
-                if not part.__pydantic_extra__:
-                    object.__setattr__(part, "__pydantic_extra__", _NO_EXTRA)
-                compact(part)
-    return model
+            fields: object = part.__pydantic_fields_set__
+            if fields is not _NO_FIELDS:
+                _set(part, "__pydantic_fields_set__", _NO_FIELDS)
+                _share_extra(part)
+                _compact_structs(part)
 
 
 class _Structs(dict[type[Model], tuple[str, ...]]):

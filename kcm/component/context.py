@@ -335,7 +335,8 @@ def _informer_options(
     # Another API server is watched over connections of its own, and a manager has to dispatch
     # changes: both read changes at once. Workers read them when they have a key to sync.
     pull = (kind == "worker" or stepped is not None) and clients.remote is None
-    return InformerOptions(pull=pull, threaded=stepped is None)
+    is_test = stepped is not None
+    return InformerOptions(pull=pull, threaded=not is_test, detect_mutations=is_test)
 
 
 def _build_caches(

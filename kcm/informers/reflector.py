@@ -23,6 +23,7 @@ from typing import Generic, Protocol, TypeVar
 import structlog
 
 from kcm.api.scheme import Resource
+from kcm.apimachinery.base import compact
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.clock import Clock
 from kcm.errors import ApiError, EpochChanged, StoreUnavailable
@@ -212,7 +213,7 @@ class Reflector(Generic[T]):
 
     def _convert(self, obj: KubeObject) -> T:
         converted = self._view.convert(obj)
-        return converted if self._transform is None else self._transform(converted)
+        return converted if self._transform is None else compact(self._transform(converted))
 
     def _apply_one(self, change: WatchEntry) -> None:
         if change.type != "BOOKMARK" and not self._is_replay(change):
@@ -234,7 +235,7 @@ class Reflector(Generic[T]):
             log_skipped_entry(change, error)
             self._observer.on_failure(self._view.name, "watch", error)
             return self._sink.current(change.key) if change.type == "DELETED" else None
-        return obj if self._transform is None else self._transform(obj)
+        return obj if self._transform is None else compact(self._transform(obj))
 
     def _is_replay(self, change: WatchEntry) -> bool:
         # A list's resourceVersion is taken before its first page, so listed

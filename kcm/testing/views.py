@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import TypeVar, cast
 
 from kcm.api import scheme
+from kcm.apimachinery.base import compact
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.reconcile.contract import Controller, Lister, Metrics
 from kcm.reconcile.passes import ListedObjects
@@ -19,7 +20,7 @@ NOW = START + timedelta(hours=1)
 
 
 class FakeView:
-    """Shows the given objects at the given time to a controller.
+    """Shows the given objects at the given time to a controller. From then on they are read-only.
 
     If `controller` is given, only the kinds that it declares can be read.
     """
@@ -44,7 +45,7 @@ class FakeView:
         self._objects: dict[str, list[KubeObject]] = {}
         self._allowed = None if controller is None else _list_declared(controller)
         for obj in objects:
-            self._objects.setdefault(scheme.resource_of(obj).name, []).append(obj)
+            self._objects.setdefault(scheme.resource_of(obj).name, []).append(compact(obj))
 
     @property
     def now(self) -> datetime:

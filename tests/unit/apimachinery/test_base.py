@@ -1,5 +1,9 @@
 """Names of fields in JSON, copies that share, unknown fields."""
 
+import copy
+import json
+from collections.abc import Callable
+
 import pytest
 
 from kcm.api import codec
@@ -102,3 +106,51 @@ def test_a_compacted_object_is_the_same_object_in_every_visible_way() -> None:
     copy = lean.with_spec(lean.spec.replace(node_name="n1")).with_metadata(name="x")
     assert copy.spec.model_fields_set == {"node_name"}
     assert lean.spec.model_fields_set == set()
+
+
+def shared_pod() -> Pod:
+    pod = builders.pod(owner=builders.replica_set(), ready=True, labels={"a": "b"})
+    wire = codec.to_dict(pod)
+    wire["later"] = {"x": 1}
+    wire["spec"]["soon"] = 1
+    return compact(decode_as(Pod, json.dumps(wire).encode()))
+
+
+def test_a_cached_object_refuses_assignments_wherever_they_are_made() -> None:
+    pod = shared_pod()
+    before = codec.encode(pod)
+    owners = pod.metadata.owner_references or []
+    for struct, name in (
+        (pod, "kind"), (pod, "typo"), (pod.metadata, "name"), (pod.spec, "nodename"),
+        (pod.spec.containers[0], "image"), (pod.status, "phase"), (owners[0], "uid"),
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match=r"cached objects are shared: use replace\(\)"):
+            setattr(struct, name, "x")
+        with pytest.raises(TypeError, match="cached objects are shared"):
+            delattr(struct, name)
+    for struct in (pod, pod.spec, pod.metadata):
+        assert struct.model_extra is not None
+        with pytest.raises(TypeError, match="cached objects are shared"):
+            struct.model_extra["typo"] = "x"
+        with pytest.raises(TypeError, match="cached objects are shared"):
+            struct.model_extra.update(typo="x")
+    assert codec.encode(pod) == before
+
+
+def test_one_objects_typo_is_in_no_other_object() -> None:
+    first, second = shared_pod(), shared_pod()
+    mine = first.with_spec(first.spec.replace(node_name="n1"))
+    setattr(mine.spec, "nodename", "typo")  # noqa: B010 - mypy knows that it is no field
+    assert mine.spec.model_extra == {"soon": 1, "nodename": "typo"}
+    assert "typo" not in codec.encode(first).decode() + codec.encode(second).decode()
+
+
+@pytest.mark.parametrize(
+    "make_copy", [copy.copy, copy.deepcopy, lambda pod: pod.model_copy(), lambda pod: pod.replace()]
+)
+def test_the_copy_of_a_cached_object_may_be_changed(make_copy: Callable[[Pod], Pod]) -> None:
+    mine = make_copy(shared_pod())
+    mine.kind = "Other"
+    setattr(mine, "typo", "x")  # noqa: B010 - mypy knows that it is no field
+    assert mine.model_extra == {"later": {"x": 1}, "typo": "x"}
+    assert mine.model_fields_set >= {"kind", "spec"}

@@ -83,8 +83,7 @@ def test_transforms_are_per_kind() -> None:
     new_factory = factory(source)
 
     def drop_labels(pod: Pod) -> Pod:
-        pod.metadata.labels = None
-        return pod
+        return pod.with_metadata(labels=None)
 
     new_factory.set_transform(Pod, drop_labels)
     new_factory.start()
@@ -106,14 +105,14 @@ def test_the_barrier_waits_for_the_factorys_caches() -> None:
 
 def test_mutations_of_all_caches_are_found() -> None:
     source = FakeSource()
-    source.put("a/one")
+    source.put("a/one", colour="red")
     new_factory = factory(source)
     pods = new_factory.informer_for(PODS)
     new_factory.start()
     assert new_factory.wait_for_cache_sync(threading.Event())
     new_factory.shutdown()
     assert new_factory.check_mutations() == []
-    pods.get_indexer().list()[0].metadata.uid = "changed"
+    pods.get_indexer().list()[0].labels["colour"] = "blue"
     assert [str(mutation) for mutation in new_factory.check_mutations()] == [
-        "cached pods a/one was mutated: metadata.uid was 'uid-a/one', is 'changed'"
+        "cached pods a/one was mutated: metadata.labels.colour was 'red', is 'blue'"
     ]

@@ -151,8 +151,7 @@ def test_a_transform_sees_listed_and_watched_objects() -> None:
     informer = world.informer()
 
     def drop_labels(obj: KubeObject) -> KubeObject:
-        obj.metadata.labels = None
-        return obj
+        return obj.with_metadata(labels=None)
 
     informer.set_transform(drop_labels)
     informer.start(world.multiplexer)
