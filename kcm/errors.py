@@ -126,6 +126,14 @@ class FieldError:
         return ": ".join(parts)
 
 
+_SHOWN = 1024  # the most characters of what a client sent that a message repeats
+
+
+def shorten(text: str, most: int = _SHOWN) -> str:
+    """Returns a text for a message, cut if it is long, since a client may have sent much of it."""
+    return text if len(text) <= most else f"{text[:most]}... ({len(text)} characters)"
+
+
 class Verbatim(str):
     """A value that is printed unchanged, for values that Go prints in another way."""
 
@@ -134,6 +142,10 @@ class Verbatim(str):
 
 def _print_value(value: Any) -> str:
     """Returns a value as Go's %v, %q or %#v prints it: on one line, quoted and escaped."""
+    return shorten(_write_value(value))
+
+
+def _write_value(value: Any) -> str:
     if isinstance(value, Verbatim):
         return str(value)
     if isinstance(value, dict) and value and all(isinstance(v, str) for v in value.values()):

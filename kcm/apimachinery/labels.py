@@ -148,7 +148,9 @@ def _check(requirement: Requirement, text: str) -> None:
     """Raises BadRequest for an invalid requirement. `text` is shown in the message."""
     faults = _faults(requirement)
     if faults:
-        raise errors.BadRequest(f"unable to parse requirement: {'; '.join(faults)} ({text!r})")
+        raise errors.BadRequest(
+            f"unable to parse requirement: {'; '.join(faults)} ({errors.shorten(text)!r})"
+        )
 
 
 def _faults(requirement: Requirement) -> list[str]:
@@ -250,7 +252,9 @@ class _Parser:
         return token
 
     def _fault(self, problem: str) -> errors.BadRequest:
-        return errors.BadRequest(f"unable to parse requirement: {problem} ({self._text!r})")
+        return errors.BadRequest(
+            f"unable to parse requirement: {problem} ({errors.shorten(self._text)!r})"
+        )
 
 
 def format_selector(selector: LabelSelector | None) -> str:

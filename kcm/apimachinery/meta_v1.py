@@ -28,6 +28,9 @@ class OwnerReference(Model):
     controller: Bool | None = None
     block_owner_deletion: Bool | None = None
 
+    def model_post_init(self, context: Any, /) -> None:
+        """Does nothing, in Python: so other threads get their turn while very many are decoded."""
+
 
 class ObjectMeta(Model):
     """The metadata that every object has: name, labels, owners and others."""

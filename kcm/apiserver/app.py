@@ -10,9 +10,8 @@ threads. Whatever fails, the client gets a Status.
 from __future__ import annotations
 
 import asyncio
-import gzip
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 
 from starlette.types import Receive, Scope, Send
@@ -35,7 +34,7 @@ from kcm.apiserver.auth.observed import observed
 from kcm.apiserver.auth.service_accounts import ServiceAccountTokens, TokenOptions, find_in
 from kcm.apiserver.auth.token_review import TokenReviewer
 from kcm.apiserver.auth.token_tracking import TokenTracker
-from kcm.apiserver.auth.users import ANYBODY, User
+from kcm.apiserver.auth.users import ANYBODY
 from kcm.apiserver.backends.client import BackendClient
 from kcm.apiserver.backends.services import ServiceResolver
 from kcm.apiserver.backends.waiting import LoopWaiter
@@ -43,10 +42,13 @@ from kcm.apiserver.bootstrap.definitions import DefinitionLoop
 from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.conversion.converter import WebhookConverter
 from kcm.apiserver.faults.gate import ServerFaults
+from kcm.apiserver.heavy.lanes import HeavyWriters, RequestLanes, refusal
+from kcm.apiserver.heavy.processes import HeavyProcesses
 from kcm.apiserver.http.accept import negotiate
 from kcm.apiserver.http.limits import Bodies, InFlight, Limits
-from kcm.apiserver.http.responses import Response, json_response
-from kcm.apiserver.http.sending import send_response
+from kcm.apiserver.http.responses import Response
+from kcm.apiserver.http.sending import compress, send_response
+from kcm.apiserver.http.stalls import StallMeter
 from kcm.apiserver.http.threads import Threads
 from kcm.apiserver.http_errors import PathNotFound, RequestTimeout
 from kcm.apiserver.metrics import ServerMetrics
@@ -55,17 +57,14 @@ from kcm.apiserver.objects import status, watching
 from kcm.apiserver.objects.watching import HttpWatch, WatchOptions, WatchResponse
 from kcm.apiserver.request import Disconnected, Request, head_of, read_body
 from kcm.apiserver.request_info import RequestInfo, parse
-from kcm.apiserver.routes import Routes, is_page, is_short, is_watch
+from kcm.apiserver.routes import Routes, is_page, is_watch
 from kcm.apiserver.streams import Streams
 from kcm.component import feature_gates
-from kcm.redisio import greenlets
 from kcm.serviceaccount.issuing import DEFAULT_ISSUER
 from kcm.store import Store
 from kcm.store.writes import observing
 
 THREADS = 8  # store calls at a time; more would only contend for the interpreter
-GZIP_FROM = 128 * 1024  # bytes, as upstream
-_GZIP_LEVEL = 1
 
 
 class ApiServer:
@@ -89,12 +88,14 @@ class ApiServer:
         credentials: WebhookCredentials | None = None,
         aggregation: AggregationOptions | None = None,
         faults: ServerFaults | None = None,
+        processes: HeavyProcesses | None = None,
     ) -> None:
         """`modes` are the modes of authorization; without AlwaysAllow, system:masters may do
         everything, and NodeRestriction checks the writes of nodes. An `authorizer` takes the place
         of the modes. `gates` are the feature gates. Without `tokens`, service account tokens are
         neither issued nor accepted. With `bootstrap_tokens`, bootstrap tokens are accepted.
         `credentials` identify the server to webhooks. `faults` are what a test has happen.
+        `processes` make heavy writes.
         """
         self.cacher = Cacher(store)
         self._definitions = DefinitionLoop(store, self.cacher)
@@ -102,6 +103,7 @@ class ApiServer:
         self._in_flight = InFlight(self._limits)
         self._bodies = Bodies()
         self._metrics = ServerMetrics(self.cacher, self._in_flight)
+        self._stalls = StallMeter(self._metrics.registry)
         decides = authorizer or build_authorizer(modes, self.cacher)
         restricts = authorizer is None and ALWAYS_ALLOW not in modes
         restriction = NodeRestriction(find_in(self.cacher)) if restricts else None
@@ -125,7 +127,7 @@ class ApiServer:
         self._chain = HandlerChain(access, decides, self._metrics)
         self._observer = observing.find(store.io)
         self._threads = Threads(THREADS, "kcm-api")
-        self._waiter = LoopWaiter(self._threads)
+        self._waiter = LoopWaiter()
         self._gate = faults.gate(self._limits.request_timeout) if faults else None
         breaks = faults.rules if faults else None
         self._backends = BackendClient(ServiceResolver(self.cacher), self._waiter, breaks)
@@ -134,6 +136,8 @@ class ApiServer:
         self._admission = AdmissionChain(
             self.cacher, self._backends, self._waiter, self._metrics.registry, credentials
         )
+        writers = HeavyWriters(processes, self._chain, self._admission) if processes else None
+        self._lanes = RequestLanes(self._threads, self._stalls, writers)
         self._aggregation = Aggregation(
             store,
             self.cacher,
@@ -168,6 +172,7 @@ class ApiServer:
     def start(self) -> None:
         """Starts the threads, which begin to fill the watch caches."""
         self._threads.start()
+        self._lanes.start()
         self.cacher.start()
         if self._issues_tokens:
             self._token_tracker.start()
@@ -203,6 +208,7 @@ class ApiServer:
         self._aggregation.stop()
         self._definitions.stop()
         self.cacher.stop()
+        self._lanes.stop()
         self._threads.stop()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -210,6 +216,7 @@ class ApiServer:
             return
         state = RequestState(head_of(scope))
         self._waiter.attach()
+        self._stalls.note_request()
         try:
             self._chain.admit(state, scope)
             if self._gate is not None:
@@ -229,7 +236,7 @@ class ApiServer:
         except Disconnected:
             return
         except Exception as error:  # noqa: BLE001 - no trace may leave the server
-            response = _failure(error)
+            response = status.respond_failure(error)
             self._metrics.count_rejected(state, response.code)
         else:
             try:
@@ -265,8 +272,7 @@ class ApiServer:
             except Disconnected:
                 raise
             except Exception as error:  # noqa: BLE001 - no trace may leave the server
-                warnings = list(dict.fromkeys(state.remarks.warnings))
-                response = replace(_failure(error), warnings=warnings)
+                response = refusal(error, state)
             answered(response.code)
             return response
 
@@ -279,13 +285,13 @@ class ApiServer:
                         if body := await read_body(receive, held.add):
                             state = replace(state, request=replace(state.request, body=body))
                     with self._in_flight.admit(state.request.method, user):
-                        return await self._run(state, user)
+                        return await self._lanes.run(self._handler(state), state, user)
         except TimeoutError:
             raise RequestTimeout from None
 
-    async def _run(self, state: RequestState, user: User) -> Response:
-        """Runs the handler of a request: in the event loop if it is short, otherwise in a
-        thread.
+    def _handler(self, state: RequestState) -> Callable[[], Response]:
+        """Returns the handler of a request, which returns the response for an error as well: to
+        write that may take long, too.
         """
 
         def handle() -> Response:
@@ -293,10 +299,14 @@ class ApiServer:
 
         if self._observer is not None:
             handle = observed(self._observer, state, handle)
-        if state.info is not None and is_short(state.request, state.info):
-            with suppress(greenlets.TooLong):
-                return await greenlets.run(handle, lambda work: self._threads.run(work, user))
-        return await self._threads.run(handle, user)
+
+        def answer() -> Response:
+            try:
+                return handle()
+            except Exception as error:  # noqa: BLE001 - no trace may leave the server
+                return refusal(error, state)
+
+        return answer
 
     def _handle(self, state: RequestState) -> Response:
         request = state.request
@@ -307,12 +317,7 @@ class ApiServer:
                 response = self._routes.objects(
                     request, state.info, self._chain.caller(state), state.remarks
                 )
-        if len(response.body) < GZIP_FROM or "gzip" not in request.header(b"accept-encoding"):
-            return response
-        packed = gzip.compress(response.body, _GZIP_LEVEL)
-        return replace(
-            response, body=packed, headers={**response.headers, "content-encoding": "gzip"}
-        )
+        return compress(response, request.header(b"accept-encoding"))
 
     def _page(self, request: Request) -> Response:
         try:
@@ -347,10 +352,3 @@ class ApiServer:
         self._metrics.count(state, 200)
         with self._gate.follow(watch, state, scope) if self._gate else nullcontext():
             await WatchResponse(watch, form, self._watches.discard)(scope, receive, send)
-
-
-def _failure(error: Exception) -> Response:
-    body = status.failure(error)
-    retry = body.get("details", {}).get("retryAfterSeconds")
-    headers = {"retry-after": str(retry)} if retry else {}
-    return replace(json_response(body, int(body["code"])), headers=headers)

@@ -91,7 +91,9 @@ def truth(query: Mapping[str, str], name: str) -> bool:
         return False
     if value in {"", "1", "t", "T", "true", "True", "TRUE"}:
         return True
-    raise errors.BadRequest(f"invalid value of parameter {name}: {value!r} is not a boolean")
+    raise errors.BadRequest(
+        f"invalid value of parameter {name}: {errors.shorten(value)!r} is not a boolean"
+    )
 
 
 async def read_body(receive: Receive, came: Callable[[int], None]) -> bytes:

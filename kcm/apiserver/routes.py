@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from kcm.api.scheme import Resource
-from kcm.apiserver import health
+from kcm.apiserver import health, protobuf
 from kcm.apiserver.admission_chain import AdmissionChain
 from kcm.apiserver.auth.authorizer import Caller
 from kcm.apiserver.auth.handler_chain import HandlerChain, RequestState
@@ -21,7 +21,7 @@ from kcm.apiserver.documents import discovery, openapi
 from kcm.apiserver.documents.remote import NO_REMOTE, RemoteVersions
 from kcm.apiserver.http.accept import negotiate
 from kcm.apiserver.http.etags import with_etag
-from kcm.apiserver.http.responses import ApiRequest, Response, json_response
+from kcm.apiserver.http.responses import ApiRequest, Response, json_response, with_warnings
 from kcm.apiserver.http_errors import MethodNotAllowed, PathNotFound
 from kcm.apiserver.kinds import bindings as binding_kinds
 from kcm.apiserver.kinds.components import RESOURCE as COMPONENT_STATUSES
@@ -40,6 +40,7 @@ from kcm.apiserver.objects.metrics_apis import MetricsApis
 from kcm.apiserver.remarks import Remarks
 from kcm.apiserver.request import Request
 from kcm.apiserver.request_info import RequestInfo
+from kcm.redisio import greenlets
 from kcm.serviceaccount import discovery as issuer_discovery
 from kcm.serviceaccount.discovery import CONFIGURATION_PATH, JWKS_PATH
 from kcm.store import Store
@@ -49,6 +50,7 @@ from kcm.store.resource_metrics.usage import UsageBoard
 _DISCOVERY = (CONFIGURATION_PATH, JWKS_PATH)
 _PAGES = ("/api", "/apis", "/api/v1", "/version", "/openapi/v2", "/openapi/v3", "/metrics", "/")
 _SMALL_BODY = 16 * 1024  # bytes
+_SMALL_PROTOBUF = 4 * 1024  # bytes; a value has two or more
 _STORED = ("", "status")  # the object itself, and the subresource that is a part of it
 _SHORT = (*_STORED, "token")  # a token takes one or two reads and a signature
 
@@ -70,8 +72,10 @@ def is_page(path: str) -> bool:
 def is_short(request: Request, info: RequestInfo) -> bool:
     """Reports whether a request takes about a millisecond at most, without the waits for Redis.
 
-    These are reads and writes of one object of a built-in kind with a small body. Schemas and rules
-    of definitions and custom kinds may take long, and so may YAML, which can expand.
+    These are reads and writes of one object of a built-in kind with a small body of few values.
+    Schemas and rules of definitions and custom kinds may take long, and so may YAML, which can
+    expand. What shows only later, as the size of the stored object and what a patch does, raises
+    `greenlets.TooLong` where it shows.
     """
     resource = info.resource
     return (
@@ -80,9 +84,21 @@ def is_short(request: Request, info: RequestInfo) -> bool:
         and resource.custom is None
         and resource.group != "apiextensions.k8s.io"
         and not is_computed(resource)
-        and len(request.body) <= _SMALL_BODY
         and "yaml" not in request.content_type
+        and is_small(request)
     )
+
+
+def is_small(request: Request, times: int = 1) -> bool:
+    """Reports whether the body of a request takes about a millisecond to handle, or so many `times`
+    that, at most.
+    """
+    body = request.body
+    if request.content_type == protobuf.CONTENT_TYPE:
+        return len(body) <= _SMALL_PROTOBUF * times
+    if len(body) > _SMALL_BODY * times:
+        return False
+    return body.count(b",") <= greenlets.MOST_VALUES * times
 
 
 def is_computed(resource: Resource) -> bool:
@@ -97,6 +113,23 @@ def is_watch(state: RequestState) -> bool:
     if asked is None or asked.verb != "watch" or info is None or info.subresource:
         return False
     return not is_computed(info.resource)
+
+
+def read_api_request(request: Request, info: RequestInfo, caller: Caller) -> ApiRequest:
+    """Returns a request as its handler gets it, about which nobody decides. Raises BadRequest and
+    NotAcceptable.
+    """
+    return ApiRequest(
+        method="GET" if request.method == "HEAD" else request.method,
+        info=info,
+        query=request.query,
+        content_type=request.content_type,
+        body=request.body,
+        form=negotiate(request.header(b"accept")),
+        agent=request.header(b"user-agent"),
+        caller=caller,
+        stale=request.stale,
+    )
 
 
 class Routes:
@@ -195,25 +228,13 @@ class Routes:
 
         `remarks` gets the annotations of the request's line in the audit log.
         """
-        api_request = ApiRequest(
-            method="GET" if request.method == "HEAD" else request.method,
-            info=info,
-            query=request.query,
-            content_type=request.content_type,
-            body=request.body,
-            form=negotiate(request.header(b"accept")),
-            agent=request.header(b"user-agent"),
-            caller=caller,
+        api_request = replace(
+            read_api_request(request, info, caller),
             restriction=self._restriction,
             admission=self._admission,
             remarks=remarks or Remarks(),
-            stale=request.stale,
         )
-        response = self._respond(api_request)
-        warnings = dict.fromkeys(api_request.remarks.warnings)
-        if warnings:
-            return replace(response, warnings=[*response.warnings, *warnings])
-        return response
+        return with_warnings(self._respond(api_request), api_request.remarks.warnings)
 
     def _respond(self, api_request: ApiRequest) -> Response:
         info = api_request.info

@@ -26,6 +26,8 @@ from kcm.apiserver.bootstrap.cluster import ClusterBootstrap
 from kcm.apiserver.bootstrap.kubernetes_service import KubernetesService, list_names
 from kcm.apiserver.credentials import Certificate
 from kcm.apiserver.faults.gate import ServerFaults
+from kcm.apiserver.heavy.lanes import HEAVY_THREADS
+from kcm.apiserver.heavy.processes import HeavyProcesses
 from kcm.apiserver.http.limits import Limits
 from kcm.apiserver.nodes.kubelet import KubeletClient
 from kcm.apiserver.serving import LINGER, Address, ApiHttpServer, bind, serve, url_of
@@ -36,6 +38,7 @@ from kcm.http.listening import is_loopback_host
 from kcm.redisio.pipelining import PipelinedIO
 from kcm.settings import Settings
 from kcm.store import Store
+from kcm.store.writes import observing
 
 log = structlog.get_logger("kcm.apiserver")
 
@@ -168,6 +171,7 @@ def _serve(
         credentials=load_admission_config(config) if config is not None else None,
         aggregation=options.aggregation.load(options.client_ca_file),
         faults=options.faults,
+        processes=_heavy_processes(store, options),
     )
     url = url_of(listener, certificate)
     path = options.kubeconfig or store.io.settings.state_dir / "kubeconfig"
@@ -185,6 +189,16 @@ def _serve(
     finally:
         bootstrap.stop()
         service.stop()
+
+
+def _heavy_processes(store: Store, options: ServerOptions) -> HeavyProcesses | None:
+    """Returns the processes for heavy writes, None for a test, which has its own time and sees
+    every write.
+    """
+    is_plain = isinstance(store.clock, RealClock) and observing.find(store.io) is None
+    if not is_plain or options.faults is not None:
+        return None
+    return HeavyProcesses(store.io.settings, HEAVY_THREADS)
 
 
 def _kubelet_client(authority: Path | None, presented: Certificate | None) -> KubeletClient:

@@ -13,6 +13,7 @@ computes, others do not run, so only short work should be run in this way.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, TypeVar, cast
@@ -20,6 +21,8 @@ from typing import Any, TypeVar, cast
 from greenlet import getcurrent, greenlet
 
 T = TypeVar("T")
+
+MOST_VALUES = 500  # in JSON that the event loop handles; each takes some 5 µs
 
 InThread = Callable[[Callable[[], Any]], Awaitable[Any]]
 
@@ -34,36 +37,62 @@ class TooLong(BaseException):
 class _Work(greenlet):
     """The greenlet of some work. `in_thread` calls a function in a thread."""
 
+    times = 1
+
     def __init__(self, work: Callable[[], Any], in_thread: InThread) -> None:
         super().__init__(work)
         self.in_thread = in_thread
         self.has_written = False
 
 
+class _LightWork:
+    """Work of a thread that may be `times` as long as that of the event loop."""
+
+    def __init__(self, times: int) -> None:
+        self.times = times
+        self.has_written = False
+
+
 class _Origin(threading.local):
-    """The work for which this thread makes a call of `block`."""
+    """The work for which this thread makes a call of `block`, or its own light work."""
 
     work: _Work | None = None
+    light: _LightWork | None = None
 
 
 _origin = _Origin()
 
 
-async def run(work: Callable[[], T], in_thread: InThread) -> T:
+def _ignore(seconds: float) -> None:
+    """Does nothing: nobody measures the steps."""
+
+
+async def run(
+    work: Callable[[], T], in_thread: InThread, took: Callable[[float], None] = _ignore
+) -> T:
     """Returns the result of `work`, which may call `wait_for` and `block`. Raises what it raises.
 
-    Raises: TooLong if the work raises it; the caller may then run it in a thread.
+    `took` is called with the seconds of each step of the work, for which the event loop did nothing
+    else. Raises: TooLong if the work raises it; the caller may then run it in a thread.
     """
     worker = _Work(work, in_thread)
-    result = worker.switch()
+    result = _measured(took, worker.switch)
     while not worker.dead:
         try:
             answer = await result
         except BaseException as error:  # noqa: BLE001 - raised where the work waits for it
-            result = worker.throw(error)
+            result = _measured(took, worker.throw, error)
         else:
-            result = worker.switch(answer)
+            result = _measured(took, worker.switch, answer)
     return cast(T, result)
+
+
+def _measured(took: Callable[[float], None], step: Callable[..., Any], *given: Any) -> Any:
+    began = time.perf_counter()
+    try:
+        return step(*given)
+    finally:
+        took(time.perf_counter() - began)
 
 
 def is_running() -> bool:
@@ -101,14 +130,42 @@ def mark_written() -> None:
 
     It may be called in the thread of `block` as well.
     """
-    worker = getcurrent()
-    work = worker if isinstance(worker, _Work) else _origin.work
+    work = _limited_work() or _origin.work
     if work is not None:
         work.has_written = True
 
 
+def run_lightly(work: Callable[[], T], times: int = 1) -> T:
+    """Returns the result of `work`, called in this thread, which may be `times` as long as work of
+    the event loop. Raises TooLong if it is longer, and what it raises.
+    """
+    _origin.light = _LightWork(times)
+    try:
+        return work()
+    finally:
+        _origin.light = None
+
+
 def raise_if_long(size: int, most: int) -> None:
-    """Raises TooLong if `size` is above `most` bytes, unless the work has changed data."""
+    """Raises TooLong in work that must not be long if `size` is above `most`, the limit of work in
+    the event loop, unless the work has changed data.
+    """
+    if size > most:
+        work = _limited_work()
+        if work is not None and size > most * work.times and not work.has_written:
+            raise TooLong
+
+
+def _limited_work() -> _Work | _LightWork | None:
+    """Returns the caller's work if it must not take long."""
     worker = getcurrent()
-    if size > most and isinstance(worker, _Work) and not worker.has_written:
-        raise TooLong
+    return worker if isinstance(worker, _Work) else _origin.light
+
+
+def raise_if_many_values(text: bytes) -> None:
+    """Raises TooLong for JSON that may have more than MOST_VALUES values, as `raise_if_long` does.
+
+    Decoding, checking and encoding them takes some milliseconds.
+    """
+    if _limited_work() is not None:
+        raise_if_long(text.count(b","), MOST_VALUES)

@@ -20,7 +20,7 @@ from kcm.api.scheme import Resource
 from kcm.apiextensions.field_selectors import FieldSelector
 from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.redisio import RedisIO
+from kcm.redisio import RedisIO, greenlets
 from kcm.store import damage
 
 T = TypeVar("T", bound=KubeObject)
@@ -57,6 +57,7 @@ class StoreReader:
     def get(self, resource: Resource, key: str) -> KubeObject:
         """Returns the object under `key`. Raises: NotFound, Damaged, StoreUnavailable."""
         raw = self.get_raw(resource, key)
+        greenlets.raise_if_many_values(raw)
         try:
             return damage.decode_object(resource, key, raw)
         except errors.Damaged as error:

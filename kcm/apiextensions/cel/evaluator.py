@@ -8,17 +8,13 @@ kcm has one such child process, which evaluates one rule at a time.
 
 from __future__ import annotations
 
-import atexit
 import os
-import pickle
-import resource
 import signal
-import subprocess
 import sys
-import threading
-from collections.abc import Mapping
-from contextlib import suppress
-from typing import IO, Any
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
 
 from kcm.apiextensions.cel import budget
 from kcm.apiextensions.cel.expressions import (
@@ -28,6 +24,12 @@ from kcm.apiextensions.cel.expressions import (
     evaluate_program,
 )
 from kcm.apiextensions.cel.policy_programs import Scope, compile_expression
+from kcm.apimachinery.child_process import (
+    ChildEndedError,
+    ChildProcess,
+    answer_requests,
+    limit_memory,
+)
 
 _MAX_MEMORY = 256 * 1024**2  # bytes of address space beyond those at the start
 _MAX_RESULT = 10 * 1024  # characters; messages are shorter, and rules are true or false
@@ -39,9 +41,7 @@ class RuleEvaluator:
     """Evaluates CEL rules in a child process, which the first evaluation starts. Thread-safe."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._owner = 0  # the pid that started it; a forked process must not use its pipes
+        self._process = ChildProcess("kcm.apiextensions.cel.evaluator")
 
     def evaluate(
         self,
@@ -58,66 +58,15 @@ class RuleEvaluator:
         not enough. Raises RuntimeError if the child process cannot be started.
         """
         request: _Request = (text, variables, optional_old, seconds, scope)
-        with self._lock:
-            process = self._require_process()
-            assert process.stdin is not None
-            assert process.stdout is not None
-            try:
-                _send(process.stdin, request)
-                outcome: ExpressionResult = _receive(process.stdout)
-            except (OSError, EOFError, pickle.UnpicklingError):
-                self._kill(process)
-                return EXHAUSTED
-            return outcome
-
-    def _require_process(self) -> subprocess.Popen[bytes]:
-        process = self._process
-        if process is not None and self._owner == os.getpid():
-            if process.poll() is None:
-                return process
-            self._kill(process)  # it was killed from outside; start another for this rule
-        self._process, self._owner = _start(), os.getpid()
-        atexit.register(self.close)
-        return self._process
+        try:
+            outcome: ExpressionResult = self._process.ask(request)
+        except ChildEndedError:
+            return EXHAUSTED
+        return outcome
 
     def close(self) -> None:
         """Kills the child process. The next evaluation starts another."""
-        with self._lock:
-            if self._process is not None and self._owner == os.getpid():
-                self._kill(self._process)
-
-    def _kill(self, process: subprocess.Popen[bytes]) -> None:
-        self._process = None
-        atexit.unregister(self.close)
-        process.kill()
-        with suppress(OSError):  # the process had not read all of the request
-            process.communicate()
-
-
-def _start() -> subprocess.Popen[bytes]:
-    """Starts a child process, and waits until it is ready. Raises RuntimeError if it ends first."""
-    command = [sys.executable, "-m", "kcm.apiextensions.cel.evaluator"]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert process.stdout is not None
-    try:
-        _receive(process.stdout)
-    except (EOFError, pickle.UnpicklingError):
-        process.kill()
-        process.communicate()
-        raise RuntimeError(
-            f"the process that evaluates rules ended at its start, with code {process.returncode}"
-        ) from None
-    return process
-
-
-def _send(pipe: IO[bytes], value: Any) -> None:
-    # pickled as a whole first: an error sends nothing
-    pipe.write(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
-    pipe.flush()
-
-
-def _receive(pipe: IO[bytes]) -> Any:
-    return pickle.load(pipe)  # only from kcm's own process
+        self._process.close()
 
 
 # --- in the process
@@ -126,33 +75,26 @@ def _receive(pipe: IO[bytes]) -> Any:
 def main() -> None:
     """Runs the child process: evaluates one request after the other until its input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process stops this one
-    requests, answers = sys.stdin.buffer, sys.stdout.buffer
+    answer_requests(_prepare)
+
+
+def _prepare(_: Any) -> Callable[[_Request], ExpressionResult]:
     evaluate("true", {})  # loads the library
-    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    with suppress(ValueError):  # macOS has no such limit; there only the CPU is limited
-        resource.setrlimit(resource.RLIMIT_AS, (_count_mapped_bytes(used) + _MAX_MEMORY,) * 2)
+    limit_memory(_MAX_MEMORY)
     # hides what the library prints when the process is killed
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-    _send(answers, "ready")
-    while True:
-        try:
-            request = _receive(requests)
-        except EOFError:
-            return
-        _send(answers, _answer(*request))
+    ended = time.process_time()
 
+    def answer(request: _Request) -> ExpressionResult:
+        """Answers a request; its time begins when the one before had ended, so that reading it
+        counts.
+        """
+        nonlocal ended
+        outcome = _answer(*request)
+        began, ended = ended, time.process_time()
+        return replace(outcome, spent=ended - began)
 
-def _count_mapped_bytes(otherwise: int) -> int:
-    """Returns the size of this process's address space in bytes.
-
-    Returns `otherwise` if /proc does not have it, as on macOS.
-    """
-    try:
-        with open("/proc/self/statm", "rb") as file:
-            return int(file.read().split()[0]) * resource.getpagesize()
-    except OSError:  # not Linux
-        return otherwise
+    return answer
 
 
 def _answer(

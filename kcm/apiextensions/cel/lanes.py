@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from kcm.apiextensions.cel.evaluator import RuleEvaluator
@@ -68,7 +69,12 @@ class Lanes:
             seconds -= trial
             if not result.exhausted or seconds <= 0:
                 return result
-        return self._slow.evaluate(text, variables, seconds, optional_old=optional_old, scope=scope)
+        else:
+            trial = 0.0
+        result = self._slow.evaluate(
+            text, variables, seconds, optional_old=optional_old, scope=scope
+        )
+        return replace(result, spent=result.spent + trial)
 
     def close(self) -> None:
         """Kills the child processes. The next evaluation starts another."""

@@ -1,7 +1,8 @@
 """Evaluates the expressions of ValidatingAdmissionPolicies, within a budget.
 
 All expressions of one policy on one request have `BUDGET` seconds of CPU time together, whatever
-the number of its bindings and parameters; upstream has a budget of steps for each of them instead.
+the number of its bindings and parameters, and all policies `REQUEST_BUDGET`; upstream has a budget
+of steps for each binding instead. Passing the variables to and fro counts as well.
 An expression that may cost much, or did, is evaluated in a child process, which can be killed.
 
 Source: staging/src/k8s.io/apiserver/pkg/admission/plugin/cel, Kubernetes 1.33.
@@ -25,6 +26,7 @@ from kcm.apiextensions.cel.policy_programs import (
 )
 
 BUDGET = 1.0  # seconds of CPU for the expressions of one policy on one request
+REQUEST_BUDGET = 3.0  # seconds of CPU for those of all policies
 OUT_OF_BUDGET = (
     "validation failed due to running out of cost budget, no further validation rules will be run"
 )
@@ -41,10 +43,35 @@ def may_be_joined(text: str) -> bool:
 
 
 class TimeLeft:
-    """The seconds of CPU that are left for a policy on a request."""
+    """The seconds of CPU that are left for a policy on a request.
 
-    def __init__(self) -> None:
-        self.seconds = BUDGET
+    What the policy uses is missing from `request` as well, the time for all policies together.
+    """
+
+    def __init__(self, request: TimeLeft | None = None, seconds: float | None = None) -> None:
+        """`seconds` are those of a policy if they are not given."""
+        self._own = BUDGET if seconds is None else seconds
+        self._request = request
+
+    @property
+    def seconds(self) -> float:
+        return self._own if self._request is None else min(self._own, self._request.seconds)
+
+    def use(self, seconds: float) -> None:
+        """Takes these seconds away."""
+        self._own -= seconds
+        if self._request is not None:
+            self._request.use(seconds)
+
+    def use_up(self) -> None:
+        """Takes all away that is left for the policy."""
+        self.use(max(self.seconds, 0.0))
+        self._own = min(self._own, 0.0)
+
+
+def time_for_request() -> TimeLeft:
+    """Returns the time for all policies together on one request."""
+    return TimeLeft(seconds=REQUEST_BUDGET)
 
 
 class PolicyInput:
@@ -157,16 +184,16 @@ class PolicyEvaluation:
             self.exhausted = True
         if self.exhausted:
             return EXHAUSTED
+        began = time.thread_time()
         if self._activations is not None and self._scope in self._activations:
             result = self._run_with(compiled, {}, self._given.size, self._activations[self._scope])
-            self._left.seconds -= result.spent
         else:
-            began = time.thread_time()
             used = {name: self._values[name] for name in compiled.uses if name in self._values}
             result = self._run_with(compiled, used, self._size(used), None)
-            self._left.seconds -= max(time.thread_time() - began, result.spent)
+        self._left.use(time.thread_time() - began)
         if result.exhausted:
-            self.exhausted, self._left.seconds = True, 0.0
+            self.exhausted = True
+            self._left.use_up()
         return result
 
     def _run_with(
@@ -181,7 +208,9 @@ class PolicyEvaluation:
         is_small = budget.estimate_calls(text, length, count) <= budget.SMALL
         if not is_small or _LANES.is_slow(text, length):
             data, seconds = self._data(used), self._left.seconds
-            return _LANES.evaluate(text, data, length, seconds, scope=self._scope)
+            result = _LANES.evaluate(text, data, length, seconds, scope=self._scope)
+            self._left.use(result.spent)  # in the child process
+            return result
         if activation is None:
             activation = self._activation(used)
         result = evaluate_program(compiled.program, activation=activation)

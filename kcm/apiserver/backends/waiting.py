@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from kcm.apiserver.http.threads import Threads
+from kcm.apiserver.http.threads import replace_this_thread
 from kcm.redisio import greenlets
 
 T = TypeVar("T")
@@ -19,8 +19,7 @@ T = TypeVar("T")
 class LoopWaiter:
     """Waits for coroutines in one event loop, that of the API server."""
 
-    def __init__(self, threads: Threads) -> None:
-        self._threads = threads
+    def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._started: set[asyncio.Task[Any]] = set()
 
@@ -33,7 +32,7 @@ class LoopWaiter:
         if greenlets.is_running():
             return greenlets.wait_for(work())
         assert self._loop is not None
-        with self._threads.replaced():
+        with replace_this_thread():
             return asyncio.run_coroutine_threadsafe(work(), self._loop).result()
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:

@@ -5,30 +5,26 @@ Source: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/patch.go, Kubernetes
 
 from __future__ import annotations
 
-import copy
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-
-import jsonpatch
-import jsonpointer
 
 from kcm import errors
 from kcm.api import codec
 from kcm.api.scheme import Resource
 from kcm.apimachinery import nesting
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.apiserver.bodies import strategic, typeerrors
+from kcm.apiserver.bodies import json_patch, strategic, typeerrors
 from kcm.apiserver.http_errors import UnsupportedMediaType
-from kcm.apiserver.request import MAX_BODY
+from kcm.redisio import greenlets
 from kcm.store.merge import merge_patch
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 APPLY = "application/apply-patch+yaml"
-_MOST_OPERATIONS = 10_000  # operations of a JSON patch, as upstream
+_SHORT = 100  # operations of a JSON patch that the event loop applies
 
 
 @dataclass(frozen=True)
@@ -85,22 +81,12 @@ def _apply_strategic(
     return merged | {name: target[name] for name in ("apiVersion", "kind") if name in target}
 
 
-def _json_patch(operations: Any) -> ObjectPatch:
-    if not isinstance(operations, list):
-        raise errors.BadRequest("error decoding patch: a JSON patch must be a list of operations")
-    if len(operations) > _MOST_OPERATIONS:
-        raise errors.RequestTooLarge(
-            f"The allowed maximum operations in a JSON patch is {_MOST_OPERATIONS}, "
-            f"got {len(operations)}"
-        )
+def _json_patch(decoded: Any) -> ObjectPatch:
+    operations = json_patch.check_operations(decoded)
+    greenlets.raise_if_long(len(operations), _SHORT)
 
     def change(target: dict[str, Any]) -> dict[str, Any]:
-        try:
-            result = _apply_operations(target, operations)
-        except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException) as error:
-            raise Unprocessable(f"the server rejected our request: {error}") from None
-        except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
-            raise errors.BadRequest(f"error applying patch: {error}") from None
+        result = json_patch.apply(target, operations)
         if not isinstance(result, dict):
             raise errors.BadRequest("error applying patch: the result is not an object")
         return result
@@ -108,12 +94,10 @@ def _json_patch(operations: Any) -> ObjectPatch:
     return ObjectPatch(change, _touched_fields(operations))
 
 
-def _touched_fields(operations: list[Any]) -> frozenset[str] | None:
+def _touched_fields(operations: Sequence[Mapping[str, Any]]) -> frozenset[str] | None:
     """Returns the fields of an object that operations are about, None if they may be about any."""
     fields: set[str] = set()
     for operation in operations:
-        if not isinstance(operation, dict):
-            return None
         for name in ("path", "from"):
             pointer = operation.get(name, "/" if name == "path" else None)
             if pointer is None:
@@ -122,44 +106,6 @@ def _touched_fields(operations: list[Any]) -> frozenset[str] | None:
                 return None
             fields.add(pointer[1:].partition("/")[0])
     return None if "" in fields or any("~" in field for field in fields) else frozenset(fields)
-
-
-def _apply_operations(target: dict[str, Any], operations: list[Any]) -> Any:
-    """Returns the target after the operations of a JSON patch.
-
-    Raises Unprocessable if copies add more than MAX_BODY bytes.
-    """
-    target_now: Any = target
-    copied = 0
-    for operation in operations:
-        # A copy, as later operations change the values that this one adds, and all are applied
-        # again when another write came between.
-        patch = jsonpatch.JsonPatch([copy.deepcopy(operation)])
-        if operation["op"] == "copy":
-            copied += _size_at(target_now, operation.get("from"))
-            if copied > MAX_BODY:
-                raise Unprocessable(
-                    "Unable to copy value, the accumulated size increase of copy is "
-                    f"{copied}, exceeding the limit {MAX_BODY}"
-                )
-        target_now = patch.apply(target_now, in_place=True)
-    return target_now
-
-
-def _size_at(target: Any, pointer: Any) -> int:
-    """Returns the size of a value as JSON, in bytes. Returns 0 if there is none at the pointer."""
-    try:
-        value = jsonpointer.resolve_pointer(target, pointer, None)
-    except (TypeError, AttributeError, jsonpointer.JsonPointerException):
-        return 0
-    return len(json.dumps(value, separators=(",", ":"), ensure_ascii=False))
-
-
-class Unprocessable(errors.ApiError):
-    """The server rejected our request due to an error in our request."""
-
-    code = 422
-    reason = "Invalid"
 
 
 def _text(body: dict[str, Any]) -> bytes:

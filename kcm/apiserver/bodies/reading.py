@@ -17,6 +17,7 @@ from kcm.apiserver.bodies import client_warnings, fieldvalidation, structs, type
 from kcm.apiserver.bodies.structs import StructT
 from kcm.apiserver.http.responses import ApiRequest, dry_run
 from kcm.apiserver.http_errors import UnsupportedMediaType
+from kcm.redisio import greenlets
 from kcm.store import DeleteOptions
 from kcm.store.rules import PropagationPolicy
 
@@ -39,6 +40,7 @@ def to_json(content_type: str, body: bytes) -> bytes:
         text = json.dumps(documents[0]).encode()
     elif content_type == protobuf.CONTENT_TYPE:
         text = json.dumps(protobuf.decode(body)).encode()
+        greenlets.raise_if_many_values(text)
     else:
         raise _unknown_format(content_type)
     nesting.check(text)
@@ -147,4 +149,6 @@ def _seconds(text: str) -> int | None:
     try:
         return int(text) if text else None
     except ValueError:
-        raise errors.BadRequest(f"gracePeriodSeconds: {text!r} is not a number") from None
+        raise errors.BadRequest(
+            f"gracePeriodSeconds: {errors.shorten(text)!r} is not a number"
+        ) from None

@@ -31,7 +31,7 @@ def in_body(error: errors.WrongType, resource: Resource) -> errors.BadRequest:
 
 def in_patch(error: errors.WrongType, resource: Resource, patch: bytes) -> errors.Invalid:
     """Returns the error of a patch whose result has values of a wrong type."""
-    text = patch.decode(errors="replace").strip()
+    text = errors.shorten(patch.decode(errors="replace").strip())
     return errors.Invalid(
         [errors.FieldError("Invalid value", "patch", text, describe(error, resource))]
     )

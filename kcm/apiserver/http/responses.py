@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from kcm import errors
@@ -86,7 +86,9 @@ def read_number(query: Mapping[str, str], name: str) -> int | None:
     if not text:
         return None
     if not (text.isascii() and text.isdigit() and len(text) < 20):
-        raise errors.BadRequest(f"invalid value of parameter {name}: {text!r} is not a number")
+        raise errors.BadRequest(
+            f"invalid value of parameter {name}: {errors.shorten(text)!r} is not a number"
+        )
     if int(text) > _MOST:
         raise errors.BadRequest(
             f'invalid value of parameter {name}: parsing "{text}": value out of range'
@@ -103,6 +105,12 @@ class Response:
     content_type: str = JSON
     warnings: Sequence[str] = ()
     headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def with_warnings(response: Response, warnings: Iterable[str]) -> Response:
+    """Returns a response with further warnings, each once."""
+    further = dict.fromkeys(warnings)
+    return replace(response, warnings=[*response.warnings, *further]) if further else response
 
 
 def json_bytes(value: Any) -> bytes:

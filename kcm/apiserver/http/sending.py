@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from starlette.types import Send
 
 from kcm.apiserver.http.responses import Response
 
+GZIP_FROM = 128 * 1024  # bytes, as upstream
+_GZIP_LEVEL = 1
 _PIECE = 256 * 1024  # bytes of a response that are sent at once
 _NO_CACHE = (b"cache-control", b"no-cache, private")
 
@@ -15,6 +19,14 @@ _NO_CACHE = (b"cache-control", b"no-cache, private")
 # Clients refuse heads that are too large. As upstream's endpoints/filters/warning.go:
 _MOST_WARNINGS = 4 * 1024  # characters in all warnings of a response, if they are more,
 _LONGEST_WARNING = 256  # each is cut
+
+
+def compress(response: Response, accept_encoding: str) -> Response:
+    """Returns a large response compressed for a client that accepts that."""
+    if len(response.body) < GZIP_FROM or "gzip" not in accept_encoding:
+        return response
+    packed = gzip.compress(response.body, _GZIP_LEVEL)
+    return replace(response, body=packed, headers={**response.headers, "content-encoding": "gzip"})
 
 
 async def send_response(response: Response, method: str, send: Send) -> None:

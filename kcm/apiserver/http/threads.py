@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -160,6 +161,7 @@ class Threads:
         return next((whose for whose in self._waiting if not self._running.get(whose)), None)
 
     def _run(self) -> None:
+        _here.threads = self
         while not self.stopping and (turn := self._tasks.get()) is not None:
             whose, task = turn
             del turn
@@ -174,6 +176,21 @@ class Threads:
                 if self._extra > self._absent:  # one that was replaced is back
                     self._extra -= 1
                     break
+
+
+class _Here(threading.local):
+    """The pool of the present thread."""
+
+    threads: Threads | None = None
+
+
+_here = _Here()
+
+
+def replace_this_thread() -> contextlib.AbstractContextManager[None]:
+    """Lets another thread of its pool take the place of this one, see `Threads.replaced`."""
+    pool = _here.threads
+    return contextlib.nullcontext() if pool is None else pool.replaced()
 
 
 _MASTERS = ""  # no user has this name

@@ -94,7 +94,9 @@ def _whole(field: str, text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise errors.BadRequest(f"{field}: {text!r} is not a whole number") from None
+        raise errors.BadRequest(
+            f"{field}: {errors.shorten(text)!r} is not a whole number"
+        ) from None
 
 
 def _instant(text: str) -> str:

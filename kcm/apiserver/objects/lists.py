@@ -24,6 +24,8 @@ from kcm.apiserver.objects import tables
 from kcm.apiserver.objects.selection import Freshness, ObjectSelection, Page
 from kcm.apiserver.objects.tables import partial_metadata
 from kcm.apiserver.request import Staleness
+from kcm.redisio import greenlets
+from kcm.redisio.pipelining import LONG_REPLY
 from kcm.store import Store
 from kcm.store.reader import PRESENT, decode_continue, encode_continue
 
@@ -35,12 +37,15 @@ def get(store: Store, cacher: Cacher, request: ApiRequest) -> Response:
     if request.stale is not None:
         cached = _find_stale(cacher, request, request.stale)
     if cached is not None and request.query.get("resourceVersion") == "0":
+        greenlets.raise_if_long(len(cached.raw), LONG_REPLY)  # as if it had been read
         entry = cached
     else:
         raw = store.get_raw(info.resource, info.key)
         # An entry may be known in the version of the request, which saves a conversion.
         known = cached is not None and cached.raw == raw
         entry = cached if cached is not None and known else Entry(info.resource, info.key, raw, 0)
+    if request.form.as_:
+        greenlets.raise_if_many_values(entry.raw)
     return entry_response(request, _convert(cacher, info.resource, [entry])[0])
 
 

@@ -6,6 +6,7 @@ staging/src/k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/status.go, K
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import structlog
@@ -14,6 +15,7 @@ from kcm import errors
 from kcm.api import scheme
 from kcm.api.scheme import Resource
 from kcm.apiserver import http_errors
+from kcm.apiserver.http.responses import Response, json_response
 
 log = structlog.get_logger("kcm.apiserver")
 
@@ -53,6 +55,14 @@ def failure(error: Exception) -> dict[str, Any]:
     cause = {"message": "an unexpected error; see the server's log"}
     message = f"Internal error occurred: {cause['message']}"
     return _status(500, "InternalError", message, {"causes": [cause]})
+
+
+def respond_failure(error: Exception) -> Response:
+    """Returns the response with the Status of an exception."""
+    body = failure(error)
+    retry = body.get("details", {}).get("retryAfterSeconds")
+    headers = {"retry-after": str(retry)} if retry else {}
+    return replace(json_response(body, int(body["code"])), headers=headers)
 
 
 def deletion_status(resource: Resource, name: str, uid: str) -> dict[str, Any]:

@@ -46,7 +46,7 @@ _NAMES = {
 def check_include(word: str) -> None:
     """Raises BadRequest for an unknown value of includeObject."""
     if word not in _INCLUDE:
-        raise errors.BadRequest(f"unrecognized includeObject value: {word!r}")
+        raise errors.BadRequest(f"unrecognized includeObject value: {errors.shorten(word)!r}")
 
 
 def table(

@@ -28,6 +28,8 @@ from kcm.apiserver.objects import (
     write_admission,
 )
 from kcm.apiserver.request_info import RequestInfo
+from kcm.redisio import greenlets
+from kcm.redisio.pipelining import LONG_REPLY
 from kcm.store import DeleteOptions, FieldManager, Store, Subresource, WriteAdmission, rules
 from kcm.store.strategies import kinds
 
@@ -257,6 +259,8 @@ def _known(cacher: Cacher | None, info: RequestInfo) -> KubeObject | None:
     entry = cacher.cache(info.resource).get(info.key)
     if entry is None:
         return None
+    greenlets.raise_if_long(len(entry.raw), LONG_REPLY)  # as if it had been read
+    greenlets.raise_if_many_values(entry.raw)
     try:
         return entry.convert_to(info.resource).obj
     except errors.ApiError:

@@ -28,6 +28,7 @@ from kcm.apiserver.objects import status, tables
 from kcm.apiserver.objects.selection import Freshness, ObjectSelection, check_options
 from kcm.apiserver.request import truth
 from kcm.apiserver.request_info import RequestInfo
+from kcm.redisio.pipelining import LONG_REPLY
 
 BOOKMARK_EVERY = 60.0  # seconds, as upstream's defaultBookmarkFrequency
 LAST_BOOKMARK = 2.0  # seconds before the timeout, as upstream's nextBookmarkTime
@@ -176,7 +177,7 @@ class HttpWatch:
         while not self._stopped:
             events = self._take(self._watcher)
             await self._convert_events(events)
-            piece = b"".join(map(self._event, events))
+            piece = await self._join(events)
             if piece:
                 yield piece
             now = self._loop.time()
@@ -215,11 +216,9 @@ class HttpWatch:
             await asyncio.sleep(MERGE)
 
     async def _initial_pieces(self) -> AsyncIterator[bytes]:
-        selection = self._options.selection
         for part in _split(self._present):
             await self._convert(part)
-            shown = (entry.convert_to(selection.resource) for entry in part)
-            yield b"".join(self._line("ADDED", one) for one in shown if selection.matches(one))
+            yield await self._join([CacheEvent("ADDED", entry, None) for entry in part])
         self._present = []
         if self._options.initial_end:
             yield self._bookmark(self._start, _INITIAL_END)
@@ -252,6 +251,17 @@ class HttpWatch:
         if entries and self._cacher.converter is not None:
             resource = self._options.selection.resource
             await self._cacher.converter.convert_entries_soon(entries, resource)
+
+    async def _join(self, events: Sequence[CacheEvent]) -> bytes:
+        """Returns the lines of events. They are made in a thread if much has to be decoded."""
+
+        def join() -> bytes:
+            return b"".join(map(self._event, events))
+
+        options = self._options
+        is_raw = options.selection.everything and not options.form.as_
+        size = 0 if is_raw else sum(len(event.entry.raw) for event in events)
+        return join() if size <= LONG_REPLY else await asyncio.to_thread(join)
 
     def _event(self, event: CacheEvent) -> bytes:
         selection = self._options.selection

@@ -17,7 +17,7 @@ from typing import Any
 from kcm import errors
 from kcm.api.admissionregistration_v1 import AUDIT, DENY, FAIL, WARN
 from kcm.api.scheme import Resource
-from kcm.apiextensions.cel.policies import PolicyEvaluation, TimeLeft
+from kcm.apiextensions.cel.policies import PolicyEvaluation, TimeLeft, time_for_request
 from kcm.apiextensions.cel.policy_programs import POLICIES
 from kcm.apiserver.admission.attributes import WriteAttributes
 from kcm.apiserver.admission.context import WriteContext
@@ -107,6 +107,7 @@ class _Check:
         self._remarks = remarks
         self._denials: list[_Denial] = []
         self._held: dict[PolicyGroup, bool] = {}  # whether all policies of a group hold
+        self._left = time_for_request()
 
     def run(self, prepared: PreparedPolicy) -> None:
         """Evaluates a policy if it matches, for each of its bindings that does."""
@@ -121,7 +122,7 @@ class _Check:
             self._configuration_error(prepared, None, why)
             return
         values: dict[str, list[str]] = {}
-        left = TimeLeft()
+        left = TimeLeft(self._left)
         for bound in prepared.bindings:
             for param in self._params(prepared, bound, kind):
                 result = self._evaluate(prepared, matched, param, left)
@@ -145,7 +146,8 @@ class _Check:
 
     def _hold_together(self, group: PolicyGroup, matched: Resource) -> bool:
         given, activations = self._context.input(matched)
-        evaluation = PolicyEvaluation(given, POLICIES, {}, activations=activations)
+        left = TimeLeft(self._left)
+        evaluation = PolicyEvaluation(given, POLICIES, {}, activations=activations, left=left)
         return bool(group.expression) and evaluation.holds(group.expression)
 
     def _params(

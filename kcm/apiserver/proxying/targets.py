@@ -149,7 +149,9 @@ def _target(scheme_: str, address: str, port: str) -> Target:
     host = _require_proxyable(address)
     is_number = port.isascii() and port.isdigit() and len(port) <= 5
     if port and not (is_number and 0 < int(port) <= _MOST_PORT):
-        raise ServiceUnavailable(f"error trying to reach service: {port!r} is not a valid port")
+        raise ServiceUnavailable(
+            f"error trying to reach service: {errors.shorten(port)!r} is not a valid port"
+        )
     shown = f"[{host}]" if host.version == 6 else str(host)
     target = Target(f"{scheme_ or 'http'}://{shown}")
     return replace(target, url=f"{target.url}:{port}") if port else target

@@ -35,6 +35,9 @@ from kcm.apiserver.webhooks.review import (
     make_review,
     read_answer,
 )
+from kcm.redisio import greenlets
+
+_SHORT_ANSWER = 16 * 1024  # bytes, in the event loop
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,9 @@ class WebhookCall:
         the webhook refuses the request.
         """
         assert self._request is not None
+        # A request that goes on in a thread asks its webhooks again, as one that is overtaken does.
+        greenlets.raise_if_long(len(body), _SHORT_ANSWER)
+        greenlets.raise_if_many_values(body)
         name = self._prepared.name
         try:
             answer = read_answer(self._request, body, mutating=self._type == ADMIT)

@@ -287,3 +287,28 @@ CASES = [
             lambda: b"kind: ConfigMap\napiVersion: v1\nmetadata: {name: n}\nx: 0x" + b"f" * 4_000,
             (201, 400)),
 ]  # fmt: skip
+
+# --- small or honest requests that are much work, sent again and again
+
+KEYS = 40_000
+FLOODED = (  # the objects that they change
+    config_map(name="large") | {"data": {f"k{n}": "" for n in range(KEYS)}},
+    config_map(name="small") | {"data": {"x": "AB"}},
+    config_map(name="listed", finalizers=["a.example/b"]),
+)
+
+
+def inserts() -> bytes:
+    finalizers = "/metadata/finalizers"
+    first = {"op": "add", "path": finalizers, "value": ["a.example/b"] * 90_000}
+    return encode([first, *[{"op": "add", "path": f"{finalizers}/0", "value": "c.d/e"}] * 9_900])
+
+
+FLOODS = [
+    Hostile("doubling copies", "PATCH", f"{MAPS}/small", JSON_PATCH,
+            lambda: build_copy_patch(40), (422,)),
+    Hostile("a small patch of a large object", "PATCH", f"{MAPS}/large", MERGE,
+            lambda: encode({"data": {"k1": "z"}}), (200, 409)),
+    Hostile("empty owners", "POST", MAPS, JSON, lambda: owners(95_000), (422,)),
+    Hostile("inserts into a list", "PATCH", f"{MAPS}/listed", JSON_PATCH, inserts, (422,)),
+]  # fmt: skip

@@ -42,6 +42,11 @@ class Server:
         times += [child.cpu_times() for child in self.process.children()]
         return sum(t.user + t.system + t.children_user + t.children_system for t in times)
 
+    def loop_seconds(self) -> float:
+        """Returns the CPU seconds of the thread of the event loop, which is the first one."""
+        threads = {one.id: one.user_time + one.system_time for one in self.process.threads()}
+        return threads[self.process.pid]
+
     def memory(self) -> int:
         """Returns the MiB that the server and its children use."""
         processes = [self.process, *self.process.children()]
@@ -102,6 +107,7 @@ def prepare(admin: httpx.Client) -> None:
         (hostile.MAPS, {"metadata": {"name": "a"}, "data": {"a": "x"}}),
         (hostile.PODS, hostile.pod("large", hostile.ENTRIES)),
         (hostile.DEFINITIONS, hostile.traps()),
+        *((hostile.MAPS, flooded) for flooded in hostile.FLOODED),
     ):
         answer = admin.post(path, json=body)
         assert answer.status_code == 201, answer.text
@@ -157,6 +163,54 @@ def test_a_hostile_body_is_refused_or_served_within_its_budget(
     assert meanwhile.codes == {path: {200} for path in WATCHED}
     assert server.seconds() - before < case.seconds * case.at_once
     assert meanwhile.memory - memory < case.memory * (2 + case.at_once) / 3
+
+
+@pytest.mark.parametrize("flood", hostile.FLOODS, ids=lambda flood: flood.name)
+def test_work_that_a_request_asks_for_is_not_done_in_the_event_loop(
+    server: Server, flood: Hostile
+) -> None:
+    body, headers = flood.body(), {"content-type": flood.content_type}
+    whole, loop = server.seconds(), server.loop_seconds()
+
+    def send(_: int) -> httpx.Response:
+        return server.eve.request(flood.method, flood.path, content=body, headers=headers)
+
+    with ThreadPoolExecutor(4) as threads:
+        answers = list(threads.map(send, range(4)))
+    assert {answer.status_code for answer in answers} <= set(flood.codes)
+    assert all(len(answer.content) < 8 * MEBIBYTE for answer in answers)
+    assert server.loop_seconds() - loop < 0.4
+    assert server.seconds() - whole < 12
+
+
+def test_a_failed_test_of_a_patch_is_told_without_the_object(server: Server) -> None:
+    patch = [{"op": "test", "path": "/data", "value": {}}]
+    headers = {"content-type": hostile.JSON_PATCH}
+    answer = server.eve.patch(f"{hostile.MAPS}/large", json=patch, headers=headers)
+    assert answer.status_code == 422
+    assert answer.json()["message"].endswith("testing value /data failed: test failed")
+
+
+def test_large_objects_are_written_and_refused_as_small_ones(server: Server) -> None:
+    data = {f"k{n}": "v" for n in range(hostile.KEYS)}
+    large = hostile.config_map(name="honest") | {"data": data}
+    path = f"{hostile.MAPS}/honest"
+    params = {"fieldManager": "eves-tool"}
+    created = server.eve.post(hostile.MAPS, json=large, params=params | {"dryRun": "All"})
+    assert created.status_code == 201
+    assert server.eve.get(path).status_code == 404
+    created = server.eve.post(hostile.MAPS, json=large, params=params)
+    assert (created.status_code, created.json()["data"]) == (201, data)
+    assert created.json()["metadata"]["managedFields"][0]["manager"] == "eves-tool"
+    assert server.eve.post(hostile.MAPS, json=large).json()["reason"] == "AlreadyExists"
+    changed = created.json() | {"data": data | {"k0": "w"}}
+    assert server.eve.put(path, json=changed).json()["data"]["k0"] == "w"
+    assert server.eve.put(path, json=changed).json()["reason"] == "Conflict"
+    assert server.eve.get(path).json()["data"]["k0"] == "w"
+    unknown = server.eve.put(path, json=large | {"x": 1})
+    assert unknown.headers["warning"] == '299 - "unknown field \\"x\\""'
+    gone = server.admin.post("/api/v1/namespaces/nowhere/configmaps", json=large)
+    assert gone.status_code == 404
 
 
 def test_bodies_that_come_slowly_keep_nobody_else_waiting(server: Server) -> None:

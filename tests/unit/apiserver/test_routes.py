@@ -55,6 +55,20 @@ def test_a_large_body_is_not(size: int, expected: bool) -> None:
 
 
 @pytest.mark.parametrize(
+    ("body", "content_type", "expected"),
+    [
+        (b'{"ownerReferences":[' + b"{}," * 500 + b"{}]}", "application/json", True),
+        (b'{"ownerReferences":[' + b"{}," * 501 + b"{}]}", "application/json", False),
+        (b"x" * 4096, "application/vnd.kubernetes.protobuf", True),
+        (b"x" * 4097, "application/vnd.kubernetes.protobuf", False),
+    ],
+    ids=["few values", "many values", "few items", "many items"],
+)
+def test_a_body_of_many_values_is_not(body: bytes, content_type: str, expected: bool) -> None:
+    assert ask("POST", PODS, body, content_type) is expected
+
+
+@pytest.mark.parametrize(
     ("content_type", "expected"),
     [
         ("application/json", True),

@@ -267,6 +267,27 @@ class TestTooLong:
             run(lambda: greenlets.raise_if_long(11, 10))
         run(lambda: greenlets.raise_if_long(10, 10))
 
+    def test_is_raised_for_many_values(self) -> None:
+        few, many = b"," * greenlets.MOST_VALUES, b"," * (greenlets.MOST_VALUES + 1)
+        run(lambda: greenlets.raise_if_many_values(few))
+        with pytest.raises(TooLong):
+            run(lambda: greenlets.raise_if_many_values(many))
+        greenlets.raise_if_many_values(many)
+
+    def test_is_raised_in_light_work_of_a_thread_that_takes_too_many_times_as_long(self) -> None:
+        greenlets.run_lightly(lambda: greenlets.raise_if_long(30, 10), 3)
+        with pytest.raises(TooLong):
+            greenlets.run_lightly(lambda: greenlets.raise_if_long(31, 10), 3)
+        greenlets.raise_if_long(31, 10)
+
+    def test_is_not_raised_in_light_work_once_something_was_written(self) -> None:
+        def work() -> str:
+            greenlets.mark_written()
+            greenlets.raise_if_long(11, 10)
+            return "ended where it was"
+
+        assert greenlets.run_lightly(work) == "ended where it was"
+
     def test_is_not_raised_once_something_was_written(self) -> None:
         def work() -> str:
             greenlets.mark_written()
@@ -329,3 +350,17 @@ def test_many_works_that_wait_for_each_other_end() -> None:
         return await asyncio.gather(*works)
 
     assert asyncio.run(main()) == list(range(200, 0, -1))
+
+
+def test_each_step_of_the_work_is_measured() -> None:
+    steps: list[float] = []
+
+    def work() -> str:
+        greenlets.wait_for(asyncio.sleep(0))
+        return "done"
+
+    async def measure() -> str:
+        return await greenlets.run(work, asyncio.to_thread, steps.append)
+
+    assert asyncio.run(measure()) == "done"
+    assert len(steps) == 2

@@ -6,6 +6,7 @@ staging/src/k8s.io/apiserver/pkg/admission/plugin/cel, Kubernetes 1.33.
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -134,7 +135,7 @@ def test_all_bindings_and_parameters_of_a_policy_share_its_budget() -> None:
     inputs = PolicyInput({"object": OBJECT})
     first, second = (PolicyEvaluation(inputs, PLAIN, {}, left=left) for _ in range(2))
     assert first.evaluate("true").value is True
-    left.seconds = 0.0
+    left.use_up()
     assert second.evaluate("true").error == OUT_OF_BUDGET
 
 
@@ -157,3 +158,26 @@ def test_an_expression_that_took_long_leaves_the_server_process(
         assert evaluation(object=many).evaluate(text).value is True
     assert evaluation().evaluate(text).value is True
     lanes.close()
+
+
+def test_all_policies_of_a_request_share_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(policies, "REQUEST_BUDGET", 1.5)
+    request = policies.time_for_request()
+    inputs = PolicyInput({"object": OBJECT})
+    for _ in range(2):
+        left = policies.TimeLeft(request)
+        assert PolicyEvaluation(inputs, PLAIN, {}, left=left).evaluate("true").value is True
+        left.use_up()
+    third = PolicyEvaluation(inputs, PLAIN, {}, left=policies.TimeLeft(request))
+    assert third.evaluate("true").error == OUT_OF_BUDGET
+
+
+def test_what_it_takes_to_pass_a_large_object_to_the_child_process_counts() -> None:
+    left = policies.TimeLeft()
+    given = PolicyInput({"object": {"data": {f"k{number}": "x" for number in range(40_000)}}})
+    checked = PolicyEvaluation(given, PLAIN, {}, left=left)
+    before = time.thread_time()
+    result = checked.evaluate("object.data.size() > 0 && 'a'.replace('a', 'b') == 'b'")
+    here = time.thread_time() - before
+    assert result.value is True
+    assert policies.BUDGET - left.seconds > result.spent + here / 2

@@ -257,7 +257,7 @@ def test_a_process_that_somebody_else_ended_is_replaced() -> None:
     for _ in range(2):
         assert evaluator.evaluate("1 < 2", {}, 1.0, optional_old=False).value is True
         # Nothing gives the process away: nobody but a test needs it.
-        assert evaluator._process is not None
-        evaluator._process.kill()
-        evaluator._process.wait()
+        assert evaluator._process._process is not None
+        evaluator._process._process.kill()
+        evaluator._process._process.wait()
     evaluator.close()

@@ -184,6 +184,12 @@ def test_policies_that_nobody_could_have_written_refuse_and_do_no_harm() -> None
             check(policy(**validations(text)), binding())
 
 
+def test_all_policies_of_a_request_have_one_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cel_policies, "REQUEST_BUDGET", 0.0)
+    with pytest.raises(PolicyDenied, match="running out of cost budget"):
+        check(policy(**validations("true")), binding())
+
+
 def test_a_policy_has_one_budget_for_all_its_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cel_policies, "BUDGET", 0.005)
     limits = [

@@ -1,0 +1,108 @@
+"""Where requests run: in the event loop, in threads, or in child processes, by the work they are.
+
+Threads that compute take turns with the event loop, which makes all other requests slower. So what
+computes for long runs in few threads, and what computes for very long in child processes, where
+that is possible. How long it takes often shows only while it runs: then it raises
+`greenlets.TooLong`, if it has written nothing, and starts again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+
+from kcm import errors
+from kcm.apiserver.admission_chain import AdmissionChain
+from kcm.apiserver.auth.handler_chain import HandlerChain, RequestState
+from kcm.apiserver.auth.users import User
+from kcm.apiserver.heavy.processes import HeavyProcesses
+from kcm.apiserver.heavy.requests import HeavyWrite, find_heavy_write
+from kcm.apiserver.http.responses import Response
+from kcm.apiserver.http.stalls import StallMeter
+from kcm.apiserver.http.threads import Threads
+from kcm.apiserver.objects import status
+from kcm.apiserver.routes import is_short, is_small
+from kcm.redisio import greenlets
+
+HEAVY_THREADS = 2  # for requests that compute for long; one user gets one of them
+_MEDIUM = 8  # times as long as in the event loop; what is longer is for a child process
+Handler = Callable[[], Response]
+
+
+@dataclass(frozen=True)
+class HeavyWriters:
+    """The child processes that make heavy writes, and what tells which writes they can make."""
+
+    processes: HeavyProcesses
+    chain: HandlerChain
+    admission: AdmissionChain
+
+    def find(self, state: RequestState) -> HeavyWrite | None:
+        """Returns the write that a child process can make for a request, None if it cannot."""
+        if state.info is None:
+            return None
+        try:
+            caller = self.chain.caller(state)
+            return find_heavy_write(state.request, state.info, caller, self.admission)
+        except errors.KcmError:
+            return None  # the handler comes to the same error
+
+
+class RequestLanes:
+    """Runs the handlers of requests. All methods are for the event loop's thread."""
+
+    def __init__(
+        self, threads: Threads, stalls: StallMeter, writers: HeavyWriters | None = None
+    ) -> None:
+        """Without `writers`, heavy writes are made in threads."""
+        self._threads = threads
+        self._heavy = Threads(HEAVY_THREADS, "kcm-api-heavy")
+        self._stalls = stalls
+        self._writers = writers
+
+    def start(self) -> None:
+        """Starts the threads for what computes for long."""
+        self._heavy.start()
+
+    def stop(self) -> None:
+        """Ends the child processes, and waits for the threads."""
+        if self._writers is not None:
+            self._writers.processes.close()
+        self._heavy.stop()
+
+    async def run(self, handle: Handler, state: RequestState, user: User) -> Response:
+        """Returns the response of a request, which `handle` returns."""
+        with suppress(greenlets.TooLong):
+            if state.info is not None and is_short(state.request, state.info):
+                return await self._run_in_loop(handle, state, user)
+            if is_small(state.request):
+                return await self._threads.run(partial(greenlets.run_lightly, handle), user)
+        return await self._heavy.run(partial(self._run_heavy, handle, state), user)
+
+    async def _run_in_loop(self, handle: Handler, state: RequestState, user: User) -> Response:
+        named = f"{state.request.method} {state.request.path}"
+        return await greenlets.run(
+            handle,
+            lambda work: self._threads.run(work, user),
+            lambda seconds: self._stalls.note_step(named, seconds),
+        )
+
+    def _run_heavy(self, handle: Handler, state: RequestState) -> Response:
+        write = self._writers.find(state) if self._writers is not None else None
+        if self._writers is None or write is None:
+            return handle()
+        if is_small(state.request, _MEDIUM):
+            with suppress(greenlets.TooLong):
+                return greenlets.run_lightly(handle, _MEDIUM)
+        try:
+            return self._writers.processes.write(write)
+        except errors.KcmError as error:
+            return refusal(error, state)
+
+
+def refusal(error: Exception, state: RequestState) -> Response:
+    """Returns the response for an error, with the warnings that the request has got before."""
+    warnings = list(dict.fromkeys(state.remarks.warnings))
+    return replace(status.respond_failure(error), warnings=warnings)
