@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import threading
 from asyncio.sslproto import SSLProtocol
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from kcm.apiserver.http.entrance import Entrance
 from kcm.http import listening
 from kcm.http.serving import TLSFiles, build_config
 from kcm.interpreter import tune
+from kcm.memory import MemoryKeeper
 
 log = structlog.get_logger("kcm.apiserver")
 
@@ -71,6 +73,7 @@ class ApiHttpServer(listening.Server):
         """
         self.app = app
         self._linger = linger
+        self._memory = MemoryKeeper()
         self._entrance = Entrance(app.unauthenticated, app.limits.tls_handshake_timeout or None)
         super().__init__(
             build_config(
@@ -88,6 +91,12 @@ class ApiHttpServer(listening.Server):
         """Starts to listen. TLS is the entrance's, so uvicorn accepts plain connections."""
         self._entrance.tls, self.config.ssl = self.config.ssl, None
         await super().startup(sockets)
+
+    async def on_tick(self, counter: int) -> bool:
+        """Reports whether the server has to stop. Looks after the memory of its own process."""
+        if threading.current_thread() is threading.main_thread():
+            self._memory.look()
+        return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stops the streams, then shuts down as uvicorn does."""
