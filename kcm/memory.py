@@ -2,9 +2,9 @@
 
 Python collects garbage by the number of objects, and a few objects may hold many bytes. So a
 collection is also due when the process has grown. It leaves out the objects that are older than the
-last collections: what remains takes some 6 ms. And the C library keeps what was freed, so that a
-server would show the memory of its worst minute from then on: it is asked to give that back, in a
-thread, some 7 ms of its lock for each 100 MiB that it gives back.
+last collections: to look at what remains takes some 6 ms, besides what is freed. And the C library
+keeps what was freed, so that a server would show the memory of its worst minute from then on: it is
+asked to give that back, in a thread, some 7 ms of its lock for each 100 MiB that it gives back.
 
 On systems without glibc, or without /proc, the one or the other does not happen.
 """
