@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 
 from starlette.types import Receive, Scope, Send
@@ -45,11 +45,12 @@ from kcm.apiserver.faults.gate import ServerFaults
 from kcm.apiserver.heavy.lanes import HeavyWriters, RequestLanes, refusal
 from kcm.apiserver.heavy.processes import HeavyProcesses
 from kcm.apiserver.http.accept import negotiate
-from kcm.apiserver.http.limits import Bodies, InFlight, Limits
+from kcm.apiserver.http.limits import Answers, Bodies, InFlight, Limits, OpenWatches
 from kcm.apiserver.http.responses import Response
 from kcm.apiserver.http.sending import compress, send_response
 from kcm.apiserver.http.stalls import StallMeter
 from kcm.apiserver.http.threads import Threads
+from kcm.apiserver.http.unauthenticated import UnauthenticatedConnections
 from kcm.apiserver.http_errors import PathNotFound, RequestTimeout
 from kcm.apiserver.metrics import ServerMetrics
 from kcm.apiserver.nodes.kubelet import KubeletClient
@@ -99,11 +100,16 @@ class ApiServer:
         """
         self.cacher = Cacher(store)
         self._definitions = DefinitionLoop(store, self.cacher)
-        self._limits = limits or Limits()
-        self._in_flight = InFlight(self._limits)
+        self.limits = limits or Limits()
+        self._in_flight = InFlight(self.limits)
         self._bodies = Bodies()
+        self._answers = Answers()
         self._metrics = ServerMetrics(self.cacher, self._in_flight)
         self._stalls = StallMeter(self._metrics.registry)
+        self._open_watches = OpenWatches(self.limits.max_watches_per_user, self._metrics.registry)
+        self.unauthenticated = UnauthenticatedConnections(
+            self.limits.max_unauthenticated_connections_per_address, self._metrics.registry
+        )
         decides = authorizer or build_authorizer(modes, self.cacher)
         restricts = authorizer is None and ALWAYS_ALLOW not in modes
         restriction = NodeRestriction(find_in(self.cacher)) if restricts else None
@@ -128,7 +134,7 @@ class ApiServer:
         self._observer = observing.find(store.io)
         self._threads = Threads(THREADS, "kcm-api")
         self._waiter = LoopWaiter()
-        self._gate = faults.gate(self._limits.request_timeout) if faults else None
+        self._gate = faults.gate(self.limits.request_timeout) if faults else None
         breaks = faults.rules if faults else None
         self._backends = BackendClient(ServiceResolver(self.cacher), self._waiter, breaks)
         self._converter = WebhookConverter(self._backends, self._waiter, self._metrics.registry)
@@ -142,7 +148,7 @@ class ApiServer:
             store,
             self.cacher,
             aggregation or AggregationOptions(),
-            self._limits,
+            self.limits,
             self._metrics.registry,
         )
         self._routes = Routes(
@@ -227,7 +233,8 @@ class ApiServer:
             if not is_page(state.request.path):
                 self._chain.set_info(state, await self._find_info(state))
             if is_watch(state):
-                await self._watch(state, scope, receive, send)
+                with self._open_watches.hold(state.sender or ANYBODY):
+                    await self._watch(state, scope, receive, send)
                 return
             if state.info is not None and await self._streams.serve(
                 state, state.info, scope, receive, send
@@ -239,11 +246,20 @@ class ApiServer:
             response = status.respond_failure(error)
             self._metrics.count_rejected(state, response.code)
         else:
+            await self._answer(state, receive, send)
+            return
+        await send_response(response, state.request.method, send)
+
+    async def _answer(self, state: RequestState, receive: Receive, send: Send) -> None:
+        """Handles a request. It is in flight until its response is sent, as upstream, since it
+        is in memory until then.
+        """
+        with ExitStack() as sending:
             try:
-                response = await self._respond_and_count(state, receive)
+                response = await self._respond_and_count(state, receive, sending)
             except Disconnected:
                 return
-        await send_response(response, state.request.method, send)
+            await send_response(response, state.request.method, send)
 
     async def _aggregate(
         self, api: RemoteApi, state: RequestState, scope: Scope, receive: Receive, send: Send
@@ -265,10 +281,12 @@ class ApiServer:
             await self._threads.run(self._learn_kinds, state.sender or ANYBODY)
             return parse(path)
 
-    async def _respond_and_count(self, state: RequestState, receive: Receive) -> Response:
+    async def _respond_and_count(
+        self, state: RequestState, receive: Receive, sending: ExitStack
+    ) -> Response:
         with self._metrics.request(state) as answered:
             try:
-                response = await self._respond(state, receive)
+                response = await self._respond(state, receive, sending)
             except Disconnected:
                 raise
             except Exception as error:  # noqa: BLE001 - no trace may leave the server
@@ -276,16 +294,18 @@ class ApiServer:
             answered(response.code)
             return response
 
-    async def _respond(self, state: RequestState, receive: Receive) -> Response:
+    async def _respond(self, state: RequestState, receive: Receive, sending: ExitStack) -> Response:
         user = state.sender or ANYBODY
         try:
-            async with asyncio.timeout(self._limits.request_timeout or None):
+            async with asyncio.timeout(self.limits.request_timeout or None):
                 with self._bodies.hold(user) as held:
                     with self._bodies.receive(user):
                         if body := await read_body(receive, held.add):
                             state = replace(state, request=replace(state.request, body=body))
-                    with self._in_flight.admit(state.request.method, user):
-                        return await self._lanes.run(self._handler(state), state, user)
+                    sending.enter_context(self._in_flight.admit(state.request.method, user))
+                    response = await self._lanes.run(self._handler(state), state, user)
+                    sending.enter_context(self._answers.hold(user, len(response.body)))
+                    return response
         except TimeoutError:
             raise RequestTimeout from None
 

@@ -15,14 +15,12 @@ from kcm.apiserver import flags
 from kcm.apiserver.aggregation.options import AggregationFlags, add_aggregation_flags
 from kcm.apiserver.auth.authorizer import parse_modes
 from kcm.apiserver.credentials import Certificate
-from kcm.apiserver.http.limits import Limits
+from kcm.apiserver.http.limit_flags import add_limit_flags, take_limits
 from kcm.apiserver.running import ServerOptions, run
 from kcm.apiserver.serving import Address
 from kcm.apiserver.token_options import TokenFlags, add_token_flags
 from kcm.component.feature_gates import parse as parse_gates
 from kcm.settings import Settings
-
-_LIMITS = Limits()  # the defaults
 
 
 @click.command()
@@ -64,28 +62,7 @@ _LIMITS = Limits()  # the defaults
 @flags.admission_control_config_file
 @add_token_flags
 @add_aggregation_flags
-@click.option(
-    "--max-requests-inflight",
-    type=click.IntRange(0),
-    default=_LIMITS.max_requests_inflight,
-    show_default=True,
-    help="The most requests that read in flight at a time, watches excluded; others get 429. "
-    "0: no limit.",
-)
-@click.option(
-    "--max-mutating-requests-inflight",
-    type=click.IntRange(0),
-    default=_LIMITS.max_mutating_requests_inflight,
-    show_default=True,
-    help="The most mutating requests in flight at a time; others get 429. 0: no limit.",
-)
-@click.option(
-    "--request-timeout",
-    type=click.FloatRange(0),
-    default=_LIMITS.request_timeout,
-    show_default=True,
-    help="Seconds after which a request gets 504, watches excluded. 0: no limit.",
-)
+@add_limit_flags
 @click.option(
     "--kubeconfig",
     type=click.Path(path_type=Path),
@@ -140,9 +117,6 @@ def command(
     authorization_mode: str,
     feature_gates: str,
     admission_control_config_file: Path | None,
-    max_requests_inflight: int,
-    max_mutating_requests_inflight: int,
-    request_timeout: float,
     kubelet_certificate_authority: Path | None,
     kubelet_client_certificate: Path | None,
     kubelet_client_key: Path | None,
@@ -165,7 +139,6 @@ def command(
                 "--kubelet-certificate-authority must be used together"
             )
         presented = Certificate(kubelet_client_certificate, kubelet_client_key)
-    limits = Limits(max_requests_inflight, max_mutating_requests_inflight, request_timeout)
     options = ServerOptions(
         address=Address(bind_address, port),
         anonymous=anonymous_auth,
@@ -177,7 +150,7 @@ def command(
         modes=parse_modes(authorization_mode),
         gates=parse_gates(feature_gates),
         admission_config=admission_control_config_file,
-        limits=limits,
+        limits=take_limits(other_flags),
         kubelet_authority=kubelet_certificate_authority,
         kubelet_client=presented,
         cluster_authority=cluster_authority,

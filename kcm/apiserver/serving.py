@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import threading
 from asyncio.sslproto import SSLProtocol
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +14,11 @@ import structlog
 from kcm.apiserver.app import ApiServer
 from kcm.apiserver.credentials import Certificate
 from kcm.apiserver.http.connection import LimitedConnection
+from kcm.apiserver.http.entrance import Entrance
 from kcm.http import listening
 from kcm.http.serving import TLSFiles, build_config
 from kcm.interpreter import tune
+from kcm.memory import MemoryKeeper
 
 log = structlog.get_logger("kcm.apiserver")
 
@@ -46,8 +49,8 @@ def url_of(listener: socket.socket, certificate: Certificate | None) -> str:
     return f"{'https' if certificate else 'http'}://{shown}:{port}"
 
 
-# asyncio's buffer of 256 KiB for each TLS connection is most of an idle watcher's memory. Clients
-# send little, and larger messages take several reads.
+# asyncio's buffer of 256 KiB for each TLS connection is most of an idle watcher's memory, and of a
+# connection to a kubelet. Peers send little, and larger messages take several reads.
 SSLProtocol.max_size = 16 * 1024
 
 
@@ -70,17 +73,30 @@ class ApiHttpServer(listening.Server):
         """
         self.app = app
         self._linger = linger
+        self._memory = MemoryKeeper()
+        self._entrance = Entrance(app.unauthenticated, app.limits.tls_handshake_timeout or None)
         super().__init__(
             build_config(
                 app,
                 tls=TLSFiles(certificate.certificate, certificate.key, authorities)
                 if certificate
                 else None,
-                connection=LimitedConnection,
+                connection=self._entrance.open,
                 keep_alive=KEEP_ALIVE,
                 graceful_shutdown=GRACE,
             )
         )
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Starts to listen. TLS is the entrance's, so uvicorn accepts plain connections."""
+        self._entrance.tls, self.config.ssl = self.config.ssl, None
+        await super().startup(sockets)
+
+    async def on_tick(self, counter: int) -> bool:
+        """Reports whether the server has to stop. Looks after the memory of its own process."""
+        if threading.current_thread() is threading.main_thread():
+            self._memory.look()
+        return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stops the streams, then shuts down as uvicorn does."""

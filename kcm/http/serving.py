@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ def build_config(
     app: Any,
     *,
     tls: TLSFiles | None = None,
-    connection: type[asyncio.Protocol] | None = None,
+    connection: Callable[..., asyncio.Protocol] | None = None,
     keep_alive: int = DEFAULT_KEEP_ALIVE,
     graceful_shutdown: int | None = None,
 ) -> uvicorn.Config:
@@ -47,7 +48,7 @@ def build_config(
         server_header=False,
         date_header=False,
         proxy_headers=False,  # the peer of the connection is the client
-        http=connection or "auto",
+        http=connection or "auto",  # type: ignore[arg-type] # only called, so no class is needed
         ws="none",
         timeout_keep_alive=keep_alive,
         timeout_graceful_shutdown=graceful_shutdown,

@@ -9,6 +9,7 @@ code 101.
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -24,8 +25,8 @@ TakeOver = Callable[[], Taken]
 
 def upgrade_of(scope: Scope) -> TakeOver | None:
     """Returns the function that takes the connection over, None if no upgrade is requested."""
-    take_over: TakeOver | None = (scope.get("extensions") or {}).get(UPGRADE)
-    return take_over
+    method: weakref.WeakMethod[TakeOver] | None = (scope.get("extensions") or {}).get(UPGRADE)
+    return method() if method is not None else None
 
 
 class UpgradableConnection(HttpToolsProtocol):
@@ -35,7 +36,8 @@ class UpgradableConnection(HttpToolsProtocol):
         upgrades = self.parser.should_upgrade()
         if upgrades:
             known: dict[str, Any] = dict(self.scope.get("extensions") or {})
-            self.scope["extensions"] = known | {UPGRADE: self.take_over}
+            # The scope must not hold the connection, which holds the scope.
+            self.scope["extensions"] = known | {UPGRADE: weakref.WeakMethod(self.take_over)}
         super().on_headers_complete()
         if upgrades and self.cycle is not None:
             self.cycle.keep_alive = False  # the parser cannot continue
@@ -51,6 +53,7 @@ class UpgradableConnection(HttpToolsProtocol):
         protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
         self.connections.discard(self)
         self.cycle.disconnected = True  # uvicorn has to send nothing more
+        self.parser = None  # type: ignore[assignment] # it holds this protocol, and is done
         self.transport.set_protocol(protocol)
         protocol.connection_made(self.transport)
         writer = asyncio.StreamWriter(self.transport, protocol, reader, loop)

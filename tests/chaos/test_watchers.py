@@ -15,7 +15,8 @@ from tests.integration.apiserver.test_watch_restarts import fuzz_with_restarts
 
 @pytest.mark.chaos
 def test_a_thousand_watchers_get_every_write(redis_server: EmbeddedServer, tmp_path: Path) -> None:
-    with restartable(redis_server, tmp_path, *FLAGS) as server:
+    unlimited = ("--max-unauthenticated-connections-per-address=0", "--max-watches-per-user=0")
+    with restartable(redis_server, tmp_path, *FLAGS, *unlimited) as server:
         watch_in_a_crowd(server, 1000, 200)
 
 

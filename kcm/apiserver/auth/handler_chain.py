@@ -25,7 +25,9 @@ from kcm.apiserver.remarks import Remarks
 from kcm.apiserver.request import Request
 from kcm.apiserver.request_info import RequestInfo
 
-PEER = "kcm.peer_certificate"  # the key in the extensions of an ASGI scope
+# Keys in the extensions of an ASGI scope.
+PEER = "kcm.peer_certificate"
+AUTHENTICATED = "kcm.authenticated"  # a function, called when a request had valid credentials
 
 
 class DecisionCounter(Protocol):
@@ -107,6 +109,8 @@ class HandlerChain:
             raise
         if user is not None:
             self._counts.authentication("success", user.name)
+            if user is not ANYBODY and (note := scope.get("extensions", {}).get(AUTHENTICATED)):
+                note()
         return user
 
 

@@ -170,4 +170,9 @@ class CacheEvent:
 
 def event_line(type: str, raw: bytes) -> bytes:
     """Returns the line of a watch's stream for an event. `raw` is the object's JSON."""
-    return b'{"type":"%b","object":%b}\n' % (type.encode(), raw)
+    return b"".join(event_parts(type, raw))
+
+
+def event_parts(type: str, raw: bytes) -> tuple[bytes, bytes, bytes]:
+    """Returns the line in parts, of which `raw` is one, so that it is not copied."""
+    return b'{"type":"%b","object":' % type.encode(), raw, b"}\n"

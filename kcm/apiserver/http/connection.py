@@ -7,11 +7,14 @@ or to read a response, so a slow client could occupy memory for any time.
 from __future__ import annotations
 
 import asyncio
+import weakref
 from typing import Any
 
 from kcm.apiserver.auth.certificates import peer_of
-from kcm.apiserver.auth.handler_chain import PEER
-from kcm.http.upgrades import UpgradableConnection
+from kcm.apiserver.auth.handler_chain import AUTHENTICATED, PEER
+from kcm.apiserver.http.tls import forget_reader
+from kcm.apiserver.http.unauthenticated import Newcomer
+from kcm.http.upgrades import Taken, UpgradableConnection
 
 MAX_HEAD = 256 * 1024  # bytes; upstream allows 1 MiB
 MAX_FIELDS = 500  # headers
@@ -36,11 +39,21 @@ class LimitedConnection(UpgradableConnection):
     _begun = False  # whether a head has begun and is not complete
     _relays = False  # whether the current body is passed on, and may have any size
 
+    def __init__(self, newcomer: Newcomer, **given: Any) -> None:
+        """`given` is what uvicorn passes to its protocols."""
+        super().__init__(**given)
+        self._newcomer = newcomer
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
         super().connection_made(transport)
         tls = transport.get_extra_info("ssl_object")
         peer = peer_of(tls.getpeercert()) if tls is not None else None
-        self._extensions: dict[str, Any] = {RELAY: self}
+        # Requests must not hold their connection, which holds them: what a connection buffers has
+        # to go with it, and not with some later garbage collection.
+        self._extensions: dict[str, Any] = {
+            RELAY: weakref.proxy(self),
+            AUTHENTICATED: self._newcomer.let_go,
+        }
         if peer is not None:
             self._extensions[PEER] = peer
         self._await_head()
@@ -48,7 +61,10 @@ class LimitedConnection(UpgradableConnection):
     def connection_lost(self, exc: Exception | None) -> None:
         self._cancel_head_timer()
         self._cancel_stall_timer()
+        self._unset_keepalive_if_required()  # uvicorn does so only if there was no error
         super().connection_lost(exc)
+        self._newcomer.let_go()
+        forget_reader(self.transport)
 
     def data_received(self, data: bytes) -> None:
         # In pieces, since an event loop may deliver more at once than a head may have.
@@ -66,6 +82,13 @@ class LimitedConnection(UpgradableConnection):
                 self._refuse()
         elif self._size > MAX_MESSAGE and not self._relays:
             self._refuse()
+
+    def take_over(self) -> Taken:
+        """Returns the connection as streams. Nothing more is known of it, so it counts no longer
+        as unauthenticated.
+        """
+        self._newcomer.let_go()
+        return super().take_over()
 
     def relay_body(self) -> None:
         """Lets the current request have a body of any size, since nothing of it is kept."""

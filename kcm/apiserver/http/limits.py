@@ -1,10 +1,10 @@
-"""Limits on requests in flight and on the bytes of their bodies, in total and for each user.
+"""Limits on requests in flight, on the bytes of their bodies, and on watches, for each user.
 
 Mutating requests have a limit of their own. One user may use half of a limit. Members of
 system:masters are exempt, since a busy server must respond to its administrator, too.
 
 Source: staging/src/k8s.io/apiserver/pkg/server/filters/maxinflight.go, Kubernetes 1.33. The half
-for each user is kcm's; upstream shares by priority and fairness.
+for each user and the limit on watches are kcm's; upstream shares by priority and fairness.
 """
 
 from __future__ import annotations
@@ -14,8 +14,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import structlog
+from prometheus_client import CollectorRegistry
+from prometheus_client import Counter as CounterMetric
+
 from kcm.apiserver.auth.users import MASTERS, User
+from kcm.apiserver.http.notices import Notices
 from kcm.apiserver.http_errors import TooManyRequests
+
+log = structlog.get_logger("kcm.apiserver")
 
 _READS = frozenset({"GET", "HEAD"})
 
@@ -27,6 +34,12 @@ class Limits:
     max_requests_inflight: int = 400  # requests that read
     max_mutating_requests_inflight: int = 200
     request_timeout: float = 60.0  # seconds after which a request gets 504
+    # A kubelet has one for each ConfigMap and Secret that its pods use, and all pods of a DaemonSet
+    # are one user.
+    max_watches_per_user: int = 1000
+    # A few hundred kubelets that come back at once, through one address, wait in it for a second.
+    max_unauthenticated_connections_per_address: int = 500
+    tls_handshake_timeout: float = 10.0  # seconds; Go's clients themselves wait no longer
 
 
 def kind_of(method: str) -> str:
@@ -61,6 +74,42 @@ class InFlight:
         finally:
             self.now[kind] -= 1
             _subtract(mine, user.name, 1)
+
+
+class OpenWatches:
+    """Counts the open watches of each user. Only the event loop's thread may use it."""
+
+    def __init__(self, most: int, registry: CollectorRegistry) -> None:
+        """A user may have `most` of them, members of system:masters any number; 0 means no
+        limit.
+        """
+        self._most = most
+        self._by_user: Counter[str] = Counter()
+        self._refusals = Notices()
+        self._refused = CounterMetric(
+            "kcm_apiserver_watches_refused",
+            "Watches that got 429, since their user had too many.",
+            registry=registry,
+        )
+
+    @contextmanager
+    def hold(self, user: User) -> Iterator[None]:
+        """Counts a watch as open while the context lasts. Raises TooManyRequests."""
+        if 0 < self._most <= self._by_user[user.name] and MASTERS not in user.groups:
+            self._refused.inc()
+            if (refused := self._refusals.count(user.name)) is not None:
+                log.warning(
+                    "Watches are refused: their user has too many",
+                    user=user.name,
+                    limit=self._most,
+                    refused=refused,
+                )
+            raise TooManyRequests
+        self._by_user[user.name] += 1
+        try:
+            yield
+        finally:
+            _subtract(self._by_user, user.name, 1)
 
 
 class Bodies:
@@ -121,6 +170,30 @@ class HeldBody:
         """Counts bytes that were received. Raises TooManyRequests."""
         self._bodies.add(self._user, size)
         self.size += size
+
+
+class Answers:
+    """Counts the bytes of answers until they are sent. Only the event loop's thread may use it.
+
+    A client that reads slowly, or not at all, has the server keep the rest of its answer.
+    """
+
+    MOST_OF_ONE = 256 * 1024 * 1024  # bytes of one user; a single answer may have more
+
+    def __init__(self) -> None:
+        self._by_user: Counter[str] = Counter()
+
+    @contextmanager
+    def hold(self, user: User, size: int) -> Iterator[None]:
+        """Counts the bytes of an answer while the context lasts. Raises TooManyRequests."""
+        held = self._by_user[user.name]
+        if held and held + size > self.MOST_OF_ONE and MASTERS not in user.groups:
+            raise TooManyRequests
+        self._by_user[user.name] += size
+        try:
+            yield
+        finally:
+            _subtract(self._by_user, user.name, size)
 
 
 def _subtract(counts: Counter[str], name: str, by: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from starlette.types import Send
@@ -12,7 +12,9 @@ from kcm.apiserver.http.responses import Response
 
 GZIP_FROM = 128 * 1024  # bytes, as upstream
 _GZIP_LEVEL = 1
-_PIECE = 256 * 1024  # bytes of a response that are sent at once
+# Bytes of a response that are sent at once. asyncio notices only between writes that a client does
+# not read, and TLS copies what is written: such a client keeps this in memory two or three times.
+PIECE = 64 * 1024
 _NO_CACHE = (b"cache-control", b"no-cache, private")
 
 
@@ -39,12 +41,28 @@ async def send_response(response: Response, method: str, send: Send) -> None:
         *((b"warning", _warning(text)) for text in _limit(response.warnings)),
     ]
     await send({"type": "http.response.start", "status": response.code, "headers": headers})
-    body = memoryview(b"" if method == "HEAD" else response.body)
-    # In pieces: asyncio notices a client that does not read only between writes.
-    while len(body) > _PIECE:
-        await send({"type": "http.response.body", "body": body[:_PIECE], "more_body": True})
-        body = body[_PIECE:]
-    await send({"type": "http.response.body", "body": body})
+    pieces = list(cut([b"" if method == "HEAD" else response.body])) or [b""]
+    for piece in pieces[:-1]:
+        await send({"type": "http.response.body", "body": piece, "more_body": True})
+    await send({"type": "http.response.body", "body": pieces[-1]})
+
+
+def cut(parts: Iterable[bytes]) -> Iterator[bytes | memoryview]:
+    """Yields the bytes of all parts in pieces of about `PIECE`. Large parts are not copied."""
+    small: list[bytes] = []
+    size = 0
+    for part in parts:
+        if len(part) < PIECE:
+            small.append(part)
+            size += len(part)
+        if size and (size >= PIECE or len(part) >= PIECE):
+            yield b"".join(small)
+            small, size = [], 0
+        if len(part) >= PIECE:
+            whole = memoryview(part)
+            yield from (whole[start : start + PIECE] for start in range(0, len(whole), PIECE))
+    if size:
+        yield b"".join(small)
 
 
 def _warning(text: str) -> bytes:

@@ -58,11 +58,23 @@ def failure(error: Exception) -> dict[str, Any]:
 
 
 def respond_failure(error: Exception) -> Response:
-    """Returns the response with the Status of an exception."""
+    """Returns the response with the Status of an exception, of which no traceback is kept."""
     body = failure(error)
     retry = body.get("details", {}).get("retryAfterSeconds")
     headers = {"retry-after": str(retry)} if retry else {}
+    _release_frames(error)
     return replace(json_response(body, int(body["code"])), headers=headers)
+
+
+def _release_frames(error: BaseException | None) -> None:
+    """Takes the tracebacks off an error that was answered, and off those that led to it.
+
+    A frame that has such an error as a variable would keep itself, and the body of the request,
+    until the next garbage collection.
+    """
+    while error is not None:
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__
 
 
 def deletion_status(resource: Resource, name: str, uid: str) -> dict[str, Any]:

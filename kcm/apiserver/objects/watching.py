@@ -14,16 +14,18 @@ import math
 import random
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
 from kcm import errors
 from kcm.apiserver.cache.cacher import Cacher
-from kcm.apiserver.cache.entries import CacheEvent, Entry, event_line
+from kcm.apiserver.cache.entries import CacheEvent, Entry, event_line, event_parts
 from kcm.apiserver.cache.watch_cache import CacheWatcher
 from kcm.apiserver.http.accept import Form
 from kcm.apiserver.http.responses import JSON, json_bytes, read_number
+from kcm.apiserver.http.sending import cut
 from kcm.apiserver.objects import status, tables
 from kcm.apiserver.objects.selection import Freshness, ObjectSelection, check_options
 from kcm.apiserver.request import truth
@@ -159,9 +161,12 @@ class HttpWatch:
         """Unsubscribes from the watch cache."""
         if self._watcher is not None:
             self._cache.unsubscribe(self._watcher)
+            self._watcher = None  # each holds the other
 
-    async def chunks(self) -> AsyncIterator[bytes]:
-        """Yields the watch events in chunks of whole lines, until it times out or is stopped.
+    async def chunks(self) -> AsyncIterator[Sequence[bytes]]:
+        """Yields the watch events in chunks, until it times out or is stopped.
+
+        A chunk is the parts of whole lines. Large parts belong to the cache, and are not copied.
 
         The last line is an ERROR event if the resourceVersion of the watch has expired.
         """
@@ -177,7 +182,10 @@ class HttpWatch:
         while not self._stopped:
             events = self._take(self._watcher)
             await self._convert_events(events)
-            piece = await self._join(events)
+            piece = await self._render(
+                [event.entry for event in events],
+                partial(self._event_lines, events),
+            )
             if piece:
                 yield piece
             now = self._loop.time()
@@ -192,10 +200,10 @@ class HttpWatch:
                 mark = self._next_mark(end)
                 position = self._watcher.position  # read before `pending`, see WatchCache.apply
                 if self._options.bookmarks and not self._watcher.pending:
-                    yield self._bookmark(position, {})
+                    yield [self._bookmark(position, {})]
             await self._sleep(min(end, mark) - now)
         if self._watcher.gone:
-            yield error_line(errors.Gone("too old resource version: list again"))
+            yield [error_line(errors.Gone("too old resource version: list again"))]
 
     def _next_mark(self, end: float) -> float:
         """Returns the time of the next bookmark: in a minute, or shortly before the end."""
@@ -215,13 +223,13 @@ class HttpWatch:
         if not self._stopped:
             await asyncio.sleep(MERGE)
 
-    async def _initial_pieces(self) -> AsyncIterator[bytes]:
+    async def _initial_pieces(self) -> AsyncIterator[Sequence[bytes]]:
         for part in _split(self._present):
             await self._convert(part)
-            yield await self._join([CacheEvent("ADDED", entry, None) for entry in part])
+            yield await self._render(part, partial(self._initial_lines, part))
         self._present = []
         if self._options.initial_end:
-            yield self._bookmark(self._start, _INITIAL_END)
+            yield [self._bookmark(self._start, _INITIAL_END)]
 
     def _take(self, watcher: CacheWatcher) -> list[CacheEvent]:
         """Returns the next events of the namespace, as many as a chunk has."""
@@ -252,16 +260,23 @@ class HttpWatch:
             resource = self._options.selection.resource
             await self._cacher.converter.convert_entries_soon(entries, resource)
 
-    async def _join(self, events: Sequence[CacheEvent]) -> bytes:
-        """Returns the lines of events. They are made in a thread if much has to be decoded."""
-
-        def join() -> bytes:
-            return b"".join(map(self._event, events))
-
+    async def _render(
+        self, entries: Sequence[Entry], make_lines: Callable[[], list[bytes]]
+    ) -> list[bytes]:
+        """Returns the lines of entries. They are made in a thread if much has to be decoded."""
         options = self._options
         is_raw = options.selection.everything and not options.form.as_
-        size = 0 if is_raw else sum(len(event.entry.raw) for event in events)
-        return join() if size <= LONG_REPLY else await asyncio.to_thread(join)
+        size = 0 if is_raw else sum(len(entry.raw) for entry in entries)
+        return make_lines() if size <= LONG_REPLY else await asyncio.to_thread(make_lines)
+
+    def _event_lines(self, events: Sequence[CacheEvent]) -> list[bytes]:
+        return [line for event in events if (line := self._event(event))]
+
+    def _initial_lines(self, entries: Sequence[Entry]) -> list[bytes]:
+        selection = self._options.selection
+        shown = (entry.convert_to(selection.resource) for entry in entries)
+        matching = (entry for entry in shown if selection.matches(entry))
+        return [piece for entry in matching for piece in self._line_parts("ADDED", entry)]
 
     def _event(self, event: CacheEvent) -> bytes:
         selection = self._options.selection
@@ -276,9 +291,15 @@ class HttpWatch:
         return self._line("DELETED", event.last_match) if before else b""
 
     def _line(self, kind: str, entry: Entry) -> bytes:
+        return b"".join(self._line_parts(kind, entry))
+
+    def _line_parts(self, kind: str, entry: Entry) -> Sequence[bytes]:
+        if self._options.form.as_:
+            return [self._shown_line(kind, entry)]
+        return event_parts(kind, entry.raw)
+
+    def _shown_line(self, kind: str, entry: Entry) -> bytes:
         form = self._options.form
-        if not form.as_:
-            return event_line(kind, entry.raw)
         if form.as_ != "Table":
             return event_line(kind, json_bytes(tables.partial_metadata(entry.obj, form)))
         meta = {"resourceVersion": entry.obj.metadata.resource_version or ""}
@@ -326,7 +347,8 @@ class WatchResponse:
         try:
             await send(start_message(self._content_type()))
             async for chunk in self._watch.chunks():
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+                for piece in cut(chunk):
+                    await send({"type": "http.response.body", "body": piece, "more_body": True})
             await send({"type": "http.response.body", "body": b""})
         except Exception as error:  # noqa: BLE001 - the head is sent, so the stream reports it
             body = error_line(error)

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import socket
 import ssl
+from asyncio.selector_events import (  # type: ignore[attr-defined] # what a socket's transport is
+    _SelectorSocketTransport as Transport,
+)
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from kcm.apiserver.http import connection
+from kcm.apiserver.http.connection import LimitedConnection
 from kcm.apiserver.http.limits import Bodies, Limits
+from kcm.apiserver.http.tls import TLSConnection
+from kcm.apiserver.objects.watching import HttpWatch
 from kcm.redisio.embedded import EmbeddedServer
 from kcm.testing.waiting import PATIENCE, until
 from tests.integration.apiserver.serving import TOKEN, Live, live
@@ -221,6 +229,42 @@ def test_a_body_that_does_not_come_is_not_waited_for(api: Live) -> None:
             b"authorization: Bearer " + TOKEN.encode() + b"\r\n\r\n"
         )
         assert given.recv(65536).startswith(b"HTTP/1.1 504")
+
+
+def count_parts() -> int:
+    """Returns how many parts of connections are in memory."""
+    parts = (LimitedConnection, TLSConnection, HttpWatch, RequestResponseCycle, Transport)
+    return sum(1 for each in gc.get_objects() if type(each) in parts)
+
+
+def test_a_connection_is_freed_when_it_ends_and_not_by_a_collection(api: Live) -> None:
+    """Collections come by number, so what they have to free may be of any size until then."""
+    head = f"HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {TOKEN}\r\n"
+    requests = [
+        f"GET /api/v1/namespaces {head}\r\n",
+        f"GET /api/v1/namespaces?watch=1 {head}\r\n",
+        f"GET /api/v1/nothing {head}\r\n",
+        "GET /api/v1/namespaces HTTP/1.1\r\nhost: localhost\r\n\r\n",  # 401
+        *(
+            f"POST /api/v1/namespaces {head}content-length: {len(body)}\r\n\r\n{body}"
+            for body in ('{"metadata":', '{"metadata": 5}', '{"metadata": {"name": "A_"}}', "{}")
+        ),
+    ]
+    api.client.get("/livez")
+    gc.collect()
+    gc.disable()
+    try:
+        before = count_parts()
+        for request in requests:
+            with wire(api) as given:
+                given.sendall(request.encode())
+                assert given.recv(10).startswith(b"HTTP/1.1")
+        for data in (b"", b"garbage" * 1000):
+            with socket.create_connection(("127.0.0.1", int(api.url.rpartition(":")[2]))) as plain:
+                plain.sendall(data)
+        until(lambda: count_parts() <= before, "the end of all of them")
+    finally:
+        gc.enable()
 
 
 def test_watches_do_not_count(api: Live) -> None:

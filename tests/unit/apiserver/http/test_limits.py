@@ -3,9 +3,10 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from kcm.apiserver.auth.users import ADMIN, User
-from kcm.apiserver.http.limits import Bodies, InFlight, Limits
+from kcm.apiserver.http.limits import Answers, Bodies, InFlight, Limits, OpenWatches
 from kcm.apiserver.http_errors import TooManyRequests
 
 JANE, BOB, EVE = User("jane"), User("bob"), User("eve")
@@ -74,4 +75,29 @@ def test_bodies_that_come_slowly_are_limited_for_each_user() -> None:
         with bodies.receive(JANE), bodies.receive(ADMIN):
             pass
     with bodies.receive(EVE):
+        pass
+
+
+def test_a_user_has_so_many_watches_and_masters_any_number() -> None:
+    registry = CollectorRegistry()
+    watches = OpenWatches(2, registry)
+    with ExitStack() as stack:
+        for user in (JANE, JANE, BOB, ADMIN, ADMIN, ADMIN):
+            stack.enter_context(watches.hold(user))
+        with pytest.raises(TooManyRequests), watches.hold(JANE):
+            pass
+    assert registry.get_sample_value("kcm_apiserver_watches_refused_total") == 1
+    with watches.hold(JANE):
+        pass
+
+
+def test_a_user_whose_answers_are_not_read_gets_no_more() -> None:
+    answers = Answers()
+    with answers.hold(EVE, Answers.MOST_OF_ONE + 1):  # alone, it may have any size
+        for user in (JANE, ADMIN):
+            with answers.hold(user, Answers.MOST_OF_ONE), answers.hold(user, 0):
+                pass
+        with pytest.raises(TooManyRequests), answers.hold(EVE, 1):
+            pass
+    with answers.hold(EVE, 1):
         pass
