@@ -24,6 +24,7 @@ try:
 except ImportError:  # PyYAML was built without libyaml: slower, with the same events
     from yaml import SafeLoader as _Loader  # type: ignore[assignment]
 
+_TOO_DEEP = "exceeded maximum nesting depth"  # what libyaml says from PyYAML 6.0.4 on
 _MAX_NODES = 1_000_000
 _MAX_ALIASED = 4 * 1024 * 1024  # the most bytes of JSON to which all aliases of a text expand
 _NODE = 16  # bytes that are counted for each node besides its text
@@ -74,6 +75,8 @@ def _documents(text: str | bytes, source: str) -> list[tuple[int, Any]]:
             folder.feed(event)
     except yaml.MarkedYAMLError as error:
         problem = error.problem or error.context or "not YAML"
+        if problem == _TOO_DEEP:  # the scanner runs ahead of the events, which have a lower limit
+            problem = f"nested deeper than {MAX_DEPTH}"
         where = _where(source, error.problem_mark or error.context_mark)
         raise errors.BadRequest(f"{where}: {problem}") from None
     except (yaml.YAMLError, UnicodeError, ValueError, RecursionError) as error:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +16,33 @@ VERSIONS = ("1.27", "1.33")  # oldest and newest that are supported
 
 
 def find(version: str) -> str | None:
-    """Returns the path of kubectl.<version>, in KCM_KUBECTL_DIR or on the PATH, or None."""
-    folder = os.environ.get("KCM_KUBECTL_DIR")
-    return shutil.which(f"kubectl.{version}", path=folder) or shutil.which(f"kubectl.{version}")
+    """Returns the path of a kubectl of a version in VERSIONS, None if there is none.
+
+    It is kubectl.<version> in KCM_KUBECTL_DIR, on the PATH, or beside the kubectl on the PATH, as
+    some packages bring several versions; or that kubectl itself, if it is of the version. For the
+    newest version any that is supported will do.
+    """
+    own = shutil.which("kubectl")
+    beside = str(Path(own).resolve().parent) if own else ""
+    for folder in (os.environ.get("KCM_KUBECTL_DIR"), None, beside):
+        if found := shutil.which(f"kubectl.{version}", path=folder):
+            return found
+    if own is None:
+        return None
+    minor = _read_minor(own)
+    wanted, oldest = (int(each.partition(".")[2]) for each in (version, VERSIONS[0]))
+    fits = minor == wanted or (version == VERSIONS[-1] and minor >= oldest)
+    return own if fits else None
+
+
+@lru_cache
+def _read_minor(binary: str) -> int:
+    """Returns the minor version of a kubectl, 0 if it does not say."""
+    done = subprocess.run(
+        [binary, "version", "--client", "-o", "json"], capture_output=True, text=True, check=False
+    )
+    found = re.search(r'"minor": "(\d+)', done.stdout)
+    return int(found[1]) if found else 0
 
 
 @dataclass
