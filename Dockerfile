@@ -1,8 +1,10 @@
 # Two images: `kcm` for all of kcm's processes, `redis` with its users and its start script.
 FROM python:3.11-slim AS build
 WORKDIR /src
+COPY locks/kcm.txt locks/
+RUN pip wheel --no-cache-dir --wheel-dir /wheels --require-hashes -r locks/kcm.txt
 COPY . .
-RUN pip wheel --no-cache-dir --wheel-dir /wheels .
+RUN pip wheel --no-cache-dir --wheel-dir /wheels --no-deps .
 
 FROM python:3.11-slim AS kcm
 # The wheels are mounted, not copied: a layer of them would stay in the image.

@@ -9,6 +9,7 @@ ON_REDIS := redisio store workqueue coordination manager reconcile nodes schedul
 SPREAD := --dist loadscope --no-loadscope-reorder
 SHARED := -n $(JOBS) $(SPREAD)
 COMPUTING := -n logical $(SPREAD) # a process per processor, for tests that never wait
+PIP_FLAGS := --disable-pip-version-check --progress-bar off -q
 UP_FLAGS ?=
 BASE ?=
 COMPARE_FLAGS ?=
@@ -22,10 +23,12 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
-$(VENV)/.installed: pyproject.toml
+# What is locked is installed, also for the build: nothing else is fetched.
+$(VENV)/.installed: pyproject.toml locks/dev.txt
 	@echo "Setting up $(VENV) (once; about half a minute) ..."
 	@$(PYTHON) -m venv $(VENV) || { echo "python3-venv is missing: apt-get install python3-venv" >&2; exit 1; }
-	@$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off -q -e '.[dev]'
+	@$(BIN)/python -m pip install $(PIP_FLAGS) --require-hashes -r locks/dev.txt
+	@$(BIN)/python -m pip install $(PIP_FLAGS) --no-deps --no-build-isolation -e .
 	@touch $@
 	@echo "Set up."
 
@@ -40,6 +43,14 @@ up: install ## Start everything on this machine, until Ctrl-C
 test: install ## Run the test suite; `make scenarios` and `make chaos` run what takes longer
 	$(PYTEST) $(COMPUTING) tests/unit
 	$(PYTEST) $(SHARED) -m 'not chaos and not long and not compose' --ignore=tests/unit
+
+.PHONY: test-newest
+test-newest: install ## Run the suite with the newest and the oldest versions of what kcm needs
+	$(BIN)/python tools/other_versions.py $(VERSIONS)
+
+.PHONY: lock
+lock: install ## Renew the locked versions, and show which have changed
+	$(BIN)/python tools/lock.py
 
 .PHONY: coverage
 coverage: install ## Run the unit tests; their coverage must reach the floor (coverage report shows it)
