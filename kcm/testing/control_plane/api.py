@@ -83,11 +83,6 @@ class ApiThread:
         if self._failure is not None:
             raise self._failure
 
-    @property
-    def stream_count(self) -> int:
-        """The number of open watches and other streams."""
-        return self._server.app.stream_count if self._server is not None else 0
-
     def wait_level(self, timeout: float) -> str:
         """Waits up to `timeout` seconds until the server has every write, and is idle.
 

@@ -27,7 +27,8 @@ from kcm.testing.control_plane.api import ApiThread
 from kcm.testing.control_plane.clock import PlaneClock
 from kcm.testing.control_plane.loop import ControlLoop
 from kcm.testing.control_plane.options import PlaneOptions
-from kcm.testing.control_plane.patience import LoopPatience, Patience
+from kcm.testing.control_plane.outside import Outside
+from kcm.testing.control_plane.patience import LoopPatience
 from kcm.testing.control_plane.rest import Rest, UnsettledError
 from kcm.testing.control_plane.server import PrivateServer
 from kcm.testing.control_plane.simulated import simulator_options
@@ -55,6 +56,7 @@ class Assembly:
         self.faults = Faults(
             self._clock, lambda: self.find_store().resource_version(), self.recorder.mark_fault
         )
+        self._outside = Outside(self.faults.server.watches, self.recorder)
         self._store: Store | None = None
         self._ask_to_stop: list[Callable[[], None]] = []
         self._stops: list[Callable[[], None]] = []  # the last one first; these wait
@@ -166,13 +168,19 @@ class Assembly:
         """The URL of the API server."""
         return self.api.url
 
-    def settle(self, timeout: float) -> Rest:
-        """Waits until nothing is left to do now. Raises UnsettledError."""
-        return self.loop.settle(timeout)
+    def outside_watches(self) -> int:
+        """Returns how many watches other programs have open."""
+        return len(self._outside.watches())
 
-    def patience(self) -> Patience:
+    def settle(self, timeout: float, quiet: float = 0.0) -> Rest:
+        """Waits until nothing is left to do now, and other programs were quiet for so many
+        seconds. Raises UnsettledError.
+        """
+        return self.patience(quiet).settle(timeout)
+
+    def patience(self, grace: float) -> LoopPatience:
         """Returns what waits for conditions, by the control plane's clock."""
-        return LoopPatience(self.loop, self._clock, lambda: self.api.stream_count)
+        return LoopPatience(self.loop, self._clock, self._outside, grace)
 
     def stop(self) -> None:
         """Stops everything, and removes all files. May be called again."""

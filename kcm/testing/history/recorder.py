@@ -19,9 +19,10 @@ from kcm.store.writes import observing
 from kcm.store.writes.items import Encoded, WriteItem
 from kcm.store.writes.observing import Author, Refusal, SyncEnd
 from kcm.store.writes.results import WriteResult
+from kcm.testing.faults.target import TESTER
 from kcm.testing.history.explaining import Explainer
 from kcm.testing.history.explanation import Explanation
-from kcm.testing.history.invariants import Invariant
+from kcm.testing.history.invariants import Invariant, InvariantError
 from kcm.testing.history.journal import Entry, Journal
 from kcm.testing.history.logs import LogReader
 from kcm.testing.history.snapshot import Item, Snapshot
@@ -29,6 +30,8 @@ from kcm.testing.history.syncs import SyncLog
 from kcm.testing.history.writes import History, Mark, Write
 
 KEPT_MARKS = 1_000
+HEARTBEATS = frozenset({"leases.coordination.k8s.io", "events"})  # kinds that nobody waits for
+READS = frozenset({"get", "list", "watch"})
 
 
 class Recorder:
@@ -47,6 +50,7 @@ class Recorder:
         self._logs: LogReader | None = None
         self._gaps: frozenset[str] = frozenset()
         self._ends = ExitStack()
+        self.foreign = 0  # what programs outside did: what they wrote, or could not write
 
     def start(self, settings: Settings) -> None:
         """Begins to observe the stores that are created from now on for the server of
@@ -72,6 +76,11 @@ class Recorder:
     ) -> None:
         """Takes the writes that a store has made."""
         self.journal.note(author, batch, results)
+        self._count_foreign(author, {item.resource.name for item, _ in batch})
+
+    def _count_foreign(self, author: Author, resources: set[str]) -> None:
+        if author.kind == "user" and author.agent != TESTER and not resources <= HEARTBEATS:
+            self.foreign += 1
 
     def woken(self, controller: str, keys: Sequence[str], why: str) -> None:
         """Takes keys that are about to be synced, and the change because of which."""
@@ -84,6 +93,8 @@ class Recorder:
     def refused(self, refusal: Refusal) -> None:
         """Takes a write that the API server refused."""
         self.syncs.note_refusal(refusal)
+        if refusal.author.verb not in READS:
+            self._count_foreign(refusal.author, {refusal.resource})
 
     def mark(self, text: str, kind: str = "note") -> Mark:
         """Puts a line into the timeline, after the last write so far."""
@@ -200,7 +211,7 @@ class Recorder:
         for invariant in list(self._invariants):
             if invariant.since < self.journal.dropped_to:
                 self.drop(invariant)
-                raise AssertionError(
+                raise InvariantError(
                     f"it cannot be told whether this happened: {invariant.what}: there were more "
                     "writes since the last check than are kept; check more often, by a wait"
                 )
@@ -208,7 +219,7 @@ class Recorder:
             if broken is not None:
                 self.drop(invariant)
                 near = self.history(namespace=broken.namespace or None)
-                raise AssertionError(invariant.explain(broken, near))
+                raise InvariantError(invariant.explain(broken, near))
 
 
 def _is_since(mark: Mark, since: datetime | int | None) -> bool:
