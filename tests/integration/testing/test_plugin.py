@@ -28,6 +28,10 @@ def test_the_session_shares_a_control_plane(kcm, kcm_namespace):
 def test_one_of_its_own(kcm_fresh):
     assert kcm_fresh.list("nodes", None) == []
 
+@pytest.mark.kcm(node=1)
+def test_an_argument_that_there_is_not(kcm_fresh):
+    pass
+
 def test_something_fails(kcm, kcm_namespace):
     kcm.faults.api(error=500)
     kcm.nodes["node-1"].full()
@@ -54,6 +58,7 @@ def test_a_project_gets_control_planes_as_fixtures(tmp_path: Path) -> None:
         timeout=120,
         check=False,
     )
-    assert "7 passed, 1 error" in done.stdout, done.stdout + done.stderr
+    assert "7 passed, 2 errors" in done.stdout, done.stdout + done.stderr
+    assert "the marker kcm has no argument node: use controllers, nodes, " in done.stdout
     assert "ERROR test_mine.py::test_something_is_left" in done.stdout
     assert "example.com/keep in 1 resource instances" in done.stdout
