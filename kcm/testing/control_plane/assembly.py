@@ -54,7 +54,10 @@ class Assembly:
         self.recorder = Recorder(self._clock)
         self.agenda = Agenda()
         self.faults = Faults(
-            self._clock, lambda: self.find_store().resource_version(), self.recorder.mark_fault
+            self._clock,
+            lambda: self.find_store().resource_version(),
+            self.recorder.mark_fault,
+            self.recorder.refused,
         )
         self._outside = Outside(self.faults.server.watches, self.recorder)
         self._store: Store | None = None

@@ -10,6 +10,7 @@ from kcm.apiserver.faults.gate import ServerFaults
 from kcm.apiserver.faults.rules import Ending, WatchRegister
 from kcm.apiserver.request import Staleness
 from kcm.clock import Clock
+from kcm.store.writes.observing import Refusal
 from kcm.testing.faults.fault import (
     ApiFault,
     ExpiryFault,
@@ -36,9 +37,10 @@ class Faults:
         clock: Clock,
         newest_version: Callable[[], int],
         on_hit: Callable[[str], object] = str,
+        on_refusal: Callable[[Refusal], object] = repr,
     ) -> None:
-        """`newest_version` returns the store's resourceVersion. `on_hit` gets each hit in words."""
-        self._rules = ActiveFaults(clock, on_hit)
+        """`newest_version` returns the store's resourceVersion; see `ActiveFaults`."""
+        self._rules = ActiveFaults(clock, on_hit, on_refusal)
         self._register = WatchRegister()
         self._newest_version = newest_version
 

@@ -10,6 +10,7 @@ from kcm.apiserver.backends.breaking import CallBreak
 from kcm.apiserver.faults.rules import Outcome, RequestFacts
 from kcm.apiserver.request import Staleness
 from kcm.clock import Clock
+from kcm.store.writes.observing import Author, Refusal
 from kcm.testing.faults.fault import ApiFault, ExpiryFault, Fault, Hit, StaleFault, WebhookFault
 
 FaultT = TypeVar("FaultT", bound=Fault)
@@ -22,8 +23,14 @@ class ActiveFaults:
     delays lets the next one strike as well.
     """
 
-    def __init__(self, clock: Clock, on_hit: Callable[[str], object] = str) -> None:
-        """`on_hit` gets each hit in words."""
+    def __init__(
+        self,
+        clock: Clock,
+        on_hit: Callable[[str], object] = str,
+        on_refusal: Callable[[Refusal], object] = repr,
+    ) -> None:
+        """`on_hit` gets each hit in words, and `on_refusal` each request that fails."""
+        self._on_refusal = on_refusal
         self._clock = clock
         self._on_hit = on_hit
         self._lock = threading.Lock()
@@ -86,6 +93,7 @@ class ActiveFaults:
                 outcome, struck = fault.outcome(facts), True
                 latency += outcome.latency
                 if outcome.end is not None:
+                    self._on_refusal(_refusal_of(facts, outcome.end, fault))
                     return Outcome(latency, outcome.end)
             if facts.verb == "list":
                 for expiry in self._of_kind(ExpiryFault):
@@ -118,3 +126,13 @@ class ActiveFaults:
 
     def _of_kind(self, kind: type[FaultT]) -> list[FaultT]:
         return [fault for fault in self._faults if isinstance(fault, kind)]
+
+
+def _refusal_of(facts: RequestFacts, end: object, fault: Fault) -> Refusal:
+    return Refusal(
+        Author("user", facts.user, facts.agent, facts.verb, facts.subresource),
+        facts.qualified_resource,
+        "" if facts.resource == "namespaces" else facts.namespace,
+        facts.name,
+        f"{end} (by the fault: {fault})",
+    )

@@ -91,7 +91,7 @@ class Recorder:
         self.syncs.note(end)
 
     def refused(self, refusal: Refusal) -> None:
-        """Takes a write that the API server refused."""
+        """Takes a request that the API server refused."""
         self.syncs.note_refusal(refusal)
         if refusal.author.verb not in READS:
             self._count_foreign(refusal.author, {refusal.resource})
