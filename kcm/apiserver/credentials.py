@@ -69,12 +69,13 @@ def load_token(path: Path) -> str:
     return text
 
 
-def certificate(folder: Path, hosts: Sequence[str] = ()) -> Certificate:
-    """Returns the server's certificate in `folder`, generated or renewed if necessary.
+def certificate(folder: Path, hosts: Sequence[str] = (), stem: str = "apiserver") -> Certificate:
+    """Returns a server's certificate in `folder`, generated or renewed if necessary.
 
-    `hosts` are further names and addresses that it has to contain. Raises ConfigurationError.
+    `hosts` are further names and addresses that it has to contain. It is its own authority. Raises
+    ConfigurationError.
     """
-    files = Certificate(folder / "apiserver.crt", folder / "apiserver.key")
+    files = Certificate(folder / f"{stem}.crt", folder / f"{stem}.key")
     try:
         if not _is_usable(files, hosts):
             _make(files, hosts)
@@ -153,13 +154,19 @@ def kubelet_client(folder: Path, authority: Certificate) -> Certificate:
 
     It is valid for a year, and made again when that ends soon. Raises ConfigurationError.
     """
-    subject = x509.Name(
-        [
-            x509.NameAttribute(NameOID.ORGANIZATION_NAME, "system:masters"),
-            x509.NameAttribute(NameOID.COMMON_NAME, "kube-apiserver-kubelet-client"),
-        ]
-    )
-    return _client(folder, authority, "apiserver-kubelet-client", subject)
+    stem, groups = "apiserver-kubelet-client", ["system:masters"]
+    return user_certificate(folder, authority, stem, "kube-apiserver-kubelet-client", groups)
+
+
+def user_certificate(
+    folder: Path, authority: Certificate, stem: str, user: str, groups: Sequence[str]
+) -> Certificate:
+    """Returns a certificate by which the API server knows a user in groups. Raises
+    ConfigurationError.
+    """
+    names = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
+    subject = x509.Name([*names, x509.NameAttribute(NameOID.COMMON_NAME, user)])
+    return _client(folder, authority, stem, subject)
 
 
 def _client(folder: Path, authority: Certificate, stem: str, subject: x509.Name) -> Certificate:
@@ -282,24 +289,32 @@ def _general(host: str) -> x509.GeneralName:
         return x509.DNSName(host)
 
 
-def write_kubeconfig(path: Path, url: str, token: str, authority: Path | None) -> None:
-    """Writes a kubeconfig with one server and one user. Only the owner may read it.
+def write_kubeconfig(path: Path, url: str, user: str | Certificate, authority: Path | None) -> None:
+    """Writes a kubeconfig with one server and one user, who has a token or a certificate. Only the
+    owner may read it.
 
     `authority` is the certificate to trust, None for a server without TLS.
     """
+    known_by = {"token": user} if user else {}
+    if isinstance(user, Certificate):
+        known_by = {"client-certificate-data": _encode(user.certificate)}
+        known_by["client-key-data"] = _encode(user.key)
     cluster: dict[str, object] = {"server": url}
     if authority is not None:
-        encoded = base64.b64encode(authority.read_bytes()).decode()
-        cluster["certificate-authority-data"] = encoded
+        cluster["certificate-authority-data"] = _encode(authority)
     config = {
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": "kcm", "cluster": cluster}],
-        "users": [{"name": "kcm", "user": {"token": token} if token else {}}],
+        "users": [{"name": "kcm", "user": known_by}],
         "contexts": [{"name": "kcm", "context": {"cluster": "kcm", "user": "kcm"}}],
         "current-context": "kcm",
     }
     _write_private(path, yaml.safe_dump(config, sort_keys=False))
+
+
+def _encode(path: Path) -> str:
+    return base64.b64encode(path.read_bytes()).decode()
 
 
 def _write_private(path: Path, text: str) -> None:

@@ -38,6 +38,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "kcm_patience", "how long `kcm_namespace` waits for its namespace's end", default="30s"
     )
     parser.addini(
+        "kcm_crds",
+        "files and folders of CustomResourceDefinitions for `kcm`, and for `kcm_fresh` if its "
+        "marker names none",
+        type="paths",
+        default=[],
+    )
+    parser.addini(
         "kcm_grace",
         "how long operators are quiet, in real time, before a wait moves a clock that stands still",
         default="5s",
@@ -202,7 +209,8 @@ def _control_plane(config: pytest.Config, **arguments: Any) -> ControlPlane:
             f"the marker kcm has no argument {', '.join(sorted(unknown))}: use "
             f"{', '.join(signature(ControlPlane).parameters)}"
         )
-    return ControlPlane(**{"grace": config.getini("kcm_grace"), **arguments})
+    defaults = {"grace": config.getini("kcm_grace"), "crds": config.getini("kcm_crds") or None}
+    return ControlPlane(**{**defaults, **arguments})
 
 
 def _exists(control_plane: ControlPlane, namespace: str) -> bool:

@@ -171,6 +171,10 @@ class Assembly:
         """The URL of the API server."""
         return self.api.url
 
+    def wait_level(self, timeout: float) -> None:
+        """Waits until the API server has every write."""
+        self.api.wait_level(timeout)
+
     def outside_watches(self) -> int:
         """Returns how many watches other programs have open."""
         return len(self._outside.watches())

@@ -17,7 +17,8 @@ from collections.abc import Callable
 from kcm.clock import Clock
 from kcm.testing.control_plane.clock import PlaneClock
 from kcm.testing.control_plane.loop import ControlLoop
-from kcm.testing.control_plane.objects import ApiError, Json
+from kcm.testing.control_plane.manifests import Json
+from kcm.testing.control_plane.objects import ApiError
 from kcm.testing.control_plane.outside import Activity, Outside
 from kcm.testing.control_plane.rest import Rest, UnsettledError
 from kcm.testing.history.invariants import InvariantError

@@ -19,10 +19,12 @@ from typing import Any, Literal, Self, get_args
 from kcm import errors
 from kcm.simulation.options import SimulatorOptions
 from kcm.testing.control_plane.assembly import Assembly
-from kcm.testing.control_plane.objects import Json, Manifest, Objects
+from kcm.testing.control_plane.manifests import Json
+from kcm.testing.control_plane.objects import Manifest, Objects
 from kcm.testing.control_plane.options import PlaneOptions
 from kcm.testing.control_plane.patience import conditions_of, name_of
 from kcm.testing.control_plane.processes import Processes
+from kcm.testing.control_plane.reaching import Reaching
 from kcm.testing.control_plane.rest import Rest
 from kcm.testing.control_plane.timing import (
     GRACE,
@@ -41,7 +43,7 @@ READY_TIMEOUT = 30.0  # seconds
 Mode = Literal["loop", "processes"]
 
 
-class ControlPlane(Looking, Failing):
+class ControlPlane(Reaching, Looking, Failing):
     """A control plane of its own, from `start` (or `with`) to `stop`.
 
     Guarantees: no other control plane sees its objects, and no process or file outlives this one's,
@@ -60,6 +62,7 @@ class ControlPlane(Looking, Failing):
         seed: int | None = None,
         mode: Mode = "loop",
         grace: Duration = GRACE,
+        crds: Manifest = None,
     ) -> None:
         """`controllers` are names as `kcm manager --controllers` takes them, `nodes` the number of
         simulated nodes, `config` the content of a KubeControllerManagerConfiguration, and `flags`
@@ -71,6 +74,9 @@ class ControlPlane(Looking, Failing):
 
         `grace` is how long programs outside, such as an operator that watches objects, are to be
         quiet, by the machine's clock, before a wait moves a clock that stands still.
+
+        `crds` are CustomResourceDefinitions that are established when it has started: manifests as
+        for `apply`, such as a folder.
 
         With the mode "processes", the same test runs against `kcm up`: Celery's workers and beat,
         and the machine's time. `clock.advance` then waits as long as it says.
@@ -90,7 +96,7 @@ class ControlPlane(Looking, Failing):
         self.nodes = Nodes(names, engine.find_store, engine.clock)
         self.pods = Pods(engine.find_store, engine.clock)
         self._grace = to_seconds(grace)
-        self._looked_at: tuple[str, str] | None = None  # by the condition that is waited for
+        self._crds = crds
         self._objects: Objects | None = None
         self.url = ""  # of the API server
         self.token = ""  # of its administrator
@@ -123,6 +129,8 @@ class ControlPlane(Looking, Failing):
             self.token = (folder / "apiserver-token").read_text().strip()
             self._objects = Objects(self.url, self.token, folder / "apiserver.crt")
             self._wait_ready()
+            if self._crds is not None:
+                self.install_definitions(self._crds)
         except BaseException:
             self.stop()
             raise
@@ -169,22 +177,8 @@ class ControlPlane(Looking, Failing):
         assert self._objects is not None
         return self._objects
 
-    def apply(self, manifest: Manifest, namespace: str = "default") -> list[Json]:
-        """Applies an object, YAML text or a YAML file on the server. Raises ApiError."""
-        return self.objects.apply(manifest, namespace)
-
-    def get(self, name: str, namespace: str = "default") -> Json:
-        """Returns the object `kind/name`, like `deployment/web`. Raises ApiError."""
-        self._looked_at = name, namespace
-        return self.objects.get(name, namespace)
-
-    def list(self, kind: str, namespace: str | None = "default", selector: str = "") -> list[Json]:
-        """Returns the objects of a kind; with `namespace` None those of all. Raises ApiError."""
-        return self.objects.list(kind, namespace, selector)
-
-    def delete(self, name: str, namespace: str = "default") -> None:
-        """Deletes the object `kind/name`. Raises ApiError."""
-        self.objects.delete(name, namespace)
+    def _wait_level(self) -> None:
+        self._started.wait_level(to_seconds(STEP_TIMEOUT))
 
     # --- time
 

@@ -123,6 +123,9 @@ class Processes:
             self._clock.wait(self._never, _BETWEEN_LOOKS)
         return Rest(self._clock.now())
 
+    def wait_level(self, timeout: float) -> None:
+        """Does nothing: how far the API server is, is known to its own process only."""
+
     def outside_watches(self) -> int:
         """Returns 0: the API server, which would know, is in another process."""
         return 0
