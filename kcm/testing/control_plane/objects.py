@@ -17,7 +17,7 @@ from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.api.scheme import Resource
 from kcm.apiextensions import known
 from kcm.clock import RealClock
-from kcm.testing.control_plane.manifests import Json, read_manifests
+from kcm.testing.control_plane.manifests import Json, read_manifests, split_name
 from kcm.testing.faults.target import TESTER
 
 # An object, YAML text of any number, the path of a file or a folder, a model of a client library,
@@ -205,14 +205,6 @@ class Objects:
         if response.is_error:
             raise ApiError(response.status_code, body.get("reason", ""), body.get("message", ""))
         return body
-
-
-def split_name(name: str) -> tuple[str, str]:
-    """Returns the kind and the name of `kind/name`. Raises ValueError."""
-    kind, slash, own = name.partition("/")
-    if not slash or not own or "/" in own:
-        raise ValueError(f"{name!r} is not of the form kind/name, like deployment/web")
-    return kind, own
 
 
 def path_of(resource: Resource, namespace: str | None, name: str = "") -> str:

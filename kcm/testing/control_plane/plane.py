@@ -85,7 +85,7 @@ class ControlPlane(Reaching, Looking, Failing):
             raise errors.ConfigurationError(
                 f"mode={mode!r} is not known: use one of {', '.join(map(repr, get_args(Mode)))}"
             )
-        self._options = PlaneOptions(tuple(controllers), nodes, config, tuple(flags), seed)
+        self._options = PlaneOptions(controllers, nodes, config, flags, seed)
         engine = Assembly(self._options) if mode == "loop" else Processes(self._options)
         self._engine: Assembly | Processes = engine
         self._recorder = engine.recorder
@@ -98,6 +98,7 @@ class ControlPlane(Reaching, Looking, Failing):
         self._grace = to_seconds(grace)
         self._crds = crds
         self._objects: Objects | None = None
+        self._stopped = False
         self.url = ""  # of the API server
         self.token = ""  # of its administrator
 
@@ -149,6 +150,7 @@ class ControlPlane(Reaching, Looking, Failing):
         if self._objects is not None:
             self._objects.close()
         self._engine.stop()
+        self._stopped = True
 
     # --- how to reach it
 
@@ -163,6 +165,8 @@ class ControlPlane(Reaching, Looking, Failing):
 
     @property
     def _started(self) -> Assembly | Processes:
+        if self._stopped:
+            raise errors.ConfigurationError("the control plane has stopped")
         if self._objects is None:
             raise errors.ConfigurationError(
                 "the control plane has not started: use `with ControlPlane() as control_plane:`, "

@@ -91,7 +91,7 @@ class Processes:
     def _command(self) -> list[str]:
         options = self._options
         manager = list(options.flags)
-        if options.controllers != ("*",):
+        if tuple(options.controllers) != ("*",):
             manager.append(f"--controllers={','.join(options.controllers)}")
         if options.config is not None:
             file = self.folder / "manager.yaml"

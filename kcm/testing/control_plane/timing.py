@@ -32,12 +32,12 @@ def to_seconds(duration: Duration) -> float:
     """
     if isinstance(duration, timedelta):
         return duration.total_seconds()
-    if not isinstance(duration, str):
+    if isinstance(duration, int | float):
         return duration
-    sign, days, rest = _DAYS.fullmatch(duration).groups()  # type: ignore[union-attr] # all of it may be empty
     try:
+        sign, days, rest = _DAYS.fullmatch(duration).groups()  # type: ignore[union-attr] # all of it may be empty
         seconds = parse_duration(rest or ("0" if days else "")).total_seconds()
-    except ValueError:
+    except (ValueError, TypeError):
         raise ValueError(
             f'a duration is text like "90s", "1h30m" or "30d", or seconds, not "{duration}"'
         ) from None

@@ -6,11 +6,12 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from kcm.apiserver.backends.breaking import CallBreak
+from kcm.apiserver.backends.breaking import CallBreak, TimedOut
 from kcm.apiserver.faults.rules import Outcome, RequestFacts
 from kcm.apiserver.request import Staleness
 from kcm.clock import Clock
 from kcm.store.writes.observing import Author, Refusal
+from kcm.testing.control_plane.clock import PlaneClock
 from kcm.testing.faults.fault import ApiFault, ExpiryFault, Fault, Hit, StaleFault, WebhookFault
 
 FaultT = TypeVar("FaultT", bound=Fault)
@@ -87,7 +88,10 @@ class ActiveFaults:
         latency, struck = 0.0, False
         with self._lock:
             for fault in self._of_kind(ApiFault):
-                if not fault.matches(facts) or not fault.strike():
+                if not fault.matches(facts):
+                    fault.miss(f"{facts.verb} by {facts.agent or facts.user}")
+                    continue
+                if not fault.strike():
                     continue
                 self._note(fault, facts)
                 outcome, struck = fault.outcome(facts), True
@@ -116,12 +120,16 @@ class ActiveFaults:
                     return fault.staleness
         return None
 
-    def find_break(self, names: Sequence[str]) -> CallBreak | None:
+    def find_break(self, names: Sequence[str]) -> CallBreak | TimedOut | None:
+        call = " of ".join(names)
         with self._lock:
             for fault in self._of_kind(WebhookFault):
-                if fault.matches(names) and fault.strike():
-                    self._note(fault, f"call of {' of '.join(names)}")
-                    return fault.error
+                if not fault.matches(names):
+                    fault.miss(f"a call of {call}")
+                elif fault.strike():
+                    self._note(fault, f"call of {call}")
+                    frozen = isinstance(self._clock, PlaneClock) and self._clock.frozen
+                    return "timed-out" if frozen and fault.error == "timeout" else fault.error
         return None
 
     def _of_kind(self, kind: type[FaultT]) -> list[FaultT]:

@@ -19,6 +19,7 @@ from kcm.store.writes import observing
 from kcm.store.writes.items import Encoded, WriteItem
 from kcm.store.writes.observing import Author, Refusal, SyncEnd
 from kcm.store.writes.results import WriteResult
+from kcm.testing.control_plane.manifests import split_name
 from kcm.testing.faults.target import TESTER
 from kcm.testing.history.explaining import Explainer
 from kcm.testing.history.explanation import Explanation
@@ -159,9 +160,7 @@ class Recorder:
 
     def explain(self, name: str, namespace: str) -> Explanation:
         """Explains an object; see `Looking.explain`."""
-        kind, slash, own = name.partition("/")
-        if not slash or not own:
-            raise ValueError(f"{name!r} is not of the form kind/name, like deployment/web")
+        kind, own = split_name(name)
         resource = scheme.lookup(kind)
         self.read_logs()
         current = self.journal.current()

@@ -86,6 +86,8 @@ def test_another_one_knows_nothing_of_the_first_and_leaves_nothing() -> None:
         first.apply(CRON_TABS)
         first.wait_for("crd/crontabs.example.com", condition="Established")
         folder = first.kubeconfig.parent
+    with pytest.raises(errors.ConfigurationError, match="has stopped"):
+        first.list("deployments")
     with ControlPlane(nodes=0, controllers=["replicaset-controller"]) as second:
         assert second.list("deployments") == []
         with pytest.raises(errors.UnknownKind):
@@ -102,6 +104,11 @@ def test_another_one_knows_nothing_of_the_first_and_leaves_nothing() -> None:
         ({"flags": ["--no-such-flag"]}, "no-such-flag"),
         ({"controllers": ["nobody"]}, "nobody"),
         ({"config": {"kind": "Pod"}}, "KubeControllerManagerConfiguration"),
+        ({"flags": "--x=3s"}, r'flags are several: write flags=\["--x=3s"\]'),
+        ({"controllers": "deployment"}, r'controllers are several: write controllers=\["deploy'),
+        ({"nodes": "3"}, "nodes=3 is no number: use 0 or more"),
+        ({"nodes": -1}, "nodes=-1 is no number: use 0 or more"),
+        ({"seed": "x"}, "seed=x is no integer"),
     ],
 )
 def test_what_is_wrong_with_its_arguments_is_named(
