@@ -114,11 +114,3 @@ def _named(model: Any, dumped: Mapping[str, Any]) -> Json:
         resource = scheme.lookup(_VERSION.sub("", type(model).__name__, count=1))
         return {**named, "apiVersion": resource.api_version, "kind": resource.kind}
     return named
-
-
-def split_name(name: str) -> tuple[str, str]:
-    """Returns the kind and the name of `kind/name`. Raises ValueError."""
-    kind, slash, own = name.partition("/")
-    if not slash or not own or "/" in own:
-        raise ValueError(f"{name!r} is not of the form kind/name, like deployment/web")
-    return kind, own

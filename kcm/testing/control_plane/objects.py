@@ -17,8 +17,9 @@ from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.api.scheme import Resource
 from kcm.apiextensions import known
 from kcm.clock import RealClock
-from kcm.testing.control_plane.manifests import Json, read_manifests, split_name
+from kcm.testing.control_plane.manifests import Json, read_manifests
 from kcm.testing.faults.target import TESTER
+from kcm.testing.history.snapshot import split_name
 
 # An object, YAML text of any number, the path of a file or a folder, a model of a client library,
 # or a sequence of these; see `read_manifests`.

@@ -19,14 +19,13 @@ from kcm.store.writes import observing
 from kcm.store.writes.items import Encoded, WriteItem
 from kcm.store.writes.observing import Author, Refusal, SyncEnd
 from kcm.store.writes.results import WriteResult
-from kcm.testing.control_plane.manifests import split_name
 from kcm.testing.faults.target import TESTER
 from kcm.testing.history.explaining import Explainer
 from kcm.testing.history.explanation import Explanation
 from kcm.testing.history.invariants import Invariant, InvariantError
 from kcm.testing.history.journal import Entry, Journal
 from kcm.testing.history.logs import LogReader
-from kcm.testing.history.snapshot import Item, Snapshot
+from kcm.testing.history.snapshot import Item, Snapshot, split_name
 from kcm.testing.history.syncs import SyncLog
 from kcm.testing.history.writes import History, Mark, Write
 
