@@ -7,13 +7,16 @@ and generated here; the kubeconfig trusts no other.
 from __future__ import annotations
 
 import base64
+import inspect
 import ipaddress
 import os
+import random
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import yaml
 from cryptography import x509
@@ -30,6 +33,8 @@ from kcm.serviceaccount.keys import ensure_key_file
 _VALID = timedelta(days=365)
 _AUTHORITY_VALID = timedelta(days=3650)
 _RENEW_BEFORE = timedelta(days=30)
+_ALWAYS = (datetime(2020, 1, 1, tzinfo=UTC), datetime(2120, 1, 1, tzinfo=UTC))
+_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551  # of the curve P-256
 _NAMES = ("localhost",)
 _ADDRESSES = ("127.0.0.1", "::1")
 _SIGNS_CERTIFICATES = x509.KeyUsage(
@@ -69,19 +74,35 @@ def load_token(path: Path) -> str:
     return text
 
 
-def certificate(folder: Path, hosts: Sequence[str] = (), stem: str = "apiserver") -> Certificate:
+def certificate(
+    folder: Path,
+    hosts: Sequence[str] = (),
+    stem: str = "apiserver",
+    *,
+    rng: random.Random | None = None,
+) -> Certificate:
     """Returns a server's certificate in `folder`, generated or renewed if necessary.
 
-    `hosts` are further names and addresses that it has to contain. It is its own authority. Raises
-    ConfigurationError.
+    `hosts` are further names and addresses that it has to contain. It is its own authority. With
+    `rng`, it is drawn from there, for tests only. Raises ConfigurationError.
     """
     files = Certificate(folder / f"{stem}.crt", folder / f"{stem}.key")
     try:
         if not _is_usable(files, hosts):
-            _make(files, hosts)
+            _make(files, hosts, rng)
     except OSError as error:
         raise errors.ConfigurationError(f"the certificate in {folder}: {error}") from error
     return files
+
+
+def draw_authorities(folder: Path, rng: random.Random) -> None:
+    """Makes the certificates in `folder` that objects show, all drawn from `rng`, for tests only.
+
+    Raises ConfigurationError.
+    """
+    _load_authority(folder, "ca", "kcm-ca", rng)
+    _load_authority(folder, "front-proxy-ca", "front-proxy-ca", rng)
+    certificate(folder, rng=rng)
 
 
 def load_authority(folder: Path) -> Certificate:
@@ -108,21 +129,23 @@ def ensure_manager_files(folder: Path, hosts: Sequence[str] = ()) -> Mapping[str
     }
 
 
-def _load_authority(folder: Path, stem: str, name: str) -> Certificate:
+def _load_authority(
+    folder: Path, stem: str, name: str, rng: random.Random | None = None
+) -> Certificate:
     files = Certificate(folder / f"{stem}.crt", folder / f"{stem}.key")
     try:
         if not (files.certificate.exists() and files.key.exists()):
-            key = ec.generate_private_key(ec.SECP256R1())
+            key = _draw_key(rng)
             constraints = x509.BasicConstraints(ca=True, path_length=None)
             subject = _name(name)
             made = (
-                _builder(subject, key, constraints, _AUTHORITY_VALID)
+                _builder(subject, key, constraints, _AUTHORITY_VALID, rng)
                 .issuer_name(subject)
                 .add_extension(_SIGNS_CERTIFICATES, critical=True)
                 .add_extension(
                     x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False
                 )
-                .sign(key, hashes.SHA256())
+                .sign(key, hashes.SHA256(), **_how_to_sign(rng))
             )
             _write(files, key, made)
     except OSError as error:
@@ -230,16 +253,29 @@ def _is_usable(files: Certificate, hosts: Sequence[str]) -> bool:
     return fresh and all(name in names for name in _alternatives(hosts))
 
 
-def _make(files: Certificate, hosts: Sequence[str]) -> None:
-    key = ec.generate_private_key(ec.SECP256R1())
+def _draw_key(rng: random.Random | None) -> ec.EllipticCurvePrivateKey:
+    if rng is None:
+        return ec.generate_private_key(ec.SECP256R1())
+    return ec.derive_private_key(rng.randrange(1, _ORDER), ec.SECP256R1())
+
+
+def _how_to_sign(rng: random.Random | None) -> dict[str, Any]:
+    """Returns what makes a signature the same each time, where cryptography can do so."""
+    known = inspect.signature(x509.CertificateBuilder.sign).parameters
+    deterministic = "ecdsa_deterministic"
+    return {deterministic: True} if rng is not None and deterministic in known else {}
+
+
+def _make(files: Certificate, hosts: Sequence[str], rng: random.Random | None) -> None:
+    key = _draw_key(rng)
     constraints = x509.BasicConstraints(ca=True, path_length=0)
     name = _name("kcm-apiserver")
     made = (
-        _builder(name, key, constraints, _VALID)
+        _builder(name, key, constraints, _VALID, rng)
         .issuer_name(name)
         .add_extension(x509.SubjectAlternativeName(_alternatives(hosts)), critical=False)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .sign(key, hashes.SHA256())
+        .sign(key, hashes.SHA256(), **_how_to_sign(rng))
     )
     _write(files, key, made)
 
@@ -253,16 +289,20 @@ def _builder(
     key: ec.EllipticCurvePrivateKey,
     constraints: x509.BasicConstraints,
     valid: timedelta,
+    rng: random.Random | None = None,
 ) -> x509.CertificateBuilder:
     """Returns the builder of a certificate, without its issuer."""
     now = datetime.now(UTC)
+    serial, begin, end = x509.random_serial_number(), now - timedelta(minutes=5), now + valid
+    if rng is not None:  # clients go by the machine's clock, whatever that of the test says
+        serial, begin, end = rng.getrandbits(150) + 1, *_ALWAYS
     return (
         x509.CertificateBuilder()
         .subject_name(name)
         .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(minutes=5))  # allows for clocks that differ
-        .not_valid_after(now + valid)
+        .serial_number(serial)
+        .not_valid_before(begin)  # allows for clocks that differ
+        .not_valid_after(end)
         .add_extension(constraints, critical=True)
     )
 

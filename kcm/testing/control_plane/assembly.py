@@ -23,7 +23,7 @@ from kcm.settings import Settings
 from kcm.simulation.simulator import Simulator
 from kcm.store import Store
 from kcm.store.resource_metrics.usage import UsageBoard
-from kcm.testing.control_plane.api import ApiThread
+from kcm.testing.control_plane.api import ApiThread, PlaneHost
 from kcm.testing.control_plane.clock import PlaneClock
 from kcm.testing.control_plane.loop import ControlLoop
 from kcm.testing.control_plane.options import PlaneOptions
@@ -39,6 +39,7 @@ from kcm.testing.faults.faults import Faults
 from kcm.testing.history.recorder import Recorder
 
 START = "2030-01-01T00:00:00Z"  # the time at which the clock stands at first, with a seed
+_STATED_PORT = 6443  # as kubeadm's
 _READY_TIMEOUT = 30.0  # seconds
 _FIRST_REST = 2.0  # seconds of the machine, of which it usually takes 0.06
 
@@ -74,6 +75,8 @@ class Assembly:
         self._stops.append(self.recorder.stop)
         self.recorder.start(settings)  # before the first store is created
         logs.pass_to_standard_loggers()
+        if self._options.seed is not None:
+            credentials.draw_authorities(server.folder, self._rng("keys"))
         io = RedisIO(settings, name="kcm-testing")
         self._stops.append(io.close)
         # What needs no server is built while it starts.
@@ -115,9 +118,10 @@ class Assembly:
             raise errors.ConfigurationError(error.format_message()) from error
 
     def _start_api(self, settings: Settings, io: RedisIO) -> None:
-        self.api = ApiThread(
-            settings, self._clock, self._rng("api"), self._wake, self.faults.server
-        )
+        # With a seed, objects say the same port in each run.
+        port = 0 if self._options.seed is None else _STATED_PORT
+        host = PlaneHost(self._clock, self._rng("api"), self._wake, port)
+        self.api = ApiThread(settings, host, self.faults.server)
         self._stops.append(lambda: known.learn_all(()))
         self._stops.append(lambda: self.api.stop(io.end_blocking_reads))
         self._ask_to_stop.append(self.api.ask_to_stop)
