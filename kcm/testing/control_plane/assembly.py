@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import itertools
 import random
 import tempfile
 from collections.abc import Callable
@@ -39,6 +41,8 @@ from kcm.testing.faults.faults import Faults
 from kcm.testing.history.recorder import Recorder
 
 START = "2030-01-01T00:00:00Z"  # the time at which the clock stands at first, with a seed
+_ALL_EVERY = 20  # stops, after which older generations are searched, too
+_STOPS = itertools.count(1)
 _STATED_PORT = 6443  # as kubeadm's
 _READY_TIMEOUT = 30.0  # seconds
 _FIRST_REST = 2.0  # seconds of the machine, of which it usually takes 0.06
@@ -167,7 +171,7 @@ class Assembly:
     def find_store(self) -> Store:
         """Returns the store, as controllers have it. Raises ConfigurationError before the start."""
         if self._store is None:
-            raise errors.ConfigurationError("the control plane has not started: call start()")
+            raise errors.ConfigurationError("the control plane does not run: call start() first")
         return self._store
 
     @property
@@ -193,6 +197,18 @@ class Assembly:
         """Returns what waits for conditions, by the control plane's clock."""
         return LoopPatience(self.loop, self._clock, self._outside, grace)
 
+    def _forget(self) -> None:
+        """Frees the memory of what has stopped.
+
+        The parts refer to each other, and the collector runs rarely (see kcm.interpreter): without
+        this, a process that starts one control plane after the other grows by 3 MiB with each. The
+        youngest generations have nearly everything of it, and are searched in 5 ms instead of 80.
+        """
+        for part in ("api", "loop", "work", "timekeeper"):
+            vars(self).pop(part, None)
+        self._store = None
+        gc.collect(2 if next(_STOPS) % _ALL_EVERY == 0 else 1)
+
     def stop(self) -> None:
         """Stops everything, and removes all files. May be called again."""
         failure: Exception | None = None
@@ -203,5 +219,6 @@ class Assembly:
                 self._stops.pop()()
             except Exception as error:  # noqa: BLE001 - the rest is stopped first
                 failure = failure or error
+        self._forget()
         if failure is not None:
             raise failure

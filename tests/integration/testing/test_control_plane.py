@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ import pytest
 
 from kcm import errors
 from kcm.testing import ApiError, ControlPlane, Rest, UnsettledError
+from kcm.testing.control_plane.assembly import Assembly
 from kcm.testing.control_plane.loop import ControlLoop
 from kcm.testing.waiting import until
 from tests.integration.apiserver.kubectl import VERSIONS, find
@@ -96,6 +99,16 @@ def test_another_one_knows_nothing_of_the_first_and_leaves_nothing() -> None:
         assert second.get("deployment/web")["status"] == {}
     assert not folder.exists()
     assert set(threading.enumerate()) <= threads
+
+
+def test_its_memory_is_free_when_it_has_stopped() -> None:
+    gc.collect()
+    with ControlPlane(nodes=0) as stopped:
+        engine = stopped._engine
+        assert isinstance(engine, Assembly)
+        parts = [weakref.ref(part) for part in (engine.loop, engine.work, engine.find_store())]
+    assert [part() for part in parts] == [None, None, None]
+    assert stopped.history("namespaces", "default"), "what happened can be read afterwards"
 
 
 @pytest.mark.parametrize(
