@@ -95,14 +95,14 @@ def certificate(
     return files
 
 
-def draw_authorities(folder: Path, rng: random.Random) -> None:
+def draw_authorities(folder: Path, hosts: Sequence[str], rng: random.Random) -> None:
     """Makes the certificates in `folder` that objects show, all drawn from `rng`, for tests only.
 
-    Raises ConfigurationError.
+    `hosts` are further ones for the server's certificate. Raises ConfigurationError.
     """
     _load_authority(folder, "ca", "kcm-ca", rng)
     _load_authority(folder, "front-proxy-ca", "front-proxy-ca", rng)
-    certificate(folder, rng=rng)
+    certificate(folder, hosts, rng=rng)
 
 
 def load_authority(folder: Path) -> Certificate:

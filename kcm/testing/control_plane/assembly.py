@@ -6,7 +6,7 @@ import gc
 import itertools
 import random
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,6 +16,7 @@ import yaml
 from kcm import errors, logs
 from kcm.apiextensions import known
 from kcm.apiserver import credentials
+from kcm.apiserver.bootstrap.kubernetes_service import list_names
 from kcm.component.commandline import parse_flags
 from kcm.component.context import ControllerContext, Stepped, build_context
 from kcm.component.options import ManagerOptions
@@ -79,12 +80,13 @@ class Assembly:
         self._stops.append(self.recorder.stop)
         self.recorder.start(settings)  # before the first store is created
         logs.pass_to_standard_loggers()
+        hosts = list_names(settings.service_cluster_ip_range)
         if self._options.seed is not None:
-            credentials.draw_authorities(server.folder, self._rng("keys"))
+            credentials.draw_authorities(server.folder, hosts, self._rng("keys"))
         io = RedisIO(settings, name="kcm-testing")
         self._stops.append(io.close)
         # What needs no server is built while it starts.
-        options = self._manager_options(server.folder)
+        options = self._manager_options(server.folder, hosts)
         stepped = Stepped(io, self._rng("controllers"))
         context = build_context(
             settings, options, self._clock, kind="manager", name="kcm.testing", stepped=stepped
@@ -103,9 +105,9 @@ class Assembly:
         seed = self._options.seed
         return random.SystemRandom() if seed is None else random.Random(f"{seed} {part}")
 
-    def _manager_options(self, folder: Path) -> ManagerOptions:
+    def _manager_options(self, folder: Path, hosts: Sequence[str]) -> ManagerOptions:
         """Returns the manager's options, with the keys and certificates of `kcm up`."""
-        files = credentials.ensure_manager_files(folder)
+        files = credentials.ensure_manager_files(folder, hosts)
         given = {flag: str(path) for flag, path in files.items()}
         given |= {"cloud-provider": "sim", "controllers": ",".join(self._options.controllers)}
         if self._options.config is not None:

@@ -101,6 +101,13 @@ def test_another_one_knows_nothing_of_the_first_and_leaves_nothing() -> None:
     assert set(threading.enumerate()) <= threads
 
 
+def test_pods_get_the_certificate_that_is_served(control_plane: ControlPlane) -> None:
+    served = control_plane.kubeconfig.with_name("apiserver.crt").read_text()
+    control_plane.eventually(
+        lambda: control_plane.get("configmap/kube-root-ca.crt")["data"]["ca.crt"] == served
+    )
+
+
 def test_its_memory_is_free_when_it_has_stopped() -> None:
     gc.collect()
     with ControlPlane(nodes=0) as stopped:
