@@ -65,7 +65,7 @@ class Assembly:
             self.recorder.mark_fault,
             self.recorder.refused,
         )
-        self._outside = Outside(self.faults.server.watches, self.recorder)
+        self._outside = Outside(self.faults.server.watches)
         self._store: Store | None = None
         self._ask_to_stop: list[Callable[[], None]] = []
         self._stops: list[Callable[[], None]] = []  # the last one first; these wait

@@ -6,25 +6,28 @@ They act in the machine's time, so a time that stands still must not be moved wh
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 from kcm.apiserver.faults.rules import OpenWatch, WatchRegister
 from kcm.testing.faults.target import TESTER
-from kcm.testing.history.recorder import Recorder
+
+HEARTBEATS = frozenset({"leases.coordination.k8s.io", "events", "events.events.k8s.io"})
+_READS = frozenset({"get", "list"})
 
 Activity = tuple[int, int, frozenset[OpenWatch]]
 
 
 class Outside:
-    """Counts what other programs write, and the changes of what they watch."""
+    """Counts the requests of other programs, and the changes of what they watch."""
 
-    def __init__(self, watches: WatchRegister, recorder: Recorder) -> None:
-        self._watches = watches
-        self._recorder = recorder
+    def __init__(self, register: WatchRegister) -> None:
+        self._register = register
+        self._own_reads = 0  # of the test, with a client that is not the control plane's
         self._quiet: tuple[Activity, float] | None = None  # what was quiet, for how many seconds
 
     def watches(self) -> frozenset[OpenWatch]:
         """Returns the watches that other programs have open."""
-        return frozenset(w for w in self._watches.list_open() if w.facts.agent != TESTER)
+        return frozenset(w for w in self._register.list_open() if w.facts.agent != TESTER)
 
     def activity(self, changed: Counter[str]) -> Activity:
         """Returns what is the same as before if other programs did nothing, and were shown nothing
@@ -32,7 +35,24 @@ class Outside:
         """
         watches = self.watches()
         shown = sum(changed[kind] for kind in {w.facts.qualified_resource for w in watches})
-        return self._recorder.foreign, shown, watches
+        return self._count(lambda verb: True) - self._own_reads, shown, watches
+
+    def _count(self, is_wanted: Callable[[str], bool]) -> int:
+        return sum(
+            count
+            for (verb, resource, agent), count in self._register.requests.copy().items()
+            if agent != TESTER and resource not in HEARTBEATS and is_wanted(verb)
+        )
+
+    def look(self, look: Callable[[], bool]) -> bool:
+        """Calls what looks at a condition. What is read meanwhile is taken to be its own reading,
+        by any client.
+        """
+        before = self._count(_READS.__contains__)
+        try:
+            return look()
+        finally:
+            self._own_reads += self._count(_READS.__contains__) - before
 
     def note_quiet(self, activity: Activity, seconds: float) -> None:
         """Takes that nothing but `activity` had happened for so many seconds."""

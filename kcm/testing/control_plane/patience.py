@@ -2,10 +2,10 @@
 
 If the time goes on, they are looked at again and again. If it stands still, it is moved: the
 condition is looked at whenever the control plane has come to rest, and the time then moves to what
-is due next. While other programs have watches open, it moves only once they have been quiet for the
-grace, in the machine's time: no write of theirs, and no change that they were shown. Quiet that was
-waited for once is not waited for again unless one of these has happened since, so an operator that
-has nothing to do costs nothing.
+is due next. While other programs have watches open, it moves only once they have been quiet for
+the grace, in the machine's time: no request of theirs, and no change that they were shown. Quiet
+that was waited for once is not waited for again unless one of these has happened since, so an
+operator that has nothing to do costs nothing.
 """
 
 from __future__ import annotations
@@ -118,10 +118,10 @@ class LoopPatience(Patience):
         if not self._time.frozen:
             return super()._wait(look, seconds)
         deadline = self._time.moment() + seconds
-        if look():
+        if self._outside.look(look):
             return True
         self._loop.settle(STEP_TIMEOUT)
-        while not (look() or self._wait_quiet(look)):
+        while not (self._outside.look(look) or self._wait_quiet(look)):
             if self._time.moment() >= deadline:
                 return False
             self._loop.advance_to_next(deadline, STEP_TIMEOUT)
@@ -153,7 +153,7 @@ class LoopPatience(Patience):
             if (activity := self._activity()) != seen:
                 seen, since = activity, now
                 self._loop.settle(STEP_TIMEOUT)
-            if look():
+            if self._outside.look(look):
                 return True
             if now - since >= self._grace:
                 self._outside.note_quiet(seen, self._grace)

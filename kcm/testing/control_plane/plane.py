@@ -199,7 +199,7 @@ class ControlPlane(Reaching, Looking, Failing):
         """Waits until nothing is left to do now: queues are empty, caches level, nothing is due.
 
         Returns what is pending, and when. An operator may still have to react to what it was shown:
-        with `quiet`, programs outside that watch objects have also neither written anything nor
+        with `quiet`, programs outside that watch objects have also neither asked for anything nor
         been shown a change for so long, by the machine's clock. Raises UnsettledError after
         `timeout`, by the machine's clock, with the objects that keep changing.
         """

@@ -19,10 +19,10 @@ from kcm.manager.manager import Manager
 from kcm.simulation.simulator import KINDS, Simulator
 from kcm.store.watch import WatchEntry
 from kcm.testing.control_plane.clock import PlaneClock
+from kcm.testing.control_plane.outside import HEARTBEATS
 from kcm.testing.control_plane.passes import Passes
 from kcm.testing.control_plane.wakeups import WakeupRunner
 from kcm.testing.faults.agenda import NEVER, Agenda
-from kcm.testing.history.recorder import HEARTBEATS
 
 log = structlog.get_logger("kcm.testing")
 

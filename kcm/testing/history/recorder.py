@@ -19,7 +19,6 @@ from kcm.store.writes import observing
 from kcm.store.writes.items import Encoded, WriteItem
 from kcm.store.writes.observing import Author, Refusal, SyncEnd
 from kcm.store.writes.results import WriteResult
-from kcm.testing.faults.target import TESTER
 from kcm.testing.history.explaining import Explainer
 from kcm.testing.history.explanation import Explanation
 from kcm.testing.history.invariants import Invariant, InvariantError
@@ -30,8 +29,6 @@ from kcm.testing.history.syncs import SyncLog
 from kcm.testing.history.writes import History, Mark, Write
 
 KEPT_MARKS = 1_000
-HEARTBEATS = frozenset({"leases.coordination.k8s.io", "events"})  # kinds that nobody waits for
-READS = frozenset({"get", "list", "watch"})
 
 
 class Recorder:
@@ -50,7 +47,6 @@ class Recorder:
         self._logs: LogReader | None = None
         self._gaps: frozenset[str] = frozenset()
         self._ends = ExitStack()
-        self.foreign = 0  # what programs outside did: what they wrote, or could not write
 
     def start(self, settings: Settings) -> None:
         """Begins to observe the stores that are created from now on for the server of
@@ -76,11 +72,6 @@ class Recorder:
     ) -> None:
         """Takes the writes that a store has made."""
         self.journal.note(author, batch, results)
-        self._count_foreign(author, {item.resource.name for item, _ in batch})
-
-    def _count_foreign(self, author: Author, resources: set[str]) -> None:
-        if author.kind == "user" and author.agent != TESTER and not resources <= HEARTBEATS:
-            self.foreign += 1
 
     def woken(self, controller: str, keys: Sequence[str], why: str) -> None:
         """Takes keys that are about to be synced, and the change because of which."""
@@ -93,8 +84,6 @@ class Recorder:
     def refused(self, refusal: Refusal) -> None:
         """Takes a request that the API server refused."""
         self.syncs.note_refusal(refusal)
-        if refusal.author.verb not in READS:
-            self._count_foreign(refusal.author, {refusal.resource})
 
     def mark(self, text: str, kind: str = "note") -> Mark:
         """Puts a line into the timeline, after the last write so far."""
