@@ -96,7 +96,8 @@ def run_kopf(control_plane: ControlPlane, *arguments: str, **options: Any) -> It
         before = control_plane.outside_watches()
         with testing.KopfRunner(list(arguments), **options) as runner:
             for _ in range(int(_CONNECTED_WITHIN / _BETWEEN_LOOKS)):
-                if runner.future.done() or control_plane.outside_watches() > before:
+                now = control_plane.outside_watches()
+                if before is None or now is None or now > before or runner.future.done():
                     break
                 threading.Event().wait(_BETWEEN_LOOKS)
             yield runner

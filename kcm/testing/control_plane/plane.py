@@ -186,8 +186,10 @@ class ControlPlane(Reaching, Looking, Failing):
 
     # --- time
 
-    def outside_watches(self) -> int:
-        """Returns how many watches programs outside, such as an operator, have open."""
+    def outside_watches(self) -> int | None:
+        """Returns how many watches programs outside, such as an operator, have open, and None with
+        real processes, where it is not known.
+        """
         return self._started.outside_watches()
 
     @property

@@ -126,9 +126,8 @@ class Processes:
     def wait_level(self, timeout: float) -> None:
         """Does nothing: how far the API server is, is known to its own process only."""
 
-    def outside_watches(self) -> int:
-        """Returns 0: the API server, which would know, is in another process."""
-        return 0
+    def outside_watches(self) -> None:
+        """Returns None: the API server, which would know, is in another process."""
 
     def find_store(self) -> Store:
         """Returns the store. Raises ConfigurationError before the start."""

@@ -204,6 +204,18 @@ webhooks:
 """
 
 
+def test_conversion_webhooks_are_called_there_as_well(plane: ControlPlane) -> None:
+    definition = yaml.safe_load(CRON_TABS)
+    service = {"name": "hooks", "namespace": "system", "path": "/convert"}
+    webhook = {"clientConfig": {"service": service}, "conversionReviewVersions": ["v1"]}
+    definition["spec"]["conversion"] = {"strategy": "Webhook", "webhook": webhook}
+    plane.install_webhooks(definition, "https://127.0.0.1:9443/")
+    stored = plane.get("crd/crontabs.example.com")["spec"]["conversion"]["webhook"]
+    assert stored["clientConfig"]["url"] == "https://127.0.0.1:9443/convert"
+    assert stored["clientConfig"]["caBundle"]
+    plane.delete("crd/crontabs.example.com")
+
+
 class SaysNo(BaseHTTPRequestHandler):
     """Refuses every object."""
 
