@@ -30,7 +30,7 @@ from kcm.apiserver.auth.bootstrap_tokens import BootstrapTokens
 from kcm.apiserver.auth.handler_chain import HandlerChain, RequestState
 from kcm.apiserver.auth.node.modes import build_authorizer
 from kcm.apiserver.auth.node.restriction import NodeRestriction
-from kcm.apiserver.auth.observed import observed
+from kcm.apiserver.auth.observed import observe_denial, observed
 from kcm.apiserver.auth.service_accounts import ServiceAccountTokens, TokenOptions, find_in
 from kcm.apiserver.auth.token_review import TokenReviewer
 from kcm.apiserver.auth.token_tracking import TokenTracker
@@ -224,7 +224,7 @@ class ApiServer:
         self._waiter.attach()
         self._stalls.note_request()
         try:
-            self._chain.admit(state, scope)
+            self._admit(state, scope)
             if self._gate is not None:
                 receive = await self._gate.pass_through(state, scope, receive)
             if (remote := self._aggregation.find(state.request.path)) is not None:
@@ -260,6 +260,14 @@ class ApiServer:
             except Disconnected:
                 return
             await send_response(response, state.request.method, send)
+
+    def _admit(self, state: RequestState, scope: Scope) -> None:
+        try:
+            self._chain.admit(state, scope)
+        except errors.Forbidden as error:
+            if self._observer is not None:
+                observe_denial(self._observer, state, error)
+            raise
 
     async def _aggregate(
         self, api: RemoteApi, state: RequestState, scope: Scope, receive: Receive, send: Send

@@ -7,13 +7,16 @@ and generated here; the kubeconfig trusts no other.
 from __future__ import annotations
 
 import base64
+import inspect
 import ipaddress
 import os
+import random
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import yaml
 from cryptography import x509
@@ -30,6 +33,8 @@ from kcm.serviceaccount.keys import ensure_key_file
 _VALID = timedelta(days=365)
 _AUTHORITY_VALID = timedelta(days=3650)
 _RENEW_BEFORE = timedelta(days=30)
+_ALWAYS = (datetime(2020, 1, 1, tzinfo=UTC), datetime(2120, 1, 1, tzinfo=UTC))
+_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551  # of the curve P-256
 _NAMES = ("localhost",)
 _ADDRESSES = ("127.0.0.1", "::1")
 _SIGNS_CERTIFICATES = x509.KeyUsage(
@@ -69,18 +74,35 @@ def load_token(path: Path) -> str:
     return text
 
 
-def certificate(folder: Path, hosts: Sequence[str] = ()) -> Certificate:
-    """Returns the server's certificate in `folder`, generated or renewed if necessary.
+def certificate(
+    folder: Path,
+    hosts: Sequence[str] = (),
+    stem: str = "apiserver",
+    *,
+    rng: random.Random | None = None,
+) -> Certificate:
+    """Returns a server's certificate in `folder`, generated or renewed if necessary.
 
-    `hosts` are further names and addresses that it has to contain. Raises ConfigurationError.
+    `hosts` are further names and addresses that it has to contain. It is its own authority. With
+    `rng`, it is drawn from there, for tests only. Raises ConfigurationError.
     """
-    files = Certificate(folder / "apiserver.crt", folder / "apiserver.key")
+    files = Certificate(folder / f"{stem}.crt", folder / f"{stem}.key")
     try:
         if not _is_usable(files, hosts):
-            _make(files, hosts)
+            _make(files, hosts, rng)
     except OSError as error:
         raise errors.ConfigurationError(f"the certificate in {folder}: {error}") from error
     return files
+
+
+def draw_authorities(folder: Path, hosts: Sequence[str], rng: random.Random) -> None:
+    """Makes the certificates in `folder` that objects show, all drawn from `rng`, for tests only.
+
+    `hosts` are further ones for the server's certificate. Raises ConfigurationError.
+    """
+    _load_authority(folder, "ca", "kcm-ca", rng)
+    _load_authority(folder, "front-proxy-ca", "front-proxy-ca", rng)
+    certificate(folder, hosts, rng=rng)
 
 
 def load_authority(folder: Path) -> Certificate:
@@ -107,21 +129,23 @@ def ensure_manager_files(folder: Path, hosts: Sequence[str] = ()) -> Mapping[str
     }
 
 
-def _load_authority(folder: Path, stem: str, name: str) -> Certificate:
+def _load_authority(
+    folder: Path, stem: str, name: str, rng: random.Random | None = None
+) -> Certificate:
     files = Certificate(folder / f"{stem}.crt", folder / f"{stem}.key")
     try:
         if not (files.certificate.exists() and files.key.exists()):
-            key = ec.generate_private_key(ec.SECP256R1())
+            key = _draw_key(rng)
             constraints = x509.BasicConstraints(ca=True, path_length=None)
             subject = _name(name)
             made = (
-                _builder(subject, key, constraints, _AUTHORITY_VALID)
+                _builder(subject, key, constraints, _AUTHORITY_VALID, rng)
                 .issuer_name(subject)
                 .add_extension(_SIGNS_CERTIFICATES, critical=True)
                 .add_extension(
                     x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False
                 )
-                .sign(key, hashes.SHA256())
+                .sign(key, hashes.SHA256(), **_how_to_sign(rng))
             )
             _write(files, key, made)
     except OSError as error:
@@ -153,13 +177,19 @@ def kubelet_client(folder: Path, authority: Certificate) -> Certificate:
 
     It is valid for a year, and made again when that ends soon. Raises ConfigurationError.
     """
-    subject = x509.Name(
-        [
-            x509.NameAttribute(NameOID.ORGANIZATION_NAME, "system:masters"),
-            x509.NameAttribute(NameOID.COMMON_NAME, "kube-apiserver-kubelet-client"),
-        ]
-    )
-    return _client(folder, authority, "apiserver-kubelet-client", subject)
+    stem, groups = "apiserver-kubelet-client", ["system:masters"]
+    return user_certificate(folder, authority, stem, "kube-apiserver-kubelet-client", groups)
+
+
+def user_certificate(
+    folder: Path, authority: Certificate, stem: str, user: str, groups: Sequence[str]
+) -> Certificate:
+    """Returns a certificate by which the API server knows a user in groups. Raises
+    ConfigurationError.
+    """
+    names = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
+    subject = x509.Name([*names, x509.NameAttribute(NameOID.COMMON_NAME, user)])
+    return _client(folder, authority, stem, subject)
 
 
 def _client(folder: Path, authority: Certificate, stem: str, subject: x509.Name) -> Certificate:
@@ -223,16 +253,29 @@ def _is_usable(files: Certificate, hosts: Sequence[str]) -> bool:
     return fresh and all(name in names for name in _alternatives(hosts))
 
 
-def _make(files: Certificate, hosts: Sequence[str]) -> None:
-    key = ec.generate_private_key(ec.SECP256R1())
+def _draw_key(rng: random.Random | None) -> ec.EllipticCurvePrivateKey:
+    if rng is None:
+        return ec.generate_private_key(ec.SECP256R1())
+    return ec.derive_private_key(rng.randrange(1, _ORDER), ec.SECP256R1())
+
+
+def _how_to_sign(rng: random.Random | None) -> dict[str, Any]:
+    """Returns what makes a signature the same each time, where cryptography can do so."""
+    known = inspect.signature(x509.CertificateBuilder.sign).parameters
+    deterministic = "ecdsa_deterministic"
+    return {deterministic: True} if rng is not None and deterministic in known else {}
+
+
+def _make(files: Certificate, hosts: Sequence[str], rng: random.Random | None) -> None:
+    key = _draw_key(rng)
     constraints = x509.BasicConstraints(ca=True, path_length=0)
     name = _name("kcm-apiserver")
     made = (
-        _builder(name, key, constraints, _VALID)
+        _builder(name, key, constraints, _VALID, rng)
         .issuer_name(name)
         .add_extension(x509.SubjectAlternativeName(_alternatives(hosts)), critical=False)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .sign(key, hashes.SHA256())
+        .sign(key, hashes.SHA256(), **_how_to_sign(rng))
     )
     _write(files, key, made)
 
@@ -246,16 +289,20 @@ def _builder(
     key: ec.EllipticCurvePrivateKey,
     constraints: x509.BasicConstraints,
     valid: timedelta,
+    rng: random.Random | None = None,
 ) -> x509.CertificateBuilder:
     """Returns the builder of a certificate, without its issuer."""
     now = datetime.now(UTC)
+    serial, begin, end = x509.random_serial_number(), now - timedelta(minutes=5), now + valid
+    if rng is not None:  # clients go by the machine's clock, whatever that of the test says
+        serial, begin, end = rng.getrandbits(150) + 1, *_ALWAYS
     return (
         x509.CertificateBuilder()
         .subject_name(name)
         .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(minutes=5))  # allows for clocks that differ
-        .not_valid_after(now + valid)
+        .serial_number(serial)
+        .not_valid_before(begin)  # allows for clocks that differ
+        .not_valid_after(end)
         .add_extension(constraints, critical=True)
     )
 
@@ -282,24 +329,32 @@ def _general(host: str) -> x509.GeneralName:
         return x509.DNSName(host)
 
 
-def write_kubeconfig(path: Path, url: str, token: str, authority: Path | None) -> None:
-    """Writes a kubeconfig with one server and one user. Only the owner may read it.
+def write_kubeconfig(path: Path, url: str, user: str | Certificate, authority: Path | None) -> None:
+    """Writes a kubeconfig with one server and one user, who has a token or a certificate. Only the
+    owner may read it.
 
     `authority` is the certificate to trust, None for a server without TLS.
     """
+    known_by = {"token": user} if user else {}
+    if isinstance(user, Certificate):
+        known_by = {"client-certificate-data": _encode(user.certificate)}
+        known_by["client-key-data"] = _encode(user.key)
     cluster: dict[str, object] = {"server": url}
     if authority is not None:
-        encoded = base64.b64encode(authority.read_bytes()).decode()
-        cluster["certificate-authority-data"] = encoded
+        cluster["certificate-authority-data"] = _encode(authority)
     config = {
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": "kcm", "cluster": cluster}],
-        "users": [{"name": "kcm", "user": {"token": token} if token else {}}],
+        "users": [{"name": "kcm", "user": known_by}],
         "contexts": [{"name": "kcm", "context": {"cluster": "kcm", "user": "kcm"}}],
         "current-context": "kcm",
     }
     _write_private(path, yaml.safe_dump(config, sort_keys=False))
+
+
+def _encode(path: Path) -> str:
+    return base64.b64encode(path.read_bytes()).decode()
 
 
 def _write_private(path: Path, text: str) -> None:

@@ -61,6 +61,7 @@ class Host:
     on_changes: Callable[[], None] = _ignore_changes  # called in a thread when objects changed
     clock: Clock = field(default_factory=RealClock)
     rng: random.Random = field(default_factory=random.SystemRandom)  # draws names and uids
+    stated_port: int = 0  # what the Service `kubernetes` says, 0 for the one that is served
     linger: float = LINGER  # seconds until idle connections are closed when the server stops
 
 
@@ -155,6 +156,7 @@ def _serve(
         roles=rbac,
         joining=options.bootstrap_tokens,
         local_volumes=options.local_storage_class,
+        rng=host.rng,
     )
     bootstrap.ensure()
     kubelet = _kubelet_client(options.kubelet_authority, options.kubelet_client)
@@ -178,7 +180,8 @@ def _serve(
     authority = certificate.certificate if certificate else None
     credentials.write_kubeconfig(path, url, access.token, authority)
     log.info("Serving the Kubernetes API", url=url, kubeconfig=str(path))
-    service = KubernetesService(store, options.address.host, listener.getsockname()[1])
+    port = host.stated_port or listener.getsockname()[1]
+    service = KubernetesService(store, options.address.host, port)
     service.start()
     bootstrap.start()
     app.cacher.on_changes = host.on_changes

@@ -295,7 +295,7 @@ def build_context(
         ),
         observer=observer,
         renewer=Renewer(shared.io, clock=clock),
-        recorder=EventRecorder(shared.objects, clock),
+        recorder=EventRecorder(shared.objects, clock, rng),
         metrics=SyncMetrics(shared.io, clock=clock),
         clock=clock,
         cloud=cloud,

@@ -9,8 +9,8 @@ Source: staging/src/k8s.io/client-go/tools/record/event.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
+import random
 import threading
-import uuid
 from collections import deque
 from datetime import UTC, datetime, timedelta
 
@@ -24,6 +24,7 @@ from kcm.clock import Clock
 from kcm.reconcile.correlator import EventCorrelator, EventDecision, LRUMapping, Occurrence
 from kcm.reconcile.plan import Event
 from kcm.store.objects import ObjectStore
+from kcm.store.rules import new_uid
 
 log = structlog.get_logger("kcm.events")
 
@@ -37,9 +38,11 @@ RETRY_EVERY = 1.0  # seconds between attempts while the store is unavailable
 class EventRecorder:
     """Takes Events from any thread, and writes them in the thread that calls `run`."""
 
-    def __init__(self, store: ObjectStore, clock: Clock) -> None:
+    def __init__(self, store: ObjectStore, clock: Clock, rng: random.Random | None = None) -> None:
+        """`rng` draws the uids of Events."""
         self._store = store
         self._clock = clock
+        self._rng = rng or random.SystemRandom()
         self._correlator = EventCorrelator(clock)
         self._waiting: deque[Occurrence] = deque()
         self._woken = threading.Event()
@@ -174,9 +177,9 @@ class EventRecorder:
         return core_v1.Event(
             # With a uid chosen here, a create that is repeated after an outage is recognized.
             metadata=ObjectMeta(
-                name=_name(name, f"{self._last_suffix:x}"),
+                name=self._name(name, f"{self._last_suffix:x}"),
                 namespace=namespace or "default",
-                uid=str(uuid.uuid4()),
+                uid=new_uid(self._rng),
             ),
             involved_object=core_v1.ObjectReference(
                 api_version=api_version,
@@ -197,11 +200,11 @@ class EventRecorder:
             count=verdict.count,
         )
 
+    def _name(self, about: str, suffix: str) -> str:
+        """Returns a name for an Event about the object called `about`: `<about>.<suffix>`.
 
-def _name(about: str, suffix: str) -> str:
-    """Returns a name for an Event about the object called `about`: `<about>.<suffix>`.
-
-    Returns a random UUID instead if that is too long for an Event's name or has other characters.
-    """
-    name = f"{about}.{suffix}"
-    return str(uuid.uuid4()) if subdomain_faults(name) else name
+        Returns a random UUID instead if that is too long for an Event's name or has other
+        characters.
+        """
+        name = f"{about}.{suffix}"
+        return new_uid(self._rng) if subdomain_faults(name) else name

@@ -14,7 +14,7 @@ from typing import Any
 from kcm.apimachinery.durations import FOREVER, parse_seconds
 from kcm.simulated.incidents import Exit, parse_exit, parse_readiness
 from kcm.simulated.profiles import Profile, profile, profiles
-from kcm.simulated.script_lines import ScriptLine, parse_log
+from kcm.simulated.script_lines import ExecAnswer, ScriptLine, parse_exec, parse_log
 
 PREFIX = "simulation.kcm.dev/"
 INDEX_ANNOTATION = "batch.kubernetes.io/job-completion-index"
@@ -62,6 +62,7 @@ class ContainerScript:
     metrics: Mapping[str, Profile] = field(default_factory=dict)  # the pod's, by name
     log: tuple[ScriptLine, ...] = ()  # what it writes besides its start, probes and end
     attach: str = ""  # what it says to those who attach
+    exec: tuple[ExecAnswer, ...] = ()  # what commands in it write
     exit: Exit | None = None  # besides the outcome
     ready: bool | None = None  # what its readiness probe says instead of the above
 
@@ -172,6 +173,7 @@ POD_ANNOTATIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
 OUTPUT_ANNOTATIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "log": ("log", parse_log),
     "attach": ("attach", str),
+    "exec": ("exec", parse_exec),
 }
 # What happens to containers now, which is about one pod and has no place in a stages file.
 INCIDENT_ANNOTATIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {

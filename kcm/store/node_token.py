@@ -14,7 +14,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-import secrets
+import random
 from contextlib import suppress
 
 from kcm import errors
@@ -39,10 +39,13 @@ def read_key(store: ObjectStore) -> bytes | None:
     return None
 
 
-def ensure_key(store: ObjectStore) -> bytes:
-    """Returns the key, and creates it if it is missing. Raises: StoreUnavailable, Forbidden."""
+def ensure_key(store: ObjectStore, rng: random.Random | None = None) -> bytes:
+    """Returns the key, and creates it if it is missing: drawn from `rng`, by default from the
+    system. Raises: StoreUnavailable, Forbidden.
+    """
+    drawn = (rng or random.SystemRandom()).randbytes(_BYTES)
     while (key := read_key(store)) is None:
-        data = {_FIELD: base64.b64encode(secrets.token_bytes(_BYTES)).decode()}
+        data = {_FIELD: base64.b64encode(drawn).decode()}
         made = Secret(metadata=ObjectMeta(name=NAME, namespace=NAMESPACE), data=data, type="Opaque")
         try:
             store.write([store.build_create(made)])[0].get_stored()

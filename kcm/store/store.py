@@ -90,7 +90,7 @@ class Store(StoreReader, ItemBuilder):
         rng = rng or random.SystemRandom()  # after a fork, too, it draws no name or uid twice
         cluster_ips = ClusterIPs(io, self, self._clock.now, self.service_ranges.network)
         addresses = ServiceAddresses(io, self.service_ranges, cluster_ips, rng)
-        ItemBuilder.__init__(self, Admission(self, settings), addresses, self._clock, rng)
+        ItemBuilder.__init__(self, Admission(self, settings, rng), addresses, self._clock, rng)
         writer, self._quotas = Writer(io), QuotaMemory(self)
         charged = ChargedWriter(self._quotas, writer, self._clock)
         self._pipeline = WritePipeline(self._quotas, charged, writer, self.build_create)

@@ -1,13 +1,16 @@
-"""Fixtures of the pytest plugin: clients of the session's control plane, and operators on it.
+"""Fixtures of the pytest plugin: clients of the control plane of a test, and operators on it.
 
-A library is imported when a test asks for its fixture. Where it is missing, the test is skipped.
+That is `kcm_fresh` for a test that has it, and else the session's. A library is imported when a
+test asks for its fixture. Where it is missing, the test is skipped.
 """
 
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -24,60 +27,80 @@ if TYPE_CHECKING:
 
 RunKopf = Callable[..., AbstractContextManager["KopfRunner"]]
 
+_CONNECTED_WITHIN = 10.0  # seconds; an operator without handlers may watch nothing
+_BETWEEN_LOOKS = 0.02  # seconds
+
 # They read KUBECONFIG when they are imported, which may be before a control plane starts.
 _READ_ONCE = ("kubernetes", "kubernetes_asyncio")
 
 
-@pytest.fixture(scope="session")
-def kcm_kubernetes(kcm: ControlPlane) -> Iterator[ApiClient]:
-    """An ApiClient of `kubernetes` for the session's control plane."""
+@pytest.fixture
+def _kcm_plane(request: pytest.FixtureRequest) -> ControlPlane:
+    """The control plane that the test uses."""
+    name = "kcm_fresh" if "kcm_fresh" in request.fixturenames else "kcm"
+    plane: ControlPlane = request.getfixturevalue(name)
+    return plane
+
+
+@pytest.fixture
+def kcm_kubernetes(_kcm_plane: ControlPlane) -> Iterator[ApiClient]:
+    """An ApiClient of `kubernetes` for the test's control plane."""
     config = _import("kubernetes.config", "kcm_kubernetes", "kubernetes")
-    with config.new_client_from_config(str(kcm.kubeconfig)) as client:
+    with config.new_client_from_config(str(_kcm_plane.kubeconfig)) as client:
         yield client
         client.rest_client.pool_manager.clear()  # closing the client leaves connections open
 
 
-@pytest.fixture(scope="session")
-def kcm_lightkube(kcm: ControlPlane) -> Iterator[Client]:
-    """A Client of `lightkube` for the session's control plane."""
+@pytest.fixture
+def kcm_lightkube(_kcm_plane: ControlPlane) -> Iterator[Client]:
+    """A Client of `lightkube` for the test's control plane."""
     lightkube = _import("lightkube", "kcm_lightkube", "lightkube>=1.0")
-    config = lightkube.KubeConfig.from_file(str(kcm.kubeconfig))
+    config = lightkube.KubeConfig.from_file(str(_kcm_plane.kubeconfig))
     with lightkube.Client(config=config, trust_env=False) as client:
         yield client
 
 
-@pytest.fixture(scope="session")
-def kcm_kr8s(kcm: ControlPlane) -> Iterator[kr8s.Api]:
-    """An API of `kr8s` for the session's control plane, for tests that are not asynchronous."""
+@pytest.fixture
+def kcm_kr8s(_kcm_plane: ControlPlane) -> Iterator[kr8s.Api]:
+    """An API of `kr8s` for the test's control plane, for tests that are not asynchronous."""
     kr8s = _import("kr8s", "kcm_kr8s", "kr8s")
-    api = kr8s.api(kubeconfig=str(kcm.kubeconfig))
+    api = kr8s.api(kubeconfig=str(_kcm_plane.kubeconfig))
     yield api
     # kr8s does not say how an API is closed: its connections belong to the loop of its own thread.
     if session := getattr(api, "_session", None):
         import_module("kr8s._async_utils").as_sync_func(session.aclose)()
 
 
-@pytest.fixture(scope="session")
-def kcm_kopf(kcm: ControlPlane) -> RunKopf:
-    """A function that runs an operator of kopf on the session's control plane.
+@pytest.fixture
+def kcm_kopf(_kcm_plane: ControlPlane) -> RunKopf:
+    """A function that runs an operator of kopf on the test's control plane; see `run_kopf`."""
+    _import("kopf.testing", "kcm_kopf", "kopf")
+    return partial(run_kopf, _kcm_plane)
 
-    It takes the arguments of the command `kopf`, and those of KopfRunner by name:
+
+@contextmanager
+def run_kopf(control_plane: ControlPlane, *arguments: str, **options: Any) -> Iterator[KopfRunner]:
+    """Runs an operator of kopf, from when it watches objects until the end of the block.
+
+    It takes the arguments of the command `kopf`, and those of KopfRunner by name. What the block
+    prints is in the runner's output.
 
         with kcm_kopf("run", "-A", "operator.py") as runner:
             ...
         assert runner.exit_code == 0
     """
-    testing = _import("kopf.testing", "kcm_kopf", "kopf")
-
-    @contextmanager
-    def run(*arguments: str, **options: Any) -> Iterator[KopfRunner]:
-        with _only_reaching(kcm), _keep_logging(), _keep_registry():
-            if not {"-m", "--module"} & set(arguments):
-                options.setdefault("registry", _build_registry())
-            with testing.KopfRunner(list(arguments), **options) as runner:
-                yield runner
-
-    return run
+    testing = import_module("kopf.testing")
+    with _only_reaching(control_plane), _keep_logging(), _keep_registry():
+        if not {"-m", "--module"} & set(arguments):
+            options.setdefault("registry", _build_registry())
+        before = control_plane.outside_watches()
+        with testing.KopfRunner(list(arguments), **options) as runner:
+            for _ in range(int(_CONNECTED_WITHIN / _BETWEEN_LOOKS)):
+                now = control_plane.outside_watches()
+                if before is None or now is None or now > before or runner.future.done():
+                    break
+                threading.Event().wait(_BETWEEN_LOOKS)
+            yield runner
 
 
 def _import(module: str, fixture: str, requirement: str) -> Any:

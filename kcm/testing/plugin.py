@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Generator, Iterator
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addini(
         "kcm_patience", "how long `kcm_namespace` waits for its namespace's end", default="30s"
+    )
+    parser.addini(
+        "kcm_crds",
+        "files and folders of CustomResourceDefinitions for `kcm`, and for `kcm_fresh` if its "
+        "marker names none",
+        type="paths",
+        default=[],
+    )
+    parser.addini(
+        "kcm_grace",
+        "how long operators are quiet, in real time, before a wait moves a clock that stands still",
+        default="5s",
     )
     group = parser.getgroup("kcm")
     group.addoption(
@@ -64,7 +77,9 @@ def pytest_configure(config: pytest.Config) -> None:
 def kcm(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
     """A control plane that all tests of the session share; `kcm_namespace` keeps them apart."""
     ini = request.config.getini
-    with _control_plane(nodes=int(ini("kcm_nodes")), flags=ini("kcm_flags")) as control_plane:
+    with _control_plane(
+        request.config, nodes=int(ini("kcm_nodes")), flags=ini("kcm_flags")
+    ) as control_plane:
         request.config.stash[_SHARED] = _begin_to_watch(control_plane)
         yield control_plane
         del request.config.stash[_SHARED]
@@ -74,28 +89,31 @@ def kcm(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
 def kcm_fresh(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
     """A control plane of the test's own, with the arguments of its marker `kcm`."""
     marker = request.node.get_closest_marker(_MARKER)
-    with _control_plane(**(marker.kwargs if marker else {})) as control_plane:
+    with _control_plane(request.config, **(marker.kwargs if marker else {})) as control_plane:
         request.node.stash[_WATCHED] = _begin_to_watch(control_plane)
         yield control_plane
 
 
 @pytest.fixture
-def kcm_clock(kcm: ControlPlane) -> Iterator[Timekeeper]:
-    """The clock of the shared control plane, which stands still during the test.
+def kcm_clock(_kcm_plane: ControlPlane) -> Iterator[Timekeeper]:
+    """The clock of the test's control plane, which stands still during the test.
 
     Afterwards the time goes on from where it stands.
     """
-    kcm.clock.freeze()
-    yield kcm.clock
-    kcm.clock.run()
+    clock, stood = _kcm_plane.clock, _kcm_plane.clock.frozen
+    clock.freeze()
+    yield clock
+    if not stood:
+        clock.run()
 
 
 @pytest.fixture
-def kcm_namespace(request: pytest.FixtureRequest, kcm: ControlPlane) -> Iterator[str]:
+def kcm_namespace(request: pytest.FixtureRequest, _kcm_plane: ControlPlane) -> Iterator[str]:
     """A namespace of the test's own, which is deleted afterwards.
 
     The test fails if the namespace cannot be deleted, for example because a finalizer is left.
     """
+    kcm = _kcm_plane
     words = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")[:40].strip("-")
     name = f"{words or 'test'}-{next(_NUMBERS)}"
     watched = request.node.stash.get(_WATCHED, None) or _begin_to_watch(kcm)
@@ -133,7 +151,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 def _find_shared(item: pytest.Item) -> Watched | None:
     """Returns the session's control plane if it has started and the test uses it."""
-    uses = "kcm" in getattr(item, "fixturenames", ())
+    names = getattr(item, "fixturenames", ())
+    uses = "kcm" in names or ("_kcm_plane" in names and "kcm_fresh" not in names)
     return item.config.stash.get(_SHARED, None) if uses else None
 
 
@@ -182,10 +201,16 @@ def pytest_runtest_makereport(
     return report
 
 
-def _control_plane(**arguments: Any) -> ControlPlane:
+def _control_plane(config: pytest.Config, **arguments: Any) -> ControlPlane:
     from kcm.testing.control_plane.plane import ControlPlane  # noqa: PLC0415 - see the module
 
-    return ControlPlane(**arguments)
+    if unknown := arguments.keys() - signature(ControlPlane).parameters:
+        raise pytest.UsageError(
+            f"the marker kcm has no argument {', '.join(sorted(unknown))}: use "
+            f"{', '.join(signature(ControlPlane).parameters)}"
+        )
+    defaults = {"grace": config.getini("kcm_grace"), "crds": config.getini("kcm_crds") or None}
+    return ControlPlane(**{**defaults, **arguments})
 
 
 def _exists(control_plane: ControlPlane, namespace: str) -> bool:

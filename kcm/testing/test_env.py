@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
@@ -30,8 +31,13 @@ from kcm.testing.control_plane.plane import ControlPlane
 @click.option(
     "--flag", "flags", multiple=True, help="A flag of `kcm manager`. May be given several times."
 )
+@click.option(
+    "--crds",
+    type=click.Path(exists=True, path_type=Path),
+    help="A file or folder of CustomResourceDefinitions, which are established first.",
+)
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-def main(nodes: int, flags: tuple[str, ...], command: tuple[str, ...]) -> None:
+def main(nodes: int, flags: tuple[str, ...], crds: Path | None, command: tuple[str, ...]) -> None:
     """Run COMMAND with a control plane of its own, and end with its exit code.
 
     It sets KUBECONFIG and USE_EXISTING_CLUSTER for the command.
@@ -40,10 +46,11 @@ def main(nodes: int, flags: tuple[str, ...], command: tuple[str, ...]) -> None:
     Examples:
       kcm test-env -- go test ./...
       kcm test-env --nodes 3 -- npm test
+      kcm test-env --crds config/crd/bases -- go test ./...
       kcm test-env --flag=--node-monitor-grace-period=10s -- pytest
     """
     try:
-        with ControlPlane(nodes=nodes, flags=flags) as control_plane:
+        with ControlPlane(nodes=nodes, flags=flags, crds=crds) as control_plane:
             code = run(command, control_plane)
     except errors.KcmError as error:
         click.echo(f"error: {error}", err=True)

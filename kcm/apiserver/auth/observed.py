@@ -24,14 +24,24 @@ def observed(observer: Observer, state: RequestState, handle: Callable[[], T]) -
     asked = state.asked
     if asked is None or asked.verb in _READS:
         return handle
-    author = Author(
-        "user",
-        state.user.name,
-        agent=state.request.header(b"user-agent"),
-        verb=asked.verb,
-        subresource=asked.subresource,
-    )
-    return partial(_handle, observer, author, asked, state.request.body, handle)
+    return partial(_handle, observer, _author(state, asked), asked, state.request.body, handle)
+
+
+def observe_denial(observer: Observer, state: RequestState, error: Exception) -> None:
+    """Tells of a request that authorization refused, also if it would only have read."""
+    if (asked := state.asked) is not None:
+        observer.refused(_refusal(_author(state, asked), asked, asked.name, error))
+
+
+def _author(state: RequestState, asked: Attributes) -> Author:
+    agent = state.request.header(b"user-agent")
+    return Author("user", state.user.name, agent, asked.verb, asked.subresource)
+
+
+def _refusal(author: Author, asked: Attributes, name: str, error: Exception) -> Refusal:
+    resource = f"{asked.resource}.{asked.group}" if asked.group else asked.resource
+    namespace = "" if asked.resource == "namespaces" else asked.namespace
+    return Refusal(author, resource, namespace, name, str(error))
 
 
 def _handle(
@@ -41,9 +51,7 @@ def _handle(
         with observing.acting(author):
             return handle()
     except Exception as error:  # what it is, is for the client; raised again
-        resource = f"{asked.resource}.{asked.group}" if asked.group else asked.resource
-        name = asked.name or _name_in(body)
-        observer.refused(Refusal(author, resource, asked.namespace, name, str(error)))
+        observer.refused(_refusal(author, asked, asked.name or _name_in(body), error))
         raise
 
 

@@ -16,22 +16,25 @@ from kcm.apiserver.backends.services import Address
 
 # refused: nobody listens; timeout: nobody answers; a number: the status of the answer
 CallBreak = Literal["refused", "timeout"] | int
+TimedOut = Literal["timed-out"]  # the same as a timeout, without the time
 
 
 class BreaksCalls(Protocol):
     """Decides which calls fail. It is called in the event loop, and must not block."""
 
-    def find_break(self, names: Sequence[str]) -> CallBreak | None:
+    def find_break(self, names: Sequence[str]) -> CallBreak | TimedOut | None:
         """Returns how a call fails, None if it does not. `names` are what the called server is
         known by, such as those of a webhook and its configuration.
         """
         ...
 
 
-async def break_call(how: CallBreak, address: Address) -> None:
-    """Fails as a call of the server at `address` would. Raises CallFailed; a call that times out
-    ends only by its caller's timeout.
+async def break_call(how: CallBreak | TimedOut, address: Address) -> None:
+    """Fails as a call of the server at `address` would. Raises CallFailed, and TimeoutError for a
+    call that has timed out; one that is to time out ends only by its caller's timeout.
     """
+    if how == "timed-out":
+        raise TimeoutError
     if how == "timeout":
         await asyncio.Event().wait()
     if isinstance(how, int):

@@ -8,6 +8,7 @@ corrected every minute.
 
 from __future__ import annotations
 
+import random
 import threading
 
 import structlog
@@ -44,10 +45,13 @@ class ClusterBootstrap:
         joining: bool = False,
         local_volumes: bool = False,
         clock: Clock | None = None,
+        rng: random.Random | None = None,
     ) -> None:
         """With `joining`, bootstrap tokens may add nodes, if there are the default roles. With
         `local_volumes`, there is a class of folders on nodes, and it is the default.
+        `rng` draws the key for kubelets, by default from the system.
         """
+        self._rng = rng
         self._joining = joining
         self._store = store
         self._roles = roles
@@ -86,7 +90,7 @@ class ClusterBootstrap:
 
     def _ensure_key(self) -> None:
         try:
-            node_token.ensure_key(self._store)
+            node_token.ensure_key(self._store, self._rng)
         except errors.Forbidden as error:  # everything that needs no kubelet works without the key
             log.error(
                 "The key for kubelets cannot be created; logs and exec will not work",

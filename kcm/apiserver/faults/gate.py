@@ -64,9 +64,12 @@ class FaultGate:
 
         Raises the error that the client gets, and Disconnected if it gets none.
         """
-        if state.asked is None or not self._rules.active:
+        if state.asked is None:
             return receive
         facts = _facts_of(state.asked, state)
+        self._watches.requests[facts.verb, facts.qualified_resource, facts.agent] += 1
+        if not self._rules.active:
+            return receive
         if facts.verb == "create" and not facts.name:
             body = await read_body(receive, lambda _: None)
             receive = _replay(body, receive)

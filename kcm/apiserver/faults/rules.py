@@ -7,6 +7,7 @@ fault hits only what would have been served. A server without rules asks nothing
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -92,9 +93,11 @@ class FaultRules(BreaksCalls, Protocol):
 
 
 class WatchRegister:
-    """The open watches of a server. Any thread may use it."""
+    """The open watches of a server, and its requests so far. Any thread may use it."""
 
     def __init__(self) -> None:
+        # By verb, qualified resource and user agent. Only the event loop writes it.
+        self.requests: Counter[tuple[str, str, str]] = Counter()
         self._lock = threading.Lock()
         self._open: dict[OpenWatch, None] = {}
 

@@ -1,4 +1,4 @@
-"""Logs of containers on simulated nodes, and what they say to those who attach.
+"""Logs of containers on simulated nodes, and what they say to those who attach or run a command.
 
 There is no kubelet to ask. What a container has written follows from its pod: from its script, its
 probes, and when its status says that it started and ended.
@@ -20,12 +20,20 @@ from kcm.api.core_v1 import Container, ContainerStatus, Node, Pod
 from kcm.api.simulated_nodes import SIMULATOR_LABEL
 from kcm.apimachinery.times import format_time
 from kcm.helpers.pods import list_containers
-from kcm.kubelet.server.channels import ERROR, STDOUT, StreamOptions, build_success
+from kcm.kubelet.server.channels import (
+    ERROR,
+    STDERR,
+    STDOUT,
+    StreamOptions,
+    build_exit_status,
+    build_success,
+)
 from kcm.kubelet.server.logs import LogOptions
 from kcm.kubelet.server.messages import MessageConnection
 from kcm.kubelet.server.upgrading import accept_channels
 from kcm.simulated import output, scripts
 from kcm.simulated.output import Line, OutputRun
+from kcm.simulated.script_lines import ExecAnswer, find_answer
 from kcm.store import Store
 
 FOLLOW_INTERVAL = 1.0  # seconds between two looks at a container whose output is followed
@@ -152,12 +160,13 @@ def open_log(store: Store, pod: Pod, container: str, options: LogOptions) -> Sim
 
 @dataclass(frozen=True)
 class SimulatedAttach:
-    """A request to attach to a container on a simulated node."""
+    """A request to attach to a container on a simulated node, or to run a command in it."""
 
     container: SimulatedContainer
     wanted: StreamOptions
     said: str  # what the script says
     run: OutputRun
+    answer: ExecAnswer | None = None  # of a command
 
     async def serve(self, scope: Scope) -> None:
         """Says what the script says, then what the container writes, until it ends or the client
@@ -182,17 +191,27 @@ class SimulatedAttach:
     async def _talk(self, socket: MessageConnection) -> None:
         with suppress(OSError):
             await self._say(socket, "")
+            if self.answer is not None:
+                await self._answer(socket, self.answer)
+                return
             for line in self.said.splitlines():
                 await self._say(socket, line + "\n")
             async for _, text in self.container.follow(self.run, self.container.store.clock.now()):
                 await self._say(socket, text + "\n")
             await socket.send(bytes([ERROR]) + json.dumps(build_success()).encode())
 
-    async def _say(self, socket: MessageConnection, text: str) -> None:
+    async def _answer(self, socket: MessageConnection, answer: ExecAnswer) -> None:
+        channel = STDERR if answer.code and self.wanted.stderr else STDOUT
+        if answer.text:
+            await self._say(socket, answer.text + "\n", channel)
+        status = build_exit_status(answer.code)
+        await socket.send(bytes([ERROR]) + json.dumps(status).encode())
+
+    async def _say(self, socket: MessageConnection, text: str, channel: int = STDOUT) -> None:
         if self.wanted.tty:
             text = text.replace("\n", "\r\n")
-        if self.wanted.stdout:
-            await socket.send(bytes([STDOUT]) + text.encode())
+        if self.wanted.stdout or channel == STDERR:
+            await socket.send(bytes([channel]) + text.encode())
 
 
 async def _wait_for_end(socket: MessageConnection) -> None:
@@ -202,10 +221,17 @@ async def _wait_for_end(socket: MessageConnection) -> None:
             pass
 
 
-def open_attach(store: Store, pod: Pod, container: str, wanted: StreamOptions) -> SimulatedAttach:
-    """Returns the request to attach to a running container. It blocks.
+def open_attach(
+    store: Store,
+    pod: Pod,
+    container: str,
+    wanted: StreamOptions,
+    command: Sequence[str] | None = None,
+) -> SimulatedAttach:
+    """Returns the request to attach to a running container, or to run a command in it. It blocks.
 
-    Raises NotFound if the container does not run.
+    Raises NotFound if the container does not run, and NothingRuns for a command if the pod's script
+    has no answers.
     """
     found = SimulatedContainer(store, pod.key, pod.uid, container)
     _, run = found.look()
@@ -215,9 +241,16 @@ def open_attach(store: Store, pod: Pod, container: str, wanted: StreamOptions) -
         )
     script, _ = scripts.of_pod(pod.annotations, scripts.NO_SCRIPT)
     ordinary = any(one.name == container for one in pod.spec.containers)
-    said = script.of(container, ordinary=ordinary).attach
+    own = script.of(container, ordinary=ordinary)
+    if command is not None:
+        if not own.exec:
+            raise NothingRuns(
+                f"pod {pod.name} is on the simulated node {pod.spec.node_name}: no command runs "
+                f"there, except those to which its annotation {scripts.PREFIX}exec has answers"
+            )
+        return SimulatedAttach(found, wanted, "", run, find_answer(own.exec, command))
     default = f"container {container} of pod {pod.name} is simulated: it reads nothing"
-    return SimulatedAttach(found, wanted, said or default, run)
+    return SimulatedAttach(found, wanted, own.attach or default, run)
 
 
 class NothingRuns(errors.ApiError):

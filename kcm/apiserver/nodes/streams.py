@@ -96,13 +96,17 @@ class NodeStreams:
         return replace(kubelet, url=kubelet.url + path)
 
     def _find_simulated(self, info: RequestInfo, pod: Pod, request: Request) -> SimulatedAttach:
-        if info.subresource != "attach":
+        if info.subresource == "portforward":
             raise simulated.NothingRuns(
-                f"pod {pod.name} is on the simulated node {pod.spec.node_name}: no command runs "
-                "there, and nothing listens"
+                f"pod {pod.name} is on the simulated node {pod.spec.node_name}: nothing listens "
+                "there"
             )
         container = logs.container_of(pod, request.query.get("container", ""))
-        return simulated.open_attach(self.store, pod, container, StreamOptions.of(request.query))
+        command = [value for name, value in request.pairs if name == "command"]
+        wanted = StreamOptions.of(request.query)
+        return simulated.open_attach(
+            self.store, pod, container, wanted, command if info.subresource == "exec" else None
+        )
 
     async def connect(
         self,

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kcm.apiserver import credentials
+from kcm.apiserver.bootstrap.kubernetes_service import list_names
 from kcm.apiserver.token_options import KEY_FILE
 from kcm.cli.up.plan import UpOptions
 from kcm.component.flags import env_name
@@ -29,7 +30,9 @@ def with_identity(options: UpOptions, settings: Settings) -> UpOptions:
     if not options.api_port:
         return options
     folder, node = settings.state_dir, options.real_node
-    needed = credentials.ensure_manager_files(folder, (API_HOST, *options.access.hosts))
+    in_cluster = list_names(settings.service_cluster_ip_range)
+    hosts = (API_HOST, *options.access.hosts, *in_cluster)
+    needed = credentials.ensure_manager_files(folder, hosts)
     files = {env_name(flag): str(path) for flag, path in needed.items()}
     key, authority = folder / KEY_FILE, credentials.load_authority(folder)
     trusted = [authority.certificate, *filter(None, [options.access.client_ca_file])]

@@ -12,6 +12,7 @@ pkg/registry/scheduling/rest/storage_scheduling.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 
 from kcm import errors
@@ -61,14 +62,16 @@ _NO_CLASS = PriorityClass(preemption_policy=PREEMPT_LOWER)
 class Admission:
     """Admits new and changed objects of one store."""
 
-    def __init__(self, reader: StoreReader, settings: Settings) -> None:
+    def __init__(
+        self, reader: StoreReader, settings: Settings, rng: random.Random | None = None
+    ) -> None:
         self._reader = reader
         self._tolerations = (
             _toleration("not-ready", settings.default_not_ready_toleration_seconds),
             _toleration("unreachable", settings.default_unreachable_toleration_seconds),
         )
         self._limits = LimitRanger(reader)
-        self._accounts = ServiceAccountAdmission(reader)
+        self._accounts = ServiceAccountAdmission(reader, rng)
         self._runtimes = RuntimeClassAdmission(reader)
         self._storage = StorageAdmission(reader)
         self._ingresses = IngressClassAdmission(reader)

@@ -59,7 +59,11 @@ class SyncEnd:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A write that the API server refused. `resource` is a plural name with its group."""
+    """A write that the API server refused, or any request that authorization or a fault refused.
+
+    `resource` is a plural name with its group. Without a `name`, it was about any object, or that
+    of a create is not known.
+    """
 
     author: Author
     resource: str
@@ -86,7 +90,7 @@ class Observer(Protocol):
         """Takes the end of a sync."""
 
     def refused(self, refusal: Refusal) -> None:
-        """Takes a write that the API server refused."""
+        """Takes a request that the API server refused."""
 
 
 _observers: dict[tuple[str, str], Observer] = {}  # by the URL of the server, and the keys' prefix

@@ -6,6 +6,7 @@ import random
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 
 from kcm import errors
 from kcm.apiserver.faults.gate import ServerFaults
@@ -22,22 +23,31 @@ _BETWEEN_LOOKS = 0.001  # seconds
 _BETWEEN_ENDS = 0.01  # seconds
 
 
+@dataclass(frozen=True)
+class PlaneHost:
+    """What the control plane passes to its API server."""
+
+    clock: Clock
+    rng: random.Random
+    on_changes: Callable[[], None]  # called in a thread of the server when objects have changed
+    stated_port: int
+
+
 class ApiThread:
     """Runs the API server on a free port of the loopback interface, with TLS and RBAC."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        clock: Clock,
-        rng: random.Random,
-        on_changes: Callable[[], None],
-        faults: ServerFaults,
-    ) -> None:
-        """`on_changes` is called in a thread of the server whenever objects have changed."""
+    def __init__(self, settings: Settings, plane: PlaneHost, faults: ServerFaults) -> None:
         self._settings = settings
-        self._clock = clock
+        self._clock = plane.clock
         self._faults = faults
-        self._host = Host(self._on_serve, on_changes, clock, rng, _LINGER)
+        self._host = Host(
+            on_serve=self._on_serve,
+            on_changes=plane.on_changes,
+            clock=plane.clock,
+            rng=plane.rng,
+            linger=_LINGER,
+            stated_port=plane.stated_port,
+        )
         self._serving = threading.Event()
         self._server: ApiHttpServer | None = None
         self._failure: BaseException | None = None
@@ -82,11 +92,6 @@ class ApiThread:
             )
         if self._failure is not None:
             raise self._failure
-
-    @property
-    def stream_count(self) -> int:
-        """The number of open watches and other streams."""
-        return self._server.app.stream_count if self._server is not None else 0
 
     def wait_level(self, timeout: float) -> str:
         """Waits up to `timeout` seconds until the server has every write, and is idle.

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ssl
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import httpx
-import yaml
 
 from kcm import errors
 from kcm.api import codec, scheme
@@ -18,11 +17,22 @@ from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.api.scheme import Resource
 from kcm.apiextensions import known
 from kcm.clock import RealClock
+from kcm.testing.control_plane.manifests import Json, read_manifests
 from kcm.testing.faults.target import TESTER
+from kcm.testing.history.snapshot import split_name
 
-Json = dict[str, Any]
-Manifest = Mapping[str, Any] | str | Path  # an object, YAML text of any number, or a file of it
+# An object, YAML text of any number, the path of a file or a folder, a model of a client library,
+# or a sequence of these; see `read_manifests`.
+Manifest = Any
+PatchType = Literal["merge", "strategic", "json"]
 
+_PATCHES: Mapping[PatchType, str] = {
+    "merge": "application/merge-patch+json",
+    "strategic": "application/strategic-merge-patch+json",
+    "json": "application/json-patch+json",
+}
+_DEFINITION = "CustomResourceDefinition"
+_FIRST = frozenset({"Namespace", _DEFINITION})  # kinds that others need
 _MANAGER = "kcm-testing"  # the field manager of what a test applies
 _TIMEOUT = 60.0  # seconds
 _DEFINED_WITHIN = 5.0  # seconds until a new definition is served
@@ -53,27 +63,97 @@ class Objects:
         """Closes the connections."""
         self.client.close()
 
-    def apply(self, manifest: Manifest, namespace: str = "default") -> list[Json]:
-        """Applies manifests on the server, and returns the objects. Raises ApiError.
+    def apply(self, manifest: Manifest, namespace: str | None = None) -> list[Json]:
+        """Applies manifests on the server, and returns the objects in the same order.
 
-        `namespace` is for objects that name none.
+        Namespaces and definitions come first, and what follows waits until the definitions are
+        established. An object with `generateName` is created. Objects that name no namespace are in
+        `namespace`, by default `default`. Raises ApiError, and ValueError for an object that names
+        another one.
         """
-        applied = []
-        for document in _documents(manifest):
-            kind = document.get("apiVersion", ""), document.get("kind", "")
-            resource = self._find(partial(scheme.by_gvk, *kind))
-            named = document.get("metadata") or {}
-            path = path_of(resource, named.get("namespace") or namespace, named.get("name", ""))
-            applied.append(
-                self._request(
-                    "PATCH",
-                    path,
-                    params={"fieldManager": _MANAGER, "force": "true"},
-                    headers={"content-type": "application/apply-patch+yaml"},
-                    json=document,
-                )
+        documents = list(read_manifests(manifest))
+        first = [one for one in documents if one.get("kind") in _FIRST]
+        applied = {id(one): self._apply_one(one, namespace) for one in first}
+        for one in first:
+            if one["kind"] == _DEFINITION:
+                self._wait_established(one["metadata"]["name"])
+        for one in documents:
+            if id(one) not in applied:
+                applied[id(one)] = self._apply_one(one, namespace)
+        return [applied[id(one)] for one in documents]
+
+    def _apply_one(self, document: Json, namespace: str | None) -> Json:
+        kind = document.get("apiVersion", ""), document.get("kind", "")
+        resource = self._find(partial(scheme.by_gvk, *kind))
+        named = document.get("metadata") or {}
+        own, name = named.get("namespace"), named.get("name", "")
+        if namespace and own and own != namespace and resource.namespaced:
+            raise ValueError(
+                f"{resource.singular}/{name} names the namespace {own}, and is to be applied in "
+                f"{namespace}: leave out one of them"
             )
-        return applied
+        params = {"fieldManager": _MANAGER}
+        path = path_of(resource, own or namespace or "default", name)
+        if not name and named.get("generateName"):
+            return self._request("POST", path, params=params, json=document)
+        if not name:
+            raise ValueError(f"an object of the kind {kind[1]} has no metadata.name")
+        return self._request(
+            "PATCH",
+            path,
+            params={**params, "force": "true"},
+            headers={"content-type": "application/apply-patch+yaml"},
+            json=document,
+        )
+
+    def _wait_established(self, name: str) -> None:
+        """Waits until a definition is established. Raises ApiError with what keeps it from it."""
+        clock, never = RealClock(), threading.Event()
+        deadline = clock.monotonic() + _DEFINED_WITHIN
+        while True:
+            definition = self.get(f"crd/{name}")
+            conditions = (definition.get("status") or {}).get("conditions") or []
+            stated = {c["type"]: c for c in conditions}
+            if stated.get("Established", {}).get("status") == "True":
+                return
+            names = stated.get("NamesAccepted", {})
+            if names.get("status") == "False" or clock.monotonic() > deadline:
+                why = names.get("message") or "the server has not looked at it"
+                raise ApiError(409, "NotEstablished", f"{name} is not established: {why}")
+            clock.wait(never, _BETWEEN_LOOKS)
+
+    def patch(
+        self,
+        name: str,
+        change: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        namespace: str = "default",
+        *,
+        subresource: str = "",
+        patch_type: PatchType | None = None,
+    ) -> Json:
+        """Patches the object `kind/name`, and returns it. Raises ApiError and ValueError.
+
+        A mapping is a merge patch unless `patch_type` says otherwise, a sequence a JSON patch.
+        """
+        resource, own = self._split(name)
+        chosen = patch_type or ("merge" if isinstance(change, Mapping) else "json")
+        if chosen not in _PATCHES:
+            raise ValueError(f'patch_type="{chosen}" is unknown: use {", ".join(_PATCHES)}')
+        path = path_of(resource, namespace, own) + (f"/{subresource}" if subresource else "")
+        return self._request(
+            "PATCH",
+            path,
+            params={"fieldManager": _MANAGER},
+            headers={"content-type": _PATCHES[chosen]},
+            json=change,
+        )
+
+    def create_token(self, account: str, seconds: int) -> str:
+        """Returns a token of the service account `namespace/name`. Raises ApiError."""
+        namespace, _, name = account.rpartition("/")
+        path = f"/api/v1/namespaces/{namespace or 'default'}/serviceaccounts/{name}/token"
+        body = {"spec": {"expirationSeconds": seconds}}
+        return str(self._request("POST", path, json=body)["status"]["token"])
 
     def get(self, name: str, namespace: str = "default") -> Json:
         """Returns the object `kind/name`, like `deployment/web`. Raises ApiError."""
@@ -126,24 +206,6 @@ class Objects:
         if response.is_error:
             raise ApiError(response.status_code, body.get("reason", ""), body.get("message", ""))
         return body
-
-
-def _documents(manifest: Manifest) -> Iterator[Json]:
-    if isinstance(manifest, Mapping):
-        yield dict(manifest)
-        return
-    text = manifest.read_text() if isinstance(manifest, Path) else manifest
-    for document in yaml.safe_load_all(text):
-        if document:
-            yield document
-
-
-def split_name(name: str) -> tuple[str, str]:
-    """Returns the kind and the name of `kind/name`. Raises ValueError."""
-    kind, slash, own = name.partition("/")
-    if not slash or not own:
-        raise ValueError(f"{name!r} is not of the form kind/name, like deployment/web")
-    return kind, own
 
 
 def path_of(resource: Resource, namespace: str | None, name: str = "") -> str:

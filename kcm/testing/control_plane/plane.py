@@ -11,6 +11,7 @@ code that `kcm up` runs, in one thread instead of Celery's workers.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, get_args
@@ -18,12 +19,15 @@ from typing import Any, Literal, Self, get_args
 from kcm import errors
 from kcm.simulation.options import SimulatorOptions
 from kcm.testing.control_plane.assembly import Assembly
-from kcm.testing.control_plane.objects import Json, Manifest, Objects
+from kcm.testing.control_plane.manifests import Json
+from kcm.testing.control_plane.objects import Manifest, Objects
 from kcm.testing.control_plane.options import PlaneOptions
-from kcm.testing.control_plane.patience import conditions_of
+from kcm.testing.control_plane.patience import conditions_of, name_of
 from kcm.testing.control_plane.processes import Processes
+from kcm.testing.control_plane.reaching import Reaching
 from kcm.testing.control_plane.rest import Rest
 from kcm.testing.control_plane.timing import (
+    GRACE,
     PATIENCE,
     STEP_TIMEOUT,
     Duration,
@@ -39,7 +43,7 @@ READY_TIMEOUT = 30.0  # seconds
 Mode = Literal["loop", "processes"]
 
 
-class ControlPlane(Looking, Failing):
+class ControlPlane(Reaching, Looking, Failing):
     """A control plane of its own, from `start` (or `with`) to `stop`.
 
     Guarantees: no other control plane sees its objects, and no process or file outlives this one's,
@@ -57,6 +61,8 @@ class ControlPlane(Looking, Failing):
         flags: Sequence[str] = (),
         seed: int | None = None,
         mode: Mode = "loop",
+        grace: Duration = GRACE,
+        crds: Manifest = None,
     ) -> None:
         """`controllers` are names as `kcm manager --controllers` takes them, `nodes` the number of
         simulated nodes, `config` the content of a KubeControllerManagerConfiguration, and `flags`
@@ -66,6 +72,12 @@ class ControlPlane(Looking, Failing):
         the seed, and controllers work only while the test waits for them: in `settle`,
         `clock.advance`, `clock.to`, `eventually` and `wait_for`.
 
+        `grace` is how long programs outside, such as an operator that watches objects, are to be
+        quiet, by the machine's clock, before a wait moves a clock that stands still.
+
+        `crds` are CustomResourceDefinitions that are established when it has started: manifests as
+        for `apply`, such as a folder.
+
         With the mode "processes", the same test runs against `kcm up`: Celery's workers and beat,
         and the machine's time. `clock.advance` then waits as long as it says.
         """
@@ -73,7 +85,7 @@ class ControlPlane(Looking, Failing):
             raise errors.ConfigurationError(
                 f"mode={mode!r} is not known: use one of {', '.join(map(repr, get_args(Mode)))}"
             )
-        self._options = PlaneOptions(tuple(controllers), nodes, config, tuple(flags), seed)
+        self._options = PlaneOptions(controllers, nodes, config, flags, seed)
         engine = Assembly(self._options) if mode == "loop" else Processes(self._options)
         self._engine: Assembly | Processes = engine
         self._recorder = engine.recorder
@@ -83,7 +95,10 @@ class ControlPlane(Looking, Failing):
         names = SimulatorOptions(count=nodes).names()
         self.nodes = Nodes(names, engine.find_store, engine.clock)
         self.pods = Pods(engine.find_store, engine.clock)
+        self._grace = to_seconds(grace)
+        self._crds = crds
         self._objects: Objects | None = None
+        self._stopped = False
         self.url = ""  # of the API server
         self.token = ""  # of its administrator
 
@@ -115,6 +130,8 @@ class ControlPlane(Looking, Failing):
             self.token = (folder / "apiserver-token").read_text().strip()
             self._objects = Objects(self.url, self.token, folder / "apiserver.crt")
             self._wait_ready()
+            if self._crds is not None:
+                self.install_definitions(self._crds)
         except BaseException:
             self.stop()
             raise
@@ -133,6 +150,7 @@ class ControlPlane(Looking, Failing):
         if self._objects is not None:
             self._objects.close()
         self._engine.stop()
+        self._stopped = True
 
     # --- how to reach it
 
@@ -147,6 +165,8 @@ class ControlPlane(Looking, Failing):
 
     @property
     def _started(self) -> Assembly | Processes:
+        if self._stopped:
+            raise errors.ConfigurationError("the control plane has stopped")
         if self._objects is None:
             raise errors.ConfigurationError(
                 "the control plane has not started: use `with ControlPlane() as control_plane:`, "
@@ -161,58 +181,72 @@ class ControlPlane(Looking, Failing):
         assert self._objects is not None
         return self._objects
 
-    def apply(self, manifest: Manifest, namespace: str = "default") -> list[Json]:
-        """Applies an object, YAML text or a YAML file on the server. Raises ApiError."""
-        return self.objects.apply(manifest, namespace)
-
-    def get(self, name: str, namespace: str = "default") -> Json:
-        """Returns the object `kind/name`, like `deployment/web`. Raises ApiError."""
-        return self.objects.get(name, namespace)
-
-    def list(self, kind: str, namespace: str | None = "default", selector: str = "") -> list[Json]:
-        """Returns the objects of a kind; with `namespace` None those of all. Raises ApiError."""
-        return self.objects.list(kind, namespace, selector)
-
-    def delete(self, name: str, namespace: str = "default") -> None:
-        """Deletes the object `kind/name`. Raises ApiError."""
-        self.objects.delete(name, namespace)
+    def _wait_level(self) -> None:
+        self._started.wait_level(to_seconds(STEP_TIMEOUT))
 
     # --- time
+
+    def outside_watches(self) -> int | None:
+        """Returns how many watches programs outside, such as an operator, have open, and None with
+        real processes, where it is not known.
+        """
+        return self._started.outside_watches()
 
     @property
     def clock(self) -> Timekeeper:
         """The time of the control plane, which a test can stop and move."""
         return self._started.timekeeper
 
-    def settle(self, timeout: Duration = STEP_TIMEOUT) -> Rest:
+    def settle(self, timeout: Duration = STEP_TIMEOUT, *, quiet: Duration = 0.0) -> Rest:
         """Waits until nothing is left to do now: queues are empty, caches level, nothing is due.
 
-        Returns what is pending, and when. Work of other programs, such as an operator's, is waited
-        for only if it has been written. Raises UnsettledError after `timeout`, by the machine's
-        clock, with the objects that keep changing.
+        Returns what is pending, and when. An operator may still have to react to what it was shown:
+        with `quiet`, programs outside that watch objects have also neither asked for anything nor
+        been shown a change for so long, by the machine's clock. Raises UnsettledError after
+        `timeout`, by the machine's clock, with the objects that keep changing.
         """
-        rest = self._started.settle(to_seconds(timeout))
+        rest = self._started.settle(to_seconds(timeout), to_seconds(quiet))
         self.check_invariants()
         return rest
 
     # --- waiting
 
     def eventually(
-        self, holds: Callable[[], object], within: Duration = PATIENCE, what: str = ""
+        self,
+        holds: Callable[[], object],
+        within: Duration = PATIENCE,
+        what: str = "",
+        *,
+        grace: Duration | None = None,
     ) -> None:
-        """Waits until `holds` returns a true value. An ApiError counts as false.
+        """Waits until `holds` returns a true value. It may raise ApiError, KeyError, IndexError,
+        TypeError, AttributeError or AssertionError at what is not there yet.
 
         `within` is by the control plane's clock. If that stands still, it is moved from one thing
-        that is due to the next. Raises AssertionError afterwards, with what was awaited and the
-        last error.
+        that is due to the next, but not before programs outside were quiet for `grace`. Raises
+        AssertionError afterwards, with what was awaited, the last error, and what the object waits
+        for that was looked at last.
         """
-        name = what or getattr(holds, "__name__", "the condition")
+        self._looked_at = None
 
         def look() -> object:
             self.check_invariants()
             return holds()
 
-        self._started.patience().wait_until(look, to_seconds(within), name)
+        patience = self._started.patience(self._grace_of(grace))
+        patience.wait_until(look, to_seconds(within), what or name_of(holds), self._explain_wait)
+
+    def _grace_of(self, grace: Duration | None) -> float:
+        return self._grace if grace is None else to_seconds(grace)
+
+    def _explain_wait(self) -> str:
+        """Returns what the object waits for that was looked at last, "" if it is not known."""
+        if self._looked_at is None:
+            return ""
+        with suppress(errors.KcmError, ValueError):
+            explanation = self.explain(*self._looked_at)
+            return "; ".join((f"{self._looked_at[0]}: {explanation.state}", *explanation.waits))
+        return ""
 
     def wait_for(
         self,
@@ -222,20 +256,21 @@ class ControlPlane(Looking, Failing):
         status: str = "True",
         namespace: str = "default",
         within: Duration = PATIENCE,
+        grace: Duration | None = None,
     ) -> Json:
         """Waits until the object `kind/name` has a condition, and returns the object.
 
-        Raises AssertionError after `within`, by the control plane's clock, with the conditions that
-        it has.
+        `within` and `grace` are as in `eventually`. Raises AssertionError afterwards, with the
+        conditions that it has and what it waits for.
         """
 
         def look() -> Json:
+            self.check_invariants()
             return self.get(name, namespace)
 
-        wanted = f"{condition}={status} of {name}"
-        return self._started.patience().wait_for(
-            look, condition, status, to_seconds(within), wanted
-        )
+        patience = self._started.patience(self._grace_of(grace))
+        wanted = condition, status
+        return patience.wait_for(look, wanted, to_seconds(within), name, self._explain_wait)
 
 
 def is_usable(node: Json) -> bool:

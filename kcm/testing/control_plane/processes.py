@@ -91,7 +91,7 @@ class Processes:
     def _command(self) -> list[str]:
         options = self._options
         manager = list(options.flags)
-        if options.controllers != ("*",):
+        if tuple(options.controllers) != ("*",):
             manager.append(f"--controllers={','.join(options.controllers)}")
         if options.config is not None:
             file = self.folder / "manager.yaml"
@@ -101,12 +101,14 @@ class Processes:
         up = ["up", "--no-kubelet", f"--nodes={options.nodes}", *ports]
         return [sys.executable, "-m", "kcm.cli.main", *up, "--", *manager]
 
-    def settle(self, timeout: float) -> Rest:
-        """Waits until no key waits or is synced and no object changes, for half a second."""
+    def settle(self, timeout: float, quiet: float = 0.0) -> Rest:
+        """Waits until no key waits or is synced and no object changes, for half a second at
+        least.
+        """
         store, deadline = self.find_store(), self._clock.monotonic() + timeout
         seen: Any = None
         since = self._clock.monotonic()
-        while self._clock.monotonic() - since < _QUIET:
+        while self._clock.monotonic() - since < max(_QUIET, quiet):
             kinds = [kind for kind in scheme.resources() if kind.name not in _BEATING]
             queues = read_stats(store.io)
             busy = [queue.name for queue in queues if queue.depth or queue.running]
@@ -121,14 +123,20 @@ class Processes:
             self._clock.wait(self._never, _BETWEEN_LOOKS)
         return Rest(self._clock.now())
 
+    def wait_level(self, timeout: float) -> None:
+        """Does nothing: how far the API server is, is known to its own process only."""
+
+    def outside_watches(self) -> None:
+        """Returns None: the API server, which would know, is in another process."""
+
     def find_store(self) -> Store:
         """Returns the store. Raises ConfigurationError before the start."""
         if self._io is None:
             raise errors.ConfigurationError("the control plane has not started: call start()")
         return Store(self._io)
 
-    def patience(self) -> Patience:
-        """Returns what waits for conditions, by the machine's clock."""
+    def patience(self, grace: float) -> Patience:
+        """Returns what waits for conditions, by the machine's clock, which nothing moves."""
         return Patience(self._clock)
 
     def stop(self) -> None:

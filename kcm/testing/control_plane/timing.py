@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -13,18 +14,34 @@ from kcm.testing.control_plane.clock import PlaneClock
 from kcm.testing.control_plane.loop import ControlLoop
 from kcm.testing.control_plane.rest import Rest
 
-Duration = str | float | timedelta  # "1m30s", seconds, or a timedelta
+Duration = str | float | timedelta  # "1m30s", "30d", seconds, or a timedelta
 Time = str | datetime  # "2026-01-01T00:00Z", or a datetime with a time zone
 
 PATIENCE = "30s"  # how long waits last by default
+GRACE = "5s"  # of the machine, how long other programs are quiet before a wait moves the time
 STEP_TIMEOUT = "60s"  # of the machine, how long the control plane may work at one time
 
 
+_DAYS = re.compile(r"(-?)(?:(\d+(?:\.\d+)?)d)?(.*)", re.ASCII | re.DOTALL)
+
+
 def to_seconds(duration: Duration) -> float:
-    """Returns a duration in seconds. Raises ValueError."""
+    """Returns a duration in seconds; in text, days may stand before what Go knows: `1d12h`.
+
+    Raises ValueError.
+    """
     if isinstance(duration, timedelta):
         return duration.total_seconds()
-    return parse_duration(duration).total_seconds() if isinstance(duration, str) else duration
+    if isinstance(duration, int | float):
+        return duration
+    try:
+        sign, days, rest = _DAYS.fullmatch(duration).groups()  # type: ignore[union-attr] # all of it may be empty
+        seconds = parse_duration(rest or ("0" if days else "")).total_seconds()
+    except (ValueError, TypeError):
+        raise ValueError(
+            f'a duration is text like "90s", "1h30m" or "30d", or seconds, not "{duration}"'
+        ) from None
+    return (float(days or 0) * 86_400 + seconds) * (-1 if sign else 1)
 
 
 def to_moment(time: Time) -> float:

@@ -19,6 +19,7 @@ from kcm.manager.manager import Manager
 from kcm.simulation.simulator import KINDS, Simulator
 from kcm.store.watch import WatchEntry
 from kcm.testing.control_plane.clock import PlaneClock
+from kcm.testing.control_plane.outside import HEARTBEATS
 from kcm.testing.control_plane.passes import Passes
 from kcm.testing.control_plane.wakeups import WakeupRunner
 from kcm.testing.faults.agenda import NEVER, Agenda
@@ -27,12 +28,11 @@ log = structlog.get_logger("kcm.testing")
 
 METRICS_EVERY = 1.0  # seconds of the machine between writes of the metrics
 INGEST_EVERY = 0.1  # seconds of the machine between looks for injected events
-_HEARTBEATS = frozenset({"leases.coordination.k8s.io", "events"})  # kinds that no pass waits for
 _OF_API = frozenset(
     {"customresourcedefinitions.apiextensions.k8s.io", "apiservices.apiregistration.k8s.io"}
 )
 _OF_NODES = frozenset(kind.name for kind in KINDS)
-_BY_NODES = frozenset({"nodes", "pods"}) | _HEARTBEATS  # what heartbeats and reports write
+_BY_NODES = frozenset({"nodes", "pods"}) | HEARTBEATS  # what heartbeats and reports write
 
 
 class Work:
@@ -65,6 +65,7 @@ class Work:
         self._generation = scheme.generation()
         self._looked = {"metrics": 0.0, "events": 0.0}  # monotonic seconds
         self.changed: Counter[str] = Counter()  # by object
+        self.changed_kinds: Counter[str] = Counter()  # by kind, without heartbeats
         context.caches.factory.on_read(self._count_changes)
 
     @property
@@ -140,11 +141,13 @@ class Work:
 
     def _count_changes(self, entries: Sequence[WatchEntry]) -> None:
         self._to_dispatch = True
-        heartbeats = _BY_NODES if self._beating else _HEARTBEATS
+        heartbeats = _BY_NODES if self._beating else HEARTBEATS
         for entry in entries:
             if entry.type != "BOOKMARK":
                 self.changed[f"{entry.resource.name} {entry.key}"] += 1
-                self._changes += entry.resource.name not in heartbeats
+                counts = entry.resource.name not in heartbeats
+                self._changes += counts
+                self.changed_kinds[entry.resource.name] += counts
                 self._api_changes += entry.resource.name in _OF_API
                 self._news_for_nodes |= entry.resource.name in _OF_NODES
 

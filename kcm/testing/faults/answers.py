@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from kcm import errors
 from kcm.apiserver import http_errors
 from kcm.apiserver.auth import attributes
 from kcm.apiserver.auth.attributes import Attributes
 from kcm.apiserver.faults.rules import RequestFacts
+
+ErrorCode = Literal[401, 403, 404, 409, 410, 429, 500, 503, 504]
 
 CAUSE = "injected by kcm.testing"  # of a 500, so that nobody looks for it elsewhere
 WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})

@@ -18,9 +18,9 @@ from typing import Self
 
 from kcm import errors
 from kcm.testing.faults.agenda import Agenda
-from kcm.testing.faults.deeds import DEEDS, Victims
+from kcm.testing.faults.deeds import DEEDS, ChaosKind, Victims
 
-KINDS = tuple(DEEDS)
+KINDS: tuple[ChaosKind, ...] = tuple(DEEDS)
 _SHORTEST, _LONGEST = 5.0, 30.0  # seconds that what lasts does so
 
 
@@ -50,7 +50,7 @@ class Chaos:
         generator: random.Random,
         *,
         rate: float,
-        of: Sequence[str] = KINDS,
+        of: Sequence[ChaosKind] = KINDS,
         on_deed: Callable[[str], object] = str,
     ) -> None:
         """`rate` is how many failures a minute of the clock has. `on_deed` gets each in words.

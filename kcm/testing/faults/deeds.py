@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from kcm.api import scheme
 from kcm.api.admissionregistration_v1 import (
@@ -14,6 +14,7 @@ from kcm.api.admissionregistration_v1 import (
 )
 from kcm.apiserver.faults.rules import Ending
 from kcm.store import Store
+from kcm.testing.faults.answers import ErrorCode
 from kcm.testing.faults.fault import Fault
 from kcm.testing.faults.faults import Faults
 from kcm.testing.faults.nodes import FaultyNode, Nodes
@@ -61,7 +62,7 @@ def _until_removed(fault: Fault) -> Done:
     return Done(str(fault), fault.remove)
 
 
-def _fail(error: int | Ending, victims: Victims, pick: float) -> Done:
+def _fail(error: ErrorCode | Ending, victims: Victims, pick: float) -> Done:
     times = _count_requests(pick)
     return _until_removed(victims.faults.api(error=error, times=times, for_=victims.for_))
 
@@ -115,7 +116,12 @@ def _harm_pod(
     return Done(pod.key, pod.heal if lasts else None)
 
 
-DEEDS: Mapping[str, Deed] = {
+ChaosKind = Literal[
+    "conflict", "busy", "error", "unavailable", "timeout", "cut", "slow", "watch-cut",
+    "watch-expired", "stale", "webhook", "node-stop", "node-partition", "node-full", "pod-crash",
+    "pod-oom", "pod-not-ready",
+]  # fmt: skip
+DEEDS: Mapping[ChaosKind, Deed] = {
     "conflict": partial(_fail, 409),
     "busy": partial(_fail, 429),
     "error": partial(_fail, 500),

@@ -9,7 +9,7 @@ from kcm import errors
 from kcm.store import Store
 from kcm.testing.faults.agenda import Agenda
 from kcm.testing.faults.chaos import KINDS, Chaos
-from kcm.testing.faults.deeds import Victims
+from kcm.testing.faults.deeds import ChaosKind, Victims
 from kcm.testing.faults.faults import Faults
 from kcm.testing.faults.nodes import Nodes
 from kcm.testing.faults.pods import Pods
@@ -46,7 +46,7 @@ class Failing:
         seed: int = 1,
         *,
         rate: float = 6.0,
-        of: Sequence[str] = KINDS,
+        of: Sequence[ChaosKind] = KINDS,
         for_: str | None = None,
         namespace: str | None = None,
     ) -> Chaos:

@@ -12,7 +12,10 @@ from kcm.apiserver.backends.breaking import CallBreak
 from kcm.apiserver.faults.rules import Ending, Outcome, RequestFacts
 from kcm.apiserver.request import Staleness
 from kcm.testing.faults import answers
+from kcm.testing.faults.answers import ErrorCode
 from kcm.testing.faults.target import Target
+
+_MOST_MISSED = 8  # that are told
 
 
 @dataclass(frozen=True)
@@ -30,8 +33,11 @@ class Hit:
 class Fault:
     """A fault that is in force from when it is made until it is removed or used up.
 
-    It can be used as a context manager, which removes it at its end.
+    It can be used as a context manager, which removes it at its end, and raises AssertionError if
+    it was never hit: then it was about other requests than the test thinks.
     """
+
+    must_hit = True  # at the end of its context
 
     def __init__(self, title: str, times: int | None = None, after: int = 0) -> None:
         """It lets the first `after` requests pass, and strikes `times` times, or for ever."""
@@ -41,6 +47,7 @@ class Fault:
             raise ValueError(f"after={after} is negative: use 0 to strike at once")
         self.hits = 0  # how often it has struck
         self._title = title
+        self._missed: dict[str, None] = {}  # who or what it was not about
         self._times = times
         self._to_pass = after
         self._remove: Callable[[Fault], None] = lambda _: None
@@ -64,6 +71,11 @@ class Fault:
         self.hits += 1
         return True
 
+    def miss(self, what: str) -> None:
+        """Notes who made a request, or what was called, that the fault is not about."""
+        if len(self._missed) < _MOST_MISSED:
+            self._missed[what] = None
+
     def remove(self) -> None:
         """Ends the fault. May be called again."""
         self._remove(self)
@@ -78,6 +90,12 @@ class Fault:
         trace: TracebackType | None,
     ) -> None:
         self.remove()
+        if error is None and self.must_hit and not self.hits:
+            instead = ", ".join(self._missed) or "nobody"
+            raise AssertionError(
+                f"this fault was never hit: {self}; not hit were {instead}. If that is as it "
+                "should be, give must_hit=False"
+            )
 
     def __str__(self) -> str:
         return self._title
@@ -93,7 +111,7 @@ class ApiFault(Fault):
     def __init__(
         self,
         target: Target,
-        error: int | Ending | None,
+        error: ErrorCode | Ending | None,
         *,
         latency: float,
         retry_after: int,

@@ -10,6 +10,8 @@ from kcm.apiserver.faults.gate import ServerFaults
 from kcm.apiserver.faults.rules import Ending, WatchRegister
 from kcm.apiserver.request import Staleness
 from kcm.clock import Clock
+from kcm.store.writes.observing import Refusal
+from kcm.testing.faults.answers import ErrorCode
 from kcm.testing.faults.fault import (
     ApiFault,
     ExpiryFault,
@@ -19,7 +21,7 @@ from kcm.testing.faults.fault import (
     WebhookFault,
 )
 from kcm.testing.faults.rules import ActiveFaults
-from kcm.testing.faults.target import Target
+from kcm.testing.faults.target import Target, Verb
 
 
 class Faults:
@@ -36,9 +38,10 @@ class Faults:
         clock: Clock,
         newest_version: Callable[[], int],
         on_hit: Callable[[str], object] = str,
+        on_refusal: Callable[[Refusal], object] = repr,
     ) -> None:
-        """`newest_version` returns the store's resourceVersion. `on_hit` gets each hit in words."""
-        self._rules = ActiveFaults(clock, on_hit)
+        """`newest_version` returns the store's resourceVersion; see `ActiveFaults`."""
+        self._rules = ActiveFaults(clock, on_hit, on_refusal)
         self._register = WatchRegister()
         self._newest_version = newest_version
 
@@ -50,16 +53,17 @@ class Faults:
     def api(
         self,
         *,
-        verb: str | None = None,
+        verb: Verb | None = None,
         resource: str | None = None,
         namespace: str | None = None,
         name: str | None = None,
         for_: str | None = None,
-        error: int | Ending | None = None,
+        error: ErrorCode | Ending | None = None,
         latency: float = 0.0,
         retry_after: int = 1,
         times: int | None = None,
         after: int = 0,
+        must_hit: bool = True,
     ) -> Fault:
         """Has requests fail or answered late. Raises ValueError.
 
@@ -67,12 +71,17 @@ class Faults:
         the request's timeout is over, and answers with 504; "cut" closes the connection without an
         answer. `latency` is in real seconds, `retry_after` the seconds that 429 and 503 ask for.
         The first `after` requests pass, and then `times` are hit, or all. `for_` is the beginning
-        of a user agent, the name of a user, or that of a service account.
+        of a user agent, the name of a user, or that of a service account. Used with `with`, the
+        block fails if nothing was hit, unless `must_hit` says otherwise; so with all faults.
         """
         target = Target(verb, resource, namespace, name, for_)
         fault = ApiFault(
             target, error, latency=latency, retry_after=retry_after, times=times, after=after
         )
+        return self._add(fault, must_hit)
+
+    def _add(self, fault: Fault, must_hit: bool) -> Fault:
+        fault.must_hit = must_hit
         return self._rules.add(fault)
 
     def watches(
@@ -82,6 +91,7 @@ class Faults:
         namespace: str | None = None,
         for_: str | None = None,
         how: Literal["cut", "expired"] = "cut",
+        must_hit: bool = True,
     ) -> Fault:
         """Ends the open watches now. Raises ValueError.
 
@@ -101,6 +111,7 @@ class Faults:
             if target.matches(watch.facts) and fault.strike():
                 self._rules.note(fault, watch.facts)
                 (watch.cut if how == "cut" else watch.expire)()
+        fault.must_hit = must_hit
         return fault
 
     def stale_lists(
@@ -112,6 +123,7 @@ class Faults:
         for_: str | None = None,
         times: int | None = None,
         after: int = 0,
+        must_hit: bool = True,
     ) -> Fault:
         """Has reads at resourceVersion 0 show an older state. Raises ValueError.
 
@@ -126,18 +138,25 @@ class Faults:
             raise ValueError(f"since={since!r} is no resourceVersion: use metadata.resourceVersion")
         target = Target(None, resource, None, None, for_)
         staleness = Staleness(by or 0, int(since or 0))
-        return self._rules.add(StaleFault(target, staleness, times=times, after=after))
+        return self._add(StaleFault(target, staleness, times=times, after=after), must_hit)
 
     def webhook(
-        self, name: str, *, error: CallBreak = "refused", times: int | None = None, after: int = 0
+        self,
+        name: str,
+        *,
+        error: CallBreak = "refused",
+        times: int | None = None,
+        after: int = 0,
+        must_hit: bool = True,
     ) -> Fault:
         """Has calls of a webhook fail. Raises ValueError.
 
         `name` is that of the webhook, of its configuration, or of the CustomResourceDefinition of a
         conversion webhook. "refused" is a connection that is refused; "timeout" lasts as long as
-        the webhook's own timeout; a number is the status of the answer.
+        the webhook's own timeout, in real time, and no time if the clock stands still; a number is
+        the status of the answer.
         """
-        return self._rules.add(WebhookFault(name, error, times=times, after=after))
+        return self._add(WebhookFault(name, error, times=times, after=after), must_hit)
 
     def clear(self) -> None:
         """Removes all faults. The log stays."""

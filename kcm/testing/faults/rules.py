@@ -6,10 +6,11 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from kcm.apiserver.backends.breaking import CallBreak
+from kcm.apiserver.backends.breaking import CallBreak, TimedOut
 from kcm.apiserver.faults.rules import Outcome, RequestFacts
 from kcm.apiserver.request import Staleness
 from kcm.clock import Clock
+from kcm.store.writes.observing import Author, Refusal
 from kcm.testing.faults.fault import ApiFault, ExpiryFault, Fault, Hit, StaleFault, WebhookFault
 
 FaultT = TypeVar("FaultT", bound=Fault)
@@ -22,8 +23,14 @@ class ActiveFaults:
     delays lets the next one strike as well.
     """
 
-    def __init__(self, clock: Clock, on_hit: Callable[[str], object] = str) -> None:
-        """`on_hit` gets each hit in words."""
+    def __init__(
+        self,
+        clock: Clock,
+        on_hit: Callable[[str], object] = str,
+        on_refusal: Callable[[Refusal], object] = repr,
+    ) -> None:
+        """`on_hit` gets each hit in words, and `on_refusal` each request that fails."""
+        self._on_refusal = on_refusal
         self._clock = clock
         self._on_hit = on_hit
         self._lock = threading.Lock()
@@ -80,12 +87,16 @@ class ActiveFaults:
         latency, struck = 0.0, False
         with self._lock:
             for fault in self._of_kind(ApiFault):
-                if not fault.matches(facts) or not fault.strike():
+                if not fault.matches(facts):
+                    fault.miss(f"{facts.verb} by {facts.agent or facts.user}")
+                    continue
+                if not fault.strike():
                     continue
                 self._note(fault, facts)
                 outcome, struck = fault.outcome(facts), True
                 latency += outcome.latency
                 if outcome.end is not None:
+                    self._on_refusal(_refusal_of(facts, outcome.end, fault))
                     return Outcome(latency, outcome.end)
             if facts.verb == "list":
                 for expiry in self._of_kind(ExpiryFault):
@@ -108,13 +119,27 @@ class ActiveFaults:
                     return fault.staleness
         return None
 
-    def find_break(self, names: Sequence[str]) -> CallBreak | None:
+    def find_break(self, names: Sequence[str]) -> CallBreak | TimedOut | None:
+        call = " of ".join(names)
         with self._lock:
             for fault in self._of_kind(WebhookFault):
-                if fault.matches(names) and fault.strike():
-                    self._note(fault, f"call of {' of '.join(names)}")
-                    return fault.error
+                if not fault.matches(names):
+                    fault.miss(f"a call of {call}")
+                elif fault.strike():
+                    self._note(fault, f"call of {call}")
+                    frozen = getattr(self._clock, "frozen", False)  # a PlaneClock that stands
+                    return "timed-out" if frozen and fault.error == "timeout" else fault.error
         return None
 
     def _of_kind(self, kind: type[FaultT]) -> list[FaultT]:
         return [fault for fault in self._faults if isinstance(fault, kind)]
+
+
+def _refusal_of(facts: RequestFacts, end: object, fault: Fault) -> Refusal:
+    return Refusal(
+        Author("user", facts.user, facts.agent, facts.verb, facts.subresource),
+        facts.qualified_resource,
+        "" if facts.resource == "namespaces" else facts.namespace,
+        facts.name,
+        f"{end} (by the fault: {fault})",
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from kcm import errors
 from kcm.api import scheme
@@ -11,7 +12,8 @@ from kcm.apiserver.auth.users import service_account
 from kcm.apiserver.faults.rules import RequestFacts
 
 TESTER = "kcm-testing"  # the user agent of ControlPlane's own requests
-VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
+Verb = Literal["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"]
+VERBS: tuple[Verb, ...] = get_args(Verb)
 _PLURAL = re.compile(r"[a-z0-9-]+(\.[a-z0-9.-]+)?(/([a-z]+|\*))?")
 
 
@@ -23,7 +25,7 @@ class Target:
     unless `for_` names them.
     """
 
-    verb: str | None = None
+    verb: Verb | None = None
     resource: str | None = None
     namespace: str | None = None
     name: str | None = None

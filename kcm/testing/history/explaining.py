@@ -17,6 +17,7 @@ from kcm.testing.history.writes import History, describe
 
 _MOST_EVENTS = 10
 _MOST_WRITES = 8
+_MOST_REFUSED = 8
 _MOST_DEPENDENTS = 20  # of one object
 _DEPTH = 5  # of the tree of dependents
 _CONTROLLER = "-controller"
@@ -45,7 +46,7 @@ class Explainer:
         key = f"{namespace}/{name}" if namespace else name
         asked = f"{resource.singular}/{name}"
         history = self._history_of(resource.name, key)
-        refused = tuple(self._syncs.refused(resource.name, namespace, name))
+        refused = tuple(self._syncs.refused(resource.name, namespace, name)[-_MOST_REFUSED:])
         syncs = tuple(self._last_syncs(resource, key))
         item = self._world.find(resource.name, namespace, name)
         if item is None:

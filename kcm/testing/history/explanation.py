@@ -64,7 +64,8 @@ class Explanation:
     """Why an object is as it is. `obj` is None if it does not exist.
 
     `waits` says what it and its dependents wait for, `syncs` has the last sync of each controller
-    about its key, and `refused` the writes of it that the API server refused.
+    about its key, and `refused` the last writes of it that the API server refused, and requests
+    about it, or about any object of its kind and namespace, that authorization or a fault refused.
     """
 
     name: str  # as it was asked for, like deployment/web

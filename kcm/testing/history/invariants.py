@@ -11,6 +11,10 @@ from kcm.testing.history.writes import History, Write
 _SHOWN = 8  # writes before the one that broke an invariant
 
 
+class InvariantError(AssertionError):
+    """Something happened that must never happen."""
+
+
 class Checks(Protocol):
     """What an invariant needs of the recorder."""
 

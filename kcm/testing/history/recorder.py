@@ -21,10 +21,10 @@ from kcm.store.writes.observing import Author, Refusal, SyncEnd
 from kcm.store.writes.results import WriteResult
 from kcm.testing.history.explaining import Explainer
 from kcm.testing.history.explanation import Explanation
-from kcm.testing.history.invariants import Invariant
+from kcm.testing.history.invariants import Invariant, InvariantError
 from kcm.testing.history.journal import Entry, Journal
 from kcm.testing.history.logs import LogReader
-from kcm.testing.history.snapshot import Item, Snapshot
+from kcm.testing.history.snapshot import Item, Snapshot, split_name
 from kcm.testing.history.syncs import SyncLog
 from kcm.testing.history.writes import History, Mark, Write
 
@@ -82,7 +82,7 @@ class Recorder:
         self.syncs.note(end)
 
     def refused(self, refusal: Refusal) -> None:
-        """Takes a write that the API server refused."""
+        """Takes a request that the API server refused."""
         self.syncs.note_refusal(refusal)
 
     def mark(self, text: str, kind: str = "note") -> Mark:
@@ -148,9 +148,7 @@ class Recorder:
 
     def explain(self, name: str, namespace: str) -> Explanation:
         """Explains an object; see `Looking.explain`."""
-        kind, slash, own = name.partition("/")
-        if not slash or not own:
-            raise ValueError(f"{name!r} is not of the form kind/name, like deployment/web")
+        kind, own = split_name(name)
         resource = scheme.lookup(kind)
         self.read_logs()
         current = self.journal.current()
@@ -200,7 +198,7 @@ class Recorder:
         for invariant in list(self._invariants):
             if invariant.since < self.journal.dropped_to:
                 self.drop(invariant)
-                raise AssertionError(
+                raise InvariantError(
                     f"it cannot be told whether this happened: {invariant.what}: there were more "
                     "writes since the last check than are kept; check more often, by a wait"
                 )
@@ -208,7 +206,7 @@ class Recorder:
             if broken is not None:
                 self.drop(invariant)
                 near = self.history(namespace=broken.namespace or None)
-                raise AssertionError(invariant.explain(broken, near))
+                raise InvariantError(invariant.explain(broken, near))
 
 
 def _is_since(mark: Mark, since: datetime | int | None) -> bool:

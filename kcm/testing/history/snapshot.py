@@ -123,6 +123,14 @@ class Snapshot:
         return sorted(found, key=_event_time)
 
 
+def split_name(name: str) -> tuple[str, str]:
+    """Returns the kind and the name of `kind/name`. Raises ValueError."""
+    kind, slash, own = name.partition("/")
+    if not slash or not own or "/" in own:
+        raise ValueError(f"{name!r} is not of the form kind/name, like deployment/web")
+    return kind, own
+
+
 def _mapping(value: Any) -> Json:
     """Returns a part of an object; an empty one for what a custom object may have instead."""
     return value if isinstance(value, Mapping) else {}

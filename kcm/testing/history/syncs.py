@@ -41,7 +41,7 @@ class Sync:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A write that the API server refused."""
+    """A request that the API server refused; see `kcm.store.writes.observing.Refusal`."""
 
     refusal: Refusal
     time: datetime
@@ -83,7 +83,7 @@ class SyncLog:
                 self._syncs.popitem(last=False)
 
     def note_refusal(self, refusal: Refusal) -> None:
-        """Takes a refused write."""
+        """Takes a refused request."""
         with self._lock:
             self._refused.append(Refused(refusal, self._clock.now()))
 
@@ -94,11 +94,12 @@ class SyncLog:
         return sorted(found, key=lambda sync: sync.time)
 
     def refused(self, resource: str, namespace: str, name: str) -> list[Refused]:
-        """Returns the refused writes of an object."""
-        wanted = (resource, namespace, name)
+        """Returns the refused requests that were about an object, or may have been."""
         with self._lock:
-            return [one for one in self._refused if _target(one.refusal) == wanted]
-
-
-def _target(refusal: Refusal) -> tuple[str, str, str]:
-    return refusal.resource, refusal.namespace, refusal.name
+            return [
+                one
+                for one in self._refused
+                if one.refusal.resource == resource
+                and one.refusal.namespace in ("", namespace)
+                and one.refusal.name in ("", name)
+            ]

@@ -162,6 +162,15 @@ class Write:
         name = printable(f"{self.resource.partition('.')[0]}/{self.name}")
         return f"{name}/{self.subresource}" if self.subresource else name
 
+    def __eq__(self, other: object) -> bool:
+        """Writes of two runs are equal if everything is: time, author, and both states."""
+        if not isinstance(other, Write):
+            return NotImplemented
+        return (self._entry, self._before) == (other._entry, other._before)
+
+    def __hash__(self) -> int:
+        return hash(self.resource_version)
+
     def __repr__(self) -> str:
         return f"<Write {self.resource_version}: {self.verb} {self.target} in {self.namespace!r}>"
 
@@ -232,6 +241,15 @@ class History(Sequence[Write]):
 
     def __len__(self) -> int:
         return len(self._writes)
+
+    def __eq__(self, other: object) -> bool:
+        """Histories are equal if their writes and marks are."""
+        if not isinstance(other, History):
+            return NotImplemented
+        return (self._writes, self.marks) == (other._writes, other.marks)
+
+    def __hash__(self) -> int:
+        return hash(self._writes)
 
     def lines(self) -> Iterator[Write | Mark]:
         """Yields writes and marks in their order."""

@@ -112,3 +112,19 @@ def test_who_attaches_reads_what_the_script_says(
 def test_nothing_else_runs_there(api: Live, kubectl: Kubectl) -> None:
     start(api, "so-exec", in_namespace(kubectl))
     assert "no command runs there" in kubectl.run_failing("exec", "so-exec", "--", "ls")
+
+
+def test_commands_write_what_the_script_says(api: Live, kubectl: Kubectl) -> None:
+    script = """
+    pg_isready => accepting connections
+    cat /etc/* => one
+    cat /etc/* => two
+    psql * => exit 3: no such database
+    """
+    start(api, "so-run", in_namespace(kubectl), exec=script)
+    assert kubectl("exec", "so-run", "--", "pg_isready") == "accepting connections\n"
+    assert kubectl("exec", "so-run", "--", "cat", "/etc/hosts") == "one\ntwo\n"
+    failed = run(kubectl, "exec", "so-run", "--", "psql", "-l")
+    assert failed.communicate(timeout=30)[1].splitlines()[0] == "no such database"
+    assert failed.returncode == 3
+    assert "no answer to this" in kubectl.run_failing("exec", "so-run", "--", "ls")

@@ -9,11 +9,8 @@ import hashlib
 import json
 import sys
 
-from kcm.api import scheme
-from kcm.testing import ControlPlane
+from kcm.testing import ControlPlane, History
 from tests.integration.testing.objects import cron_job, deployment
-
-Versions = dict[str, tuple[str, str]]  # resourceVersion and uid, by kind and key
 
 CRON_TABS = {
     "apiVersion": "apiextensions.k8s.io/v1",
@@ -34,12 +31,10 @@ CRON_TABS = {
     },
 }
 CONTESTED = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "contested"}}
-# Events have random uids, and a bundle is named after certificates, which are always new.
-_DIFFERENT = ("events", "clustertrustbundles.certificates.k8s.io")
 
 
-def run(seed: int) -> Versions:
-    """Returns what all objects are at the end of an eventful hour."""
+def run(seed: int) -> History:
+    """Returns all writes of an eventful hour."""
     with ControlPlane(seed=seed, nodes=3) as plane:
         plane.apply(deployment("web", replicas=5))
         plane.apply(cron_job("report", "*/10 * * * *"))
@@ -49,24 +44,15 @@ def run(seed: int) -> Versions:
         plane.clock.advance("30m")
         plane.delete(f"pod/{plane.list('pods', selector='app=web')[0]['metadata']['name']}")
         plane.apply(deployment("web", replicas=3))
-        plane.clock.advance("30m")
-        return read_all(plane)
+        with plane.chaos(seed=seed):
+            plane.clock.advance("10m")
+        plane.clock.advance("20m")
+        return plane.history()
 
 
-def read_all(plane: ControlPlane) -> Versions:
-    versions: Versions = {}
-    for resource in scheme.resources():
-        if resource.name in _DIFFERENT:
-            continue
-        for one in plane.list(resource.name, None):
-            meta = one["metadata"]
-            key = f"{resource.name} {meta.get('namespace', '')}/{meta['name']}"
-            versions[key] = meta["resourceVersion"], meta["uid"]
-    return versions
-
-
-def digest(versions: Versions) -> str:
-    return hashlib.sha256(json.dumps(versions, sort_keys=True).encode()).hexdigest()
+def digest(history: History) -> str:
+    written = [[write.resource_version, str(write.author), write.last] for write in history]
+    return hashlib.sha256(json.dumps([written, str(history)]).encode()).hexdigest()
 
 
 if __name__ == "__main__":

@@ -55,6 +55,21 @@ def test_the_api_of_kr8s(kcm_kr8s, kcm_namespace):
     assert found.name == "a"
 
 
+@pytest.mark.kcm(nodes=0)
+def test_clients_follow_the_plane_of_the_test(
+    kcm_fresh, kcm_kubernetes, kcm_lightkube, kcm_kr8s, kcm_namespace, kcm_clock
+):
+    from kubernetes.client import CoreV1Api
+    from lightkube.resources.core_v1 import ConfigMap
+
+    only_here = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "only-here"}}
+    kcm_fresh.apply(only_here, kcm_namespace)
+    assert CoreV1Api(kcm_kubernetes).read_namespaced_config_map("only-here", kcm_namespace)
+    assert kcm_lightkube.get(ConfigMap, "only-here", namespace=kcm_namespace)
+    assert list(kcm_kr8s.get("configmaps", "only-here", namespace=kcm_namespace))
+    assert kcm_fresh.clock.frozen
+
+
 @pytest.mark.asyncio
 async def test_asynchronous_code_beside_the_fixtures(kcm, kcm_kr8s, kcm_namespace):
     from kr8s.asyncio import api as connect
@@ -167,7 +182,7 @@ def run(folder: Path, tests: str, **modules: str) -> subprocess.CompletedProcess
 
 def test_clients_are_ready_for_the_sessions_control_plane(tmp_path: Path) -> None:
     done = run(tmp_path, CLIENTS)
-    assert "5 passed" in done.stdout, done.stdout + done.stderr
+    assert "6 passed" in done.stdout, done.stdout + done.stderr
 
 
 @pytest.mark.long

@@ -171,12 +171,13 @@ def test_a_time_that_cannot_be_is_refused(plane: ControlPlane, move: Any, messag
         move(plane.clock)
 
 
-def test_a_run_with_a_seed_is_repeated_to_the_resource_version() -> None:
+def test_a_run_with_a_seed_is_repeated_to_the_last_byte() -> None:
     first = repeating.run(seed=3)
     assert repeating.run(seed=3) == first
-    assert {uid for _, uid in repeating.run(seed=4).values()}.isdisjoint(
-        uid for _, uid in first.values()
-    )
+    assert len(first) > 500
+    other = repeating.run(seed=4)
+    assert other != first
+    assert {one.uid for one in other}.isdisjoint(one.uid for one in first)
 
 
 @pytest.mark.long

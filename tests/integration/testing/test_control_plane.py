@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ import pytest
 
 from kcm import errors
 from kcm.testing import ApiError, ControlPlane, Rest, UnsettledError
+from kcm.testing.control_plane.assembly import Assembly
 from kcm.testing.control_plane.loop import ControlLoop
 from kcm.testing.waiting import until
 from tests.integration.apiserver.kubectl import VERSIONS, find
@@ -86,6 +89,8 @@ def test_another_one_knows_nothing_of_the_first_and_leaves_nothing() -> None:
         first.apply(CRON_TABS)
         first.wait_for("crd/crontabs.example.com", condition="Established")
         folder = first.kubeconfig.parent
+    with pytest.raises(errors.ConfigurationError, match="has stopped"):
+        first.list("deployments")
     with ControlPlane(nodes=0, controllers=["replicaset-controller"]) as second:
         assert second.list("deployments") == []
         with pytest.raises(errors.UnknownKind):
@@ -96,12 +101,34 @@ def test_another_one_knows_nothing_of_the_first_and_leaves_nothing() -> None:
     assert set(threading.enumerate()) <= threads
 
 
+def test_pods_get_the_certificate_that_is_served(control_plane: ControlPlane) -> None:
+    served = control_plane.kubeconfig.with_name("apiserver.crt").read_text()
+    control_plane.eventually(
+        lambda: control_plane.get("configmap/kube-root-ca.crt")["data"]["ca.crt"] == served
+    )
+
+
+def test_its_memory_is_free_when_it_has_stopped() -> None:
+    gc.collect()
+    with ControlPlane(nodes=0) as stopped:
+        engine = stopped._engine
+        assert isinstance(engine, Assembly)
+        parts = [weakref.ref(part) for part in (engine.loop, engine.work, engine.find_store())]
+    assert [part() for part in parts] == [None, None, None]
+    assert stopped.history("namespaces", "default"), "what happened can be read afterwards"
+
+
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
         ({"flags": ["--no-such-flag"]}, "no-such-flag"),
         ({"controllers": ["nobody"]}, "nobody"),
         ({"config": {"kind": "Pod"}}, "KubeControllerManagerConfiguration"),
+        ({"flags": "--x=3s"}, r'flags are several: write flags=\["--x=3s"\]'),
+        ({"controllers": "deployment"}, r'controllers are several: write controllers=\["deploy'),
+        ({"nodes": "3"}, "nodes=3 is no number: use 0 or more"),
+        ({"nodes": -1}, "nodes=-1 is no number: use 0 or more"),
+        ({"seed": "x"}, "seed=x is no integer"),
     ],
 )
 def test_what_is_wrong_with_its_arguments_is_named(

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.integration.testing.objects import CRON_TABS
+
 TESTS = """
 import sys
 
@@ -27,6 +29,11 @@ def test_the_session_shares_a_control_plane(kcm, kcm_namespace):
 @pytest.mark.kcm(nodes=0)
 def test_one_of_its_own(kcm_fresh):
     assert kcm_fresh.list("nodes", None) == []
+    assert kcm_fresh.list("crontabs", None) == []
+
+@pytest.mark.kcm(node=1)
+def test_an_argument_that_there_is_not(kcm_fresh):
+    pass
 
 def test_something_fails(kcm, kcm_namespace):
     kcm.faults.api(error=500)
@@ -41,10 +48,14 @@ def test_something_is_left(kcm, kcm_namespace):
     kcm.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": kept}, kcm_namespace)
 """
 
+INI = "[pytest]\nkcm_nodes = 2\nkcm_patience = 3s\nkcm_grace = 1s\nkcm_crds = crds\n"
+
 
 def test_a_project_gets_control_planes_as_fixtures(tmp_path: Path) -> None:
     (tmp_path / "test_mine.py").write_text(TESTS)
-    (tmp_path / "pytest.ini").write_text("[pytest]\nkcm_nodes = 2\nkcm_patience = 3s\n")
+    (tmp_path / "crds").mkdir()
+    (tmp_path / "crds/crontabs.yaml").write_text(CRON_TABS)
+    (tmp_path / "pytest.ini").write_text(INI)
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:schemathesis"]
     done = subprocess.run(
         [*command, "-q", "-rA"],
@@ -54,6 +65,7 @@ def test_a_project_gets_control_planes_as_fixtures(tmp_path: Path) -> None:
         timeout=120,
         check=False,
     )
-    assert "7 passed, 1 error" in done.stdout, done.stdout + done.stderr
+    assert "7 passed, 2 errors" in done.stdout, done.stdout + done.stderr
+    assert "the marker kcm has no argument node: use controllers, nodes, " in done.stdout
     assert "ERROR test_mine.py::test_something_is_left" in done.stdout
     assert "example.com/keep in 1 resource instances" in done.stdout

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from tests.integration.testing.objects import CRON_TABS
+
 CHECK = 'test -s "$KUBECONFIG" && test "$USE_EXISTING_CLUSTER" = true && echo at "$KUBECONFIG"'
+
+FIND = f"""{sys.executable} -c '
+import os
+from kubernetes import client, config
+with config.new_client_from_config(os.environ["KUBECONFIG"]) as api:
+    found = client.ApiextensionsV1Api(api).list_custom_resource_definition().items
+print(len(found), found[0].spec.names.singular)'"""
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -15,10 +25,13 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
-def test_a_command_gets_a_cluster_and_its_exit_code_is_kept() -> None:
-    done = run("--nodes=0", "--", "sh", "-c", f"{CHECK}; exit 3")
+def test_a_command_gets_a_cluster_and_its_exit_code_is_kept(tmp_path: Path) -> None:
+    crds = tmp_path / "crd.yaml"
+    crds.write_text(CRON_TABS)
+    done = run("--nodes=0", f"--crds={crds}", "--", "sh", "-c", f"{CHECK}; {FIND}; exit 3")
     assert done.returncode == 3, done.stderr
     assert done.stdout.startswith("at /")
+    assert done.stdout.endswith("1 crontab\n"), done.stderr
 
 
 @pytest.mark.parametrize(

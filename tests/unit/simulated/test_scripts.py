@@ -4,6 +4,7 @@ import pytest
 
 from kcm.apimachinery.durations import FOREVER
 from kcm.simulated import scripts
+from kcm.simulated.script_lines import ExecAnswer, find_answer, parse_exec
 from kcm.simulated.scripts import NO_NODE_SCRIPT, NO_SCRIPT, ContainerScript, PodScript
 
 P = scripts.PREFIX
@@ -61,3 +62,17 @@ def test_a_node_may_be_scripted() -> None:
 def test_a_wrong_state_of_a_node_is_told() -> None:
     _, faults = scripts.of_node({P + "state": "sleepy"}, NO_NODE_SCRIPT)
     assert "there are: silent, not-ready" in str(faults[0])
+
+
+def test_commands_have_the_answers_of_the_first_pattern_that_matches() -> None:
+    answers = parse_exec("ls * => a\nls * => b\n\nls -l => never\nfalse => exit 1\ntrue =>")
+    assert find_answer(answers, ["ls", "-l"]) == ExecAnswer("ls -l", "a\nb")
+    assert find_answer(answers, ["false"]) == ExecAnswer("false", "", 1)
+    assert find_answer(answers, ["true"]) == ExecAnswer("true", "")
+    assert find_answer(answers, ["id"]).code == 127
+
+
+@pytest.mark.parametrize("text", ["ls", "=> a", "ls => exit 256: x", "a => b\n" * 101])
+def test_answers_that_cannot_be_are_told(text: str) -> None:
+    with pytest.raises(ValueError, match="must"):
+        parse_exec(text)

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from kcm.testing import ApiError, ControlPlane
+from kcm.testing import ApiError, ChaosKind, ControlPlane
 from kcm.testing.faults.chaos import KINDS
 from kcm.testing.faults.deeds import DEEDS, Victims
 
@@ -57,7 +57,7 @@ def test_the_same_seed_hits_the_same(cp: ControlPlane) -> None:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if not kind.startswith("pod-")])
-def test_each_kind_does_something_and_undoes_it(cp: ControlPlane, kind: str) -> None:
+def test_each_kind_does_something_and_undoes_it(cp: ControlPlane, kind: ChaosKind) -> None:
     cp.eventually(lambda: is_whole(cp))
     hook: dict[str, Any] = {"metadata": {"name": "idle"}, "webhooks": []}
     group = "admissionregistration.k8s.io/v1"
@@ -93,7 +93,7 @@ def test_all_that_can_happen_happens_and_heals(cp: ControlPlane) -> None:
 def test_an_operator_gets_its_work_done_all_the_same(cp: ControlPlane, connect: Connect) -> None:
     """It reads and writes until each write is in, as a reconcile loop does."""
     operator = connect(timeout=0.5)
-    of = ["conflict", "busy", "error", "unavailable", "cut", "slow", "timeout"]
+    of: list[ChaosKind] = ["conflict", "busy", "error", "unavailable", "cut", "slow", "timeout"]
 
     def count_up() -> None:
         seen: dict[str, Any] = operator.get(f"{MAPS}/count").raise_for_status().json()

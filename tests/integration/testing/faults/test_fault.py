@@ -299,8 +299,23 @@ def test_a_webhook_fails_as_the_network_makes_it(
     cp.apply(checked(f"checked-{error}"))
 
 
+def test_a_webhook_times_out_at_once_while_the_clock_stands_still(
+    cp: ControlPlane, webhook: str
+) -> None:
+    longer = [{"op": "replace", "path": "/webhooks/0/timeoutSeconds", "value": 30}]
+    cp.patch("validatingwebhookconfiguration/checks", longer)
+    cp.clock.freeze()
+    cp.settle()
+    try:
+        with cp.faults.webhook(webhook, error="timeout"):
+            refused = cp.objects.client.post(MAPS, json=checked("in-no-time"), timeout=15)
+        assert refused.json()["message"].endswith('?timeout=30s": context deadline exceeded')
+    finally:
+        cp.clock.run()
+
+
 def test_other_webhooks_do_not_fail(cp: ControlPlane, webhook: str) -> None:
-    with cp.faults.webhook("other.example.com") as fault:
+    with cp.faults.webhook("other.example.com", must_hit=False) as fault:
         cp.apply(checked("checked-anyway"))
     assert fault.hits == 0
 

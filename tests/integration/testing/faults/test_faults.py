@@ -13,7 +13,7 @@ import pytest
 from kubernetes import client as kubernetes
 from kubernetes import config
 
-from kcm.testing import ControlPlane
+from kcm.testing import ControlPlane, ErrorCode, Verb
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
@@ -49,7 +49,8 @@ def send(client: httpx.Client, verb: str, name: str) -> httpx.Response:
     return requests[verb]()
 
 
-Answer = tuple[str, int, str, str, dict[str, Any] | None]  # verb, code, reason, message, details
+# verb, code, reason, message, details
+Answer = tuple[Verb, ErrorCode, str, str, dict[str, Any] | None]
 ANSWERS: list[Answer] = [
     ("update", 401, "Unauthorized", "Unauthorized", None),
     (
@@ -197,7 +198,7 @@ def test_nothing_of_a_failed_request_is_carried_out(
 def test_requests_are_chosen(
     cp: ControlPlane, operator: httpx.Client, chosen: dict[str, str], hits: bool
 ) -> None:
-    with cp.faults.api(error=500, **chosen) as fault:  # type: ignore[arg-type] # see the table
+    with cp.faults.api(error=500, must_hit=False, **chosen) as fault:  # type: ignore[arg-type] # see the table
         code = send(operator, "get", "absent").status_code
     assert (code, fault.hits) == ((500, 1) if hits else (404, 0))
 
@@ -217,7 +218,7 @@ def test_a_service_account_is_chosen_by_its_name(cp: ControlPlane, connect: Conn
     acting = connect()
     acting.headers.update(act_as)
     for chosen in ("robot", "default/robot", "system:serviceaccount:default:robot"):
-        with cp.faults.api(for_=chosen, error=503):
+        with cp.faults.api(for_=chosen, error=503, must_hit=False):
             # a fault hits only what is allowed
             assert acting.get(MAPS).status_code == 403
     cp.apply(
@@ -237,12 +238,13 @@ def test_a_service_account_is_chosen_by_its_name(cp: ControlPlane, connect: Conn
     for chosen in ("robot", "default/robot", "system:serviceaccount:default:robot"):
         with cp.faults.api(for_=chosen, error=503):
             assert acting.get(MAPS).status_code == 503
-    with cp.faults.api(for_="other", error=503):
+    never = r"never hit: any verb .* for other: 503; not hit were list"
+    with pytest.raises(AssertionError, match=never), cp.faults.api(for_="other", error=503):
         assert acting.get(MAPS).status_code == 200
 
 
 def test_the_testers_own_requests_are_left_alone(cp: ControlPlane, name: str) -> None:
-    with cp.faults.api(error=500) as fault:
+    with cp.faults.api(error=500, must_hit=False) as fault:
         cp.apply(config_map(name))
         assert cp.get(f"configmap/{name}")
     assert fault.hits == 0
@@ -268,7 +270,7 @@ def test_a_client_that_gives_up_gets_nothing(cp: ControlPlane, operator: httpx.C
 
 @pytest.mark.parametrize("verb", ["get", "watch", "create"])
 def test_a_cut_connection_ends_without_an_answer(
-    cp: ControlPlane, operator: httpx.Client, name: str, verb: str
+    cp: ControlPlane, operator: httpx.Client, name: str, verb: Verb
 ) -> None:
     cp.faults.api(verb=verb, error="cut", times=1)
     with pytest.raises(httpx.TransportError):

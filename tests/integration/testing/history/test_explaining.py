@@ -158,3 +158,24 @@ def test_a_create_that_was_refused(control_plane: ControlPlane) -> None:
     assert not said.exists
     assert "spec.containers" in str(said.refused[0])
     assert "refused:" in str(said)
+
+
+@pytest.mark.parametrize("verb", ["post", "get", "delete"])
+def test_what_a_missing_right_refused(control_plane: ControlPlane, verb: str) -> None:
+    path = "/api/v1/namespaces/default/configmaps" + ("" if verb == "post" else f"/for-{verb}")
+    as_robot = {"impersonate-user": "system:serviceaccount:default:robot", "user-agent": "op/1"}
+    body = {"metadata": {"name": "for-post"}} if verb == "post" else None
+    request = control_plane.objects.client.request
+    assert request(verb, path, headers=as_robot, json=body).is_error
+    last = control_plane.explain(f"configmap/for-{verb}").refused[-1]
+    assert last.refusal.author.name == "system:serviceaccount:default:robot"
+    assert 'robot" cannot' in last.refusal.error
+
+
+def test_what_a_fault_refused(control_plane: ControlPlane) -> None:
+    with control_plane.faults.api(resource="secrets", error=500, for_="kcm-testing"):
+        path = "/api/v1/namespaces/default/secrets/missed"
+        assert control_plane.objects.client.get(path).status_code == 500
+    (refused,) = control_plane.explain("secret/missed").refused
+    assert refused.refusal.error.endswith("(by the fault: any verb secrets for kcm-testing: 500)")
+    assert control_plane.explain("secret/other").refused == ()

@@ -91,7 +91,7 @@ def test_a_failed_test_shows_what_its_namespace_saw(output: str) -> None:
 
 def test_what_must_never_happen_fails_its_own_test_only(output: str) -> None:
     shown = part(output, "test_breaks_an_invariant")
-    assert "AssertionError: this must not happen: mine is written" in shown
+    assert "InvariantError: this must not happen: mine is written" in shown
     assert "test_is_not_held" not in output.partition("short test summary info")[2]
     assert "def check" not in shown
 

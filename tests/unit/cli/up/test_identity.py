@@ -7,6 +7,8 @@ from pathlib import Path
 
 from cryptography import x509
 
+from kcm.apiserver.bootstrap.kubernetes_service import list_names
+from kcm.apiserver.credentials import certificate
 from kcm.cli.up.identity import with_identity
 from kcm.cli.up.plan import AccessOptions, RealNode, UpOptions
 from kcm.settings import Settings
@@ -114,3 +116,10 @@ def test_other_machines_reach_the_api_server_by_the_names_that_are_given(tmp_pat
     assert "worker.example" in names.get_values_for_type(x509.DNSName)
     addresses = {str(address) for address in names.get_values_for_type(x509.IPAddress)}
     assert {"10.0.0.5", "127.0.0.1"} <= addresses
+
+
+def test_the_api_server_keeps_the_certificate_that_controllers_publish(tmp_path: Path) -> None:
+    with_identity(UpOptions(), settings(tmp_path))
+    before = (tmp_path / "apiserver.crt").read_bytes()
+    hosts = ("127.0.0.1", *list_names(settings(tmp_path).service_cluster_ip_range))
+    assert certificate(tmp_path, hosts).certificate.read_bytes() == before

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kcm.api import scheme
-from kcm.testing.control_plane.objects import path_of, split_name
+from kcm.testing.control_plane.objects import path_of
+from kcm.testing.history.snapshot import split_name
 
 
 @pytest.mark.parametrize(

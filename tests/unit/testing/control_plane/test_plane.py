@@ -16,10 +16,25 @@ READY = {"type": "Ready", "status": "True"}
 
 @pytest.mark.parametrize(
     ("duration", "seconds"),
-    [("90s", 90.0), ("1m30s", 90.0), ("1h", 3600.0), (2, 2.0), (timedelta(minutes=1), 60.0)],
+    [
+        ("90s", 90.0),
+        ("1m30s", 90.0),
+        ("1h", 3600.0),
+        ("30d", 2_592_000.0),
+        ("-1d12h", -129_600.0),
+        ("0.5d", 43_200.0),
+        (2, 2.0),
+        (timedelta(minutes=1), 60.0),
+    ],
 )
 def test_durations_are_text_seconds_or_timedeltas(duration: Duration, seconds: float) -> None:
     assert to_seconds(duration) == seconds
+
+
+@pytest.mark.parametrize("duration", ["", "d", "1h1d", "soon", "1 d", None, []])
+def test_what_is_no_duration_is_told(duration: Any) -> None:
+    with pytest.raises(ValueError, match='a duration is text like "90s", "1h30m" or "30d"'):
+        to_seconds(duration)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -11,20 +12,29 @@ from kcm.store import Store
 from kcm.testing.clock import FakeClock
 from kcm.testing.faults.agenda import Agenda
 from kcm.testing.faults.chaos import KINDS, Chaos
-from kcm.testing.faults.deeds import Victims
+from kcm.testing.faults.deeds import ChaosKind, Victims
 from kcm.testing.faults.faults import Faults
 from kcm.testing.faults.nodes import Nodes
 from kcm.testing.faults.pods import Pods
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-REQUESTS = ("conflict", "busy", "error", "unavailable", "timeout", "cut", "slow", "stale")
+REQUESTS: tuple[ChaosKind, ...] = (
+    "conflict",
+    "busy",
+    "error",
+    "unavailable",
+    "timeout",
+    "cut",
+    "slow",
+    "stale",
+)
 
 
 def no_store() -> Store:
     raise AssertionError("requests fail without the store")
 
 
-def build(seed: int = 1, rate: float = 6.0, of: tuple[str, ...] = REQUESTS) -> Chaos:
+def build(seed: int = 1, rate: float = 6.0, of: tuple[ChaosKind, ...] = REQUESTS) -> Chaos:
     clock = FakeClock()
     faults = Faults(clock, lambda: 1)
     victims = Victims(faults, Nodes((), no_store, clock), Pods(no_store, clock), no_store)
@@ -101,6 +111,6 @@ def test_what_has_no_victim_is_told() -> None:
         (1.0, (), "use conflict, busy"),
     ],
 )
-def test_a_mistake_says_what_to_do(rate: float, of: tuple[str, ...], advice: str) -> None:
+def test_a_mistake_says_what_to_do(rate: float, of: Any, advice: str) -> None:
     with pytest.raises(ValueError, match=advice):
         build(rate=rate, of=of)

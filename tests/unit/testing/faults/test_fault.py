@@ -34,6 +34,18 @@ def test_a_fault_ends_with_its_context() -> None:
     assert (str(fault), repr(fault)) == ("any", "<Fault any, 1 of 2 hits>")
 
 
+def test_a_context_fails_if_its_fault_was_never_hit() -> None:
+    never = "never hit: any; not hit were get by b"
+    with pytest.raises(AssertionError, match=never), Fault("any") as fault:
+        fault.miss("get by b")
+    with pytest.raises(KeyError), Fault("any"):
+        raise KeyError
+    spared = Fault("any")
+    spared.must_hit = False
+    with spared:
+        assert spared.hits == 0
+
+
 @pytest.mark.parametrize("error", ["refused", "timeout", 302, 500, 599])
 def test_a_webhook_is_known_by_each_of_its_names(error: Any) -> None:
     fault = WebhookFault("checks", error, times=None, after=0)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from kcm import errors
 from kcm.apiserver.faults.rules import RequestFacts
 from kcm.testing.clock import FakeClock
+from kcm.testing.faults.answers import ErrorCode
 from kcm.testing.faults.fault import ApiFault, ExpiryFault
 from kcm.testing.faults.rules import ActiveFaults
 from kcm.testing.faults.target import Target
@@ -13,7 +14,7 @@ FACTS = RequestFacts("update", "", "configmaps", "", "default", "a", "me", "tool
 WATCH = replace(FACTS, verb="watch", name="", version="7")
 
 
-def fault(error: int | None, latency: float = 0.0, times: int | None = None) -> ApiFault:
+def fault(error: ErrorCode | None, latency: float = 0.0, times: int | None = None) -> ApiFault:
     return ApiFault(Target(), error, latency=latency, retry_after=1, times=times, after=0)
 
 
