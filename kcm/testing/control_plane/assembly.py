@@ -8,6 +8,7 @@ import random
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import click
@@ -20,6 +21,7 @@ from kcm.apiserver.bootstrap.kubernetes_service import list_names
 from kcm.component.commandline import parse_flags
 from kcm.component.context import ControllerContext, Stepped, build_context
 from kcm.component.options import ManagerOptions
+from kcm.informers.factory import SharedInformerFactory
 from kcm.manager.manager import Manager
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
@@ -45,6 +47,7 @@ START = "2030-01-01T00:00:00Z"  # the time at which the clock stands at first, w
 _ALL_EVERY = 20  # stops, after which older generations are searched, too
 _MANY_WRITES = 2_000
 _STOPS = itertools.count(1)
+_MOST_MUTATIONS = 5  # that an error shows
 _STATED_PORT = 6443  # as kubeadm's
 _READY_TIMEOUT = 30.0  # seconds
 _FIRST_REST = 2.0  # seconds of the machine, of which it usually takes 0.06
@@ -165,6 +168,7 @@ class Assembly:
         manager.start()
         self.work.prepare()
         self.loop.start()
+        self._stops.append(partial(_refuse_mutations, context.caches.factory))
         self._stops.append(self.loop.stop)
         self._ask_to_stop += [context.stop.set, self.loop.ask_to_stop]
         if not waits:  # else it works once somebody waits
@@ -227,3 +231,11 @@ class Assembly:
         self._forget()
         if failure is not None:
             raise failure
+
+
+def _refuse_mutations(caches: SharedInformerFactory) -> None:
+    """Raises AssertionError if a controller has changed a cached object."""
+    found = caches.check_mutations()
+    if found:
+        shown = "; ".join(map(str, found[:_MOST_MUTATIONS]))
+        raise AssertionError(f"{shown}. Cached objects are shared: use replace()")
