@@ -27,6 +27,7 @@ from kcm.store.writes.guards import Guard, Unindexed
 
 _Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _WITH_IP = ("ClusterIP", "NodePort", "LoadBalancer")
+_DUAL_STACK = "RequireDualStack"
 _DRAWS = 64  # candidates that are looked up together
 _ROUNDS = 8  # such look-ups in a large band before it counts as full
 
@@ -92,6 +93,7 @@ class ServiceAddresses:
         Raises: Invalid for an address that is in use or out of range, ApiError when a range is
         full.
         """
+        self._require_families(new, old)
         held = frozenset(entries(old)) if old is not None else frozenset()
         spec = self._with_ip(new.spec)
         spec = self._with_ports(spec)
@@ -102,6 +104,22 @@ class ServiceAddresses:
         return assigned, tuple(Unindexed(entry) for entry in claimed)
 
     # --- cluster IPs
+
+    def _require_families(self, new: Service, old: Service | None) -> None:
+        """Raises Invalid for a Service that asks for two IP families, of which kcm has one.
+
+        As upstream, a headless Service without a selector may have both, since it gets no address.
+        One that was stored so before may still be changed.
+        """
+        spec = new.spec
+        is_manual = spec.cluster_ip == "None" and not spec.selector
+        asked_before = old is not None and old.spec.ip_family_policy == _DUAL_STACK
+        if spec.ip_family_policy != _DUAL_STACK or spec.type not in _WITH_IP or is_manual:
+            return
+        if not asked_before:
+            why = "this cluster is not configured for dual-stack services"
+            fault = errors.FieldError("Invalid value", "spec.ipFamilyPolicy", _DUAL_STACK, why)
+            raise errors.Invalid([fault], kind="Service", name=new.name, resource="services")
 
     def _with_ip(self, spec: ServiceSpec) -> ServiceSpec:
         if spec.type not in _WITH_IP:

@@ -5,8 +5,6 @@ Source: staging/src/k8s.io/kube-aggregator/pkg/registry/apiservice/strategy.go, 
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from kcm.api.apiregistration_v1 import APIService, local_condition, with_condition
 from kcm.store.strategies.base import WithoutGeneration
 
@@ -18,5 +16,6 @@ class APIServiceStrategy(WithoutGeneration[APIService]):
         created = super().for_create(obj)
         if created.spec.service is not None:
             return created
-        now = created.metadata.creation_timestamp or datetime.now(UTC)
-        return with_condition(created, local_condition(now))
+        created_at = created.metadata.creation_timestamp
+        assert created_at is not None  # rules.complete_new has set it
+        return with_condition(created, local_condition(created_at))

@@ -55,6 +55,32 @@ def test_headless_and_external_services_get_none(store: Store) -> None:
     assert (external.cluster_ip, external.cluster_ips) == (None, None)
 
 
+@pytest.mark.parametrize("kind", ["ClusterIP", "NodePort", "LoadBalancer"])
+def test_two_families_cannot_be_required_as_there_is_one(store: Store, kind: str) -> None:
+    dual = {"ipFamilyPolicy": "RequireDualStack"}
+    with pytest.raises(errors.Invalid) as refused:
+        store.create(service("dual", kind, **dual))
+    assert refused.value.message == (
+        'Service "dual" is invalid: spec.ipFamilyPolicy: Invalid value: "RequireDualStack": '
+        "this cluster is not configured for dual-stack services"
+    )
+
+
+def test_a_headless_service_with_a_selector_cannot_require_two_families(store: Store) -> None:
+    dual: dict[str, Any] = {"ipFamilyPolicy": "RequireDualStack", "selector": {"a": "b"}}
+    with pytest.raises(errors.Invalid, match="not configured for dual-stack"):
+        store.create(service("dual", clusterIP="None", **dual))
+
+
+def test_one_family_will_do_where_two_are_preferred_or_nobody_gets_an_address(
+    store: Store,
+) -> None:
+    preferred = store.create(service("preferred", ipFamilyPolicy="PreferDualStack")).spec
+    assert (preferred.ip_families, len(preferred.cluster_ips or ())) == (["IPv4"], 1)
+    manual = service("manual", clusterIP="None", ipFamilyPolicy="RequireDualStack")
+    assert store.create(manual).spec.ip_family_policy == "RequireDualStack"
+
+
 def test_an_address_belongs_to_one_service_until_that_is_gone(store: Store) -> None:
     store.create(service("first", clusterIP="10.96.7.7"))
     with pytest.raises(errors.Invalid) as refused:

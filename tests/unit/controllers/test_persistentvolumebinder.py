@@ -320,13 +320,10 @@ def test_a_claim_with_several_modes_takes_the_volume_with_the_fewest() -> None:
     assert volumes_of(world) == ["Available", "Bound claim/uid bound-by"]
 
 
-def test_two_claims_that_want_one_volume_do_not_both_get_it() -> None:
+def test_a_claim_waits_for_another_volume_when_its_own_is_bound() -> None:
     first, second = a_claim(name="a", uid="a"), a_claim(name="b", uid="b")
     world = World(first, second, a_volume())
-    view = world.view()  # both syncs see it free
-    plans = [CONTROLLER.reconcile(claim.key, view) for claim in (first, second)]
-    world.carry_out(plans[0])
-    assert world.failures == []
+    sync(world, first)
     left = CONTROLLER.reconcile(second.key, world.view())
     assert [event.reason for event in left.events] == ["FailedBinding"]
     assert left.requeue_after == CONTROLLER.options.pvclaimbinder_sync_period.total_seconds()

@@ -112,7 +112,7 @@ def test_mutations_of_all_caches_are_found() -> None:
     assert new_factory.wait_for_cache_sync(threading.Event())
     new_factory.shutdown()
     assert new_factory.check_mutations() == []
-    pods.get_indexer().list()[0].labels["colour"] = "blue"
+    pods.get_indexer().list()[0].metadata.labels["colour"] = "blue"  # type: ignore[index] # it has some
     assert [str(mutation) for mutation in new_factory.check_mutations()] == [
         "cached pods a/one was mutated: metadata.labels.colour was 'red', is 'blue'"
     ]

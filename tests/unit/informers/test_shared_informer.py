@@ -173,7 +173,7 @@ def test_the_detector_finds_a_handler_that_mutates() -> None:
     world.source.put("a/one", colour="red"), world.source.remove("a/two")
     world.turn()
     assert informer.mutation_detector.check() == []
-    informer.get_indexer().list("a")[0].labels["colour"] = "blue"
+    informer.get_indexer().list("a")[0].metadata.labels["colour"] = "blue"  # type: ignore[index] # it has some
     found = informer.mutation_detector.check()  # the object and its predecessor share the labels
     assert {m.field for m in found} == {"metadata.labels.colour"}
 

@@ -132,6 +132,21 @@ class TestChoiceOfTheNode:
                    budget("kept", 0), pod("vip", cpu="2", **VIP))  # fmt: skip
         assert victims(plan) == ["free"]
 
+    def test_a_budget_of_another_namespace_protects_nobody(self) -> None:
+        kept = bind_pod("kept", "n1", "4", 1, labels={"app": "kept"})
+        other = budget("kept", 0).with_metadata(namespace="other")
+        plan = run(controller(), node("n1"), node("n2"), kept, bind_pod("free", "n2", "4", 9),
+                   other, pod("vip", cpu="2", **VIP))  # fmt: skip
+        assert victims(plan) == ["kept"]
+
+    def test_a_budget_with_an_empty_selector_protects_nobody(self) -> None:
+        kept = bind_pod("kept", "n1", "4", 1, labels={"app": "kept"})
+        nobody = budget("kept", 0)
+        nobody = nobody.with_spec(nobody.spec.replace(selector=LabelSelector()))
+        plan = run(controller(), node("n1"), node("n2"), kept, bind_pod("free", "n2", "4", 9),
+                   nobody, pod("vip", cpu="2", **VIP))  # fmt: skip
+        assert victims(plan) == ["kept"]
+
     def test_a_budget_that_allows_it_is_not_broken(self) -> None:
         kept = bind_pod("kept", "n1", "4", 1, labels={"app": "kept"})
         plan = run(controller(), node("n1"), node("n2"), kept, bind_pod("free", "n2", "4", 9),

@@ -55,3 +55,14 @@ def test_the_row_of_a_pod_that_has_ended_says_so() -> None:
         {"type": "Completed", "status": "True", "reason": "Failed", "message": "The pod failed."}
     ]
     assert "conditions" not in show("pods", {"status": {"phase": "Running"}})[2]
+
+
+@pytest.mark.parametrize(
+    ("include", "kind"), [("None", None), ("Metadata", "PartialObjectMetadata"), ("Object", "Pod")]
+)
+def test_a_row_has_what_was_asked_for(include: str, kind: str | None) -> None:
+    resource = scheme.lookup("pods")
+    obj = codec.decode({"metadata": {"name": "x"}}, resource)
+    entry = Entry(resource, "x", codec.encode(obj), 1)
+    (row,) = table(resource, [entry], Form("Table"), include, {})["rows"]
+    assert row.get("object", {}).get("kind") == kind

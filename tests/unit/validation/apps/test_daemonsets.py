@@ -69,6 +69,12 @@ def test_the_selector_is_not_empty_and_matches() -> None:
     assert fault.startswith("spec.template.metadata.labels: Invalid value")
 
 
+def test_a_selector_that_cannot_be_read_is_reported_once_and_matches_nothing_else() -> None:
+    wrong = {"matchExpressions": [{"key": "app", "operator": "Near", "values": ["web"]}]}
+    (fault,) = validate_new_spec(SETS, selector=wrong)
+    assert fault.startswith("spec.selector.matchExpressions[0].operator: ")
+
+
 def test_the_selector_stays() -> None:
     old = sample(SETS).with_metadata(resource_version="1", uid="u")
     labels = {"app": "web", "tier": "x"}
