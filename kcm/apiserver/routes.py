@@ -50,6 +50,7 @@ from kcm.store.resource_metrics.usage import UsageBoard
 _DISCOVERY = (CONFIGURATION_PATH, JWKS_PATH)
 _PAGES = ("/api", "/apis", "/api/v1", "/version", "/openapi/v2", "/openapi/v3", "/metrics", "/")
 _SMALL_BODY = 16 * 1024  # bytes
+_MOST_TEXT = 1024 * 1024  # bytes of a body of few values outside the event loop: 20 ms
 _SMALL_PROTOBUF = 4 * 1024  # bytes; a value has two or more
 _STORED = ("", "status")  # the object itself, and the subresource that is a part of it
 _SHORT = (*_STORED, "token")  # a token takes one or two reads and a signature
@@ -96,7 +97,7 @@ def is_small(request: Request, times: int = 1) -> bool:
     body = request.body
     if request.content_type == protobuf.CONTENT_TYPE:
         return len(body) <= _SMALL_PROTOBUF * times
-    if len(body) > _SMALL_BODY * times:
+    if len(body) > (_SMALL_BODY if times == 1 else _MOST_TEXT):
         return False
     return body.count(b",") <= greenlets.MOST_VALUES * times
 

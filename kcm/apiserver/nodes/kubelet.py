@@ -8,13 +8,14 @@ from __future__ import annotations
 import re
 import ssl
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from ipaddress import IPv6Address
+from ipaddress import IPv6Address, ip_address
 
 from kcm import errors
 from kcm.api.core_v1 import Node
 from kcm.apiserver.backends import streaming
+from kcm.apiserver.backends.reachable import require_global
 from kcm.apiserver.backends.streaming import Incoming, Outgoing, Upgraded
 from kcm.store import Store, node_token
 
@@ -60,8 +61,26 @@ def kubelet_of(store: Store, name: str, *, tls: bool | None) -> KubeletAddress:
         tls = node.annotations.get(node_token.TLS_ANNOTATION) != "false"
     proof = node.annotations.get(node_token.PROOF_ANNOTATION, "")
     proven = key is not None and node_token.is_proven(key, proof, name, reachable, port)
+    if not proven:
+        _require_reachable(name, reachable)
     url = f"{'https' if tls else 'http'}://{host}:{port}"
     return KubeletAddress(url, token, to_global=not proven)
+
+
+def _require_reachable(node: str, address: str) -> None:
+    """Raises BadRequest, which says what to do, for an address that is not allowed.
+
+    Names are resolved, and looked at, when the connection is made.
+    """
+    with suppress(ValueError):
+        ip_address(address)
+        try:
+            require_global(address)
+        except errors.BadRequest as error:
+            raise errors.BadRequest(
+                f"{error.message}: node {node} has {address}, which others cannot reach; start its "
+                "kubelet with --node-ip"
+            ) from None
 
 
 def preferred_address(node: Node) -> str:
