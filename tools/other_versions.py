@@ -1,14 +1,15 @@
 """Runs the suite with other versions than the locked ones (`make test-newest`).
 
 Once with the newest of everything, and once with the oldest that pyproject.toml allows of what kcm
-itself needs; what only tests need is then as locked. When tests fail, each package that differs
-from the lock is put back by itself, and the failed tests are run again: so it is said which version
-broke what.
+itself needs; what only tests need is then the newest that goes with it. When tests fail, each
+package that differs from the lock is put back by itself, and the failed tests are run again: so it
+is said which version broke what.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ from lock import read_versions
 ROOT = Path(__file__).parents[1]
 LOCK = ROOT / "locks" / "dev.txt"
 UV = (sys.executable, "-m", "uv", "pip")
+_BASE = frozenset({"pip", "setuptools"})  # of the environment itself
 SUITE = (
     ("-n", "logical", "tests/unit"),
     ("-n", "6", "-m", "not chaos and not long and not compose", "--ignore=tests/unit"),
@@ -80,10 +82,8 @@ def _try(which: str, tests: Sequence[str] | None) -> bool:
     if which == "newest":
         environment.install("--upgrade", "-e", ".[dev]")
     else:
-        locked_for_tests = _list_test_packages()
         environment.install("--resolution", "lowest-direct", "-e", ".[grpc]")
-        oldest = _write_constraints(environment)
-        environment.install("-c", str(oldest), *locked_for_tests)
+        environment.install("-c", str(_write_constraints(environment)), *_list_test_packages())
     differing = _compare(environment)
     _say(f"{which}: {len(differing)} packages differ from the lock")
     for name, (locked, installed) in differing.items():
@@ -98,24 +98,19 @@ def _try(which: str, tests: Sequence[str] | None) -> bool:
 
 
 def _list_test_packages() -> list[str]:
-    """Returns what the extra `dev` names, as locked."""
+    """Returns the names of what the extra `dev` names."""
     import tomllib  # noqa: PLC0415 - only here
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    locked = read_versions(LOCK)
-    names = (_read_name(line) for line in project["optional-dependencies"]["dev"])
-    return [f"{name}=={locked[name].split()[-1]}" for name in names if name in locked]
-
-
-def _read_name(requirement: str) -> str:
-    end = next((at for at, sign in enumerate(requirement) if sign in "[<>=!~; "), len(requirement))
-    return requirement[:end].lower().replace("_", "-")
+    lines: list[str] = project["optional-dependencies"]["dev"]
+    return [re.split(r"[\[<>=!~; ]", line)[0] for line in lines if not line.startswith("kcm")]
 
 
 def _write_constraints(environment: Environment) -> Path:
     """Writes the installed versions down, so that what tests need does not raise them."""
     file = environment.folder / "oldest.txt"
-    file.write_text("".join(f"{n}=={v}\n" for n, v in environment.read_versions().items() if v))
+    versions = environment.read_versions().items()
+    file.write_text("".join(f"{n}=={v}\n" for n, v in versions if v and n not in _BASE))
     return file
 
 
