@@ -88,4 +88,5 @@ def _build_runtime_manager(
         health=ContainerHealth(probes.liveness, probes.startup),
         backoff=Backoff(records.clock, policy),
         images=images,
+        security=services.security,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ from kcm.api.core_v1 import Pod
 from kcm.clock import Clock
 from kcm.kubelet.cri import Runtime
 from kcm.kubelet.kuberuntime.images import ImageService
+from kcm.kubelet.kuberuntime.security_context import NOTHING_CHECKED, RuntimeSecurity
 from kcm.kubelet.options import SIMULATED, KubeletOptions
 from kcm.kubelet.prober.outcomes import ProbeRunner
 from kcm.kubelet.prober.probes import Prober
@@ -18,7 +20,8 @@ from kcm.kubelet.runtime.process.runtime import ProcessRuntime
 
 @dataclass(frozen=True)
 class RuntimeServices:
-    """A container runtime, and what runs the probes of its containers.
+    """A container runtime, what runs the probes of its containers, and what it makes of security
+    settings.
 
     `image_service` is None for a runtime without images. `close` wakes the threads that wait in the
     runtime.
@@ -28,6 +31,7 @@ class RuntimeServices:
     probe_runner: ProbeRunner
     image_service: ImageService | None = None
     close: Callable[[], None] = lambda: None
+    security: RuntimeSecurity = NOTHING_CHECKED
 
 
 def new_runtime_services(
@@ -44,7 +48,8 @@ def new_runtime_services(
     """
     if options.container_runtime != SIMULATED:
         process_runtime = new_process_runtime(options)
-        return RuntimeServices(process_runtime, Prober(process_runtime))
+        security = RuntimeSecurity(os.geteuid())
+        return RuntimeServices(process_runtime, Prober(process_runtime), security=security)
     # Only kubelets with the simulated runtime need these imports.
     from kcm.kubelet.runtime.simulated.prober import SimulatedProber  # noqa: PLC0415
     from kcm.kubelet.runtime.simulated.runtime import SimulatedRuntime  # noqa: PLC0415

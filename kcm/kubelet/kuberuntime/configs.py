@@ -10,9 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kcm.api.core_v1 import Container, EphemeralContainer, Pod
-from kcm.api.core_v1.security import PodSecurityContext, SecurityContext
 from kcm.apimachinery.quantity import Quantity
-from kcm.errors import ContainerConfigError
 from kcm.kubelet.cri import (
     ContainerConfig,
     Mount,
@@ -22,6 +20,10 @@ from kcm.kubelet.cri import (
 )
 from kcm.kubelet.environment.expansion import expand_all
 from kcm.kubelet.kuberuntime import labels
+from kcm.kubelet.kuberuntime.security_context import (
+    effective_security_context,
+    verify_run_as_non_root,
+)
 from kcm.kubelet.qos import oom_score_adjustment
 
 _MIN_SHARES, _MAX_SHARES, _SHARES_PER_CORE = 2, 262144, 1024
@@ -70,13 +72,17 @@ def build_container_config(
     mounts: Sequence[Mount],
     *,
     memory_capacity: int,
+    default_user: int | None = None,
 ) -> ContainerConfig:
     """Returns the configuration of a container.
 
-    `memory_capacity` is the node's memory in bytes. Raises ContainerConfigError if the user is root
-    and runAsNonRoot forbids that.
+    `memory_capacity` is the node's memory in bytes. `default_user` is the user of a container whose
+    pod names none, None if that is unknown. Raises ContainerConfigError if the user is root and
+    runAsNonRoot forbids that.
     """
-    user, group = _user(pod, container)
+    security = effective_security_context(pod, container)
+    verify_run_as_non_root(pod, container, default_user)
+    pod_context = pod.spec.security_context
     return ContainerConfig(
         name=container.name,
         attempt=restarts,
@@ -91,9 +97,9 @@ def build_container_config(
         stdin_once=bool(container.stdin_once),
         tty=bool(container.tty),
         resources=build_resources(pod, container, memory_capacity),
-        run_as_user=user,
-        run_as_group=group,
-        supplemental_groups=_groups(pod),
+        run_as_user=security.run_as_user,
+        run_as_group=security.run_as_group,
+        supplemental_groups=list((pod_context and pod_context.supplemental_groups) or ()),
         termination_message_path=container.termination_message_path or "/dev/termination-log",
         termination_message_policy=container.termination_message_policy or "File",
         labels=labels.container_labels(pod, container),
@@ -131,22 +137,3 @@ def build_resources(pod: Pod, container: Container, memory_capacity: int) -> Res
 def _cpu_shares(asked: Quantity | None) -> int:
     milli = asked.milli_value() if asked else 0
     return min(max(milli * _SHARES_PER_CORE // 1000, _MIN_SHARES), _MAX_SHARES)
-
-
-def _groups(pod: Pod) -> list[int]:
-    return list((pod.spec.security_context or PodSecurityContext()).supplemental_groups or ())
-
-
-def _user(pod: Pod, container: Container) -> tuple[int | None, int | None]:
-    """Returns the user and group ids. The container's security context overrides the pod's.
-
-    None stands for an id that neither sets. Raises ContainerConfigError for root with runAsNonRoot.
-    """
-    of_pod = pod.spec.security_context or PodSecurityContext()
-    own = container.security_context or SecurityContext()
-    user = of_pod.run_as_user if own.run_as_user is None else own.run_as_user
-    group = of_pod.run_as_group if own.run_as_group is None else own.run_as_group
-    non_root = of_pod.run_as_non_root if own.run_as_non_root is None else own.run_as_non_root
-    if non_root and user == 0:
-        raise ContainerConfigError("container's runAsUser breaks non-root policy")
-    return user, group

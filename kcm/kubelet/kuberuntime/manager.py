@@ -32,6 +32,7 @@ from kcm.kubelet.kuberuntime.results import (
     StartResult,
     build_crash_loop_result,
 )
+from kcm.kubelet.kuberuntime.security_context import NOTHING_CHECKED, RuntimeSecurity
 from kcm.kubelet.kuberuntime.starting import ContainerStarter, PodSetup
 from kcm.kubelet.kuberuntime.view import ContainerView, PodView, RuntimePod
 from kcm.kubelet.recorder import KubeletEventRecorder
@@ -63,6 +64,7 @@ class RuntimeManager:
         health: ContainerHealth,
         backoff: Backoff | None = None,
         images: ImageManager | None = None,
+        security: RuntimeSecurity = NOTHING_CHECKED,
     ) -> None:
         self.runtime = runtime
         self.backoff = backoff or Backoff(clock)
@@ -74,6 +76,7 @@ class RuntimeManager:
         self._starter = ContainerStarter(
             runtime, self._killer, recorder,
             volumes=volumes, lookups=lookups, logs_dir=logs_dir, images=images,
+            security=security,
         )  # fmt: skip
 
     # --- the actual state of pods

@@ -30,6 +30,7 @@ from kcm.kubelet.kuberuntime.results import (
     RUN_ERROR,
     StartResult,
 )
+from kcm.kubelet.kuberuntime.security_context import RuntimeSecurity
 from kcm.kubelet.kuberuntime.view import PodView
 from kcm.kubelet.recorder import KubeletEventRecorder
 from kcm.kubelet.sync_context import SyncContext
@@ -65,6 +66,7 @@ class ContainerStarter:
         lookups: Lookups,
         logs_dir: Path,
         images: ImageManager | None = None,
+        security: RuntimeSecurity,
     ) -> None:
         """`images` is None if the runtime has no images, so that nothing is pulled."""
         self._runtime = runtime
@@ -74,6 +76,7 @@ class ContainerStarter:
         self._lookups = lookups
         self._logs_dir = logs_dir
         self._images = images
+        self._security = security
 
     def start(
         self, setup: PodSetup, container: Container, view: PodView, context: SyncContext
@@ -119,6 +122,7 @@ class ContainerStarter:
         return build_container_config(
             pod, container, restarts, environment, mounts,
             memory_capacity=memory.value() if memory else 0,
+            default_user=self._security.default_user,
         )  # fmt: skip
 
     def _count_restarts(self, pod: Pod, container: Container, view: PodView) -> int:

@@ -1,0 +1,89 @@
+"""What security contexts mean for a container: its user and what it inherits.
+
+Cases of the first tables: TestVerifyRunAsNonRoot of pkg/kubelet/kuberuntime, Kubernetes 1.36.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kcm.api.core_v1 import Pod
+from kcm.errors import ContainerConfigError
+from kcm.kubelet.cri import ContainerConfig
+from kcm.kubelet.kuberuntime.configs import build_container_config
+from kcm.kubelet.kuberuntime.security_context import (
+    effective_security_context,
+)
+
+Fields = dict[str, Any]
+
+
+def pod_with(pod: Fields, container: Fields, **spec: Any) -> Pod:
+    whole = {"name": "web", "command": ["true"], "securityContext": container}
+    return Pod.model_validate(
+        {
+            "metadata": {"name": "shop", "namespace": "default", "uid": "12345678"},
+            "spec": {"securityContext": pod, "containers": [whole], **spec},
+        }
+    )
+
+
+def build(pod: Pod, default_user: int | None) -> ContainerConfig:
+    return build_container_config(
+        pod, pod.spec.containers[0], 0, {}, (), memory_capacity=0, default_user=default_user
+    )
+
+
+@pytest.mark.parametrize(
+    ("pod", "container", "user"),
+    [
+        ({}, {}, 0),
+        ({"runAsNonRoot": False}, {}, 0),
+        ({"runAsNonRoot": True}, {"runAsNonRoot": False}, 0),
+        ({"runAsNonRoot": True}, {}, 1000),
+        ({"runAsNonRoot": True}, {}, None),  # a runtime that does not know its images' users
+        ({"runAsNonRoot": True, "runAsUser": 1000}, {}, 0),
+        ({"runAsNonRoot": True, "runAsUser": 0}, {"runAsUser": 1000}, 0),
+    ],
+)
+def test_a_container_that_is_not_root_may_run(
+    pod: Fields, container: Fields, user: int | None
+) -> None:
+    build(pod_with(pod, container), user)
+
+
+@pytest.mark.parametrize(
+    ("pod", "container", "user", "words"),
+    [
+        ({"runAsNonRoot": True}, {}, 0, "container has runAsNonRoot and image will run as root"),
+        ({}, {"runAsNonRoot": True}, 0, "container has runAsNonRoot and image will run as root"),
+        ({"runAsUser": 0}, {"runAsNonRoot": True}, 1000, "runAsUser breaks non-root policy"),
+        (
+            {"runAsNonRoot": True, "runAsUser": 1000},
+            {"runAsUser": 0},
+            1000,
+            "container's runAsUser breaks non-root policy",
+        ),
+    ],
+)
+def test_a_container_that_would_be_root_against_its_word_may_not(
+    pod: Fields, container: Fields, user: int, words: str
+) -> None:
+    with pytest.raises(ContainerConfigError) as caught:
+        build(pod_with(pod, container), user)
+    assert words in str(caught.value)
+    assert '(pod: "shop_default(12345678)", container: web)' in str(caught.value)
+
+
+def test_a_container_has_its_pods_settings_where_it_has_none_of_its_own() -> None:
+    pod = pod_with(
+        {"runAsUser": 1, "runAsGroup": 2, "seccompProfile": {"type": "RuntimeDefault"}},
+        {"runAsUser": 7, "capabilities": {"drop": ["ALL"]}},
+    )
+    context = effective_security_context(pod, pod.spec.containers[0])
+    assert (context.run_as_user, context.run_as_group) == (7, 2)
+    assert context.seccomp_profile is not None
+    config = build(pod, 0)
+    assert (config.run_as_user, config.run_as_group) == (7, 2)
