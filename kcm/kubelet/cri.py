@@ -146,6 +146,10 @@ class ContainerConfig:
     run_as_user: int | None = None
     run_as_group: int | None = None
     supplemental_groups: Sequence[int] = ()
+    privileged: bool = False
+    add_capabilities: Sequence[str] = ()  # with or without the prefix CAP_, or ALL
+    drop_capabilities: Sequence[str] = ()
+    no_new_privileges: bool = False  # nothing that it executes has more privileges than itself
     termination_message_path: str = ""
     termination_message_policy: str = "File"
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -275,8 +279,8 @@ class Runtime(Protocol):
     def create_container(self, sandbox_id: str, config: ContainerConfig) -> str:
         """Creates a container without starting it, and returns its id.
 
-        Raises SandboxNotFound, and ContainerConfigError for a user or group that this node does not
-        allow.
+        Raises SandboxNotFound, and ContainerConfigError for a user, group or capability that this
+        node does not allow.
         """
         ...
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kcm.api.core_v1 import Container, EphemeralContainer, Pod
+from kcm.api.core_v1.security import Capabilities
 from kcm.apimachinery.quantity import Quantity
 from kcm.kubelet.cri import (
     ContainerConfig,
@@ -83,6 +84,7 @@ def build_container_config(
     security = effective_security_context(pod, container)
     verify_run_as_non_root(pod, container, default_user)
     pod_context = pod.spec.security_context
+    capabilities = security.capabilities or Capabilities()
     return ContainerConfig(
         name=container.name,
         attempt=restarts,
@@ -100,6 +102,10 @@ def build_container_config(
         run_as_user=security.run_as_user,
         run_as_group=security.run_as_group,
         supplemental_groups=list((pod_context and pod_context.supplemental_groups) or ()),
+        privileged=bool(security.privileged),
+        add_capabilities=capabilities.add or (),
+        drop_capabilities=capabilities.drop or (),
+        no_new_privileges=security.allow_privilege_escalation is False,
         termination_message_path=container.termination_message_path or "/dev/termination-log",
         termination_message_policy=container.termination_message_policy or "File",
         labels=labels.container_labels(pod, container),

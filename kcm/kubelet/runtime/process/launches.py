@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 
+from kcm.kubelet.cri import ContainerConfig
 from kcm.kubelet.files import beneath
-from kcm.kubelet.runtime.process import cgroups
+from kcm.kubelet.runtime.process import capabilities, cgroups
 from kcm.kubelet.runtime.process.cgroups import Cgroups
 from kcm.kubelet.runtime.process.container_root import TERMINATION_LOG
 from kcm.kubelet.runtime.process.held import HeldContainer
 from kcm.kubelet.runtime.process.options import ProcessOptions
-from kcm.kubelet.runtime.process.users import check, identity_of
+from kcm.kubelet.runtime.process.users import check_user, identity_of
 
 Launch = list[tuple[str, str]]
 
@@ -22,7 +23,9 @@ def launch_of(container: HeldContainer, groups: Cgroups, options: ProcessOptions
     OSError.
     """
     view, config = container.view, container.record.config
-    check(config, options)  # again: the options may have changed since the container's creation
+    check_user(config, options)  # again: the options may have changed since its creation
+    available = capabilities.read_available()
+    capabilities.check(config, available, root=os.geteuid() == 0)
     environment = [("env", f"{name}={value}") for name, value in view.environment().items()]
     return [
         *(("argv", word) for word in view.argv()),
@@ -41,6 +44,7 @@ def launch_of(container: HeldContainer, groups: Cgroups, options: ProcessOptions
         ("stdin", _flag(config.stdin)),
         ("stdin_once", _flag(config.stdin_once)),
         *_user(container),
+        *privileges_of(config, available),
         *_limits(container, groups, options),
     ]
 
@@ -63,6 +67,20 @@ def _user(container: HeldContainer) -> Launch:
             beneath.hand_over_file(container.folder, TERMINATION_LOG, wanted.uid, wanted.gid)
     groups = [("group", str(gid)) for gid in wanted.groups]
     return [("gid", str(wanted.gid)), *groups, ("uid", str(wanted.uid))]
+
+
+def privileges_of(config: ContainerConfig, available: int) -> Launch:
+    """Returns the fields that say which privileges the container's processes give up.
+
+    `available` is the mask of the capabilities that the kubelet can give. One that is not root can
+    take none from programs of root's (setuid): where a container drops some, it gets none that way.
+    """
+    no_new_privileges = [("no_new_privs", "1")]
+    if config.privileged:
+        return no_new_privileges if config.no_new_privileges else []
+    kept = ("capabilities", str(capabilities.kept_capabilities(config, available)))
+    forbids = config.no_new_privileges or (config.drop_capabilities and not available)
+    return [kept, *no_new_privileges] if forbids else [kept]
 
 
 def _limits(container: HeldContainer, groups: Cgroups, options: ProcessOptions) -> Launch:

@@ -28,7 +28,7 @@ from kcm.errors import (
 )
 from kcm.kubelet import cri
 from kcm.kubelet.files.folders import remove_logs, remove_tree
-from kcm.kubelet.runtime.process import cgroups, processes, records, usage
+from kcm.kubelet.runtime.process import capabilities, cgroups, processes, records, usage
 from kcm.kubelet.runtime.process.container_root import ContainerRoot, without_nul
 from kcm.kubelet.runtime.process.held import HeldContainer
 from kcm.kubelet.runtime.process.launches import launch_of
@@ -36,7 +36,7 @@ from kcm.kubelet.runtime.process.options import ProcessOptions
 from kcm.kubelet.runtime.process.orphans import Children
 from kcm.kubelet.runtime.process.sandboxes import HeldSandbox, Sandboxes
 from kcm.kubelet.runtime.process.streams import ProcessStream, run_to_end
-from kcm.kubelet.runtime.process.users import check
+from kcm.kubelet.runtime.process.users import check_user
 
 _RUNNING = cri.RuntimeContainerState.RUNNING
 _SNAPSHOT = 0.5  # seconds for which one list of all processes is used for stats
@@ -107,7 +107,8 @@ class ProcessRuntime:
 
     def create_container(self, sandbox_id: str, config: cri.ContainerConfig) -> str:
         sandbox = self._ready(sandbox_id)
-        check(config, self._options)
+        check_user(config, self._options)
+        capabilities.check(config, capabilities.read_available(), root=os.geteuid() == 0)
         container_id = uuid.uuid4().hex
         folder = self._folder / container_id
         record = records.ContainerRecord(

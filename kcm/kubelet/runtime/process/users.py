@@ -47,7 +47,7 @@ def identity_of(config: ContainerConfig) -> Identity:
     return Identity(uid, gid, tuple(config.supplemental_groups))
 
 
-def check(config: ContainerConfig, options: ProcessOptions) -> None:
+def check_user(config: ContainerConfig, options: ProcessOptions) -> None:
     """Checks the container's user and groups.
 
     Raises ContainerConfigError for one that the options do not allow, and for others than the

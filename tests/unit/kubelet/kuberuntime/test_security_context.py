@@ -1,4 +1,4 @@
-"""What security contexts mean for a container: its user and what it inherits.
+"""What security contexts mean for a container: its user and its privileges.
 
 Cases of the first tables: TestVerifyRunAsNonRoot of pkg/kubelet/kuberuntime, Kubernetes 1.36.
 """
@@ -77,6 +77,21 @@ def test_a_container_that_would_be_root_against_its_word_may_not(
     assert '(pod: "shop_default(12345678)", container: web)' in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("container", "forbidden"),
+    [
+        ({}, False),
+        ({"allowPrivilegeEscalation": True}, False),
+        ({"allowPrivilegeEscalation": False}, True),
+        ({"privileged": True}, False),
+    ],
+)
+def test_only_a_refused_escalation_forbids_new_privileges(
+    container: Fields, forbidden: bool
+) -> None:
+    assert build(pod_with({}, container), 0).no_new_privileges is forbidden
+
+
 def test_a_container_has_its_pods_settings_where_it_has_none_of_its_own() -> None:
     pod = pod_with(
         {"runAsUser": 1, "runAsGroup": 2, "seccompProfile": {"type": "RuntimeDefault"}},
@@ -87,3 +102,4 @@ def test_a_container_has_its_pods_settings_where_it_has_none_of_its_own() -> Non
     assert context.seccomp_profile is not None
     config = build(pod, 0)
     assert (config.run_as_user, config.run_as_group) == (7, 2)
+    assert (config.drop_capabilities, config.add_capabilities) == (["ALL"], ())

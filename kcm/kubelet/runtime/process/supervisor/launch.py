@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 
+from kcm.kubelet.runtime.process.supervisor import privileges
 from kcm.kubelet.runtime.process.supervisor.mounts import set_up_mounts
 from kcm.kubelet.runtime.process.supervisor.system import die_with_parent
 from kcm.kubelet.runtime.process.wire import Fields, get_number, get_text
@@ -81,6 +82,7 @@ def _execute(argv: list[str], environment: dict[str, str]) -> str:
 def _prepare(launch: Fields, streams: list[int], tty: bool) -> None:
     os.setsid()
     os.umask(0o022)
+    library = privileges.load_library(launch)
     for group in launch.get("cgroup", []):
         _write(f"{group}/cgroup.procs", "0")
     if launch.get("oom_score_adj"):
@@ -93,6 +95,7 @@ def _prepare(launch: Fields, streams: list[int], tty: bool) -> None:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     secrets = zip(launch.get("secret_source", []), launch.get("secret_target", []), strict=True)
     set_up_mounts(launch.get("read_only", []), list(secrets))
+    privileges.give_up_privileges(launch, library)
     _limit(launch)
     _change_user(launch)
     os.chdir(get_text(launch, "cwd", "/"))
