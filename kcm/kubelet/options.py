@@ -15,6 +15,7 @@ from kcm.api.core_v1 import Taint
 from kcm.apimachinery.quantity import ResourceList
 from kcm.errors import ConfigurationError
 from kcm.kubelet.eviction.thresholds import DEFAULT_HARD, EvictionConfig, parse_thresholds
+from kcm.kubelet.kuberuntime.security_context import REFUSE, WARN
 from kcm.kubelet.shutdown.grace_periods import ShutdownGracePeriod
 from kcm.serviceaccount.issuing import DEFAULT_ISSUER
 
@@ -68,6 +69,8 @@ class KubeletOptions:
     allowed_host_paths: tuple[Path, ...] = ()
     allowed_users: tuple[tuple[int, int], ...] = ()  # inclusive ranges of ids
     allowed_groups: tuple[tuple[int, int], ...] = ()  # inclusive ranges of ids
+    # what becomes of pods that ask for what a process cannot have: WARN or REFUSE
+    unenforced_security: str = WARN
     service_account_signing_key_file: Path | None = None  # for a kubelet that works on Redis
     service_account_issuer: str = DEFAULT_ISSUER
     pod_api_server: tuple[str, int] | None = None  # where pods reach the API server
@@ -105,6 +108,10 @@ class KubeletOptions:
         require(
             self.stages is None or self.container_runtime == SIMULATED,
             f"--stages can only be used with --container-runtime {SIMULATED}",
+        )
+        require(
+            self.unenforced_security in (WARN, REFUSE),
+            f"--unenforced-security {self.unenforced_security!r} is neither {WARN} nor {REFUSE}",
         )
         require(
             self.crash_loop_longest >= self.crash_loop_initial > 0,

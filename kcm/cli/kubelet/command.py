@@ -92,6 +92,11 @@ def _graces(
 @click.option("--allowed-groups", metavar="GID,GID-GID",
               help="Groups that containers may have, besides their user's own (needs root). A "
               "group of the machine gives pods access to that group's files.")  # fmt: skip
+@click.option("--unenforced-security", type=click.Choice(["warn", "refuse"]), default="warn",
+              show_default=True,
+              help="What becomes of pods that ask for what a process cannot have, as a seccomp "
+              "profile or readOnlyRootFilesystem: they run with an Event that says so, or their "
+              "containers are not started.")  # fmt: skip
 @click.option("--service-account-signing-key-file", type=click.Path(), default=None,
               help="The key with which the API server signs service account tokens. A kubelet that "
               "works on Redis signs those of its pods itself. Default: sa.key in the state folder, "

@@ -48,7 +48,7 @@ def new_runtime_services(
     """
     if options.container_runtime != SIMULATED:
         process_runtime = new_process_runtime(options)
-        security = RuntimeSecurity(os.geteuid())
+        security = RuntimeSecurity(os.geteuid(), options.unenforced_security)
         return RuntimeServices(process_runtime, Prober(process_runtime), security=security)
     # Only kubelets with the simulated runtime need these imports.
     from kcm.kubelet.runtime.simulated.prober import SimulatedProber  # noqa: PLC0415

@@ -32,7 +32,12 @@ from kcm.kubelet.kuberuntime.results import (
     StartResult,
     build_crash_loop_result,
 )
-from kcm.kubelet.kuberuntime.security_context import NOTHING_CHECKED, RuntimeSecurity
+from kcm.kubelet.kuberuntime.security_context import (
+    NOTHING_CHECKED,
+    RuntimeSecurity,
+    find_unenforced,
+    find_unenforced_by_container,
+)
 from kcm.kubelet.kuberuntime.starting import ContainerStarter, PodSetup
 from kcm.kubelet.kuberuntime.view import ContainerView, PodView, RuntimePod
 from kcm.kubelet.recorder import KubeletEventRecorder
@@ -193,6 +198,8 @@ class RuntimeManager:
             text = f"Failed to create pod sandbox: {error}"
             self._recorder.record_pod_event(pod, "Warning", "FailedCreatePodSandBox", text)
             raise
+        if not view.sandboxes:
+            self._starter.warn_of_unenforced(pod, find_unenforced(pod))
         created = [
             sandbox for sandbox in self.runtime.list_pod_sandboxes() if sandbox.id == sandbox_id
         ]
@@ -209,6 +216,8 @@ class RuntimeManager:
         ephemeral = setup.pod.spec.ephemeral_containers or []
         for index in actions.ephemeral_to_start:
             context.check()
+            unenforced = find_unenforced_by_container(setup.pod, ephemeral[index])
+            self._starter.warn_of_unenforced(setup.pod, unenforced)
             result.starts.append(self._start_container(setup, ephemeral[index], view, context))
         inits = setup.pod.spec.init_containers or []
         for index in actions.init_to_start:

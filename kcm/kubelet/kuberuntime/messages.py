@@ -6,8 +6,13 @@ Kubernetes 1.33.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kcm.api.core_v1 import Pod
 from kcm.kubelet.types import format_pod
+
+UNENFORCED = "SecurityNotEnforced"
+"""The reason of an Event about security settings that the node does not enforce."""
 
 
 def build_created(container: str) -> str:
@@ -24,6 +29,13 @@ def build_stopping(container: str) -> str:
 
 def build_restart_delayed(pod: Pod, container: str) -> str:
     return f"Back-off restarting failed container {container} in pod {format_pod(pod)}"
+
+
+def build_unenforced(settings: Sequence[str]) -> str:
+    return (
+        "Containers of this node are processes of its machine, for which it does not enforce: "
+        f"{', '.join(settings)}"
+    )
 
 
 def build_error(message: str) -> str:

@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from kcm.api.core_v1 import Container, Pod
 from kcm.api.core_v1.security import PodSecurityContext, SecurityContext
 from kcm.errors import ContainerConfigError
+from kcm.helpers.pods import list_containers
 from kcm.kubelet.types import format_pod
+
+IGNORE, WARN, REFUSE = "ignore", "warn", "refuse"
 
 _INHERITED = (
     "run_as_user",
@@ -21,6 +24,7 @@ _INHERITED = (
     "seccomp_profile",
     "app_armor_profile",
 )
+_UNCONFINED = "Unconfined"
 
 
 @dataclass(frozen=True)
@@ -28,9 +32,12 @@ class RuntimeSecurity:
     """What a runtime makes of security settings.
 
     `default_user` is the user of a container whose pod names none; None if that is unknown.
+    `unenforced` says what happens to pods that ask for something that the runtime cannot enforce:
+    IGNORE, WARN or REFUSE.
     """
 
     default_user: int | None = None
+    unenforced: str = IGNORE
 
 
 NOTHING_CHECKED = RuntimeSecurity()
@@ -59,3 +66,31 @@ def verify_run_as_non_root(pod: Pod, container: Container, default_user: int | N
         raise ContainerConfigError(f"container's runAsUser breaks non-root policy {where}")
     if context.run_as_user is None and default_user == 0:
         raise ContainerConfigError(f"container has runAsNonRoot and image will run as root {where}")
+
+
+def find_unenforced(pod: Pod) -> list[str]:
+    """Returns the security settings of a pod that a process of the machine cannot have, by name."""
+    found = find_unenforced_by_pod(pod)
+    for container in list_containers(pod.spec):
+        found += find_unenforced_by_container(pod, container)
+    return list(dict.fromkeys(found))
+
+
+def find_unenforced_by_pod(pod: Pod) -> list[str]:
+    """Returns those settings of a pod that are not of one container."""
+    context = pod.spec.security_context or PodSecurityContext()
+    found = ["hostUsers: false"] if pod.spec.host_users is False else []
+    return [*found, *(f"sysctl {sysctl.name}" for sysctl in context.sysctls or ())]
+
+
+def find_unenforced_by_container(pod: Pod, container: Container) -> list[str]:
+    """Returns those settings of a container, with what it inherits from its pod."""
+    context = effective_security_context(pod, container)
+    found = ["readOnlyRootFilesystem"] if context.read_only_root_filesystem else []
+    for name, profile in (
+        ("seccompProfile", context.seccomp_profile),
+        ("appArmorProfile", context.app_armor_profile),
+    ):
+        if profile is not None and profile.type not in ("", _UNCONFINED):
+            found.append(f"{name} {profile.type}")
+    return [*found, "seLinuxOptions"] if context.se_linux_options is not None else found

@@ -8,7 +8,7 @@ imagePullPolicy has no effect.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -30,7 +30,13 @@ from kcm.kubelet.kuberuntime.results import (
     RUN_ERROR,
     StartResult,
 )
-from kcm.kubelet.kuberuntime.security_context import RuntimeSecurity
+from kcm.kubelet.kuberuntime.security_context import (
+    REFUSE,
+    WARN,
+    RuntimeSecurity,
+    find_unenforced_by_container,
+    find_unenforced_by_pod,
+)
 from kcm.kubelet.kuberuntime.view import PodView
 from kcm.kubelet.recorder import KubeletEventRecorder
 from kcm.kubelet.sync_context import SyncContext
@@ -115,6 +121,7 @@ class ContainerStarter:
         self, setup: PodSetup, container: Container, restarts: int
     ) -> cri.ContainerConfig:
         pod, location = setup.pod, setup.location
+        self._refuse_unenforced(pod, container)
         lookups = StaticPodLookups(self._lookups) if is_static_pod(pod) else self._lookups
         environment = make_environment(pod, container, lookups, location)
         mounts = self._volumes.mounts(pod, container, setup.volumes, environment)
@@ -124,6 +131,22 @@ class ContainerStarter:
             memory_capacity=memory.value() if memory else 0,
             default_user=self._security.default_user,
         )  # fmt: skip
+
+    def warn_of_unenforced(self, pod: Pod, unenforced: Sequence[str]) -> None:
+        """Records an Event about security settings that are not enforced, if there are any."""
+        if unenforced and self._security.unenforced == WARN:
+            text = messages.build_unenforced(unenforced)
+            self._recorder.record_pod_event(pod, "Warning", messages.UNENFORCED, text)
+
+    def _refuse_unenforced(self, pod: Pod, container: Container) -> None:
+        """Raises ContainerConfigError for what cannot be enforced, where that is refused."""
+        if self._security.unenforced != REFUSE:
+            return
+        unenforced = [*find_unenforced_by_pod(pod), *find_unenforced_by_container(pod, container)]
+        if unenforced:
+            raise errors.ContainerConfigError(
+                f"{messages.build_unenforced(unenforced)} (--unenforced-security=refuse)"
+            )
 
     def _count_restarts(self, pod: Pod, container: Container, view: PodView) -> int:
         """Returns how many times the container was started before.

@@ -144,3 +144,38 @@ def test_everything_in_a_container_has_no_new_privileges(node: RealNode) -> None
         seen, nothing
     )
     node.delete_and_wait("confined")
+
+
+def test_what_processes_cannot_have_is_said_once_for_each_pod(node: RealNode) -> None:
+    context = {"readOnlyRootFilesystem": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    names = ("first", "second")
+    pod = node.run(
+        "unenforced",
+        *(shell(name, "exit 1", securityContext=context) for name in names),
+        securityContext={"sysctls": [{"name": "net.core.somaxconn", "value": "1024"}]},
+    )
+    node.wait_until_pod(
+        "unenforced",
+        lambda pod: pod.status.container_statuses and status(pod, "second").restart_count,
+    )
+    until(lambda: messages(node, pod, "SecurityNotEnforced"))
+    (text,) = messages(node, pod, "SecurityNotEnforced")
+    assert text.endswith(
+        "does not enforce: sysctl net.core.somaxconn, readOnlyRootFilesystem, "
+        "seccompProfile RuntimeDefault"
+    )
+    node.delete_and_wait("unenforced")
+
+
+def test_a_node_that_is_strict_starts_no_container_without_its_profile(tmp_path: Path) -> None:
+    strict = RealNode(tmp_path, unenforced_security="refuse")
+    try:
+        strict.start()
+        profile = {"seccompProfile": {"type": "RuntimeDefault"}}
+        pod = strict.run(
+            "mixed", shell("main", "true", securityContext=profile), shell("free", "sleep 100")
+        )
+        strict.wait_until_pod("mixed", lambda pod: waits_for(pod) == "CreateContainerConfigError")
+        until(lambda: "Started" in strict.reasons(pod), "the other container")
+    finally:
+        strict.close()

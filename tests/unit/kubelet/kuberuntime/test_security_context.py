@@ -1,4 +1,4 @@
-"""What security contexts mean for a container: its user and its privileges.
+"""What security contexts mean for a container: its user, its privileges, and what is not enforced.
 
 Cases of the first tables: TestVerifyRunAsNonRoot of pkg/kubelet/kuberuntime, Kubernetes 1.36.
 """
@@ -15,6 +15,7 @@ from kcm.kubelet.cri import ContainerConfig
 from kcm.kubelet.kuberuntime.configs import build_container_config
 from kcm.kubelet.kuberuntime.security_context import (
     effective_security_context,
+    find_unenforced,
 )
 
 Fields = dict[str, Any]
@@ -103,3 +104,44 @@ def test_a_container_has_its_pods_settings_where_it_has_none_of_its_own() -> Non
     config = build(pod, 0)
     assert (config.run_as_user, config.run_as_group) == (7, 2)
     assert (config.drop_capabilities, config.add_capabilities) == (["ALL"], ())
+
+
+@pytest.mark.parametrize(
+    ("pod", "container", "spec", "found"),
+    [
+        ({}, {}, {}, []),
+        ({"seccompProfile": {"type": "Unconfined"}}, {"privileged": True}, {"hostUsers": True}, []),
+        ({"seccompProfile": {"type": "RuntimeDefault"}}, {}, {}, ["seccompProfile RuntimeDefault"]),
+        (
+            {"seccompProfile": {"type": "RuntimeDefault"}},
+            {"seccompProfile": {"type": "Unconfined"}},
+            {},
+            [],
+        ),
+        (
+            {},
+            {"seccompProfile": {"type": "Localhost", "localhostProfile": "a.json"}},
+            {},
+            ["seccompProfile Localhost"],
+        ),
+        ({"appArmorProfile": {"type": "Localhost"}}, {}, {}, ["appArmorProfile Localhost"]),
+        ({}, {"readOnlyRootFilesystem": True}, {}, ["readOnlyRootFilesystem"]),
+        ({}, {"readOnlyRootFilesystem": False}, {}, []),
+        ({}, {"seLinuxOptions": {"level": "s0"}}, {}, ["seLinuxOptions"]),
+        ({"sysctls": [{"name": "net.core.somaxconn", "value": "1"}]}, {}, {},
+         ["sysctl net.core.somaxconn"]),
+        ({}, {}, {"hostUsers": False}, ["hostUsers: false"]),
+        ({}, {"procMount": "Default"}, {}, []),
+    ],
+)  # fmt: skip
+def test_settings_that_processes_cannot_have_are_found(
+    pod: Fields, container: Fields, spec: Fields, found: list[str]
+) -> None:
+    assert find_unenforced(pod_with(pod, container, **spec)) == found
+
+
+def test_a_setting_of_several_containers_is_named_once() -> None:
+    fixed = {"readOnlyRootFilesystem": True}
+    inits = [{"name": "init", "command": ["true"], "securityContext": fixed}]
+    pod = pod_with({}, fixed, initContainers=inits)
+    assert find_unenforced(pod) == ["readOnlyRootFilesystem"]
