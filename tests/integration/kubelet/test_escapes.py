@@ -370,3 +370,23 @@ def test_a_killed_supervisor_leaves_nothing_that_runs(ground: Path, cgroups: str
         capture_output=True, text=True, check=False, cwd=Path(__file__).parents[3],
     )  # fmt: skip
     assert (ran.stdout.split(), ran.stderr) == (["137", "False"], "")
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+def test_a_folder_that_becomes_a_link_before_the_start_shows_nothing_of_others(
+    real: RealRuntime, ground: Path, secret: Path, read_only: bool
+) -> None:
+    inner = secret.parent / "inner"
+    inner.mkdir()
+    secret.parent.chmod(0o700)  # nothing but this keeps others out
+    (inner / "secret").write_text("root's own words")
+    volume = open_volume(ground)
+    (volume / "sub").mkdir()
+    mount = Mount(str(volume / "sub"), "/run/secrets/shown", read_only, root=str(volume))
+    created = real.create("cat", "/run/secrets/shown/secret", mounts=[mount], run_as_user=ONE)
+    (volume / "sub").rmdir()
+    (volume / "sub").symlink_to(inner)
+    with suppress(KcmError):
+        real.runtime.start_container(created)
+    real.wait_for_end(created)
+    assert "root's own words" not in real.output(created)

@@ -154,14 +154,13 @@ class ContainerRoot:
         ]
         return [path for path in wanted if not any(_overlap(path, other) for other in taken)]
 
-    def secret_mounts(self) -> list[tuple[str, str]]:
-        """Returns the mounts below /var/run/secrets: the path of the host, and that of the
-        container.
+    def secret_mounts(self) -> list[tuple[Mount, str]]:
+        """Returns the mounts below /var/run/secrets, and the path that each has for programs.
 
         Programs look for them at these very paths, not below the root folder.
         """
         return [
-            (mount.host_path, SECRETS + path.removeprefix(prefix))
+            (mount, SECRETS + path.removeprefix(prefix))
             for mount in self.config.mounts
             for path in (_clean(mount.container_path),)
             for prefix in (SECRETS, f"/var{SECRETS}")

@@ -8,7 +8,7 @@ from kcm.kubelet.cri import ContainerConfig
 from kcm.kubelet.files import beneath
 from kcm.kubelet.runtime.process import capabilities, cgroups
 from kcm.kubelet.runtime.process.cgroups import Cgroups
-from kcm.kubelet.runtime.process.container_root import TERMINATION_LOG
+from kcm.kubelet.runtime.process.container_root import TERMINATION_LOG, ContainerRoot
 from kcm.kubelet.runtime.process.held import HeldContainer
 from kcm.kubelet.runtime.process.options import ProcessOptions
 from kcm.kubelet.runtime.process.users import check_user, identity_of
@@ -32,11 +32,7 @@ def launch_of(container: HeldContainer, groups: Cgroups, options: ProcessOptions
         *environment,
         ("cwd", view.working_dir),
         *(("read_only", path) for path in view.read_only()),
-        *(
-            pair
-            for source, target in view.secret_mounts()
-            for pair in (("secret_source", source), ("secret_target", target))
-        ),
+        *_secrets(view),
         ("log", container.record.log_path),
         ("log_max_size", str(options.container_log_max_size)),
         ("log_max_files", str(options.container_log_max_files)),
@@ -51,6 +47,20 @@ def launch_of(container: HeldContainer, groups: Cgroups, options: ProcessOptions
 
 def _flag(value: bool) -> str:
     return "1" if value else "0"
+
+
+def _secrets(view: ContainerRoot) -> Launch:
+    """Returns the fields of the mounts below /run/secrets."""
+    read_only: set[str] = set(view.read_only())
+    fields: Launch = []
+    for mount, target in view.secret_mounts():
+        fields += [
+            ("secret_source", mount.host_path),
+            ("secret_root", mount.root or mount.host_path),
+            ("secret_target", target),
+            ("secret_read_only", _flag(os.path.realpath(mount.host_path) in read_only)),
+        ]
+    return fields
 
 
 def _user(container: HeldContainer) -> Launch:

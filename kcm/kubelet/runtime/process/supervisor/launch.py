@@ -6,7 +6,7 @@ import fcntl
 import os
 
 from kcm.kubelet.runtime.process.supervisor import privileges
-from kcm.kubelet.runtime.process.supervisor.mounts import set_up_mounts
+from kcm.kubelet.runtime.process.supervisor.mounts import secret_mounts_of, set_up_mounts
 from kcm.kubelet.runtime.process.supervisor.system import die_with_parent
 from kcm.kubelet.runtime.process.wire import Fields, get_number, get_text
 
@@ -93,8 +93,7 @@ def _prepare(launch: Fields, streams: list[int], tty: bool) -> None:
         os.dup2(fd, target)
     if tty:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-    secrets = zip(launch.get("secret_source", []), launch.get("secret_target", []), strict=True)
-    set_up_mounts(launch.get("read_only", []), list(secrets))
+    set_up_mounts(launch.get("read_only", []), secret_mounts_of(launch))
     privileges.give_up_privileges(launch, library)
     _limit(launch)
     _change_user(launch)
