@@ -5,11 +5,13 @@ Cases of the first tables: TestVerifyRunAsNonRoot of pkg/kubelet/kuberuntime, Ku
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kcm.api.core_v1 import Pod
+from kcm.api.core_v1.security import PodSecurityContext, SecurityContext
 from kcm.errors import ContainerConfigError
 from kcm.kubelet.cri import ContainerConfig
 from kcm.kubelet.kuberuntime.configs import build_container_config
@@ -145,3 +147,14 @@ def test_a_setting_of_several_containers_is_named_once() -> None:
     inits = [{"name": "init", "command": ["true"], "securityContext": fixed}]
     pod = pod_with({}, fixed, initContainers=inits)
     assert find_unenforced(pod) == ["readOnlyRootFilesystem"]
+
+
+def test_the_documents_say_of_every_field_what_comes_of_it() -> None:
+    page = (Path(__file__).parents[4] / "docs" / "kubelet.md").read_text()
+    table = page[page.index("| field, of a container or its pod |") :].split("\n\n")[0]
+    names = {
+        field.alias or name
+        for model in (SecurityContext, PodSecurityContext)
+        for name, field in model.model_fields.items()
+    }
+    assert {name for name in names if f"`{name}`" not in table} == set()
