@@ -5,14 +5,11 @@ Everything that the program starts lacks them, too, and none of it can get them 
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 
 from kcm.kubelet.runtime.process.wire import Fields, get_text
-
-TYPE_CHECKING = False  # importing typing would take a megabyte
-if TYPE_CHECKING:
-    import ctypes
 
 # From linux/prctl.h and linux/capability.h.
 _BOUNDING_READ, _BOUNDING_DROP = 23, 24
@@ -25,13 +22,10 @@ _INHERITABLE = (2, 5)  # the words of that set: after effective and permitted, i
 def load_library(launch: Fields) -> ctypes.CDLL | None:
     """Returns the C library if the launch record takes privileges away, else None.
 
-    Only the process that the program replaces loads it, so that the supervisor stays small. It has
-    to do so before its own limits and user are those of the container.
+    The process has to load it before its limits and user are those of the container.
     """
     if sys.platform != "linux" or not ("capabilities" in launch or "no_new_privs" in launch):
         return None
-    import ctypes  # noqa: PLC0415 - it takes as much memory as all of the supervisor's modules
-
     return ctypes.CDLL(None, use_errno=True)
 
 

@@ -1,12 +1,8 @@
-"""Calls functions of the C library. Each does nothing on systems that lack it.
-
-They are called without `ctypes`, whose import takes as much memory as all of the supervisor's
-modules.
-"""
+"""Calls functions of the C library. Each does nothing on systems that lack it."""
 
 from __future__ import annotations
 
-import _ctypes
+import ctypes
 import sys
 
 TYPE_CHECKING = False  # importing typing would take a megabyte
@@ -17,19 +13,13 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _MADV_DONTNEED = 4
 _SIGKILL = 9
-
-
-class Word(_ctypes._SimpleCData):  # type: ignore[type-arg] # generic for checkers only
-    """A pointer or a size. Plain numbers would be passed as a C int."""
-
-    _type_ = "P"
+Word = ctypes.c_void_p  # a pointer or a size; plain numbers would be passed as a C int
 
 
 def function(name: str) -> Callable[..., object]:
     """Returns a function of the C library."""
-    program = _ctypes.dlopen(None)  # type: ignore[arg-type] # this program and its libraries
-    address = _ctypes.dlsym(program, name)
-    return lambda *arguments: _ctypes.call_cdeclfunction(address, arguments)
+    found: Callable[..., object] = getattr(ctypes.CDLL(None), name)
+    return found
 
 
 def become_subreaper() -> None:
