@@ -46,6 +46,7 @@ from kcm.apiserver.heavy.lanes import HeavyWriters, RequestLanes, refusal
 from kcm.apiserver.heavy.processes import HeavyProcesses
 from kcm.apiserver.http.accept import negotiate
 from kcm.apiserver.http.limits import Answers, Bodies, InFlight, Limits, OpenWatches
+from kcm.apiserver.http.notices import RefusalEvents
 from kcm.apiserver.http.responses import Response
 from kcm.apiserver.http.sending import compress, send_response
 from kcm.apiserver.http.stalls import StallMeter
@@ -106,9 +107,10 @@ class ApiServer:
         self._answers = Answers()
         self._metrics = ServerMetrics(self.cacher, self._in_flight)
         self._stalls = StallMeter(self._metrics.registry)
-        self._open_watches = OpenWatches(self.limits.max_watches_per_user, self._metrics.registry)
+        tell, registry = RefusalEvents(store).tell, self._metrics.registry
+        self._open_watches = OpenWatches(self.limits.max_watches_per_user, registry, tell)
         self.unauthenticated = UnauthenticatedConnections(
-            self.limits.max_unauthenticated_connections_per_address, self._metrics.registry
+            self.limits.max_unauthenticated_connections_per_address, registry, tell
         )
         decides = authorizer or build_authorizer(modes, self.cacher)
         restricts = authorizer is None and ALWAYS_ALLOW not in modes

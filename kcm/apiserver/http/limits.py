@@ -19,7 +19,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client import Counter as CounterMetric
 
 from kcm.apiserver.auth.users import MASTERS, User
-from kcm.apiserver.http.notices import Notices
+from kcm.apiserver.http.notices import Notices, Tell, tell_nobody
 from kcm.apiserver.http_errors import TooManyRequests
 
 log = structlog.get_logger("kcm.apiserver")
@@ -79,11 +79,12 @@ class InFlight:
 class OpenWatches:
     """Counts the open watches of each user. Only the event loop's thread may use it."""
 
-    def __init__(self, most: int, registry: CollectorRegistry) -> None:
+    def __init__(self, most: int, registry: CollectorRegistry, tell: Tell = tell_nobody) -> None:
         """A user may have `most` of them, members of system:masters any number; 0 means no
-        limit.
+        limit. `tell` makes an Event.
         """
         self._most = most
+        self._tell = tell
         self._by_user: Counter[str] = Counter()
         self._refusals = Notices()
         self._refused = CounterMetric(
@@ -103,6 +104,11 @@ class OpenWatches:
                     user=user.name,
                     limit=self._most,
                     refused=refused,
+                )
+                self._tell(
+                    "TooManyWatches",
+                    f'user "{user.name}" has {self._most} watches open, the most of one user '
+                    "(--max-watches-per-user): more are refused",
                 )
             raise TooManyRequests
         self._by_user[user.name] += 1

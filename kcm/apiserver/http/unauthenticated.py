@@ -12,7 +12,7 @@ import structlog
 from prometheus_client import CollectorRegistry, Gauge
 from prometheus_client import Counter as CounterMetric
 
-from kcm.apiserver.http.notices import Notices
+from kcm.apiserver.http.notices import Notices, Tell, tell_nobody
 
 log = structlog.get_logger("kcm.apiserver")
 
@@ -20,9 +20,10 @@ log = structlog.get_logger("kcm.apiserver")
 class UnauthenticatedConnections:
     """Counts them. Only the event loop's thread may use it."""
 
-    def __init__(self, most: int, registry: CollectorRegistry) -> None:
-        """One address may have `most` of them; 0 means no limit."""
+    def __init__(self, most: int, registry: CollectorRegistry, tell: Tell = tell_nobody) -> None:
+        """One address may have `most` of them; 0 means no limit. `tell` makes an Event."""
         self._most = most
+        self._tell = tell
         self._by_address: Counter[str] = Counter()
         self._refusals = Notices()
         self._refused = CounterMetric(
@@ -51,6 +52,11 @@ class UnauthenticatedConnections:
                     address=address,
                     limit=self._most,
                     refused=refused,
+                )
+                self._tell(
+                    "TooManyConnections",
+                    f"{address} has {self._most} connections without authentication, the most of "
+                    "one address (--max-unauthenticated-connections-per-address): more are closed",
                 )
             return None
         self._by_address[address] += 1

@@ -27,6 +27,9 @@ def api(redis_server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory) 
         max_unauthenticated_connections_per_address=UNAUTHENTICATED,
     )
     with live(redis_server.url, tmp_path_factory.mktemp("limits"), limits=limits) as running:
+        named = {"name": "kubernetes"}  # what Events about the server are about
+        spec = {"ports": [{"port": 443}]}
+        running.create("/api/v1/namespaces/default/services", {"metadata": named, "spec": spec})
         role = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list", "watch"]}
         rbac = "/apis/rbac.authorization.k8s.io/v1"
         running.create(f"{rbac}/clusterroles", {"metadata": {"name": "watch"}, "rules": [role]})
@@ -64,6 +67,19 @@ def watch(stack: ExitStack, client: httpx.Client) -> httpx.Response:
     return stack.enter_context(client.stream("GET", PATH, params={"watch": "1"}))
 
 
+def wait_for_event(api: Live, reason: str, message: str) -> None:
+    """Waits for an Event about the server's Service."""
+
+    def is_there() -> bool:
+        return any(
+            (event["reason"], event["involvedObject"]["name"]) == (reason, "kubernetes")
+            and event["message"].startswith(message)
+            for event in api.get("/api/v1/namespaces/default/events")["items"]
+        )
+
+    until(is_there, f"the Event {reason}")
+
+
 def test_a_user_has_so_many_watches_and_others_have_theirs(api: Live) -> None:
     with ExitStack() as stack:
         jane, bob = (
@@ -81,6 +97,7 @@ def test_a_user_has_so_many_watches_and_others_have_theirs(api: Live) -> None:
             for client in (bob, *(WATCHES + 1) * [api.client]):  # an administrator has any number
                 assert watch(open_watches, client).status_code == 200
         assert "kcm_apiserver_watches_refused_total 1.0" in api.client.get("/metrics").text
+        wait_for_event(api, "TooManyWatches", 'user "jane" has 2 watches open')
 
         def is_let_in() -> bool:
             with ExitStack() as again:
@@ -101,6 +118,7 @@ def test_an_address_has_so_many_connections_without_credentials(api: Live) -> No
         metrics = api.client.get("/metrics").text
         assert f"kcm_apiserver_connections_unauthenticated {float(UNAUTHENTICATED)}" in metrics
         assert "kcm_apiserver_connections_refused_total 1.0" in metrics
+        wait_for_event(api, "TooManyConnections", "127.0.0.1 has 8 connections without")
         for one in idle:
             one.close()
 
