@@ -9,6 +9,7 @@ USER and PASSWORD are for the servers; they are quoted as in every URL. `rediss+
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -78,19 +79,22 @@ def is_sentinel(url: str) -> bool:
 
 def parse(url: str) -> SentinelUrl:
     """Returns what a URL says. Raises: ConfigurationError."""
-    parts = urlsplit(url)
-    login, at, places = parts.netloc.rpartition("@")
+    # Without its places, as urlsplit refuses several of them with IPv6 addresses among them.
+    scheme, _, remainder = url.partition("://")
+    netloc = re.split(r"[/?#]", remainder, maxsplit=1)[0]
+    login, at, places = netloc.rpartition("@")
+    parts = urlsplit(f"{scheme}://sentinels{remainder[len(netloc) :]}")
     service, _, database = parts.path.strip("/").partition("/")
     query = dict(parse_qsl(parts.query))
     own = {name: value for name, value in query.items() if name.startswith(_OF_SENTINELS)}
     rest = urlencode({name: value for name, value in query.items() if name not in own})
-    scheme = "rediss" if parts.scheme.startswith("rediss") else "redis"
+    driver_scheme = "rediss" if scheme.startswith("rediss") else "redis"
     try:
         if not service or not places:
             raise ValueError("it has no service" if places else "it has no sentinel")
         if database and not database.isdecimal():
             raise ValueError(f"{database} is no number of a database")
-        options = dict(parse_url(f"{scheme}://{login}{at}server/{database or 0}?{rest}"))  # type: ignore[no-untyped-call] # the driver's gap
+        options = dict(parse_url(f"{driver_scheme}://{login}{at}server/{database or 0}?{rest}"))  # type: ignore[no-untyped-call] # the driver's gap
         nodes = tuple(_parse_node(place) for place in places.split(","))
     except ValueError as error:
         shown = parts._replace(netloc=places, query="").geturl()
@@ -107,7 +111,7 @@ def parse(url: str) -> SentinelUrl:
         int(database or 0),
         logins,
         {name.removeprefix(_OF_SENTINELS): value for name, value in own.items()},
-        {"ssl": True, **tls} if scheme == "rediss" else {},
+        {"ssl": True, **tls} if driver_scheme == "rediss" else {},
         options,
     )
 
