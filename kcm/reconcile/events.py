@@ -28,6 +28,7 @@ from kcm.store.rules import new_uid
 
 log = structlog.get_logger("kcm.events")
 
+MOST_OF_MESSAGE = 1000  # characters; with what says that it was cut, upstream's limit of 1024
 MAX_WAITING = 5000  # the most Events that wait while the store is busy or unavailable
 WRITE_EVERY = 0.05  # seconds between writes, so that the Events of a burst share one
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -69,7 +70,7 @@ class EventRecorder:
                 reference,
                 event.type,
                 event.reason,
-                event.message,
+                errors.shorten(event.message, MOST_OF_MESSAGE),
                 host=host,
                 field_path=event.field_path,
             )

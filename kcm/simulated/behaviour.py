@@ -20,6 +20,7 @@ _SHORT = 0.5  # seconds that init containers run, and containers that crash
 # A kubelet looks at its containers in rounds, so that many are seen to run at the same time. Here,
 # too, so that a thousand pods make ten changes of their owner's status, and not hundreds.
 _ROUNDS = 10
+_MOST_DIGITS = 10  # of a Job's index, or of its failures
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,4 +120,4 @@ def _exit_code(pod: Pod, number: int, own: ContainerScript, outcome: str) -> int
 
 def _number(annotations: Mapping[str, str], name: str) -> int | None:
     text = annotations.get(name, "")
-    return int(text) if text.isdigit() else None
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS else None

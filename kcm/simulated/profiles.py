@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from kcm.apimachinery.durations import FOREVER, parse_seconds
 from kcm.apimachinery.quantity import Quantity, parse
 
+MOST_STEPS, MOST_METRICS = 100, 50  # all are gone through at every report of every pod
 _SHARED = "shared "
 
 
@@ -57,6 +58,8 @@ def profile(text: str) -> Profile:
     """Parses a profile. Raises ValueError with the correct form."""
     shared = text.strip().startswith(_SHARED)
     parts = text.strip().removeprefix(_SHARED).split(",")
+    if len(parts) > MOST_STEPS:
+        raise ValueError(f"must have at most {MOST_STEPS} steps, not {len(parts)}")
     steps = tuple(_step(part.strip()) for part in parts)
     if any(duration == FOREVER for _, duration in steps[:-1]):
         raise ValueError(
@@ -80,7 +83,10 @@ def _step(text: str) -> tuple[Quantity, float]:
 def profiles(text: str) -> dict[str, Profile]:
     """Parses profiles by metric names, like `hits=20; errors=1 for 1m, 0`. Raises ValueError."""
     by_metric = {}
-    for part in text.split(";"):
+    parts = text.split(";")
+    if len(parts) > MOST_METRICS:
+        raise ValueError(f"must have at most {MOST_METRICS} metrics, not {len(parts)}")
+    for part in parts:
         name, equals, rest = part.partition("=")
         if not equals or not name.strip() or "/" in name:
             raise ValueError(f'must be like "hits=20; errors=1", not "{text}"')

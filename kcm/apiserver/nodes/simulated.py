@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -36,6 +36,7 @@ from kcm.simulated.output import Line, OutputRun
 from kcm.simulated.script_lines import ExecAnswer, find_answer
 from kcm.store import Store
 
+_PIECE = 64 * 1024  # bytes of lines that are sent together
 FOLLOW_INTERVAL = 1.0  # seconds between two looks at a container whose output is followed
 
 
@@ -78,13 +79,18 @@ class SimulatedContainer:
         )
         return next((one for one in known if one.name == self.name), None)
 
-    async def follow(self, run: OutputRun, since: datetime) -> AsyncIterator[Line]:
-        """Yields the lines of an attempt after `since`, until it ends or its pod is gone."""
+    async def follow(self, run: OutputRun, since: datetime) -> AsyncIterator[Sequence[Line]]:
+        """Yields the lines of an attempt after `since`, until it ends or its pod is gone.
+
+        The lines that have come together are yielded together, as a script may write thousands in
+        a second, and are made in a thread.
+        """
         seen, present = since, run
         while True:
             now = self.store.clock.now()
-            for line in output.list_rest(present, seen, now):
-                yield line
+            lines = await asyncio.to_thread(output.list_rest, present, seen, now)
+            if lines:
+                yield lines
             if present.ended is not None:
                 return
             seen = now
@@ -119,21 +125,22 @@ class SimulatedLog:
     async def pieces(self) -> AsyncIterator[bytes]:
         """Yields the log in the form that the options ask for."""
         left = self.options.limit_bytes
-        async for line in self._lines():
-            piece = self._format(line)
-            if left is not None:
-                piece = piece[:left]
-                left -= len(piece)
-            yield piece
-            if left == 0:
-                return
+        async for lines in self._batches():
+            for piece in _join(map(self._format, lines)):
+                await asyncio.sleep(0)  # a client that reads fast would give others no turn
+                if left is None:
+                    yield piece
+                    continue
+                yield piece[:left]
+                left -= min(left, len(piece))
+                if left == 0:
+                    return
 
-    async def _lines(self) -> AsyncIterator[Line]:
-        for line in self.lines:
-            yield line
+    async def _batches(self) -> AsyncIterator[Sequence[Line]]:
+        yield self.lines
         if self.options.follow and self.run is not None and self.run.ended is None:
-            async for line in self.container.follow(self.run, self.at):
-                yield line
+            async for lines in self.container.follow(self.run, self.at):
+                yield lines
 
     def _format(self, line: Line) -> bytes:
         at, text = line
@@ -196,8 +203,10 @@ class SimulatedAttach:
                 return
             for line in self.said.splitlines():
                 await self._say(socket, line + "\n")
-            async for _, text in self.container.follow(self.run, self.container.store.clock.now()):
-                await self._say(socket, text + "\n")
+            async for lines in self.container.follow(self.run, self.container.store.clock.now()):
+                for piece in _join(f"{text}\n".encode() for _, text in lines):
+                    await asyncio.sleep(0)
+                    await self._say(socket, piece.decode())
             await socket.send(bytes([ERROR]) + json.dumps(build_success()).encode())
 
     async def _answer(self, socket: MessageConnection, answer: ExecAnswer) -> None:
@@ -212,6 +221,18 @@ class SimulatedAttach:
             text = text.replace("\n", "\r\n")
         if self.wanted.stdout or channel == STDERR:
             await socket.send(bytes([channel]) + text.encode())
+
+
+def _join(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Yields the lines in pieces, of which each but the last has _PIECE bytes or more."""
+    piece = bytearray()
+    for line in lines:
+        piece += line
+        if len(piece) >= _PIECE:
+            yield bytes(piece)
+            piece.clear()
+    if piece:
+        yield bytes(piece)
 
 
 async def _wait_for_end(socket: MessageConnection) -> None:

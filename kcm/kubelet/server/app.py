@@ -14,7 +14,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -34,7 +34,7 @@ from kcm.kubelet.server.channels import ChannelSession, StreamOptions
 from kcm.kubelet.server.connection import is_trusted
 from kcm.kubelet.server.logs import LogOptions, LogReader
 from kcm.kubelet.server.pods import NodePods
-from kcm.kubelet.server.stream_limits import StreamLimits
+from kcm.kubelet.server.stream_limits import ForwardLimits, StreamLimits
 from kcm.kubelet.server.upgrading import accept_channels, accept_tunnel, has_port_channels
 
 log = structlog.get_logger("kcm.kubelet")
@@ -71,6 +71,7 @@ class KubeletServer:
         self._pages = ThreadPoolExecutor(PAGE_THREADS, thread_name_prefix="kcm-node-pages")
         self._pool = ThreadPoolExecutor(LOG_THREADS, thread_name_prefix="kcm-node-logs")
         self._limits = StreamLimits()
+        self._forwarded = ForwardLimits()
         self._stopped = False
         self._streams: set[asyncio.Task[Any]] = set()
         pod = "/{namespace}/{pod}"
@@ -271,13 +272,16 @@ class KubeletServer:
             def connect(port: int) -> int:
                 return runtime.port_forward(sandbox, port)
 
+            def admit() -> AbstractContextManager[None]:
+                return self._forwarded.acquire(namespace, name)
+
             if has_port_channels(request.scope):
                 ports = portchannels.parse_ports(request.query_params.getlist("port"))
                 socket = accept_tunnel(request.scope)
-                await portchannels.PortChannels(socket, ports, connect, pool).run()
+                await portchannels.PortChannels(socket, ports, connect, pool, admit=admit).run()
                 return
             socket = accept_tunnel(request.scope)
-            await portforward.PortForwarding(socket, connect, pool).run()
+            await portforward.PortForwarding(socket, connect, pool, admit=admit).run()
 
 
 @contextmanager

@@ -27,6 +27,8 @@ from kcm.kubelet.server.queries import is_true
 SUBPROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 STDIN, STDOUT, STDERR, ERROR, RESIZE, CLOSE = 0, 1, 2, 3, 4, 255
 _CHUNK = 32 * 1024  # bytes of a message
+_MOST_OF_SIZE = 256  # bytes of a message with a terminal's size
+_MOST_COLUMNS = 0xFFFF  # and rows, of a terminal
 _LATE = 1.0  # seconds in which children of a command may still write after its exit
 _LOOK = 0.2  # seconds until it is noticed that a client has left
 
@@ -212,10 +214,13 @@ class ChannelSession:
         return asyncio.StreamWriter(transport, protocol, None, self._loop)
 
     async def _resize(self, stream: Stream, data: bytes) -> None:
-        with suppress(ValueError, TypeError, AttributeError, OSError, errors.KcmError):
+        if len(data) > _MOST_OF_SIZE:
+            return  # to parse it would hold up the event loop
+        with suppress(ValueError, OverflowError, TypeError, LookupError, OSError, errors.KcmError):
             size = json.loads(data)
             width, height = int(size["Width"]), int(size["Height"])
-            await self._loop.run_in_executor(self._pool, stream.resize, width, height)
+            if min(width, height) >= 0 and max(width, height) <= _MOST_COLUMNS:
+                await self._loop.run_in_executor(self._pool, stream.resize, width, height)
 
 
 def _wait_for_exit(stream: Stream, left: threading.Event) -> int | None:

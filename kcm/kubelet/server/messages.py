@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 Connect = Callable[[int], int]
 """Connects to a port, and returns the descriptor of the connected socket. May block."""
+
+
+Admit = Callable[[], AbstractContextManager[None]]
+"""Counts a connection to a port as open within a context. Raises TooManyStreams."""
 
 
 class MessageConnection(Protocol):

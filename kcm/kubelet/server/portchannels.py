@@ -18,7 +18,7 @@ from concurrent.futures import Executor
 from contextlib import suppress
 
 from kcm import errors
-from kcm.kubelet.server.messages import Connect, MessageConnection
+from kcm.kubelet.server.messages import Admit, Connect, MessageConnection
 
 SUBPROTOCOL = "v4.channel.k8s.io"
 _MOST_PORTS = 100  # the number of a channel is one byte
@@ -46,12 +46,19 @@ class PortChannels:
     """The session of one client, on one WebSocket."""
 
     def __init__(
-        self, channel: MessageConnection, ports: Sequence[int], connect: Connect, pool: Executor
+        self,
+        channel: MessageConnection,
+        ports: Sequence[int],
+        connect: Connect,
+        pool: Executor,
+        *,
+        admit: Admit,
     ) -> None:
         self._channel = channel
         self._ports = ports
         self._connect = connect
         self._pool = pool
+        self._admit = admit
         loop = asyncio.get_running_loop()
         # The results are None for ports that could not be connected to.
         self._writers: list[asyncio.Future[asyncio.StreamWriter | None]] = [
@@ -88,18 +95,22 @@ class PortChannels:
             for channel in (data, error):
                 await self._send(channel, port.to_bytes(2, "little"))
             try:
-                reader, writer = await self._connect_to(port)
-            except (OSError, errors.ContainerRuntimeError) as fault:
-                self._writers[number].set_result(None)
+                with self._admit():
+                    await self._pass_on(number)
+            except (OSError, errors.ContainerRuntimeError, errors.ApiError) as fault:
+                if not self._writers[number].done():
+                    self._writers[number].set_result(None)
                 why = getattr(fault, "message", "") or str(fault)
                 await self._send(error, f"error forwarding port {port}: {why}".encode())
-                return
-            self._writers[number].set_result(writer)
-            try:
-                while piece := await reader.read(_CHUNK):
-                    await self._send(data, piece)
-            finally:
-                writer.close()
+
+    async def _pass_on(self, number: int) -> None:
+        reader, writer = await self._connect_to(self._ports[number])
+        self._writers[number].set_result(writer)
+        try:
+            while piece := await reader.read(_CHUNK):
+                await self._send(2 * number, piece)
+        finally:
+            writer.close()
 
     async def _connect_to(self, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         loop = asyncio.get_running_loop()

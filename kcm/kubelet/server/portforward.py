@@ -19,13 +19,14 @@ from dataclasses import dataclass, field
 
 from kcm import errors
 from kcm.kubelet.server import spdy
-from kcm.kubelet.server.messages import Connect, MessageConnection
+from kcm.kubelet.server.messages import Admit, Connect, MessageConnection
 
 SUBPROTOCOLS = ("SPDY/3.1+portforward.k8s.io",)
 _CHUNK = 32 * 1024  # bytes
 _MOST_STREAMS = 1024
 _MOST_EARLY = 1024 * 1024  # bytes of a session that are kept until their sockets are connected
 _FRAMES = 256  # frames that are handled before other tasks get a turn
+_MOST_OF_ID, _MOST_DIGITS = 64, 5  # characters of a request's id, and of a port
 _PAIRING = 30.0  # seconds for the second stream of a pair
 
 
@@ -41,19 +42,22 @@ class _Forward:
     early: bytearray = field(default_factory=bytearray)  # kept until the socket is connected
     ended: bool = False  # whether the client has closed its data stream
     task: asyncio.Task[None] | None = None
+    giving_up: asyncio.TimerHandle | None = None  # while the second stream is missing
 
 
 class PortForwarding:
     """The session of one client, on one WebSocket."""
 
-    def __init__(self, channel: MessageConnection, connect: Connect, pool: Executor) -> None:
+    def __init__(
+        self, channel: MessageConnection, connect: Connect, pool: Executor, *, admit: Admit
+    ) -> None:
         self._channel = channel
         self._connect = connect
         self._pool = pool
+        self._admit = admit
         self._session = spdy.SpdySession()
         self._forwards: dict[str, _Forward] = {}
         self._streams: dict[int, _Forward] = {}
-        self._last = 0
         self._early = 0  # bytes that all connections keep
 
     async def run(self) -> None:
@@ -66,9 +70,10 @@ class PortForwarding:
                         if number % _FRAMES == 0:
                             await asyncio.sleep(0)  # other tasks get a turn
         finally:
-            tasks = [
-                forward.task for forward in self._forwards.values() if forward.task is not None
-            ]
+            forwards = list(self._forwards.values())
+            tasks = [forward.task for forward in forwards if forward.task is not None]
+            for forward in forwards:
+                self._forget(forward)
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -87,31 +92,29 @@ class PortForwarding:
 
     async def _handle_opened(self, event: spdy.StreamOpened) -> None:
         headers = event.headers
-        kind, port = headers.get("streamtype", ""), headers.get("port", "")
-        fine = kind in ("data", "error") and port.isascii() and port.isdigit()
-        if not fine or not 0 < int(port) < 65536 or len(self._streams) >= _MOST_STREAMS:
-            await self._channel.send(self._session.reset(event.stream, spdy.REFUSED_STREAM))
-            return
-        self._last = event.stream
+        kind, port = headers.get("streamtype", ""), _parse_port(headers.get("port", ""))
         # Clients before 1.4 send no id: their data stream follows its error stream.
         number = event.stream if kind == "error" else event.stream - 2
         request = headers.get("requestid") or str(number)
-        forward = self._forwards.setdefault(request, _Forward(request))
-        forward.port = int(port)
+        forward = self._forwards.get(request) or _Forward(request)
+        is_wrong = kind not in ("data", "error") or not port or len(request) > _MOST_OF_ID
+        if is_wrong or getattr(forward, kind) or len(self._streams) >= _MOST_STREAMS:
+            await self._channel.send(self._session.reset(event.stream, spdy.REFUSED_STREAM))
+            return
+        self._forwards[request] = forward
+        forward.port = port
         setattr(forward, kind, event.stream)
         self._streams[event.stream] = forward
         await self._channel.send(self._session.reply(event.stream))
         if kind == "data":
             forward.ended = event.ended
-        if forward.data is not None and forward.error is not None and forward.task is None:
+        if forward.giving_up is not None:
+            forward.giving_up.cancel()
+        if forward.data is not None and forward.error is not None:
             forward.task = asyncio.ensure_future(self._forward(forward))
-        elif forward.task is None:
+        else:
             loop = asyncio.get_running_loop()
-            loop.call_later(_PAIRING, self._drop_single, forward)
-
-    def _drop_single(self, forward: _Forward) -> None:
-        if forward.task is None:
-            self._forget(forward)
+            forward.giving_up = loop.call_later(_PAIRING, self._forget, forward)
 
     async def _handle_data(self, event: spdy.Data) -> None:
         forward = self._streams.get(event.stream)
@@ -142,7 +145,9 @@ class PortForwarding:
 
     def _reset(self, stream: int) -> None:
         forward = self._streams.get(stream)
-        if forward is not None and forward.task is not None and stream == forward.data:
+        if forward is not None and forward.task is None:
+            self._forget(forward)
+        elif forward is not None and forward.task is not None and stream == forward.data:
             forward.task.cancel()
 
     async def _forward(self, forward: _Forward) -> None:
@@ -151,10 +156,11 @@ class PortForwarding:
         assert forward.error is not None
         fault = b""
         try:
-            reader = await self._connect_to(forward)
-            while data := await reader.read(_CHUNK):
-                await self._channel.send(self._session.data(forward.data, data))
-        except (OSError, errors.ContainerRuntimeError) as error:
+            with self._admit():
+                reader = await self._connect_to(forward)
+                while data := await reader.read(_CHUNK):
+                    await self._channel.send(self._session.data(forward.data, data))
+        except (OSError, errors.ContainerRuntimeError, errors.ApiError) as error:
             why = getattr(error, "message", "") or str(error)
             fault = f"error forwarding port {forward.port}: {why}".encode()
         finally:
@@ -179,9 +185,17 @@ class PortForwarding:
         return reader
 
     def _forget(self, forward: _Forward) -> None:
+        if forward.giving_up is not None:
+            forward.giving_up.cancel()  # it would keep the forward
         self._forwards.pop(forward.request, None)
         self._early -= len(forward.early)
         forward.early = bytearray()
         for stream in (forward.data, forward.error):
             if stream is not None:
                 self._streams.pop(stream, None)
+
+
+def _parse_port(text: str) -> int:
+    """Returns the number of a port, 0 for what is none."""
+    fine = text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
+    return int(text) if fine and int(text) < 65536 else 0

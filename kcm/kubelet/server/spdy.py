@@ -22,7 +22,7 @@ _SYN_STREAM, _SYN_REPLY, _RST_STREAM, _SETTINGS = 1, 2, 3, 4
 _PING, _HEADERS, _WINDOW_UPDATE = 6, 8, 9
 _FIN = 0x01
 _MOST = 1 << 20  # the most bytes of a frame
-_MOST_HEADERS = 64 * 1024  # bytes of headers, unpacked
+_MOST_BYTES, _MOST_HEADERS = 16 * 1024, 64  # of the headers of a stream, unpacked
 REFUSED_STREAM, CANCEL = 3, 5  # why a stream is reset
 
 _WORDS = (
@@ -102,6 +102,7 @@ class SpdySession:
         self._buffer = bytearray()
         self._unpack = zlib.decompressobj(zdict=DICTIONARY)
         self._pack = zlib.compressobj(zdict=DICTIONARY)
+        self._newest = 0  # the stream that the client has opened last
 
     def receive(self, data: bytes) -> Iterator[Event]:
         """Yields the events of the frames that these bytes complete."""
@@ -133,10 +134,8 @@ class SpdySession:
     def _control(self, kind: int, flags: int, payload: bytes) -> Event | None:
         match kind:
             case 1:
-                (stream,) = struct.unpack(">I", payload[:4])
-                return StreamOpened(
-                    stream & 0x7FFF_FFFF, self._headers(payload[10:]), bool(flags & _FIN)
-                )
+                stream = self._number_opened(payload)
+                return StreamOpened(stream, self._headers(payload[10:]), bool(flags & _FIN))
             case 3:
                 return StreamReset(struct.unpack(">I", payload[:4])[0] & 0x7FFF_FFFF)
             case 6:
@@ -147,13 +146,22 @@ class SpdySession:
                 self._headers(payload[4:])  # later headers need the state of the decompression
         return None
 
+    def _number_opened(self, payload: bytes) -> int:
+        stream = int(struct.unpack(">I", payload[:4])[0]) & 0x7FFF_FFFF
+        if stream <= self._newest:
+            raise SpdyError(f"stream {stream} was opened after stream {self._newest}")
+        self._newest = stream
+        return stream
+
     def _headers(self, packed: bytes) -> Mapping[str, str]:
-        block = self._unpack.decompress(packed, _MOST_HEADERS)
+        block = self._unpack.decompress(packed, _MOST_BYTES)
         if self._unpack.unconsumed_tail:
             raise SpdyError("headers are too large")
         (count,) = struct.unpack(">I", block[:4])
+        if count > _MOST_HEADERS:
+            raise SpdyError(f"a stream has {count} headers, more than {_MOST_HEADERS}")
         at, words = 4, []
-        for _ in range(2 * min(count, _MOST_HEADERS)):
+        for _ in range(2 * count):
             (size,) = struct.unpack(">I", block[at : at + 4])
             words.append(block[at + 4 : at + 4 + size].decode())
             at += 4 + size

@@ -23,6 +23,8 @@ from kcm.kubelet.server.websocket import header
 PROTOCOL = "SPDY/3.1"
 VERSIONS = b"x-stream-protocol-version"
 _READ = 64 * 1024  # bytes
+_MOST_EARLY = 1024 * 1024  # bytes of input before all streams are open
+_OVERHEAD = 64  # bytes that a message takes besides its data
 FRAMES = 256  # frames that are handled before other tasks get a turn
 _OPENING = 30.0  # seconds for a client to open the streams that it has requested
 _PATIENCE = 2.0  # seconds for it to close the connection at the end
@@ -78,6 +80,8 @@ class SpdyChannels:
         self._session = spdy.SpdySession()
         self._streams: dict[int, int] = {}  # by channel
         self._messages: deque[bytes] = deque()
+        self._come = 0  # bytes that all input has taken
+        self._closing = False  # input is dropped
         self._expected = {ERROR}
         self._expected |= {STDIN} if wanted.stdin else set()
         self._expected |= {STDOUT} if wanted.stdout else set()
@@ -89,7 +93,7 @@ class SpdyChannels:
         with suppress(OSError, TimeoutError, spdy.SpdyError):
             async with asyncio.timeout(_OPENING):
                 while not self._expected <= self._streams.keys():
-                    if not await self._read():
+                    if not await self._read() or self._come > _MOST_EARLY:
                         return False
             return True
         return False
@@ -137,9 +141,12 @@ class SpdyChannels:
         await self._bytes.send(self._session.reply(event.stream))
 
     def _handle_data(self, event: spdy.Data) -> None:
+        if self._closing:
+            return
         channel = next((c for c, stream in self._streams.items() if stream == event.stream), None)
         if channel is None:
             return
+        self._come += len(event.data) + _OVERHEAD
         if event.data:
             self._messages.append(bytes([channel]) + event.data)
         if event.ended and channel == STDIN:
@@ -147,6 +154,7 @@ class SpdyChannels:
 
     async def close(self) -> None:
         """Closes all streams, and waits up to _PATIENCE seconds for the client to leave."""
+        self._closing = True
         try:
             with suppress(OSError, TimeoutError, spdy.SpdyError):
                 async with asyncio.timeout(_PATIENCE):

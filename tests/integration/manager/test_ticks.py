@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
 import pytest
 
+from kcm.api import scheme
+from kcm.api.core_v1 import Event
 from kcm.component.context import ControllerContext
+from kcm.component.housekeeping import expire_events
 from kcm.component.ticks import TickRunner
 from kcm.coordination import FencedLease
+from kcm.testing.clock import FakeClock
 from tests.integration.manager.conftest import Recording
+
+EVENTS = scheme.resource_of(Event)
 
 
 @pytest.fixture
@@ -52,21 +62,60 @@ def test_a_loop_that_nobody_has_is_an_error(ticks: TickRunner) -> None:
 def test_housekeeping_expires_old_events_and_trims(
     ticks: TickRunner, context: ControllerContext
 ) -> None:
-    from kcm.api import scheme
-    from kcm.api.core_v1 import Event
     from kcm.reconcile.plan import Event as Told
     from kcm.testing.builders import pod
 
     context.recorder.record(Told(pod("a"), "Normal", "Tested", "a message"), "test")
     context.recorder.flush()
-    events = scheme.resource_of(Event)
-    assert context.store.count(events) == 1
+    assert context.store.count(EVENTS) == 1
     assert ticks.run("housekeeping.trim", 100.0)
     assert ticks.run("housekeeping.events", 100.0)
-    assert context.store.count(events) == 1
-    old = context.store.list(events).items[0]
-    assert isinstance(old, Event)
-    assert old.last_timestamp is not None
-    context.store.update(old.replace(last_timestamp=old.last_timestamp.replace(year=2020)))
+    assert context.store.count(EVENTS) == 1
     assert ticks.run("housekeeping.events", 200.0)
-    assert context.store.count(events) == 0
+    assert context.store.count(EVENTS) == 1
+
+
+def create_event(context: ControllerContext, name: str, **fields: Any) -> None:
+    """Stores an Event as a user's client would send it."""
+    metadata = {"name": name, "namespace": "default", **fields.pop("metadata", {})}
+    about = {"kind": "Pod", "namespace": "default", "name": "a"}
+    event = Event.model_validate({"metadata": metadata, "involvedObject": about, **fields})
+    context.store.create(event)
+
+
+def list_after_expiry(context: ControllerContext, minutes: int, **limits: Any) -> list[str]:
+    """Returns the names of the Events that are left after that time."""
+    later = FakeClock(context.clock.now() + timedelta(minutes=minutes))
+    expire_events(replace(context, clock=later), **limits)
+    return [event.name for event in context.store.list(EVENTS).items]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"lastTimestamp": "2020-01-01T00:00:00Z"},
+        {"lastTimestamp": "9999-12-31T23:59:59Z"},
+        {"metadata": {"finalizers": ["example.com/stay"]}},
+        {"metadata": {"managedFields": [{"manager": "a", "operation": "Update", "time": 7}]}},
+    ],
+    ids=["plain", "in the past", "in the future", "finalizers", "managed fields"],
+)
+def test_an_event_is_gone_an_hour_after_it_was_written_whatever_it_says(
+    context: ControllerContext, fields: dict[str, Any]
+) -> None:
+    context.start()
+    create_event(context, "said", **fields)
+    assert list_after_expiry(context, minutes=59) == ["said"]
+    assert list_after_expiry(context, minutes=61) == []
+
+
+def test_the_oldest_events_go_when_those_of_a_namespace_take_much(
+    context: ControllerContext,
+) -> None:
+    context.start()
+    for number in range(5):
+        last = context.clock.now() + timedelta(seconds=30 - 5 * number)
+        create_event(context, f"e{number}", lastTimestamp=last.isoformat(), message="x" * 1000)
+    assert list_after_expiry(context, 1, most_bytes=6000) == ["e0", "e1", "e2", "e3"]
+    assert list_after_expiry(context, 1, most_bytes=3000) == ["e0", "e1"]

@@ -60,6 +60,13 @@ def test_an_event_says_what_happened_to_what_and_who_says_so(
     assert event.first_timestamp == event.last_timestamp == clock.now()
 
 
+def test_a_long_message_is_cut(recorder: EventRecorder, store: WatchedStore) -> None:
+    say(recorder, message="x" * 200_000)
+    recorder.flush()
+    (event,) = list_events(store)
+    assert event.message == "x" * 1000 + "... (200000 characters)"
+
+
 def test_a_repeat_raises_the_count_of_the_event_there_is(
     recorder: EventRecorder, store: WatchedStore, clock: FakeClock
 ) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 
 import pytest
@@ -43,6 +44,19 @@ def test_what_go_accepts_is_read(text: str, expected: timedelta) -> None:
 def test_what_go_refuses_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="must be a duration like"):
         parse_duration(text)
+
+
+@pytest.mark.parametrize("text", ["9" * 1000, "." + "9" * 1000, "9" * 500 + "." + "9" * 500])
+def test_long_rows_of_digits_are_read_once(text: str) -> None:
+    begun = time.process_time()
+    with pytest.raises(ValueError, match="must be a duration like"):
+        parse_duration(text)
+    assert time.process_time() - begun < 0.5  # the cube of their number took 2.7 s
+
+
+def test_a_duration_has_at_most_1024_characters() -> None:
+    with pytest.raises(ValueError, match="at most 1024 characters"):
+        parse_duration("1s" * 100_000)
 
 
 @pytest.mark.parametrize(

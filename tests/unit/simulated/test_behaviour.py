@@ -8,7 +8,13 @@ from kcm.api.core_v1.handlers import Probe
 from kcm.apimachinery.durations import FOREVER
 from kcm.helpers.pods import is_sidecar
 from kcm.simulated.behaviour import Behaviour, Pace, behaviour_of
-from kcm.simulated.scripts import NO_SCRIPT, ContainerScript, PodScript
+from kcm.simulated.scripts import (
+    FAILURES_ANNOTATION,
+    INDEX_ANNOTATION,
+    NO_SCRIPT,
+    ContainerScript,
+    PodScript,
+)
 from tests.unit.kubelet.views import pod
 
 PACE = Pace(start_after=1.0, start_jitter=0.0, run_for=2.0, stop_after=0.5)
@@ -91,3 +97,12 @@ def test_containers_of_many_pods_start_in_ten_rounds() -> None:
         behaviour_of(one, one.spec.containers[0], 0, NO_SCRIPT, pace).start_after for one in pods
     ]
     assert sorted(set(starts)) == pytest.approx([0.3 + number * 0.02 for number in range(10)])
+
+
+@pytest.mark.parametrize("text", ["²", "9" * 5000, "-1", "", "one"])
+def test_an_index_that_is_no_number_is_none(text: str) -> None:
+    asked = pod("main", annotations={INDEX_ANNOTATION: text, FAILURES_ANNOTATION: text})
+    does = behaviour_of(
+        asked, asked.spec.containers[0], 0, PodScript(ContainerScript(exit_codes=(3,))), PACE
+    )
+    assert does.exit_code == 3

@@ -40,6 +40,14 @@ def test_what_is_no_profile_is_refused(text: str) -> None:
         profile(text)
 
 
+def test_no_pod_costs_the_reports_of_others_much() -> None:
+    assert profile(", ".join(["1 for 1s"] * 100)).steps
+    with pytest.raises(ValueError, match="at most 100 steps, not 101"):
+        profile(", ".join(["1 for 1s"] * 101))
+    with pytest.raises(ValueError, match="at most 50 metrics, not 51"):
+        profiles(";".join(f"m{number}=1" for number in range(51)))
+
+
 def test_metrics_have_names() -> None:
     parsed = profiles("hits=20; depth=shared 1 for 1m, 5")
     assert {name: str(one.at(60, 5)) for name, one in parsed.items()} == {

@@ -1,9 +1,15 @@
 from __future__ import annotations
 
+import asyncio
+import json
+from concurrent.futures import ThreadPoolExecutor
+from typing import cast
+
 import pytest
 
 from kcm import errors
-from kcm.kubelet.server.channels import StreamOptions, build_exit_status
+from kcm.kubelet.cri import Stream
+from kcm.kubelet.server.channels import RESIZE, ChannelSession, StreamOptions, build_exit_status
 
 
 @pytest.mark.parametrize(
@@ -30,3 +36,67 @@ def test_a_command_that_fails_is_told_with_its_code() -> None:
     status = build_exit_status(3)
     assert (status["status"], status["reason"]) == ("Failure", "NonZeroExitCode")
     assert status["details"]["causes"] == [{"reason": "ExitCode", "message": "3"}]
+
+
+class Terminal:
+    """The terminal of a command that runs on; it keeps the sizes that it gets."""
+
+    stdin = stdout = stderr = None
+
+    def __init__(self) -> None:
+        self.sizes: list[tuple[int, int]] = []
+
+    def resize(self, columns: int, rows: int) -> None:
+        self.sizes.append((columns, rows))
+
+    def wait(self, timeout: float | None = None) -> int | None:
+        return None
+
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+class Client:
+    """Sends messages and leaves."""
+
+    def __init__(self, messages: list[bytes]) -> None:
+        self._messages = iter(messages)
+
+    async def send(self, data: bytes) -> None: ...
+
+    async def receive(self) -> bytes | None:
+        return next(self._messages, None)
+
+    async def close(self) -> None: ...
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        b"",
+        b"[" * 100_000,
+        b"[" * 250,
+        b"[]",
+        b"7",
+        b'{"Width": 1e999, "Height": 1}',
+        b'{"Width": -1, "Height": 1}',
+        b'{"Width": 65536, "Height": 1}',
+        b'{"Width": [1], "Height": null}',
+        json.dumps({"Width": 1, "Height": 1, "more": "x" * 300}).encode(),
+    ],
+)
+def test_a_size_that_no_terminal_has_is_left_out_and_the_session_goes_on(wrong: bytes) -> None:
+    terminal = Terminal()
+    right = b'{"Width": 80, "Height": 24}'
+
+    async def run() -> None:
+        with ThreadPoolExecutor(3) as pool:
+            client = Client([bytes([RESIZE]) + size for size in (wrong, right)])
+            session = ChannelSession(client, StreamOptions(stdout=True, tty=True), pool)
+            stream = cast("Stream", terminal)  # what is asked of it
+            await session.run(lambda: stream, is_exec=True)
+
+    asyncio.run(run())
+    assert terminal.sizes == [(80, 24)]

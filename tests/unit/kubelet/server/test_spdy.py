@@ -89,6 +89,34 @@ def test_what_is_no_spdy_is_refused(frame: bytes) -> None:
         list(SpdySession().receive(frame))
 
 
+def build_block(count: int, body: bytes) -> bytes:
+    pack = zlib.compressobj(9, zdict=DICTIONARY)
+    return pack.compress(struct.pack(">I", count) + body) + pack.flush(zlib.Z_SYNC_FLUSH)
+
+
+@pytest.mark.parametrize(
+    ("block", "why"),
+    [
+        (build_block(65, bytes(65 * 8)), "65 headers"),
+        (build_block(0xFFFF_FFFF, b""), "4294967295 headers"),
+        (build_block(1, struct.pack(">I", 17000) + b"x" * 17000), "too large"),
+        (build_block(1, struct.pack(">I", 0)), "cannot be read"),
+    ],
+    ids=["many", "endless", "large", "short"],
+)
+def test_headers_that_unpack_to_much_are_refused(block: bytes, why: str) -> None:
+    with pytest.raises(SpdyError, match=why):
+        list(SpdySession().receive(control(1, struct.pack(">IIH", 1, 0, 0) + block)))
+
+
+@pytest.mark.parametrize("second", [0, 1, 3])
+def test_the_numbers_of_streams_grow(second: int) -> None:
+    client, session = Client(), SpdySession()
+    list(session.receive(client.open_frame(3, {})))
+    with pytest.raises(SpdyError, match="was opened after stream 3"):
+        list(session.receive(client.open_frame(second, {})))
+
+
 def test_answers_are_what_a_client_reads() -> None:
     client, session = Client(), SpdySession()
     for stream in (1, 3):
