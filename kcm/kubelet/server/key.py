@@ -24,13 +24,14 @@ RETRY = 1.0  # seconds, while there is no key yet
 
 
 class NodeKey:
-    """Derives the token of this node's HTTP API from the cluster's key."""
+    """Derives the token of this node's HTTP API from the cluster's key. Thread-safe."""
 
     def __init__(self, store: ObjectStore, options: KubeletOptions, clock: Clock) -> None:
         self._store = store
         self._options = options
         self._clock = clock
         self._file = options.root_dir / "api-key"
+        self._lock = threading.Lock()
         self._key = b""
         self.token = ""
 
@@ -66,9 +67,10 @@ class NodeKey:
         if not key:
             return
         token = node_token.derive_token(key, *self._place)
-        if token != self.token and keep:
-            _write(self._file, key)
-        self._key, self.token = key, token
+        with self._lock:  # the node manager may take it, too
+            if token != self.token and keep:
+                _write(self._file, key)
+            self._key, self.token = key, token
 
     @property
     def _place(self) -> tuple[str, str, int]:
