@@ -13,7 +13,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from prometheus_client import CollectorRegistry
+
 from kcm.apiserver import credentials
+from kcm.apiserver.http.limits import Limits
+from kcm.apiserver.http.unauthenticated import UnauthenticatedConnections
 from kcm.apiserver.request import read_body
 from kcm.apiserver.serving import Address, ApiHttpServer, bind, url_of
 
@@ -22,6 +26,8 @@ class Constant:
     """An app that reads each request whole and responds with the bytes of a file."""
 
     def __init__(self, folder: Path) -> None:
+        self.limits = Limits()
+        self.unauthenticated = UnauthenticatedConnections(0, CollectorRegistry())
         self._folder = folder
         self._bodies: dict[str, bytes] = {}
 
@@ -47,7 +53,7 @@ class Constant:
 def main() -> None:
     listener = bind(Address(port=0))
     certificate = credentials.certificate(Path(sys.argv[2]))
-    server = ApiHttpServer(Constant(Path(sys.argv[1])), certificate)  # type: ignore[arg-type] # what Server calls is there
+    server = ApiHttpServer(Constant(Path(sys.argv[1])), certificate)
     sys.stdout.write(url_of(listener, certificate) + "\n")
     sys.stdout.flush()
     asyncio.run(server.serve(sockets=[listener]))

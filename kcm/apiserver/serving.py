@@ -8,6 +8,7 @@ import threading
 from asyncio.sslproto import SSLProtocol
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Protocol
 
 import structlog
 
@@ -15,6 +16,8 @@ from kcm.apiserver.app import ApiServer
 from kcm.apiserver.credentials import Certificate
 from kcm.apiserver.http.connection import LimitedConnection
 from kcm.apiserver.http.entrance import Entrance
+from kcm.apiserver.http.limits import Limits
+from kcm.apiserver.http.unauthenticated import UnauthenticatedConnections
 from kcm.http import listening
 from kcm.http.serving import TLSFiles, build_config
 from kcm.interpreter import tune
@@ -54,6 +57,19 @@ def url_of(listener: socket.socket, certificate: Certificate | None) -> str:
 SSLProtocol.max_size = 16 * 1024
 
 
+class App(Protocol):
+    """What `ApiHttpServer` needs of an ASGI app; `ApiServer` is one."""
+
+    limits: Limits
+    unauthenticated: UnauthenticatedConnections
+
+    def stop_watches(self) -> None:
+        """Ends the streams, because the server stops."""
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Handles a request."""
+
+
 class ApiHttpServer(listening.Server):
     """Runs the app.
 
@@ -62,7 +78,7 @@ class ApiHttpServer(listening.Server):
 
     def __init__(
         self,
-        app: ApiServer,
+        app: App,
         certificate: Certificate | None,
         authorities: Path | None = None,
         *,

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from kcm import errors
+from kcm.apiserver.app import ApiServer
 from kcm.apiserver.faults.gate import ServerFaults
 from kcm.apiserver.http.limits import Limits
 from kcm.apiserver.running import Host, ServerOptions, run
@@ -99,6 +100,7 @@ class ApiThread:
         Returns what it still does then, "" for nothing. Raises StoreUnavailable.
         """
         assert self._server is not None
+        assert isinstance(self._server.app, ApiServer)
         app, deadline = self._server.app, self._clock.monotonic() + timeout
         never, version = threading.Event(), -1
         while version != (version := app.cacher.wait_until_level(timeout) or -1) or app.busy:
