@@ -11,6 +11,13 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+_SIGNS_CERTIFICATES = x509.KeyUsage(
+    key_cert_sign=True,
+    **dict.fromkeys(("digital_signature", "content_commitment", "crl_sign"), False),
+    **dict.fromkeys(("key_encipherment", "data_encipherment", "key_agreement"), False),
+    **dict.fromkeys(("encipher_only", "decipher_only"), False),
+)
+
 
 class Authority:
     """Signs client certificates. The authority's own certificate is in `path`."""
@@ -20,9 +27,11 @@ class Authority:
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         builder = self._builder(self._name, self._key, timedelta(days=1))
-        certificate = builder.add_extension(
-            x509.BasicConstraints(ca=True, path_length=0), critical=True
-        ).sign(self._key, hashes.SHA256())
+        certificate = (
+            builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+            .add_extension(_SIGNS_CERTIFICATES, critical=True)
+            .sign(self._key, hashes.SHA256())
+        )
         self.path = folder / f"{name}.crt"
         self.path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
 
@@ -67,6 +76,7 @@ class Authority:
     def _builder(
         self, subject: x509.Name, key: ec.EllipticCurvePrivateKey, valid: timedelta
     ) -> x509.CertificateBuilder:
+        """Strict clients, as Python's are since 3.13, want both identifiers of keys."""
         now = datetime.now(UTC)
         return (
             x509.CertificateBuilder()
@@ -76,6 +86,10 @@ class Authority:
             .serial_number(x509.random_serial_number())
             .not_valid_before(now - timedelta(days=2))
             .not_valid_after(now + valid)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), False)
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), False
+            )
         )
 
 

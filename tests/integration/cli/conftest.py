@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
@@ -20,9 +21,13 @@ def store(io: RedisIO) -> Store:
 
 
 @pytest.fixture
-def run(io: RedisIO, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Returns a function that runs `kcm` with arguments. `stdin` is its standard input."""
+def run(io: RedisIO, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Returns a function that runs `kcm` with arguments. `stdin` is its standard input.
+
+    The state folder is an empty one, whatever runs in this folder.
+    """
     monkeypatch.delenv("KCM_DEBUG", raising=False)
+    monkeypatch.setenv("KCM_STATE_DIR", str(tmp_path / "state"))
     monkeypatch.setenv("KCM_REDIS_URL", io.settings.effective_redis_url)
 
     def invoke(*args: str, stdin: str | None = None) -> Result:
