@@ -58,6 +58,8 @@ def _find_pool(args: Sequence[str]) -> str:
         name, _, value = argument.partition("=")
         if name in ("-P", "--pool"):
             return value or "".join(args[at + 1 : at + 2])
+        if name.startswith("-P"):
+            return name.removeprefix("-P")
     return ""
 
 

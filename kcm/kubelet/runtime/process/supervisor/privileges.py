@@ -60,8 +60,6 @@ def _reduce_capabilities(library: ctypes.CDLL, kept: int) -> None:
 
 
 def _empty_inheritable(library: ctypes.CDLL) -> None:
-    import ctypes  # noqa: PLC0415 - as in `load_library`
-
     header = (ctypes.c_uint32 * 2)(_VERSION_3, 0)
     sets = (ctypes.c_uint32 * 6)()
     _check(library.capget(header, sets))
@@ -72,7 +70,5 @@ def _empty_inheritable(library: ctypes.CDLL) -> None:
 
 def _check(result: int) -> None:
     """Raises OSError if a function of the C library has failed."""
-    import ctypes  # noqa: PLC0415 - as in `load_library`
-
     if result:
         raise OSError(f"privileges could not be given up: {os.strerror(ctypes.get_errno())}")
