@@ -27,7 +27,7 @@ _STATM = Path("/proc/self/statm")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
-def resident_bytes() -> int:
+def read_resident_bytes() -> int:
     """Returns how much memory this process occupies, 0 where that cannot be read."""
     try:
         return int(_STATM.read_bytes().split()[1]) * _PAGE
@@ -52,7 +52,7 @@ class MemoryKeeper:
 
     def __init__(
         self,
-        resident: Callable[[], int] = resident_bytes,
+        resident: Callable[[], int] = read_resident_bytes,
         collect: Callable[[], None] = collect_young,
         trim: Callable[[], None] = trim_soon,
         now: Callable[[], float] = time.monotonic,

@@ -145,7 +145,7 @@ def _load_authority(
                 .add_extension(
                     x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False
                 )
-                .sign(key, hashes.SHA256(), **_how_to_sign(rng))
+                .sign(key, hashes.SHA256(), **_choose_signing(rng))
             )
             _write(files, key, made)
     except OSError as error:
@@ -178,10 +178,10 @@ def kubelet_client(folder: Path, authority: Certificate) -> Certificate:
     It is valid for a year, and made again when that ends soon. Raises ConfigurationError.
     """
     stem, groups = "apiserver-kubelet-client", ["system:masters"]
-    return user_certificate(folder, authority, stem, "kube-apiserver-kubelet-client", groups)
+    return ensure_user_certificate(folder, authority, stem, "kube-apiserver-kubelet-client", groups)
 
 
-def user_certificate(
+def ensure_user_certificate(
     folder: Path, authority: Certificate, stem: str, user: str, groups: Sequence[str]
 ) -> Certificate:
     """Returns a certificate by which the API server knows a user in groups. Raises
@@ -259,7 +259,7 @@ def _draw_key(rng: random.Random | None) -> ec.EllipticCurvePrivateKey:
     return ec.derive_private_key(rng.randrange(1, _ORDER), ec.SECP256R1())
 
 
-def _how_to_sign(rng: random.Random | None) -> dict[str, Any]:
+def _choose_signing(rng: random.Random | None) -> dict[str, Any]:
     """Returns what makes a signature the same each time, where cryptography can do so."""
     known = inspect.signature(x509.CertificateBuilder.sign).parameters
     deterministic = "ecdsa_deterministic"
@@ -275,7 +275,7 @@ def _make(files: Certificate, hosts: Sequence[str], rng: random.Random | None) -
         .issuer_name(name)
         .add_extension(x509.SubjectAlternativeName(_alternatives(hosts)), critical=False)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .sign(key, hashes.SHA256(), **_how_to_sign(rng))
+        .sign(key, hashes.SHA256(), **_choose_signing(rng))
     )
     _write(files, key, made)
 

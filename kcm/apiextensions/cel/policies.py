@@ -69,7 +69,7 @@ class TimeLeft:
         self._own = min(self._own, 0.0)
 
 
-def time_for_request() -> TimeLeft:
+def allot_request_time() -> TimeLeft:
     """Returns the time for all policies together on one request."""
     return TimeLeft(seconds=REQUEST_BUDGET)
 

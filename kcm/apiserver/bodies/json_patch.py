@@ -135,12 +135,12 @@ class _Patched:
 
     def _apply_test(self, operation: Mapping[str, Any]) -> None:
         path, wanted = _pointer(operation, "path"), operation.get("value")
-        found = self.document
+        stored = self.document
         if path:
             missing = f"test operation does not apply: is missing path: {path}"
             place, key = self._find(path, missing)
-            found = _get(place, key, f"error in test for path: '{path}'")
-        if not _is_same(found, wanted):
+            stored = _get(place, key, f"error in test for path: '{path}'")
+        if not _is_same(stored, wanted):
             raise _RefusedError(f"testing value {path} failed: test failed")
 
     _RUNS: Mapping[str, Callable[[_Patched, Mapping[str, Any]], None]] = {
@@ -268,12 +268,12 @@ def _copy(value: Any) -> Any:
     return [_copy(item) for item in value] if isinstance(value, list) else value
 
 
-def _is_same(found: Any, wanted: Any) -> bool:
+def _is_same(stored: Any, wanted: Any) -> bool:
     """Reports whether two JSON values are equal, in time linear in `wanted`.
 
     Python's equality, which takes 1 for true, is fast where they differ.
     """
-    return found == wanted and _write(found) == _write(wanted)
+    return stored == wanted and _write(stored) == _write(wanted)
 
 
 def _write(value: Any) -> str:

@@ -72,8 +72,8 @@ class StallMeter:
         self._longest = (max(present, stall), last)
         (step, request), self._suspect = self._suspect, (0.0, "")
         if stall >= REMARKABLE:
-            known = {"request": request} if step >= stall / 2 else {}
-            log.warning("The event loop was held up", seconds=round(stall, 3), **known)
+            blamed = {"request": request} if step >= stall / 2 else {}
+            log.warning("The event loop was held up", seconds=round(stall, 3), **blamed)
 
     def _turn_period(self) -> None:
         periods = int((time.monotonic() - self._period_began) / _PERIOD)

@@ -17,7 +17,7 @@ from typing import Any
 from kcm import errors
 from kcm.api.admissionregistration_v1 import AUDIT, DENY, FAIL, WARN
 from kcm.api.scheme import Resource
-from kcm.apiextensions.cel.policies import PolicyEvaluation, TimeLeft, time_for_request
+from kcm.apiextensions.cel.policies import PolicyEvaluation, TimeLeft, allot_request_time
 from kcm.apiextensions.cel.policy_programs import POLICIES
 from kcm.apiserver.admission.attributes import WriteAttributes
 from kcm.apiserver.admission.context import WriteContext
@@ -107,7 +107,7 @@ class _Check:
         self._remarks = remarks
         self._denials: list[_Denial] = []
         self._held: dict[PolicyGroup, bool] = {}  # whether all policies of a group hold
-        self._left = time_for_request()
+        self._left = allot_request_time()
 
     def run(self, prepared: PreparedPolicy) -> None:
         """Evaluates a policy if it matches, for each of its bindings that does."""

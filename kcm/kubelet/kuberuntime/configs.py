@@ -22,7 +22,7 @@ from kcm.kubelet.cri import (
 from kcm.kubelet.environment.expansion import expand_all
 from kcm.kubelet.kuberuntime import labels
 from kcm.kubelet.kuberuntime.security_context import (
-    effective_security_context,
+    determine_effective_security_context,
     verify_run_as_non_root,
 )
 from kcm.kubelet.qos import oom_score_adjustment
@@ -81,7 +81,7 @@ def build_container_config(
     pod names none, None if that is unknown. Raises ContainerConfigError if the user is root and
     runAsNonRoot forbids that.
     """
-    security = effective_security_context(pod, container)
+    security = determine_effective_security_context(pod, container)
     verify_run_as_non_root(pod, container, default_user)
     pod_context = pod.spec.security_context
     capabilities = security.capabilities or Capabilities()

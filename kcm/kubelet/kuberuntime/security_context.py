@@ -44,7 +44,7 @@ NOTHING_CHECKED = RuntimeSecurity()
 """For a runtime that runs no programs."""
 
 
-def effective_security_context(pod: Pod, container: Container) -> SecurityContext:
+def determine_effective_security_context(pod: Pod, container: Container) -> SecurityContext:
     """Returns the container's security context, with the pod's settings where it has none."""
     of_pod = pod.spec.security_context or PodSecurityContext()
     own = container.security_context or SecurityContext()
@@ -58,7 +58,7 @@ def verify_run_as_non_root(pod: Pod, container: Container, default_user: int | N
     `default_user` is the user where runAsUser is not set; an unknown one (None) is accepted. Raises
     ContainerConfigError.
     """
-    context = effective_security_context(pod, container)
+    context = determine_effective_security_context(pod, container)
     if not context.run_as_non_root:
         return
     where = f'(pod: "{format_pod(pod)}", container: {container.name})'
@@ -70,27 +70,27 @@ def verify_run_as_non_root(pod: Pod, container: Container, default_user: int | N
 
 def find_unenforced(pod: Pod) -> list[str]:
     """Returns the security settings of a pod that a process of the machine cannot have, by name."""
-    found = find_unenforced_by_pod(pod)
+    settings = find_unenforced_by_pod(pod)
     for container in list_containers(pod.spec):
-        found += find_unenforced_by_container(pod, container)
-    return list(dict.fromkeys(found))
+        settings += find_unenforced_by_container(pod, container)
+    return list(dict.fromkeys(settings))
 
 
 def find_unenforced_by_pod(pod: Pod) -> list[str]:
     """Returns those settings of a pod that are not of one container."""
     context = pod.spec.security_context or PodSecurityContext()
-    found = ["hostUsers: false"] if pod.spec.host_users is False else []
-    return [*found, *(f"sysctl {sysctl.name}" for sysctl in context.sysctls or ())]
+    settings = ["hostUsers: false"] if pod.spec.host_users is False else []
+    return [*settings, *(f"sysctl {sysctl.name}" for sysctl in context.sysctls or ())]
 
 
 def find_unenforced_by_container(pod: Pod, container: Container) -> list[str]:
     """Returns those settings of a container, with what it inherits from its pod."""
-    context = effective_security_context(pod, container)
-    found = ["readOnlyRootFilesystem"] if context.read_only_root_filesystem else []
+    context = determine_effective_security_context(pod, container)
+    settings = ["readOnlyRootFilesystem"] if context.read_only_root_filesystem else []
     for name, profile in (
         ("seccompProfile", context.seccomp_profile),
         ("appArmorProfile", context.app_armor_profile),
     ):
         if profile is not None and profile.type not in ("", _UNCONFINED):
-            found.append(f"{name} {profile.type}")
-    return [*found, "seLinuxOptions"] if context.se_linux_options is not None else found
+            settings.append(f"{name} {profile.type}")
+    return [*settings, "seLinuxOptions"] if context.se_linux_options is not None else settings

@@ -235,7 +235,7 @@ class Assembly:
 
 def _refuse_mutations(caches: SharedInformerFactory) -> None:
     """Raises AssertionError if a controller has changed a cached object."""
-    found = caches.check_mutations()
-    if found:
-        shown = "; ".join(map(str, found[:_MOST_MUTATIONS]))
+    mutations = caches.check_mutations()
+    if mutations:
+        shown = "; ".join(map(str, mutations[:_MOST_MUTATIONS]))
         raise AssertionError(f"{shown}. Cached objects are shared: use replace()")

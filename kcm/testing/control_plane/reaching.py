@@ -107,7 +107,7 @@ class Reaching(ABC):
         else:
             authority = credentials.load_authority(folder)
             stem = f"user-{number}"
-            known_by = credentials.user_certificate(folder, authority, stem, user, groups)
+            known_by = credentials.ensure_user_certificate(folder, authority, stem, user, groups)
         path = folder / f"kubeconfig-{number}"
         credentials.write_kubeconfig(path, self.url, known_by, folder / "apiserver.crt")
         return path

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kcm.api.core_v1 import Event, Pod
-from kcm.kubelet.runtime.process.capabilities import DEFAULT, mask_of, read_available
+from kcm.kubelet.runtime.process.capabilities import DEFAULT, build_mask, read_available
 from kcm.testing.waiting import until
 from tests.integration.kubelet.node import EVENTS, RealNode, is_ready, shell, status, waits_for
 
@@ -21,7 +21,7 @@ pytestmark = [
         os.geteuid() != 0, reason="only a kubelet that is root can give and take privileges"
     ),
     pytest.mark.skipif(
-        not mask_of(["SETPCAP"]) & read_available(),
+        not build_mask(["SETPCAP"]) & read_available(),
         reason="this machine's root cannot reduce capabilities",
     ),
 ]

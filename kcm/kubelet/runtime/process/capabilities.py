@@ -28,7 +28,7 @@ _BITS = {name: 1 << number for number, name in enumerate(_NAMES)}
 _ALL = "ALL"
 
 
-def mask_of(names: Iterable[str]) -> int:
+def build_mask(names: Iterable[str]) -> int:
     """Returns the mask of capabilities. Unknown names and ALL have no bit in it."""
     mask = 0
     for name in names:
@@ -36,7 +36,7 @@ def mask_of(names: Iterable[str]) -> int:
     return mask
 
 
-DEFAULT = mask_of(
+DEFAULT = build_mask(
     ("CHOWN", "DAC_OVERRIDE", "FSETID", "FOWNER", "MKNOD", "NET_RAW", "SETGID", "SETUID",
      "SETFCAP", "SETPCAP", "NET_BIND_SERVICE", "SYS_CHROOT", "KILL", "AUDIT_WRITE")
 )  # fmt: skip
@@ -57,7 +57,7 @@ def read_available() -> int:
     return 0
 
 
-def kept_capabilities(config: ContainerConfig, available: int) -> int:
+def find_kept_capabilities(config: ContainerConfig, available: int) -> int:
     """Returns the mask of the capabilities that the container's processes can have.
 
     `available` is the mask of what the kubelet can give. Those of a process that is not root are
@@ -69,7 +69,7 @@ def kept_capabilities(config: ContainerConfig, available: int) -> int:
     kept = available if _ALL in added else DEFAULT
     if _ALL in dropped:
         kept = 0
-    return (kept | mask_of(added)) & ~mask_of(dropped) & available
+    return (kept | build_mask(added)) & ~build_mask(dropped) & available
 
 
 def _normalize(names: Iterable[str]) -> list[str]:
@@ -79,7 +79,7 @@ def _normalize(names: Iterable[str]) -> list[str]:
 def check(config: ContainerConfig, available: int, *, root: bool) -> None:
     """Checks that the container can have the capabilities that it asks for, and none but those.
 
-    `available` is as in `kept_capabilities`, `root` says whether the kubelet is root. Raises
+    `available` is as in `find_kept_capabilities`, `root` says whether the kubelet is root. Raises
     ContainerConfigError.
     """
     if config.privileged and not root:
@@ -103,7 +103,7 @@ def check(config: ContainerConfig, available: int, *, root: bool) -> None:
             f"container {config.name} wants capabilities that the kubelet itself does not have: "
             f"{', '.join(missing)}"
         )
-    if available & ~kept_capabilities(config, available) and not _BITS["SETPCAP"] & available:
+    if available & ~find_kept_capabilities(config, available) and not _BITS["SETPCAP"] & available:
         raise ContainerConfigError(
             f"container {config.name} must not have all of the kubelet's capabilities, "
             "and the kubelet cannot take any (it lacks SETPCAP)"

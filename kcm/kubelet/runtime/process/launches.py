@@ -40,7 +40,7 @@ def launch_of(container: HeldContainer, groups: Cgroups, options: ProcessOptions
         ("stdin", _flag(config.stdin)),
         ("stdin_once", _flag(config.stdin_once)),
         *_user(container),
-        *privileges_of(config, available),
+        *build_privileges(config, available),
         *_limits(container, groups, options),
     ]
 
@@ -79,7 +79,7 @@ def _user(container: HeldContainer) -> Launch:
     return [("gid", str(wanted.gid)), *groups, ("uid", str(wanted.uid))]
 
 
-def privileges_of(config: ContainerConfig, available: int) -> Launch:
+def build_privileges(config: ContainerConfig, available: int) -> Launch:
     """Returns the fields that say which privileges the container's processes give up.
 
     `available` is the mask of the capabilities that the kubelet can give. One that is not root can
@@ -88,7 +88,7 @@ def privileges_of(config: ContainerConfig, available: int) -> Launch:
     no_new_privileges = [("no_new_privs", "1")]
     if config.privileged:
         return no_new_privileges if config.no_new_privileges else []
-    kept = ("capabilities", str(capabilities.kept_capabilities(config, available)))
+    kept = ("capabilities", str(capabilities.find_kept_capabilities(config, available)))
     forbids = config.no_new_privileges or (config.drop_capabilities and not available)
     return [kept, *no_new_privileges] if forbids else [kept]
 

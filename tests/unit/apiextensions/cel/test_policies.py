@@ -162,7 +162,7 @@ def test_an_expression_that_took_long_leaves_the_server_process(
 
 def test_all_policies_of_a_request_share_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(policies, "REQUEST_BUDGET", 1.5)
-    request = policies.time_for_request()
+    request = policies.allot_request_time()
     inputs = PolicyInput({"object": OBJECT})
     for _ in range(2):
         left = policies.TimeLeft(request)

@@ -16,7 +16,7 @@ from kcm.errors import ContainerConfigError
 from kcm.kubelet.cri import ContainerConfig
 from kcm.kubelet.kuberuntime.configs import build_container_config
 from kcm.kubelet.kuberuntime.security_context import (
-    effective_security_context,
+    determine_effective_security_context,
     find_unenforced,
 )
 
@@ -100,7 +100,7 @@ def test_a_container_has_its_pods_settings_where_it_has_none_of_its_own() -> Non
         {"runAsUser": 1, "runAsGroup": 2, "seccompProfile": {"type": "RuntimeDefault"}},
         {"runAsUser": 7, "capabilities": {"drop": ["ALL"]}},
     )
-    context = effective_security_context(pod, pod.spec.containers[0])
+    context = determine_effective_security_context(pod, pod.spec.containers[0])
     assert (context.run_as_user, context.run_as_group) == (7, 2)
     assert context.seccomp_profile is not None
     config = build(pod, 0)

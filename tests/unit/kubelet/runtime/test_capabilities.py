@@ -10,14 +10,14 @@ from kcm.errors import ContainerConfigError
 from kcm.kubelet.cri import ContainerConfig
 from kcm.kubelet.runtime.process.capabilities import (
     DEFAULT,
+    build_mask,
     check,
-    kept_capabilities,
-    mask_of,
+    find_kept_capabilities,
 )
-from kcm.kubelet.runtime.process.launches import privileges_of
+from kcm.kubelet.runtime.process.launches import build_privileges
 
 EVERYTHING = (1 << 41) - 1
-BIND, ADMIN, CHOWN = (mask_of([name]) for name in ("NET_BIND_SERVICE", "SYS_ADMIN", "CHOWN"))
+BIND, ADMIN, CHOWN = (build_mask([name]) for name in ("NET_BIND_SERVICE", "SYS_ADMIN", "CHOWN"))
 
 
 def config(**fields: Any) -> ContainerConfig:
@@ -49,12 +49,12 @@ def test_the_default_set_is_that_of_container_runtimes() -> None:
 def test_a_container_has_the_default_set_and_what_it_adds_without_what_it_drops(
     asked: dict[str, Any], kept: int
 ) -> None:
-    assert kept_capabilities(config(**asked), EVERYTHING) == kept
+    assert find_kept_capabilities(config(**asked), EVERYTHING) == kept
 
 
 def test_nobody_gets_more_than_the_kubelet_has() -> None:
-    assert kept_capabilities(config(), BIND) == BIND
-    assert kept_capabilities(config(add_capabilities=["ALL"]), DEFAULT) == DEFAULT
+    assert find_kept_capabilities(config(), BIND) == BIND
+    assert find_kept_capabilities(config(add_capabilities=["ALL"]), DEFAULT) == DEFAULT
 
 
 @pytest.mark.parametrize(
@@ -82,8 +82,8 @@ def test_a_kubelet_that_is_not_root_adds_none(asked: dict[str, Any]) -> None:
 def test_a_kubelet_that_is_not_root_drops_all_by_forbidding_new_privileges() -> None:
     dropping = config(drop_capabilities=["NET_RAW"])
     check(dropping, 0, root=False)
-    assert privileges_of(dropping, 0) == [("capabilities", "0"), ("no_new_privs", "1")]
-    assert privileges_of(config(), 0) == [("capabilities", "0")]
-    assert privileges_of(dropping, DEFAULT) == [
-        ("capabilities", str(DEFAULT & ~mask_of(["NET_RAW"])))
+    assert build_privileges(dropping, 0) == [("capabilities", "0"), ("no_new_privs", "1")]
+    assert build_privileges(config(), 0) == [("capabilities", "0")]
+    assert build_privileges(dropping, DEFAULT) == [
+        ("capabilities", str(DEFAULT & ~build_mask(["NET_RAW"])))
     ]

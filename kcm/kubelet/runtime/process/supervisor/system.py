@@ -18,8 +18,8 @@ Word = ctypes.c_void_p  # a pointer or a size; plain numbers would be passed as 
 
 def function(name: str) -> Callable[..., object]:
     """Returns a function of the C library."""
-    found: Callable[..., object] = getattr(ctypes.CDLL(None), name)
-    return found
+    called: Callable[..., object] = getattr(ctypes.CDLL(None), name)
+    return called
 
 
 def become_subreaper() -> None:
