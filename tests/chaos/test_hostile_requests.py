@@ -70,6 +70,8 @@ def flooded(url: str, flood: Hostile) -> Iterator[None]:
         yield
     finally:
         codes, _ = process.communicate("")
+    assert process.returncode == 0, codes
+    assert codes != "{}"  # something was sent
     assert set(map(int, json.loads(codes))) <= set(flood.codes), codes
 
 

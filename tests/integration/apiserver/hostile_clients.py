@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import sys
-import threading
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 import httpx
 
@@ -16,25 +17,28 @@ from tests.integration.apiserver.hostile import FLOODS
 
 
 def main() -> None:
-    """Sends until standard input ends, then writes how often each code was the answer."""
+    """Sends until standard input ends, then writes how often each code was the answer.
+
+    Raises what a connection raised, so the process then ends with 1.
+    """
     url, token, name, count = sys.argv[1:]
     flood = next(one for one in FLOODS if one.name == name)
-    content, ended, codes = flood.body(), threading.Event(), Counter[int]()
+    content, ended = flood.body(), Event()
     headers = {"authorization": f"Bearer {token}", "content-type": flood.content_type}
 
-    def run() -> None:
+    def run(_: int) -> Counter[int]:
+        codes = Counter[int]()
         with httpx.Client(base_url=url, headers=headers, verify=False, timeout=120) as client:
             while not ended.is_set():
                 answer = client.request(flood.method, flood.path, content=content)
                 codes[answer.status_code] += 1
+        return codes
 
-    threads = [threading.Thread(target=run) for _ in range(int(count))]
-    for thread in threads:
-        thread.start()
-    sys.stdin.read()
-    ended.set()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(int(count)) as threads:
+        answered = threads.map(run, range(int(count)))
+        sys.stdin.read()
+        ended.set()
+        codes = sum(answered, Counter[int]())
     sys.stdout.write(json.dumps(codes))
 
 

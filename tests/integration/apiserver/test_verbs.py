@@ -37,6 +37,8 @@ def test_fields_of_the_system_are_not_taken_from_clients(api: Live, kind: str) -
     made = api.create(kind, body)["metadata"]
     assert made["uid"] != "forged"
     assert made.get("generation") in {None, 1}
+    assert made["creationTimestamp"] != FORGED["creationTimestamp"]
+    assert api.patch(f"{kind}/v-forged", {"metadata": {"uid": "forged"}}).status_code == 409
     forged = {"metadata": FORGED | {"uid": made["uid"], "labels": {"a": "b"}}}
     assert api.patch(f"{kind}/v-forged", forged).status_code == 200
     changed = api.get(f"{kind}/v-forged")["metadata"]

@@ -135,7 +135,7 @@ def test_a_replica_may_follow_and_read_nothing(socket: Path) -> None:
 
 
 def test_a_user_without_a_password_cannot_log_in(socket: Path) -> None:
-    with pytest.raises(errors.KcmError):
+    with pytest.raises(errors.KcmError, match=r"(?i)invalid username-password"):
         as_user(socket, "sentinel").execute("PING")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -298,15 +298,15 @@ class TestLimits:
         assert not processes.with_variable("KCM_CONTAINER_ID", container)
 
     def test_pods_beside_a_fork_bomb_live_on(self, tmp_path: Path) -> None:
-        real = RealRuntime(tmp_path / "bounded", pod_max_pids=100)
-        bomb = real.start("bash", "-c", "b() { b | b & b; }; b")
-        until(lambda: any("fork" in line for line in real.output(bomb)), "the limit")
-        assert real.runtime.container_stats(bomb).processes <= 100
-        real.sandbox = real.run_sandbox()
-        other = real.shell("for i in 1 2 3; do sh -c 'echo $0' $i; done", log_path="other/0.log")
-        assert real.wait_for_end(other).exit_code == 0
-        assert real.output(other) == ["1", "2", "3"]
-        real.close()
+        with closing(RealRuntime(tmp_path / "bounded", pod_max_pids=100)) as real:
+            bomb = real.start("bash", "-c", "b() { b | b & b; }; b")
+            until(lambda: any("fork" in line for line in real.output(bomb)), "the limit")
+            assert real.runtime.container_stats(bomb).processes <= 100
+            real.sandbox = real.run_sandbox()
+            numbers = "for i in 1 2 3; do sh -c 'echo $0' $i; done"
+            other = real.shell(numbers, log_path="other/0.log")
+            assert real.wait_for_end(other).exit_code == 0
+            assert real.output(other) == ["1", "2", "3"]
         assert not processes.with_variable("KCM_CONTAINER_ID", bomb)
 
 

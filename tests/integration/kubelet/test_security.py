@@ -48,11 +48,11 @@ def read_privileges(lines: list[str]) -> dict[str, int]:
     return {name: int(value, 16) for name, value in (line.split(":\t") for line in lines)}
 
 
-def messages(node: RealNode, pod: Pod, reason: str) -> list[str]:
-    """Returns the messages of the pod's Events with that reason."""
+def list_events(node: RealNode, pod: Pod, reason: str) -> list[Event]:
+    """Returns the pod's Events with that reason."""
     events = node.store.in_namespace(EVENTS, "default")
     return [
-        event.message or ""
+        event
         for event in events
         if isinstance(event, Event)
         and event.involved_object.uid == pod.uid
@@ -79,7 +79,7 @@ def test_what_the_node_must_not_or_cannot_do_is_a_config_error(
     assert state is not None
     assert state.waiting is not None
     assert words in (state.waiting.message or "")
-    until(lambda: any(words in text for text in messages(node, pod, "Failed")))
+    until(lambda: any(words in (event.message or "") for event in list_events(node, pod, "Failed")))
     assert not node.log(pod, "main")
     node.delete_and_wait(name)
 
@@ -158,9 +158,10 @@ def test_what_processes_cannot_have_is_said_once_for_each_pod(node: RealNode) ->
         "unenforced",
         lambda pod: pod.status.container_statuses and status(pod, "second").restart_count,
     )
-    until(lambda: messages(node, pod, "SecurityNotEnforced"))
-    (text,) = messages(node, pod, "SecurityNotEnforced")
-    assert text.endswith(
+    until(lambda: list_events(node, pod, "SecurityNotEnforced"))
+    (event,) = list_events(node, pod, "SecurityNotEnforced")
+    assert event.count == 1
+    assert (event.message or "").endswith(
         "does not enforce: sysctl net.core.somaxconn, readOnlyRootFilesystem, "
         "seccompProfile RuntimeDefault"
     )

@@ -17,9 +17,14 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 
 
 @contextmanager
-def counting_operator(plane: ControlPlane, up_to: int, thinks: float) -> Iterator[None]:
-    """Runs an operator that, `thinks` seconds after it has seen cm-1, makes cm-2, and so on."""
-    watching = threading.Event()
+def counting_operator(
+    plane: ControlPlane, up_to: int, thinks: float, may_act: threading.Event | None = None
+) -> Iterator[None]:
+    """Runs an operator that, `thinks` seconds after it has seen cm-1, makes cm-2, and so on.
+
+    It makes nothing before `may_act` is set.
+    """
+    watching, ending = threading.Event(), threading.Event()
     with httpx.Client(
         base_url=plane.url,
         headers={"authorization": f"Bearer {plane.token}", "user-agent": "counting"},
@@ -35,11 +40,13 @@ def counting_operator(plane: ControlPlane, up_to: int, thinks: float) -> Iterato
                         event = json.loads(line)
                         word, _, number = event["object"]["metadata"]["name"].partition("-")
                         if (event["type"], word) == ("ADDED", "cm") and int(number) < up_to:
+                            assert may_act is None or may_act.wait(60)
                             let_time_pass(thinks, "the operator thinks")
                             name = {"name": f"cm-{int(number) + 1}"}
                             client.post(MAPS, json={"metadata": name}).raise_for_status()
             except httpx.TransportError:
-                return  # the control plane cut its watch
+                if not ending.is_set():  # else its watch was cut below
+                    raise
 
         thread = threading.Thread(target=operate)
         thread.start()
@@ -48,5 +55,6 @@ def counting_operator(plane: ControlPlane, up_to: int, thinks: float) -> Iterato
         try:
             yield
         finally:
+            ending.set()
             plane.faults.watches(for_="counting")
             thread.join()

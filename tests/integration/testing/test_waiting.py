@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -59,10 +60,12 @@ def test_an_operator_that_stays_quiet_is_waited_for_once(plane: ControlPlane) ->
 def test_settle_comes_back_before_an_operator_has_reacted_unless_it_waits_for_quiet(
     plane: ControlPlane,
 ) -> None:
-    with counting_operator(plane, up_to=3, thinks=0.3):
+    may_act = threading.Event()
+    with counting_operator(plane, up_to=3, thinks=0.3, may_act=may_act):
         plane.apply(FIRST)
         plane.settle()
-        assert count(plane) < 3
+        assert count(plane) == 1
+        may_act.set()
         plane.settle(quiet="2s")
         assert count(plane) == 3
 

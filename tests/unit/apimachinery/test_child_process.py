@@ -48,12 +48,15 @@ def test_one_that_ended_for_want_of_requests_is_replaced(
 ) -> None:
     monkeypatch.setenv(IDLE, "0.1")
     pid = child.ask("pid")
-    until(lambda: not psutil.pid_exists(pid) or is_zombie(pid), "the end of the child")
+    until(lambda: has_ended(pid), "the end of the child")
     assert child.ask("pid") != pid
 
 
-def is_zombie(pid: int) -> bool:
-    return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+def has_ended(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
 
 
 def _prepare(greeting: str) -> Callable[[str], Any]:

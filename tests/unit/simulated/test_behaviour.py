@@ -102,7 +102,5 @@ def test_containers_of_many_pods_start_in_ten_rounds() -> None:
 @pytest.mark.parametrize("text", ["²", "9" * 5000, "-1", "", "one"])
 def test_an_index_that_is_no_number_is_none(text: str) -> None:
     asked = pod("main", annotations={INDEX_ANNOTATION: text, FAILURES_ANNOTATION: text})
-    does = behaviour_of(
-        asked, asked.spec.containers[0], 0, PodScript(ContainerScript(exit_codes=(3,))), PACE
-    )
-    assert does.exit_code == 3
+    script = PodScript(ContainerScript(exit_codes_by_index={-1: (4, 5), 0: (6,), 1: (7,)}))
+    assert behaviour_of(asked, asked.spec.containers[0], 0, script, PACE).exit_code == 4

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import pytest
@@ -57,22 +56,18 @@ def test_a_json_patch_does_the_same_each_time_that_it_is_applied() -> None:
 def test_copies_are_bounded_in_what_they_add(
     target: dict[str, Any], operations: list[dict[str, str]], limit: str
 ) -> None:
-    before = time.process_time()
     with pytest.raises(Unprocessable, match=f"the accumulated .* of {limit} is"):
         apply_patch(target, operations)
-    assert time.process_time() - before < 1
 
 
 def test_inserts_and_removals_are_bounded_in_what_they_move() -> None:
     many = ["x"] * 90_000
-    before = time.process_time()
     for operation in (
         {"op": "add", "path": "/a/0", "value": "y"},
         {"op": "move", "from": "/a/0", "path": "/a/0"},
     ):
         with pytest.raises(Unprocessable, match="Unable to move items of lists"):
             apply_patch({"a": list(many)}, [operation] * 9_900)
-    assert time.process_time() - before < 2
     appended = apply_patch({"a": list(many)}, [{"op": "add", "path": "/a/-", "value": "y"}] * 9_900)
     assert len(appended["a"]) == 99_900
 

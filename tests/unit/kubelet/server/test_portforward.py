@@ -12,6 +12,7 @@ from functools import partial
 import pytest
 
 from kcm.errors import ContainerRuntimeError
+from kcm.kubelet.server import portforward
 from kcm.kubelet.server.portforward import PortForwarding
 from kcm.kubelet.server.spdy import SpdySession
 from kcm.kubelet.server.stream_limits import MOST_FORWARDED_OF_POD, ForwardLimits
@@ -134,7 +135,7 @@ class LastingChannel(Channel):
             await yield_to_loop()
         if message is None:
             gc.collect()
-            self.kept = sum(type(one).__name__ == "_Forward" for one in gc.get_objects())
+            self.kept = sum(isinstance(one, portforward._Forward) for one in gc.get_objects())
         return message
 
 
