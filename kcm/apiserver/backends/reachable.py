@@ -40,17 +40,16 @@ def require_global(address: str) -> IPv4Address | IPv6Address:
     return real
 
 
-async def resolve_global(host: str, port: int) -> str:
-    """Returns an address of the host, once all that it has are global ones.
+async def resolve_global(host: str, port: int) -> list[str]:
+    """Returns the addresses of the host, all of which are global ones.
 
-    The caller connects to this address, not to the name, which could lead elsewhere the next time.
+    The caller connects to one of them, not to the name, which could lead elsewhere the next time.
     Raises BadRequest and OSError.
     """
     try:
-        return str(require_global(str(ip_address(host))))
+        return [str(require_global(str(ip_address(host))))]
     except ValueError:
         pass  # a name, or a form such as 127.1 that only the resolver reads
     loop = asyncio.get_running_loop()
     entries = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    addresses = [require_global(str(entry[4][0])) for entry in entries]
-    return str(addresses[0])
+    return [str(require_global(str(entry[4][0]))) for entry in entries]

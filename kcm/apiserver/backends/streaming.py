@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import urlsplit
 
 import httptools
@@ -112,8 +113,8 @@ async def _connect(
     host, port = parts.hostname or "", parts.port or (443 if secure else 80)
     try:
         async with asyncio.timeout(CONNECT_TIMEOUT):
-            reader, writer = await asyncio.open_connection(
-                await resolve_global(host, port) if request.to_global else host,
+            reader, writer = await _open_first(
+                await resolve_global(host, port) if request.to_global else [host],
                 port,
                 ssl=tls if secure else None,
                 server_hostname=host if secure else None,
@@ -125,6 +126,19 @@ async def _connect(
         yield reader, writer
     finally:
         writer.close()
+
+
+async def _open_first(
+    hosts: Sequence[str], port: int, **options: Any
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Connects to the first of the hosts that answers. Raises OSError if none does."""
+    failure = OSError("the host has no address")
+    for host in hosts:
+        try:
+            return await asyncio.open_connection(host, port, **options)
+        except OSError as error:
+            failure = error
+    raise failure
 
 
 def _reason(error: Exception) -> str:

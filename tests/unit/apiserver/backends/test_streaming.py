@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
+from kcm.apiserver.backends import streaming
 from kcm.apiserver.backends.streaming import ExchangeError, Incoming, Outgoing, Upgraded, send
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -130,3 +131,21 @@ def test_a_server_that_says_nothing_is_not_waited_for() -> None:
 
     with pytest.raises(ExchangeError, match="timeout awaiting response headers"):
         asyncio.run(ask())
+
+
+def test_a_host_is_reached_at_the_first_of_its_addresses_that_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def resolve(host: str, port: int) -> list[str]:
+        return ["127.0.0.9", "127.0.0.1"]
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 204 No Content\r\n\r\n")
+
+    async def reach() -> int:
+        async with server(answer) as url, send(Outgoing("GET", url, (), to_global=True)) as reached:
+            return reached.status if isinstance(reached, Incoming) else 0
+
+    monkeypatch.setattr(streaming, "resolve_global", resolve)
+    assert asyncio.run(reach()) == 204
