@@ -68,8 +68,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """Declares the marker."""
     config.addinivalue_line(
         "markers",
-        f"{_MARKER}(nodes=1, flags=(), controllers=('*',), config=None, seed=None): the "
-        "arguments of ControlPlane for the fixture `kcm_fresh`",
+        f"{_MARKER}(nodes=1, flags=(), controllers=('*',), config=None, seed=None, "
+        "mode='loop', grace='5s', crds=None): the arguments of ControlPlane for the fixture "
+        "`kcm_fresh`",
     )
 
 

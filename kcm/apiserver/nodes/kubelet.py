@@ -114,7 +114,7 @@ class KubeletClient:
     """Sends requests to kubelets.
 
     `tls` checks their certificates; without it, requests are sent over plain HTTP. With `mixed`,
-    only nodes that say so are reached over TLS.
+    nodes that say they serve none are reached over plain HTTP.
     """
 
     def __init__(self, tls: ssl.SSLContext | None = None, *, mixed: bool = False) -> None:
