@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LOCKS = {"kcm.txt": (), "dev.txt": ("--extra", "dev")}
-_PINNED = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;]+)", re.MULTILINE)
+_PINNED = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==([^\s;]+)", re.MULTILINE)
 
 
 def read_versions(lock: Path) -> dict[str, str]:
@@ -46,6 +46,9 @@ def main() -> int:
             [
                 *(sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--upgrade"),
                 *("--universal", "--python-version", "3.11", "--generate-hashes"),
+                # pip looks at newer releases for `coverage[toml]` when only `coverage` is pinned,
+                # and then refuses to install anything.
+                "--no-strip-extras",
                 *("--custom-compile-command", "make lock", *extra),
                 *("--output-file", str(lock), "pyproject.toml"),
             ],
