@@ -1,0 +1,99 @@
+"""The host of a control plane inside a test: one thread takes the turns, in the order of a list.
+
+Guarantees: the same list, time and objects give the same turns. A loop that worked wakes those
+after it, so the list is the way that a change takes. Nothing waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from kcm.loops.loop import NEVER, Loop, Turn
+
+
+@dataclass
+class _Stepped:
+    loop: Loop
+    has_begun: bool = False
+    due: float = NEVER
+    upkeep: float = NEVER
+
+
+class StepHost:
+    """Takes turns when it is told to. Times are seconds since 1970."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        """`now` returns the time, which may stand."""
+        self._now = now
+        self._stepped: list[_Stepped] = []
+
+    def run(self, *loops: Loop) -> None:
+        self._stepped += [_Stepped(loop) for loop in loops]
+
+    def turn(self, *, upkeep: bool) -> bool:
+        """Takes one turn of each loop that reads, was woken or is due, and reports whether any
+        worked.
+
+        Without `upkeep`, loops that only keep up what others expect have no turn. Raises what the
+        turns raise.
+        """
+        worked = False
+        for stepped in self._stepped:
+            if self._is_wanted(stepped, upkeep=upkeep) and self._step(stepped).worked:
+                worked = True
+                self._wake_after(stepped)
+        return worked
+
+    def step(self, loop: Loop) -> Turn:
+        """Takes one turn of this loop, which `run` was called with, out of its order."""
+        return self._step(next(stepped for stepped in self._stepped if stepped.loop is loop))
+
+    def next_due(self, *, upkeep: bool) -> float:
+        """Returns when the next turn is due, NEVER if none is unless a loop is woken."""
+        due = (min(s.due, s.upkeep) if upkeep else s.due for s in self._stepped)
+        return min(due, default=NEVER)
+
+    def _is_wanted(self, stepped: _Stepped, *, upkeep: bool) -> bool:
+        loop = stepped.loop
+        if loop.lease is not None and not loop.lease.held:
+            return False
+        due = min(stepped.due, stepped.upkeep) if upkeep else stepped.due
+        return loop.reads or loop.woken.is_set() or due <= self._now()
+
+    def _step(self, stepped: _Stepped) -> Turn:
+        loop = stepped.loop
+        loop.woken.clear()
+        if not stepped.has_begun:
+            loop.begin()
+            stepped.has_begun = True
+        try:
+            turn = loop.turn(0.0)
+        except BaseException:
+            stepped.has_begun = False
+            loop.wake()
+            raise
+        now = self._now()
+        stepped.due, stepped.upkeep = now + turn.due_in, now + turn.upkeep_in
+        return turn
+
+    def _wake_after(self, stepped: _Stepped) -> None:
+        for later in self._stepped[self._stepped.index(stepped) + 1 :]:
+            later.loop.wake()
+
+    def spawn(self, name: str, work: Callable[[], None]) -> None:
+        work()
+
+    @contextmanager
+    def repeat(self, name: str, every: float, work: Callable[[], object]) -> Iterator[None]:
+        """Repeats nothing: the time does not go on while the block runs."""
+        yield
+
+    def list_dead(self) -> list[str]:
+        return []
+
+    def stop(self) -> None:
+        for stepped in reversed(self._stepped):
+            stepped.loop.end()
+        self._stepped = []
