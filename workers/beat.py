@@ -77,7 +77,7 @@ class LeasedScheduler(Scheduler):  # type: ignore[misc] # celery has no types
         if self._lease is not None and self._presence is not None:
             try:
                 self._lease.release()
-                self._presence.leave()
+                self._presence.end()
             except errors.KcmError as error:
                 log.warning("the lease was not released, it expires", error=str(error))
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import threading
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -27,6 +26,7 @@ from kcm.kubelet.assembly.process import KubeletProcess
 from kcm.kubelet.flags import FLAGS_VARIABLE, parse_flags
 from kcm.kubelet.types import full_name
 from kcm.logs import configure
+from kcm.loops import Loop, ThreadHost, Turn
 from kcm.settings import Settings
 from workers import remotecontrol
 from workers.broker import KUBELET_HOUSEKEEPING as HOUSEKEEPING
@@ -38,7 +38,6 @@ APP_NAME = "kcm-kubelet"
 SYNC_TASK = "kcm.kubelet.sync_pod"
 MOST_WAITING = 1000  # messages; for the others the kubelet's own threads do the work
 EXPIRES = 30.0  # seconds, after which the kubelet has done the work itself
-PAUSE = 1.0  # seconds without messages after one could not be sent
 
 
 def queue_of(node: str) -> str:
@@ -46,35 +45,32 @@ def queue_of(node: str) -> str:
     return f"kcm.kubelet.{node}"
 
 
-class Waker:
-    """Sends a message for each pod that waits, in the thread that calls `run`."""
+class Waker(Loop):
+    """Sends a message for each pod that waits."""
 
     def __init__(self, app: Celery, queue: str, name_pod: Callable[[str], str] = str) -> None:
         """`name_pod` returns the name under which Flower shows the pod with a uid."""
+        super().__init__("kcm-waker")
         self._app = app
         self._queue = queue
         self._name_pod = name_pod
         self._waiting: deque[str] = deque(maxlen=MOST_WAITING)
-        self._woken = threading.Event()
 
-    def wake(self, uid: str) -> None:
+    def notify(self, uid: str) -> None:
         """Sends a message soon for the pod with this uid. Never blocks."""
         self._waiting.append(uid)
-        self._woken.set()
+        self.wake()
 
-    def run(self, stop: threading.Event) -> None:
-        """Sends messages until `stop` is set. Those that cannot be sent are dropped."""
-        while not stop.is_set():
-            self._woken.wait(0.5)
-            self._woken.clear()
+    def turn(self, patience: float) -> Turn:
+        """Sends messages. When one cannot be sent, the others are dropped: the pods' workers have
+        threads of their own as well.
+        """
+        try:
             while self._waiting:
-                uid = self._waiting.popleft()
-                try:
-                    self._send(uid)
-                except Exception as error:  # noqa: BLE001 - kombu raises what its transport does
-                    log.debug("pods wait without messages", error=str(error))
-                    self._waiting.clear()
-                    stop.wait(PAUSE)
+                self._send(self._waiting.popleft())
+        finally:
+            self._waiting.clear()
+        return Turn()
 
     def _send(self, uid: str) -> None:
         self._app.send_task(
@@ -95,19 +91,19 @@ class KubeletStep(bootsteps.StartStopStep):  # type: ignore[misc] # celery has n
     requires = ("celery.worker.components:Pool",)
 
     def __init__(self, worker: Any, **kwargs: Any) -> None:
-        self._stop = threading.Event()
+        self._host = ThreadHost()
         super().__init__(worker, **kwargs)
 
     def start(self, worker: Any) -> None:
         app = worker.app
         waker = Waker(app, queue_of(app.kcm_options.node_name), lambda uid: _name_pod(app, uid))
-        process = KubeletProcess(app.kcm_settings, app.kcm_options, notify_work=waker.wake)
+        process = KubeletProcess(app.kcm_settings, app.kcm_options, notify_work=waker.notify)
         app.kcm_kubelet = process
         process.start()
-        threading.Thread(target=waker.run, args=(self._stop,), daemon=True).start()
+        self._host.run(waker)
 
     def stop(self, worker: Any) -> None:
-        self._stop.set()
+        self._host.stop()
         process = worker.app.kcm_kubelet
         if process is not None:
             worker.app.kcm_kubelet = None

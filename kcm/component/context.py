@@ -10,7 +10,7 @@ import os
 import random
 import socket
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
@@ -38,6 +38,7 @@ from kcm.informers.level import LevelSource
 from kcm.informers.options import InformerOptions
 from kcm.informers.source import ListerWatcher
 from kcm.interpreter import tune
+from kcm.loops import Host, Loop, ThreadHost, contain
 from kcm.reconcile.caches import Caches, list_declared_models
 from kcm.reconcile.consistency import KEPT, Consistency, ExpectedChanges, FreshCaches
 from kcm.reconcile.contract import Controller
@@ -60,7 +61,6 @@ if TYPE_CHECKING:
 log = structlog.get_logger("kcm.manager")
 
 STORE_TIMEOUT = 10.0  # seconds, as upstream waits for the API server
-STOP_TIMEOUT = 2.0  # seconds to wait for each thread to end
 
 
 class LoopMode(StrEnum):
@@ -71,23 +71,21 @@ class LoopMode(StrEnum):
 
 
 @dataclass(frozen=True)
-class Stepped:
-    """Makes a context whose owner calls every part itself: it starts no thread.
+class Embedding:
+    """What a control plane inside another program provides for its context.
 
-    All clients share `io`. Everything random is drawn from `rng`.
+    All clients share `io`, and everything random is drawn from `rng`.
     """
 
+    host: Host
     io: RedisIO
     rng: random.Random
-
-
-# A lease of a stepped context outlasts every step that its clock makes.
-STEPPED_DURATION = 1e10  # seconds
+    lease_duration: float  # seconds; longer than any step of its clock
 
 
 @dataclass
 class ControllerContext:
-    """The settings, clients, caches and threads that the controllers of one process share."""
+    """The settings, clients, caches and loops that the controllers of one process share."""
 
     settings: Settings
     options: ManagerOptions
@@ -106,16 +104,17 @@ class ControllerContext:
     cloud: CloudCaller | None  # None without --cloud-provider
     identity: str
     member: Member
+    host: Host
     loop_mode: LoopMode = LoopMode.EXTERNAL_LOOPS
     # which writes go through the API server, None if none do
     admission: CachedAdmissionRules | None = None
-    threaded: bool = True  # False if the owner calls every part itself, see `Stepped`
+    lease_duration: float = DURATION  # seconds
     stop: threading.Event = field(default_factory=threading.Event)
     # Set once the informers of all controllers were requested and started. Before that, no
     # controller may start informers of its own. After that, `start_informers` starts those that are
     # requested late.
     informers_started: threading.Event = field(default_factory=threading.Event)
-    _threads: list[threading.Thread] = field(default_factory=list)
+    _runs_loops: bool = False
 
     @property
     def controllers(self) -> Sequence[Controller]:
@@ -123,8 +122,7 @@ class ControllerContext:
         return self.selection.started
 
     def start(self) -> None:
-        """Connects to the store, fills the caches, and starts the threads other than the
-        controllers'.
+        """Connects to the store, fills the caches, and runs the loops that every process has.
 
         Raises StoreUnavailable and ConfigurationError.
         """
@@ -136,7 +134,9 @@ class ControllerContext:
         if self.admission is not None:
             self.admission.follow(self.caches.factory)
         self.caches.follow()
-        self._spawn_all()
+        if not self._runs_loops:
+            self._runs_loops = True
+            self.host.run(*self._loops())
         self.start_informers()
         self.informers_started.set()
         self.caches.factory.wait_for_cache_sync(self.stop)
@@ -145,29 +145,13 @@ class ControllerContext:
         """Starts all informers that were requested and have not been started."""
         self.caches.factory.start()
 
-    @property
-    def lease_duration(self) -> float:
-        """How long leases last, in seconds."""
-        return DURATION if self.threaded else STEPPED_DURATION
-
-    def _spawn_all(self) -> None:
-        if self._threads or not self.threaded:
-            return
+    def _loops(self) -> Iterator[Loop]:
         forgets = self.member.kind == "manager"
-        presence = Presence(self.io, self.member, forgets=forgets, clock=self.clock)
-        for run, name in (
-            (self.renewer.run, "kcm-renewer"),
-            (self.recorder.run, "kcm-events"),
-            (self.metrics.run, "kcm-metrics"),
-            (presence.run, "kcm-presence"),
-            (self.discovery.run, "kcm-discovery"),
-        ):
-            self._spawn(run, name)
-
-    def _spawn(self, target: Callable[[threading.Event], None], name: str) -> None:
-        thread = threading.Thread(target=target, args=(self.stop,), name=name, daemon=True)
-        thread.start()
-        self._threads.append(thread)
+        yield Presence(self.io, self.member, forgets=forgets)
+        yield self.discovery
+        yield self.renewer
+        yield self.metrics
+        yield self.recorder
 
     def wait_fresh(self, resources: Sequence[Resource]) -> None:
         """Waits until the caches have every earlier write (design 0011). Raises CacheNotSynced."""
@@ -194,7 +178,7 @@ class ControllerContext:
             stop=self.stop,
             metrics=self.metrics,
             cloud=self.cloud,
-            threaded=self.threaded,
+            host=self.host,
         )
 
     def admitted(self, client: Client) -> ObjectStore:
@@ -218,33 +202,18 @@ class ControllerContext:
         rules = self.admission.resources if self.admission is not None else ()
         return (*self.caches.present(controller), *rules)
 
-    def dead_threads(self) -> list[str]:
-        """Returns the names of threads that have ended although the context was not stopped."""
-        if self.stop.is_set():
-            return []
-        return [thread.name for thread in self._threads if not thread.is_alive()]
-
-    def stop_informers(self) -> threading.Thread:
-        """Stops the informers in a thread, since their last read may block for a second."""
-        stopping = threading.Thread(target=self.caches.factory.shutdown, daemon=True)
-        stopping.start()
-        return stopping
+    def stop_loops(self) -> None:
+        """Stops every loop, within about a second."""
+        self.stop.set()
+        self.host.spawn("kcm-stop", self.caches.factory.shutdown)  # while the others end
+        self.host.stop()
+        self.caches.factory.shutdown()
 
     def shutdown(self) -> None:
-        """Stops the threads, writes the Events recorded so far, and closes the connections."""
-        self.stop.set()
-        informers = self.stop_informers()
-        for thread in (*self._threads, informers):
-            thread.join(STOP_TIMEOUT)
-        if self._threads or not self.threaded:
-            self._write_last_events()
+        """Stops the loops, which write what they have recorded, and closes the connections."""
+        self.stop_loops()
+        contain("kcm-events", self.recorder.end)  # what was recorded while the loops ended
         self.clients.close()
-
-    def _write_last_events(self) -> None:
-        try:
-            self.recorder.flush()
-        except errors.KcmError as error:
-            log.warning("Events were dropped", error=str(error))
 
 
 def build_context(
@@ -255,32 +224,34 @@ def build_context(
     kind: str = "worker",
     name: str = "",
     queues: Sequence[str] = (),
-    stepped: Stepped | None = None,
+    embedding: Embedding | None = None,
 ) -> ControllerContext:
     """Returns a context for the controllers that run. Nothing is connected yet.
 
-    `kind`, `name` (of the Celery node) and `queues` are shown by `kcm status`.
+    `kind`, `name` (of the Celery node) and `queues` are shown by `kcm status`. Without an
+    embedding, each loop has a thread.
     """
     settings = settings or Settings()
     options = options or ManagerOptions.load()
     clock = clock or RealClock()
-    rng = stepped.rng if stepped is not None else None
-    discovery = Discovery(clock=clock)
+    rng = embedding.rng if embedding is not None else None
+    stop = threading.Event()
+    discovery = Discovery()
     kubeconfig = options.generic.kubeconfig
     clients = ClientBuilder(
         settings,
         clock,
         load_kubeconfig(Path(kubeconfig)) if kubeconfig else None,
-        Store(stepped.io, clock, rng) if stepped is not None else None,
+        Store(embedding.io, clock, rng) if embedding is not None else None,
     )
     shared = clients.client(kind)
     observer = CountingObserver()
     cloud = _build_cloud(clients, options, clock)
     identity = new_holder(f"{socket.gethostname()}-{os.getpid()}")
     selection = select(options, discovery, cloud.cloud if cloud else None)
-    if stepped is not None:
+    if embedding is not None:
         for controller in selection.started:
-            controller.draw_from(stepped.rng)
+            controller.draw_from(embedding.rng)
     return ControllerContext(
         settings=settings,
         options=options,
@@ -291,19 +262,21 @@ def build_context(
         store=shared.store,
         objects=shared.objects,
         caches=_build_caches(
-            clients, shared, observer, _informer_options(clients, kind, stepped), rng
+            clients, shared, observer, _informer_options(clients, kind, embedding), rng
         ),
         observer=observer,
         renewer=Renewer(shared.io, clock=clock),
         recorder=EventRecorder(shared.objects, clock, rng),
-        metrics=SyncMetrics(shared.io, clock=clock),
+        metrics=SyncMetrics(shared.io),
         clock=clock,
         cloud=cloud,
         admission=_admission_rules(settings, clients),
         loop_mode=LoopMode.INCLUDE_CLOUD_LOOPS if cloud else LoopMode.EXTERNAL_LOOPS,
         identity=identity,
         member=Member(identity, kind, name, tuple(queues)),
-        threaded=stepped is None,
+        lease_duration=embedding.lease_duration if embedding else DURATION,
+        host=embedding.host if embedding else ThreadHost(clock, stop=stop),
+        stop=stop,
     )
 
 
@@ -330,12 +303,12 @@ def _build_cloud(
 
 
 def _informer_options(
-    clients: ClientBuilder, kind: str, stepped: Stepped | None
+    clients: ClientBuilder, kind: str, embedding: Embedding | None
 ) -> InformerOptions:
     # Another API server is watched over connections of its own, and a manager has to dispatch
     # changes: both read changes at once. Workers read them when they have a key to sync.
-    pull = (kind == "worker" or stepped is not None) and clients.remote is None
-    is_test = stepped is not None
+    is_test = embedding is not None
+    pull = (kind == "worker" or is_test) and clients.remote is None
     return InformerOptions(pull=pull, threaded=not is_test, detect_mutations=is_test)
 
 

@@ -7,7 +7,6 @@ controller whose kind appears later is not started late.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable
 
 import structlog
@@ -16,7 +15,7 @@ from kcm import errors
 from kcm.api import scheme
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.clock import Clock, RealClock
+from kcm.loops import Loop, Turn
 from kcm.reconcile.caches import list_declared_models
 from kcm.reconcile.contract import Controller
 
@@ -25,16 +24,15 @@ log = structlog.get_logger("kcm.manager")
 REDISCOVER_EVERY = 30.0  # seconds
 
 
-class Discovery:
+class Discovery(Loop):
     """The kinds that were served at the last refresh."""
 
     def __init__(
         self,
         resources: Callable[[], Iterable[Resource]] = scheme.resources,
-        clock: Clock | None = None,
     ) -> None:
+        super().__init__("kcm-discovery")
         self._resources = resources
-        self._clock = clock or RealClock()
         self.available = self._list_served()
 
     def _list_served(self) -> frozenset[str]:
@@ -55,10 +53,9 @@ class Discovery:
                 removed=sorted(before - self.available),
             )
 
-    def run(self, stop: threading.Event) -> None:
-        """Refreshes every 30 s until `stop` is set."""
-        while not self._clock.wait(stop, REDISCOVER_EVERY):
-            self.refresh()
+    def turn(self, patience: float) -> Turn:
+        self.refresh()
+        return Turn(upkeep_in=REDISCOVER_EVERY)
 
 
 def _name(model: type[KubeObject]) -> str:

@@ -7,7 +7,6 @@ last one is not run, so two beats do no harm.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -190,35 +189,10 @@ class TickRunner:
         if not lease.try_acquire():
             yield None
             return
-        with self._renewed(lease, loop):
-            yield lease.fence
-
-    @contextmanager
-    def _renewed(self, lease: FencedLease, loop: Loop) -> Iterator[None]:
-        """Renews a lease in a thread, if there are threads, and releases it at the end."""
-        context = self._context
-        if not context.threaded:
-            try:
-                yield
-            finally:
-                lease.release()
-            return
-        done = threading.Event()
-
-        def keep() -> None:
-            while not context.clock.wait(done, lease.renew_every):
-                try:
-                    lease.renew()
-                except errors.KcmError as error:
-                    log.warning("lease of a pass not renewed", loop=loop.name, error=str(error))
-
-        keeper = threading.Thread(target=keep, name=f"keep-{loop.name}", daemon=True)
-        keeper.start()
         try:
-            yield
+            with context.host.repeat(f"keep-{loop.name}", lease.renew_every, lease.renew):
+                yield lease.fence
         finally:
-            done.set()
-            keeper.join()
             lease.release()
 
 

@@ -20,12 +20,14 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import Protocol
 
 import structlog
 
 from kcm import errors
 from kcm.clock import Clock, RealClock
+from kcm.loops import start_thread
 
 log = structlog.get_logger(__name__)
 
@@ -219,13 +221,7 @@ class LeaderElector:
 
     def _lead(self, stop: threading.Event) -> None:
         over, crashed = threading.Event(), threading.Event()
-        leading = threading.Thread(
-            target=self._start_leading,
-            args=(over, crashed),
-            name=f"leading-{self.config.name}",
-            daemon=True,
-        )
-        leading.start()
+        start_thread(f"leading-{self.config.name}", partial(self._start_leading, over, crashed))
         try:
             self._renew_until_lost(stop, crashed)
         finally:

@@ -1,6 +1,6 @@
-"""Holds any number of leases in one thread.
+"""Holds any number of leases in one loop.
 
-Guarantees: for each lease `on_started` and `on_stopped` alternate, and are called in the keeper's
+Guarantees: for each lease `on_started` and `on_stopped` alternate, and are called in the loop's
 thread. If a lease is lost and acquired again, both are called, even if no other process held the
 lease in between. While a call to Redis hangs, the callbacks are late, but `FencedLease.held` and
 the fence are not. Give the keeper a `RedisIO` whose socket timeout is below the lease's duration.
@@ -8,7 +8,6 @@ the fence are not. Give the keeper a `RedisIO` whose socket timeout is below the
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -17,6 +16,7 @@ import structlog
 from kcm import errors
 from kcm.clock import Clock, RealClock
 from kcm.coordination.lease import DURATION, RENEW_EVERY, FencedLease, acquire_all, check_periods
+from kcm.loops import Loop, Turn
 from kcm.redisio import Fence, RedisIO
 
 log = structlog.get_logger(__name__)
@@ -32,7 +32,7 @@ class _KeptLease:
     started: str = ""  # the token for which on_started was called, "" after on_stopped
 
 
-class LeaseKeeper:
+class LeaseKeeper(Loop):
     """Acquires and renews leases, and calls back when one is acquired or lost."""
 
     def __init__(
@@ -44,6 +44,7 @@ class LeaseKeeper:
         renew_every: float = RENEW_EVERY,
         clock: Clock | None = None,
     ) -> None:
+        super().__init__("kcm-leases")
         check_periods("(all)", duration, renew_every)
         self.holder = holder
         self._io = io
@@ -55,7 +56,7 @@ class LeaseKeeper:
     def add(
         self, name: str, on_started: Callable[[Fence], None], on_stopped: Callable[[], None]
     ) -> FencedLease:
-        """Holds the lease `name` from the next pass on. Add the first lease before `run`.
+        """Holds the lease `name` from the next turn on.
 
         The callbacks must return at once. One that raises is logged, and the lease is kept.
         """
@@ -68,6 +69,7 @@ class LeaseKeeper:
             clock=self._clock,
         )
         self._kept.append(_KeptLease(lease, on_started, on_stopped))
+        self.wake()
         return lease
 
     def remove(self, lease: FencedLease) -> None:
@@ -78,14 +80,17 @@ class LeaseKeeper:
         except errors.KcmError as error:
             log.warning("lease not released", lease=lease.name, error=str(error))
 
-    def once(self) -> None:
+    def turn(self, patience: float) -> Turn:
         """Acquires and renews all leases in one call, then calls back for every change."""
+        if not self._kept:
+            return Turn()
         try:
             acquire_all(self._io, self.holder, [kept.lease for kept in self._kept], self._clock)
         except errors.KcmError as error:
             log.warning("leases could not be renewed", holder=self.holder, error=str(error))
         for kept in self._kept:
             self._call_back(kept)
+        return Turn(upkeep_in=self._renew_every)
 
     def _call_back(self, kept: _KeptLease) -> None:
         token = kept.lease.known_token()
@@ -103,17 +108,10 @@ class LeaseKeeper:
         kept.started = ""
         _call_safely(kept.lease, kept.on_stopped)
 
-    def run(self, stop: threading.Event) -> None:
-        """Holds the leases until `stop` is set, then calls `on_stopped` and releases them."""
-        if not self._kept:
-            return
-        while not stop.is_set():
-            self.once()
-            self._clock.wait(stop, self._renew_every)
-        self.release()
-
-    def release(self) -> None:
-        """Releases all leases, so that others need not wait until they expire."""
+    def end(self) -> None:
+        """Calls `on_stopped` and releases all leases, so that others need not wait until they
+        expire.
+        """
         for kept in self._kept:
             if kept.started:
                 self._stop_kept(kept)

@@ -10,18 +10,11 @@ from __future__ import annotations
 import json
 import os
 import socket
-import threading
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from typing import Any
 
-import structlog
-
-from kcm import errors
-from kcm.clock import Clock, RealClock
+from kcm.loops import Loop, Turn
 from kcm.redisio import RedisIO
-
-log = structlog.get_logger(__name__)
 
 HEARTBEAT_EVERY = 5.0  # seconds
 DEAD_AFTER = 30.0  # seconds without a heartbeat
@@ -42,16 +35,14 @@ class Member:
     silent: float = 0.0  # seconds since its last heartbeat
 
 
-class Presence:
+class Presence(Loop):
     """Sends the heartbeats of one process. With `forgets`, it removes dead processes as well."""
 
-    def __init__(
-        self, io: RedisIO, member: Member, *, forgets: bool = False, clock: Clock | None = None
-    ) -> None:
+    def __init__(self, io: RedisIO, member: Member, *, forgets: bool = False) -> None:
+        super().__init__("kcm-presence")
         self._io = io
         self.member = member
         self._forgets = forgets
-        self._clock = clock or RealClock()
 
     def once(self) -> list[str]:
         """Sends a heartbeat, and returns the identities of processes that it removed.
@@ -67,23 +58,13 @@ class Presence:
             1:
         ]
 
-    def leave(self) -> None:
+    def turn(self, patience: float) -> Turn:
+        self.once()
+        return Turn(upkeep_in=HEARTBEAT_EVERY)
+
+    def end(self) -> None:
         """Removes the record of this process. Raises: Temporary."""
         self._io.execute("HDEL", self._io.keys.workers(), self.member.identity)
-
-    def run(self, stop: threading.Event) -> None:
-        """Sends heartbeats until `stop` is set, then removes the process. Errors are logged."""
-        while not stop.is_set():
-            self._try_step(self.once)
-            self._clock.wait(stop, HEARTBEAT_EVERY)
-        self._try_step(self.leave)
-
-    def _try_step(self, step: Any) -> None:
-        """Calls `step`, and logs its error."""
-        try:
-            step()
-        except errors.KcmError as error:
-            log.warning("no heartbeat was sent", error=str(error))
 
 
 def members(io: RedisIO) -> list[Member]:

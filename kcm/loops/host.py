@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Protocol
 
+import structlog
+
+from kcm import errors
 from kcm.loops.loop import Loop
+
+log = structlog.get_logger("kcm.loops")
 
 
 class Host(Protocol):
     """Runs loops, and work that goes on beside them."""
+
+    @property
+    def failures(self) -> Mapping[str, int]:
+        """How many turns have failed, by the names of the loops that run."""
+        ...
 
     def run(self, *loops: Loop) -> None:
         """Runs these loops as well, from now on."""
@@ -35,4 +45,14 @@ class Host(Protocol):
         ...
 
     def stop(self) -> None:
-        """Stops the loops, the last one first, and waits for each a short time."""
+        """Stops the loops, and waits some seconds for them to end."""
+
+
+def contain(name: str, work: Callable[[], object]) -> None:
+    """Does work, and logs what it raises."""
+    try:
+        work()
+    except errors.KcmError as error:
+        log.warning("work beside the loops failed", name=name, error=str(error))
+    except Exception:  # its thread has nobody to raise to
+        log.exception("work beside the loops failed", name=name)

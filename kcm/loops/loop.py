@@ -50,6 +50,9 @@ class Loop:
     Such a loop has a turn after each other one, since what it reads does not wake it.
     """
 
+    gathers = 0.0
+    """How many seconds pass from a wake to the turn, so that what comes in a burst shares one."""
+
     def __init__(self, name: str, lease: Lease | None = None) -> None:
         """`name` is that of the thread, in logs and in metrics. With a lease, there are turns only
         while it is held.

@@ -6,10 +6,11 @@ after it, so the list is the way that a change takes. Nothing waits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from kcm.loops.host import contain
 from kcm.loops.loop import NEVER, Loop, Turn
 
 
@@ -28,39 +29,51 @@ class StepHost:
         """`now` returns the time, which may stand."""
         self._now = now
         self._stepped: list[_Stepped] = []
+        self._has_news = True  # whether there may be something to read
 
     def run(self, *loops: Loop) -> None:
         self._stepped += [_Stepped(loop) for loop in loops]
 
+    def expect_news(self) -> None:
+        """Lets the loops that read have the next turn, because others may have written."""
+        self._has_news = True
+
     def turn(self, *, upkeep: bool) -> bool:
-        """Takes one turn of each loop that reads, was woken or is due, and reports whether any
-        worked.
+        """Takes one turn of each loop that was woken, is due, or reads what the last turn may have
+        written. Reports whether any worked.
 
         Without `upkeep`, loops that only keep up what others expect have no turn. Raises what the
         turns raise.
         """
-        worked = False
+        reads, self._has_news = self._has_news, False
         for stepped in self._stepped:
-            if self._is_wanted(stepped, upkeep=upkeep) and self._step(stepped).worked:
-                worked = True
+            if self._is_wanted(stepped, reads=reads, upkeep=upkeep) and self._step(stepped).worked:
+                self._has_news = True
                 self._wake_after(stepped)
-        return worked
+        return self._has_news
 
     def step(self, loop: Loop) -> Turn:
-        """Takes one turn of this loop, which `run` was called with, out of its order."""
-        return self._step(next(stepped for stepped in self._stepped if stepped.loop is loop))
+        """Takes one turn of this loop out of its order."""
+        return self._step(self._stepped_of(loop))
+
+    def due_of(self, loop: Loop) -> float:
+        """Returns when the next turn of this loop is due, upkeep apart."""
+        return self._stepped_of(loop).due
+
+    def _stepped_of(self, loop: Loop) -> _Stepped:
+        return next(stepped for stepped in self._stepped if stepped.loop is loop)
 
     def next_due(self, *, upkeep: bool) -> float:
         """Returns when the next turn is due, NEVER if none is unless a loop is woken."""
         due = (min(s.due, s.upkeep) if upkeep else s.due for s in self._stepped)
         return min(due, default=NEVER)
 
-    def _is_wanted(self, stepped: _Stepped, *, upkeep: bool) -> bool:
+    def _is_wanted(self, stepped: _Stepped, *, reads: bool, upkeep: bool) -> bool:
         loop = stepped.loop
         if loop.lease is not None and not loop.lease.held:
             return False
         due = min(stepped.due, stepped.upkeep) if upkeep else stepped.due
-        return loop.reads or loop.woken.is_set() or due <= self._now()
+        return (reads and loop.reads) or loop.woken.is_set() or due <= self._now()
 
     def _step(self, stepped: _Stepped) -> Turn:
         loop = stepped.loop
@@ -71,7 +84,7 @@ class StepHost:
         try:
             turn = loop.turn(0.0)
         except BaseException:
-            stepped.has_begun = False
+            stepped.has_begun, self._has_news = False, True
             loop.wake()
             raise
         now = self._now()
@@ -83,17 +96,21 @@ class StepHost:
             later.loop.wake()
 
     def spawn(self, name: str, work: Callable[[], None]) -> None:
-        work()
+        contain(name, work)
 
     @contextmanager
     def repeat(self, name: str, every: float, work: Callable[[], object]) -> Iterator[None]:
         """Repeats nothing: the time does not go on while the block runs."""
         yield
 
+    @property
+    def failures(self) -> Mapping[str, int]:
+        return {}
+
     def list_dead(self) -> list[str]:
         return []
 
     def stop(self) -> None:
         for stepped in reversed(self._stepped):
-            stepped.loop.end()
+            contain(stepped.loop.name, stepped.loop.end)
         self._stepped = []

@@ -19,6 +19,7 @@ import structlog
 
 from kcm import errors
 from kcm.clock import Clock, RealClock
+from kcm.loops.host import contain
 from kcm.loops.loop import NEVER, Loop
 
 log = structlog.get_logger("kcm.loops")
@@ -26,17 +27,24 @@ log = structlog.get_logger("kcm.loops")
 PATIENCE = 1.0  # seconds that a turn may wait in Redis, and so the time that a stop may take
 STANDBY = 0.2  # seconds between checks of a lease that another process holds
 FIRST_BACKOFF, LONGEST_BACKOFF = 0.1, 1.0  # seconds after turns that fail
-STOP_TIMEOUT = 2.0  # seconds to wait for each thread to end
+STOP_TIMEOUT = 5.0  # seconds to wait for all threads to end
 
 
 class ThreadHost:
     """Runs each loop in a thread of its own, from `run` until `stop`."""
 
-    def __init__(self, clock: Clock | None = None, *, patience: float = PATIENCE) -> None:
+    def __init__(
+        self,
+        clock: Clock | None = None,
+        *,
+        patience: float = PATIENCE,
+        stop: threading.Event | None = None,
+    ) -> None:
+        """`stop` is set when the host stops. Whoever sets it calls `stop` soon after."""
         self._clock = clock or RealClock()
         self._patience = patience
         self._rng = random.Random()
-        self._stop = threading.Event()
+        self._stop = stop or threading.Event()
         self._loops: list[Loop] = []
         self.threads: list[threading.Thread] = []  # in the order of their starts
         self._failures: Counter[str] = Counter()
@@ -55,10 +63,10 @@ class ThreadHost:
         """Calls `run` in a thread that is watched like a loop's. It returns once the event is
         set.
         """
-        self.threads.append(_start(name, lambda: run(self._stop)))
+        self.threads.append(start_thread(name, lambda: run(self._stop)))
 
     def spawn(self, name: str, work: Callable[[], None]) -> None:
-        _start(name, lambda: _contain(name, work))
+        start_thread(name, lambda: contain(name, work))
 
     @contextmanager
     def repeat(self, name: str, every: float, work: Callable[[], object]) -> Iterator[None]:
@@ -66,9 +74,9 @@ class ThreadHost:
 
         def keep_on() -> None:
             while not self._clock.wait(over, every):
-                _contain(name, work)
+                contain(name, work)
 
-        thread = _start(name, keep_on)
+        thread = start_thread(name, keep_on)
         try:
             yield
         finally:
@@ -80,13 +88,18 @@ class ThreadHost:
             return []
         return [thread.name for thread in self.threads if not thread.is_alive()]
 
-    def stop(self) -> None:
+    def ask_to_stop(self) -> None:
+        """Makes every loop end after its turn."""
         self._stop.set()
         for loop in self._loops:
             loop.wake()
-        for thread in reversed(self.threads):
+
+    def stop(self) -> None:
+        self.ask_to_stop()
+        deadline = self._clock.monotonic() + STOP_TIMEOUT
+        for thread in self.threads:
             if thread is not threading.current_thread():
-                thread.join(STOP_TIMEOUT)
+                thread.join(max(deadline - self._clock.monotonic(), 0.0))
 
     # --- in the thread of a loop
 
@@ -114,13 +127,15 @@ class ThreadHost:
                 backoff = FIRST_BACKOFF
                 if not loop.reads:
                     self._wait(loop, turn.soonest)
-        _contain(loop.name, loop.end)
+        contain(loop.name, loop.end)
 
     def _wait(self, loop: Loop, seconds: float) -> None:
         if seconds == NEVER:
             loop.woken.wait()
         elif seconds > 0:
             self._clock.wait(loop.woken, seconds)
+        if loop.gathers and loop.woken.is_set():
+            self._clock.wait(self._stop, loop.gathers)
 
     def _back_off(self, loop: Loop, error: Exception, seconds: float) -> float:
         """Logs the error and waits. Returns the seconds to wait after the next one."""
@@ -138,17 +153,8 @@ class ThreadHost:
         return min(seconds * 2, LONGEST_BACKOFF)
 
 
-def _start(name: str, run: Callable[[], None]) -> threading.Thread:
+def start_thread(name: str, run: Callable[[], None]) -> threading.Thread:
+    """Starts a daemon thread for what is no loop."""
     thread = threading.Thread(target=run, name=name, daemon=True)
     thread.start()
     return thread
-
-
-def _contain(name: str, work: Callable[[], object]) -> None:
-    """Does work, and logs what it raises."""
-    try:
-        work()
-    except errors.KcmError as error:
-        log.warning("work beside the loops failed", name=name, error=str(error))
-    except Exception:  # its thread has nobody to raise to
-        log.exception("work beside the loops failed", name=name)

@@ -33,11 +33,14 @@ from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.clock import Clock
 from kcm.coordination import FencedLease
+from kcm.loops import Loop, Turn
 from kcm.reconcile.contract import Change, Controller, View, Watch
 from kcm.store.writes.observing import Observer
 from kcm.workqueue import Addition, dispatch
 
 log = structlog.get_logger("kcm.dispatch")
+
+FOLLOW_EVERY = 1.0  # seconds between reads of other leaders' positions
 
 
 @dataclass(frozen=True)
@@ -183,68 +186,43 @@ class KindDispatcher:
         return merge_additions(additions)
 
 
-class Dispatcher:
+class Dispatcher(Loop):
     """Sends what the dispatchers of kinds have collected, for the kinds that this manager leads.
 
-    The informers' thread calls `send` after each read. `run` is another thread, which sends again
-    what could not be sent, reads other leaders' positions, and handles kinds that were listed
-    again.
+    The informers' thread calls `send` after each read. A turn sends again what could not be sent,
+    reads other leaders' positions, and handles kinds that were listed again.
     """
 
     def __init__(self, io: Any, kinds: Sequence[KindDispatcher], clock: Clock) -> None:
+        super().__init__("kcm-dispatch")
         self._io = io
         self._kinds = kinds
         self._clock = clock
-        self._wake = threading.Event()
+        self._followed = clock.monotonic()  # when other leaders' positions were read
         # Held while keys are sent: a position is confirmed only when all before it was sent.
         self._sending = threading.Lock()
         self._lock = threading.Lock()
         self._relisted: dict[KindDispatcher, int] = {}  # the resourceVersion of the list
 
-    def wake(self) -> None:
-        """Wakes the thread of `run`."""
-        self._wake.set()
-
     def send(self) -> None:
-        """Sends the collected keys. If that fails, the thread of `run` tries again."""
+        """Sends the collected keys. If that fails, the next turn tries again."""
         try:
             self.flush()
         except errors.KcmError as error:
             log.warning("dispatch failed, trying again", error=str(error))
             self.wake()
 
-    @property
-    def is_woken(self) -> bool:
-        """Whether the thread of `run` is to send something."""
-        return self._wake.is_set()
-
-    def catch_up(self) -> None:
-        """Sends all that there is to send, in the caller's thread. Raises KcmError."""
-        self._wake.clear()
+    def turn(self, patience: float) -> Turn:
+        """Sends all that there is to send. Raises KcmError."""
         self.enqueue_relisted()
-        self.flush()
-
-    def run(self, stop: threading.Event, follow_every: float = 1.0) -> None:
-        """Sends what could not be sent before, until `stop` is set.
-
-        It reads other leaders' positions every `follow_every` seconds.
-        """
-        followed = self._clock.monotonic()
-        while not stop.is_set():
-            self._clock.wait(self._wake, follow_every)
-            self._wake.clear()
-            try:
-                self.catch_up()
-                if self._clock.monotonic() - followed >= follow_every:
-                    self.follow()
-                    followed = self._clock.monotonic()
-            except errors.KcmError as error:
-                log.warning("dispatch failed, trying again", error=str(error))
-                self._clock.wait(stop, 0.2)
-                self._wake.set()
+        sent = self.flush()
+        if self._clock.monotonic() - self._followed >= FOLLOW_EVERY:
+            self.follow()
+            self._followed = self._clock.monotonic()
+        return Turn(sent > 0, upkeep_in=FOLLOW_EVERY)
 
     def on_relist(self, kind: KindDispatcher, resource_version: int) -> None:
-        """Records that the informer of a kind has listed again, and wakes the thread of `run`."""
+        """Records that the informer of a kind has listed again, and wakes the loop."""
         with self._lock:
             self._relisted[kind] = resource_version
         self.wake()

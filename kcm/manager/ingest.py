@@ -2,63 +2,37 @@
 
 from __future__ import annotations
 
-import threading
-
 import structlog
 
-from kcm import errors
-from kcm.clock import Clock
 from kcm.coordination import FencedLease
+from kcm.loops import Loop, Turn
 from kcm.store.eventbus import EventBus
 
 log = structlog.get_logger("kcm.ingest")
 
-BLOCK_MS = 1000  # the longest wait for an event, below the socket timeout
-STANDBY_EVERY = 0.2  # seconds between checks of the lease while another manager ingests
 
+class Ingester(Loop):
+    """Processes the entries of the event bus while it holds the lease `ingest`.
 
-class Ingester:
-    """Processes the entries of the event bus while it holds the lease `ingest`."""
+    Refused events become dead letters.
+    """
 
-    def __init__(self, bus: EventBus, lease: FencedLease, clock: Clock) -> None:
+    reads = True
+
+    def __init__(self, bus: EventBus, lease: FencedLease) -> None:
+        super().__init__("kcm-ingest", lease)
         self._bus = bus
-        self._lease = lease
-        self._clock = clock
+        self._held = lease
 
-    def run(self, stop: threading.Event) -> None:
-        """Ingests until `stop` is set. Refused events become dead letters, and other errors are
-        logged.
-        """
-        ready = False
-        while not stop.is_set():
-            if not self._lease.held:
-                ready = False
-                self._clock.wait(stop, STANDBY_EVERY)
-                continue
-            try:
-                if not ready:
-                    self.prepare()
-                    ready = True
-                self.once()
-            except errors.Fenced:
-                log.info("another manager ingests now")
-                self._clock.wait(stop, STANDBY_EVERY)
-            except errors.KcmError as error:
-                ready = False  # the stream may be gone with its consumer group
-                log.warning("ingesting failed, trying again", error=str(error))
-                self._clock.wait(stop, 0.5)
-
-    def prepare(self) -> None:
-        """Creates the stream if it is missing. Raises StoreUnavailable."""
+    def begin(self) -> None:
+        """Creates the stream if it is missing, with its consumer group. Raises StoreUnavailable."""
         self._bus.ensure_group()
 
-    def once(self, block_ms: int | None = BLOCK_MS) -> int:
-        """Processes the waiting entries, and returns their number. It waits up to `block_ms`
-        milliseconds for the first of them, None for no wait.
-        """
-        entries = self._bus.read(self._lease.holder, block_ms)
+    def turn(self, patience: float) -> Turn:
+        """Processes the entries that wait, or waits for the first of them."""
+        entries = self._bus.read(self._held.holder, round(patience * 1000) or None)
         for entry_id, fields in entries:
-            result = self._bus.process(entry_id, fields, self._lease.fence)
+            result = self._bus.process(entry_id, fields, self._held.fence)
             if result != "applied":
                 log.warning("an injected event was refused", entry=entry_id, reason=result)
-        return len(entries)
+        return Turn(bool(entries))

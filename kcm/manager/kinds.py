@@ -6,14 +6,13 @@ watch every kind. The periodic passes of these controllers find what happened be
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 
 import structlog
 
-from kcm import errors
 from kcm.api.scheme import Resource
 from kcm.component.context import ControllerContext
+from kcm.loops import Loop, Turn
 from kcm.manager.dispatch import KindDispatcher
 
 log = structlog.get_logger("kcm.manager")
@@ -21,7 +20,7 @@ log = structlog.get_logger("kcm.manager")
 FOLLOW_EVERY = 1.0  # seconds
 
 
-class KindFollower:
+class KindFollower(Loop):
     """Adds and removes the dispatchers of one manager. `make` and `leave` start and stop the
     dispatch.
     """
@@ -33,23 +32,14 @@ class KindFollower:
         make: Callable[[Resource], KindDispatcher],
         leave: Callable[[KindDispatcher], None],
     ) -> None:
+        super().__init__("kcm-kinds")
         self._context = context
         self._kinds = kinds
         self._make = make
         self._leave = leave
 
-    def run(self, stop: threading.Event) -> None:
-        """Calls `once` every FOLLOW_EVERY seconds until `stop` is set. Errors are logged."""
-        while not self._context.clock.wait(stop, FOLLOW_EVERY):
-            try:
-                self.once()
-            except errors.Temporary as error:
-                log.warning("custom kinds are not followed", error=str(error))
-            except Exception:  # the thread must outlive any definition, even an invalid one
-                log.exception("custom kinds are not followed")
-
-    def once(self) -> None:
-        """Adds and removes dispatchers once. Raises StoreUnavailable."""
+    def turn(self, patience: float) -> Turn:
+        """Adds and removes dispatchers. Raises StoreUnavailable."""
         context = self._context
         context.caches.follow()
         followers = [c for c in context.controllers if any(w.model is None for w in c.watches())]
@@ -63,3 +53,4 @@ class KindFollower:
                 log.info("A custom kind is gone", kind=name)
                 self._kinds.remove(kind)
                 self._leave(kind)
+        return Turn(upkeep_in=FOLLOW_EVERY)

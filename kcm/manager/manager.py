@@ -9,7 +9,6 @@ Source: StartControllers in cmd/kube-controller-manager/app/controllermanager.go
 from __future__ import annotations
 
 import random
-import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -18,7 +17,7 @@ import structlog
 from kcm import errors
 from kcm.api import scheme
 from kcm.api.scheme import Resource
-from kcm.component.context import STOP_TIMEOUT, ControllerContext
+from kcm.component.context import ControllerContext
 from kcm.coordination import LeaseKeeper
 from kcm.manager.dispatch import Dispatcher, KindDispatcher, WatchRoute
 from kcm.manager.ingest import Ingester
@@ -56,10 +55,13 @@ class Manager:
         context.caches.factory.on_turn(self.dispatcher.send)
         self.queues = QueueKeeper(context.clients.client("queues").io, context.clock)
         self._ingest_lease = self.leases.add("ingest", _ignore_start, _ignore_stop)
-        self.pump = Pump(context.clients.client("pump").io, clock=context.clock)
+        self.pump = Pump(
+            context.clients.client("pump").io,
+            polling=[each.short_name for each in context.controllers if each.polls],
+            clock=context.clock,
+        )
         self.kind_follower = KindFollower(context, self.kinds, self._join, self._leave)
         self.ingester = self._ingester()  # None for the objects of another API server
-        self._threads: list[threading.Thread] = []
 
     def _routes(self) -> dict[Resource, list[WatchRoute]]:
         routes: dict[Resource, list[WatchRoute]] = {}
@@ -85,7 +87,7 @@ class Manager:
         if clients.remote is not None:
             return None  # the event bus is for the objects in Redis only
         bus = EventBus(clients.client("ingest").io, self.context.clock)
-        return Ingester(bus, self._ingest_lease, self.context.clock)
+        return Ingester(bus, self._ingest_lease)
 
     def _listen(self, kind: KindDispatcher) -> None:
         informer = self.context.caches.informer(kind.resource)
@@ -128,8 +130,7 @@ class Manager:
         self.start_controllers()
         self._retry_while_away(self.context.start)
         self._retry_while_away(partial(recover, self.context, self.kinds))
-        self._spawn(self.dispatcher.run, "kcm-dispatch")
-        self._spawn(self.kind_follower.run, "kcm-kinds")
+        self.context.host.run(self.kind_follower, self.dispatcher)
 
     def start_controllers(self) -> None:
         """Starts the controllers, first those that others need (StartControllers)."""
@@ -169,12 +170,10 @@ class Manager:
         context = self.context
         for kind in self.kinds:
             self._listen(kind)
-        self._spawn(self.leases.run, "kcm-leases")
-        self._spawn(self.pump.run, "kcm-pump")
-        self._spawn(Reaper(context.io, clock=context.clock).run, "kcm-reaper")
-        self._spawn(self.queues.run, "kcm-queues")
+        context.host.run(self.leases, Reaper(context.io), self.queues)
         if self.ingester is not None:
-            self._spawn(self.ingester.run, "kcm-ingest")
+            context.host.run(self.ingester)
+        context.host.run(self.pump)
 
     def _retry_while_away(self, step: Callable[[], None]) -> None:
         """Calls `step`, again and again while the store is unavailable."""
@@ -186,29 +185,9 @@ class Manager:
                 log.warning("the store is unavailable, trying again", error=str(error))
                 self.context.clock.wait(self.context.stop, RETRY_EVERY)
 
-    def _spawn(self, run: Callable[[threading.Event], None], name: str) -> None:
-        if not self.context.threaded:
-            return  # the owner of the context calls the parts itself
-        thread = threading.Thread(target=run, args=(self.context.stop,), name=name, daemon=True)
-        thread.start()
-        self._threads.append(thread)
-
-    def dead_threads(self) -> list[str]:
-        """Returns the names of threads that have ended although the manager was not stopped: a
-        bug.
-        """
-        if self.context.stop.is_set():
-            return []
-        own = [thread.name for thread in self._threads if not thread.is_alive()]
-        return own + self.context.dead_threads()
-
     def stop_loops(self) -> None:
         """Stops every loop and releases the leases, within about a second."""
-        self.context.stop.set()
-        self.dispatcher.wake()
-        informers = self.context.stop_informers()
-        for thread in (*self._threads, informers):
-            thread.join(STOP_TIMEOUT)
+        self.context.stop_loops()
 
     def stop(self) -> None:
         """Stops every loop, then the context, and closes the connections."""

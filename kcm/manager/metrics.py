@@ -307,6 +307,12 @@ def own_families(manager: Manager, leading: Callable[[], bool] | None) -> Iterab
         ["handler"],
         [*(((name,), n) for name, n in manager.handler_panics.items()), *seen("panics").items()],
     )
+    yield counter(
+        "kcm_loop_failures",
+        "Turns of loops that failed, and were repeated after a back-off",
+        ["loop"],
+        [((name,), count) for name, count in context.host.failures.items()],
+    )
     for name, what, text, labels in (
         ("lists", "lists", "Lists of a kind", ["kind"]),
         ("list_seconds", "list_seconds", "Seconds spent listing", ["kind"]),

@@ -11,15 +11,14 @@ and nothing fails, so that is logged.
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import structlog
 
-from kcm import errors
 from kcm.clock import Clock
 from kcm.coordination.presence import Member, members
+from kcm.loops import Loop, Turn
 from kcm.reconcile.contract import Controller
 from kcm.redisio import RedisIO
 from kcm.redisio.mending import mend_broker
@@ -81,12 +80,12 @@ class ServedQueues:
                 )
 
 
-class QueueKeeper:
+class QueueKeeper(Loop):
     """Restores the configurations of the queues that were added."""
 
     def __init__(self, io: RedisIO, clock: Clock) -> None:
+        super().__init__("kcm-queues")
         self._io = io
-        self._clock = clock
         self._configs: dict[str, QueueConfig] = {}  # by the names of the queues
         self._served = ServedQueues(clock)
 
@@ -99,14 +98,10 @@ class QueueKeeper:
             configure_queues(self._io, configs)
             self._configs |= configs
 
-    def run(self, stop: threading.Event) -> None:
-        """Calls `once` every LOOK_EVERY seconds until `stop` is set. Errors are logged."""
-        while not self._clock.wait(stop, LOOK_EVERY):
-            try:
-                self.once()
-                self._served.check(self.broker_queues, members(self._io))
-            except errors.KcmError as error:
-                log.warning("queues could not be checked", error=str(error))
+    def turn(self, patience: float) -> Turn:
+        self.once()
+        self._served.check(self.broker_queues, members(self._io))
+        return Turn(upkeep_in=LOOK_EVERY)
 
     @property
     def broker_queues(self) -> Collection[str]:

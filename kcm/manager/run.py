@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from functools import partial
 
 import structlog
 
@@ -19,6 +20,7 @@ from kcm import __version__, errors
 from kcm.component.context import ControllerContext, require_store
 from kcm.coordination import LeaderCallbacks, LeaderElector
 from kcm.coordination.election import default_identity
+from kcm.loops import ThreadHost
 from kcm.manager.access import PageAccess
 from kcm.manager.debug import DebugPages
 from kcm.manager.health import Check, ManagerPages, build_app
@@ -42,6 +44,7 @@ class ManagerRun:
         self.context = context
         self.manager = Manager(context)
         self._asked = threading.Event()
+        self._election = ThreadHost(context.clock, stop=self._asked)
         self._failed = False
         self.elector = self._candidate() if context.options.leader_election.leader_elect else None
         self.server = self._health_server()
@@ -59,29 +62,24 @@ class ManagerRun:
         """
         log.info("Starting", version=__version__, loop_mode=self.context.loop_mode.value)
         self.server.start()
-        working: threading.Thread | None = None
         try:
             require_store(self.context)
             if self.elector is None:
                 self._work()
             else:
-                working = threading.Thread(
-                    target=self.elector.run, args=(self._asked,), name="kcm-election", daemon=True
-                )
-                working.start()
+                self._election.keep("kcm-election", self.elector.run)
             self.context.stop.wait()
         except errors.StoreUnavailable:
             if not self._asked.is_set():
                 raise
         finally:
             self._asked.set()
-            self._end(working)
+            self._end()
         return 1 if self._failed else 0
 
-    def _end(self, elector: threading.Thread | None) -> None:
+    def _end(self) -> None:
         self.manager.stop_loops()
-        if elector is not None:
-            elector.join(2.0)
+        self._election.stop()
         self.manager.stop()
         self.server.stop()
 
@@ -110,7 +108,7 @@ class ManagerRun:
 
     def _lead(self, over: threading.Event) -> None:
         # Set by the elector the moment leading ends, before the lease is released.
-        threading.Thread(target=self._follow, args=(over,), daemon=True).start()
+        self._election.spawn("kcm-leading", partial(self._follow, over))
         self._work()
 
     def _follow(self, over: threading.Event) -> None:
@@ -162,7 +160,7 @@ class ManagerRun:
         return checks
 
     def _threads_alive(self) -> str | None:
-        dead = self.manager.dead_threads()
+        dead = self.context.host.list_dead()
         return f"threads ended: {', '.join(dead)}" if dead else None
 
     def _store_answers(self) -> str | None:

@@ -10,7 +10,6 @@ Source: staging/src/k8s.io/client-go/tools/record/event.go, Kubernetes 1.33.
 from __future__ import annotations
 
 import random
-import threading
 from collections import deque
 from datetime import UTC, datetime, timedelta
 
@@ -21,6 +20,7 @@ from kcm.api import core_v1
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.apimachinery.names import subdomain_faults
 from kcm.clock import Clock
+from kcm.loops import Loop, Turn
 from kcm.reconcile.correlator import EventCorrelator, EventDecision, LRUMapping, Occurrence
 from kcm.reconcile.plan import Event
 from kcm.store.objects import ObjectStore
@@ -32,21 +32,21 @@ MOST_OF_MESSAGE = 1000  # characters; with what says that it was cut, upstream's
 MAX_WAITING = 5000  # the most Events that wait while the store is busy or unavailable
 WRITE_EVERY = 0.05  # seconds between writes, so that the Events of a burst share one
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-LOOK_EVERY = 0.25  # seconds between checks of `stop`
-RETRY_EVERY = 1.0  # seconds between attempts while the store is unavailable
 
 
-class EventRecorder:
-    """Takes Events from any thread, and writes them in the thread that calls `run`."""
+class EventRecorder(Loop):
+    """Takes Events from any thread, and writes them in its turns."""
+
+    gathers = WRITE_EVERY
 
     def __init__(self, store: ObjectStore, clock: Clock, rng: random.Random | None = None) -> None:
         """`rng` draws the uids of Events."""
+        super().__init__("kcm-events")
         self._store = store
         self._clock = clock
         self._rng = rng or random.SystemRandom()
         self._correlator = EventCorrelator(clock)
         self._waiting: deque[Occurrence] = deque()
-        self._woken = threading.Event()
         self._written: LRUMapping[tuple[str, ...], core_v1.Event] = LRUMapping()
         self._dropped = 0
         self._last_suffix = 0  # of an Event's name
@@ -75,42 +75,23 @@ class EventRecorder:
                 field_path=event.field_path,
             )
         )
-        self._woken.set()
+        self.wake()
 
-    def run(self, stop: threading.Event) -> None:
-        """Writes Events until `stop` is set, and once more after that."""
-        while not stop.is_set():
-            self._clock.wait(self._woken, LOOK_EVERY)
-            # Cleared before the queue is read, since `record` appends first and then sets it.
-            self._woken.clear()
-            if self._waiting or self._fresh:
-                self._clock.wait(stop, WRITE_EVERY)
-                self._flush_contained(stop)
-        self._flush_contained(stop)
-
-    def flush_waiting(self) -> bool:
-        """Writes the Events that wait, and reports whether there were any. Raises Temporary.
-
-        It takes the place of `run` where there are no threads.
-        """
+    def turn(self, patience: float) -> Turn:
+        """Writes the Events that wait. Raises Temporary."""
         if not (self._waiting or self._fresh):
-            return False
+            return Turn()
         try:
             self.flush()
         except errors.Temporary:
             raise
         except Exception:  # Events must never end their process.
             log.exception("Events were dropped")
-        return True
+        return Turn(worked=True)
 
-    def _flush_contained(self, stop: threading.Event) -> None:
-        try:
-            self.flush()
-        except errors.Temporary as error:
-            log.warning("Events are not written for now", error=str(error))
-            self._clock.wait(stop, RETRY_EVERY)
-        except Exception:  # Events must never end their process.
-            log.exception("Events were dropped")
+    def end(self) -> None:
+        """Writes the Events that still wait."""
+        self.turn(0.0)
 
     def flush(self) -> None:
         """Writes the Events that wait, new ones in one batch. Raises Temporary."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import structlog
 
 from kcm import errors
-from kcm.clock import Clock, RealClock
+from kcm.loops import Loop, Turn
 from kcm.redisio import RedisIO
 from kcm.redisio.connection import new_call_id
 
@@ -43,12 +43,12 @@ class Totals:
     seconds: float
 
 
-class SyncMetrics:
-    """The part of the sums that one process adds. Thread-safe, except `flush` and `run`."""
+class SyncMetrics(Loop):
+    """The part of the sums that one process adds. Thread-safe, except `flush`."""
 
-    def __init__(self, io: RedisIO, *, clock: Clock | None = None) -> None:
+    def __init__(self, io: RedisIO) -> None:
+        super().__init__("kcm-metrics")
         self._io = io
-        self._clock = clock or RealClock()
         self._lock = threading.Lock()
         self._seen: dict[str, int] = {}
         self._unsent: tuple[str, dict[str, int]] | None = None
@@ -85,10 +85,12 @@ class SyncMetrics:
             self._io.call("metrics_add", self._io.keys.metrics(), *flat, call_id=call_id)
             self._unsent = None
 
-    def run(self, stop: threading.Event) -> None:
-        """Flushes every second until `stop` is set, and once more after that."""
-        while not self._clock.wait(stop, FLUSH_EVERY):
-            self._flush_contained()
+    def turn(self, patience: float) -> Turn:
+        self._flush_contained()
+        return Turn(upkeep_in=FLUSH_EVERY)
+
+    def end(self) -> None:
+        """Flushes once more."""
         self._flush_contained()
 
     def _flush_contained(self) -> None:

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
 import structlog
@@ -23,6 +24,7 @@ from kcm import errors
 from kcm.clock import Clock
 from kcm.cloudprovider.caller import CloudCaller
 from kcm.cloudprovider.calls import Answer, CloudCall
+from kcm.loops import Host
 from kcm.reconcile.caches import Caches
 from kcm.reconcile.consistency import Consistency, SyncExpectations
 from kcm.reconcile.contract import Controller
@@ -110,10 +112,10 @@ class Runner:
         stop: threading.Event,
         metrics: SyncMetrics | None = None,
         cloud: CloudCaller | None = None,
-        threaded: bool = True,
+        host: Host,
     ) -> None:
-        """Unless it is `threaded`, calls to the cloud are made in the caller's thread."""
-        self._threaded = threaded
+        """`host` makes the calls to the cloud."""
+        self._host = host
         self.controller = controller
         self._caches = caches
         self._consistency = consistency
@@ -216,16 +218,11 @@ class Runner:
 
     def _start_calls(self, lease: KeyLease, started: float, step: _CloudStep) -> None:
         self._calling.add(lease.token)
-        if not self._threaded:
-            self._finish_with_answers(lease, started, step)
-            return
-        thread = threading.Thread(
-            target=self._finish_with_answers,
-            args=(lease, started, step),
-            name=f"kcm-cloud-{self.controller.short_name}",
-            daemon=True,  # a process that stops does not wait for clouds; the reaper frees the key
+        # A process that stops does not wait for clouds; the reaper frees the key.
+        self._host.spawn(
+            f"kcm-cloud-{self.controller.short_name}",
+            partial(self._finish_with_answers, lease, started, step),
         )
-        thread.start()
 
     def _finish_with_answers(self, lease: KeyLease, started: float, step: _CloudStep) -> None:
         """Makes the calls, carries out what follows, and finishes the key."""

@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 import structlog
 
-from kcm import errors
 from kcm.clock import Clock, RealClock
 from kcm.coordination import FencedLease, LeaseKeeper
 from kcm.coordination.lease import new_holder
 from kcm.coordination.presence import Member, Presence
+from kcm.loops import Loop, ThreadHost, Turn
 from kcm.reconcile.events import EventRecorder
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
@@ -25,7 +25,6 @@ from kcm.store.resource_metrics.usage import UsageBoard
 log = structlog.get_logger("kcm.nodes")
 
 KIND = "nodes"  # the kind of process that `kcm status` shows
-STANDBY_EVERY = 0.2  # seconds between checks of the lease while another process has it
 
 
 def run(
@@ -46,8 +45,55 @@ def run(
             io.close()
 
 
+class _WatchedLease:
+    """A lease that knows whether another process has had it."""
+
+    def __init__(self, lease: FencedLease) -> None:
+        self._lease = lease
+        self.was_taken = False
+
+    @property
+    def held(self) -> bool:
+        held = self._lease.held
+        if not held and self._lease.seen_holder not in ("", self._lease.holder):
+            self.was_taken = True
+        return held
+
+
+class _Simulation(Loop):
+    """Simulates nodes and pods whenever this process holds the lease."""
+
+    reads = True
+
+    def __init__(self, store: Store, lease: FencedLease, build: Callable[[], Simulator]) -> None:
+        self._watched = _WatchedLease(lease)
+        super().__init__("kcm-nodes", self._watched)
+        self._store = store
+        self._build = build
+        self._simulator: Simulator | None = None
+        self._data_id = ""
+
+    def begin(self) -> None:
+        """Continues with what has changed, unless another process has changed nodes and pods, or
+        the data are other ones.
+        """
+        if self._watched.was_taken or self._data_id != self._store.data_id:
+            self._simulator = None
+        self._watched.was_taken = False
+        self._data_id = self._store.data_id
+        if self._simulator is None:
+            self._simulator = self._build()
+        self._simulator.begin()
+
+    def turn(self, patience: float) -> Turn:
+        if self._data_id != self._store.data_id:
+            self.begin()
+        assert self._simulator is not None  # since `begin`
+        return self._simulator.turn(patience)
+
+
 class _Process:
-    """The simulator, and what runs beside it in threads."""
+    """The simulator, and the loops beside it."""
 
     def __init__(
         self, connections: list[RedisIO], options: SimulatorOptions, stages: Stages, clock: Clock
@@ -64,32 +110,18 @@ class _Process:
         name = f"simulation:{options.name_prefix.rstrip('-') or 'nodes'}"
         self._lease: FencedLease = self._keeper.add(name, lambda _: None, lambda: None)
         label = f"{options.count} simulated nodes"
-        self._presence = Presence(lease, Member(holder, KIND, name=label), clock=clock)
+        self._presence = Presence(lease, Member(holder, KIND, name=label))
 
     def run(self, stop: threading.Event) -> None:
-        """Simulates nodes and pods whenever this process holds the lease, until `stop` is set."""
-        over = threading.Event()  # the lease is given back once nothing is written any more
-        threads = [
-            self._thread(work, over)
-            for work in (self._recorder.run, self._keeper.run, self._presence.run)
-        ]
-        simulator: Simulator | None = None
-        data_id = self._store.data_id
-        while not stop.is_set():
-            if data_id != self._store.data_id:
-                data_id, simulator = self._store.data_id, None  # its nodes and pods are gone
-            if self._lease.held:
-                simulator = simulator or self._simulator()
-                self._simulate(simulator, stop, data_id)
-                continue
-            if self._lease.seen_holder not in ("", self._keeper.holder):
-                simulator = None  # another process changes nodes and pods, so all is read again
-            self._clock.wait(stop, STANDBY_EVERY)
-        over.set()
-        for thread in threads:
-            thread.join(2.0)
+        """Simulates nodes until `stop` is set."""
+        simulating, beside = ThreadHost(self._clock), ThreadHost(self._clock)
+        beside.run(self._recorder, self._keeper, self._presence)
+        simulating.run(_Simulation(self._store, self._lease, self._build_simulator))
+        stop.wait()
+        simulating.stop()  # the lease is given back once nothing is written any more
+        beside.stop()
 
-    def _simulator(self) -> Simulator:
+    def _build_simulator(self) -> Simulator:
         log.info("Simulating nodes", count=self._options.count, zones=list(self._options.zones))
         return Simulator(
             self._store,
@@ -100,17 +132,3 @@ class _Process:
             board=self._board,
             fence=lambda: self._lease.fence,
         )
-
-    def _simulate(self, simulator: Simulator, stop: threading.Event, data_id: str) -> None:
-        try:
-            simulator.run(stop, lambda: self._lease.held and self._store.data_id == data_id)
-        except errors.Fenced:
-            log.warning("The lease was lost while writing")
-            self._clock.wait(stop, STANDBY_EVERY)
-
-    def _thread(
-        self, work: Callable[[threading.Event], None], stop: threading.Event
-    ) -> threading.Thread:
-        thread = threading.Thread(target=work, args=(stop,), daemon=True)
-        thread.start()
-        return thread

@@ -9,18 +9,17 @@ lease.
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Callable
 from typing import get_args
 
 import structlog
 
-from kcm import errors
 from kcm.api import scheme
 from kcm.api.core_v1 import Node
 from kcm.api.scheme import Resource
 from kcm.clock import Clock
 from kcm.kubelet.recorder import EventSink
+from kcm.loops import Loop, Turn
 from kcm.redisio import Fence
 from kcm.simulated.stages import NO_STAGES, Stages
 from kcm.simulation import commands
@@ -41,15 +40,16 @@ log = structlog.get_logger("kcm.nodes")
 CONFIGMAPS = scheme.by_name("configmaps")
 KINDS = (PODS, NODES, CONFIGMAPS, *STORAGE_KINDS)  # what a simulator watches
 LONGEST_READ = 0.5  # seconds, and so how long stopping may take
-RETRY = 0.5  # seconds, while the store is unavailable
 _ROUNDS = 4  # batches of pods that are advanced in one turn
 _USAGE: Key = ("usage", "")
 _UPKEEP = ("lease", "report", "usage")  # what is done at intervals, and changes nothing else
 _VERSION = re.compile(rb'"resourceVersion":"(\d+)"')
 
 
-class Simulator:
-    """Runs the loop of a simulator. Times are seconds since 1970."""
+class Simulator(Loop):
+    """The loop of a simulator. Times are seconds since 1970."""
+
+    reads = True
 
     def __init__(
         self,
@@ -62,6 +62,7 @@ class Simulator:
         board: UsageBoard | None = None,
         fence: Callable[[], Fence | None] = lambda: None,
     ) -> None:
+        super().__init__("kcm-nodes")
         self._store = store
         self._options = options
         self._clock = clock
@@ -77,33 +78,18 @@ class Simulator:
         self._positions: dict[Resource, int] = {}
         self._restarted = True
 
-    def reread(self) -> None:
+    def begin(self) -> None:
         """Makes the next turn read everything, instead of the changes since the last turn."""
         self._positions = {}
 
-    def run(self, stop: threading.Event, may: Callable[[], bool] = lambda: True) -> None:
-        """Simulates until `stop` is set or `may` returns False.
+    def turn(self, patience: float) -> Turn:
+        """Reads what has changed, waiting up to `patience` seconds for it, and does what is due.
 
-        Waits while the store is unavailable. It may be called again: it reads what has changed
-        meanwhile, and continues. Raises Fenced if another simulator has taken over.
-        """
-        self.reread()
-        while not stop.is_set() and may():
-            try:
-                self.turn()
-            except errors.Temporary as error:
-                log.warning("The store is unavailable, trying again", error=str(error))
-                self._positions = {}
-                self._clock.wait(stop, RETRY)
-
-    def turn(self, patience: float = LONGEST_READ) -> bool:
-        """Does one turn, which waits up to `patience` seconds for changes.
-
-        Reports whether there were changes, or anything was due. Raises Temporary and Fenced.
+        Raises Temporary and Fenced.
         """
         if not self._positions:
             self._begin()
-        wait = min(patience, max(self._timers.next() - self._now(), 0.0))
+        wait = min(patience, LONGEST_READ, max(self._timers.next() - self._now(), 0.0))
         wait = 0.0 if self.pods.dirty else wait
         changes = self._store.read_changes(self._positions, int(wait * 1000))
         self._positions = dict(changes.positions)
@@ -111,22 +97,12 @@ class Simulator:
             self._take(change)
         if changes.gone:
             self._begin()
-        return self._let_time_pass() or bool(changes.entries)
-
-    def next_due(self, *, upkeep: bool = True) -> float:
-        """Returns when something is due, infinity if nothing is.
-
-        Unless `upkeep`, the heartbeats and measurements do not count that nodes send all the time.
-        """
-        if self.pods.dirty or not self._positions:
-            return self._now()
-        if upkeep:
-            return self._timers.next()
-        return self._timers.next_except(lambda key: key[0] in _UPKEEP)
-
-    def is_level(self) -> bool:
-        """Reports whether nothing is to be done now unless an object of `KINDS` changed."""
-        return bool(self._positions) and self.next_due() > self._now()
+        worked = self._let_time_pass() or bool(changes.entries)
+        now = self._now()
+        if self.pods.dirty:
+            return Turn(worked, 0.0)
+        due = self._timers.next_except(lambda key: key[0] in _UPKEEP)
+        return Turn(worked, max(due - now, 0.0), max(self._timers.next() - now, 0.0))
 
     def is_alive(self, node: str) -> bool:
         """Reports whether it simulates the node, and the node sends heartbeats."""

@@ -1,4 +1,4 @@
-"""Renews the leases of keys in flight, in one thread per process.
+"""Renews the leases of keys in flight, in one loop per process.
 
 Guarantees: a held lease is renewed every second, up to its renewal limit, and `is_lost` becomes
 true no later than the lease ends on the server. It compares this process's monotonic clock with its
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import structlog
 
-from kcm import errors
 from kcm.clock import Clock, RealClock
+from kcm.loops import Loop, Turn
 from kcm.redisio import RedisIO
 from kcm.workqueue.config import RENEW_EVERY
 from kcm.workqueue.queue import renew
@@ -31,10 +31,11 @@ class _HeldLease:
     lost: bool = False
 
 
-class Renewer:
+class Renewer(Loop):
     """Renews the leases of this process. Thread-safe."""
 
     def __init__(self, io: RedisIO, *, clock: Clock | None = None) -> None:
+        super().__init__("kcm-renewer")
         self._io = io
         self._clock = clock or RealClock()
         self._lock = threading.Lock()
@@ -99,10 +100,6 @@ class Renewer:
                 limit_seconds=lease.renew_limit,
             )
 
-    def run(self, stop: threading.Event) -> None:
-        """Renews every second until `stop` is set. Errors are logged."""
-        while not self._clock.wait(stop, RENEW_EVERY):
-            try:
-                self.once()
-            except errors.KcmError as error:
-                log.warning("renewal failed", error=str(error))
+    def turn(self, patience: float) -> Turn:
+        self.once()
+        return Turn(upkeep_in=RENEW_EVERY)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,6 +16,7 @@ from kcm.api.batch_v1 import Job, end_condition
 from kcm.api.core_v1 import Pod, PodTemplateSpec
 from kcm.clock import RealClock
 from kcm.controllers.job.pods import is_tracked
+from kcm.loops import ThreadHost
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.simulated.behaviour import Pace
@@ -37,21 +37,18 @@ SCRIPT = "3=1,0; 17=1,0; 42=1,0; 59=1,0"
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
     cluster = Cluster(workers=2)
-    stop = threading.Event()
+    host = ThreadHost()
     io = RedisIO(Settings(redis_url=cluster.server.url))
     pace = Pace(start_after=0.05, start_jitter=0.1, run_for=0.3, stop_after=0.1)
     simulator = Simulator(
         Store(io), SimulatorOptions(count=3, events=False, pace=pace), RealClock()
     )
-    thread = threading.Thread(target=simulator.run, args=(stop,))
     try:
         cluster.start()
-        thread.start()
+        host.run(simulator)
         yield cluster
     finally:
-        stop.set()
-        if thread.ident is not None:
-            thread.join(10)
+        host.stop()
         io.close()
         cluster.stop()
 

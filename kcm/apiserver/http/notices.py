@@ -64,6 +64,6 @@ class RefusalEvents:
         try:
             about = self._store.get_as(Service, _ABOUT)
             self._recorder.record(Event(about, "Warning", reason, message), _COMPONENT)
-            self._recorder.flush_waiting()
+            self._recorder.turn(0.0)
         except errors.KcmError as error:
             log.warning("An Event was not written", reason=reason, error=error.message)

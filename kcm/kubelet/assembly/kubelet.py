@@ -15,7 +15,6 @@ Source: Kubelet and Run in pkg/kubelet/kubelet.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -35,6 +34,7 @@ from kcm.kubelet.kuberuntime.manager import RuntimeManager
 from kcm.kubelet.options import KubeletOptions
 from kcm.kubelet.runtime.ending import kill_containers
 from kcm.kubelet.server.serving import NodeServer
+from kcm.loops import ThreadHost
 
 log = structlog.get_logger("kcm.kubelet")
 
@@ -55,8 +55,7 @@ class Kubelet:
     loop: LoopComponents
     server: NodeServer
     runs: Sequence[tuple[str, Run]]  # thread names and functions, in the order of their start
-    _stop: threading.Event = field(default_factory=threading.Event)
-    _threads: list[threading.Thread] = field(default_factory=list)
+    _host: ThreadHost = field(default_factory=ThreadHost)
 
     @property
     def runtime(self) -> Runtime:
@@ -72,25 +71,19 @@ class Kubelet:
         self.server.start()
         self.runtime_components.state.update()
         for name, run in self.runs:
-            thread = threading.Thread(
-                target=run, args=(self._stop,), name=f"kcm-{name}", daemon=True
-            )
-            thread.start()
-            self._threads.append(thread)
+            self._host.keep(f"kcm-{name}", run)
 
     def stop(self) -> None:
         """Stops all threads. With shutdown grace periods, shuts the node down before that."""
         if self.node.shutdown.shut_down():
             self._wait_for_final_reports()
-        self._stop.set()
+        self._host.ask_to_stop()
         self.records.channels.close()
         self.records.cache.stop()
         self.records.statuses.wake()
         self.records.report_requests.request()
         self.runtime_components.pleg.request_relist()
-        deadline = time.monotonic() + STOP_TIMEOUT
-        for thread in self._threads:
-            thread.join(max(deadline - time.monotonic(), 0.0))
+        self._host.stop()
         self.loop.background.stop()
         if self.options.end_containers:
             kill_containers(self.runtime)

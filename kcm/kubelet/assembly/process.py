@@ -23,6 +23,7 @@ from kcm.kubelet.assembly.new_kubelet import new_main_kubelet
 from kcm.kubelet.options import KubeletOptions
 from kcm.kubelet.tokens.manager import TokenSource
 from kcm.kubelet.tokens.sources import RequestedTokens, SignedTokens
+from kcm.loops import Loop, ThreadHost
 from kcm.reconcile.events import EventRecorder
 from kcm.redisio import RedisIO
 from kcm.serviceaccount.issuing import Issuer
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 log = structlog.get_logger("kcm.kubelet")
 
 KIND = "kubelet"  # the kind of process that `kcm status` shows
-_STOP_TIMEOUT = 2.0  # seconds for each thread
 
 OpenStore = Callable[[str], KubeletStore]
 """Returns a store with connections of its own. The argument becomes part of their name."""
@@ -65,16 +65,16 @@ class KubeletProcess:
         self._settings = settings
         self._clock: Clock = RealClock()
         self._stop = threading.Event()
-        self._threads: list[threading.Thread] = []
+        self._host = ThreadHost(self._clock, stop=self._stop)
         self._closers: list[Callable[[], None]] = []
         self._node_name = options.node_name
         self._clients: list[RestClient] = []
         self._connection = _load_connection(kubeconfig) if kubeconfig else None
         open_store = self._open_remote_store if kubeconfig else self._open_local_store
         recorder = EventRecorder(open_store("events"), self._clock)
-        self._runs: list[Run] = [recorder.run]
+        self._loops: list[Loop] = [recorder]
         if kubeconfig is None:
-            self._runs.append(self._build_presence(options.node_name).run)
+            self._loops.append(self._build_presence(options.node_name))
         dependencies = Dependencies(
             stores=KubeletStores(
                 objects=open_store("main"),
@@ -91,8 +91,7 @@ class KubeletProcess:
             clock=self._clock,
         )
         self.kubelet: Kubelet = new_main_kubelet(options, dependencies)
-        if joining is not None:
-            self._runs += self._build_rotations(joining)
+        self._rotations = self._build_rotations(joining) if joining is not None else []
 
     def _build_rotations(self, joining: Joining) -> list[Run]:
         # They need a library for certificates that other kubelets do not load.
@@ -159,22 +158,19 @@ class KubeletProcess:
 
     def _build_presence(self, node_name: str) -> Presence:
         member = Member(new_holder(node_name), KIND, name=node_name)
-        return Presence(self._open_redis("presence"), member, clock=self._clock)
+        return Presence(self._open_redis("presence"), member)
 
     def start(self) -> None:
         """Starts the recorder of Events, the heartbeats and the kubelet."""
-        for run in self._runs:
-            thread = threading.Thread(target=run, args=(self._stop,), daemon=True)
-            thread.start()
-            self._threads.append(thread)
+        self._host.run(*self._loops)
+        for rotate in self._rotations:
+            self._host.keep("kcm-certificates", rotate)
         self.kubelet.start()
 
     def stop(self) -> None:
         """Stops everything. Pods run on unless the options say otherwise."""
         self.kubelet.stop()
-        self._stop.set()
-        for thread in self._threads:
-            thread.join(_STOP_TIMEOUT)
+        self._host.stop()
         for close in self._closers:
             close()
 

@@ -2,7 +2,7 @@
 --! use lib_queue_wakeups
 -- Moves delayed keys that are due to the waiting keys, in all queues.
 -- ARGV: most keys to move in this call
--- returns: OK, now (ms), earliest due time left (ms) or '', keys moved
+-- returns: OK, now (ms), keys moved, and name and earliest due time (ms) of each queue with delayed keys
 local function pump(q, most)
   local due = redis.call('ZRANGE', q.key.delayed, '-inf', ms(MOMENT), 'BYSCORE', 'LIMIT', 0, most)
   for _, key in ipairs(due) do
@@ -14,14 +14,14 @@ local function pump(q, most)
 end
 
 local function run()
-  local left, earliest = tonumber(arg(1)), nil
+  local left, queues = tonumber(arg(1)), {}
   for _, name in ipairs(queues_with('delayed')) do
-    local moved, next_due = pump(queue(name), left)
+    local moved, earliest = pump(queue(name), left)
     left = left - moved
-    if next_due and (not earliest or tonumber(next_due) < earliest) then
-      earliest = tonumber(next_due)
+    if earliest then
+      queues[#queues + 1] = name
+      queues[#queues + 1] = ms(tonumber(earliest))
     end
   end
-  local moved = tonumber(arg(1)) - left
-  return {'OK', ms(MOMENT), earliest and ms(earliest) or '', int(moved)}
+  return {'OK', ms(MOMENT), int(tonumber(arg(1)) - left), unpack(queues)}
 end

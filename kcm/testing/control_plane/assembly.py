@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 import click
+import structlog
 import yaml
 
 from kcm import errors, logs
@@ -19,9 +20,10 @@ from kcm.apiextensions import known
 from kcm.apiserver import credentials
 from kcm.apiserver.bootstrap.kubernetes_service import list_names
 from kcm.component.commandline import parse_flags
-from kcm.component.context import ControllerContext, Stepped, build_context
+from kcm.component.context import ControllerContext, Embedding, build_context
 from kcm.component.options import ManagerOptions
 from kcm.informers.factory import SharedInformerFactory
+from kcm.loops import StepHost
 from kcm.manager.manager import Manager
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
@@ -33,16 +35,19 @@ from kcm.testing.control_plane.clock import PlaneClock
 from kcm.testing.control_plane.loop import ControlLoop
 from kcm.testing.control_plane.options import PlaneOptions
 from kcm.testing.control_plane.outside import Outside
+from kcm.testing.control_plane.parts import Parts
 from kcm.testing.control_plane.patience import LoopPatience
 from kcm.testing.control_plane.rest import Rest, UnsettledError
 from kcm.testing.control_plane.server import PrivateServer
 from kcm.testing.control_plane.simulated import simulator_options
 from kcm.testing.control_plane.timing import LoopTime, to_moment
-from kcm.testing.control_plane.work import Work
 from kcm.testing.faults.agenda import Agenda
 from kcm.testing.faults.faults import Faults
 from kcm.testing.history.recorder import Recorder
 
+log = structlog.get_logger("kcm.testing")
+
+LEASE_DURATION = 1e10  # seconds: a lease outlasts every step of the clock
 START = "2030-01-01T00:00:00Z"  # the time at which the clock stands at first, with a seed
 _ALL_EVERY = 20  # stops, after which older generations are searched, too
 _MANY_WRITES = 2_000
@@ -62,7 +67,7 @@ class Assembly:
             to_moment(START) if options.seed is not None else None
         )
         self.recorder = Recorder(self._clock)
-        self.agenda = Agenda()
+        self.agenda = Agenda(self._clock.moment)
         self.faults = Faults(
             self._clock,
             lambda: self.find_store().resource_version(),
@@ -91,9 +96,10 @@ class Assembly:
         self._stops.append(io.close)
         # What needs no server is built while it starts.
         options = self._manager_options(server.folder, hosts)
-        stepped = Stepped(io, self._rng("controllers"))
+        self._host = StepHost(self._clock.moment)
+        embedding = Embedding(self._host, io, self._rng("controllers"), LEASE_DURATION)
         context = build_context(
-            settings, options, self._clock, kind="manager", name="kcm.testing", stepped=stepped
+            settings, options, self._clock, kind="manager", name="kcm.testing", embedding=embedding
         )
         manager = Manager(context)
         server.wait_ready()
@@ -159,14 +165,14 @@ class Assembly:
                 board=UsageBoard(links),
             )
         self._store = context.store
-        self.work = Work(context, manager, nodes, self._clock, self.agenda)
-        waits = self._options.seed is not None
-        self.loop = ControlLoop(
-            self.work, self._clock, context.io, self.api.wait_level, waits=waits
+        parts = Parts(
+            context, manager, nodes=nodes, clock=self._clock, agenda=self.agenda, host=self._host
         )
-        self._stops.append(self.work.close)
+        waits = self._options.seed is not None
+        self.loop = ControlLoop(parts, self._clock, context.io, self.api.wait_level, waits=waits)
+        self._stops.append(partial(_stop_manager, manager))
         manager.start()
-        self.work.prepare()
+        parts.run()
         self.loop.start()
         self._stops.append(partial(_refuse_mutations, context.caches.factory))
         self._stops.append(self.loop.stop)
@@ -212,7 +218,7 @@ class Assembly:
         youngest generations have nearly everything of it, and are searched in 5 ms instead of 80;
         what lived through many writes is in the oldest.
         """
-        for part in ("api", "loop", "work", "timekeeper"):
+        for part in ("api", "loop", "timekeeper"):
             vars(self).pop(part, None)
         self._store = None
         everything = next(_STOPS) % _ALL_EVERY == 0 or self.recorder.journal.newest > _MANY_WRITES
@@ -231,6 +237,14 @@ class Assembly:
         self._forget()
         if failure is not None:
             raise failure
+
+
+def _stop_manager(manager: Manager) -> None:
+    """Stops the manager and closes the connections."""
+    try:
+        manager.stop()
+    except errors.Temporary as error:
+        log.debug("the store is gone already", error=str(error))
 
 
 def _refuse_mutations(caches: SharedInformerFactory) -> None:

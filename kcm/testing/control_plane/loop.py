@@ -17,11 +17,11 @@ from typing import TypeVar
 import structlog
 
 from kcm import errors
+from kcm.loops import NEVER
 from kcm.redisio import RedisIO
 from kcm.testing.control_plane.clock import PlaneClock
+from kcm.testing.control_plane.parts import Parts
 from kcm.testing.control_plane.rest import Rest, build_rest, explain_unrest
-from kcm.testing.control_plane.work import Work
-from kcm.testing.faults.agenda import NEVER
 
 log = structlog.get_logger("kcm.testing")
 
@@ -34,11 +34,11 @@ _STOP_TIMEOUT = 15.0  # seconds
 
 
 class ControlLoop:
-    """Does the work of one control plane. Its methods may be called from any other thread."""
+    """Steps the loops of one control plane. Its methods may be called from any other thread."""
 
     def __init__(
         self,
-        work: Work,
+        parts: Parts,
         clock: PlaneClock,
         io: RedisIO,
         level: Callable[[float], str],
@@ -48,7 +48,8 @@ class ControlLoop:
         """`level` waits up to so many seconds until the API server has every write and has done
         its own work. It returns what is missing, "" for nothing.
         """
-        self.work = work
+        self.parts = parts
+        self._host = parts.host
         self._clock = clock
         self._io = io
         self._level = level
@@ -154,7 +155,8 @@ class ControlLoop:
         if self._waits:
             return False
         try:
-            return self.work.turn() or self.work.do_chores()
+            self._expect_news()
+            return self._turn()
         except errors.Temporary as error:
             if not self._stop.is_set():
                 log.warning("the store is unavailable, trying again", error=str(error))
@@ -164,21 +166,29 @@ class ControlLoop:
             self._stop.wait(RETRY_EVERY)
         return True
 
+    def _turn(self) -> bool:
+        return self._host.turn(upkeep=not self._clock.frozen)
+
+    def _expect_news(self) -> None:
+        """Lets the next turn read what others may have written."""
+        self._host.expect_news()
+        for loop in self.parts.unannounced:
+            loop.wake()
+
+    def _next_due(self) -> float:
+        return self._host.next_due(upkeep=not self._clock.frozen)
+
     def _seconds_until_due(self) -> float | None:
         if self._waits:
             return None
         if self._clock.frozen:
             return LONGEST_IDLE
-        try:
-            due_in = self.work.next_due() - self._clock.moment()
-        except errors.Temporary:
-            return RETRY_EVERY
-        return min(max(due_in, 0.0), LONGEST_IDLE)
+        return min(max(self._next_due() - self._clock.moment(), 0.0), LONGEST_IDLE)
 
     def _settle(self, timeout: float, *, final: bool = False) -> Rest:
         self._work_off(timeout, final=final)
-        now = self._clock.moment()
-        return build_rest(now, {w: at for w, at in self.work.list_due().items() if at < NEVER})
+        pending = self.parts.list_pending()
+        return build_rest(self._clock.moment(), {w: at for w, at in pending.items() if at < NEVER})
 
     def _work_off(self, timeout: float, *, final: bool = False, hop: bool = False) -> None:
         """Works until nothing is left to do. Raises UnsettledError.
@@ -186,27 +196,31 @@ class ControlLoop:
         In a `hop`, only the API server's own loops are waited for, and only if they have work.
         """
         deadline = self._clock.monotonic() + timeout
-        changed, synced = self.work.changed.copy(), self.work.synced.copy()
-        seen = self.work.api_changes
+        changes, syncs = self.parts.changes, self.parts.syncs
+        changed, synced = changes.of_objects.copy(), syncs.counts.copy()
+        seen = self.parts.count_api_changes()
         missing = "" if hop else self._level(timeout)  # first, so that its writes come first
+        self.parts.passes.expect_final(final)
         while True:
-            while self.work.turn(final=final):
-                final = False
+            self._expect_news()
+            while self._turn():
+                self.parts.passes.expect_final(False)
                 if self._clock.monotonic() > deadline or self._stop.is_set():
                     break
-            final = False
+            self.parts.passes.expect_final(False)
             late = self._clock.monotonic() > deadline or self._stop.is_set()
-            if not hop or self.work.api_changes != seen:
-                seen = self.work.api_changes
+            if not hop or self.parts.count_api_changes() != seen:
+                seen = self.parts.count_api_changes()
                 missing = self._level(max(deadline - self._clock.monotonic(), 0.0))
-            if not late and not self.work.do_chores() and not missing and not self.work.turn():
+            self._expect_news()
+            if not late and not missing and not self._turn():
                 return
             if late:
                 break
         raise explain_unrest(
             timeout,
-            self.work.changed - changed,
-            self.work.synced - synced,
+            changes.of_objects - changed,
+            syncs.counts - synced,
             f" The API server {missing}." if missing else "",
         )
 
@@ -215,7 +229,7 @@ class ControlLoop:
         self._stand_at(self._clock.moment())
         try:
             self._work_off(timeout)
-            while (due := self.work.next_due()) < moment and not self._stop.is_set():
+            while (due := self._next_due()) < moment and not self._stop.is_set():
                 self._arrive(max(due, self._clock.moment() + _LEAST_STEP))
                 self._work_off(timeout, hop=True)
             self._arrive(moment)
@@ -226,7 +240,7 @@ class ControlLoop:
 
     def _advance_to_next(self, latest: float, timeout: float) -> bool:
         self._work_off(timeout)
-        due = max(self.work.next_due(), self._clock.moment() + _LEAST_STEP)
+        due = max(self._next_due(), self._clock.moment() + _LEAST_STEP)
         self._arrive(min(due, latest))
         self._work_off(timeout, final=due > latest)
         return due <= latest
@@ -234,7 +248,7 @@ class ControlLoop:
     def _arrive(self, moment: float) -> None:
         if moment > self._clock.moment():
             self._stand_at(moment)
-            self.work.arrive()
+            self.parts.arrive()
 
     def _stand_at(self, moment: float) -> None:
         # In whole milliseconds, as the scripts have it, and never before what is due.

@@ -17,10 +17,11 @@ from kcm.component.context import ControllerContext
 from kcm.component.housekeeping import loop_periods
 from kcm.component.resting import is_resting, list_followed_loops
 from kcm.component.ticks import PassResult, TickRunner
+from kcm.loops import NEVER, Loop, Turn
+from kcm.testing.control_plane.changes import Changes
+from kcm.testing.control_plane.clock import PlaneClock
 
 log = structlog.get_logger("kcm.testing")
-
-NEVER = float("inf")
 
 
 @dataclass
@@ -33,67 +34,74 @@ class _Loop:
     result: PassResult | None = None
 
 
-class Passes:
-    """The passes of all loops. Times are seconds since 1970."""
+class PassLoop(Loop):
+    """The passes of all loops."""
 
     def __init__(
-        self, context: ControllerContext, begun: float, is_alive: Callable[[str], bool]
+        self,
+        context: ControllerContext,
+        clock: PlaneClock,
+        changes: Changes,
+        is_alive: Callable[[str], bool],
     ) -> None:
         """`is_alive` reports whether something that passes wait for is a node whose heartbeats are
         certain to come.
         """
+        super().__init__("kcm-passes")
+        self._is_final = False
         self._io = context.io
         self._runner = TickRunner(context)
+        self._clock = clock
+        self._changes = changes
         self._is_alive = is_alive
         followed = list_followed_loops(context.controllers)
         self._loops = [
-            _Loop(name, every, begun, followed.get(name, ""))
+            _Loop(name, every, clock.moment(), followed.get(name, ""))
             for name, every in loop_periods(context.controllers).items()
         ]
 
-    def next_due(self, changes: int, *, all_of_them: bool) -> float:
-        """Returns when the first pass is due: of all of them, or of those that may find something.
+    def turn(self, patience: float) -> Turn:
+        """Runs the passes that are due. Raises StoreUnavailable."""
+        now = self._clock.moment()
+        worked = self._run_due(now)
+        due = min((when for _, when in self.list_due()), default=NEVER)
+        upkeep = min((p.last + p.every for p in self._loops if not p.followed), default=NEVER)
+        return Turn(worked, due - now, upkeep - now)
 
-        `changes` is the number of changes of objects so far.
+    def expect_final(self, is_final: bool) -> None:
+        """Sets whether the next turn runs passes that could find nothing, as at the end of a
+        move.
         """
-        due = (
-            loop.last + loop.every
-            for loop in self._loops
-            if self._is_wanted(loop, changes, all_of_them)
-        )
-        return min(due, default=NEVER)
+        self._is_final = is_final
+        if is_final:
+            self.wake()
 
-    def list_due(self, changes: int) -> list[tuple[str, float]]:
+    def list_due(self) -> list[tuple[str, float]]:
         """Returns the passes that may find something, each with the time when it is due."""
-        return [
-            (loop.name, loop.last + loop.every)
-            for loop in self._loops
-            if self._may_find(loop, changes)
-        ]
+        return [(loop.name, loop.last + loop.every) for loop in self._loops if self._may_find(loop)]
 
-    def run_due(self, now: float, changes: int, *, all_of_them: bool) -> int:
-        """Runs the passes that are due at `now`, and returns how many had something to do.
+    def _run_due(self, now: float) -> bool:
+        """Runs the passes that are due at `now`, and reports whether any had something to do.
 
-        Unless `all_of_them`, those are left out that could find nothing. Raises StoreUnavailable.
+        While the time stands, those are left out that could find nothing.
         """
+        all_of_them = self._is_final or not self._clock.frozen
         due = [loop for loop in self._loops if loop.last + loop.every <= now]
-        worked = 0
+        worked = False
         for loop in sorted(due, key=lambda one: (one.last + one.every, one.name)):
-            if self._is_wanted(loop, changes, all_of_them):
+            if (all_of_them and not loop.followed) or self._may_find(loop):
+                changes = self._changes.count
                 loop.result = self._run(loop.name, now)
                 loop.changes = changes
-                worked += loop.result is None or loop.result.wrote
+                worked |= loop.result is None or loop.result.wrote
             loop.last = now  # passes that were missed are left out
         return worked
 
-    def _is_wanted(self, loop: _Loop, changes: int, all_of_them: bool) -> bool:
-        return (all_of_them and not loop.followed) or self._may_find(loop, changes)
-
-    def _may_find(self, loop: _Loop, changes: int) -> bool:
+    def _may_find(self, loop: _Loop) -> bool:
         if loop.followed:
             return not is_resting(self._io, loop.name, loop.followed)
         last = loop.result
-        if last is None or loop.changes != changes or last.wrote or last.waits is None:
+        if last is None or loop.changes != self._changes.count or last.wrote or last.waits is None:
             return True
         return any(not self._is_alive(awaited) for awaited in last.waits)
 

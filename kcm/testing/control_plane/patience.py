@@ -162,7 +162,7 @@ class LoopPatience(Patience):
         return False
 
     def _activity(self) -> Activity:
-        return self._outside.activity(self._loop.work.changed_kinds)
+        return self._outside.activity(self._loop.parts.changes.of_kinds)
 
 
 def conditions_of(obj: Json) -> list[Json]:

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ class Processes:
         self._options = options
         self.clock = self._clock = RealClock()
         self.faults = None  # the API server is in another process
-        self.agenda = Agenda()  # whose steps nobody calls
+        self.agenda = Agenda(time.time)  # whose turns nobody takes
         self._never = threading.Event()
         self.folder = Path()
         self.url = ""

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 import structlog
 
 from kcm.component.context import ControllerContext
+from kcm.loops import Loop, Turn
 from kcm.reconcile.runner import Runner, SyncFailed
 
 log = structlog.get_logger("kcm.testing")
@@ -20,10 +21,13 @@ log = structlog.get_logger("kcm.testing")
 _MOST = 100  # wake-ups that are read from a list at a time
 
 
-class WakeupRunner:
+class SyncLoop(Loop):
     """Runs the syncs of all controllers, one after the other."""
 
+    reads = True
+
     def __init__(self, context: ControllerContext) -> None:
+        super().__init__("kcm-syncs")
         self._io = context.io
         self._runners: Mapping[str, Runner] = {
             controller.short_name: context.runner(controller) for controller in context.controllers
@@ -33,10 +37,10 @@ class WakeupRunner:
         self._lists = [f"{prefix}{group}" for group in groups]
         self.counts: Counter[str] = Counter()  # the wake-ups, by controller and key
 
-    def run_waiting(self) -> int:
-        """Runs the syncs whose wake-ups wait now, and returns the number of wake-ups.
+    def turn(self, patience: float) -> Turn:
+        """Runs the syncs whose wake-ups wait. Those that fail are tried again by their queue.
 
-        Syncs that fail are tried again by their queue. Raises StoreUnavailable.
+        Raises StoreUnavailable.
         """
         count = 0
         for short_name, key in self._take():
@@ -50,7 +54,7 @@ class WakeupRunner:
                 runner.run(key, budget=0.0)
             except SyncFailed as error:
                 log.debug("syncs failed, and are tried again", error=str(error))
-        return count
+        return Turn(count > 0)
 
     def _take(self) -> Iterator[tuple[str, str]]:
         """Yields controller and key of each message in the lists, the oldest of a list first."""

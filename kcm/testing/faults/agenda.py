@@ -6,16 +6,19 @@ import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from kcm.loops import NEVER, Loop, Turn
+
 # Does what is due at a moment, and returns the moment at which there is more to do, if there is.
 Step = Callable[[datetime], datetime | None]
 
-NEVER = float("inf")
 
-
-class Agenda:
+class Agenda(Loop):
     """Steps that are called as time passes. Any thread may use it; one step runs at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, moment: Callable[[], float]) -> None:
+        """`moment` returns the time in seconds since 1970."""
+        super().__init__("kcm-agenda")
+        self._moment = moment
         self._lock = threading.RLock()
         self._due: dict[Step, float] = {}  # in seconds since 1970
 
@@ -23,19 +26,16 @@ class Agenda:
         """Adds a step, which is due at once."""
         with self._lock:
             self._due[step] = 0.0
+        self.wake()
 
     def remove(self, step: Step) -> None:
         """Removes a step. It does not run any more when this returns."""
         with self._lock:
             self._due.pop(step, None)
 
-    def next_due(self) -> float:
-        """Returns when the first step is due, in seconds since 1970, infinity if none is."""
-        with self._lock:
-            return min(self._due.values(), default=NEVER)
-
-    def run_due(self, now: float) -> int:
-        """Calls the steps that are due at `now`, in seconds since 1970. Returns their number."""
+    def turn(self, patience: float) -> Turn:
+        """Calls the steps that are due."""
+        now = self._moment()
         moment = datetime.fromtimestamp(now, UTC)
         with self._lock:
             due = [step for step, when in self._due.items() if when <= now]
@@ -43,4 +43,4 @@ class Agenda:
                 again = step(moment)
                 if step in self._due:
                     self._due[step] = NEVER if again is None else again.timestamp()
-        return len(due)
+            return Turn(bool(due), min(self._due.values(), default=NEVER) - now)

@@ -38,7 +38,7 @@ def test_each_part_is_judged_by_its_own_processes(api: Live) -> None:
     Presence(api.store.io, pods).once()
     assert {state for state, _ in states(api).values()} == {"True"}
     for member in (*others, pods):
-        Presence(api.store.io, member).leave()
+        Presence(api.store.io, member).end()
 
 
 def test_they_are_deprecated_and_read_only(api: Live) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from kcm.clock import RealClock
+from kcm.loops import ThreadHost
 from kcm.simulation.options import SimulatorOptions
 from kcm.simulation.simulator import Simulator
 from kcm.testing.waiting import until
@@ -18,14 +18,12 @@ from tests.integration.apiserver.serving import Live
 
 @pytest.fixture(scope="module", autouse=True)
 def nodes(api: Live) -> Iterator[None]:
-    stop = threading.Event()
     simulator = Simulator(api.store, SimulatorOptions(count=2, events=False), RealClock())
-    thread = threading.Thread(target=simulator.run, args=(stop,))
-    thread.start()
+    host = ThreadHost()
+    host.run(simulator)
     until(lambda: len(api.get("/api/v1/nodes")["items"]) == 2)
     yield
-    stop.set()
-    thread.join(5)
+    host.stop()
 
 
 def pod(name: str, **spec: Any) -> dict[str, Any]:

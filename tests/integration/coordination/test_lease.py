@@ -9,6 +9,7 @@ import pytest
 
 from kcm import errors
 from kcm.coordination import FencedLease, LeaseKeeper
+from kcm.loops import ThreadHost
 from kcm.redisio import Fence, RedisIO
 from kcm.testing.waiting import until
 from kcm.workqueue import Addition, dispatch
@@ -114,21 +115,18 @@ def record_changes(
 
 def test_two_keepers_share_out_leases_and_hand_them_over_on_stop(io: RedisIO) -> None:
     changes: list[tuple[str, str]] = []
-    stops, threads = [], []
+    hosts = []
     for holder in ("one", "two"):
         keeper = LeaseKeeper(io, holder, duration=1.0, renew_every=0.05)
         for name in ("dispatch", "ingest"):
             keeper.add(name, *record_changes(changes, name, holder))
-        stops.append(threading.Event())
-        threads.append(threading.Thread(target=keeper.run, args=(stops[-1],)))
-        threads[-1].start()
+        hosts.append(ThreadHost())
+        hosts[-1].run(keeper)
         until(lambda: len(changes) >= 2)
     assert changes == [("dispatch", "one started"), ("ingest", "one started")]
-    stops[0].set()
+    hosts[0].stop()
     until(lambda: len(changes) >= 6)
-    stops[1].set()
-    for thread in threads:
-        thread.join(5)
+    hosts[1].stop()
     for name in ("dispatch", "ingest"):
         assert [what for lease_name, what in changes if lease_name == name] == [
             "one started",

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-import threading
-
 from kcm.coordination.presence import Member, Presence, members
+from kcm.loops import ThreadHost
 from kcm.redisio import RedisIO
 from kcm.testing.waiting import until
 from tests.server_clock import step
@@ -38,13 +37,10 @@ def test_a_sign_from_the_future_is_none_once_the_clock_was_set_back(io: RedisIO)
 
 
 def test_who_ends_cleanly_disappears_at_once(io: RedisIO) -> None:
-    stop = threading.Event()
-    presence = Presence(io, Member("a", "worker"))
-    thread = threading.Thread(target=presence.run, args=(stop,))
-    thread.start()
+    host = ThreadHost()
+    host.run(Presence(io, Member("a", "worker")))
     until(lambda: members(io), "its first sign")
-    stop.set()
-    thread.join(5)
+    host.stop()
     assert members(io) == []
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 from celery import Celery
@@ -68,15 +67,11 @@ def test_beats_housekeeping_reaches_every_node(settings: Settings, io: RedisIO) 
 def test_a_waiting_pod_wakes_its_node_by_name(settings: Settings, io: RedisIO) -> None:
     app = app_of(settings, "n1")
     waker = Waker(app, queue_of("n1"), lambda uid: f"web_default {uid}")
-    stop = threading.Event()
-    thread = threading.Thread(target=waker.run, args=(stop,))
-    thread.start()
     listener = Listener(settings, Queue(queue_of("n1"), routing_key=queue_of("n1")))
-    waker.wake("u1")
+    waker.notify("u1")
+    waker.turn(0.0)
     until(listener.listen, "no message came")
     assert listener.heard == [(SYNC_TASK, "web_default u1")]
-    stop.set()
-    thread.join(5)
     listener.close()
 
 

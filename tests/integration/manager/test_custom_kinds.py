@@ -215,10 +215,10 @@ def test_dispatch_ends_with_the_kind(store: Store, collecting: Collecting) -> No
         collecting.manager._join,
         collecting.manager._leave,
     )
-    follower.once()
+    follower.turn(0.0)
     until(lambda: NAME in {kind.resource.name for kind in collecting.manager.kinds})
     known.forget(NAME)
     # Or the kind would be learned again before it is missed.
     collecting.context.caches._refresh = None
-    follower.once()
+    follower.turn(0.0)
     until(lambda: NAME not in {kind.resource.name for kind in collecting.manager.kinds})

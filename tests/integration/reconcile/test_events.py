@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
 import uuid
-from itertools import pairwise
 
 import pytest
 
@@ -141,48 +139,31 @@ def test_while_the_store_is_away_recording_goes_on(
         recorder.flush()
 
 
-class SteppingClock(FakeClock):
-    """A fake clock that sets `stop` after a number of waits."""
-
-    def __init__(self, stop: threading.Event, waits: int) -> None:
-        super().__init__()
-        self._stop, self._left = stop, waits
-
-    def wait(self, event: threading.Event, timeout: float) -> bool:
-        self._left -= 1
-        if self._left <= 0:
-            self._stop.set()
-        return super().wait(event, timeout)
-
-
-def test_what_an_outage_kept_is_written_after_it_and_not_tried_in_a_busy_loop(
-    store: WatchedStore,
+def test_what_an_outage_kept_is_written_after_it(
+    recorder: EventRecorder, store: WatchedStore
 ) -> None:
-    stop = threading.Event()
-    clock = SteppingClock(stop, waits=12)
-    recorder = EventRecorder(store, clock)
-    attempts = []
+    def go_away() -> None:
+        raise errors.StoreUnavailable
 
-    def away_three_times() -> None:
-        attempts.append(clock.monotonic())
-        if len(attempts) <= 3:
-            store.meanwhile = away_three_times  # it meddles once each time it is set
-            raise errors.StoreUnavailable
-
-    store.meanwhile = away_three_times
     say(recorder)
-    recorder.run(stop)
+    for _ in range(3):
+        store.meanwhile = go_away  # it meddles once each time it is set
+        with pytest.raises(errors.StoreUnavailable):
+            recorder.turn(0.0)
+    assert recorder.turn(0.0).worked
+    assert not recorder.turn(0.0).worked
     assert len(list_events(store)) == 1
-    assert len(attempts) == 4
-    pauses = [after - before for before, after in pairwise(attempts)]
-    assert all(pause >= events.RETRY_EVERY for pause in pauses)
+
+
+def test_recording_wakes_the_loop(recorder: EventRecorder) -> None:
+    recorder.woken.clear()
+    say(recorder)
+    assert recorder.woken.is_set()
 
 
 def test_what_waits_is_written_at_the_end(recorder: EventRecorder, store: WatchedStore) -> None:
-    stop = threading.Event()
-    stop.set()
     say(recorder)
-    recorder.run(stop)
+    recorder.end()
     assert len(list_events(store)) == 1
 
 

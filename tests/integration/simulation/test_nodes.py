@@ -7,6 +7,7 @@ import pytest
 
 from kcm import errors
 from kcm.api import codec
+from kcm.loops import ThreadHost
 from kcm.simulated import stages
 from kcm.simulated.scripts import PREFIX
 from kcm.simulation import commands
@@ -163,7 +164,7 @@ def test_an_outage_of_the_store_is_waited_out_and_nothing_is_forgotten(
     world.pod("a")
     world.go(0)
     store = world.simulator_store
-    stop = threading.Event()
+    written = threading.Event()
     failures = iter([True, True, True])
     write = store.write
 
@@ -171,13 +172,15 @@ def test_an_outage_of_the_store_is_waited_out_and_nothing_is_forgotten(
         if next(failures, False):
             world.clock.step(5)
             raise errors.StoreUnavailable("away")
-        if not stop.is_set():
-            stop.set()
+        written.set()
         return write(*args, **kwargs)
 
     commands.send(world.store, {"node-2": NodeCommand("started", world.clock.now())})
     monkeypatch.setattr(store, "write", fails)
-    world.simulator.run(stop)
+    host = ThreadHost(world.clock)
+    host.run(world.simulator)
+    assert written.wait(10)
+    host.stop()
     monkeypatch.undo()
     world.go(3)
     assert world.list_pods() == {"a": "1/1 Running"}

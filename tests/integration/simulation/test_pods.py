@@ -194,7 +194,7 @@ def test_what_was_missed_is_read_again_after_the_watch_was_cut(world: World) -> 
     world.go(3)
     world.delete("a", grace_period_seconds=0)
     world.pod("c")
-    world.simulator.reread()
+    world.simulator.begin()
     world.go(2)
     assert world.list_pods() == {"b": "1/1 Running", "c": "1/1 Running"}
     assert set(world.simulator.pods.tracked) == {"default/b", "default/c"}

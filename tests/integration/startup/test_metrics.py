@@ -19,16 +19,13 @@ from kcm.redisio import RedisIO
 from kcm.settings import Settings
 
 CHILD = """
-import threading
 from kcm.redisio import RedisIO
 from kcm.reconcile.metrics import SYNC, SyncMetrics
 metrics = SyncMetrics(RedisIO())
 for _ in range(100):
     metrics.observe(SYNC, "replicaset-controller", "success", 0.02)
 metrics.observe(SYNC, "replicaset-controller", "error", 70.0)
-stop = threading.Event()
-stop.set()
-metrics.run(stop)
+metrics.end()
 """
 
 

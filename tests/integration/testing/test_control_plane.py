@@ -113,7 +113,9 @@ def test_its_memory_is_free_when_it_has_stopped() -> None:
     with ControlPlane(nodes=0) as stopped:
         engine = stopped._engine
         assert isinstance(engine, Assembly)
-        parts = [weakref.ref(part) for part in (engine.loop, engine.work, engine.find_store())]
+        parts = [
+            weakref.ref(part) for part in (engine.loop, engine.loop.parts, engine.find_store())
+        ]
     assert [part() for part in parts] == [None, None, None]
     assert stopped.history("namespaces", "default"), "what happened can be read afterwards"
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 
 import pytest
 
+from kcm.loops import NEVER, ThreadHost
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.testing.waiting import until
@@ -99,12 +99,12 @@ def test_the_pump_moves_only_what_is_due_and_says_when_the_next_is(
 ) -> None:
     queue.add_after("a", 5)
     queue.add_after("b", 50)
-    assert Pump(io).once() == pytest.approx(5, abs=0.5)
+    assert Pump(io).once().due_in == pytest.approx(5, abs=0.5)
     step(io, 6)
-    assert Pump(io).once() == pytest.approx(44, abs=0.5)
+    assert Pump(io).once().due_in == pytest.approx(44, abs=0.5)
     assert [lease.key for lease in queue.take()] == ["a"]
     step(io, 50)
-    assert Pump(io).once() is None
+    assert Pump(io).once().due_in == NEVER
 
 
 def test_keys_that_fall_due_together_go_by_their_time(queue: WorkQueue, io: RedisIO) -> None:
@@ -175,19 +175,15 @@ def test_the_running_pump_wakes_when_a_key_is_added_and_when_it_is_due(
     """Each sleep would last an hour: the key moves only if the pump is woken or knows the due
     time.
     """
-    stop = threading.Event()
-    pump = Pump(patient, longest_block=HOUR)
-    loops = [threading.Thread(target=loop.run, args=(stop,)) for loop in (pump, Reaper(io))]
-    for loop in loops:
-        loop.start()
+    host = ThreadHost(patience=HOUR)
+    host.run(Pump(patient), Reaper(io))
     try:
         until(lambda: blocked_clients(io) == 1, "the pump's sleep: nothing is delayed")
         queue.add_after("a", 0.1)
         until(lambda: message_keys(io), "the key's move to those that wait")
         assert [lease.key for lease in queue.take("a")] == ["a"]
     finally:
-        stop.set()
+        host.ask_to_stop()
         queue.add_after("b", HOUR)  # ends the pump's sleep
-        for loop in loops:
-            loop.join(5)
-    assert not any(loop.is_alive() for loop in loops)
+        host.stop()
+    assert not any(thread.is_alive() for thread in host.threads)

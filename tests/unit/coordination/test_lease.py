@@ -128,8 +128,8 @@ def test_the_keeper_holds_several_leases_with_one_call_a_pass(
     keeper: LeaseKeeper, store: Store
 ) -> None:
     first, second = Callbacks(keeper, "a"), Callbacks(keeper, "b")
-    keeper.once()
-    keeper.once()
+    keeper.turn(0.0)
+    keeper.turn(0.0)
     assert store.calls[0] == ("lease_acquire", "me", "a", 4000, "", "b", 4000, "")
     assert store.calls[1] == ("lease_acquire", "me", "a", 4000, "1", "b", 4000, "1")
     assert first.events == second.events == ["started 1"]
@@ -139,13 +139,13 @@ def test_the_keeper_tells_of_an_end_when_the_store_is_away_for_a_term(
     keeper: LeaseKeeper, store: Store, clock: FakeClock
 ) -> None:
     callbacks = Callbacks(keeper, "a")
-    keeper.once()
+    keeper.turn(0.0)
     store.down = True
     clock.step(3)
-    keeper.once()
+    keeper.turn(0.0)
     assert callbacks.events == ["started 1"]
     clock.step(2)
-    keeper.once()
+    keeper.turn(0.0)
     assert callbacks.events == ["started 1", "stopped"]
 
 
@@ -153,10 +153,10 @@ def test_a_new_term_is_told_as_an_end_and_a_start(
     keeper: LeaseKeeper, store: Store, clock: FakeClock
 ) -> None:
     callbacks = Callbacks(keeper, "a")
-    keeper.once()
+    keeper.turn(0.0)
     clock.step(10)
     store.token = "2"
-    keeper.once()
+    keeper.turn(0.0)
     assert callbacks.events == ["started 1", "stopped", "started 2"]
 
 
@@ -166,7 +166,7 @@ def test_a_callback_that_raises_costs_nothing_else(keeper: LeaseKeeper) -> None:
 
     broken = keeper.add("a", fail, lambda: None)
     callbacks = Callbacks(keeper, "b")
-    keeper.once()
+    keeper.turn(0.0)
     assert broken.held
     assert callbacks.events == ["started 1"]
 
@@ -175,8 +175,8 @@ def test_giving_up_tells_first_and_outlives_a_store_that_is_away(
     keeper: LeaseKeeper, store: Store
 ) -> None:
     callbacks = Callbacks(keeper, "a")
-    keeper.once()
+    keeper.turn(0.0)
     store.down = True
-    keeper.release()
+    keeper.end()
     assert callbacks.events == ["started 1", "stopped"]
     assert not callbacks.lease.held

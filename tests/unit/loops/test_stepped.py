@@ -55,10 +55,23 @@ def test_a_loop_that_worked_wakes_those_after_it_and_no_other() -> None:
     assert time.turn() == (False, [])
 
 
-def test_a_loop_that_reads_has_every_turn() -> None:
+def test_a_loop_that_reads_has_a_turn_after_any_loop_worked() -> None:
     time = Time()
     time.add("a", reads=True)
+    other = time.add("b", Turn(), Turn(worked=True))
     time.turn()
+    assert time.turn() == (False, [])
+    other.wake()
+    assert time.turn() == (True, ["b"])
+    assert time.turn() == (False, ["a"])
+
+
+def test_a_loop_that_reads_has_a_turn_when_others_may_have_written() -> None:
+    time = Time()
+    time.add("a", reads=True)
+    time.add("b")
+    time.turn()
+    time.host.expect_news()
     assert time.turn() == (False, ["a"])
 
 

@@ -58,6 +58,24 @@ def test_waking_ends_a_wait() -> None:
     assert clock.waited == 3600.0
 
 
+def test_a_loop_that_gathers_waits_a_moment_after_it_was_woken() -> None:
+    waits: list[float] = []
+
+    class Clock(FakeClock):
+        def wait(self, event: threading.Event, timeout: float) -> bool:
+            waits.append(timeout)
+            return super().wait(event, timeout)
+
+    host, loop = ThreadHost(Clock()), NotingLoop()
+    loop.gathers = 0.05
+    host.run(loop)
+    loop.wait_for(turns=1)
+    loop.wake()
+    loop.wait_for(turns=2)
+    host.stop()
+    assert waits[0] == 0.05
+
+
 def test_a_loop_that_reads_gets_the_hosts_patience_and_no_other_wait(host: ThreadHost) -> None:
     loop = NotingLoop(Turn(due_in=3600.0), Turn(due_in=3600.0), reads=True)
     host.run(loop)

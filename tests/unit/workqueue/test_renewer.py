@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-import threading
 from typing import Any, cast
 
 import pytest
 
 from kcm import errors
+from kcm.loops import Turn
 from kcm.redisio import Fence, RedisIO
 from kcm.testing.clock import FakeClock
 from kcm.workqueue import KeyLease, Renewer
@@ -100,18 +100,9 @@ def test_a_released_key_is_not_renewed(clock: FakeClock) -> None:
     assert answers.calls == []
 
 
-def test_the_loop_outlives_a_store_that_does_not_answer(clock: FakeClock) -> None:
-    stop = threading.Event()
-
-    class Flaky(Answers):
-        def call(self, name: str, *args: Any, call_id: str) -> list[str]:
-            if len(self.calls) == 2:
-                stop.set()
-            return super().call(name, *args, call_id=call_id)
-
-    answers = Flaky("DOWN")
+def test_a_turn_renews_and_is_due_again_in_a_second(clock: FakeClock) -> None:
+    answers = Answers("OK")
     subject = renewer(answers, clock)
     subject.hold(lease())
-    subject.run(stop)
-    assert len(answers.calls) == 3
-    assert clock.monotonic() == 3
+    assert subject.turn(0.0) == Turn(upkeep_in=1.0)
+    assert len(answers.calls) == 1
