@@ -10,13 +10,13 @@ from bench.harness import Bench, TooSlowError, progress
 from bench.objects import pod_of_a_set
 from bench.raw import BATCH, RawStore
 from bench.table import Row, Sample
-from kcm.api import codec, scheme
+from kcm.api import codec
 from kcm.api.core_v1 import Pod
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.store import Pattern, Store, WatchEntry
 
-PODS = scheme.resource_of(Pod)
+PODS = Pod.resource
 
 
 def stored_pods(store: Store) -> list[bytes]:

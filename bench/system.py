@@ -10,10 +10,9 @@ from bench.objects import replica_set
 from bench.raw import RawStore
 from bench.store import PODS, stored_pods, watch_entries, watch_until
 from bench.table import Row, Sample
-from kcm.api import scheme
 from kcm.api.apps_v1 import ReplicaSet
 
-REPLICA_SETS = scheme.resource_of(ReplicaSet)
+REPLICA_SETS = ReplicaSet.resource
 SPACING = 0.1  # seconds between deletions
 _BOUNDS = {1_000: 16.0, 10_000: 20.0}  # in units of a raw batch create of the same pods
 

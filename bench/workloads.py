@@ -14,7 +14,7 @@ from bench.store import PODS, create_in_batches, watch_entries, watch_until
 from bench.system import REPLICA_SETS, remove, scale_up, start_system
 from bench.table import Row, Sample
 from kcm import errors
-from kcm.api import codec, scheme
+from kcm.api import codec
 from kcm.api.apps_v1 import Deployment, ReplicaSet
 from kcm.api.batch_v1 import Job
 from kcm.api.core_v1 import ConfigMap, Namespace
@@ -22,7 +22,7 @@ from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.store import DeleteOptions
 
 POOL = "prefork"
-DEPLOYMENTS, NAMESPACES = scheme.resource_of(Deployment), scheme.resource_of(Namespace)
+DEPLOYMENTS, NAMESPACES = Deployment.resource, Namespace.resource
 BACKGROUND = DeleteOptions(propagation_policy="Background")
 
 
@@ -37,7 +37,7 @@ def rows(bench: Bench) -> Iterator[Row]:
 
 
 def _watch(bench: Bench, obj: KubeObject, holds: Callable[[Any], bool], what: str) -> None:
-    watch_until(bench.store, scheme.resource_of(obj), obj.key, holds, what)
+    watch_until(bench.store, obj.resource, obj.key, holds, what)
 
 
 def _sets(bench: Bench, count: int) -> Sample:
@@ -123,7 +123,7 @@ def _is_complete(found: Job) -> bool:
 def _cascade_of(bench: Bench, owner: KubeObject) -> float:
     """Deletes an owner and its dependents; returns the seconds until the last pod is gone."""
     started = time.monotonic()
-    bench.store.delete(scheme.resource_of(owner), owner.key, BACKGROUND)
+    bench.store.delete(owner.resource, owner.key, BACKGROUND)
     wait_for(lambda: bench.store.count(PODS) == 0, "the collection of the pods", 120, every=0.002)
     return time.monotonic() - started
 

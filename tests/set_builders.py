@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kcm.api import scheme
 from kcm.api.apps_v1 import DaemonSet, DaemonSetSpec, StatefulSet, StatefulSetSpec
 from kcm.api.core_v1 import Pod, PodSpec, PodTemplateSpec
 from kcm.apimachinery.meta_v1 import LabelSelector, ObjectMeta
@@ -87,4 +86,4 @@ def kubelet(
 
 def put(world: World, obj: Any) -> None:
     """Stores an object as it is."""
-    world.objects[scheme.resource_of(obj).name, obj.key] = obj
+    world.objects[obj.resource.name, obj.key] = obj

@@ -134,7 +134,7 @@ def accept(body: dict[str, Any]) -> KubeObject | None:
         bare = defaults.apply(codec.decode({**body, "status": None}))
     except errors.KcmError:
         return None
-    resource = scheme.resource_of(obj)
+    resource = obj.resource
     if validate_create(bare):
         return None
     try:

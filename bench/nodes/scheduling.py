@@ -11,11 +11,10 @@ from bench.objects import replica_set, web_pod
 from bench.raw import RawStore
 from bench.store import clear_store, create_in_batches, stored_pods, watch_entries
 from bench.table import Row, Sample
-from kcm.api import scheme
 from kcm.api.core_v1 import Node, Pod
 from kcm.store import Store
 
-PODS, NODES = scheme.resource_of(Pod), scheme.resource_of(Node)
+PODS, NODES = Pod.resource, Node.resource
 POOL = "prefork"
 WARM = 10  # pods that are bound before the measurement
 START_AFTER = 0.3  # seconds, the default of `kcm nodes --start-after`

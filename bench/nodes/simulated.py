@@ -17,7 +17,7 @@ from bench.objects import web_pod
 from bench.store import clear_store, stored_pods
 from bench.table import Row, Sample
 from bench.usage import cpu_seconds
-from kcm.api import codec, scheme
+from kcm.api import codec
 from kcm.api.coordination_v1 import Lease
 from kcm.api.core_v1 import Pod, PodStatus
 from kcm.apimachinery.meta_v1 import KubeObject
@@ -26,7 +26,7 @@ from kcm.component.ticks import TickRunner
 from kcm.controllers.nodelifecycle import NodeLifecycleController
 from kcm.store import Pattern, Store, WriteItem
 
-LEASES = scheme.resource_of(Lease)
+LEASES = Lease.resource
 LEASE_NAMESPACE = "kube-node-lease"
 MONITOR = "nodelifecycle.monitorNodeStatus"
 

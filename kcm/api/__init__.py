@@ -2,3 +2,5 @@
 
 Import what you need from the modules.
 """
+
+import kcm.api.scheme  # noqa: F401 - so that every model has its resource

@@ -5,7 +5,6 @@ Source: staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/controller_ref.go, Kube
 
 from __future__ import annotations
 
-from kcm.api import scheme
 from kcm.apimachinery.meta_v1 import KubeObject, OwnerReference
 
 
@@ -28,7 +27,7 @@ def new_controller_ref(owner: KubeObject) -> OwnerReference:
 
     It has blockOwnerDeletion, so a foreground deletion of `owner` waits for the dependent.
     """
-    resource = scheme.resource_of(owner)
+    resource = owner.resource
     return OwnerReference(
         api_version=resource.api_version,
         kind=resource.kind,

@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from kcm.api import codec, scheme
+from kcm.api import codec
 from kcm.api.scheme import Resource
 from kcm.apimachinery.base import Model
 from kcm.apimachinery.labels import Selector
@@ -58,7 +58,7 @@ def _version_of(obj: KubeObject, resource: Resource) -> Resource:
     """
     if obj.api_version == resource.api_version:
         return resource
-    version = scheme.resource_of(obj)
+    version = obj.resource
     return version if version.scale is not None else resource
 
 

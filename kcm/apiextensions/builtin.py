@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from kcm.api import scheme
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
+from kcm.api.custom.kinds import CustomResource
 
 # Kinds that are served and not stored, so that the scheme does not have them: kind by plural, by
 # group.
@@ -42,7 +43,8 @@ def kinds(group: str) -> frozenset[str]:
 
 
 def _built_in(group: str) -> list[scheme.Resource]:
-    return [kind for kind in scheme.served() if kind.group == group and kind.custom is None]
+    served = (kind for kind in scheme.served() if not isinstance(kind, CustomResource))
+    return [kind for kind in served if kind.group == group]
 
 
 def shadows(definition: CustomResourceDefinition) -> bool:

@@ -17,7 +17,7 @@ from kcm.api.batch_v1 import Job
 from kcm.api.certificates_v1 import CertificateSigningRequest
 from kcm.api.certificates_v1beta1 import ClusterTrustBundle
 from kcm.api.core_v1 import Event, Namespace, Node, Pod, ReplicationController, Secret, Service
-from kcm.api.custom.kinds import CustomObject
+from kcm.api.custom.kinds import CustomObject, CustomResource
 from kcm.api.scheme import Resource
 from kcm.apiextensions import jsonpath
 from kcm.apimachinery.meta_v1 import KubeObject
@@ -91,7 +91,7 @@ _BUILT_IN = {model: _METADATA | fields for model, fields in _BY_KIND.items()}
 
 def list_supported_fields(resource: Resource) -> Mapping[str, Getter]:
     """Returns the fields that selectors over this kind may use, with functions for their values."""
-    if resource.custom is not None:
+    if isinstance(resource, CustomResource):
         return _METADATA | {path[1:]: _at(path) for path in resource.custom.selectable}
     return _BUILT_IN.get(resource.model, _METADATA)
 

@@ -10,7 +10,7 @@ from kcm.api.apiextensions_v1 import (
     CustomResourceDefinitionNames,
     CustomResourceDefinitionVersion,
 )
-from kcm.api.custom.kinds import CustomObject, CustomVersion
+from kcm.api.custom.kinds import CustomObject, CustomResource, CustomVersion
 from kcm.api.custom.structural_schema import parse
 from kcm.api.scheme import Conversion, Resource, ScalePaths
 from kcm.apiextensions import builtin, objects
@@ -76,14 +76,14 @@ def _resource(
     definition: CustomResourceDefinition,
     version: CustomResourceDefinitionVersion,
     conversion: Conversion,
-) -> Resource:
+) -> CustomResource:
     spec, accepted = definition.spec, definition.status.accepted_names
     names = accepted or CustomResourceDefinitionNames()
     api_version = api_version_of(definition, version)
     kind = spec.names.kind
     custom = _custom(definition, version)
     subresources = version.subresources or {}
-    return Resource(
+    return CustomResource(
         group=spec.group,
         version=version.name,
         kind=kind,
@@ -136,6 +136,7 @@ def _model(kind: str, api_version: str, custom: CustomVersion) -> type[CustomObj
         "__annotations__": {"api_version": str, "kind": str},
         "__module__": __name__,
         "__doc__": custom.schema.raw.get("description") or f"A custom object of kind {kind}.",
+        "kubernetes_generated": True,
         "api_version": api_version,
         "kind": kind,
         "custom": custom,

@@ -66,9 +66,9 @@ class Model(BaseModel):
     # Whether server-side apply treats it as one field (structType=atomic in upstream's types.go).
     kubernetes_atomic: ClassVar[bool] = False
 
-    # Whether the class is made while the process runs and may go again, so that nothing may keep
-    # it.
-    kubernetes_custom: ClassVar[bool] = False
+    # Whether the class is made while the process runs, with the fields of its base class. It may go
+    # again, so nothing may keep it.
+    kubernetes_generated: ClassVar[bool] = False
 
     model_config = ConfigDict(
         extra="allow",
@@ -170,14 +170,14 @@ def _compact_structs(model: Model) -> None:
 
 
 class _Structs(dict[type[Model], tuple[str, ...]]):
-    """The attributes that hold structs, by class. Classes of custom kinds are not kept alive."""
+    """The attributes that hold structs, by class. Generated classes are not kept alive."""
 
     def __missing__(self, model: type[Model]) -> tuple[str, ...]:
+        if model.kubernetes_generated:
+            return self[model.__bases__[0]]
         fields = model.model_fields.items()
-        attributes = tuple(name for name, field in fields if _holds_structs(field.annotation))
-        if not model.kubernetes_custom:
-            self[model] = attributes
-        return attributes
+        self[model] = tuple(name for name, field in fields if _holds_structs(field.annotation))
+        return self[model]
 
 
 _STRUCTS = _Structs()

@@ -1,4 +1,5 @@
-"""meta/v1: the metadata of objects and lists, label selectors, and the base class of objects.
+"""meta/v1: the metadata of objects and lists, label selectors, the base class of objects, and
+`Resource`, which describes a kind.
 
 Source: staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/types.go, Kubernetes 1.33.
 """
@@ -6,7 +7,8 @@ Source: staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/types.go, Kubernetes 1.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Protocol, Self
 
 from pydantic import Field
 
@@ -94,6 +96,9 @@ class Condition(Model):
 class KubeObject(Model):
     """The base class of all kinds: apiVersion, kind and metadata."""
 
+    # What the scheme registered the class for. A class that is not registered has none.
+    resource: ClassVar[Resource]
+
     api_version: str = ""
     kind: str = ""
     metadata: ObjectMeta = Field(default_factory=ObjectMeta)
@@ -146,3 +151,69 @@ class KubeObject(Model):
     def with_status(self, status: Model) -> Self:
         """Returns a copy with another status. Metadata and spec are shared."""
         return self.replace(status=status)
+
+
+class Conversion(Protocol):
+    """Converts between a served version and the storage version."""
+
+    def from_stored(self, raw: bytes, resource: Resource) -> KubeObject:
+        """Returns the object in the version of `resource` from JSON in the storage version."""
+        ...
+
+    def to_stored(self, obj: KubeObject) -> bytes:
+        """Returns the JSON of the object in the storage version."""
+        ...
+
+
+@dataclass(frozen=True)
+class ScalePaths:
+    """The paths, such as `.spec.replicas`, of the values that the `scale` subresource shows."""
+
+    replicas: str = ".spec.replicas"
+    status_replicas: str = ".status.replicas"
+    selector: str = ".spec.selector"  # a label selector or the text of one, or ""
+
+
+@dataclass(frozen=True, eq=False)
+class Resource:
+    """A kind in one served version. It compares by identity.
+
+    Several resources may share a name: they are versions of one kind, whose objects are stored
+    once, in the version that is registered first.
+    """
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    singular: str
+    namespaced: bool
+    model: type[KubeObject]
+    short_names: tuple[str, ...] = ()
+    has_status: bool = True
+    categories: tuple[str, ...] = ()
+    scale: ScalePaths | None = None  # None for a kind that cannot be scaled
+    # such as "pods" or "replicasets.apps": the name in Redis keys, computed unless given
+    name: str = ""
+    api_version: str = ""  # such as "v1" or "apps/v1", computed
+    list_kind: str = ""  # computed unless given
+    conversion: Conversion | None = None  # None for the storage version
+    served: bool = True
+
+    def __post_init__(self) -> None:
+        name = f"{self.plural}.{self.group}" if self.group else self.plural
+        object.__setattr__(self, "name", self.name or name)
+        object.__setattr__(self, "list_kind", self.list_kind or f"{self.kind}List")
+        api_version = f"{self.group}/{self.version}" if self.group else self.version
+        object.__setattr__(self, "api_version", api_version)
+
+    @property
+    def qualified_kind(self) -> str:
+        """Returns the kind with its group, such as `Pod` or `ReplicaSet.apps`."""
+        return f"{self.kind}.{self.group}" if self.group else self.kind
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"Resource({self.name!r})"

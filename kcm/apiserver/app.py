@@ -17,7 +17,6 @@ from dataclasses import replace
 from starlette.types import Receive, Scope, Send
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.apiextensions import conversion
 from kcm.apiserver.admission_chain import AdmissionChain, WebhookCredentials
@@ -363,7 +362,7 @@ class ApiServer:
 
         The cacher adds kinds to the scheme as it reads their definitions. Raises StoreUnavailable.
         """
-        self.cacher.wait_until_fresh(scheme.resource_of(CustomResourceDefinition))
+        self.cacher.wait_until_fresh(CustomResourceDefinition.resource)
 
     async def _watch(self, state: RequestState, scope: Scope, receive: Receive, send: Send) -> None:
         request, info = state.request, state.info

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from kcm.api.custom.kinds import CustomResource
 from kcm.api.scheme import Resource
 from kcm.apiserver import health, protobuf
 from kcm.apiserver.admission_chain import AdmissionChain
@@ -82,7 +83,7 @@ def is_short(request: Request, info: RequestInfo) -> bool:
     return (
         (bool(info.name) or request.method == "POST")
         and info.subresource in _SHORT
-        and resource.custom is None
+        and not isinstance(resource, CustomResource)
         and resource.group != "apiextensions.k8s.io"
         and not is_computed(resource)
         and "yaml" not in request.content_type
@@ -254,9 +255,10 @@ class Routes:
         if info.subresource == "status" and not info.resource.has_status:
             raise PathNotFound
         response = self._one(api_request) if info.name else self._many(api_request)
-        custom = info.resource.custom
-        if custom is not None and custom.deprecation:
-            return replace(response, warnings=[custom.deprecation, *response.warnings])
+        if isinstance(info.resource, CustomResource) and (
+            deprecation := info.resource.custom.deprecation
+        ):
+            return replace(response, warnings=[deprecation, *response.warnings])
         return response
 
     def _many(self, api_request: ApiRequest) -> Response:

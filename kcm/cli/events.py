@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 import click
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.core_v1 import Event
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.cli.connect import open_redis, open_store
@@ -47,7 +46,7 @@ def events(
         return
     chosen = selection(namespace, all_namespaces)
     with open_store() as store:
-        all_events = list_selected(store, scheme.resource_of(Event), chosen)
+        all_events = list_selected(store, Event.resource, chosen)
     _print_events(_select(all_events, about, types), chosen)
 
 
@@ -71,9 +70,7 @@ def _print_events(selected: Sequence[Event], chosen: CommandSelection) -> None:
         click.echo(f"No events found{where}.", err=True)
         return
     view = Presentation(show_namespace=chosen.namespace is None)
-    for line in Layout(scheme.resource_of(Event), view).lines(
-        selected, datetime.now(UTC), header=True
-    ):
+    for line in Layout(Event.resource, view).lines(selected, datetime.now(UTC), header=True):
         click.echo(line)
 
 

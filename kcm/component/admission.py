@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from kcm.api import scheme
 from kcm.api.admissionregistration_v1 import (
     GROUP,
     MutatingWebhookConfiguration,
@@ -43,7 +42,7 @@ class CachedAdmissionRules:
 
     def __init__(self) -> None:
         self._stores: list[Indexer[KubeObject]] = []
-        self.resources = tuple(scheme.resource_of(model) for model in _MODELS)
+        self.resources = tuple(model.resource for model in _MODELS)
         self._seen: tuple[int, ...] = ()
         self._rules: list[Rule] = []
         self._known: dict[_SORTS, bool] = {}

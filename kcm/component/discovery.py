@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable
 
 import structlog
 
-from kcm import errors
 from kcm.api import scheme
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
@@ -59,7 +58,5 @@ class Discovery(Loop):
 
 
 def _name(model: type[KubeObject]) -> str:
-    try:
-        return scheme.resource_of(model).name
-    except errors.UnknownKind:
-        return model.__name__
+    resource: Resource | None = getattr(model, "resource", None)
+    return resource.name if resource else model.__name__

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 TRIM_EVERY = 30.0  # seconds; there must be several passes within the retention, see store.trim
 EXPIRE_EVERY = 60.0  # seconds
 MOST_EVENT_BYTES = 32 * 1024 * 1024  # of JSON, which a namespace keeps: some 40,000 usual Events
-_EVENTS = scheme.resource_of(Event)
+_EVENTS = Event.resource
 
 log = structlog.get_logger("kcm.housekeeping")
 

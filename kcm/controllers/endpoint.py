@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from pydantic import Field
 
-from kcm.api import scheme
 from kcm.api.core_v1 import (
     EndpointAddress,
     EndpointPort,
@@ -113,7 +112,7 @@ def _delete_left_behind(key: str, present: Endpoints | None) -> Plan:
     """
     if present is None or LEADER_RECORD in present.annotations:
         return Plan()
-    no_service = Absent(scheme.resource_of(Service).name, key)
+    no_service = Absent(Service.resource.name, key)
     return Plan().then(Delete(present, guards=(no_service,)))
 
 

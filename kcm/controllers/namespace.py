@@ -61,7 +61,7 @@ class NamespaceController(Controller):
             return Plan()
         if FINALIZER not in (namespace.spec.finalizers or ()):
             return Plan()  # only the finalizers of others are left
-        pods = scheme.resource_of(Pod)
+        pods = Pod.resource
         others = [resources for resources in _namespaced_resources() if resources is not pods]
 
         def rest(outcome: Outcome) -> Plan:

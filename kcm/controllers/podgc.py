@@ -14,7 +14,6 @@ from functools import partial
 
 from pydantic import Field
 
-from kcm.api import scheme
 from kcm.api.core_v1 import Node, Pod, PodCondition
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.helpers.pods import is_terminal, with_condition
@@ -108,7 +107,7 @@ class _Chosen:
             self._add(reason, pod)
 
     def add_orphans(self, pods: Iterable[Pod]) -> None:
-        nodes = scheme.resource_of(Node)
+        nodes = Node.resource
         for pod in pods:
             self._add("orphaned", pod, NODE_GONE, (Absent(nodes.name, pod.spec.node_name or ""),))
 

@@ -149,7 +149,7 @@ def quotas_of_lower_usage(change: Change, view: View) -> Iterable[str]:
     quotas = view.lister(ResourceQuota).list(old.namespace)
     if not quotas:
         return
-    resource = scheme.resource_of(old)
+    resource = old.resource
     if not is_tracked(resource):
         return
     evaluator = evaluator_of(resource)

@@ -23,6 +23,7 @@ from datetime import datetime
 from kcm import errors
 from kcm.api import scheme
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
+from kcm.api.custom.kinds import CustomResource
 from kcm.api.scheme import Resource
 from kcm.api.storagemigration_v1alpha1 import (
     FAILED,
@@ -80,7 +81,7 @@ def find_resource(migration: StorageVersionMigration, view: View) -> Resource | 
     wanted = migration.spec.resource
     group, plural = wanted.group or "", wanted.resource or ""
     served = scheme.at(group, wanted.version or "", plural)
-    if served is not None and served.custom is None:
+    if served is not None and not isinstance(served, CustomResource):
         return scheme.by_name(served.name)
     definition = view.lister(CustomResourceDefinition).find(f"{plural}.{group}")
     if definition is None or not is_served(definition):

@@ -18,7 +18,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 
-from kcm.api import scheme
 from kcm.api.core_v1 import Node, Pod, PodCondition, Taint
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.apimachinery.times import shift_time
@@ -169,7 +168,7 @@ class _Evictions:
     def _plan_evictions(self) -> Plan:
         # The guard keeps pods if the node's taints have changed since.
         entry = noexecute_entry(self._taints)
-        guards = (Indexed(scheme.resource_of(Node).name, self._node.name, entry),)
+        guards = (Indexed(Node.resource.name, self._node.name, entry),)
         mark = partial(_mark_disrupted, self._now)
         self._plan.then(*(Patch(pod, mark, guards, status=True) for pod in self._due))
         self._plan.then(*(Delete(pod, guards=guards) for pod in self._due))

@@ -8,7 +8,6 @@ from typing import Any
 import structlog
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.ownership import controller_of
 from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.meta_v1 import KubeObject, LabelSelector
@@ -41,7 +40,7 @@ def owner_keys(owner: type[KubeObject], selector_of: SelectorOf = selector_of) -
     for an orphan the keys of all owners whose selector matches it. `selector_of` returns the
     selector of an owner, or None if it selects nothing.
     """
-    kind = scheme.resource_of(owner).kind
+    kind = owner.resource.kind
 
     def keys(change: Change, view: View) -> Iterable[str]:
         old, new = change.old, change.new

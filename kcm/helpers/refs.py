@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
 
-from kcm.api import scheme
 from kcm.api.ownership import controller_of, new_controller_ref
 from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.meta_v1 import KubeObject, OwnerReference
@@ -96,7 +95,7 @@ def adopt(
 
     Its guard fails if `owner` is gone or being deleted. `adapt` is a further change of the orphan.
     """
-    guard = Exists(scheme.resource_of(owner).name, owner.key, owner.uid)
+    guard = Exists(owner.resource.name, owner.key, owner.uid)
     change = partial(_with_owner, new_controller_ref(owner), adapt)
     return Patch(obj, change, (guard,))
 

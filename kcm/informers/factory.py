@@ -18,7 +18,7 @@ from typing import Any, TypeVar, cast, overload
 
 import structlog
 
-from kcm.api.scheme import Resource, resource_of
+from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.clock import Clock, RealClock
 from kcm.informers.freshness import (
@@ -80,11 +80,8 @@ class SharedInformerFactory:
     def informer_for(self, kind: Resource) -> SharedIndexInformer[KubeObject]: ...
 
     def informer_for(self, kind: Resource | type[KubeObject]) -> AnyInformer:
-        """Returns the kind's informer, which the first call creates.
-
-        Raises: UnknownKind for a model that is not that of a kind.
-        """
-        resource = kind if isinstance(kind, Resource) else resource_of(kind)
+        """Returns the kind's informer, which the first call creates."""
+        resource = kind if isinstance(kind, Resource) else kind.resource
         with self._lock:
             if resource not in self._informers:
                 self._informers[resource] = SharedIndexInformer(
@@ -96,7 +93,7 @@ class SharedInformerFactory:
         self, kind: Resource | type[KubeObject]
     ) -> SharedIndexInformer[PartialObjectMetadata]:
         """Returns the kind's metadata-only informer, which has a cache of its own."""
-        resource = kind if isinstance(kind, Resource) else resource_of(kind)
+        resource = kind if isinstance(kind, Resource) else kind.resource
         with self._lock:
             if resource not in self._metadata_informers:
                 self._metadata_informers[resource] = SharedIndexInformer(
@@ -117,7 +114,7 @@ class SharedInformerFactory:
 
         Raises: RuntimeError if its informer has started.
         """
-        resource = kind if isinstance(kind, Resource) else resource_of(kind)
+        resource = kind if isinstance(kind, Resource) else kind.resource
         self.informer_for(resource).set_transform(
             cast(Callable[[KubeObject], KubeObject], transform)
         )

@@ -20,7 +20,8 @@ T = TypeVar("T", bound=KubeObject)
 class PartialObjectMetadata(KubeObject):
     """apiVersion, kind and metadata of an object of any kind. All other fields are ignored.
 
-    Unlike upstream's, apiVersion and kind are those of the object itself.
+    Unlike upstream's, apiVersion and kind are those of the object itself. The objects are of a
+    subclass for each kind, so that they know it.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -50,16 +51,33 @@ def full_view(resource: Resource) -> ObjectView[KubeObject]:
 
 
 def metadata_view(resource: Resource) -> ObjectView[PartialObjectMetadata]:
-    """Returns the view for metadata only."""
+    """Returns the view for metadata only.
+
+    A listed object and what is cached of it share the metadata.
+    """
+    model = _derive_model(resource)
 
     def decode(raw: bytes) -> PartialObjectMetadata:
-        return compact(PartialObjectMetadata.model_validate_json(raw))
+        obj = compact(PartialObjectMetadata.model_validate_json(raw))
+        object.__setattr__(obj, "__class__", model)
+        return obj
 
-    return ObjectView(f"{resource.name} metadata", decode, to_metadata)
+    def convert(obj: KubeObject) -> PartialObjectMetadata:
+        return model.model_construct(
+            api_version=obj.api_version, kind=obj.kind, metadata=obj.metadata
+        )
+
+    return ObjectView(f"{resource.name} metadata", decode, convert)
 
 
-def to_metadata(obj: KubeObject) -> PartialObjectMetadata:
-    """Returns an object with the same metadata, which the two share."""
-    return PartialObjectMetadata.model_construct(
-        api_version=obj.api_version, kind=obj.kind, metadata=obj.metadata
+def _derive_model(resource: Resource) -> type[PartialObjectMetadata]:
+    """Returns the class for the metadata of a kind's objects.
+
+    It decodes nothing, since a validator of its own would take 70 KiB.
+    """
+    body = {"__module__": __name__, "kubernetes_generated": True}
+    model: type[PartialObjectMetadata] = type(
+        "PartialObjectMetadata", (PartialObjectMetadata,), body
     )
+    model.resource = resource
+    return model

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, Protocol
 
-from kcm.api.core_v1 import Pod
-from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
+from kcm.api.core_v1 import Node, Pod
+from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.reconcile.plan import Event
 
 EventType = Literal["Normal", "Warning"]
@@ -44,7 +44,7 @@ class KubeletEventRecorder:
         if self._sink is None:
             return
         metadata = ObjectMeta(name=self._node_name, uid=self._node_name)
-        node = KubeObject(api_version="v1", kind="Node", metadata=metadata)
+        node = Node(metadata=metadata)
         self._sink.record(Event(node, event_type, reason, message), COMPONENT, self._node_name)
 
 

@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.coordination_v1 import Lease, LeaseSpec
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.coordination.election import LeaderElectionRecord
@@ -30,7 +29,7 @@ class StoreLeaseLock:
         self, store: Store, namespace: str, name: str, identity: str, recorder: Recorder
     ) -> None:
         self._store = store
-        self._resource = scheme.resource_of(Lease)
+        self._resource = Lease.resource
         self._meta = ObjectMeta(name=name, namespace=namespace)
         self._identity = identity
         self._recorder = recorder

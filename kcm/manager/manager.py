@@ -17,6 +17,7 @@ import structlog
 from kcm import errors
 from kcm.api import scheme
 from kcm.api.scheme import Resource
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.component.context import ControllerContext
 from kcm.coordination import LeaseKeeper
 from kcm.manager.dispatch import Dispatcher, KindDispatcher, WatchRoute
@@ -195,9 +196,9 @@ class Manager:
         self.context.shutdown()
 
 
-def _list_watched_resources(model: type | None) -> list[Resource]:
+def _list_watched_resources(model: type[KubeObject] | None) -> list[Resource]:
     if model is not None:
-        return [scheme.resource_of(model)]
+        return [model.resource]
     return [resource for resource in scheme.resources() if resource.name != "events"]
 
 

@@ -14,6 +14,7 @@ from kcm.api.autoscaling_v1 import HorizontalPodAutoscaler as AutoscalerV1
 from kcm.api.autoscaling_v2 import HorizontalPodAutoscaler
 from kcm.api.coordination_v1 import Lease
 from kcm.api.core_v1 import Event, Namespace, Node, Pod, ReplicationController
+from kcm.api.custom.kinds import CustomResource
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.printing import kinds, pod_status
@@ -28,7 +29,7 @@ _ROLE_PREFIX = "node-role.kubernetes.io/"
 
 def columns_of(resource: Resource, *, wide: bool = False) -> list[Column]:
     """Returns the columns of a kind, NAME and AGE for one without its own."""
-    if resource.custom is not None:
+    if isinstance(resource, CustomResource):
         every = custom_columns(resource.custom)
         return [column for column in every if wide or not column.wide]
     model = _PRINTED_AS.get(resource.model, resource.model)

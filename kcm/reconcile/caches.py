@@ -75,7 +75,7 @@ def list_declared_models(controller: Controller) -> tuple[type[KubeObject], ...]
 
 def list_declared_resources(controller: Controller) -> tuple[Resource, ...]:
     """Returns the resources of all kinds whose caches the controller needs."""
-    return tuple(scheme.resource_of(model) for model in list_declared_models(controller))
+    return tuple(model.resource for model in list_declared_models(controller))
 
 
 def _read_in_full(controller: Controller, declared: Iterable[str]) -> set[str]:
@@ -83,7 +83,7 @@ def _read_in_full(controller: Controller, declared: Iterable[str]) -> set[str]:
     if not controller.metadata_only:
         return set(declared)
     named = {watch.model for watch in controller.watches() if watch.model is not None}
-    return {scheme.resource_of(model).name for model in (*controller.reads, *named)}
+    return {model.resource.name for model in (*controller.reads, *named)}
 
 
 class Caches:
@@ -133,7 +133,7 @@ class Caches:
             self.factory.forget(self._informers.pop(name))
         for controller in self._controllers:
             for model, tally in controller.tallies:
-                name = scheme.resource_of(model).name
+                name = model.resource.name
                 self._informers[name].get_indexer().add_tally(tally)
         for controller_name, names in declared.items():
             self._declared[controller_name] = {name: self._informers[name] for name in names}
@@ -189,7 +189,7 @@ class Caches:
 
     def informer(self, kind: Resource | type[KubeObject]) -> SharedIndexInformer[Any]:
         """Returns the informer of a kind. Raises KeyError if no controller declares the kind."""
-        resource = kind if isinstance(kind, Resource) else scheme.resource_of(kind)
+        resource = kind if isinstance(kind, Resource) else kind.resource
         return self._informers[resource.name]
 
 
@@ -230,8 +230,8 @@ class CacheView:
 
     def _informer(self, model: type[T]) -> SharedIndexInformer[Any]:
         try:
-            return self._informers[scheme.resource_of(model).name]
-        except (KeyError, errors.UnknownKind):
+            return self._informers[model.resource.name]
+        except (KeyError, AttributeError):
             raise LookupError(
                 f"{model.__name__} is not a kind that this controller reads"
             ) from None

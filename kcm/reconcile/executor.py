@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.informers.views import PartialObjectMetadata
 from kcm.reconcile.consistency import NO_EXPECTATIONS, SyncExpectations
@@ -182,7 +181,7 @@ class PlanExecutor:
         settled.
         """
         targets = [write.old for write in writes if not isinstance(write, Create)]
-        present = self._store.get_all([(scheme.resource_of(old), old.key) for old in targets])
+        present = self._store.get_all([(old.resource, old.key) for old in targets])
         gone = set()
         for write, old, fresh in zip(writes, targets, present, strict=True):
             if fresh is not None and fresh.uid == old.uid:
@@ -279,7 +278,7 @@ def _settle_gone(
     if isinstance(write, UpdateStatus | Patch | Delete):
         progress.done.append((write, old))
     else:
-        progress.fail(write, error or errors.NotFound.of(scheme.resource_of(old).name, old.name))
+        progress.fail(write, error or errors.NotFound.of(old.resource.name, old.name))
 
 
 def _parts(batch: Batch) -> list[Sequence[Write]]:

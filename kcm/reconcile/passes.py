@@ -10,7 +10,6 @@ from datetime import datetime
 from typing import Any, Generic, TypeVar, cast
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.scheme import Resource
 from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.meta_v1 import KubeObject
@@ -60,7 +59,7 @@ def list_for_tick(tick: Tick, store: ObjectStore) -> Listed:
     """Returns the objects of the kinds that a tick lists, by resource. Raises StoreUnavailable."""
     listed: dict[str, Sequence[KubeObject]] = {}
     for model, namespace in tick.lists:
-        resource = scheme.resource_of(model)
+        resource = model.resource
         listed[resource.name] = store.in_namespace(resource, namespace)
     return listed
 
@@ -98,7 +97,7 @@ class TickView:
         return self._epoch
 
     def lister(self, model: type[T]) -> Lister[T]:
-        resource = scheme.resource_of(model)
+        resource = model.resource
         listed = self._listed.get(resource.name)
         if listed is None:
             return self._view.lister(model)

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
 
-from kcm.api import scheme
 from kcm.api.core_v1 import Node, Pod, PodCondition
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.helpers.pods import condition_of, with_condition
@@ -32,7 +31,7 @@ def bind_to(info: PodInfo, node: NodeInfo, position: int, stamp: str, now: datet
     `position`, except by writes with the same `stamp`, which identifies the pass.
     """
     guards = (
-        Exists(scheme.resource_of(Node).name, node.name, node.uid),
+        Exists(Node.resource.name, node.name, node.uid),
         EntryUnchanged(f"node:{node.name}", position, stamp),
     )
     placed = bind_to_node(info.source, node.name, now)

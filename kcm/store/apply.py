@@ -10,7 +10,7 @@ import json
 from typing import Any, Literal
 
 from kcm import errors
-from kcm.api import codec, scheme
+from kcm.api import codec
 from kcm.api.core_v1 import Pod
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.store.admission.token_volume import keep_token
@@ -28,7 +28,7 @@ def apply(store: Store, obj: KubeObject) -> tuple[Outcome, KubeObject]:
     Returns the outcome, and the object as stored. Raises: Conflict, BadRequest, Invalid,
     Forbidden, RequestTooLarge, StoreUnavailable.
     """
-    resource = scheme.resource_of(obj)
+    resource = obj.resource
     if not obj.name:
         raise errors.BadRequest("an object to apply needs a name, generateName will not do")
     for _ in range(_ATTEMPTS):
@@ -63,7 +63,7 @@ def merge_applied(obj: KubeObject, old: KubeObject) -> KubeObject:
     if isinstance(old, Pod):
         keep_token(wanted["spec"], current["spec"])
     patch = three_way(original if isinstance(original, dict) else {}, wanted, current)
-    return codec.decode(merge_patch(current, patch), scheme.resource_of(old))
+    return codec.decode(merge_patch(current, patch), old.resource)
 
 
 def annotate_last_applied(obj: KubeObject) -> KubeObject:

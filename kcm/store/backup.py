@@ -104,7 +104,7 @@ def _is_system_namespace(obj: KubeObject) -> bool:
 
 
 def _present_system_namespaces(store: Store) -> int:
-    resource = scheme.resource_of(Namespace)
+    resource = Namespace.resource
     return sum(
         namespace is not None for namespace in store.get_all([(resource, n) for n in SYSTEM])
     )
@@ -123,7 +123,7 @@ def _objects(path: Path) -> Iterator[WriteItem]:
                 raise errors.BadRequest(f"{path}, line {number}: {error}") from error
             if isinstance(obj, CustomResourceDefinition):
                 known.learn(obj)  # objects of its kind follow
-            resource = scheme.resource_of(obj)
+            resource = obj.resource
             yield WriteItem(
                 "create", resource, obj.with_metadata(resource_version=None), anywhere=True
             )

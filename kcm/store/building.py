@@ -12,7 +12,6 @@ from datetime import datetime
 from functools import partial
 
 from kcm import defaults, errors
-from kcm.api import scheme
 from kcm.api.core_v1 import Service
 from kcm.api.scheme import Resource
 from kcm.apiextensions import conversion
@@ -68,7 +67,7 @@ class ItemBuilder:
         if like is not None and not obj.name and not obj.uid:
             copied = rules.prepare_copy(like.item.obj, rng=self._rng)
             return WriteItem("create", like.item.resource, copied, guards=guards, pattern=like)
-        resource = scheme.resource_of(obj)
+        resource = obj.resource
         obj = self._admission.admit(obj, self._clock.monotonic())
         now = self._clock.now()
         mutates = admission is not None and admission.mutates
@@ -129,7 +128,7 @@ class ItemBuilder:
         changes belong to no manager. Raises: Conflict for another uid, BadRequest, Forbidden,
         Invalid, and what `admission` raises.
         """
-        resource = scheme.resource_of(old)
+        resource = old.resource
 
         def prepare(changed: KubeObject, *, validated: bool = True) -> KubeObject:
             return rules.prepare_modification(
@@ -180,7 +179,7 @@ class ItemBuilder:
         return managers.own_changes(
             old,
             updated,
-            scheme.resource_of(old),
+            old.resource,
             manager,
             self._clock.now(),
             subresource=subresource,
@@ -194,7 +193,7 @@ class ItemBuilder:
 
         Raises: Conflict for a failed precondition, Forbidden for a namespace of the system.
         """
-        resource = scheme.resource_of(old)
+        resource = old.resource
         op, obj = rules.prepare_delete(old, resource, options, self._clock.now())
         if obj is old and op == "update":
             return None

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from kcm.api import codec, scheme
+from kcm.api import codec
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.apiextensions import known
 from kcm.apiextensions.kinds import is_served
@@ -29,7 +29,7 @@ class Definitions:
         self._store = store
         self._clock = clock or store.clock
         self._lock = threading.Lock()
-        self._resource = scheme.resource_of(CustomResourceDefinition)
+        self._resource = CustomResourceDefinition.resource
         self._seen = -1
         self._present: set[str] = set()  # the names of the definitions in the store
         self._gone: dict[str, float] = {}  # by name, the time when it was first missing

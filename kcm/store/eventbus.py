@@ -17,7 +17,7 @@ from itertools import islice
 from typing import Any
 
 from kcm import errors
-from kcm.api import codec, scheme
+from kcm.api import codec
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.clock import Clock, RealClock
 from kcm.redisio import Fence, RedisIO
@@ -145,7 +145,7 @@ class EventBus:
 
     def _item(self, event: str, obj: KubeObject) -> WriteItem | None:
         """Returns the write of an injected event, or None if nothing changes."""
-        resource = scheme.resource_of(obj)
+        resource = obj.resource
         if resource.namespaced and not obj.namespace:
             obj = obj.with_metadata(namespace="default")
         if event == "ADDED":

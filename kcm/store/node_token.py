@@ -18,7 +18,6 @@ import random
 from contextlib import suppress
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.core_v1 import Secret
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.store.objects import ObjectStore
@@ -32,7 +31,7 @@ _BYTES = 32
 
 def read_key(store: ObjectStore) -> bytes | None:
     """Returns the key, or None if there is none, or none in base64. Raises: StoreUnavailable."""
-    secret = store.get_all([(scheme.resource_of(Secret), f"{NAMESPACE}/{NAME}")])[0]
+    secret = store.get_all([(Secret.resource, f"{NAMESPACE}/{NAME}")])[0]
     text = (secret.data or {}).get(_FIELD) if isinstance(secret, Secret) else None
     with suppress(ValueError):
         return base64.b64decode(text or "") or None

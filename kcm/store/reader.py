@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.scheme import Resource
 from kcm.apiextensions.field_selectors import FieldSelector
 from kcm.apimachinery.labels import Selector
@@ -66,7 +65,7 @@ class StoreReader:
 
     def get_as(self, model: type[T], key: str) -> T:
         """Returns the object of a built-in kind under `key`. Raises: as `get`."""
-        obj = self.get(scheme.resource_of(model), key)
+        obj = self.get(model.resource, key)
         assert isinstance(obj, model)
         return obj
 

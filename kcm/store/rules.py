@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 from kcm import defaults, errors, validation
 from kcm.api.core_v1 import Pod
+from kcm.api.custom.kinds import CustomResource
 from kcm.api.scheme import Resource
 from kcm.apimachinery import names
 from kcm.apimachinery.base import Model
@@ -108,8 +109,9 @@ def complete_new(
         "deletion_timestamp": None,
         "deletion_grace_period_seconds": None,
         "self_link": None,
-        "generation": 1 if resource.has_status or resource.custom else meta.generation,
     }
+    if resource.has_status or isinstance(resource, CustomResource):
+        changes["generation"] = 1
     if resource.namespaced and not meta.namespace:
         changes["namespace"] = "default"
     created = obj.with_metadata(**changes)
@@ -195,7 +197,7 @@ def merge_status_update(new: KubeObject, old: KubeObject, resource: Resource) ->
         raise errors.BadRequest(f"{resource.name} have no status subresource")
     _require_same_uid(new, old, resource)
     updated = strategy_of(resource).for_status(new, old).with_status(_status(new))
-    if resource.custom is not None:
+    if isinstance(resource, CustomResource):
         updated = defaults.apply(updated)  # the schema of a custom kind has defaults for status too
     return old if updated == old else updated
 

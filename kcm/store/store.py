@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from kcm import errors
-from kcm.api import codec, scheme
+from kcm.api import codec
 from kcm.api.core_v1 import Service
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
@@ -261,7 +261,7 @@ class Store(StoreReader, ItemBuilder):
 
         It is for dry runs. Raises: NotFound, NamespaceTerminating, Forbidden, StoreUnavailable.
         """
-        namespaces.check_creatable(self, scheme.resource_of(obj), obj)
+        namespaces.check_creatable(self, obj.resource, obj)
         check_room(self._quotas, obj, self._clock.now())
 
     def write(
@@ -330,7 +330,7 @@ class Store(StoreReader, ItemBuilder):
         keep_status: bool = False,
     ) -> T:
         """Replaces an object if it has no resourceVersion, or that of the stored object."""
-        resource = scheme.resource_of(obj)
+        resource = obj.resource
         if not obj.name:
             raise errors.BadRequest("name must be provided")
         if resource.namespaced and not obj.namespace:

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from kcm.api import scheme
 from kcm.api.apps_v1 import (
     Deployment,
     DeploymentSpec,
@@ -232,7 +231,7 @@ def job(
         metadata=object_meta("Job", name, namespace, owner=owner, overrides=overrides),
         spec=JobSpec(**({"template": template or _template(restart_policy="Never")} | spec)),
     )
-    completed = apply(strategy_of(scheme.resource_of(Job)).for_create(made))
+    completed = apply(strategy_of(Job.resource).for_create(made))
     assert isinstance(completed, Job)
     return completed.with_status(JobStatus(**dict(status or {})))
 

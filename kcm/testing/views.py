@@ -45,7 +45,7 @@ class FakeView:
         self._objects: dict[str, list[KubeObject]] = {}
         self._allowed = None if controller is None else _list_declared(controller)
         for obj in objects:
-            self._objects.setdefault(scheme.resource_of(obj).name, []).append(compact(obj))
+            self._objects.setdefault(obj.resource.name, []).append(compact(obj))
 
     @property
     def now(self) -> datetime:
@@ -64,7 +64,7 @@ class FakeView:
         return self._position
 
     def lister(self, model: type[T]) -> Lister[T]:
-        resource = scheme.resource_of(model)
+        resource = model.resource
         if self._allowed is not None and resource.name not in self._allowed:
             raise LookupError(f"{model.__name__} is not declared in what this controller reads")
         objects = cast("list[T]", self._objects.get(resource.name, []))
@@ -78,4 +78,4 @@ def _list_declared(controller: Controller) -> set[str]:
     for watch in controller.watches():
         every = (resource.model for resource in scheme.resources() if resource.name != "events")
         models.update(every if watch.model is None else (watch.model,))
-    return {scheme.resource_of(model).name for model in models}
+    return {model.resource.name for model in models}

@@ -12,7 +12,6 @@ from dataclasses import replace
 from datetime import datetime
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.core_v1 import ResourceQuota
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.cloudprovider.caller import CloudCaller
@@ -134,14 +133,14 @@ class World:
         """Carries out one write, and returns the object. Raises ApiError if it fails."""
         self._require(write.guards)
         if isinstance(write, Create):
-            resource = scheme.resource_of(write.obj)
+            resource = write.obj.resource
             made = prepare_create(write.obj, resource, self.now, rng=self._rng)
             return self._store(None, made, write)
         old = self.find(write.old)
         if old is None:
             return write.old
         if isinstance(write, Delete):
-            op, new = prepare_delete(old, scheme.resource_of(old), write.options, self.now)
+            op, new = prepare_delete(old, old.resource, write.options, self.now)
             return self._store(old, new, write, gone=op == "delete")
         return self._store(old, _apply_write(write, old), write)
 
@@ -166,7 +165,7 @@ class World:
         self, old: KubeObject | None, new: KubeObject, guards: Iterable[Guard]
     ) -> None:
         """Records what guards depend on: changes of index entries, and charges to quotas."""
-        resource = scheme.resource_of(new)
+        resource = new.resource
         before = set(index_entries(resource, old)) if old is not None else set()
         after = set(index_entries(resource, new)) if self.find(new) is not None else set()
         asked = {g.entry: (g.since, g.stamp) for g in guards if isinstance(g, EntryUnchanged)}
@@ -193,7 +192,7 @@ class World:
                 return guard.holds_for(self.objects.get((guard.resource, guard.key)))
             case Unindexed(entry):
                 objects = self.objects.values()
-                return not any(entry in index_entries(scheme.resource_of(o), o) for o in objects)
+                return not any(entry in index_entries(o.resource, o) for o in objects)
             case TokenAvailable(bucket):
                 return self.take_token(bucket)
             case QuotasUnchanged(namespace, versions):
@@ -218,7 +217,7 @@ def _apply_write(
     write: Update | UpdateStatus | Patch | Bind | Approve, old: KubeObject
 ) -> KubeObject:
     """Returns the object after the write, prepared as the store does."""
-    resource = scheme.resource_of(old)
+    resource = old.resource
     match write:
         case Patch(change=change, status=status):
             part = Subresource.STATUS if status else Subresource.NONE
@@ -234,4 +233,4 @@ def _apply_write(
 
 
 def _key(obj: KubeObject) -> Key:
-    return (scheme.resource_of(obj).name, obj.key)
+    return (obj.resource.name, obj.key)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from kcm.api import apps_v1, autoscaling_v1, autoscaling_v2, core_v1, events_v1, rbac_v1, scheme
+from kcm.api import apps_v1, autoscaling_v1, autoscaling_v2, core_v1, events_v1, rbac_v1
 from kcm.api.admissionregistration_v1 import (
     MutatingWebhookConfiguration,
     ValidatingAdmissionPolicy,
@@ -97,7 +97,7 @@ __all__ = ["validate_create", "validate_status_update", "validate_update"]
 
 
 def _create(obj: KubeObject) -> Faults:
-    namespaced = scheme.resource_of(obj).namespaced
+    namespaced = obj.resource.namespaced
     return meta.metadata(obj, namespaced=namespaced, name_rule=names.subdomain_faults)
 
 

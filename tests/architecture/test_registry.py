@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from kcm import controllers, registry
-from kcm.api import scheme
 from kcm.component.names import BY_NAME
 from kcm.reconcile.caches import list_declared_models
 from kcm.reconcile.contract import Controller, NoOptions, Options, shared_with
@@ -77,7 +76,7 @@ class TestEachController:
     def test_reads_and_watches_only_kinds_of_the_scheme(self, kind: type[Controller]) -> None:
         models = list_declared_models(kind())
         assert models
-        assert {scheme.resource_of(model).model for model in models} == set(models)
+        assert {model.resource.model for model in models} == set(models)
 
     def test_does_something(self, kind: type[Controller]) -> None:
         controller = kind()

@@ -16,7 +16,6 @@ from typing import IO
 import psutil
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.apps_v1 import ReplicaSet
 from kcm.api.core_v1 import Pod
 from kcm.redisio import RedisIO
@@ -31,8 +30,8 @@ from tests.conftest import FAULTS_ALLOWED, server_binary
 
 ROOT = Path(__file__).parents[2]
 RECOVERY = 60.0  # seconds from the end of a fault to an exact world; a few on an idle machine
-PODS = scheme.resource_of(Pod)
-SETS = scheme.resource_of(ReplicaSet)
+PODS = Pod.resource
+SETS = ReplicaSet.resource
 
 
 class Cluster:

@@ -9,7 +9,7 @@ from collections import defaultdict
 import psutil
 
 from kcm import errors
-from kcm.api import codec, scheme
+from kcm.api import codec
 from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim, Pod
 from kcm.api.core_v1.volume_sources import PersistentVolumeClaimVolumeSource
 from kcm.api.core_v1.volumes import Volume
@@ -21,9 +21,9 @@ from kcm.testing.storage_builders import claim
 from tests.chaos.cluster import PODS, Cluster
 from tests.new_objects import pod, strip_store_fields
 
-CLAIMS = scheme.resource_of(PersistentVolumeClaim)
-VOLUMES = scheme.resource_of(PersistentVolume)
-ATTACHMENTS = scheme.resource_of(VolumeAttachment)
+CLAIMS = PersistentVolumeClaim.resource
+VOLUMES = PersistentVolume.resource
+ATTACHMENTS = VolumeAttachment.resource
 NAMES = tuple(f"db-{number}" for number in range(6))  # of a pod, and of its claim
 AT_ONCE = DeleteOptions(grace_period_seconds=0)
 

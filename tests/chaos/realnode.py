@@ -9,7 +9,6 @@ from pathlib import Path
 import psutil
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.apps_v1 import ReplicaSet
 from kcm.api.core_v1 import Container, PodSpec, PodTemplateSpec
 from kcm.apimachinery.meta_v1 import ObjectMeta
@@ -18,7 +17,7 @@ from kcm.store import Store
 from tests.new_objects import replica_set
 
 NODE = SET = "real"
-SETS = scheme.resource_of(ReplicaSet)
+SETS = ReplicaSet.resource
 
 Spawn = Callable[[str, list[str]], psutil.Popen]
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from kcm.api import scheme
 from kcm.api.core_v1 import Node
 from kcm.cli.evictions import MONITOR
 from kcm.errors import NotFound
@@ -95,7 +94,7 @@ def last_pass(cluster: Cluster) -> Any:
 
 def is_ready(cluster: Cluster) -> bool:
     try:
-        node = cluster.store.get(scheme.resource_of(Node), NODE)
+        node = cluster.store.get(Node.resource, NODE)
     except NotFound:
         return False
     assert isinstance(node, Node)

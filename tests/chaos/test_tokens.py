@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from kcm import errors
-from kcm.api import codec, scheme
+from kcm.api import codec
 from kcm.api.core_v1 import Secret, ServiceAccount
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.serviceaccount.claims import LEGACY_ISSUER
@@ -20,7 +20,7 @@ from kcm.testing.waiting import until
 from tests.chaos import faults
 from tests.chaos.cluster import Cluster
 
-SECRETS, ACCOUNTS = scheme.resource_of(Secret), scheme.resource_of(ServiceAccount)
+SECRETS, ACCOUNTS = Secret.resource, ServiceAccount.resource
 TYPE = "kubernetes.io/service-account-token"
 NAMES = tuple(f"account-{number}" for number in range(8))
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from kcm.api import scheme
 from kcm.api.core_v1 import ContainerStatus, Node, Pod
 from kcm.kubelet.environment.store_lookups import TTL
 from kcm.testing import builders
@@ -24,7 +23,7 @@ from tests.new_objects import strip_store_fields
 
 pytestmark = pytest.mark.scenario
 
-NODES = scheme.resource_of(Node)
+NODES = Node.resource
 SHORT = 10  # seconds that Redis is away
 LONG = pytest.param(60, marks=pytest.mark.long)
 FIRST_WAIT = 10  # seconds of a crash loop, doubled each time

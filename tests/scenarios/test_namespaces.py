@@ -14,7 +14,7 @@ from tests.scenarios.plane import Plane, StartPlane, start_plane
 __all__ = ["start_plane"]
 
 pytestmark = pytest.mark.scenario
-NAMESPACES = scheme.resource_of(Namespace)
+NAMESPACES = Namespace.resource
 
 
 def test_a_namespace_full_of_all_kinds_goes_away(start_plane: StartPlane) -> None:

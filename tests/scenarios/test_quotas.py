@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from kcm.api import scheme
 from kcm.api.core_v1 import Event, ResourceQuota, ResourceQuotaSpec
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.apimachinery.quantity import Quantity
@@ -15,7 +14,7 @@ from tests.scenarios.plane import Plane, StartPlane, start_plane
 __all__ = ["start_plane"]
 
 pytestmark = pytest.mark.scenario
-QUOTAS, EVENTS = scheme.resource_of(ResourceQuota), scheme.resource_of(Event)
+QUOTAS, EVENTS = ResourceQuota.resource, Event.resource
 
 
 def test_a_replicaset_gets_as_many_pods_as_there_is_room_for(start_plane: StartPlane) -> None:

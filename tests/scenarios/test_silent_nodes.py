@@ -34,9 +34,9 @@ from tests.new_objects import make_namespaces, strip_store_fields
 
 pytestmark = pytest.mark.scenario
 
-NODES = scheme.resource_of(Node)
-PODS = scheme.resource_of(Pod)
-LEASES = scheme.resource_of(Lease)
+NODES = Node.resource
+PODS = Pod.resource
+LEASES = Lease.resource
 GRACE, PERIOD, BEAT = 4.0, 1.0, 0.5  # seconds
 ZONE = "topology.kubernetes.io/zone"
 
@@ -363,6 +363,6 @@ def test_a_budget_follows_its_pods(launch: Launch) -> None:
 
 
 def _get_allowed_disruptions(fleet: Fleet) -> int:
-    budget = fleet.store.get(scheme.resource_of(PodDisruptionBudget), "default/web")
+    budget = fleet.store.get(PodDisruptionBudget.resource, "default/web")
     assert isinstance(budget, PodDisruptionBudget)
     return budget.status.disruptions_allowed

@@ -6,12 +6,12 @@ The metadata of a custom object is typed as that of every object; everything els
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 from kcm.api.apiextensions_v1 import CustomResourceColumnDefinition
 from kcm.api.custom.structural_schema import StructuralSchema
-from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import KubeObject, Resource
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,10 +25,16 @@ class CustomVersion:
     deprecation: str = ""  # the warning that each response of a deprecated version has, "" for none
 
 
+@dataclass(frozen=True, eq=False)
+class CustomResource(Resource):
+    """A custom kind in one version."""
+
+    custom: CustomVersion = field(kw_only=True)  # the version of its CustomResourceDefinition
+
+
 class CustomObject(KubeObject):
     """The base class of the models of custom kinds. Each served version has a model of its own."""
 
-    kubernetes_custom: ClassVar[bool] = True
     custom: ClassVar[CustomVersion]
     spec: Any = None
     status: Any = None

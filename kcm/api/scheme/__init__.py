@@ -8,9 +8,10 @@ from __future__ import annotations
 import copyreg
 from collections.abc import Callable
 
-from kcm.api.scheme.builtin import KINDS, OTHER_VERSIONS
+from kcm.api.custom.kinds import CustomResource
+from kcm.api.scheme.builtin import KINDS, OTHER_VERSIONS, kind
 from kcm.api.scheme.registry import Scheme
-from kcm.api.scheme.resource import Conversion, Resource, ScalePaths, kind
+from kcm.apimachinery.meta_v1 import Conversion, Resource, ScalePaths
 
 __all__ = [
     "Conversion",
@@ -26,7 +27,6 @@ __all__ = [
     "lookup",
     "register",
     "replace_versions",
-    "resource_of",
     "resources",
     "served",
     "versions",
@@ -44,7 +44,6 @@ resources = _SCHEME.resources
 served = _SCHEME.served
 at = _SCHEME.at
 versions = _SCHEME.versions
-resource_of = _SCHEME.resource_of
 by_gvk = _SCHEME.by_gvk
 by_name = _SCHEME.by_name
 lookup = _SCHEME.lookup
@@ -62,4 +61,5 @@ def _unpickle(api_version: str, kind: str) -> Resource:
     return by_gvk(api_version, kind)
 
 
-copyreg.pickle(Resource, _reduce)
+for _class in (Resource, CustomResource):
+    copyreg.pickle(_class, _reduce)

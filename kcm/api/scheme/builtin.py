@@ -28,7 +28,41 @@ from kcm.api import (
     storage_v1beta1,
     storagemigration_v1alpha1,
 )
-from kcm.api.scheme.resource import ScalePaths, kind
+from kcm.apimachinery.meta_v1 import KubeObject, Resource, ScalePaths
+
+
+def kind(
+    model: type[KubeObject],
+    plural: str,
+    *,
+    cluster: bool = False,
+    short: str = "",
+    has_status: bool = True,
+    categories: str = "",
+    scale: ScalePaths | None = None,
+) -> Resource:
+    """Returns a resource whose group, version and kind are the defaults of the model's fields.
+
+    `short` and `categories` are names separated by spaces; `cluster` says that objects have no
+    namespace.
+    """
+    fields = model.model_fields
+    group, _, version = str(fields["api_version"].default).rpartition("/")
+    kind_name = str(fields["kind"].default)
+    return Resource(
+        group=group,
+        version=version,
+        kind=kind_name,
+        plural=plural,
+        singular=kind_name.lower(),
+        namespaced=not cluster,
+        model=model,
+        short_names=tuple(short.split()),
+        has_status=has_status,
+        categories=tuple(categories.split()),
+        scale=scale,
+    )
+
 
 KINDS = (
     kind(core_v1.Pod, "pods", short="po", categories="all"),

@@ -9,8 +9,7 @@ import threading
 from collections.abc import Iterable
 
 from kcm import errors
-from kcm.api.scheme.resource import Resource
-from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import Resource
 from kcm.apimachinery.suggestions import suggest
 
 
@@ -27,7 +26,6 @@ class Scheme:
         self._versions: dict[str, tuple[Resource, ...]] = {}
         self._builtin: set[str] = set()  # the names of built-in kinds
         self._by_gvk: dict[tuple[str, str], Resource] = {}
-        self._by_model: dict[type[KubeObject], Resource] = {}
         self._by_alias: dict[str, list[Resource]] = {}
         self._stored: tuple[Resource, ...] = ()
         self._served: tuple[Resource, ...] = ()
@@ -85,7 +83,6 @@ class Scheme:
         gvk = (resource.api_version, resource.kind)
         if self._by_gvk.get(gvk) is resource:
             del self._by_gvk[gvk]
-        self._by_model.pop(resource.model, None)
         for alias in self._aliases(resource):
             rest = [other for other in self._by_alias[alias] if other is not resource]
             if rest:
@@ -95,18 +92,17 @@ class Scheme:
 
     def _require_free(self, resource: Resource, same_name: Iterable[Resource] = ()) -> None:
         gvk = (resource.api_version, resource.kind)
-        taken = (
-            next(iter(same_name), None)
-            or self._by_gvk.get(gvk)
-            or self._by_model.get(resource.model)
-        )
+        same_model: Resource = resource.model.__dict__.get("resource", resource)
+        taken = next(iter(same_name), None) or self._by_gvk.get(gvk)
+        if taken is None and same_model is not resource:
+            taken = same_model
         if taken is not None:
             raise ValueError(f"{resource.name} is registered already, as {taken.name}")
 
     def _add(self, resource: Resource) -> None:
         self._versions[resource.name] = (*self._versions.get(resource.name, ()), resource)
         self._by_gvk[resource.api_version, resource.kind] = resource
-        self._by_model[resource.model] = resource
+        resource.model.resource = resource
         for alias in self._aliases(resource):
             self._by_alias[alias] = [*self._by_alias.get(alias, ()), resource]
 
@@ -145,16 +141,6 @@ class Scheme:
     def versions(self, name: str) -> tuple[Resource, ...]:
         """Returns all versions of the kind that is stored under a name, storage version first."""
         return self._versions.get(name, ())
-
-    def resource_of(self, what: KubeObject | type[KubeObject]) -> Resource:
-        """Returns the resource of an object or a model. Raises UnknownKind."""
-        model = what if isinstance(what, type) else type(what)
-        resource = self._by_model.get(model)
-        if resource is not None:
-            return resource
-        if isinstance(what, KubeObject):
-            return self.by_gvk(what.api_version, what.kind)
-        raise errors.UnknownKind(f"{model.__name__} is not registered in the scheme")
 
     def by_gvk(self, api_version: str, kind: str) -> Resource:
         """Returns the resource of an apiVersion and kind. Raises UnknownKind."""

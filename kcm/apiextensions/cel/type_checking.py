@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from kcm.api.custom.kinds import CustomObject
+from kcm.api.custom.kinds import CustomObject, CustomResource
 from kcm.api.custom.structural_schema import StructuralSchema
 from kcm.api.scheme import Resource
 from kcm.apiextensions import structure
@@ -42,7 +42,7 @@ def find_type_error(text: str, kind: Resource, params: Resource | None) -> str:
     `object` and `oldObject` are of the kind, `params` are of their own. Without the library,
     nothing is wrong.
     """
-    is_kept = kind.custom is None and (params is None or params.custom is None)
+    is_kept = not (isinstance(kind, CustomResource) or isinstance(params, CustomResource))
     environment = _kept_environment(kind, params) if is_kept else _environment(kind, params)
     if environment is None:
         return ""

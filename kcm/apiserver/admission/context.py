@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
-from kcm.api import scheme
 from kcm.api.core_v1 import Namespace
 from kcm.api.scheme import Resource
 from kcm.apiextensions.cel.library import authorization
@@ -78,7 +77,7 @@ class WriteContext:
 
     def _find_namespace(self) -> Namespace | None:
         if self._namespace is None and self.write.namespace_name:
-            cache = self._caches.cache(scheme.resource_of(Namespace))
+            cache = self._caches.cache(Namespace.resource)
             entry = cache.get(self.write.namespace_name)
             if entry is not None and isinstance(entry.obj, Namespace):
                 self._namespace = entry.obj

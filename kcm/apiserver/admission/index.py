@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Generic, Protocol, TypeVar
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.admissionregistration_v1 import GROUP
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
@@ -32,7 +31,7 @@ class RequestIndex(ABC, Generic[PreparedT]):
     """What is prepared from the objects of some kinds. It is made anew when one has changed."""
 
     def __init__(self, caches: Caches, models: Sequence[type[KubeObject]]) -> None:
-        self._sources = [caches.cache(scheme.resource_of(model)) for model in models]
+        self._sources = [caches.cache(model.resource) for model in models]
         self._seen: tuple[int, ...] = ()  # the generations of the caches
         self._all: Sequence[PreparedT] = ()
         self._matching: dict[_Sort, Sequence[PreparedT]] = {}

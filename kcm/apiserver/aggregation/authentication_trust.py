@@ -20,7 +20,6 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.core_v1 import ConfigMap
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.apiserver.aggregation.identity import EXTRA, GROUP, UID, USER
@@ -103,7 +102,7 @@ def _parse(text: str) -> list[x509.Certificate]:
 
 def ensure(store: Store, authorities: TrustedAuthorities, now: datetime | None = None) -> None:
     """Creates or corrects the ConfigMap. Raises ConfigurationError and StoreUnavailable."""
-    resource, key = scheme.resource_of(ConfigMap), f"{NAMESPACE}/{NAME}"
+    resource, key = ConfigMap.resource, f"{NAMESPACE}/{NAME}"
     moment = now or datetime.now(UTC)
 
     def change(old: KubeObject) -> KubeObject:

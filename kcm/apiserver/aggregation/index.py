@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from kcm.api import scheme
 from kcm.api.apiregistration_v1 import DEFAULT_PORT, GROUP, APIService, is_true, name_of
 from kcm.api.scheme import Resource
 from kcm.apimachinery import names
@@ -124,7 +123,7 @@ class ApiIndex:
     """
 
     def __init__(self, caches: Caches) -> None:
-        self._source = caches.cache(scheme.resource_of(APIService))
+        self._source = caches.cache(APIService.resource)
         self._seen = -1
         self._by_version: Mapping[tuple[str, str], RemoteApi] = {}
         self._described: dict[str, tuple[Entry, RemoteApi | None]] = {}  # by name

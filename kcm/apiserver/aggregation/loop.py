@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 import structlog
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.apiregistration_v1 import APIService, find_condition
 from kcm.api.core_v1 import Endpoints, Service
 from kcm.api.discovery_v1 import EndpointSlice
@@ -232,7 +231,7 @@ class AggregationLoop:
                 self._checks.hurry(name)
 
     def _of_slice(self, key: str) -> Collection[str]:
-        entry = self._caches.cache(scheme.resource_of(EndpointSlice)).get(key)
+        entry = self._caches.cache(EndpointSlice.resource).get(key)
         if entry is None:
             return ()
         return (service_of(entry.obj),)
@@ -262,8 +261,8 @@ class AggregationLoop:
     # --- the work
 
     async def _check(self, api: RemoteApi) -> bool:
-        service = self._get(scheme.resource_of(Service), api)
-        endpoints = self._get(scheme.resource_of(Endpoints), api)
+        service = self._get(Service.resource, api)
+        endpoints = self._get(Endpoints.resource, api)
         assert service is None or isinstance(service, Service)
         assert endpoints is None or isinstance(endpoints, Endpoints)
         outcome: Outcome = check_service(api, service, endpoints) or await self._prober.probe(api)
@@ -273,7 +272,7 @@ class AggregationLoop:
 
     def _says(self, api: RemoteApi, outcome: Outcome) -> bool:
         """Reports whether the APIService in the cache has this outcome already."""
-        entry = self._caches.cache(scheme.resource_of(APIService)).get(api.name)
+        entry = self._caches.cache(APIService.resource).get(api.name)
         if entry is None:
             return True
         assert isinstance(entry.obj, APIService)

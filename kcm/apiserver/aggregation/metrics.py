@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from prometheus_client import CollectorRegistry, Counter
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from kcm.api import scheme
 from kcm.api.apiregistration_v1 import APIService, is_true
 from kcm.apiserver.aggregation.index import Caches
 
@@ -42,7 +41,7 @@ class _Unavailable:
     """Collects the present state whenever metrics are requested."""
 
     def __init__(self, caches: Caches) -> None:
-        self._source = caches.cache(scheme.resource_of(APIService))
+        self._source = caches.cache(APIService.resource)
 
     def collect(self) -> Iterator[Metric]:
         family = GaugeMetricFamily(

@@ -42,7 +42,7 @@ from kcm.store import DeleteOptions, Store, Subresource, WriteItem, WriteStatus
 
 log = structlog.get_logger("kcm.apiserver")
 
-_RESOURCE = scheme.resource_of(APIService)
+_RESOURCE = APIService.resource
 
 
 class Action(Enum):
@@ -138,8 +138,7 @@ class Registration:
             self._synced, self._at_start, self._data_id = set(), None, data_id
             self._seen = ()
         sources = [
-            self._cacher.cache(scheme.resource_of(model))
-            for model in (APIService, CustomResourceDefinition)
+            self._cacher.cache(model.resource) for model in (APIService, CustomResourceDefinition)
         ]
         for source in sources:
             self._cacher.wait_until_filled(source.resource)

@@ -13,7 +13,6 @@ from __future__ import annotations
 import structlog
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.apiregistration_v1 import APIService, is_true, with_condition
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.aggregation.availability import Outcome
@@ -25,7 +24,7 @@ from kcm.store import Conditions, Store, Subresource
 log = structlog.get_logger("kcm.apiserver")
 
 LEASE = "apiserver-aggregation"
-_RESOURCE = scheme.resource_of(APIService)
+_RESOURCE = APIService.resource
 
 
 class StatusWriter:

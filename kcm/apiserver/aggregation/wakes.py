@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from kcm.api import scheme
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.aggregation.index import Caches
 from kcm.apiserver.cache.watch_cache import CacheWatcher
@@ -17,7 +16,7 @@ class CacheWakes:
         self, caches: Caches, models: Sequence[type[KubeObject]], wake: Callable[[], None]
     ) -> None:
         self._caches = caches
-        self._resources = {model: scheme.resource_of(model) for model in models}
+        self._resources = {model: model.resource for model in models}
         self._wake = wake
         self._watchers: dict[type[KubeObject], CacheWatcher] = {}
 

@@ -13,7 +13,6 @@ from typing import TypeVar
 import structlog
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.rbac_v1 import ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, Subject
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.auth import policy
@@ -54,7 +53,7 @@ def _complete(store: Store, default: _Rbac, stored: _Rbac) -> None:
     if change(stored) == stored:
         return
     try:
-        store.modify(scheme.resource_of(default), default.key, change)
+        store.modify(default.resource, default.key, change)
     except (errors.NotFound, errors.Invalid) as error:  # deleted, or bound to another role
         log.warning("A default role stays as it is", name=default.name, error=error.message)
 

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.rbac_v1 import (
     GROUP,
     ClusterRole,
@@ -70,7 +69,7 @@ class RBAC:
 
     def __init__(self, caches: FreshCaches) -> None:
         self._caches = caches
-        self._kinds = [scheme.resource_of(model) for model in _MODELS]
+        self._kinds = [model.resource for model in _MODELS]
         self._sources = [caches.cache(kind) for kind in self._kinds]
         self._index = _Index((), (), (), ())
         self._seen: tuple[int, ...] = ()

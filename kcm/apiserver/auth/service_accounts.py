@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
-from kcm.api import scheme
 from kcm.api.core_v1 import Node, Pod, Secret, ServiceAccount
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.auth.authenticators import Credentials
@@ -87,7 +86,7 @@ def find_in(cacher: Cacher) -> Find:
     """Returns a function that finds an object by its kind and key in the watch caches."""
 
     def find(model: type[KubeObject], key: str) -> KubeObject | None:
-        entry = cacher.cache(scheme.resource_of(model)).get(key)
+        entry = cacher.cache(model.resource).get(key)
         return None if entry is None else entry.obj
 
     return find
@@ -197,7 +196,7 @@ class ServiceAccountTokens:
         if obj is None:
             raise InvalidToken(_INVALIDATED)
         if obj.uid != named.uid:
-            kind = scheme.resource_of(model).singular
+            kind = model.resource.singular
             raise InvalidToken(
                 f"{kind} UID ({obj.uid}) does not match service account {kind} ref claim "
                 f"({named.uid})"

@@ -15,7 +15,6 @@ from datetime import date, timedelta
 import structlog
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.core_v1 import ConfigMap, Secret
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.clock import Clock
@@ -36,7 +35,7 @@ def ensure_tracking(store: Store, today: date) -> None:
 
     Raises StoreUnavailable.
     """
-    resource, key = scheme.resource_of(ConfigMap), f"{NAMESPACE}/{NAME}"
+    resource, key = ConfigMap.resource, f"{NAMESPACE}/{NAME}"
     tracking = store.get_all([(resource, key)])[0]
     try:
         if not isinstance(tracking, ConfigMap):
@@ -121,7 +120,7 @@ class TokenTracker:
             return old.with_metadata(labels={**old.labels, LAST_USED: today})
 
         try:
-            self._store.modify(scheme.resource_of(Secret), key, change)
+            self._store.modify(Secret.resource, key, change)
         except errors.NotFound:  # it was deleted meanwhile
             return
         except errors.ApiError as error:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kcm.api import scheme
 from kcm.api.core_v1 import Endpoints, ObjectReference
 from kcm.api.discovery_v1 import EndpointSlice
 from kcm.apimachinery.meta_v1 import KubeObject
@@ -30,7 +29,7 @@ class ServiceEndpoint:
 
 def find_slices(caches: Caches, namespace: str, name: str) -> list[EndpointSlice]:
     """Returns the EndpointSlices of a Service, sorted by name."""
-    cache = caches.cache(scheme.resource_of(EndpointSlice))
+    cache = caches.cache(EndpointSlice.resource)
     found = cache.index(_BY_SERVICE, service_of).find(f"{namespace}/{name}")
     return [entry.obj for entry in found if isinstance(entry.obj, EndpointSlice)]
 
@@ -52,7 +51,7 @@ def find_endpoints(
 
 
 def _from_endpoints(caches: Caches, key: str, port_name: str) -> Iterator[ServiceEndpoint]:
-    entry = caches.cache(scheme.resource_of(Endpoints)).get(key)
+    entry = caches.cache(Endpoints.resource).get(key)
     if entry is None:
         return
     assert isinstance(entry.obj, Endpoints)

@@ -11,7 +11,6 @@ import random
 from dataclasses import dataclass
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.core_v1 import Endpoints, Service
 from kcm.api.core_v1.services import ServicePort
 from kcm.api.discovery_v1 import EndpointSlice
@@ -42,9 +41,9 @@ class ServiceResolver:
 
     def __init__(self, caches: Caches, rng: random.Random | None = None) -> None:
         self._caches = caches
-        self._services = caches.cache(scheme.resource_of(Service))
-        self._endpoints = caches.cache(scheme.resource_of(Endpoints))
-        self._slices = caches.cache(scheme.resource_of(EndpointSlice))
+        self._services = caches.cache(Service.resource)
+        self._endpoints = caches.cache(Endpoints.resource)
+        self._slices = caches.cache(EndpointSlice.resource)
         self._rng = rng or random.Random()
         self._seen: tuple[int, ...] = ()  # generations of the caches
         self._kept: dict[tuple[str, str, int | str], list[Address]] = {}

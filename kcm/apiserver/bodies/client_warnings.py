@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
-from kcm.api.custom.kinds import CustomObject
+from kcm.api.custom.kinds import CustomObject, CustomResource
 from kcm.api.custom.structural_schema import parse
 from kcm.api.scheme import Resource
 from kcm.apiextensions import pruning, structural
@@ -40,7 +40,7 @@ def _of_definition(definition: CustomResourceDefinition) -> list[str]:
 
 def prune_body(body: dict[str, Any], resource: Resource) -> dict[str, Any]:
     """Returns an object's JSON without the fields that its kind's schema does not have."""
-    if resource.custom is None:
+    if not isinstance(resource, CustomResource):
         return body
     return pruning.root(body, resource.custom.schema)
 

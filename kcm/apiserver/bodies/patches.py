@@ -12,6 +12,7 @@ from typing import Any
 
 from kcm import errors
 from kcm.api import codec
+from kcm.api.custom.kinds import CustomResource
 from kcm.api.scheme import Resource
 from kcm.apimachinery import nesting
 from kcm.apimachinery.meta_v1 import KubeObject
@@ -48,7 +49,9 @@ def parse(content_type: str, body: bytes, resource: Resource) -> ObjectPatch:
     Raises BadRequest and UnsupportedMediaType.
     """
     known = [JSON_PATCH, MERGE_PATCH]
-    if resource.custom is None:  # the schema of a custom kind has no merge keys for it
+    if not isinstance(
+        resource, CustomResource
+    ):  # the schema of a custom kind has no merge keys for it
         known.append(STRATEGIC)
     if content_type not in known:
         raise UnsupportedMediaType(
@@ -151,7 +154,7 @@ def touched_parts(change: ObjectPatch, resource: Resource) -> frozenset[str] | N
     That is so for custom objects, whose schema may relate parts to each other, and for unknown
     fields.
     """
-    if change.fields is None or resource.custom is not None:
+    if change.fields is None or isinstance(resource, CustomResource):
         return None
     attributes = codec.attributes_of(resource.model)
     if not change.fields <= attributes.keys():

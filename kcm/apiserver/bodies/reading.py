@@ -10,6 +10,7 @@ from typing import cast
 
 from kcm import errors
 from kcm.api import codec
+from kcm.api.custom.kinds import CustomResource
 from kcm.apimachinery import nesting
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver import protobuf
@@ -60,13 +61,14 @@ def read_object(request: ApiRequest) -> tuple[KubeObject, list[str]]:
     The object gets the namespace of the URL. Raises BadRequest, Invalid and UnsupportedMediaType.
     """
     mode = fieldvalidation.mode_of(request.query.get("fieldValidation", ""))
-    if request.content_type == protobuf.CONTENT_TYPE and request.info.resource.custom is not None:
+    resource = request.info.resource
+    if request.content_type == protobuf.CONTENT_TYPE and isinstance(resource, CustomResource):
         raise UnsupportedMediaType(client_warnings.NO_PROTOBUF)
     text = to_json(request.content_type, request.body)
     try:
-        obj = codec.decode(text, request.info.resource)
+        obj = codec.decode(text, resource)
     except errors.WrongType as error:
-        raise typeerrors.in_body(error, request.info.resource) from None
+        raise typeerrors.in_body(error, resource) from None
     warnings = fieldvalidation.check(obj, text, mode) + client_warnings.of(obj)
     obj = client_warnings.prune(obj)
     info = request.info

@@ -20,6 +20,7 @@ import structlog
 from kcm import errors
 from kcm.api import scheme
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
+from kcm.api.custom.kinds import CustomResource
 from kcm.api.scheme import Resource
 from kcm.apiextensions import conditions
 from kcm.apimachinery.meta_v1 import KubeObject
@@ -50,7 +51,7 @@ class DefinitionLoop:
         self._store = store
         self._cacher = cacher
         self._clock = clock or store.clock
-        self._resource = scheme.resource_of(CustomResourceDefinition)
+        self._resource = CustomResourceDefinition.resource
         self._wake = threading.Event()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -154,7 +155,8 @@ class DefinitionLoop:
     @staticmethod
     def _is_served(definition: CustomResourceDefinition) -> bool:
         # Nothing was ever stored for a definition that took the name of a built-in kind.
-        return any(version.custom is not None for version in scheme.versions(definition.name))
+        versions = scheme.versions(definition.name)
+        return any(isinstance(version, CustomResource) for version in versions)
 
     def _delete_objects(self, definition: CustomResourceDefinition) -> int:
         """Deletes all objects of a definition's kind. Returns how many are left."""

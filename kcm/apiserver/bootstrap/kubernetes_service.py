@@ -16,7 +16,6 @@ import threading
 import structlog
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.core_v1 import (
     EndpointAddress,
     EndpointPort,
@@ -127,7 +126,7 @@ class KubernetesService:
             self._keep_endpoints(here=True)
 
     def _ensure(self, obj: KubeObject) -> None:
-        if self._store.get_all([(scheme.resource_of(obj), KEY)]) == [None]:
+        if self._store.get_all([(obj.resource, KEY)]) == [None]:
             try:
                 self._store.create(obj)
             except errors.AlreadyExists:
@@ -159,13 +158,11 @@ class KubernetesService:
         if not self._ip:
             return
         endpoints = self._store.modify(
-            scheme.resource_of(Endpoints), KEY, lambda old: self._with_address(old, here)
+            Endpoints.resource, KEY, lambda old: self._with_address(old, here)
         )
         assert isinstance(endpoints, Endpoints)
         ips = _ips(endpoints)
-        self._store.modify(
-            scheme.resource_of(EndpointSlice), KEY, lambda old: _like(old, self._slice(ips))
-        )
+        self._store.modify(EndpointSlice.resource, KEY, lambda old: _like(old, self._slice(ips)))
 
     def _with_address(self, old: KubeObject, here: bool) -> Endpoints:
         assert isinstance(old, Endpoints)

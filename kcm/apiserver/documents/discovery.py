@@ -14,6 +14,7 @@ from typing import Any
 
 from kcm import __version__
 from kcm.api import scheme
+from kcm.api.custom.kinds import CustomResource
 from kcm.api.scheme import Resource
 from kcm.apiserver.documents.priorities import (
     RankedVersion,
@@ -77,7 +78,7 @@ def list_versions(remote: RemoteVersions = NO_REMOTE) -> list[list[RankedVersion
     for resource in list_served_resources(remote):
         name = (resource.group, resource.version)
         if resource.group and name not in ranked:
-            custom = resource.custom is not None
+            custom = isinstance(resource, CustomResource)
             ranked[name] = RankedVersion(*name, priority_of(*name, custom=custom))
     for name in metrics_kinds.OPEN.items():
         ranked[name] = RankedVersion(*name, priority_of(*name))

@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 from kcm import __version__
 from kcm.api import scheme
+from kcm.api.custom.kinds import CustomResource
 from kcm.api.scheme import Resource
 from kcm.apiserver.documents import discovery, openapi_merging, openapi_protobuf
 from kcm.apiserver.documents.openapi_paths import paths_of
@@ -98,9 +99,11 @@ def _hash(place: str, resources: Iterable[Resource]) -> str:
     """
     made = hashlib.sha256(f"{place} {__version__}".encode())
     for resource in resources:
-        custom = resource.custom
         made.update(repr(_describe_serving(resource)).encode())
-        made.update(_built_in(resource) if custom is None else custom.schema.digest)
+        if isinstance(resource, CustomResource):
+            made.update(resource.custom.schema.digest)
+        else:
+            made.update(_built_in(resource))
     return made.hexdigest()[:32].upper()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kcm.api.custom.kinds import CustomResource
 from kcm.api.scheme import Resource
 from kcm.apiserver.bodies import patches
 from kcm.apiserver.documents.openapi_schemas import (
@@ -73,7 +74,7 @@ class _Operations:
         self._resource = resource
         self._dialect = dialect
         self._model = name_of(resource.model)
-        self._patches = _PATCHES if resource.custom is None else _CUSTOM_PATCHES
+        self._patches = _PATCHES if not isinstance(resource, CustomResource) else _CUSTOM_PATCHES
 
     def collection(self, path: str) -> dict[str, Any]:
         post = self.creation(path)
@@ -146,7 +147,7 @@ class _Operations:
 
     def _kind(self, returns: str) -> Schema:
         """Returns the kind of an operation: upstream names Scale for those of built-in kinds."""
-        if returns == SCALE and self._resource.custom is None:
+        if returns == SCALE and not isinstance(self._resource, CustomResource):
             return dict(SCALE_GVK)
         return gvk(self._resource)
 

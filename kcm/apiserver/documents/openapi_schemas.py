@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from kcm.api.custom.kinds import CustomObject
+from kcm.api.custom.kinds import CustomObject, CustomResource
 from kcm.api.custom.structural_schema import StructuralSchema
 from kcm.api.scheme import Resource
 from kcm.apiextensions import structure
@@ -98,7 +98,7 @@ def _custom_name(model: type[CustomObject]) -> str:
 
 def list_name(resource: Resource) -> str:
     """Returns the name of the schema of a resource's list."""
-    if resource.custom is not None:
+    if isinstance(resource, CustomResource):
         return name_of(resource.model).removesuffix(resource.kind) + resource.list_kind
     return f"{name_of(resource.model)}List"
 
@@ -119,7 +119,7 @@ def schemas_of(resources: Iterable[Resource], dialect: Dialect) -> dict[str, Sch
     schemas: dict[str, Schema] = {}
     _add(schemas, ListMeta, dialect)
     for resource in resources:
-        if resource.custom is not None:
+        if isinstance(resource, CustomResource):
             _add(schemas, ObjectMeta, dialect)
             schemas[name_of(resource.model)] = _custom(resource.custom.schema, dialect)
         else:

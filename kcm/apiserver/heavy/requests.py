@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from kcm.api.admissionregistration_v1 import CREATE, UPDATE
 from kcm.api.admissionregistration_v1 import GROUP as POLICIES
+from kcm.api.custom.kinds import CustomResource
 from kcm.apiserver.admission.request import AdmissionRequest
 from kcm.apiserver.admission_chain import AdmissionChain
 from kcm.apiserver.auth.attributes import Attributes
@@ -48,7 +49,7 @@ def find_heavy_write(
     if (
         not _is_write(request, info)
         or is_computed(resource)
-        or resource.custom is not None
+        or isinstance(resource, CustomResource)
         or resource.group in _OTHERS
         or NODES in caller.user.groups
         or request.stale is not None

@@ -13,7 +13,6 @@ from dataclasses import replace
 from datetime import datetime
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.core_v1 import Pod, PodCondition
 from kcm.api.policy_v1 import PodDisruptionBudget
 from kcm.api.scheme import Resource
@@ -111,7 +110,7 @@ class _Eviction:
 
     def _budget(self, pod: Pod) -> PodDisruptionBudget | None:
         budgets = []
-        resource = scheme.resource_of(PodDisruptionBudget)
+        resource = PodDisruptionBudget.resource
         for budget in self._store.in_namespace(resource, pod.namespace):
             assert isinstance(budget, PodDisruptionBudget)
             selector = Selector.from_label_selector(budget.spec.selector)
@@ -126,7 +125,7 @@ class _Eviction:
 
     def _take(self, budget: PodDisruptionBudget, pod: Pod) -> None:
         """Uses one of the budget's disruptions. Checks again if others have written the budget."""
-        resource = scheme.resource_of(PodDisruptionBudget)
+        resource = PodDisruptionBudget.resource
         if self._dry:
             _take_disruption(budget, pod.name, self._store.clock.now())
             return

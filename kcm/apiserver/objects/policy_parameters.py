@@ -73,7 +73,7 @@ def check_change(
 def _find_kind(reader: StoreReader, name: str) -> ParamKind | None:
     """Returns the kind of a policy's parameters, None if it has none or does not exist."""
     try:
-        policy = reader.get(scheme.resource_of(ValidatingAdmissionPolicy), name)
+        policy = reader.get(ValidatingAdmissionPolicy.resource, name)
     except errors.ApiError:
         return None
     assert isinstance(policy, ValidatingAdmissionPolicy)

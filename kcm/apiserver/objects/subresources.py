@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.certificates_v1 import CertificateSigningRequest
 from kcm.api.core_v1 import Namespace, Pod
 from kcm.api.scheme import Resource
@@ -85,7 +84,7 @@ def bind_by_collection(store: Store, request: ApiRequest) -> Response:
     name = reading.read_struct(request, structs.Binding).metadata.name
     if not name:
         raise errors.BadRequest("name is required: the Binding has to name its pod")
-    info = RequestInfo(scheme.resource_of(Pod), request.info.namespace, name, "binding")
+    info = RequestInfo(Pod.resource, request.info.namespace, name, "binding")
     return bind(store, replace(request, info=info))
 
 

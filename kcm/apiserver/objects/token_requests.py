@@ -10,7 +10,6 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.core_v1 import Node, Pod, Secret, ServiceAccount
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.auth.node.restriction import WantedToken
@@ -182,6 +181,6 @@ def _find_node(store: Store, pod: Pod) -> Node | None:
 
 
 def _get(store: Store, model: type[T], key: str) -> T:
-    obj = store.get(scheme.resource_of(model), key)
+    obj = store.get(model.resource, key)
     assert isinstance(obj, model)
     return obj

@@ -12,6 +12,7 @@ from typing import Any
 from kcm import errors
 from kcm.api import codec
 from kcm.api.admissionregistration_v1 import GROUP as POLICIES
+from kcm.api.custom.kinds import CustomResource
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.bodies import client_warnings, fieldvalidation, patches, reading
@@ -254,7 +255,7 @@ def _known(cacher: Cacher | None, info: RequestInfo) -> KubeObject | None:
     So most changes need no read of the store. Custom objects are not returned, since their
     definition may have changed since they were decoded.
     """
-    if cacher is None or info.resource.custom is not None:
+    if cacher is None or isinstance(info.resource, CustomResource):
         return None
     entry = cacher.cache(info.resource).get(info.key)
     if entry is None:

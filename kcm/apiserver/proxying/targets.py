@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv6Address
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.core_v1 import Endpoints, Node, Pod, Service
 from kcm.api.discovery_v1 import EndpointSlice
 from kcm.apimachinery.loopback import POD_NETWORK
@@ -95,8 +94,8 @@ def find_service(caches: FreshCaches, namespace: str, name: str) -> Target:
     BadRequest, NotFound, ServiceUnavailable and StoreUnavailable.
     """
     asked = _split(name, "service")
-    caches.wait_until_fresh(*(scheme.resource_of(model) for model in _OF_SERVICES))
-    entry = caches.cache(scheme.resource_of(Service)).get(f"{namespace}/{asked.name}")
+    caches.wait_until_fresh(*(model.resource for model in _OF_SERVICES))
+    entry = caches.cache(Service.resource).get(f"{namespace}/{asked.name}")
     if entry is None:
         raise errors.NotFound.of("services", asked.name)
     assert isinstance(entry.obj, Service)
@@ -124,7 +123,7 @@ def _is_of_pod(caches: Caches, namespace: str, endpoint: ServiceEndpoint) -> boo
     reference = endpoint.reference
     if reference is None or reference.namespace != namespace or not reference.name:
         return False
-    entry = caches.cache(scheme.resource_of(Pod)).get(f"{namespace}/{reference.name}")
+    entry = caches.cache(Pod.resource).get(f"{namespace}/{reference.name}")
     return (
         entry is not None
         and isinstance(entry.obj, Pod)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from kcm import errors
-from kcm.api import codec, scheme
+from kcm.api import codec
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.cli.connect import open_store
 from kcm.cli.objects.documents import qualified_name
@@ -92,7 +92,7 @@ def scale(
 
 def _scale(store: Store, obj: KubeObject, replicas: int, expected: int | None) -> str:
     spec = codec.to_dict(obj).get("spec") or {}
-    resource = scheme.resource_of(obj)
+    resource = obj.resource
     if "replicas" not in spec:
         raise errors.BadRequest(f"{resource.name} cannot be scaled: they have no spec.replicas")
     if expected is not None and spec["replicas"] != expected:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import click
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.cli import failures
@@ -160,7 +159,7 @@ def _delete_files(
     marked = []
 
     def act(obj: KubeObject) -> str:
-        resource = scheme.resource_of(obj)
+        resource = obj.resource
         try:
             deleted = store.delete(resource, obj.key, how.options)
         except errors.NotFound:
@@ -193,12 +192,12 @@ def wait_gone(store: Store, objects: Sequence[KubeObject], timeout: float) -> No
             return
         if deadline is not None and time.monotonic() >= deadline:
             raise errors.KcmError(f'timed out waiting for "{left[0].name}" to be gone')
-        kinds = {scheme.resource_of(obj): position for obj in left}
+        kinds = {obj.resource: position for obj in left}
         store.read_changes(kinds, _BLOCK_MS)
 
 
 def _exists(store: Store, obj: KubeObject) -> bool:
     try:
-        return store.get(scheme.resource_of(obj), obj.key).uid == obj.uid
+        return store.get(obj.resource, obj.key).uid == obj.uid
     except errors.NotFound:
         return False

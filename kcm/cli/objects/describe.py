@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from kcm.api import codec, scheme
+from kcm.api import codec
 from kcm.api.core_v1 import Event
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.cli import failures
@@ -51,7 +51,7 @@ def describe(what: tuple[str, ...], namespace: str) -> None:
 
 def _events(store: Store, obj: KubeObject) -> list[Event]:
     namespace = obj.namespace or "default"
-    all_events = list_selected(store, scheme.resource_of(Event), CommandSelection(namespace))
+    all_events = list_selected(store, Event.resource, CommandSelection(namespace))
     about = [e for e in all_events if isinstance(e, Event) and e.involved_object.uid == obj.uid]
     return sorted(about, key=lambda event: event_last_seen(event) or _EPOCH)
 
@@ -112,6 +112,6 @@ def _event_lines(events: list[Event]) -> Iterator[str]:
         yield _line("Events", "<none>")
         return
     yield "Events:"
-    layout = Layout(scheme.resource_of(Event), Presentation())
+    layout = Layout(Event.resource, Presentation())
     for line in layout.lines(events, datetime.now(UTC), header=True):
         yield f"  {line}"

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from kcm.api import codec, scheme
+from kcm.api import codec
 from kcm.apimachinery.meta_v1 import KubeObject
 
 FORMATS = ("wide", "yaml", "json", "name")
@@ -21,7 +21,7 @@ def qualified_name(obj: KubeObject) -> str:
 
 def qualified_kind(obj: KubeObject) -> str:
     """Returns the singular name of the kind with its group: `replicaset.apps` or `pod`."""
-    resource = scheme.resource_of(obj)
+    resource = obj.resource
     return f"{resource.singular}.{resource.group}" if resource.group else resource.singular
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from kcm import errors
-from kcm.api import codec, scheme
+from kcm.api import codec
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.cli import failures
 from kcm.cli.objects.targets import DEFAULT_NAMESPACE
@@ -33,7 +33,7 @@ class Manifest:
         Raises BadRequest, also if the object has another namespace than `-n`, and Invalid.
         """
         obj = codec.decode(self.body, strict=True)
-        if not scheme.resource_of(obj).namespaced:
+        if not obj.resource.namespaced:
             return obj
         if namespace and obj.namespace not in {"", namespace}:
             raise errors.BadRequest(

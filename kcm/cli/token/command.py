@@ -11,7 +11,6 @@ from pathlib import Path
 import click
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.core_v1 import Secret
 from kcm.apimachinery.times import format_time
 from kcm.cli.connect import open_store
@@ -22,7 +21,7 @@ from kcm.helpers import bootstrap_tokens
 from kcm.helpers.bootstrap_tokens import NAMESPACE, NODE_TOKEN_GROUP, PREFIX, read_value
 from kcm.settings import Settings
 
-_SECRETS = scheme.resource_of(Secret)
+_SECRETS = Secret.resource
 
 
 @click.group()

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from kcm.api import scheme
 from kcm.api.attachments import attachment_name
 from kcm.api.core_v1 import Node
 from kcm.api.storage_v1 import (
@@ -191,7 +190,7 @@ class VolumeSync:
         meta = ObjectMeta(name=attachment_name(csi.driver, csi.volume_handle, node))
         attachment = VolumeAttachment(metadata=meta, spec=spec)
         first = state.users[node][0]
-        guard = Exists(scheme.resource_of(first).name, first.key, first.uid)
+        guard = Exists(first.resource.name, first.key, first.uid)
         # A pod whose last container runs may be deleted by now: its volume stays needed.
         guards = () if first.deleting else (guard,)
         self.creations.append(Create(attachment, guards))

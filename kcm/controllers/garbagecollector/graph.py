@@ -35,7 +35,7 @@ class Item:
 
     @classmethod
     def of(cls, obj: KubeObject) -> Item:
-        return cls(scheme.resource_of(obj).name, obj.key, obj.uid)
+        return cls(obj.resource.name, obj.key, obj.uid)
 
     @classmethod
     def parse(cls, text: str) -> Item:

@@ -17,7 +17,6 @@ from functools import partial
 
 from pydantic import Field
 
-from kcm.api import scheme
 from kcm.api.batch_v1 import JOB_CONTROLLER, Job, end_condition
 from kcm.api.core_v1 import Pod
 from kcm.api.ownership import controller_of
@@ -137,7 +136,7 @@ def pod_keys(change: Change, view: View) -> Iterable[str]:
 
 
 def _is_stray(pod: KubeObject, reference: OwnerReference, view: View) -> bool:
-    if (reference.kind, reference.api_version) != ("Job", scheme.resource_of(Job).api_version):
+    if (reference.kind, reference.api_version) != ("Job", Job.resource.api_version):
         return False
     job = view.lister(Job).find(f"{pod.namespace}/{reference.name}")
     return job is None or job.uid != reference.uid

@@ -5,7 +5,6 @@ Upstream's provisioners of clouds have become CSI drivers; their classes ask for
 
 from __future__ import annotations
 
-from kcm.api import scheme
 from kcm.api.core_v1 import Node, PersistentVolume, PersistentVolumeClaim
 from kcm.api.core_v1.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kcm.api.core_v1.persistent_volumes import VolumeNodeAffinity
@@ -89,7 +88,7 @@ def _provision_folder(
     volume = folder_volume(claim, storage_class, node)
     if view.lister(PersistentVolume).find(volume.name) is not None:
         return plan  # the claim's sync goes on when the caches have the volume's claimRef
-    guard = Exists(scheme.resource_of(claim).name, claim.key, claim.uid)
+    guard = Exists(claim.resource.name, claim.key, claim.uid)
     plan.then(Create(volume, (guard,)), essential=True)
     plan.events_after = lambda outcome: _succeeded(claim, volume, outcome)
     plan.plan_after = lambda outcome: _bind_created(claim, outcome, view)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from kcm.api import scheme
 from kcm.api.apps_v1 import StatefulSet, StatefulSetCondition
 from kcm.api.core_v1 import PersistentVolumeClaim, Pod
 from kcm.controllers.statefulset.claims import claims_of, is_stale, plan_retention
@@ -30,7 +29,7 @@ from kcm.reconcile.contract import Lister
 from kcm.reconcile.plan import Create, Delete, Patch
 from kcm.store.writes.guards import Exists
 
-CLAIMS = scheme.resource_of(PersistentVolumeClaim)
+CLAIMS = PersistentVolumeClaim.resource
 STALE_CLAIM_RETRY = 1.0  # seconds until the next sync while a stale claim is not yet deleted
 
 

@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.core_v1 import Node, Pod, ServiceAccount
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.clock import Clock
@@ -50,8 +49,8 @@ class SignedTokens:
 
     def _read(self, key: str, node_name: str) -> tuple[ServiceAccount, Node | None]:
         wanted = [
-            (scheme.resource_of(ServiceAccount), key),
-            (scheme.resource_of(Node), node_name),
+            (ServiceAccount.resource, key),
+            (Node.resource, node_name),
         ]
         objects: list[KubeObject | None] = list(self._store.get_all(wanted))
         account, node = objects

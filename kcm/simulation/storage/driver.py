@@ -18,7 +18,6 @@ from typing import Literal, cast
 import structlog
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim
 from kcm.api.scheme import Resource
 from kcm.api.simulated_volumes import (
@@ -44,7 +43,7 @@ from kcm.store.writes.guards import Exists
 
 log = structlog.get_logger("kcm.nodes")
 
-CLASSES = scheme.resource_of(StorageClass)
+CLASSES = StorageClass.resource
 _PROVISIONING = "Provisioning"
 Change = Callable[[KubeObject], KubeObject]
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 import structlog
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.attachments import unique_volume_name
 from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim
 from kcm.api.scheme import Resource
@@ -28,10 +27,10 @@ from kcm.store import damage
 
 log = structlog.get_logger("kcm.nodes")
 
-CLAIMS = scheme.resource_of(PersistentVolumeClaim)
-VOLUMES = scheme.resource_of(PersistentVolume)
-ATTACHMENTS = scheme.resource_of(VolumeAttachment)
-DRIVERS = scheme.resource_of(CSIDriver)
+CLAIMS = PersistentVolumeClaim.resource
+VOLUMES = PersistentVolume.resource
+ATTACHMENTS = VolumeAttachment.resource
+DRIVERS = CSIDriver.resource
 KINDS: tuple[Resource, ...] = (DRIVERS, VOLUMES, CLAIMS, ATTACHMENTS)
 
 

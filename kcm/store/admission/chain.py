@@ -16,7 +16,6 @@ import random
 from collections.abc import Sequence
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.core_v1 import LimitRange, PersistentVolumeClaim, Pod, PodSpec, Toleration
 from kcm.api.networking_v1 import IngressClass
 from kcm.api.scheduling_v1 import PriorityClass
@@ -184,7 +183,7 @@ class Admission:
     def _class(self, name: str, pod: Pod) -> PriorityClass:
         known = self._classes.get(name) or SYSTEM_CLASSES.get(name)
         if known is None:
-            resource = scheme.resource_of(PriorityClass)
+            resource = PriorityClass.resource
             fresh = self._reader.get_all([(resource, name)])[0]
             if not isinstance(fresh, PriorityClass):
                 raise _forbid(pod, f"no PriorityClass with name {name} was found")
@@ -192,7 +191,7 @@ class Admission:
         return known
 
     def _list_classes(self) -> Sequence[PriorityClass]:
-        items = self._reader.list(scheme.resource_of(PriorityClass)).items
+        items = self._reader.list(PriorityClass.resource).items
         return [item for item in items if isinstance(item, PriorityClass)]
 
 

@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from kcm.api import scheme
 from kcm.api.core_v1 import Service
 from kcm.api.networking_v1 import IPAddress, IPAddressSpec, ParentReference, ServiceCIDR
 from kcm.api.scheme import Resource
@@ -30,8 +29,8 @@ DEFAULT_NAME = "kubernetes"  # the ServiceCIDR of the range in the settings
 MANAGED_BY, ALLOCATOR = "ipaddress.kubernetes.io/managed-by", "ipallocator.k8s.io"
 FAMILY = "ipaddress.kubernetes.io/ip-family"
 CLAIM_GRACE = timedelta(seconds=60)  # how old an IPAddress without a Service is when it is stale
-IP_ADDRESSES = scheme.resource_of(IPAddress)
-_SERVICE_CIDRS = scheme.resource_of(ServiceCIDR)
+IP_ADDRESSES = IPAddress.resource
+_SERVICE_CIDRS = ServiceCIDR.resource
 
 
 def new_ip_address(ip: str, service: Service) -> IPAddress:

@@ -7,7 +7,6 @@ from contextlib import suppress
 from typing import Protocol, TypeVar, cast
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.store.writes.items import WriteItem
@@ -41,7 +40,7 @@ def ensure_object(store: Creator, obj: KubeObject) -> None:
 
     Raises: as `Store.create`, except AlreadyExists.
     """
-    resource = scheme.resource_of(obj)
+    resource = obj.resource
     try:
         store.get(resource, obj.key)
     except errors.Damaged:
@@ -60,7 +59,7 @@ def ensure_objects(store: BatchCreator, objects: Sequence[T]) -> list[tuple[T, T
     Returns the others, each with what is stored in its place. Existing ones that cannot be read
     are replaced. Raises: as `Store.create`, except AlreadyExists.
     """
-    stored = store.get_all([(scheme.resource_of(obj), obj.key) for obj in objects])
+    stored = store.get_all([(obj.resource, obj.key) for obj in objects])
     missing = [obj for obj, old in zip(objects, stored, strict=True) if old is None]
     results = store.write([store.build_create(obj) for obj in missing]) if missing else ()
     for obj, result in zip(missing, results, strict=True):

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from kcm.api import scheme
 from kcm.api.networking_v1 import Ingress, IngressClass
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.store.admission.memory import WriteWatch
@@ -47,7 +46,7 @@ class IngressClassAdmission:
 
     def _find_default(self, monotonic: float) -> str | None:
         if self._writes.has_news(monotonic):
-            items = self._reader.list(scheme.resource_of(IngressClass)).items
+            items = self._reader.list(IngressClass.resource).items
             self._default = _default_of([one for one in items if isinstance(one, IngressClass)])
         return self._default
 

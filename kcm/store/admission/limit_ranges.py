@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.core_v1 import Container, LimitRange, LimitRangeItem, PersistentVolumeClaim, Pod
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apimachinery.quantity import Quantity, ResourceList
@@ -70,7 +69,7 @@ class LimitRanger:
             return ()
         namespace = obj.namespace or "default"
         if namespace not in self._ranges:
-            objects = self._reader.in_namespace(scheme.resource_of(LimitRange), namespace)
+            objects = self._reader.in_namespace(LimitRange.resource, namespace)
             self._ranges[namespace] = [obj for obj in objects if isinstance(obj, LimitRange)]
         return self._ranges[namespace]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from kcm.api import scheme
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.store.reader import StoreReader
 
@@ -17,7 +16,7 @@ class WriteWatch:
 
     def __init__(self, reader: StoreReader, model: type[KubeObject]) -> None:
         self._reader = reader
-        self._resource = scheme.resource_of(model)
+        self._resource = model.resource
         self._looked_at: float | None = None  # monotonic
         self.newest = -1  # resourceVersion of the last write, 0 for none, -1 before any check
 

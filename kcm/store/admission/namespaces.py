@@ -10,7 +10,6 @@ pkg/controlplane/controller/systemnamespaces, Kubernetes 1.33.
 
 from __future__ import annotations
 
-from kcm.api import scheme
 from kcm.api.core_v1 import Namespace
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
@@ -39,7 +38,7 @@ def check_creatable(reader: StoreReader, resource: Resource, obj: KubeObject) ->
     """
     if not resource.namespaced:
         return
-    namespace = reader.get_all([(scheme.resource_of(Namespace), obj.namespace or "")])[0]
+    namespace = reader.get_all([(Namespace.resource, obj.namespace or "")])[0]
     if namespace is None and obj.namespace not in SYSTEM:
         raise build_creation_error(resource, obj, NamespaceState.MISSING)
     if namespace is not None and namespace.deleting:

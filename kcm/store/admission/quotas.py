@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from kcm.api import scheme
 from kcm.api.core_v1 import Pod, ResourceQuota
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
@@ -28,7 +27,7 @@ Quotas = Sequence[ResourceQuota]
 
 def quota_resource() -> Resource:
     """Returns the resource of quotas."""
-    return scheme.resource_of(ResourceQuota)
+    return ResourceQuota.resource
 
 
 def grows(resource: Resource, new: KubeObject, old: KubeObject, now: datetime) -> bool:
@@ -114,7 +113,7 @@ def check_room(memory: QuotaMemory, obj: KubeObject, now: datetime) -> None:
 
     Raises: StoreUnavailable.
     """
-    resource = scheme.resource_of(obj)
+    resource = obj.resource
     if not is_tracked(resource):
         return
     item = WriteItem("create", resource, obj)

@@ -10,7 +10,6 @@ Kubernetes 1.33.
 from __future__ import annotations
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.core_v1 import Pod, PodSpec, Toleration
 from kcm.api.node_v1 import RuntimeClass, Scheduling
 from kcm.store.admission.memory import WriteWatch
@@ -42,7 +41,7 @@ class RuntimeClassAdmission:
         if self._writes.has_news(monotonic):
             self._known = {}
         if name not in self._known:
-            found = self._reader.get_all([(scheme.resource_of(RuntimeClass), name)])[0]
+            found = self._reader.get_all([(RuntimeClass.resource, name)])[0]
             if not isinstance(found, RuntimeClass):
                 return None
             self._known[name] = found

@@ -17,7 +17,6 @@ from __future__ import annotations
 import random
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.core_v1 import ConfigMap, Pod, PodSpec, ServiceAccount
 from kcm.store.admission.memory import MEMORY_SECONDS, WriteWatch
 from kcm.store.admission.token_volume import ROOT_CA, mount_token, wants_token
@@ -63,7 +62,7 @@ class ServiceAccountAdmission:
         if self._writes.has_news(monotonic):
             self._known = {}
         if key not in self._known:
-            account = self._reader.get_all([(scheme.resource_of(ServiceAccount), key)])[0]
+            account = self._reader.get_all([(ServiceAccount.resource, key)])[0]
             if not isinstance(account, ServiceAccount):
                 return None
             self._known[key] = account
@@ -76,7 +75,7 @@ class ServiceAccountAdmission:
         if self._looked_at is not None and monotonic - self._looked_at < MEMORY_SECONDS:
             return False
         self._looked_at = monotonic
-        resource = scheme.resource_of(ConfigMap)
+        resource = ConfigMap.resource
         self._is_published = self._reader.get_all([(resource, PUBLISHED)])[0] is not None
         return self._is_published
 

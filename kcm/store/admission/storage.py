@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim
 from kcm.api.finalizers import CLAIM_PROTECTION, VOLUME_PROTECTION
 from kcm.api.storage_classes import class_of_claim, default_of, has_class
@@ -71,7 +70,7 @@ class StorageAdmission:
 
     def _list_classes(self, monotonic: float) -> Sequence[StorageClass]:
         if self._writes.has_news(monotonic):
-            items = self._reader.list(scheme.resource_of(StorageClass)).items
+            items = self._reader.list(StorageClass.resource).items
             self._classes = [item for item in items if isinstance(item, StorageClass)]
         return self._classes
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Protocol
 
-from kcm.api import scheme
 from kcm.api.admissionregistration_v1 import CREATE, DELETE, UPDATE
 from kcm.api.scheme import Resource
 from kcm.apiextensions.conversion import webhook_versions
@@ -71,7 +70,7 @@ class AdmittedStore:
     def build_create(
         self, obj: KubeObject, guards: tuple[Guard, ...] = (), *, like: Pattern | None = None
     ) -> WriteItem:
-        remote = self._find_way(scheme.resource_of(obj), "", CREATE, guards)
+        remote = self._find_way(obj.resource, "", CREATE, guards)
         if remote is not None:
             return remote.build_create(obj, guards)
         if like is not None and isinstance(like.item, RemoteItem):
@@ -86,7 +85,7 @@ class AdmittedStore:
         subresource: Subresource = Subresource.NONE,
         guards: tuple[Guard, ...] = (),
     ) -> WriteItem | None:
-        resource = scheme.resource_of(old)
+        resource = old.resource
         remote = (
             self._find_way(resource, subresource.value, UPDATE, guards)
             if subresource not in AS_GIVEN
@@ -98,7 +97,7 @@ class AdmittedStore:
     def build_delete(
         self, old: KubeObject, options: DeleteOptions, guards: tuple[Guard, ...] = ()
     ) -> WriteItem | None:
-        store = self._find_way(scheme.resource_of(old), "", DELETE, guards) or self._local
+        store = self._find_way(old.resource, "", DELETE, guards) or self._local
         return store.build_delete(old, options, guards)
 
     def write(

@@ -199,7 +199,7 @@ class RemoteStore:
         A generated name is drawn here, and a missing namespace becomes `default`. `like` is not
         used.
         """
-        resource = scheme.resource_of(obj)
+        resource = obj.resource
         meta = obj.metadata
         if not meta.name and meta.generate_name:
             obj = obj.with_metadata(name=names.generate_name(meta.generate_name, self._rng))
@@ -216,7 +216,7 @@ class RemoteStore:
         guards: tuple[Guard, ...] = (),
     ) -> WriteItem | None:
         """Returns the item that turns `old` into `new`, or None if nothing changes."""
-        resource = scheme.resource_of(old)
+        resource = old.resource
         updated = prepare_modification(new, old, resource, subresource)
         if updated is old:
             return None
@@ -238,7 +238,7 @@ class RemoteStore:
         grace, left = options.grace_period_seconds, old.metadata.deletion_grace_period_seconds
         if old.deleting and (grace is None or grace >= (left or 0)):
             return None
-        return RemoteItem("delete", scheme.resource_of(old), old, guards=guards, options=options)
+        return RemoteItem("delete", old.resource, old, guards=guards, options=options)
 
     def write(
         self, items: Sequence[WriteItem], *, fence: Fence | None = None

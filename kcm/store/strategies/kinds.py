@@ -39,7 +39,7 @@ from kcm.api.core_v1 import (
     ServiceAccount,
 )
 from kcm.api.core_v1.persistent_volumes import PersistentVolumeStatus
-from kcm.api.custom.kinds import CustomObject
+from kcm.api.custom.kinds import CustomObject, CustomResource
 from kcm.api.scheme import Resource
 from kcm.apiextensions import conditions
 from kcm.apimachinery.meta_v1 import KubeObject, LabelSelector
@@ -354,6 +354,6 @@ def needs_version(resource: Resource) -> bool:
 
 def strategy_of(resource: Resource) -> Strategy[KubeObject]:
     """Returns the strategy of a resource."""
-    if resource.custom is not None:
+    if isinstance(resource, CustomResource):
         return _CUSTOM[resource.has_status]
     return _STRATEGIES.get(resource.name, _DEFAULT)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kcm.api import scheme
+from kcm.api.custom.kinds import CustomResource
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.store.indexes import index_entries
@@ -92,7 +92,7 @@ class Indexed(_Guard):
         """Reports whether the guard holds if `obj` is the object under the key, None if there is
         none.
         """
-        return obj is not None and self.entry in index_entries(scheme.resource_of(obj), obj)
+        return obj is not None and self.entry in index_entries(obj.resource, obj)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +174,6 @@ def encode_guard(guard: Guard) -> tuple[str, ...]:
 
 def definition_guards(resource: Resource) -> tuple[Guard, ...]:
     """Returns the guards of every create of a kind: the definition of a custom kind must exist."""
-    if resource.custom is None:
+    if not isinstance(resource, CustomResource):
         return ()
     return (Exists(DEFINITIONS, resource.name),)

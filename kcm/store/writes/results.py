@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kcm import errors
+from kcm.api.custom.kinds import CustomResource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.store import namespaces
 from kcm.store.writes import guards
@@ -91,6 +92,6 @@ class WriteResult:
         match self.failed_guard:
             case TokenAvailable(bucket):
                 return errors.LimitReached.of(resource, name, f"no token left in {bucket}")
-            case Exists(guards.DEFINITIONS) if self.item.resource.custom is not None:
+            case Exists(guards.DEFINITIONS) if isinstance(self.item.resource, CustomResource):
                 return errors.KindTerminating(resource=resource, name=name)
         return errors.GuardFailed.of(resource, name, f"guard failed: {self.failed_guard}")

@@ -191,7 +191,7 @@ class Objects:
 
     def _learn(self) -> bool:
         """Learns the kinds of all definitions. Reports whether all of them are served."""
-        resource = scheme.resource_of(CustomResourceDefinition)
+        resource = CustomResourceDefinition.resource
         served = True
         for item in self._request("GET", path_of(resource, None))["items"]:
             definition = codec.decode(item, resource)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal, TypeVar
 
-from kcm.api import scheme
 from kcm.api.admissionregistration_v1 import (
     MutatingWebhookConfiguration,
     ValidatingWebhookConfiguration,
@@ -22,8 +21,7 @@ from kcm.testing.faults.pods import FaultyPod, Pods
 
 T = TypeVar("T")
 _CONFIGURATIONS = tuple(
-    scheme.resource_of(kind)
-    for kind in (MutatingWebhookConfiguration, ValidatingWebhookConfiguration)
+    kind.resource for kind in (MutatingWebhookConfiguration, ValidatingWebhookConfiguration)
 )
 _MOST_REQUESTS = 3  # that one deed hits
 _MOST_CHANGES = 5  # that a stale read is behind

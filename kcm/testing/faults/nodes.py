@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.core_v1 import Node
 from kcm.clock import Clock
 from kcm.simulated.scripts import PREFIX, node_states
@@ -18,7 +17,7 @@ from kcm.simulation import commands
 from kcm.simulation.commands import NodeCommand, State
 from kcm.store import Store
 
-_NODES = scheme.resource_of(Node)
+_NODES = Node.resource
 _STATE = PREFIX + "state"
 
 

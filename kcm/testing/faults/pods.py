@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.core_v1 import ContainerStatus, Node, Pod
 from kcm.api.simulated_nodes import SIMULATOR_LABEL
 from kcm.clock import Clock
@@ -20,7 +19,7 @@ from kcm.simulated.script_lines import add_line
 from kcm.simulated.scripts import PREFIX
 from kcm.store import Store
 
-_PODS = scheme.resource_of(Pod)
+_PODS = Pod.resource
 _KILLED = 137  # 128 + SIGKILL
 
 

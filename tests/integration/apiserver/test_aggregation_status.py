@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from kcm.api import scheme
 from kcm.api.apiregistration_v1 import APIService, find_condition
 from kcm.apiserver.aggregation.availability import PASSED, Outcome
 from kcm.apiserver.aggregation.index import RemoteApi, describe
@@ -38,7 +37,7 @@ def create(store: Store) -> RemoteApi:
 
 
 def reason(store: Store, api: RemoteApi) -> str | None:
-    stored = store.get(scheme.resource_of(APIService), api.name)
+    stored = store.get(APIService.resource, api.name)
     assert isinstance(stored, APIService)
     condition = find_condition(stored)
     return condition.reason if condition is not None else None
@@ -62,7 +61,7 @@ def test_one_server_at_a_time_writes(store: Store) -> None:
 
 def test_nothing_is_written_without_a_change_or_about_another_server(store: Store) -> None:
     api, writer = create(store), StatusWriter(store)
-    resource = scheme.resource_of(APIService)
+    resource = APIService.resource
     assert writer.acquire()
     writer.write(api, PASSED)
     before = store.get(resource, api.name).metadata.resource_version

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.apiregistration_v1 import APIService
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.aggregation.registration import Registration, list_built_in
@@ -40,5 +39,5 @@ def test_one_that_cannot_be_created_keeps_no_other_waiting(
     monkeypatch.undo()
     cacher.turn(0)
     registration.turn()
-    apps = store.get(scheme.resource_of(APIService), "v1.apps")
+    apps = store.get(APIService.resource, "v1.apps")
     assert apps.name == "v1.apps"

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kcm.api import codec, scheme
+from kcm.api.custom.kinds import CustomResource
 from kcm.api.rbac_v1 import ClusterRoleBinding
 from kcm.apiextensions import known
 from kcm.redisio import RedisIO
@@ -63,7 +64,7 @@ def test_the_kind_of_the_system_stays_what_it_is(
     until(lambda: conditions(api, name) == REFUSED, "a refusal")
     assert api.get(f"/apis/{group}/v1") == before
     assert api.get("/openapi/v2") == openapi
-    assert all(version.custom is None for version in scheme.versions(name))
+    assert not any(isinstance(version, CustomResource) for version in scheme.versions(name))
     assert api.client.delete(f"{CRDS}/{name}").is_success
     until(lambda: api.client.get(f"{CRDS}/{name}").status_code == 404, "its end")
 
@@ -93,11 +94,11 @@ def test_nobody_escalates_by_defining_bindings(
             path = f"/apis/{RBAC}/v1/clusterrolebindings"
             assert bob.post(path, json=bound).status_code == 403
             assert bob.post(path, json=bound | {"kind": "Other"}).status_code in {400, 403}
-        count = api.store.count(scheme.resource_of(ClusterRoleBinding))
+        count = api.store.count(ClusterRoleBinding.resource)
         # Its name is that of the bindings themselves: they do not go with it.
         assert api.client.delete(f"{CRDS}/{name}").is_success
         until(lambda: api.client.get(f"{CRDS}/{name}").status_code == 404, "its end")
-        assert api.store.count(scheme.resource_of(ClusterRoleBinding)) == count
+        assert api.store.count(ClusterRoleBinding.resource) == count
 
 
 def test_one_that_was_accepted_before_is_not_served_after_a_restart(io: RedisIO) -> None:

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.cli.up import ready
 from kcm.redisio import RedisIO
 from kcm.redisio.checks import check_server
@@ -88,7 +87,7 @@ def test_a_worker_can_do_all_that_kcm_does_under_its_prefix(socket: Path) -> Non
     assert check_server(io) == []
     store = Store(io)
     pod = store.create(builders.pod("a").with_metadata(resource_version=None))
-    assert store.get(scheme.resource_of(pod), pod.key).uid == pod.uid
+    assert store.get(pod.resource, pod.key).uid == pod.uid
     expect_refusal(io, "SET", "other:key", "1")
     expect_refusal(io, "FLUSHALL")
     expect_refusal(io, "CONFIG", "GET", "*")
@@ -98,8 +97,8 @@ def test_a_worker_can_do_all_that_kcm_does_under_its_prefix(socket: Path) -> Non
         for key in ("kcm:events", "kcm:meta", "kcm:rv", "kcm:watch:pods", "kcm:keys:pods"):
             expect_refusal(io, command, key)
     expect_refusal(io, "XTRIM", "kcm:events", "MAXLEN", "0")
-    trim(io, [scheme.resource_of(pod)], Retention(entries=0))
-    store.delete(scheme.resource_of(pod), pod.key)
+    trim(io, [pod.resource], Retention(entries=0))
+    store.delete(pod.resource, pod.key)
 
 
 def test_an_injector_can_add_events_and_nothing_else(socket: Path) -> None:

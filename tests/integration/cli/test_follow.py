@@ -7,7 +7,6 @@ from datetime import timedelta
 
 import pytest
 
-from kcm.api import scheme
 from kcm.api.core_v1 import Pod
 from kcm.api.scheme import Resource
 from kcm.apimachinery.labels import Selector
@@ -20,7 +19,7 @@ from kcm.store.trim import Retention, trim
 from kcm.testing import builders
 from tests.new_objects import make_namespaces
 
-PODS = scheme.resource_of(Pod)
+PODS = Pod.resource
 
 
 class Seen:

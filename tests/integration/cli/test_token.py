@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kcm.api import scheme
 from kcm.api.core_v1 import Secret
 from kcm.helpers import bootstrap_tokens
 from kcm.helpers.bootstrap_tokens import parse_token, read_groups, read_usages, read_value
@@ -19,7 +18,7 @@ TOKEN = "07401b.f395accd246ae52d"
 
 
 def stored(store: Store, token_id: str) -> Secret:
-    resource = scheme.resource_of(Secret)
+    resource = Secret.resource
     found = store.get(resource, f"kube-system/bootstrap-token-{token_id}")
     assert isinstance(found, Secret)
     return found
@@ -89,7 +88,7 @@ def test_a_server_without_a_certificate_gets_no_token(run: Run, admin: Path, sto
     refused = run("token", "create", TOKEN, "--print-join-command", "--kubeconfig", str(admin))
     assert refused.exit_code == 1
     assert "use an API server with TLS" in refused.stderr
-    assert not store.in_namespace(scheme.resource_of(Secret), "kube-system")
+    assert not store.in_namespace(Secret.resource, "kube-system")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from kcm.api import scheme
 from kcm.api.core_v1 import Event
 from kcm.component.context import ControllerContext
 from kcm.component.housekeeping import expire_events
@@ -17,7 +16,7 @@ from kcm.coordination import FencedLease
 from kcm.testing.clock import FakeClock
 from tests.integration.manager.conftest import Recording
 
-EVENTS = scheme.resource_of(Event)
+EVENTS = Event.resource
 
 
 @pytest.fixture

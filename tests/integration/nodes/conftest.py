@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from kcm.api import scheme
 from kcm.api.coordination_v1 import Lease
 from kcm.api.core_v1 import Node, Pod, PodCondition
 from kcm.component.context import ControllerContext, build_context
@@ -23,9 +22,9 @@ from kcm.testing import builders
 from tests.new_objects import make_namespaces, strip_store_fields
 from tests.typed_objects import get_object, list_objects
 
-NODES = scheme.resource_of(Node)
-PODS = scheme.resource_of(Pod)
-LEASES = scheme.resource_of(Lease)
+NODES = Node.resource
+PODS = Pod.resource
+LEASES = Lease.resource
 MONITOR = "nodelifecycle.monitorNodeStatus"
 TAINT = "nodelifecycle.doNoExecuteTaintingPass"
 EVICT = "nodelifecycle.doEvictionPass"

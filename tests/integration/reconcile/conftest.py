@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 
 import pytest
 
-from kcm.api import scheme
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.reconcile.executor import PlanExecutor
 from kcm.redisio import RedisIO
@@ -69,4 +68,4 @@ def get_stored(store: Store, obj: T) -> T:
 
 
 def exists(store: Store, obj: KubeObject) -> bool:
-    return store.get_all([(scheme.resource_of(obj), obj.key)]) != [None]
+    return store.get_all([(obj.resource, obj.key)]) != [None]

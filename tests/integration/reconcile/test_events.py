@@ -7,7 +7,7 @@ import uuid
 import pytest
 
 from kcm import errors
-from kcm.api import core_v1, scheme
+from kcm.api import core_v1
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.reconcile import events
 from kcm.reconcile.events import EventRecorder
@@ -18,7 +18,7 @@ from kcm.testing.clock import FakeClock
 from tests.integration.reconcile.conftest import WatchedStore
 
 RS = replica_set()
-EVENTS = scheme.resource_of(core_v1.Event)
+EVENTS = core_v1.Event.resource
 
 
 @pytest.fixture

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.core_v1 import Pod
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
-from kcm.informers.views import to_metadata
+from kcm.informers.views import metadata_view
 from kcm.reconcile.executor import PlanExecutor
 from kcm.reconcile.plan import Create, Delete, Outcome, Patch, Plan, Update, UpdateStatus
 from kcm.redisio import Fence, RedisIO
@@ -20,7 +19,8 @@ from kcm.store.writes.guards import Absent
 from kcm.testing.builders import pod, replica_set
 from tests.integration.reconcile.conftest import WatchedStore, exists, get_stored, put
 
-PODS = scheme.resource_of(Pod)
+PODS = Pod.resource
+METADATA = metadata_view(PODS)
 
 
 def new_pod(name: str | None = None, **metadata: Any) -> Pod:
@@ -150,7 +150,7 @@ def test_patching_metadata_only_objects_keeps_the_rest_of_them(
     executor: PlanExecutor, store: WatchedStore, others: Store
 ) -> None:
     olds = [put(others, pod(f"p{n}", active_deadline_seconds=7)) for n in range(3)]
-    plan = Plan().then(*(Patch(to_metadata(old), add_label) for old in olds))
+    plan = Plan().then(*(Patch(METADATA.convert(old), add_label) for old in olds))
     assert executor.execute(plan, None).error is None
     assert (store.calls, store.reads) == ([3], 1)
     for old in olds:
@@ -180,7 +180,7 @@ def test_what_is_gone_or_replaced_is_done_with(
     others.delete(PODS, old.key)
     if replaced:
         put(others, pod("a", metadata={"uid": "another"}))
-    for cached in (old, to_metadata(old)):
+    for cached in (old, METADATA.convert(old)):
         plan = Plan().then(Patch(cached, add_label)).then(Delete(cached))
         outcome = executor.execute(plan, None)
         assert outcome.failures == ()
@@ -208,14 +208,14 @@ def test_a_deletion_of_one_version_is_refused_for_another(
     store.meanwhile = lambda: touch(others, old)
     outcome = executor.execute(Plan().then(Delete(old, options)), None)
     assert isinstance(outcome.error, errors.Conflict)
-    outcome = executor.execute(Plan().then(Delete(to_metadata(old), options)), None)
+    outcome = executor.execute(Plan().then(Delete(METADATA.convert(old), options)), None)
     assert isinstance(outcome.error, errors.Conflict)
     assert exists(others, old)
 
 
 def test_a_metadata_only_pod_gets_its_grace_period(executor: PlanExecutor, others: Store) -> None:
     old = put(others, pod("a", node="n1", termination_grace_period_seconds=17))
-    executor.execute(Plan().then(Delete(to_metadata(old))), None)
+    executor.execute(Plan().then(Delete(METADATA.convert(old))), None)
     now = get_stored(others, old)
     assert now.metadata.deletion_grace_period_seconds == 17
 
@@ -267,7 +267,7 @@ def test_a_status_that_lost_a_race_is_written_once_more(
     executor: PlanExecutor, store: WatchedStore, others: Store
 ) -> None:
     rs = put(others, replica_set())
-    resource = scheme.resource_of(rs)
+    resource = rs.resource
     patch = {"spec": {"replicas": 9}}
     store.meanwhile = lambda: others.patch(resource, rs.key, patch)
     changed = rs.with_status(rs.status.replace(replicas=4))
@@ -281,7 +281,7 @@ def test_a_status_that_loses_twice_is_a_failure(
     executor: PlanExecutor, store: WatchedStore, others: Store
 ) -> None:
     rs = put(others, replica_set())
-    resource = scheme.resource_of(rs)
+    resource = rs.resource
 
     def meddle() -> None:
         replicas = get_stored(others, rs).spec.replicas or 0
@@ -298,7 +298,7 @@ def test_the_status_of_what_is_gone_is_no_failure(
     executor: PlanExecutor, store: WatchedStore, others: Store
 ) -> None:
     rs = put(others, replica_set())
-    store.meanwhile = lambda: others.delete(scheme.resource_of(rs), rs.key)
+    store.meanwhile = lambda: others.delete(rs.resource, rs.key)
     changed = rs.with_status(rs.status.replace(replicas=4))
     plan = Plan(status_after=lambda _: UpdateStatus(changed, rs))
     assert executor.execute(plan, None).error is None

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.core_v1 import ResourceQuota, ResourceQuotaSpec, ResourceQuotaStatus
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.apimachinery.quantity import Quantity
@@ -314,7 +313,7 @@ def test_charged_writes_of_many_greenlets_neither_wait_for_ever_nor_take_too_muc
     refused = [result for result in run_loop(main()) if isinstance(result, BaseException)]
     assert [type(error) for error in refused] == [errors.Forbidden] * 40
     assert store.count(PODS) == 20
-    quota = store.get(scheme.resource_of(ResourceQuota), "default/few")
+    quota = store.get(ResourceQuota.resource, "default/few")
     assert isinstance(quota, ResourceQuota)
     assert {key: str(used) for key, used in (quota.status.used or {}).items()} == {"pods": "20"}
 

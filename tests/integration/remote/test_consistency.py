@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import pytest
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.core_v1 import Pod
 from kcm.clock import RealClock
 from kcm.informers.factory import SharedInformerFactory
@@ -20,7 +19,7 @@ from tests.new_objects import pod, strip_store_fields
 from tests.server_clock import step
 
 KEY = "default/web"
-PODS = scheme.resource_of(Pod)
+PODS = Pod.resource
 NOBODY = threading.Event()
 FENCE = Fence("held", KEY, "1")
 

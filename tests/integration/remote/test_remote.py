@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.core_v1 import Pod
 from kcm.redisio import Fence
 from kcm.store import DeleteOptions
@@ -20,7 +19,7 @@ from tests.integration.apiserver.serving import Live
 from tests.integration.remote.conftest import HELD
 from tests.new_objects import pod, strip_store_fields
 
-PODS = scheme.resource_of(Pod)
+PODS = Pod.resource
 _NUMBERS = itertools.count()
 
 

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kcm.api import scheme
 from kcm.api.core_v1 import Node, Pod
 from kcm.reconcile.executor import PlanExecutor
 from kcm.reconcile.plan import Outcome, Plan
@@ -17,7 +16,7 @@ from kcm.store import Store
 from kcm.store.admission import namespaces
 from kcm.testing.views import FakeView
 
-PODS, NODES = scheme.resource_of(Pod), scheme.resource_of(Node)
+PODS, NODES = Pod.resource, Node.resource
 
 
 class OneScheduler:

@@ -33,9 +33,9 @@ from kcm.testing.storage_builders import claim
 from kcm.testing.views import FakeView
 from tests.integration.simulation.conftest import NODES, World
 
-CLAIMS = scheme.resource_of(PersistentVolumeClaim)
-VOLUMES = scheme.resource_of(PersistentVolume)
-ATTACHMENTS = scheme.resource_of(VolumeAttachment)
+CLAIMS = PersistentVolumeClaim.resource
+VOLUMES = PersistentVolume.resource
+ATTACHMENTS = VolumeAttachment.resource
 PROVISIONER = {"volume.kubernetes.io/storage-provisioner": DRIVER}
 KINDS = (
     *("pods", "nodes", "persistentvolumeclaims", "persistentvolumes"),
@@ -301,7 +301,7 @@ def test_a_volume_that_is_being_deleted_is_not_attached(cluster: Cluster) -> Non
 
 def test_a_claim_waits_for_its_class(cluster: Cluster) -> None:
     (offered,) = cluster.all("storageclasses.storage.k8s.io")
-    cluster.store.delete(scheme.resource_of(offered), offered.key)
+    cluster.store.delete(offered.resource, offered.key)
     cluster.claim()
     cluster.world.go(2)
     text = f'storageclass.storage.k8s.io "{STORAGE_CLASS}" not found'

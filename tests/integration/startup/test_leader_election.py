@@ -77,7 +77,7 @@ def test_who_loses_the_lease_stops_at_once_with_exit_code_1(begin: Begin, io: Re
 
 
 def test_a_strategy_that_others_wrote_stays(begin: Begin, io: RedisIO) -> None:
-    resource = scheme.resource_of(Lease)
+    resource = Lease.resource
     instance = begin(**SHORT)
     until(lambda: is_leading(instance))
     patch = {"spec": {"preferredHolder": "x", "strategy": "OldestEmulationVersion"}}

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.core_v1 import LimitRange, Pod, Toleration
 from kcm.api.networking_v1 import Ingress, IngressClass
 from kcm.api.node_v1 import RuntimeClass
@@ -28,7 +27,7 @@ from kcm.testing.clock import FakeClock
 from tests.new_objects import pod
 from tests.typed_objects import decode_as
 
-CLASSES = scheme.resource_of(PriorityClass)
+CLASSES = PriorityClass.resource
 
 
 @pytest.fixture
@@ -183,7 +182,7 @@ def test_a_limit_range_counts_from_the_next_pod_on(store: Store) -> None:
         )
     )
     assert cpu(store.create(pod("b"))) == ("1", "None")
-    store.delete(scheme.resource_of(LimitRange), "default/sizes")
+    store.delete(LimitRange.resource, "default/sizes")
 
 
 def test_one_that_another_process_made_counts_a_moment_later(io: RedisIO, store: Store) -> None:
@@ -197,7 +196,7 @@ def test_one_that_another_process_made_counts_a_moment_later(io: RedisIO, store:
     assert str(refused.value) == (
         'pods "a" is forbidden: maximum cpu usage per Container is 1, but limit is 2'
     )
-    store.delete(scheme.resource_of(LimitRange), "default/sizes")
+    store.delete(LimitRange.resource, "default/sizes")
     clock.step(1.1)
     assert cpu(mine.create(pod("b"))) == ("None", "None")
 

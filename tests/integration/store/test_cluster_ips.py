@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.core_v1 import Service
 from kcm.api.networking_v1 import IPAddress, ServiceCIDR, ServiceCIDRSpec, ServiceCIDRStatus
 from kcm.apimachinery.meta_v1 import Condition, KubeObject, ObjectMeta
@@ -16,7 +15,7 @@ from kcm.store.admission.cluster_ips import CLAIM_GRACE, new_ip_address
 from kcm.testing.clock import FakeClock
 from tests.integration.store.test_service_addresses import SERVICES, service
 
-ADDRESSES, CIDRS = scheme.resource_of(IPAddress), scheme.resource_of(ServiceCIDR)
+ADDRESSES, CIDRS = IPAddress.resource, ServiceCIDR.resource
 
 
 def ranges(name: str, *cidrs: str) -> ServiceCIDR:

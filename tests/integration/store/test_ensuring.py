@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from kcm.api import scheme
 from kcm.api.core_v1 import Namespace
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.redisio import RedisIO
@@ -12,7 +11,7 @@ from kcm.store import Store
 from kcm.store.admission.ensuring import ensure_objects
 from tests.integration.store.damages import DAMAGES, Damage
 
-NAMESPACES = scheme.resource_of(Namespace)
+NAMESPACES = Namespace.resource
 
 
 def namespace(name: str, **labels: str) -> Namespace:

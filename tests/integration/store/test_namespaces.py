@@ -18,7 +18,7 @@ from kcm.store.admission import namespaces
 from kcm.store.namespaces import SYSTEM
 from tests.new_objects import make_namespaces, node, pod
 
-NAMESPACES = scheme.resource_of(Namespace)
+NAMESPACES = Namespace.resource
 PODS = scheme.lookup("pods")
 
 

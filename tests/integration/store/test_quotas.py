@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kcm import errors
-from kcm.api import codec, scheme
+from kcm.api import codec
 from kcm.api.core_v1 import (
     ConfigMap,
     Pod,
@@ -34,9 +34,9 @@ from kcm.store.writes.guards import Exists, NothingCharged
 from kcm.testing.clock import FakeClock
 from tests.new_objects import pod
 
-PODS = scheme.resource_of(Pod)
-QUOTAS = scheme.resource_of(ResourceQuota)
-CONFIG_MAPS = scheme.resource_of(ConfigMap)
+PODS = Pod.resource
+QUOTAS = ResourceQuota.resource
+CONFIG_MAPS = ConfigMap.resource
 
 
 @pytest.fixture

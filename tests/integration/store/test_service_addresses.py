@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from kcm import errors
-from kcm.api import codec, scheme
+from kcm.api import codec
 from kcm.api.core_v1 import Service
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.store import Store
 from kcm.store.admission.service_addresses import Ranges
 
-SERVICES = scheme.resource_of(Service)
+SERVICES = Service.resource
 RANGE = ipaddress.ip_network("10.96.0.0/12")
 
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.core_v1 import Pod
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.redisio import RedisIO
@@ -19,7 +18,7 @@ from kcm.store import DeleteOptions, Store
 from kcm.testing.clock import FakeClock
 from tests.new_objects import pod
 
-PODS = scheme.resource_of(Pod)
+PODS = Pod.resource
 NAMES = st.sampled_from(["a", "b", "c", "d"])
 CLIENTS = st.integers(0, 1)
 

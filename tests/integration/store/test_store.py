@@ -20,8 +20,8 @@ from kcm.store.writes.guards import Absent, Exists
 from kcm.testing.clock import FakeClock
 from tests.new_objects import make_namespaces, node, pod, replica_set
 
-PODS = scheme.resource_of(Pod)
-REPLICA_SETS = scheme.resource_of(ReplicaSet)
+PODS = Pod.resource
+REPLICA_SETS = ReplicaSet.resource
 
 
 def names(store: Store, **selection: Any) -> list[str]:

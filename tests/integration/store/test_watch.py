@@ -17,7 +17,7 @@ from kcm.store.trim import Retention, trim
 from kcm.testing.clock import FakeClock
 from tests.new_objects import node, pod
 
-PODS = scheme.resource_of(Pod)
+PODS = Pod.resource
 NODES = scheme.lookup("nodes")
 
 

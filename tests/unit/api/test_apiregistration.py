@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kcm.api import scheme
 from kcm.api.apiregistration_v1 import (
     APIService,
     APIServiceCondition,
@@ -72,7 +71,7 @@ def test_the_time_changes_with_the_status_only() -> None:
     assert [c.last_transition_time for c in other.status.conditions or ()] == [LATE]
 
 
-RESOURCE = scheme.resource_of(APIService)
+RESOURCE = APIService.resource
 SERVICES = "apiservices.apiregistration.k8s.io"
 
 

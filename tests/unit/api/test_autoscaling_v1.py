@@ -12,7 +12,7 @@ from kcm.api import codec, scheme
 from tests.samples import manifest, with_spec
 
 NAME = "horizontalpodautoscalers.autoscaling"
-V1, V2 = scheme.resource_of(v1.HorizontalPodAutoscaler), scheme.by_name(NAME)
+V1, V2 = v1.HorizontalPodAutoscaler.resource, scheme.by_name(NAME)
 TARGET = {"kind": "Deployment", "name": "web"}
 SELECTOR = {"matchLabels": {"queue": "jobs"}}
 

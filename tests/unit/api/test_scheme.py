@@ -38,8 +38,8 @@ def test_names_and_versions_are_those_of_the_redis_keys() -> None:
 def test_every_kind_is_found_by_name_version_and_model(resource: Resource) -> None:
     assert scheme.by_name(resource.name) is resource
     assert scheme.by_gvk(resource.api_version, resource.kind) is resource
-    assert scheme.resource_of(resource.model) is resource
-    assert scheme.resource_of(resource.model()) is resource
+    assert resource.model.resource is resource
+    assert resource.model().resource is resource
     assert scheme.lookup(resource.kind) is resource
 
 
@@ -101,19 +101,12 @@ def test_short_names_are_those_of_upstream(word: str, name: str) -> None:
     assert scheme.lookup(word).name == name
 
 
-def test_an_object_without_a_model_of_its_own_is_found_by_its_kind() -> None:
-    obj = KubeObject(api_version="v1", kind="Pod")
-    assert scheme.resource_of(obj) is scheme.by_name("pods")
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: scheme.lookup("pots"), "did you mean pod"),
         (lambda: scheme.by_name("replicaset.apps"), r"did you mean replicasets\.apps"),
         (lambda: scheme.by_gvk("v1", "ReplicaSet"), "did you mean ReplicaSet in apps/v1"),
-        (lambda: scheme.resource_of(Widget), "Widget is not registered"),
-        (lambda: scheme.resource_of(Widget()), 'no matches for kind "Widget"'),
         (lambda: scheme.lookup("zzz"), """doesn't have a resource type "zzz"$"""),
     ],
 )
@@ -126,7 +119,7 @@ def test_an_unknown_kind_is_an_error_with_suggestions(
 
 def test_a_resource_equals_only_itself_and_survives_copies_and_pickles() -> None:
     pods = scheme.by_name("pods")
-    assert pods == scheme.resource_of(Pod)
+    assert pods == Pod.resource
     assert pods != scheme.kind(Pod, "pods")
     assert pickle.loads(pickle.dumps(pods)) is pods
     assert copy.deepcopy(pods) is pods
@@ -143,14 +136,14 @@ def test_registering_a_kind_takes_one_line() -> None:
 @pytest.mark.parametrize(
     "again",
     [
-        scheme.kind(Pod, "pods"),
+        Pod.resource,
         scheme.kind(Pod, "capsules"),
         scheme.kind(type("Other", (KubeObject,), {}), "pods"),
     ],
     ids=["same", "same model", "same name"],
 )
 def test_what_is_registered_already_is_refused(again: Resource) -> None:
-    own = scheme.Scheme([scheme.kind(Pod, "pods")])
+    own = scheme.Scheme([Pod.resource])
     with pytest.raises(ValueError, match="registered already"):
         own.register(again)
 

@@ -36,7 +36,7 @@ def test_pods_are_selected_by_their_fields(text: str, expected: bool) -> None:
 
 
 def matches(text: str, obj: KubeObject) -> bool:
-    return FieldSelector.parse(text).matches(obj, scheme.resource_of(obj))
+    return FieldSelector.parse(text).matches(obj, obj.resource)
 
 
 def test_each_kind_has_its_own_fields() -> None:

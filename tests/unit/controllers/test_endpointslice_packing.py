@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from kcm.api import scheme
 from kcm.api.core_v1 import ContainerPort, Pod, Service, ServicePort
 from kcm.api.discovery_v1 import EndpointSlice
 from kcm.controllers.endpointslice import EndpointSliceController, EndpointSliceOptions
@@ -22,7 +21,7 @@ WORDS: dict[type, str] = {Create: "create", Patch: "update", Delete: "delete"}
 
 
 def put(world: World, obj: Any) -> None:
-    world.objects[scheme.resource_of(obj).name, obj.key] = obj
+    world.objects[obj.resource.name, obj.key] = obj
 
 
 def reconcile(world: World, most: int = 100) -> Plan:

@@ -9,7 +9,6 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kcm.api import scheme
 from kcm.api.core_v1 import ContainerPort, Pod, Service, ServicePort
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.controllers.endpointslice import EndpointSliceController, EndpointSliceOptions
@@ -44,7 +43,7 @@ class Cluster:
         return [pod for pod in self.world.of(Pod) if isinstance(pod, Pod)]
 
     def put(self, obj: KubeObject) -> None:
-        self.world.objects[scheme.resource_of(obj).name, obj.key] = obj
+        self.world.objects[obj.resource.name, obj.key] = obj
 
     # --- what happens
 

@@ -7,13 +7,12 @@ from typing import Any, TypeVar
 
 import pytest
 
-from kcm.api import scheme
 from kcm.api.core_v1 import Node, Pod
 from kcm.apimachinery.meta_v1 import KubeObject, OwnerReference
 from kcm.controllers.garbagecollector import GarbageCollector, GarbageCollectorOptions
 from kcm.controllers.garbagecollector.controller import BURST
 from kcm.controllers.garbagecollector.graph import Item
-from kcm.informers.views import to_metadata
+from kcm.informers.views import metadata_view
 from kcm.reconcile.plan import Delete, Patch, Plan
 from kcm.testing.builders import START, node, owner_reference, pod, replica_set
 from kcm.testing.views import FakeView
@@ -138,7 +137,7 @@ def test_many_dependents_take_several_syncs() -> None:
 
 
 def test_metadata_is_enough_to_decide() -> None:
-    dependent = to_metadata(build_owned_pod("a", GONE))
+    dependent = metadata_view(Pod.resource).convert(build_owned_pod("a", GONE))
     assert summary(reconcile(GONE, dependent)) == ["delete a Background"]
 
 
@@ -361,7 +360,7 @@ def test_a_quiet_world_needs_no_sweeping() -> None:
 def test_an_item_reads_as_it_prints() -> None:
     text = "replicasets.apps|default/web|6f1c"
     assert str(Item.parse(text)) == text
-    assert Item.parse("nodes|n1|u").resource is scheme.resource_of(Node)
+    assert Item.parse("nodes|n1|u").resource is Node.resource
 
 
 def test_syncs_run_at_a_time_are_an_option() -> None:

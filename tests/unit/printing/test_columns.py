@@ -16,7 +16,7 @@ NOW = builders.START + timedelta(minutes=5)
 
 
 def row(obj: KubeObject, *, wide: bool = False) -> dict[str, str]:
-    columns = columns_of(scheme.resource_of(obj), wide=wide)
+    columns = columns_of(obj.resource, wide=wide)
     return {column.title: column.text(obj, NOW) for column in columns}
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from kcm.api import scheme
 from kcm.api.batch_v1 import JobCondition
 from kcm.api.ownership import new_controller_ref
 from kcm.api.rbac_v1 import GROUP
@@ -27,7 +26,7 @@ BUDGETS = "poddisruptionbudgets.policy"
 def row(obj: Any, *, wide: bool = False) -> str:
     """Returns title and text of every column except the name and the age."""
     obj = obj.with_metadata(creation_timestamp=builders.START)
-    columns = columns_of(scheme.resource_of(obj), wide=wide)
+    columns = columns_of(obj.resource, wide=wide)
     assert columns[0].title == "NAME"
     return "; ".join(
         f"{column.title} {column.text(obj, NOW)}"

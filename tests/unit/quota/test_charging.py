@@ -28,7 +28,7 @@ def quota(hard: Amounts, used: Amounts | None = None, **spec: Any) -> ResourceQu
 
 
 def charge_quotas(quotas: list[ResourceQuota], obj: Any, old: Any = None) -> list[Amounts]:
-    charged_quotas = charged(quotas, evaluator_of(scheme.resource_of(obj)), obj, old, NOW)
+    charged_quotas = charged(quotas, evaluator_of(obj.resource), obj, old, NOW)
     return [{n: str(a) for n, a in (one.status.used or {}).items()} for one in charged_quotas]
 
 

@@ -19,7 +19,7 @@ CLASS = "gold.storageclass.storage.k8s.io/"
 
 
 def show_usage(obj: Any) -> dict[str, str]:
-    amounts = evaluator_of(scheme.resource_of(obj)).usage(obj, NOW)
+    amounts = evaluator_of(obj.resource).usage(obj, NOW)
     return {name: str(amount) for name, amount in amounts.items()}
 
 

@@ -14,7 +14,6 @@ import threading
 from typing import Protocol
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.core_v1 import PersistentVolume, Pod
 from kcm.api.scheme import Resource
 from kcm.api.storage_v1 import VolumeAttachment
@@ -40,8 +39,7 @@ class GraphFeed:
         self._following = threading.Lock()
         self._graph = Graph()
         self._feeds = [
-            _Feed(self, scheme.resource_of(model))
-            for model in (Pod, PersistentVolume, VolumeAttachment)
+            _Feed(self, model.resource) for model in (Pod, PersistentVolume, VolumeAttachment)
         ]
 
     def belongs(self, node: str, vertex: Vertex) -> bool:

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from kcm.api import scheme
 from kcm.api.apiregistration_v1 import APIService
 from kcm.apiserver.aggregation.index import ApiIndex, describe
 from kcm.apiserver.cache.entries import Entry
@@ -14,7 +13,7 @@ from kcm.apiserver.cache.watch_cache import WatchCache
 from tests.samples import sample
 
 NAME = "apiservices.apiregistration.k8s.io"
-RESOURCE = scheme.resource_of(APIService)
+RESOURCE = APIService.resource
 
 
 def changed(name: str = "", **spec: Any) -> APIService:

@@ -21,7 +21,7 @@ class FakeHub:
     def fill(self, *objects: KubeObject) -> None:
         """Replaces the cache's objects by these."""
         for resource, cache in self._caches.items():
-            own = [obj for obj in objects if scheme.resource_of(obj) is resource]
+            own = [obj for obj in objects if obj.resource is resource]
             cache.refill([Entry(resource, obj.key, codec.encode(obj), 1) for obj in own], 1)
 
     def cache(self, resource: Resource) -> WatchCache:

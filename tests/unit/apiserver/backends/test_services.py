@@ -29,7 +29,7 @@ class Objects:
     def fill(self, *objects: KubeObject) -> None:
         for name in ("services", "endpoints", "endpointslices"):
             resource = scheme.lookup(name)
-            mine = [obj for obj in objects if scheme.resource_of(obj) is resource]
+            mine = [obj for obj in objects if obj.resource is resource]
             self.cache(resource).refill([Entry.build(resource, obj, 1) for obj in mine], 1)
 
     def cache(self, resource: Resource) -> WatchCache:

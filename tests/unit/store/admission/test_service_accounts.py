@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from kcm import errors
-from kcm.api import codec, scheme
+from kcm.api import codec
 from kcm.api.core_v1 import ConfigMap, Container, Pod, PodSpec, ServiceAccount, Volume
 from kcm.api.core_v1.containers import VolumeMount
 from kcm.api.core_v1.references import LocalObjectReference
@@ -199,12 +199,12 @@ def test_a_pod_that_is_applied_again_keeps_its_token() -> None:
 
 def test_stored_pods_share_the_volumes_source() -> None:
     stored = Pod(metadata=ObjectMeta(name="p", namespace="ns"), spec=admit([ROOT_CA], spec()))
-    read = codec.decode_stored(codec.encode(stored), scheme.resource_of(Pod))
+    read = codec.decode_stored(codec.encode(stored), Pod.resource)
     assert isinstance(read, Pod)
     assert read == stored
     assert (read.spec.volumes or [])[0].projected is TOKEN_VOLUME
     other = TOKEN_VOLUME.replace(default_mode=0o600)
     changed = Pod(spec=PodSpec(containers=[], volumes=[Volume(name="v", projected=other)]))
-    again = codec.decode_stored(codec.encode(changed), scheme.resource_of(Pod))
+    again = codec.decode_stored(codec.encode(changed), Pod.resource)
     assert isinstance(again, Pod)
     assert (again.spec.volumes or [])[0].projected == other

@@ -28,11 +28,11 @@ SLICES = "endpointslices.discovery.k8s.io"
 
 
 def create(obj: Any) -> Any:
-    return prepare_create(obj, scheme.resource_of(obj), builders.START, rng=random.Random(1))
+    return prepare_create(obj, obj.resource, builders.START, rng=random.Random(1))
 
 
 def update(new: Any, old: Any) -> Any:
-    return prepare_update(new, old, scheme.resource_of(old))
+    return prepare_update(new, old, old.resource)
 
 
 def generation(obj: KubeObject) -> int | None:

@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 import pytest
 
-from kcm.api import scheme
 from kcm.api.core_v1 import ConfigMap
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.store.watch import ChangeType, WatchEntry
@@ -18,7 +17,7 @@ from kcm.store.writes.results import WriteResult, WriteStatus
 from kcm.testing.clock import FakeClock
 from kcm.testing.history.journal import Journal
 
-MAPS = scheme.resource_of(ConfigMap)
+MAPS = ConfigMap.resource
 ALICE = Author("user", "alice")
 KEY = ("configmaps", "default/a")
 

@@ -118,11 +118,8 @@ class Widget(KubeObject):
     kind: str = "Widget"
 
 
-def test_a_kind_without_rules_of_its_own_gets_those_for_metadata(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    own = scheme.Scheme([scheme.kind(Widget, "widgets")])
-    monkeypatch.setattr(scheme, "resource_of", own.resource_of)
+def test_a_kind_without_rules_of_its_own_gets_those_for_metadata() -> None:
+    scheme.Scheme([scheme.kind(Widget, "widgets")])
     widget = Widget(metadata=ObjectMeta(name="W"))
     assert len(validate_create(widget)) == 2
     assert len(validate_update(widget.with_metadata(name="v"), widget)) == 1

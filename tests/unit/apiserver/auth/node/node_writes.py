@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.core_v1 import Node, Pod, Taint
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.auth.authorizer import AlwaysDeny, Caller
@@ -75,13 +74,13 @@ def check(
     hub = FakeHub(NODE, *PODS.values(), *there)
 
     def find(model: type[KubeObject], key: str) -> KubeObject | None:
-        entry = hub.cache(scheme.resource_of(model)).get(key)
+        entry = hub.cache(model.resource).get(key)
         return None if entry is None else entry.obj
 
     gone = None if operation == "DELETE" else new
     write = Write(
         operation,
-        scheme.resource_of(about),
+        about.resource,
         about.namespace,
         about.name if name is None else name,
         subresource,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kcm.api import codec, scheme
+from kcm.api import codec
 from kcm.api.core_v1 import Pod
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.auth.node.graph import ACCOUNT, POD
@@ -12,7 +12,7 @@ from kcm.store.watch import ChangeType
 from kcm.testing.builders import pod
 from tests.unit.apiserver.auth.caches import FakeHub
 
-PODS = scheme.resource_of(Pod)
+PODS = Pod.resource
 
 
 def send(hub: FakeHub, version: int, *changes: tuple[ChangeType, KubeObject]) -> None:
