@@ -13,7 +13,6 @@ from datetime import datetime
 from typing import Literal
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.core_v1 import ConfigMap
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.apimachinery.times import format_time, parse_time
@@ -23,7 +22,7 @@ from kcm.store import Store
 NAMESPACE, NAME = "kube-system", "kcm-simulated-nodes"
 KEY = f"{NAMESPACE}/{NAME}"
 GRACE_ANNOTATION = PREFIX + "node-monitor-grace-period"
-_CONFIGMAPS = scheme.by_name("configmaps")
+_CONFIGMAPS = ConfigMap.resource
 
 State = Literal["stopped", "partitioned", "started"]
 _STATES: Mapping[str, State] = {

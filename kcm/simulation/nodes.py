@@ -19,7 +19,6 @@ from datetime import UTC, datetime, timedelta
 import structlog
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.coordination_v1 import Lease
 from kcm.api.core_v1 import Node
 from kcm.api.storage_v1 import CSINode
@@ -38,9 +37,9 @@ from kcm.store.rules import Subresource
 
 log = structlog.get_logger("kcm.nodes")
 
-NODES = scheme.by_name("nodes")
-LEASES = scheme.by_name("leases.coordination.k8s.io")
-CSI_NODES = scheme.by_name("csinodes.storage.k8s.io")
+NODES = Node.resource
+LEASES = Lease.resource
+CSI_NODES = CSINode.resource
 GRID = 0.25  # seconds; renewals that are due within them are written together
 JITTER = 0.04  # the jitter as a share of the renewal period, as upstream
 RETRY = 1.0  # seconds

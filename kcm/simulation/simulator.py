@@ -14,8 +14,7 @@ from typing import get_args
 
 import structlog
 
-from kcm.api import scheme
-from kcm.api.core_v1 import Node
+from kcm.api.core_v1 import ConfigMap, Node
 from kcm.api.scheme import Resource
 from kcm.clock import Clock
 from kcm.kubelet.recorder import EventSink
@@ -37,7 +36,7 @@ from kcm.store.resource_metrics.usage import UsageBoard
 
 log = structlog.get_logger("kcm.nodes")
 
-CONFIGMAPS = scheme.by_name("configmaps")
+CONFIGMAPS = ConfigMap.resource
 KINDS = (PODS, NODES, CONFIGMAPS, *STORAGE_KINDS)  # what a simulator watches
 LONGEST_READ = 0.5  # seconds, and so how long stopping may take
 _ROUNDS = 4  # batches of pods that are advanced in one turn

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kcm.api import codec, scheme
+from kcm.api import codec
 from kcm.api.core_v1 import Pod
 from kcm.kubelet.admission import NodeUsage
 from kcm.simulated import scripts
@@ -10,7 +10,7 @@ from kcm.simulated.scripts import PodScript
 from kcm.simulation.runs import PodRun
 from kcm.simulation.storage.mounts import PodMounts
 
-PODS = scheme.by_name("pods")
+PODS = Pod.resource
 
 
 class TrackedPod:

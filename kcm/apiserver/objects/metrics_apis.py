@@ -12,7 +12,7 @@ from typing import Any
 
 from kcm import errors
 from kcm.api import scheme
-from kcm.api.core_v1 import Pod
+from kcm.api.core_v1 import Node, Pod
 from kcm.api.metrics_v1beta1 import ContainerMetrics, NodeMetrics, PodMetrics
 from kcm.api.scheme import Resource
 from kcm.apimachinery.labels import Selector
@@ -31,7 +31,7 @@ from kcm.store.resource_metrics.usage import EXTERNAL as EXTERNAL_METRICS
 from kcm.store.resource_metrics.usage import Measured
 
 _EVERY = "*"  # as a name: all objects that the label selector matches
-_STORED = {NODES: scheme.by_name("nodes"), PODS: scheme.by_name("pods")}
+_STORED = {NODES: Node.resource, PODS: Pod.resource}
 
 
 class MetricsApis:

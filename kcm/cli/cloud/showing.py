@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 
 import click
 
-from kcm.api import scheme
 from kcm.api.core_v1 import Node
 from kcm.api.simulated_nodes import SIMULATOR_LABEL
 from kcm.apimachinery.labels import Selector
@@ -26,7 +25,7 @@ from kcm.helpers.node_reports import ready_status
 from kcm.printing.durations import human_duration
 from kcm.store import Store
 
-_NODES = scheme.by_name("nodes")
+_NODES = Node.resource
 
 
 def simulated_nodes(store: Store) -> dict[str, Node]:

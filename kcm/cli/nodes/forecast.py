@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from kcm.api import scheme
 from kcm.api.core_v1 import Pod
 from kcm.apimachinery.durations import format_seconds
 from kcm.cli.nodes.registered import RegisteredNode
@@ -16,7 +15,7 @@ from kcm.store import Store
 UNREACHABLE = "node.kubernetes.io/unreachable"
 MONITOR_PERIOD = 5.0  # seconds between the controller's passes
 CONTROLLER = "node-lifecycle-controller"
-_PODS = scheme.by_name("pods")
+_PODS = Pod.resource
 
 
 def forecast(

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from kcm.api import scheme
 from kcm.api.coordination_v1 import Lease
-from kcm.api.core_v1 import Node
+from kcm.api.core_v1 import Node, Pod
 from kcm.api.simulated_nodes import SIMULATOR_LABEL
 from kcm.apimachinery.durations import parse_seconds
 from kcm.apimachinery.labels import Selector
@@ -21,9 +20,9 @@ from kcm.store import Store
 
 ZONE = "topology.kubernetes.io/zone"
 DEFAULT_GRACE = 50.0  # seconds; the node lifecycle controller's default
-_NODES = scheme.by_name("nodes")
-_LEASES = scheme.by_name("leases.coordination.k8s.io")
-_PODS = scheme.by_name("pods")
+_NODES = Node.resource
+_LEASES = Lease.resource
+_PODS = Pod.resource
 
 
 @dataclass(frozen=True)

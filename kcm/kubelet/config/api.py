@@ -15,7 +15,6 @@ from typing import Protocol
 import structlog
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.core_v1 import Pod
 from kcm.api.scheme import Resource
 from kcm.clock import Clock
@@ -26,7 +25,7 @@ from kcm.store.reader import FullList
 
 log = structlog.get_logger("kcm.kubelet")
 
-PODS = scheme.by_name("pods")
+PODS = Pod.resource
 BLOCK_MS = 1000  # how long one read waits for changes, and so how long stopping may take
 RETRY_INTERVAL = 0.5  # seconds
 

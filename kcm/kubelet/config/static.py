@@ -8,12 +8,12 @@ from __future__ import annotations
 import hashlib
 
 from kcm import defaults, errors, validation
-from kcm.api import codec, scheme
+from kcm.api import codec
 from kcm.api.core_v1 import Pod, Toleration
 from kcm.apimachinery.yaml_documents import load_yaml_documents
 from kcm.kubelet.types import HASH_ANNOTATION
 
-PODS = scheme.by_name("pods")
+PODS = Pod.resource
 
 
 def parse_pods(text: bytes, origin: str, source: str, node_name: str) -> list[Pod]:

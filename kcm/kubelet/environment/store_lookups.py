@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.core_v1 import (
     ConfigMap,
     PersistentVolume,
@@ -31,10 +30,10 @@ from kcm.kubelet.tokens.manager import TokenManager, TokenSource
 from kcm.kubelet.tokens.sources import NoTokens
 from kcm.store.objects import ObjectStore
 
-CONFIG_MAPS, SECRETS = scheme.by_name("configmaps"), scheme.by_name("secrets")
-SERVICES = scheme.by_name("services")
-CLAIMS = scheme.by_name("persistentvolumeclaims")
-VOLUMES = scheme.by_name("persistentvolumes")
+CONFIG_MAPS, SECRETS = ConfigMap.resource, Secret.resource
+SERVICES = Service.resource
+CLAIMS = PersistentVolumeClaim.resource
+VOLUMES = PersistentVolume.resource
 
 TTL = 5.0  # seconds that an object is cached
 _STALE = -math.inf

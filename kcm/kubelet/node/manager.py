@@ -17,7 +17,6 @@ from datetime import datetime
 import structlog
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.coordination_v1 import Lease
 from kcm.api.core_v1 import Node, NodeAddress, NodeCondition, NodeStatus
 from kcm.apimachinery.quantity import Quantity
@@ -36,8 +35,8 @@ from kcm.store.rules import Subresource
 
 log = structlog.get_logger("kcm.kubelet")
 
-NODES = scheme.by_name("nodes")
-LEASES = scheme.by_name("leases.coordination.k8s.io")
+NODES = Node.resource
+LEASES = Lease.resource
 RETRY_INTERVAL = 1.0  # seconds, after a write that failed
 _SHORTEST_WAIT = 0.05  # seconds
 _RENEWALS_PER_LEASE = 4

@@ -10,7 +10,6 @@ from collections.abc import Callable
 import structlog
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.core_v1 import Node, Pod
 from kcm.apimachinery.meta_v1 import OwnerReference
 from kcm.kubelet.types import HASH_ANNOTATION, MIRROR_ANNOTATION, full_name
@@ -19,7 +18,7 @@ from kcm.store.objects import ObjectStore
 
 log = structlog.get_logger("kcm.kubelet")
 
-PODS = scheme.by_name("pods")
+PODS = Pod.resource
 
 
 class MirrorClient:

@@ -19,7 +19,6 @@ from datetime import datetime
 import structlog
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.core_v1 import ContainerStatus, Pod, PodStatus
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.clock import Clock
@@ -40,7 +39,7 @@ from kcm.store.rules import Subresource
 
 log = structlog.get_logger("kcm.kubelet")
 
-PODS = scheme.by_name("pods")
+PODS = Pod.resource
 SYNC_PERIOD = 10.0  # seconds between comparisons of all pods with the API
 RETRY_INTERVAL = 1.0  # seconds, after a write that failed
 

@@ -19,7 +19,6 @@ from pathlib import Path
 import structlog
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.core_v1 import PersistentVolume
 from kcm.api.finalizers import VOLUME_PROTECTION
 from kcm.api.local_volumes import DATA_FINALIZER, handle_of
@@ -32,7 +31,7 @@ from kcm.store.objects import ObjectStore
 
 log = structlog.get_logger("kcm.kubelet")
 
-VOLUMES = scheme.by_name("persistentvolumes")
+VOLUMES = PersistentVolume.resource
 DATA, RECORD = "data", "volume.json"
 CLEAN_EVERY = 2.0  # seconds between looks at volumes that may have been deleted
 _OPEN = 0o777  # everybody may write, but only users of pods can reach the folder

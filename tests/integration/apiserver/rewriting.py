@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import httpx
 
-from kcm.api import scheme
+from kcm.api.core_v1 import ConfigMap
 from kcm.redisio import RedisIO
 from kcm.store import Store
 from kcm.store.trim import Retention, trim
@@ -20,7 +20,7 @@ from tests.new_objects import strip_store_fields
 
 STYLES = [("list", ""), ("pages", ""), ("stream", ""), ("list", "tier=gold"), ("stream", "tier")]
 _BURST = 5  # ConfigMaps that are written past the server at a time
-_CONFIG_MAPS = scheme.by_name("configmaps")
+_CONFIG_MAPS = ConfigMap.resource
 
 
 def path_in(namespace: str) -> str:

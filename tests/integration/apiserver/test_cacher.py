@@ -9,6 +9,7 @@ import pytest
 
 from kcm import errors
 from kcm.api import codec, scheme
+from kcm.api.core_v1 import Namespace, Pod
 from kcm.api.scheme import Resource
 from kcm.apiextensions import known
 from kcm.apiserver.cache import cacher as module
@@ -21,7 +22,7 @@ from kcm.store.trim import Retention, trim
 from tests import new_objects as strip_store_fields
 from tests.integration.apiserver.definitions import crontabs
 
-PODS = scheme.by_name("pods")
+PODS = Pod.resource
 
 
 def do_nothing() -> None:
@@ -91,7 +92,7 @@ def test_what_is_written_while_kinds_are_listed_is_in_the_caches(
     monkeypatch.setattr(store, "count_objects", count_and_write)
     cacher.turn(0)
     assert keys(cacher) == ["default/b", "default/c", "default/d"]
-    cached = cacher.cache(scheme.by_name("namespaces")).entries()
+    cached = cacher.cache(Namespace.resource).entries()
     assert "default" in [entry.key for entry in cached]
     assert cacher.filled
 
@@ -134,4 +135,4 @@ def test_the_systems_namespaces_are_made_once(store: Store) -> None:
     version = store.resource_version()
     namespaces.ensure(store)
     assert store.resource_version() == version
-    assert store.count(scheme.by_name("namespaces")) == 4
+    assert store.count(Namespace.resource) == 4

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from kcm.api import codec, scheme
+from kcm.api.core_v1 import Endpoints, Service
 from kcm.apiserver.bootstrap.kubernetes_service import (
     KEY,
     KubernetesService,
@@ -34,11 +35,11 @@ def test_the_service_has_the_first_address_and_comes_back(store: Store) -> None:
     assert spec["ports"][0] == {
         "name": "https", "port": 443, "protocol": "TCP", "targetPort": 8001,
     }  # fmt: skip
-    store.delete(scheme.by_name("services"), KEY)
+    store.delete(Service.resource, KEY)
     keeper.sync()
     keeper.sync()
-    assert store.count(scheme.by_name("services")) == 1
-    assert store.count(scheme.by_name("endpoints")) == 0  # no pod reaches the loopback
+    assert store.count(Service.resource) == 1
+    assert store.count(Endpoints.resource) == 0  # no pod reaches the loopback
 
 
 def test_each_server_is_among_the_endpoints_while_it_runs(store: Store) -> None:

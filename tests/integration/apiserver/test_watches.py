@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kcm.api import scheme
+from kcm.api.core_v1 import Pod
 from kcm.apiserver.objects import watching
 from tests.integration.apiserver.manifests import pod
 from tests.integration.apiserver.serving import Live
@@ -172,7 +172,7 @@ def test_tables_can_be_watched(api: Live, pods: str) -> None:
 
 
 def test_watchers_are_forgotten_when_they_leave(api: Live, pods: str) -> None:
-    cache = api.app.cacher.cache(scheme.by_name("pods"))
+    cache = api.app.cacher.cache(Pod.resource)
     with watch(api, pods) as events:
         api.create(pods, pod("one"))
         next(events)

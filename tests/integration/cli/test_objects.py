@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kcm.api import scheme
 from kcm.api.apps_v1 import ReplicaSet
+from kcm.api.core_v1 import Pod
 from kcm.store import Store
 from tests.integration.cli.conftest import Run
 from tests.new_objects import make_namespaces
 from tests.typed_objects import get_object
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "01-replicaset" / "web.yaml"
-PODS, SETS = scheme.by_name("pods"), scheme.by_name("replicasets.apps")
+PODS, SETS = Pod.resource, ReplicaSet.resource
 
 
 def pod(name: str, namespace: str = "", image: str = "x", **metadata: object) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from kcm.api import scheme
+from kcm.api.coordination_v1 import Lease
 from kcm.api.core_v1 import ConfigMap, Node, Pod
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.kubelet.runtime.process import processes
@@ -79,8 +79,8 @@ def test_a_bound_pod_runs_and_becomes_ready_after_its_init_container_and_sidecar
 
 def test_the_node_registers_and_is_ready(node: RealNode) -> None:
     wanted = [
-        (scheme.by_name("nodes"), node.name),
-        (scheme.by_name("leases.coordination.k8s.io"), f"kube-node-lease/{node.name}"),
+        (Node.resource, node.name),
+        (Lease.resource, f"kube-node-lease/{node.name}"),
     ]
     until(lambda: all(node.store.get_all(wanted)))
     registered, _ = node.store.get_all(wanted)

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from kcm.api import codec, scheme
+from kcm.api import codec
 from kcm.api.coordination_v1 import Lease
 from kcm.api.core_v1 import Node, Pod
 from kcm.printing import pod_status
@@ -25,8 +25,8 @@ from kcm.store.resource_metrics.answers import StoredMetrics
 from kcm.store.resource_metrics.usage import UsageBoard
 from kcm.testing.clock import FakeClock
 
-PODS, NODES = scheme.by_name("pods"), scheme.by_name("nodes")
-LEASES = scheme.by_name("leases.coordination.k8s.io")
+PODS, NODES = Pod.resource, Node.resource
+LEASES = Lease.resource
 OPTIONS = SimulatorOptions(
     count=3, pace=Pace(start_after=1.0, start_jitter=0.0, run_for=2.0, stop_after=1.0)
 )

@@ -261,7 +261,7 @@ def test_a_silent_node_keeps_its_volume_until_it_is_out_of_service(cluster: Clus
     )
     assert cluster.events.count(("FailedAttachVolume", text)) == 1
     taint = {"key": "node.kubernetes.io/out-of-service", "effect": "NoExecute"}
-    cluster.store.patch(scheme.by_name("nodes"), "node-1", {"spec": {"taints": [taint]}})
+    cluster.store.patch(Node.resource, "node-1", {"spec": {"taints": [taint]}})
     cluster.go(4)
     assert cluster.attachments() == {"node-2": "attached"}
     assert cluster.world.list_pods() == {"web": "1/1 Running"}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.coordination_v1 import Lease
+from kcm.api.core_v1 import Event
 from kcm.redisio import RedisIO
 from kcm.store import Store
 from kcm.testing.waiting import until
@@ -35,7 +35,7 @@ def steal(io: RedisIO) -> bool:
 
 
 def messages(io: RedisIO) -> list[str]:
-    events = Store(io).list(scheme.by_name("events")).items
+    events = Store(io).list(Event.resource).items
     return [event.model_dump()["message"] for event in events]
 
 

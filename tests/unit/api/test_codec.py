@@ -8,16 +8,16 @@ import pytest
 from pydantic_core import to_json
 
 from kcm import errors
-from kcm.api import codec, scheme
+from kcm.api import codec
 from kcm.api.apps_v1 import ReplicaSet
-from kcm.api.core_v1 import Pod
+from kcm.api.core_v1 import ConfigMap, Pod
 from kcm.api.scheme import Resource
 from kcm.apimachinery.quantity import Quantity
 from kcm.testing import builders
 from tests.typed_objects import decode_as
 
-PODS = scheme.by_name("pods")
-SETS = scheme.by_name("replicasets.apps")
+PODS = Pod.resource
+SETS = ReplicaSet.resource
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
 
 
@@ -255,7 +255,7 @@ def test_very_many_values_of_a_wrong_type_are_refused_in_linear_time(item: str) 
     text = '{"metadata":{"name":"a","finalizers":[' + ",".join([item] * 500_000) + "]}}"
     before = time.process_time()
     with pytest.raises(errors.BadRequest, match="500000 values of the object do not fit its kind"):
-        codec.decode(text.encode(), scheme.by_name("configmaps"))
+        codec.decode(text.encode(), ConfigMap.resource)
     assert time.process_time() - before < 5
 
 
@@ -278,7 +278,7 @@ def test_parts_are_decoded_as_with_the_whole_object(
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "creationTimestamp": None},
         "spec": {"containers": [{"name": "c"}]}, "status": {"phase": "Running"}, **changes,
     }  # fmt: skip
-    resource = scheme.by_name("pods")
+    resource = Pod.resource
     whole = codec.decode(body, resource)
     decoded = codec.decode_parts(body, parts, resource)
     assert decoded == {name: getattr(whole, name) for name in parts}
@@ -293,7 +293,7 @@ def test_parts_are_decoded_as_with_the_whole_object(
 )  # fmt: skip
 def test_parts_are_refused_as_with_the_whole_object(changes: dict[str, Any]) -> None:
     body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, **changes}
-    resource = scheme.by_name("pods")
+    resource = Pod.resource
     with pytest.raises(errors.ApiError) as of_parts:
         codec.decode_parts(body, {"metadata", "spec"}, resource)
     with pytest.raises(errors.ApiError) as of_whole:

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kcm import defaults, errors
-from kcm.api import codec, scheme
+from kcm.api import codec
+from kcm.api.core_v1 import Node, Pod
 from kcm.api.scheme import Resource
 from kcm.testing import builders
 from kcm.validation import validate_create, validate_update
@@ -92,13 +93,13 @@ def change(value: Any, path: Place, new: object) -> Any:
 @given(st.binary(max_size=60), st.booleans())
 def test_any_bytes_are_refused_or_processed(data: bytes, strict: bool) -> None:
     process(data, strict=strict)
-    process(data, scheme.by_name("pods"))
+    process(data, Pod.resource)
 
 
 @given(JSON)
 def test_any_json_is_refused_or_processed(value: object) -> None:
     process(json.dumps(value))
-    process(json.dumps(value), scheme.by_name("nodes"), strict=True)
+    process(json.dumps(value), Node.resource, strict=True)
 
 
 @given(st.data())

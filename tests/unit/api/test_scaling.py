@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
-from kcm.api import scheme
+from kcm.api.apps_v1 import ReplicaSet
+from kcm.api.core_v1 import ReplicationController
 from kcm.api.scaling import Scale, scale_of, with_replicas
 from kcm.api.scheme import Resource, ScalePaths
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.testing import builders
 from tests.samples import sample
 
-SETS = scheme.by_name("replicasets.apps")
+SETS = ReplicaSet.resource
 ODD = replace(SETS, scale=ScalePaths(".spec.template.spec.priority", ".status.shards", ""))
 
 
@@ -28,7 +29,7 @@ ODD = replace(SETS, scale=ScalePaths(".spec.template.spec.priority", ".status.sh
         ),
         (
             sample("replicationcontrollers"),
-            scheme.by_name("replicationcontrollers"),
+            ReplicationController.resource,
             Scale(1, 0, "app=web"),
         ),
         (builders.replica_set("web"), ODD, Scale(None, 0, "")),

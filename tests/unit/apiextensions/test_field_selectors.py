@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kcm import errors
-from kcm.api import scheme
+from kcm.api.core_v1 import Pod
 from kcm.apiextensions.field_selectors import FieldSelector, FieldTerm
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.testing import builders
 from tests.samples import sample
 
-PODS = scheme.by_name("pods")
+PODS = Pod.resource
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from kcm.api import codec, scheme
+from kcm.api.core_v1 import Pod
 from kcm.apiserver.bodies import client_warnings, patches
 from kcm.apiserver.cache.entries import CacheEvent, Entry
 from kcm.apiserver.documents import discovery, openapi, priorities
@@ -69,7 +70,7 @@ def test_entries_are_seen_in_each_served_version() -> None:
 
 
 def test_built_in_kinds_are_sent_as_they_are_stored() -> None:
-    pods = scheme.by_name("pods")
+    pods = Pod.resource
     entry = Entry(pods, "default/p", b"{}", 1)
     assert entry.convert_to(pods) is entry
 

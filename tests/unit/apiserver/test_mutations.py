@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kcm import errors
-from kcm.api import codec, scheme
+from kcm.api import codec
+from kcm.api.core_v1 import ConfigMap, Pod
 from kcm.apiextensions import structural
 from kcm.apiserver.bodies import fieldvalidation, patches, reading
 from kcm.apiserver.objects import serverside
@@ -18,7 +19,7 @@ from kcm.testing.builders import START
 from kcm.validation import validate_create, validate_update
 from tests.integration.apiserver import hostile
 
-PODS, MAPS = scheme.by_name("pods"), scheme.by_name("configmaps")
+PODS, MAPS = Pod.resource, ConfigMap.resource
 POD = codec.decode(hostile.pod("a", 3), PODS)
 
 SEEDS: list[bytes] = [

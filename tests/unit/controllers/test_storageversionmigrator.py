@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from kcm import errors
-from kcm.api import codec, scheme
+from kcm.api import codec
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
+from kcm.api.apps_v1 import Deployment
 from kcm.api.storagemigration_v1alpha1 import (
     FAILED,
     RUNNING,
@@ -108,7 +109,7 @@ def test_a_kind_that_does_not_exist_fails() -> None:
 
 
 def test_one_that_runs_rewrites_the_next_objects() -> None:
-    deployments = scheme.by_name("deployments.apps")
+    deployments = Deployment.resource
     assert plan_of(migration(RUNNING)).rewrites == [RewriteObjects(deployments, "", BUDGET)]
     memory = {"uid": "u1", "after": "default/a"}
     plan = plan_of(migration(RUNNING), memory=memory)

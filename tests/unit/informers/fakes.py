@@ -7,8 +7,9 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kcm.api import codec, scheme
-from kcm.api.core_v1 import Pod
+from kcm.api import codec
+from kcm.api.apps_v1 import ReplicaSet
+from kcm.api.core_v1 import Node, Pod
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.informers.delta_fifo import DeletedFinalStateUnknown
@@ -21,9 +22,9 @@ from kcm.informers.source import Changes, ChangeType, FullList, WatchEntry
 from kcm.informers.views import full_view
 from kcm.testing.clock import FakeClock
 
-PODS = scheme.by_name("pods")
-NODES = scheme.by_name("nodes")
-REPLICASETS = scheme.by_name("replicasets.apps")
+PODS = Pod.resource
+NODES = Node.resource
+REPLICASETS = ReplicaSet.resource
 
 
 def obj(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from kcm.api import codec, scheme
+from kcm.api import codec
 from kcm.api.core_v1 import Pod
 from kcm.printing import pod_status
 from kcm.simulated import scripts
@@ -36,7 +36,7 @@ def pod(annotations: Mapping[str, str] | None = None, **spec: Any) -> Pod:
     }
     decoded = codec.decode(
         {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {**body, **spec}},
-        scheme.by_name("pods"),
+        Pod.resource,
     )
     return cast(Pod, decoded)
 

@@ -9,10 +9,11 @@ import pytest
 
 from kcm import errors
 from kcm.api import codec, scheme
+from kcm.api.core_v1 import Pod
 from kcm.apiserver.bodies import patches
 from kcm.apiserver.bodies.json_patch import Unprocessable
 
-PODS = scheme.by_name("pods")
+PODS = Pod.resource
 MEGABYTE = 1_000_000
 
 

@@ -6,14 +6,14 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kcm.api import scheme
+from kcm.api.core_v1 import Pod
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.cache.entries import Entry
 from kcm.apiserver.cache.watch_cache import WatchCache
 from kcm.store import WatchEntry
 from kcm.store.watch import ChangeType
 
-PODS = scheme.by_name("pods")
+PODS = Pod.resource
 
 
 def raw(name: str, app: str) -> bytes:

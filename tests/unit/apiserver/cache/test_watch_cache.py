@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kcm import errors
-from kcm.api import scheme
+from kcm.api.core_v1 import Pod
 from kcm.apiserver.cache import watch_cache as module
 from kcm.apiserver.cache.entries import Entry
 from kcm.apiserver.cache.watch_cache import WatchCache
 from kcm.store import WatchEntry
 from kcm.store.watch import ChangeType
 
-PODS = scheme.by_name("pods")
+PODS = Pod.resource
 
 
 def raw(key: str, version: int) -> bytes:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from kcm import errors
-from kcm.api import scheme
+from kcm.api.core_v1 import Pod
 from kcm.apiserver.nodes.streams import is_stream, path_of
 from kcm.apiserver.proxying.handler import is_proxy
 from kcm.apiserver.request import Request
 from kcm.apiserver.request_info import RequestInfo, parse
 from kcm.testing import builders
 
-PODS = scheme.by_name("pods")
+PODS = Pod.resource
 POD = builders.pod("web", containers=[builders.container("a"), builders.container("b")])
 
 

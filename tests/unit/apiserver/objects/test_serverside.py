@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from kcm.api import codec, scheme
+from kcm.api import codec
+from kcm.api.apps_v1 import ReplicaSet
 from kcm.apiserver.http_errors import ApplyConflict
 from kcm.apiserver.objects import serverside
 
@@ -66,7 +67,7 @@ def replica_set(replicas: int, app: str, **metadata: Any) -> dict[str, Any]:
 def test_a_conflict_names_who_owns_the_fields(owners: list[dict[str, Any]], expected: str) -> None:
     old = codec.decode(replica_set(1, "old", managedFields=owners))
     applied = serverside.Application(
-        scheme.by_name("replicasets.apps"),
+        ReplicaSet.resource,
         replica_set(2, "new"),
         "me",
         False,

@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry
 from kcm import errors
 from kcm.api import scheme
 from kcm.api.admissionregistration_v1 import CREATE
-from kcm.api.core_v1 import ConfigMap
+from kcm.api.core_v1 import ConfigMap, Secret
 from kcm.apiextensions.cel import policies as cel_policies
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.apiserver.admission.attributes import WriteAttributes
@@ -31,7 +31,7 @@ from tests.unit.apiserver.auth.caches import FakeHub
 
 GROUP = "admissionregistration.k8s.io"
 RULE = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["configmaps"]}
-RESOURCE = scheme.by_name("configmaps")
+RESOURCE = ConfigMap.resource
 WRITTEN = ConfigMap(metadata=ObjectMeta(name="new", namespace="default"), data={"a": "x"})
 
 
@@ -137,7 +137,7 @@ def test_nothing_is_found_for_what_no_policy_is_about() -> None:
         FakeHub(policy(**validations("false")), binding()), PolicyMetrics(CollectorRegistry())
     )
     assert len(admission.find(RESOURCE, "", CREATE)) == 1
-    assert admission.find(scheme.by_name("secrets"), "", CREATE) == []
+    assert admission.find(Secret.resource, "", CREATE) == []
     assert admission.find(RESOURCE, "status", CREATE) == []
     policies = scheme.by_name(f"validatingadmissionpolicies.{GROUP}")
     assert admission.find(policies, "", CREATE) == ()

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from kcm.api import scheme
-from kcm.api.core_v1 import PodStatus
+from kcm.api.batch_v1 import Job
+from kcm.api.core_v1 import Pod, PodStatus
 from kcm.api.policy_v1 import PodDisruptionBudget
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.store.rules import (
@@ -135,7 +136,7 @@ def test_a_definition_remembers_in_which_versions_it_stored() -> None:
 
 
 def test_a_budgets_status_is_written_apart() -> None:
-    budgets = scheme.by_name("poddisruptionbudgets.policy")
+    budgets = PodDisruptionBudget.resource
     old = create(sample(budgets.name))
     sent = old.with_status(old.status.replace(disruptions_allowed=1))
     assert update(sent, old) is old
@@ -216,7 +217,7 @@ def test_who_deletes_a_job_and_says_nothing_of_its_pods_keeps_them(
 
 
 def test_what_was_decided_before_stands() -> None:
-    jobs = scheme.by_name("jobs.batch")
+    jobs = Job.resource
     old = create(sample("jobs.batch"))
     foreground = DeleteOptions(propagation_policy="Foreground")
     _, going = prepare_delete(old, jobs, foreground, builders.START)
@@ -246,7 +247,7 @@ def test_a_second_delete_of_a_pod_only_shortens_its_grace(
     """Upstream's TestBeforeDelete of apiserver/pkg/registry/rest. `expected` has the operation, the
     pod's deletion timestamp in seconds since the first delete, and its grace period.
     """
-    pods, old = scheme.by_name("pods"), builders.pod("web", node="n1")
+    pods, old = Pod.resource, builders.pod("web", node="n1")
     op, going = prepare_delete(old, pods, DeleteOptions(first), builders.START)
     assert op == "update"
     now = builders.START + timedelta(seconds=passed)
@@ -258,7 +259,7 @@ def test_a_second_delete_of_a_pod_only_shortens_its_grace(
 
 
 def test_a_delete_that_asks_for_no_less_changes_nothing_of_a_pod() -> None:
-    pods, old = scheme.by_name("pods"), builders.pod("web", node="n1")
+    pods, old = Pod.resource, builders.pod("web", node="n1")
     _, going = prepare_delete(old, pods, DeleteOptions(), builders.START)
     ended = going.with_status(PodStatus(phase="Succeeded"))
     foreground = DeleteOptions(propagation_policy="Foreground")

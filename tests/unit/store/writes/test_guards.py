@@ -5,6 +5,7 @@ from typing import get_args
 import pytest
 
 from kcm.api import scheme
+from kcm.api.core_v1 import Pod
 from kcm.redisio.scripts import load
 from kcm.store.writes.guards import (
     DEFINITIONS,
@@ -56,4 +57,4 @@ def test_objects_of_a_custom_kind_are_created_under_the_guard_that_its_definitio
     with serve(wanted):
         guards = definition_guards(scheme.by_name(wanted.name))
     assert guards == (Exists(DEFINITIONS, wanted.name),)
-    assert definition_guards(scheme.by_name("pods")) == ()
+    assert definition_guards(Pod.resource) == ()

@@ -5,12 +5,13 @@ from typing import Any
 import pytest
 
 from kcm import defaults
-from kcm.api import codec, scheme
+from kcm.api import codec
+from kcm.api.apps_v1 import ReplicaSet
 from kcm.apimachinery.meta_v1 import LabelSelector, LabelSelectorRequirement
 from kcm.testing import builders
 from kcm.validation import validate_create, validate_status_update, validate_update
 
-SETS = scheme.by_name("replicasets.apps")
+SETS = ReplicaSet.resource
 TEMPLATE: dict[str, Any] = {
     "metadata": {"labels": {"app": "web"}},
     "spec": {"containers": [{"name": "c", "image": "i"}]},

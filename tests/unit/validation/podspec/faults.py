@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from kcm import defaults
-from kcm.api import codec, scheme
+from kcm.api import codec
+from kcm.api.core_v1 import Pod
 from kcm.validation import validate_create
 
-_PODS = scheme.by_name("pods")
+_PODS = Pod.resource
 
 
 def of_spec(**spec: Any) -> list[str]:

@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 
 from kcm import defaults
-from kcm.api import codec, scheme
+from kcm.api import codec
+from kcm.api.core_v1 import Pod
 from kcm.validation import validate_create
 
-PODS = scheme.by_name("pods")
+PODS = Pod.resource
 C = {"name": "c", "image": "i"}
 
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from kcm import defaults, errors
-from kcm.api import codec, scheme
+from kcm.api import codec
 from kcm.api.core_v1 import Pod
 from kcm.store.rules import Subresource, prepare_modification
 from kcm.validation import validate_ephemeral_containers, validate_resize
 
-PODS = scheme.by_name("pods")
+PODS = Pod.resource
 MIRROR = {"annotations": {"kubernetes.io/config.mirror": "foo"}}
 
 

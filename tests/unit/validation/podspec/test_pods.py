@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from kcm import defaults
-from kcm.api import codec, scheme
+from kcm.api import codec
 from kcm.api.core_v1 import Pod, PodSchedulingGate, Toleration
 from kcm.testing import builders
 from kcm.validation import validate_create, validate_update
 from tests.typed_objects import decode_as
 
-PODS = scheme.by_name("pods")
+PODS = Pod.resource
 
 
 def faults(**spec: Any) -> list[str]:
