@@ -16,6 +16,7 @@ import structlog
 from kcm import errors
 from kcm.component.context import ControllerContext, build_context
 from kcm.component.ticks import TickRunner
+from kcm.loops import start_thread
 from kcm.reconcile.metrics import PASS
 from kcm.reconcile.runner import Runner
 
@@ -34,8 +35,7 @@ class WorkerProcess:
         self._failure: Exception | None = None
         self._ticks = TickRunner(context)
         self._runners: dict[str, Runner] = {}
-        self._thread = threading.Thread(target=self._start, name="kcm-start", daemon=True)
-        self._thread.start()
+        self._thread = start_thread("kcm-start", self._start)
 
     def _start(self) -> None:
         """Fills the caches, however long Redis is unavailable."""

@@ -6,7 +6,6 @@ Signals belong to the process, not to an app, so workers of other apps are left 
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ import structlog
 from celery import current_app, signals
 
 from kcm import errors
+from kcm.loops import start_thread
 from kcm.redisio import RedisIO
 from kcm.redisio.mending import mend_broker
 from kcm.settings import Settings
@@ -73,7 +73,7 @@ def _worker_ready(sender: Any = None, **_: Any) -> None:
         return
     # The prefork parent must have no threads of kcm's; other pools run tasks in this process.
     if not getattr(sender.controller.pool_cls, "uses_semaphore", False):
-        threading.Thread(target=process.current, daemon=True, name="kcm-warm-up").start()
+        start_thread("kcm-warm-up", process.current)
 
 
 def _stop(sender: Any = None, **_: Any) -> None:

@@ -10,9 +10,10 @@ threads. Whatever fails, the client gets a Status.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
+from functools import partial
 
 from starlette.types import Receive, Scope, Send
 
@@ -61,6 +62,7 @@ from kcm.apiserver.request_info import RequestInfo, parse
 from kcm.apiserver.routes import Routes, is_page, is_watch
 from kcm.apiserver.streams import Streams
 from kcm.component import feature_gates
+from kcm.loops import Loop, ThreadHost, contain
 from kcm.serviceaccount.issuing import DEFAULT_ISSUER
 from kcm.store import Store
 from kcm.store.writes import observing
@@ -100,6 +102,7 @@ class ApiServer:
         """
         self.cacher = Cacher(store)
         self._definitions = DefinitionLoop(store, self.cacher)
+        self._host = ThreadHost(store.clock)
         self.limits = limits or Limits()
         self._in_flight = InFlight(self.limits)
         self._bodies = Bodies()
@@ -182,17 +185,22 @@ class ApiServer:
         self._lanes.start()
         self.cacher.start()
         if self._issues_tokens:
-            self._token_tracker.start()
-        self._definitions.start()
+            contain(self._token_tracker.name, partial(self._token_tracker.turn, 0.0))
+        self._host.run(*self._loops())
         self._aggregation.start()
+
+    def _loops(self) -> Iterator[Loop]:
+        yield self._definitions
+        yield self._aggregation.registration
+        if self._issues_tokens:
+            yield self._token_tracker
 
     @property
     def busy(self) -> bool:
         """Reports whether requests are in flight, watches and other streams aside, or objects wait
         for the server's own loops.
         """
-        loops = (self._definitions, self._aggregation, self._token_tracker)
-        return any(self._in_flight.now.values()) or any(loop.busy for loop in loops)
+        return any(self._in_flight.now.values()) or any(loop.busy for loop in self._loops())
 
     @property
     def stream_count(self) -> int:
@@ -211,9 +219,8 @@ class ApiServer:
 
     def stop(self) -> None:
         """Stops the threads."""
-        self._token_tracker.stop()
         self._aggregation.stop()
-        self._definitions.stop()
+        self._host.stop()
         self.cacher.stop()
         self._lanes.stop()
         self._threads.stop()

@@ -8,6 +8,7 @@ import ssl
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -35,6 +36,7 @@ from kcm.apiserver.token_options import TokenFlags
 from kcm.clock import Clock, RealClock
 from kcm.component import feature_gates
 from kcm.http.listening import is_loopback_host
+from kcm.loops import ThreadHost, contain
 from kcm.redisio.pipelining import PipelinedIO
 from kcm.settings import Settings
 from kcm.store import Store
@@ -182,16 +184,16 @@ def _serve(
     log.info("Serving the Kubernetes API", url=url, kubeconfig=str(path))
     port = host.stated_port or listener.getsockname()[1]
     service = KubernetesService(store, options.address.host, port)
-    service.start()
-    bootstrap.start()
+    contain(service.name, partial(service.turn, 0.0))
+    beside = ThreadHost(store.clock)
+    beside.run(service, bootstrap)
     app.cacher.on_changes = host.on_changes
     server = ApiHttpServer(app, certificate, options.client_ca_file, linger=host.linger)
     host.on_serve(server, url)
     try:
         serve(server, app, listener)
     finally:
-        bootstrap.stop()
-        service.stop()
+        beside.stop()
 
 
 def _heavy_processes(store: Store, options: ServerOptions) -> HeavyProcesses | None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from kcm import errors
+from kcm.loops import start_thread
 
 
 class SyncCancelled(errors.KcmError):
@@ -56,7 +58,7 @@ class SyncContext:
             self._grace = seconds
             listeners = list(self._grace_listeners)
         for listener in listeners:
-            threading.Thread(target=listener, args=(seconds,), daemon=True).start()
+            start_thread("kcm-grace", partial(listener, seconds))
 
     @property
     def grace(self) -> int | None:

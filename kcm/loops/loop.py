@@ -61,6 +61,12 @@ class Loop:
         self.lease = lease
         self.woken = threading.Event()
         self.woken.set()  # the first turn is due at once
+        self.in_turn = False  # set by the host
+
+    @property
+    def busy(self) -> bool:
+        """Whether it has a turn now, or was woken for one."""
+        return self.in_turn or self.woken.is_set()
 
     def wake(self) -> None:
         """Makes the next turn due at once. Any thread may call it."""

@@ -106,11 +106,12 @@ class ThreadHost:
     def _keep_on(self, loop: Loop) -> None:
         has_begun, backoff = False, FIRST_BACKOFF
         while not self._stop.is_set():
-            loop.woken.clear()
             if loop.lease is not None and not loop.lease.held:
                 has_begun = False
                 self._clock.wait(self._stop, STANDBY)
                 continue
+            loop.in_turn = True  # before the wake is taken, so that it is busy all the time
+            loop.woken.clear()
             try:
                 if not has_begun:
                     loop.begin()
@@ -124,9 +125,11 @@ class ThreadHost:
                 has_begun = False
                 backoff = self._back_off(loop, error, backoff)
             else:
+                loop.in_turn = False
                 backoff = FIRST_BACKOFF
                 if not loop.reads:
                     self._wait(loop, turn.soonest)
+        loop.in_turn = False
         contain(loop.name, loop.end)
 
     def _wait(self, loop: Loop, seconds: float) -> None:
@@ -141,6 +144,7 @@ class ThreadHost:
         """Logs the error and waits. Returns the seconds to wait after the next one."""
         self._failures[loop.name] += 1
         surprise = None if isinstance(error, errors.KcmError) else error
+        loop.in_turn = False
         wait = seconds * (1 + self._rng.random()) / 2  # so that processes do not return all at once
         log.warning(
             "a loop failed, and goes on",
@@ -153,7 +157,7 @@ class ThreadHost:
         return min(seconds * 2, LONGEST_BACKOFF)
 
 
-def start_thread(name: str, run: Callable[[], None]) -> threading.Thread:
+def start_thread(name: str, run: Callable[[], object]) -> threading.Thread:
     """Starts a daemon thread for what is no loop."""
     thread = threading.Thread(target=run, name=name, daemon=True)
     thread.start()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import threading
 from collections.abc import Callable, Sequence
 
 import click
@@ -17,6 +16,7 @@ from kcm.component.context import build_context
 from kcm.component.flags import all_flags
 from kcm.component.options import ManagerOptions
 from kcm.logs import configure
+from kcm.loops import start_thread
 from kcm.manager.run import ManagerRun
 from kcm.settings import Settings
 
@@ -62,7 +62,7 @@ def _on_closed_stdin(stop: Callable[[], None]) -> None:
             pass
         stop()
 
-    threading.Thread(target=wait, name="kcm-stdin", daemon=True).start()
+    start_thread("kcm-stdin", wait)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from kcm.clock import Clock
 from kcm.component.groups import ServingOptions
 from kcm.http.listening import Server, listen
 from kcm.http.serving import TLSFiles, build_config
+from kcm.loops import start_thread
 
 log = structlog.get_logger("kcm.health")
 
@@ -79,10 +81,7 @@ class HealthServer:
             if not self._options.secure_port_wait:
                 raise
             log.info("another process serves the port, waiting for it", reason=str(error))
-        self._thread = threading.Thread(
-            target=self._serve, args=(listener,), name="kcm-health", daemon=True
-        )
-        self._thread.start()
+        self._thread = start_thread("kcm-health", partial(self._serve, listener))
 
     def _serve(self, listener: socket.socket | None) -> None:
         while listener is None:

@@ -41,7 +41,8 @@ class AggregationOptions:
 class Aggregation:
     """Knows the APIs of other servers, and passes requests on to them.
 
-    `start` starts its threads, `stop` ends them.
+    `registration` is a loop for the API server to run; `start` starts the thread that asks the
+    servers, and `stop` ends it.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class Aggregation:
         self._index = ApiIndex(cacher)
         self._documents = RemoteDocuments(fetcher, resolver, self._index)
         self.proxy = ApiProxy(resolver, options.identity, limits)
-        self._registration = RegistrationLoop(store, cacher, options.authorities)
+        self.registration = RegistrationLoop(store, cacher, options.authorities)
         self._loop = AggregationLoop(
             cacher,
             self._index,
@@ -68,20 +69,13 @@ class Aggregation:
             count_unavailable=metrics.count_unavailable,
         )
 
-    @property
-    def busy(self) -> bool:
-        """Reports whether an APIService waits to be handled."""
-        return self._registration.busy
-
     def start(self) -> None:
-        """Starts the threads."""
-        self._registration.start()
+        """Starts the thread that asks the servers."""
         self._loop.start()
 
     def stop(self) -> None:
-        """Stops the threads."""
+        """Stops the thread."""
         self._loop.stop()
-        self._registration.stop()
 
     def find(self, path: str) -> RemoteApi | None:
         """Returns the API of another server that a path belongs to, or None.

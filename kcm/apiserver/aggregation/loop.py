@@ -33,6 +33,7 @@ from kcm.apiserver.aggregation.wakes import CacheWakes
 from kcm.apiserver.backends.endpoints import service_of
 from kcm.clock import Clock, RealClock
 from kcm.coordination.lease import RENEW_EVERY
+from kcm.loops import start_thread
 
 log = structlog.get_logger("kcm.apiserver")
 
@@ -127,8 +128,7 @@ class AggregationLoop:
 
     def start(self) -> None:
         """Starts the thread."""
-        self._thread = threading.Thread(target=self._run, name="kcm-aggregation", daemon=True)
-        self._thread.start()
+        self._thread = start_thread("kcm-aggregation", self._run)
 
     def stop(self) -> None:
         """Stops the thread."""

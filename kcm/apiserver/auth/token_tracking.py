@@ -18,6 +18,7 @@ from kcm import errors
 from kcm.api.core_v1 import ConfigMap, Secret
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.clock import Clock
+from kcm.loops import Loop, Turn
 from kcm.store import Store
 
 log = structlog.get_logger("kcm.apiserver")
@@ -47,22 +48,21 @@ def ensure_tracking(store: Store, today: date) -> None:
         log.info("The date of token tracking was not written", error=error.message)
 
 
-class TokenTracker:
+class TokenTracker(Loop):
     """Writes the labels and the ConfigMap. `note_use` may be called from any thread."""
 
     def __init__(self, store: Store, clock: Clock | None = None) -> None:
+        super().__init__("kcm-token-tracking")
         self._store = store
         self._clock = clock or store.clock
         self._lock = threading.Lock()
         self._used: dict[str, str] = {}  # uid by key
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
         self._looked_at = -_ENSURE_EVERY
 
     @property
     def busy(self) -> bool:
-        """Reports whether uses of tokens wait to be written."""
-        return bool(self._used)
+        """Whether uses of tokens wait to be written."""
+        return self.in_turn or bool(self._used)
 
     def note_use(self, secret: Secret) -> None:
         """Notes that the token of a Secret was used now."""
@@ -73,31 +73,7 @@ class TokenTracker:
             if len(self._used) < _MOST:
                 self._used[secret.key] = secret.uid
 
-    def start(self) -> None:
-        """Writes the ConfigMap, and starts the thread."""
-        self._try_turn()
-        self._thread = threading.Thread(target=self._run, name="kcm-token-tracking", daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Stops the thread."""
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join(EVERY + 1)
-
-    def _run(self) -> None:
-        while not self._clock.wait(self._stop, EVERY):
-            self._try_turn()
-
-    def _try_turn(self) -> None:
-        try:
-            self.turn()
-        except errors.KcmError as error:
-            log.warning("Uses of tokens cannot be recorded", error=error.message)
-        except Exception:  # if the thread stopped, nothing would retry
-            log.exception("Uses of tokens cannot be recorded")
-
-    def turn(self) -> None:
+    def turn(self, patience: float) -> Turn:
         """Writes the labels of the Secrets that were used, and the ConfigMap if it is missing.
 
         Raises StoreUnavailable.
@@ -110,6 +86,7 @@ class TokenTracker:
             used, self._used = self._used, {}
         for key, uid in used.items():
             self._label(key, uid)
+        return Turn(upkeep_in=EVERY)
 
     def _label(self, key: str, uid: str) -> None:
         today = f"{self._today()}"

@@ -9,7 +9,6 @@ corrected every minute.
 from __future__ import annotations
 
 import random
-import threading
 
 import structlog
 
@@ -20,6 +19,7 @@ from kcm.apiserver.auth import bootstrap
 from kcm.apiserver.bootstrap import priority_levels
 from kcm.apiserver.bootstrap.local_volumes import local_volume_objects
 from kcm.clock import Clock
+from kcm.loops import Loop, Turn
 from kcm.store import Store, node_token
 from kcm.store.admission import namespaces
 from kcm.store.admission.chain import SYSTEM_CLASSES
@@ -31,8 +31,8 @@ log = structlog.get_logger("kcm.apiserver")
 LOOK_EVERY = 1.0  # seconds between checks whether the store was emptied
 
 
-class ClusterBootstrap:
-    """Creates the default objects, and again from a thread when the store was emptied.
+class ClusterBootstrap(Loop):
+    """Creates the default objects, and again when the store was emptied.
 
     `roles` says whether the default roles are created, too.
     """
@@ -51,6 +51,7 @@ class ClusterBootstrap:
         `local_volumes`, there is a class of folders on nodes, and it is the default.
         `rng` draws the key for kubelets, by default from the system.
         """
+        super().__init__("kcm-bootstrap")
         self._rng = rng
         self._joining = joining
         self._store = store
@@ -59,8 +60,6 @@ class ClusterBootstrap:
         self._clock = clock or store.clock
         self._corrected = 0.0  # the monotonic time when the objects of flow control were corrected
         self._data_id = ""  # of the store for which the objects were created
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
 
     def ensure(self) -> None:
         """Creates the missing default objects, unless that was done since the store was emptied.
@@ -97,27 +96,11 @@ class ClusterBootstrap:
                 error=error.message,
             )
 
-    def start(self) -> None:
-        """Starts the thread."""
-        self._thread = threading.Thread(target=self._run, name="kcm-bootstrap", daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Stops the thread."""
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join(LOOK_EVERY + 1)
-
-    def _run(self) -> None:
-        while not self._clock.wait(self._stop, LOOK_EVERY):
-            try:
-                self.ensure()
-                if self._clock.monotonic() - self._corrected >= priority_levels.SYNC_EVERY:
-                    self._correct_flow_control()
-            except errors.KcmError as error:
-                log.warning("The default objects cannot be created", error=error.message)
-            except Exception:  # if the thread stopped, nothing would retry
-                log.exception("The default objects cannot be created")
+    def turn(self, patience: float) -> Turn:
+        self.ensure()
+        if self._clock.monotonic() - self._corrected >= priority_levels.SYNC_EVERY:
+            self._correct_flow_control()
+        return Turn(upkeep_in=LOOK_EVERY)
 
 
 def default_service_cidr(store: Store) -> ServiceCIDR:

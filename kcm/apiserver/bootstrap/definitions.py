@@ -12,7 +12,6 @@ staging/src/k8s.io/apiextensions-apiserver/pkg/controller/{status,establish,fina
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 
 import structlog
@@ -27,6 +26,7 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.cache.watch_cache import CacheWatcher
 from kcm.clock import Clock
+from kcm.loops import Loop, Turn
 from kcm.store import DeleteOptions, Store, Subresource
 
 log = structlog.get_logger("kcm.apiserver")
@@ -41,67 +41,29 @@ _PAGE = 500
 _State = tuple[str, str | None]  # UID and resourceVersion
 
 
-class DefinitionLoop:
-    """Accepts the names of CustomResourceDefinitions, and removes deleted definitions.
-
-    `start` runs the loop in a thread; `turn` is one pass of it.
-    """
+class DefinitionLoop(Loop):
+    """Accepts the names of CustomResourceDefinitions, and removes deleted definitions."""
 
     def __init__(self, store: Store, cacher: Cacher, clock: Clock | None = None) -> None:
+        super().__init__("kcm-definitions")
         self._store = store
         self._cacher = cacher
         self._clock = clock or store.clock
         self._resource = CustomResourceDefinition.resource
-        self._wake = threading.Event()
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
         self._watcher: CacheWatcher | None = None
         # Definitions whose names are all accepted, which no other can take. They are not
         # handled again.
         self._settled: set[_State] = set()
-        self._working = True  # until the first pass has ended
-
-    def start(self) -> None:
-        """Starts the thread."""
-        self._thread = threading.Thread(target=self._run, name="kcm-definitions", daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Stops the thread."""
-        self._stop.set()
-        self._wake.set()
-        if self._thread is not None:
-            self._thread.join(5)
-
-    @property
-    def busy(self) -> bool:
-        """Reports whether a definition waits to be handled."""
-        return self._working or self._wake.is_set()
-
-    def _run(self) -> None:
-        while not self._stop.is_set():
-            self._working = True
-            try:
-                self._subscribe()
-                pause = self.turn()
-            except errors.Temporary as error:
-                log.warning("Definitions cannot be handled", error=error.message)
-                pause = RETRY
-            except Exception:  # if the thread stopped, no new kind would be served
-                log.exception("Handling definitions failed and is retried")
-                pause = RETRY
-            self._working = False
-            self._clock.wait(self._wake, pause)
 
     def _subscribe(self) -> None:
-        self._wake.clear()
         cache = self._cacher.cache(self._resource)
         if self._watcher is None or self._watcher.ended:
-            _, self._watcher = cache.subscribe(None, "", self._wake.set)
+            _, self._watcher = cache.subscribe(None, "", self.wake)
         self._watcher.pending.clear()  # each pass handles every definition
 
-    def turn(self) -> float:
-        """Handles every definition once, and returns the seconds until the next pass is due."""
+    def turn(self, patience: float) -> Turn:
+        """Handles every definition once."""
+        self._subscribe()
         definitions = self._definitions()
         for definition in definitions:
             if not definition.deleting:
@@ -110,7 +72,7 @@ class DefinitionLoop:
         going = [d for d in definitions if d.deleting and conditions.CLEANUP in _finalizers(d)]
         for definition in going:
             self._clean(definition)
-        return CLEANING if going else IDLE
+        return Turn(upkeep_in=CLEANING if going else IDLE)
 
     def _definitions(self) -> list[CustomResourceDefinition]:
         entries = self._cacher.cache(self._resource).entries()
@@ -184,7 +146,7 @@ class DefinitionLoop:
         except errors.NotFound:
             return
         except errors.Conflict:
-            self._wake.set()
+            self.wake()
 
 
 def _state(definition: CustomResourceDefinition) -> _State:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ipaddress
 import socket
-import threading
 
 import structlog
 
@@ -28,7 +27,7 @@ from kcm.api.core_v1 import (
 from kcm.api.discovery_v1 import Endpoint, EndpointConditions, EndpointSlice
 from kcm.api.discovery_v1 import EndpointPort as SlicePort
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
-from kcm.clock import Clock
+from kcm.loops import Loop, Turn
 from kcm.store import Store
 
 log = structlog.get_logger("kcm.apiserver")
@@ -73,57 +72,27 @@ def find_advertised_address(host: str) -> str:
     return "" if address.is_loopback or address.is_unspecified else str(address)
 
 
-class KubernetesService:
-    """Creates the Service and its endpoints and corrects them, from a thread."""
+class KubernetesService(Loop):
+    """Creates the Service and its endpoints, and corrects them."""
 
-    def __init__(self, store: Store, host: str, port: int, clock: Clock | None = None) -> None:
+    def __init__(self, store: Store, host: str, port: int) -> None:
+        super().__init__("kcm-kubernetes-service")
         self._store = store
         self._ip = find_advertised_address(host)
         self._port = port
-        self._clock = clock or store.clock
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
 
-    def start(self) -> None:
-        """Creates the Service, and starts a thread that calls `sync` every INTERVAL seconds."""
-        self._try_sync()
-        self._thread = threading.Thread(
-            target=self._run, name="kcm-kubernetes-service", daemon=True
-        )
-        self._thread.start()
+    def end(self) -> None:
+        """Removes this server's address from the endpoints."""
+        self._keep_endpoints(here=False)
 
-    def stop(self) -> None:
-        """Stops the thread, and removes this server's address from the endpoints."""
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join(INTERVAL)
-        try:
-            self._keep_endpoints(here=False)
-        except errors.KcmError as error:
-            log.warning(
-                "This server cannot be removed from the endpoints of the service kubernetes",
-                error=error.message,
-            )
-
-    def _run(self) -> None:
-        while not self._clock.wait(self._stop, INTERVAL):
-            self._try_sync()
-
-    def _try_sync(self) -> None:
-        try:
-            self.sync()
-        except errors.KcmError as error:  # it is retried, and the server works without it
-            log.warning("The service kubernetes cannot be written", error=error.message)
-        except Exception:  # if the thread stopped, nothing would retry
-            log.exception("The service kubernetes cannot be written")
-
-    def sync(self) -> None:
+    def turn(self, patience: float) -> Turn:
         """Creates or corrects the Service and its endpoints. Raises what the store raises."""
         self._ensure(self._service())
         if self._ip:
             self._ensure(Endpoints(metadata=_metadata(**_UNMIRRORED)))
             self._ensure(self._slice([]))
             self._keep_endpoints(here=True)
+        return Turn(upkeep_in=INTERVAL)
 
     def _ensure(self, obj: KubeObject) -> None:
         if self._store.get_all([(obj.resource, KEY)]) == [None]:

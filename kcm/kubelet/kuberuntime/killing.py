@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
 
@@ -23,6 +24,7 @@ from kcm.kubelet.kuberuntime.hooks import HookTarget, run_hook
 from kcm.kubelet.recorder import KubeletEventRecorder
 from kcm.kubelet.sync_context import SyncContext
 from kcm.kubelet.types import DEFAULT_GRACE, MINIMUM_GRACE, termination_grace_period
+from kcm.loops import start_thread
 
 log = structlog.get_logger("kcm.kubelet")
 
@@ -166,7 +168,7 @@ class ContainerKiller:
             finally:
                 done.set()
 
-        threading.Thread(target=work, daemon=True, name="kcm-prestop").start()
+        start_thread("kcm-prestop", work)
         with context.on_shorter_grace(lambda _: done.set()):
             self._clock.wait(done, seconds)
         return self._clock.monotonic() - started
@@ -182,9 +184,7 @@ def _run_in_parallel(tasks: Sequence[Callable[[], None]]) -> None:
         except errors.ContainerRuntimeError as error:
             failures.append(error)
 
-    threads = [threading.Thread(target=run, args=(task,), daemon=True) for task in tasks[1:]]
-    for thread in threads:
-        thread.start()
+    threads = [start_thread("kcm-kill", partial(run, task)) for task in tasks[1:]]
     if tasks:
         run(tasks[0])
     for thread in threads:

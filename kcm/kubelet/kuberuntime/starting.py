@@ -42,6 +42,7 @@ from kcm.kubelet.recorder import KubeletEventRecorder
 from kcm.kubelet.sync_context import SyncContext
 from kcm.kubelet.types import is_static_pod
 from kcm.kubelet.volumes.volumes import PodVolumes, Volumes
+from kcm.loops import start_thread
 
 
 @dataclass(frozen=True)
@@ -225,6 +226,6 @@ def _run_in_thread(
         finally:
             over.set()
 
-    threading.Thread(target=work, daemon=True, name="kcm-poststart").start()
+    start_thread("kcm-poststart", work)
     context.wait(over)
     return failures[0] if failures else None

@@ -40,6 +40,7 @@ from kcm.kubelet.prober.state import (
 )
 from kcm.kubelet.recorder import KubeletEventRecorder
 from kcm.kubelet.types import strip_runtime_name
+from kcm.loops import start_thread
 
 log = structlog.get_logger("kcm.kubelet")
 
@@ -243,8 +244,7 @@ class ProbeManager:
 
     def start(self) -> None:
         """Starts the thread that runs probes."""
-        self._thread = threading.Thread(target=self._run, name="kcm-prober", daemon=True)
-        self._thread.start()
+        self._thread = start_thread("kcm-prober", self._run)
 
     def stop(self) -> None:
         """Stops probing. Does not wait for probes that are running."""

@@ -31,7 +31,7 @@ def kill_containers(runtime: Runtime, grace: float = GRACE) -> int:
     """
     running = [c.id for c in runtime.list_containers() if c.state is RuntimeContainerState.RUNNING]
     ready = [s.id for s in runtime.list_pod_sandboxes() if s.state is SandboxState.READY]
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(AT_ONCE, "kcm-ending") as pool:
         list(pool.map(_log_failure(lambda each: runtime.stop_container(each, grace)), running))
         list(pool.map(_log_failure(runtime.stop_pod_sandbox), ready))
     return len(running)

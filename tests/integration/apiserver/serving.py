@@ -24,6 +24,7 @@ from kcm.apiserver.bootstrap.cluster import ClusterBootstrap
 from kcm.apiserver.http.limits import Limits
 from kcm.apiserver.serving import Address, ApiHttpServer, bind, serve, url_of
 from kcm.apiserver.token_options import TokenFlags
+from kcm.loops import ThreadHost
 from kcm.redisio.pipelining import PipelinedIO
 from kcm.settings import Settings
 from kcm.store import Store
@@ -116,7 +117,8 @@ def live(
     credentials.write_kubeconfig(folder / "kubeconfig", url, TOKEN, certificate.certificate)
     thread = threading.Thread(target=serve, args=(server, app, listener))
     thread.start()
-    bootstrap.start()
+    beside = ThreadHost()
+    beside.run(bootstrap)
     headers = {"authorization": f"Bearer {TOKEN}"}
     try:
         with httpx.Client(
@@ -126,7 +128,7 @@ def live(
             yield Live(url, store, app, client, folder / "kubeconfig", settings)
     finally:
         server.should_exit = True
-        bootstrap.stop()
+        beside.stop()
         thread.join(10)
         known.learn_all(())
         io.close()

@@ -29,15 +29,15 @@ def read(store: Store, kind: str) -> dict[str, Any]:
 
 def test_the_service_has_the_first_address_and_comes_back(store: Store) -> None:
     keeper = KubernetesService(store, "127.0.0.1", 8001)
-    keeper.sync()
+    keeper.turn(0.0)
     spec = read(store, "services")["spec"]
     assert spec["clusterIP"] == "10.96.0.1"
     assert spec["ports"][0] == {
         "name": "https", "port": 443, "protocol": "TCP", "targetPort": 8001,
     }  # fmt: skip
     store.delete(Service.resource, KEY)
-    keeper.sync()
-    keeper.sync()
+    keeper.turn(0.0)
+    keeper.turn(0.0)
     assert store.count(Service.resource) == 1
     assert store.count(Endpoints.resource) == 0  # no pod reaches the loopback
 
@@ -45,9 +45,9 @@ def test_the_service_has_the_first_address_and_comes_back(store: Store) -> None:
 def test_each_server_is_among_the_endpoints_while_it_runs(store: Store) -> None:
     first = KubernetesService(store, "192.0.2.10", 6443)
     second = KubernetesService(store, "192.0.2.20", 6443)
-    first.sync()
-    second.sync()
-    second.sync()
+    first.turn(0.0)
+    second.turn(0.0)
+    second.turn(0.0)
     ips = ["192.0.2.10", "192.0.2.20"]
     (subset,) = read(store, "endpoints")["subsets"]
     assert [address["ip"] for address in subset["addresses"]] == ips
@@ -55,7 +55,7 @@ def test_each_server_is_among_the_endpoints_while_it_runs(store: Store) -> None:
     assert [endpoint["addresses"][0] for endpoint in endpoints] == ips
     labels = read(store, "endpoints")["metadata"]["labels"]
     assert labels == {"endpointslice.kubernetes.io/skip-mirror": "true"}
-    first.stop()
+    first.end()
     (subset,) = read(store, "endpoints")["subsets"]
     assert [address["ip"] for address in subset["addresses"]] == ips[1:]
 

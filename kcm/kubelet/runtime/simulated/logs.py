@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Self
 
 from kcm.errors import ContainerRuntimeError
+from kcm.loops import start_thread
 from kcm.simulated.output import Line
 
 MOST_BYTES = 10 * 1024 * 1024  # of a log, as of containers that are processes
@@ -74,7 +75,7 @@ class ScriptStream:
         self._exit_code: int | None = None
         self._ended = threading.Event()
         self._closed = threading.Event()
-        threading.Thread(target=self._talk, daemon=True, name="kcm-simulated-attach").start()
+        start_thread("kcm-simulated-attach", self._talk)
 
     def _talk(self) -> None:
         try:

@@ -69,7 +69,7 @@ def test_the_date_since_when_uses_are_tracked_is_kept(
     present: tuple[KubeObject, ...], wanted: str
 ) -> None:
     tracking, store, _ = tracker(*present)
-    tracking.turn()
+    tracking.turn(0.0)
     found = store.objects[KEY]
     assert isinstance(found, ConfigMap)
     assert found.data == {"since": wanted}
@@ -77,13 +77,13 @@ def test_the_date_since_when_uses_are_tracked_is_kept(
 
 def test_a_date_that_somebody_deletes_comes_back() -> None:
     tracking, store, clock = tracker()
-    tracking.turn()
+    tracking.turn(0.0)
     store.objects.clear()
     clock.step(29)
-    tracking.turn()
+    tracking.turn(0.0)
     assert KEY not in store.objects
     clock.step(1)
-    tracking.turn()
+    tracking.turn(0.0)
     assert KEY in store.objects
 
 
@@ -91,23 +91,23 @@ def test_a_use_is_written_once_a_day() -> None:
     tracking, store, clock = tracker(since("2020-02-02"), secret())
     for _ in range(3):
         tracking.note_use(secret())
-    tracking.turn()
+    tracking.turn(0.0)
     assert store.objects["ns/s"].labels == {LAST_USED: "2026-01-01"}
     assert store.changes == 1
     tracking.note_use(cast("Secret", store.objects["ns/s"]))
-    tracking.turn()
+    tracking.turn(0.0)
     assert store.changes == 1
     clock.step(24 * 3600)
     tracking.note_use(cast("Secret", store.objects["ns/s"]))
-    tracking.turn()
+    tracking.turn(0.0)
     assert store.objects["ns/s"].labels == {LAST_USED: "2026-01-02"}
 
 
 def test_a_secret_that_was_made_anew_or_is_gone_is_left_alone() -> None:
     tracking, store, _ = tracker(since("2020-02-02"), secret(uid="new"))
     tracking.note_use(secret())
-    tracking.turn()
+    tracking.turn(0.0)
     assert not store.objects["ns/s"].labels
     del store.objects["ns/s"]
     tracking.note_use(secret())
-    tracking.turn()
+    tracking.turn(0.0)
