@@ -15,6 +15,7 @@ from typing import Any
 from kcm.api.core_v1 import Pod
 from kcm.informers.factory import SharedInformerFactory
 from kcm.interpreter import tune
+from kcm.loops import ThreadHost
 from kcm.redisio import RedisIO
 from kcm.store import Store
 
@@ -43,11 +44,14 @@ def main() -> None:
     handler = TimingHandler()
     factory.informer_for(Pod).add_event_handler(handler)
     factory.start()
+    host = ThreadHost()
+    host.run(factory.loop)
     factory.wait_for_cache_sync(threading.Event())
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     sys.stdin.read()
     json.dump(handler.seen, sys.stdout)
+    host.stop()
     factory.shutdown()
 
 

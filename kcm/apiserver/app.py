@@ -183,10 +183,9 @@ class ApiServer:
         """Starts the threads, which begin to fill the watch caches."""
         self._threads.start()
         self._lanes.start()
-        self.cacher.start()
         if self._issues_tokens:
             contain(self._token_tracker.name, partial(self._token_tracker.turn, 0.0))
-        self._host.run(*self._loops())
+        self._host.run(self.cacher, *self._loops())
         self._aggregation.start()
 
     def _loops(self) -> Iterator[Loop]:
@@ -221,7 +220,6 @@ class ApiServer:
         """Stops the threads."""
         self._aggregation.stop()
         self._host.stop()
-        self.cacher.stop()
         self._lanes.stop()
         self._threads.stop()
 

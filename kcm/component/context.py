@@ -136,7 +136,7 @@ class ControllerContext:
         self.caches.follow()
         if not self._runs_loops:
             self._runs_loops = True
-            self.host.run(*self._loops())
+            self.host.run(*self._loops(), self.caches.factory.loop)
         self.start_informers()
         self.informers_started.set()
         self.caches.factory.wait_for_cache_sync(self.stop)
@@ -205,7 +205,6 @@ class ControllerContext:
     def stop_loops(self) -> None:
         """Stops every loop, within about a second."""
         self.stop.set()
-        self.host.spawn("kcm-stop", self.caches.factory.shutdown)  # while the others end
         self.host.stop()
         self.caches.factory.shutdown()
 

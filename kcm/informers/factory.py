@@ -1,8 +1,8 @@
-"""The informers of one process: one per kind, and one thread that reads for all.
+"""The informers of one process: one per kind, and one loop that reads for all.
 
 Guarantees: two requests for a kind return the same informer. Each is started once, a late one by
-the next `start()`. Nothing runs before `start()`, and nothing after `shutdown()`, which waits for
-the threads.
+the next `start()`. Nothing is read before `start()`, and no handler is called
+after `shutdown()`.
 
 Does not survive a fork: start it in the process that uses it.
 
@@ -70,7 +70,7 @@ class SharedInformerFactory:
         self._lock = threading.Lock()
         self._informers: dict[Resource, AnyInformer] = {}
         self._metadata_informers: dict[Resource, SharedIndexInformer[PartialObjectMetadata]] = {}
-        self._multiplexer: WatchMultiplexer = self._context.new_multiplexer()
+        self.loop: WatchMultiplexer = self._context.new_multiplexer()
         self._shut_down = False
 
     @overload
@@ -107,7 +107,7 @@ class SharedInformerFactory:
             for known in (self._informers, self._metadata_informers):
                 if known.get(informer.resource) is informer:
                     del known[informer.resource]
-        informer.leave(self._multiplexer)
+        informer.leave(self.loop)
 
     def set_transform(self, kind: Resource | type[T], transform: Callable[[T], T]) -> None:
         """Sets a function that changes the objects of a kind before they are cached.
@@ -130,7 +130,7 @@ class SharedInformerFactory:
         """Returns the barrier that waits until these caches have every earlier write."""
         context = self._context
         if context.options.pull:
-            return PullingBarrier(self._multiplexer.catch_up, context.progress, context.clock)
+            return PullingBarrier(self.loop.catch_up, context.progress, context.clock)
         return WaitingBarrier(context.source, context.progress, context.clock)
 
     @property
@@ -140,33 +140,24 @@ class SharedInformerFactory:
             return (*self._informers.values(), *self._metadata_informers.values())
 
     def on_turn(self, after_turn: Callable[[], None]) -> None:
-        """Sets a function that the informers' thread calls whenever it has handed out what it
+        """Sets a function that the informers' loop calls whenever it has handed out what it
         read.
         """
-        self._multiplexer.on_turn(after_turn)
+        self.loop.on_turn(after_turn)
 
     def on_read(self, callback: Callable[[Sequence[WatchEntry]], None]) -> None:
         """Sets a function that gets all entries of each read before they are handed out."""
-        self._multiplexer.on_read(callback)
-
-    def read_now(self) -> int:
-        """Reads all changes in the caller's thread, and returns their number.
-
-        It takes the place of the thread that informers without threads do not have. Raises:
-        StoreUnavailable.
-        """
-        return self._multiplexer.read_now()
+        self.loop.on_read(callback)
 
     def start(self) -> None:
-        """Starts the informers that have not started, and the thread of the watch multiplexer.
+        """Starts the informers that have not started. The host of `loop` lets them read.
 
         Raises: RuntimeError after a shutdown.
         """
         if self._shut_down:
             raise RuntimeError("the informer factory has been shut down")
         for informer in self.informers:
-            informer.start(self._multiplexer)
-        self._multiplexer.start()
+            informer.start(self.loop)
 
     def wait_for_cache_sync(self, stop: threading.Event, *informers: AnyInformer) -> bool:
         """Waits until these informers, by default all, have synced.
@@ -176,7 +167,7 @@ class SharedInformerFactory:
         waited_for = informers or self.informers
         while not stop.is_set():
             if not self._context.options.threaded:
-                self.read_now()
+                self.loop.turn(0.0)
             if all(informer.has_synced() for informer in waited_for):
                 return True
             self._context.clock.wait(stop, SYNCED_POLL_SECONDS)
@@ -188,13 +179,10 @@ class SharedInformerFactory:
         return [mutation for detector in detectors if detector for mutation in detector.check()]
 
     def shutdown(self) -> None:
-        """Stops all threads, and waits for the reading one for a blocking read and a second at
-        most.
+        """Wakes all threads that wait for caches, and stops the handlers. Stop the host of `loop`
+        first.
         """
         self._shut_down = True
-        self._multiplexer.stop()
         self._context.progress.close()
-        if not self._multiplexer.join(self._context.options.block_ms / 1000 + 1):
-            log.warning("The thread of the informers did not stop in time")
         for informer in self.informers:
             informer.stop()

@@ -43,10 +43,6 @@ class InformerOptions:
     list_backoff_max: float = 2.0
     list_backoff_reset: float = 30.0
     list_backoff_jitter: float = 0.5
-    # The back-off while the store is unavailable. It is far shorter than upstream's: there is no
-    # API server to protect, and work should resume within seconds.
-    unavailable_backoff_initial: float = 0.1
-    unavailable_backoff_max: float = 2.0
     # The notifications that may wait for one handler before it counts as an overflow (upstream's
     # initialBufferSize).
     handler_queue_size: int = 1024
@@ -70,10 +66,6 @@ class InformerOptions:
         self._require(
             0 < self.list_backoff_initial <= self.list_backoff_max,
             "list_backoff_initial must be above 0 and at most list_backoff_max",
-        )
-        self._require(
-            0 < self.unavailable_backoff_initial <= self.unavailable_backoff_max,
-            "unavailable_backoff_initial must be above 0 and at most unavailable_backoff_max",
         )
 
     @staticmethod

@@ -24,6 +24,7 @@ import structlog
 from kcm.informers.handlers import ResourceEventHandler
 from kcm.informers.listeners import AddNotification, Listener, Notification
 from kcm.informers.observer import Observer
+from kcm.loops import start_thread
 
 T = TypeVar("T")
 log = structlog.get_logger(__name__)
@@ -84,8 +85,7 @@ class ProcessorListener(Listener[T]):
     def start(self) -> None:
         """Starts the thread."""
         name = f"informer-{self._kind}-{self.name}"
-        self._thread = threading.Thread(target=self.run, name=name, daemon=True)
-        self._thread.start()
+        self._thread = start_thread(name, self.run)
 
     def run(self) -> None:
         """Delivers notifications until stopped."""

@@ -72,7 +72,6 @@ class InformerContext:
             self.progress,
             options=self.options,
             clock=self.clock,
-            rng=self.rng,
             observer=self.observer,
         )
 
@@ -218,16 +217,6 @@ class SharedIndexInformer(Generic[T]):
             multiplexer.remove(controller.reflector)
         self._context.progress.forget(self.resource)
         self._processor.stop(0.0)
-
-    def run(self, stop: threading.Event) -> None:
-        """Runs with a multiplexer and thread of its own until `stop` is set."""
-        multiplexer = self._context.new_multiplexer()
-        self.start(multiplexer)
-        multiplexer.start()
-        stop.wait()
-        multiplexer.stop()
-        multiplexer.join(self._context.options.block_ms / 1000 + 1)
-        self.stop()
 
     def stop(self, timeout: float = 1.0) -> None:
         """Stops the threads of the handlers. Stop the multiplexer that drives the informer

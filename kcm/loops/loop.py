@@ -25,6 +25,9 @@ class Turn(NamedTuple):
     # When the next turn is due that keeps up what others expect, such as a heartbeat, or a look for
     # what nobody tells of. It changes nothing by itself, so a clock that stands is not moved to it.
     upkeep_in: float = NEVER
+    # How long a loop that reads is left alone, so that what comes in a burst shares the next read.
+    # A wake ends it.
+    rest: float = 0.0
 
     @property
     def soonest(self) -> float:

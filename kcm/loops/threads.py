@@ -129,6 +129,8 @@ class ThreadHost:
                 backoff = FIRST_BACKOFF
                 if not loop.reads:
                     self._wait(loop, turn.soonest)
+                elif turn.rest:
+                    self._clock.wait(loop.woken, turn.rest)
         loop.in_turn = False
         contain(loop.name, loop.end)
 

@@ -9,7 +9,7 @@ lease.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import get_args
 
 import structlog
@@ -17,6 +17,7 @@ import structlog
 from kcm.api.core_v1 import ConfigMap, Node
 from kcm.api.scheme import Resource
 from kcm.clock import Clock
+from kcm.informers.follower import Follower
 from kcm.kubelet.recorder import EventSink
 from kcm.loops import Loop, Turn
 from kcm.redisio import Fence
@@ -74,31 +75,24 @@ class Simulator(Loop):
         self.pods = SimulatedPods(context, self.nodes, self.volumes.seen)
         every = options.metric_resolution
         self._meter = Meter(board, self.nodes, self.pods, every) if board and every else None
-        self._positions: dict[Resource, int] = {}
+        self._follower = Follower(store, self, KINDS)
         self._restarted = True
 
     def begin(self) -> None:
         """Makes the next turn read everything, instead of the changes since the last turn."""
-        self._positions = {}
+        self._follower.list_again()
 
     def turn(self, patience: float) -> Turn:
         """Reads what has changed, waiting up to `patience` seconds for it, and does what is due.
 
         Raises Temporary and Fenced.
         """
-        if not self._positions:
-            self._begin()
         wait = min(patience, LONGEST_READ, max(self._timers.next() - self._now(), 0.0))
         wait = 0.0 if self.pods.dirty else wait
-        changes = self._store.read_changes(self._positions, int(wait * 1000))
-        self._positions = dict(changes.positions)
-        for change in changes.entries:
-            self._take(change)
-        if changes.gone:
-            self._begin()
-        worked = self._let_time_pass() or bool(changes.entries)
+        count = self._follower.read(wait)
+        worked = self._let_time_pass() or count > 0
         now = self._now()
-        if self.pods.dirty:
+        if self.pods.dirty or self._follower.is_listing:
             return Turn(worked, 0.0)
         due = self._timers.next_except(lambda key: key[0] in _UPKEEP)
         return Turn(worked, max(due - now, 0.0), max(self._timers.next() - now, 0.0))
@@ -115,8 +109,8 @@ class Simulator(Loop):
 
     # --- reading
 
-    def _begin(self) -> None:
-        """Reads everything; the first time, also starts the kubelets."""
+    def list_kinds(self, kinds: Sequence[Resource]) -> Mapping[Resource, int]:
+        """Reads everything; the first time, also starts the kubelets. See `Follows`."""
         version = self._store.resource_version()
         now = self._now()
         sent = commands.parse(commands.get_stored(self._store))
@@ -136,7 +130,14 @@ class Simulator(Loop):
         self._read_pods()
         self.pods.wake(self.nodes.by_name)
         self._timers.set(_USAGE, now)
-        self._positions = dict.fromkeys(KINDS, version)
+        return dict.fromkeys(KINDS, version)
+
+    def apply_changes(
+        self, kind: Resource, changes: Sequence[WatchEntry], resource_version: int
+    ) -> None:
+        """Takes the changes of one kind; see `Follows`."""
+        for change in changes:
+            self._take(change)
 
     def _read_nodes(self, now: float) -> None:
         present = set()

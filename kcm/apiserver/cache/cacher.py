@@ -1,13 +1,12 @@
 """The cacher fills the watch caches of all kinds with one reader of Redis for each process.
 
 One blocking read serves all kinds and all watchers. While the store is unavailable, caches and
-positions are kept. A kind whose position has expired is listed again. No error stops the thread.
+positions are kept.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -25,6 +24,8 @@ from kcm.apiserver.cache.entries import Entry
 from kcm.apiserver.cache.watch_cache import WatchCache
 from kcm.apiserver.http_errors import TooLargeResourceVersion
 from kcm.clock import Clock
+from kcm.informers.follower import Follower
+from kcm.loops import Loop, Turn
 from kcm.redisio import greenlets
 from kcm.store import Store, WatchEntry, damage
 from kcm.store.pace import ReadPace
@@ -32,12 +33,10 @@ from kcm.store.reader import PAGE
 
 log = structlog.get_logger("kcm.apiserver")
 
-BLOCK_MS = 1000  # the longest wait of one read, below the socket timeout
 MERGE = 0.002  # seconds; a burst of writes costs one read, not one per write
 READ_INTERVAL = 0.01  # seconds between reads once READ_BURST of them came in a row
 READ_BURST = 8
 FRESH_TIMEOUT = 3.0  # seconds, as upstream's blockTimeout
-PAUSE = 0.5  # seconds between attempts while the store is unavailable
 
 
 class EntryConverter(Protocol):
@@ -51,31 +50,31 @@ class EntryConverter(Protocol):
     async def convert_entries_soon(self, entries: Sequence[Entry], target: Resource) -> None: ...
 
 
-class Cacher:
-    """The watch caches of all kinds, and the thread that fills them."""
+class Cacher(Loop):
+    """The watch caches of all kinds, and the loop that fills them."""
+
+    reads = True
 
     def __init__(self, store: Store, clock: Clock | None = None) -> None:
+        super().__init__("kcm-watch-cache")
         self._store = store
         self._clock = clock or store.clock
         # Keyed by the name of the stored resource, which its served versions share.
         self._lock = threading.Lock()
         self._caches = {resource.name: WatchCache(resource) for resource in scheme.resources()}
-        self._positions: dict[str, int] = {}
-        self._stop = threading.Event()
-        self._hurry = threading.Event()  # set when a caller waits for fresh data
+        self._follower = Follower(store, self)
         self._pace = ReadPace(self._clock, shortest=MERGE, interval=READ_INTERVAL, burst=READ_BURST)
-        self._thread: threading.Thread | None = None
         self.converter: EntryConverter | None = None  # None converts nothing by webhooks
         # whether every kind was listed that was there when the server started; kinds that are
         # defined later do not make a server that is ready unready
         self.filled = False
-        # called by the thread whenever it has read changes
+        # called in the loop whenever it has read changes
         self.on_changes: Callable[[], None] = lambda: None
 
     def cache(self, resource: Resource) -> WatchCache:
         """Returns the cache of a kind, which all of its versions share."""
         cache = self._caches.get(resource.name)
-        if cache is None:  # a new custom kind; the thread will fill it
+        if cache is None:  # a new custom kind, which the next turn fills
             with self._lock:
                 stored = scheme.by_name(resource.name)
                 cache = self._caches.setdefault(resource.name, WatchCache(stored))
@@ -85,18 +84,6 @@ class Cacher:
     def watcher_counts(self) -> Mapping[Resource, int]:
         """Returns the number of watchers of each kind."""
         return {cache.resource: cache.watcher_count for cache in list(self._caches.values())}
-
-    def start(self) -> None:
-        """Starts the thread that fills the caches."""
-        self._thread = threading.Thread(target=self._run, name="kcm-watch-cache", daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Stops the thread, which takes up to the duration of one blocking read."""
-        self._stop.set()
-        self._hurry.set()
-        if self._thread is not None:
-            self._thread.join(BLOCK_MS / 1000 + 1)
 
     def wait_until_fresh(self, *resources: Resource) -> int:
         """Waits until the caches have every write to these kinds from before this call.
@@ -108,7 +95,7 @@ class Cacher:
         for resource, wanted in self._store.last_rvs(resources).items():
             cache = self.cache(resource)
             if cache.position < wanted:
-                self._hurry.set()
+                self.wake()
                 if not greenlets.block(partial(cache.wait, wanted, FRESH_TIMEOUT)):
                     raise errors.StoreUnavailable("the watch cache did not reach the store in time")
         return version
@@ -146,52 +133,30 @@ class Cacher:
         caches = list(self._caches.values())
         version = self._store.resource_version()
         wanted = self._store.last_rvs([cache.resource for cache in caches])
-        self._hurry.set()
+        self.wake()
         level = all(cache.wait(wanted[cache.resource], timeout) for cache in caches)
         return version if level else None
 
-    # --- the thread
+    # --- the loop
 
-    def _run(self) -> None:
-        while not self._stop.is_set():
-            try:
-                self.turn()
-            except errors.Temporary as error:
-                log.warning("The watch cache cannot read the store", error=error.message)
-                self._clock.wait(self._stop, PAUSE)
-            except Exception:  # if the thread stopped, no watch would get events
-                log.exception("The watch cache failed and is retried")
-                self._clock.wait(self._stop, PAUSE)
-
-    def turn(self, block_ms: int = BLOCK_MS) -> None:
-        """Lists the kinds that have no position, then reads changes once and applies them.
-
-        `block_ms` is how many milliseconds the read may wait for changes.
-        """
+    def turn(self, patience: float) -> Turn:
+        """Lists the kinds that have to be listed, then reads changes once and applies them."""
         self._follow_scheme()
-        self._fill_all([c for c in self._caches.values() if c.resource.name not in self._positions])
-        self.filled = self.filled or all(r.name in self._positions for r in scheme.resources())
-        positions = {self._caches[name].resource: at for name, at in self._positions.items()}
-        changes = self._store.read_changes(positions, block_ms)
-        by_kind: dict[Resource, list[WatchEntry]] = defaultdict(list)
-        for change in changes.entries:
-            by_kind[change.resource].append(change)
-        for resource, position in changes.positions.items():
-            if resource in changes.gone:
-                log.info("A kind is listed again", resource=resource.name)
-                del self._positions[resource.name]
-            elif resource in by_kind or position != self._positions[resource.name]:
-                self._positions[resource.name] = position
-                if resource.model is CustomResourceDefinition:
-                    # first, so that waiters for the definition find its kind
-                    _learn(by_kind[resource])
-                cache = self._caches[resource.name]
-                cache.apply(_readable(cache, by_kind[resource]), position)
-        if changes.entries:
-            self.on_changes()
-        if changes.entries and not self._stop.is_set():
-            self._clock.wait(self._hurry, self._pace.count_read())
-            self._hurry.clear()
+        count = self._follower.read(patience)
+        self.filled = self.filled or not self._follower.is_listing
+        if not count:
+            return Turn()
+        self.on_changes()
+        return Turn(worked=True, rest=self._pace.count_read())
+
+    def apply_changes(
+        self, kind: Resource, changes: Sequence[WatchEntry], resource_version: int
+    ) -> None:
+        """Applies the changes of one kind; see `Follows`."""
+        if kind.model is CustomResourceDefinition:
+            _learn(changes)  # first, so that waiters for the definition find its kind
+        cache = self._caches[kind.name]
+        cache.apply(_readable(cache, changes), resource_version)
 
     def _follow_scheme(self) -> None:
         """Adds, replaces and retires caches as custom kinds are added, changed and removed."""
@@ -204,48 +169,41 @@ class Cacher:
                 if present.get(name) is cache.resource:
                     continue
                 cache.retire()
-                self._positions.pop(name, None)
                 del self._caches[name]
                 if name in present:
                     self._caches[name] = WatchCache(present[name])
+            self._follower.follow(cache.resource for cache in self._caches.values())
 
-    def _fill_all(self, caches: Sequence[WatchCache]) -> None:
-        """Lists the kinds of these caches: together those whose objects fit into a page, and each
-        of the others by itself.
+    def list_kinds(self, kinds: Sequence[Resource]) -> Mapping[Resource, int]:
+        """Lists kinds: together those whose objects fit into a page, and each of the others by
+        itself.
         """
-        if not caches:
-            return
         listed = self._store.resource_version()  # first: what comes later is in the log
-        counts = self._store.count_objects([cache.resource for cache in caches])
-        small: list[WatchCache] = []
-        large: list[WatchCache] = []
-        for cache in caches:
-            (small if counts.get(cache.resource, PAGE) < PAGE else large).append(cache)
-        self._fill(small, listed, {resource for resource, count in counts.items() if not count})
-        for cache in large:
-            self._fill([cache], self._store.resource_version())
+        counts = self._store.count_objects(kinds)
+        large = [kind for kind in kinds if counts.get(kind, PAGE) >= PAGE]
+        small = [kind for kind in kinds if kind not in large]
+        positions = self._fill(small, listed, {kind for kind, count in counts.items() if not count})
+        for kind in large:
+            positions |= self._fill([kind], self._store.resource_version())
+        return positions
 
     def _fill(
-        self, caches: Sequence[WatchCache], listed: int, empty: Collection[Resource] = ()
-    ) -> None:
-        """Lists the kinds of these caches, but for the empty ones. `listed` is a resourceVersion
-        from before anything of them was read.
+        self, kinds: Sequence[Resource], listed: int, empty: Collection[Resource] = ()
+    ) -> dict[Resource, int]:
+        """Lists these kinds, but for the empty ones. `listed` is a resourceVersion from before
+        anything of them was read. Returns the positions reached.
         """
-        objects = {
-            cache.resource: {} if cache.resource in empty else self._list(cache.resource)
-            for cache in caches
-        }
+        objects = {kind: {} if kind in empty else self._list(kind) for kind in kinds}
         # Writes from while the pages were read are in the log. They are applied before watches may
         # start, so that no watcher gets a change of an object that it has already listed.
         reached = self._store.resource_version()
-        positions = self._catch_up(objects, listed)
-        for cache in caches:
-            resource = cache.resource
-            if resource.model is CustomResourceDefinition:
-                known.learn_all(_definitions(objects[resource].values()))
-            position = max(positions[resource], reached)
-            cache.refill(objects[resource].values(), position)
-            self._positions[resource.name] = position
+        caught_up = self._catch_up(objects, listed)
+        positions = {kind: max(caught_up[kind], reached) for kind in kinds}
+        for kind, position in positions.items():
+            if kind.model is CustomResourceDefinition:
+                known.learn_all(_definitions(objects[kind].values()))
+            self._caches[kind.name].refill(objects[kind].values(), position)
+        return positions
 
     def _list(self, resource: Resource) -> dict[str, Entry]:
         """Returns the objects of a kind that can be read, by their keys."""

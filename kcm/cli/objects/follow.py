@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from kcm import errors
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.cli.objects.targets import CommandSelection, NamedObjects
 from kcm.clock import Clock, RealClock
+from kcm.informers.follower import Follower
 from kcm.store import Store, WatchEntry, damage
 from kcm.store.reader import each_list_item
 
-_BLOCK_MS = 1000  # milliseconds that a read waits for changes, below the socket timeout
+_PATIENCE = 1.0  # seconds that a read waits for changes, below the socket timeout
 _PAUSE = 1.0  # seconds between attempts while the store is unavailable
 
 Show = Callable[[Resource, Sequence[KubeObject]], None]
 
 
-class Follower:
+class ShownChanges:
     """Shows the selected objects of some kinds, then each change of them once.
 
     When the watch has expired (410), it lists again and shows only differences. An object that
@@ -34,24 +35,25 @@ class Follower:
         self._chosen = chosen
         self._show = show
         self._known: dict[Resource, dict[str, KubeObject]] = {r: {} for r in self._targets}
-        self._positions: dict[Resource, int] = {}
+        self._follower = Follower(store, self, self._targets)
 
-    def start(self) -> None:
-        """Lists the objects and shows them."""
-        for resource in self._targets:
-            self._list(resource)
+    def step(self, patience: float = _PATIENCE) -> None:
+        """Waits up to `patience` seconds for changes and shows them. Raises StoreUnavailable."""
+        self._follower.read(patience)
 
-    def step(self, block_ms: int = _BLOCK_MS) -> None:
-        """Waits for changes and shows them. Raises StoreUnavailable."""
-        changes = self._store.read_changes(self._positions, block_ms)
-        self._positions = dict(changes.positions)
-        for change in changes.entries:
+    def list_kinds(self, kinds: Sequence[Resource]) -> Mapping[Resource, int]:
+        """Lists the objects and shows them; see `Follows`."""
+        return {kind: self._list(kind) for kind in kinds}
+
+    def apply_changes(
+        self, kind: Resource, changes: Sequence[WatchEntry], resource_version: int
+    ) -> None:
+        """Shows changes; see `Follows`."""
+        for change in changes:
             self._see(change)
-        for resource in changes.gone:
-            self._list(resource)
 
-    def _list(self, resource: Resource) -> None:
-        self._positions[resource] = self._store.resource_version()
+    def _list(self, resource: Resource) -> int:
+        position = self._store.resource_version()
         objects = each_list_item(self._store, resource, namespace=self._chosen.scope(resource))
         present = {obj.key: obj for obj in objects if self._is_selected(resource, obj)}
         known = self._known[resource]
@@ -60,6 +62,7 @@ class Follower:
         self._known[resource] = present
         if gone or new:
             self._show(resource, gone + new)
+        return position
 
     def _see(self, change: WatchEntry) -> None:
         known = self._known[change.resource]
@@ -104,12 +107,12 @@ def follow(
 ) -> None:
     """Follows objects until it is interrupted. Outages of the store are passed to `report`."""
     clock = clock or RealClock()
-    follower = Follower(store, targets, chosen, show)
-    follower.start()
+    shown = ShownChanges(store, targets, chosen, show)
+    shown.step(0.0)
     never, away = threading.Event(), False
     while True:
         try:
-            follower.step()
+            shown.step()
             away = False
         except errors.Temporary as error:
             if not away:

@@ -34,7 +34,7 @@ from kcm.kubelet.kuberuntime.manager import RuntimeManager
 from kcm.kubelet.options import KubeletOptions
 from kcm.kubelet.runtime.ending import kill_containers
 from kcm.kubelet.server.serving import NodeServer
-from kcm.loops import ThreadHost
+from kcm.loops import Loop, ThreadHost
 
 log = structlog.get_logger("kcm.kubelet")
 
@@ -55,6 +55,7 @@ class Kubelet:
     loop: LoopComponents
     server: NodeServer
     runs: Sequence[tuple[str, Run]]  # thread names and functions, in the order of their start
+    loops: Sequence[Loop]
     _host: ThreadHost = field(default_factory=ThreadHost)
 
     @property
@@ -72,6 +73,7 @@ class Kubelet:
         self.runtime_components.state.update()
         for name, run in self.runs:
             self._host.keep(f"kcm-{name}", run)
+        self._host.run(*self.loops)
 
     def stop(self) -> None:
         """Stops all threads. With shutdown grace periods, shuts the node down before that."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kcm.kubelet.assembly.dependencies import Dependencies, Run
+from kcm.kubelet.assembly.dependencies import Run
 from kcm.kubelet.assembly.node import NodeComponents
 from kcm.kubelet.assembly.pod_work import PodWorkComponents
 from kcm.kubelet.assembly.records import KubeletRecords
 from kcm.kubelet.assembly.runtime import RuntimeComponents
-from kcm.kubelet.config.api import ApiSource
 from kcm.kubelet.config.file import FileSource
 from kcm.kubelet.config.http import HttpSource
 from kcm.kubelet.config.podconfig import PodConfig, SourcesReady
@@ -108,9 +107,9 @@ def _source_names(options: KubeletOptions) -> set[str]:
 
 
 def build_sources(
-    options: KubeletOptions, dependencies: Dependencies, records: KubeletRecords, config: PodConfig
+    options: KubeletOptions, records: KubeletRecords, config: PodConfig
 ) -> list[tuple[str, Run]]:
-    """Builds the enabled sources of pods, as thread names and functions. The API always is one."""
+    """Builds the enabled sources of pods other than the API, as thread names and functions."""
     clock, node_name = records.clock, options.node_name
     runs: list[tuple[str, Run]] = []
 
@@ -137,5 +136,4 @@ def build_sources(
             headers=options.manifest_url_headers,
         )
         runs.append((HTTP, url.run))
-    api = ApiSource(dependencies.stores.watch, node_name, config.update, clock)
-    return [*runs, (API, api.run)]
+    return runs

@@ -23,6 +23,7 @@ from kcm.kubelet.assembly.pod_work import PodWorkComponents, build_pod_work
 from kcm.kubelet.assembly.records import KubeletRecords, build_records
 from kcm.kubelet.assembly.root_dir import lock_root_dir
 from kcm.kubelet.assembly.runtime import RuntimeComponents, build_runtime
+from kcm.kubelet.config.api import ApiSource
 from kcm.kubelet.options import KubeletOptions
 from kcm.kubelet.server.app import KubeletServer, ServerSources
 from kcm.kubelet.server.key import NodeKey
@@ -66,10 +67,11 @@ def new_main_kubelet(options: KubeletOptions, dependencies: Dependencies) -> Kub
             server=NodeServer(app, listener, options.certificate, options.client_ca_file),
             runs=(
                 *_list_runs(records, runtime, work, node, loop),
-                *build_sources(options, dependencies, records, loop.config),
+                *build_sources(options, records, loop.config),
                 *build_usage_reports(options, dependencies, node),
                 ("node-key", key.run),
             ),
+            loops=[ApiSource(dependencies.stores.watch, options.node_name, loop.config.update)],
         )
         undo.pop_all()
     return kubelet

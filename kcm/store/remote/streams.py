@@ -18,6 +18,7 @@ from pydantic_core import from_json, to_json
 from kcm import errors
 from kcm.api.scheme import Resource
 from kcm.clock import Clock
+from kcm.loops import start_thread
 from kcm.store.remote.rest import ResponseLines, RestClient, path_of
 from kcm.store.watch import Changes, WatchEntry
 
@@ -62,7 +63,7 @@ class RemoteWatches:
                 field_selector=self._selectors.get(resource.name, ""),
             )
             self._streams[resource] = watch
-            watch.thread.start()
+            watch.thread = start_thread(f"kcm-watch-{resource.name}", watch.run)
         return watch
 
     def close(self) -> None:
@@ -72,7 +73,8 @@ class RemoteWatches:
             for stream in streams:
                 stream.end()
         for stream in streams:
-            stream.thread.join(CLOSE_TIMEOUT)
+            if stream.thread is not None:
+                stream.thread.join(CLOSE_TIMEOUT)
 
 
 def _collect_changes(streams: list[_RemoteWatch]) -> Changes:
@@ -107,9 +109,7 @@ class _RemoteWatch:
         self._clock = clock
         self._changed = changed
         self._lines: ResponseLines | None = None  # while a watch is open
-        self.thread = threading.Thread(
-            target=self.run, name=f"kcm-watch-{resource.name}", daemon=True
-        )
+        self.thread: threading.Thread | None = None
 
     def end(self) -> None:
         """Stops the watch. The caller holds `changed`."""

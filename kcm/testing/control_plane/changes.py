@@ -1,4 +1,4 @@
-"""The loop that reads all changes for a control plane, and counts them."""
+"""How often the objects of a control plane changed, as its informers read it."""
 
 from __future__ import annotations
 
@@ -7,21 +7,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from kcm.informers.factory import SharedInformerFactory
-from kcm.loops import Loop, Turn
 from kcm.store.watch import WatchEntry
 from kcm.testing.control_plane.outside import HEARTBEATS
 
 _BY_NODES = frozenset({"nodes", "pods"}) | HEARTBEATS  # what heartbeats and reports write
 
 
-class Changes(Loop):
-    """Hands all changes to the informers, and counts those of each object and kind."""
-
-    reads = True
+class Changes:
+    """Counts the changes of each object and kind."""
 
     def __init__(self, informers: SharedInformerFactory) -> None:
-        super().__init__("kcm-informers")
-        self._informers = informers
         self._heartbeats = HEARTBEATS
         self._followers: list[tuple[frozenset[str], Callable[[], None]]] = []
         self.of_objects: Counter[str] = Counter()  # by kind and key
@@ -32,9 +27,6 @@ class Changes(Loop):
     def count(self) -> int:
         """How many objects changed, without heartbeats."""
         return self.of_kinds.total()
-
-    def turn(self, patience: float) -> Turn:
-        return Turn(self._informers.read_now() > 0)
 
     def call_on(self, kinds: frozenset[str], call: Callable[[], None]) -> None:
         """Calls a function, at the end of a read, for each change of one of these kinds."""

@@ -41,6 +41,8 @@ class Parts:
         self._context = context
         self._nodes = nodes
         self._agenda = agenda
+        self._informers = context.caches.factory.loop
+        self._informers.reads = True
         self.changes = Changes(context.caches.factory)
         self.syncs = SyncLoop(context)
         self.passes = PassLoop(context, clock, self.changes, self._is_alive)
@@ -57,7 +59,7 @@ class Parts:
     def run(self) -> None:
         """Adds the loops to those of the manager, which has started."""
         nodes = [self._nodes] if self._nodes is not None else []
-        self.host.run(self.changes, *nodes, self.syncs, self.passes, self._agenda)
+        self.host.run(*nodes, self.syncs, self.passes, self._agenda)
 
     def arrive(self) -> None:
         """Lets nodes send the heartbeats that are due at a new time, before anybody misses them."""
@@ -65,7 +67,7 @@ class Parts:
         if self._nodes is not None:
             with self.changes.beating():
                 self.host.step(self._nodes)
-                self.host.step(self.changes)
+                self.host.step(self._informers)
 
     def count_api_changes(self) -> int:
         """Returns how many changes there were for which the API server has loops of its own."""

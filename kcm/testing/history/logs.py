@@ -7,10 +7,14 @@ reply was lost. Guarantees: after `read`, the journal has every write that was m
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from kcm.api import scheme
+from kcm.api.scheme import Resource
+from kcm.informers.follower import Follower
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
-from kcm.store.watch import WatchReader
+from kcm.store import Store, WatchEntry
 from kcm.testing.history.journal import Journal
 
 
@@ -19,28 +23,33 @@ class LogReader:
 
     def __init__(self, settings: Settings, journal: Journal) -> None:
         self._io = RedisIO(settings, name="kcm/history")
-        self._reader = WatchReader(self._io)
+        self._store = Store(self._io)
         self._journal = journal
-        self._positions: dict[str, int] = {}  # by the resource's name
+        self._follower = Follower(self._store, self)
+        self._begun: set[Resource] = set()
         self.gaps: set[str] = set()  # kinds whose logs were trimmed before they were read
 
     def read(self) -> None:
         """Reads all that was added. Raises StoreUnavailable."""
-        while True:
-            asked = {kind: self._positions.get(kind.name, 0) for kind in scheme.resources()}
-            changes = self._reader.read_changes(asked, 0)
-            self._journal.read(changes.entries)
-            for kind in changes.gone:
-                newest = changes.newest.get(kind, 0)
-                if newest and not self._journal.has(newest):
-                    self.gaps.add(kind.name)
-                self._positions[kind.name] = newest
-            moved = False
-            for kind, position in changes.positions.items():
-                if kind not in changes.gone and position != self._positions.get(kind.name, 0):
-                    self._positions[kind.name], moved = position, True
-            if not moved:
-                return
+        self._follower.follow(scheme.resources())
+        before: Mapping[Resource, int] = {}
+        while self._follower.is_listing or before != self._follower.positions:
+            before = dict(self._follower.positions)
+            self._follower.read(0.0)
+
+    def list_kinds(self, kinds: Sequence[Resource]) -> Mapping[Resource, int]:
+        """Returns the beginning of a log, or the newest write where its changes are gone."""
+        newest = self._store.last_rvs(kinds)
+        lost = self._begun.intersection(kinds)
+        self.gaps |= {k.name for k in lost if newest[k] and not self._journal.has(newest[k])}
+        self._begun.update(kinds)
+        return {kind: newest[kind] if kind in lost else 0 for kind in kinds}
+
+    def apply_changes(
+        self, kind: Resource, changes: Sequence[WatchEntry], resource_version: int
+    ) -> None:
+        """Adds changes to the journal; see `Follows`."""
+        self._journal.read(changes)
 
     def close(self) -> None:
         """Closes the connection."""

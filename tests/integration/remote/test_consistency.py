@@ -11,6 +11,7 @@ from kcm import errors
 from kcm.api.core_v1 import Pod
 from kcm.clock import RealClock
 from kcm.informers.factory import SharedInformerFactory
+from kcm.loops import ThreadHost
 from kcm.reconcile.consistency import KEPT, ExpectedChanges
 from kcm.reconcile.expectations import ControllerExpectations
 from kcm.redisio import Fence, RedisIO
@@ -33,8 +34,10 @@ def store(io: RedisIO) -> Store:
 @pytest.fixture
 def factory(store: Store) -> Iterator[SharedInformerFactory]:
     """Informers that are not started: a cache that lags as long as the test wants."""
-    new_factory = SharedInformerFactory(store)
+    new_factory, host = SharedInformerFactory(store), ThreadHost()
+    host.run(new_factory.loop)
     yield new_factory
+    host.stop()
     new_factory.shutdown()
 
 

@@ -17,6 +17,7 @@ from kcm.cli.main import main
 from kcm.clock import RealClock
 from kcm.kubelet.config.api import ApiSource
 from kcm.kubelet.types import PodUpdate
+from kcm.loops import ThreadHost
 from kcm.redisio import RedisIO
 from kcm.store import Store, damage
 from kcm.store.backup import backup, restore
@@ -71,8 +72,8 @@ class TestReaders:
 
     def test_a_kubelet_has_its_other_pods(self, store: Store, names: list[str]) -> None:
         updates: list[PodUpdate] = []
-        source = ApiSource(store, "n", updates.append, RealClock())
-        source.sync(0)
+        source = ApiSource(store, "n", updates.append)
+        source.turn(0.0)
         assert sorted(each.name for each in updates[-1].pods) == names
 
     def test_a_backup_has_the_others(
@@ -130,6 +131,8 @@ def test_informers_go_on_without_it(store: Store, harm: Damage, names: list[str]
     informers = (factory.informer_for(PODS), factory.metadata_informer_for(PODS))
     caches = [informer.get_indexer() for informer in informers]
     factory.start()
+    host = ThreadHost()
+    host.run(factory.loop)
     try:
         assert factory.wait_for_cache_sync(threading.Event())
         for cache in caches:
@@ -138,6 +141,7 @@ def test_informers_go_on_without_it(store: Store, harm: Damage, names: list[str]
         store.delete(PODS, KEY)
         until(lambda: all("default/new" in cache.list_keys() for cache in caches), "the new pod")
     finally:
+        host.stop()
         factory.shutdown()
 
 
@@ -159,6 +163,8 @@ def test_an_entry_that_cannot_be_read_changes_nothing(store: Store, entry: tuple
     factory = SharedInformerFactory(store, clock=RealClock())
     informer = factory.informer_for(PODS)
     factory.start()
+    host = ThreadHost()
+    host.run(factory.loop)
     try:
         assert factory.wait_for_cache_sync(threading.Event())
         cache = informer.get_indexer()
@@ -168,6 +174,7 @@ def test_an_entry_that_cannot_be_read_changes_nothing(store: Store, entry: tuple
         until(lambda: cache.get_by_key("default/new") is not None, "the new pod")
         assert sorted(obj.name for obj in cache.list()) == ["a", "bad", "c", "new"]
     finally:
+        host.stop()
         factory.shutdown()
 
 

@@ -12,6 +12,7 @@ from kcm.api.apps_v1 import ReplicaSet
 from kcm.api.core_v1 import Node, Pod
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.errors import KcmError
 from kcm.informers.delta_fifo import DeletedFinalStateUnknown
 from kcm.informers.freshness import CacheProgress
 from kcm.informers.multiplexer import WatchMultiplexer
@@ -208,7 +209,7 @@ class CountingObserver(Observer):
 
 
 class World:
-    """Informers on a fake store; the test calls `turn` in place of the informers' thread."""
+    """Informers on a fake store; the test calls `turn` in place of a host."""
 
     def __init__(self, **options: Any) -> None:
         self.source = FakeSource()
@@ -238,8 +239,15 @@ class World:
         return informer
 
     def turn(self, times: int = 1) -> None:
+        """Takes turns as a host does, whose clock then moves on. What turns raise is dropped."""
+        loop = self.multiplexer
         for _ in range(times):
-            self.multiplexer.turn()
+            loop.woken.clear()
+            try:
+                turn = loop.turn(self.context.options.block_ms / 1000)
+            except (KcmError, RuntimeError):
+                continue
+            self.clock.wait(loop.woken, turn.rest if loop.reads else turn.soonest)
 
 
 def read_cache(informer: SharedIndexInformer[KubeObject]) -> dict[str, str | None]:

@@ -17,7 +17,6 @@ from kcm.informers.options import InformerOptions
         ({"read_burst": 0}, "read_burst"),
         ({"follow_busy": 2.0}, "follow_busy"),
         ({"list_backoff_initial": 60.0}, "list_backoff_initial"),
-        ({"unavailable_backoff_initial": 0.0}, "unavailable_backoff_initial"),
     ],
 )
 def test_a_setting_that_makes_no_sense_is_named(wrong: dict[str, Any], named: str) -> None:

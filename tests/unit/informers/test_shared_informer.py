@@ -176,18 +176,3 @@ def test_the_detector_finds_a_handler_that_mutates() -> None:
     informer.get_indexer().list("a")[0].metadata.labels["colour"] = "blue"  # type: ignore[index] # it has some
     found = informer.mutation_detector.check()  # the object and its predecessor share the labels
     assert {m.field for m in found} == {"metadata.labels.colour"}
-
-
-def test_run_works_by_itself_until_stopped() -> None:
-    world = World(block_ms=10)
-    world.source.put("a/one")
-    informer = world.informer()
-    recorder, stop = Recorder(), threading.Event()
-    informer.add_event_handler(recorder)
-    runner = threading.Thread(target=informer.run, args=(stop,), daemon=True)
-    runner.start()
-    recorder.wait_for(1)
-    stop.set()
-    runner.join(10)
-    assert not runner.is_alive()
-    assert informer_threads() == []

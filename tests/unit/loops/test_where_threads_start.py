@@ -16,10 +16,6 @@ SERVERS = {
 ELSEWHERE = {
     "kcm/loops/threads.py": "the host",
     "kcm/memory.py": "one call of C, in a module below the hosts",
-    "kcm/informers/processor.py": "a handler's own",
-    "kcm/informers/multiplexer.py": "the informers'",
-    "kcm/apiserver/cache/cacher.py": "the watch cache's",
-    "kcm/store/remote/streams.py": "the watches of another API server",
 }
 
 
