@@ -60,8 +60,7 @@ def image_of(pod: Pod) -> str:
 
 def pods_of(world: World) -> list[Pod]:
     """Returns all pods of the world, by name."""
-    pods = [pod for pod in world.of(Pod) if isinstance(pod, Pod)]
-    return sorted(pods, key=lambda pod: pod.name)
+    return sorted(world.of(Pod), key=lambda pod: pod.name)
 
 
 def kubelet(
@@ -78,12 +77,7 @@ def kubelet(
             continue
         if pod.deleting:
             if not pod.metadata.finalizers:
-                del world.objects["pods", pod.key]
+                world.remove(pod)
         elif pod.status.phase == "Pending":
             ready = builders.condition("Ready", "False" if broken(pod) else "True", since=world.now)
-            put(world, pod.with_status(pod.status.replace(phase="Running", conditions=[ready])))
-
-
-def put(world: World, obj: Any) -> None:
-    """Stores an object as it is."""
-    world.objects[obj.resource.name, obj.key] = obj
+            world.put(pod.with_status(pod.status.replace(phase="Running", conditions=[ready])))

@@ -20,10 +20,10 @@ from kcm.component.housekeeping import housekeeping_loops
 from kcm.component.loop_names import loop_name
 from kcm.component.resting import ENDED, RESTS_AFTER
 from kcm.coordination import FencedLease
+from kcm.reconcile.carrying import PlanCarrier, set_limits
 from kcm.reconcile.contract import Controller, Tick
-from kcm.reconcile.executor import PlanExecutor
 from kcm.reconcile.passes import TickView, list_for_tick
-from kcm.reconcile.plan import Limit, Plan
+from kcm.reconcile.plan import Plan
 from kcm.redisio import Fence, RedisIO
 from kcm.store.writes import observing
 from kcm.store.writes.observing import Author
@@ -73,7 +73,7 @@ class TickRunner:
 
     def __init__(self, context: ControllerContext) -> None:
         self._context = context
-        self._executor = PlanExecutor(context.admitted(context.clients.client(context.member.kind)))
+        self._store = context.admitted(context.clients.client(context.member.kind))
         self._loops = {loop.name: loop for loop in self._all()}
 
     def _all(self) -> Iterator[Loop]:
@@ -106,29 +106,18 @@ class TickRunner:
         return run
 
     def _carry_out(self, controller: Controller, plan: Plan, fence: Fence) -> None:
-        self._set_limits(plan.limits, fence)
+        set_limits(self._context.io, plan.limits, fence)
+        context = self._context
+        carrier = PlanCarrier(controller.name, self._store, context.recorder, context.metrics)
         with observing.acting(Author("controller", controller.name)):
-            outcome = self._executor.execute(plan, fence)
-        derived = plan.events_after(outcome)
-        self._context.metrics.add(plan.counts)
-        self._context.metrics.add(plan.counts_after(outcome))
-        for event in (*plan.events, *derived):
-            self._context.recorder.record(event, controller.name)
-        for failure in outcome.failures:
+            carried = carrier.carry_out(plan, fence)
+        for failure in carried.outcome.failures:
             if isinstance(failure.error, errors.LimitReached):
                 continue  # As planned: a later pass does the rest.
             error = str(failure.error)
             log.warning("a write of a pass failed", controller=controller.name, error=error)
         if plan.error is not None:
             raise plan.error
-
-    def _set_limits(self, limits: Mapping[str, Limit | None], fence: Fence) -> None:
-        args: list[str | float] = []
-        for name, limit in limits.items():
-            args += (name, limit.per_second, limit.burst) if limit else (name, "", "")
-        reply = self._context.io.call("limiter_set", *fence.args(), *args) if limits else ["OK"]
-        if reply[0] == "FENCED":
-            raise errors.Fenced
 
     def run(self, name: str, due: float) -> PassResult | None:
         """Runs one pass that was due at `due` (Unix seconds), and the loops that it wakes.

@@ -13,8 +13,8 @@ from kcm import errors
 from kcm.api.coordination_v1 import Lease, LeaseSpec
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.coordination.election import LeaderElectionRecord
+from kcm.reconcile.carrying import Recorder
 from kcm.reconcile.plan import Event
-from kcm.reconcile.runner import Recorder
 from kcm.store import Store
 
 COMPONENT = "kcm-controller-manager"  # the source of the leader's Events

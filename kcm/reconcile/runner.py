@@ -12,27 +12,24 @@ Modelled after controller-runtime pkg/internal/controller/controller.go.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol
 
 import structlog
 
 from kcm import errors
 from kcm.clock import Clock
 from kcm.cloudprovider.caller import CloudCaller
-from kcm.cloudprovider.calls import Answer, CloudCall
 from kcm.loops import Host
 from kcm.reconcile.caches import Caches
+from kcm.reconcile.carrying import CarriedPlan, PlanCarrier, Recorder
 from kcm.reconcile.consistency import Consistency, SyncExpectations
 from kcm.reconcile.contract import Controller
-from kcm.reconcile.executor import PlanExecutor
 from kcm.reconcile.memory import Memory
 from kcm.reconcile.metrics import SYNC, SyncMetrics
-from kcm.reconcile.plan import Event, Plan
-from kcm.reconcile.plan import Outcome as PlanOutcome
+from kcm.reconcile.plan import Plan
 from kcm.store.objects import ObjectStore
 from kcm.store.writes import observing
 from kcm.store.writes.observing import Author, SyncEnd
@@ -53,14 +50,6 @@ RUN_BUDGET = 0.25  # seconds after which a run takes no more keys
 _SHOWN_FAILURES = 8
 
 
-class Recorder(Protocol):
-    """Records Events."""
-
-    def record(self, event: Event, component: str) -> None:
-        """Takes an Event to be written soon. It is dropped if too many wait."""
-        ...
-
-
 class SyncFailed(errors.KcmError):
     """Raised when syncs failed, whose keys the queue retries. The message has keys and errors."""
 
@@ -79,9 +68,8 @@ class _Ended:
 class _CloudStep:
     """A sync that goes on when the cloud has answered the calls of its plan."""
 
-    plan: Plan
-    outcome: PlanOutcome
-    before: Mapping[str, str]  # the memory of the key
+    carried: CarriedPlan
+    memory: dict[str, str]  # of the key, as it was saved last
     expectations: SyncExpectations
 
 
@@ -121,13 +109,11 @@ class Runner:
         self._consistency = consistency
         self._queue = queue
         self._renewer = renewer
-        self._recorder = recorder
-        self._executor = PlanExecutor(store)
+        self._carrier = PlanCarrier(controller.name, store, recorder, metrics, cloud)
         self._memory = Memory(queue.io, queue.name)
         self._clock = clock
         self._stop = stop
         self._metrics = metrics
-        self._cloud = cloud
         self._observer = observing.find(queue.io)
         self._calling: set[str] = set()  # the tokens of the keys whose threads call the cloud
 
@@ -239,20 +225,11 @@ class Runner:
     def _continue(self, lease: KeyLease, step: _CloudStep) -> SyncResult:
         """Makes the calls of the plan and of those that follow it."""
         while True:
-            answers = self._call_cloud(step.plan.calls)
-            assert step.plan.plan_after is not None
-            plan = step.plan.plan_after(replace(step.outcome, answers=answers))
-            result = self._carry_out(plan, lease, step.before, step.expectations)
+            plan = self._carrier.call_cloud(step.carried)
+            result = self._carry_out(plan, lease, step.memory, step.expectations)
             if isinstance(result, SyncResult):
                 return result
             step = result
-
-    def _call_cloud(self, calls: Sequence[CloudCall]) -> Sequence[Answer]:
-        if self._cloud is None:
-            raise errors.ConfigurationError(
-                f"{self.controller.name} calls a cloud, but --cloud-provider is not set"
-            )
-        return self._cloud.make(calls)
 
     # --- the ends of syncs
 
@@ -320,41 +297,31 @@ class Runner:
         Any exception makes the key retried.
         """
         self._consistency.wait(lease.key, FRESHNESS_TIMEOUT, self._stop)
-        before = self._memory.load(lease.key) if self.controller.remembers else {}
-        view = self._caches.view(self.controller, self._clock.now(), before)
+        memory = self._memory.load(lease.key) if self.controller.remembers else {}
+        view = self._caches.view(self.controller, self._clock.now(), memory)
         plan = self.controller.reconcile(lease.key, view)
         expectations = self._consistency.expectations(lease.key, lease.fence)
-        return self._carry_out(plan, lease, before, expectations)
+        return self._carry_out(plan, lease, memory, expectations)
 
     def _carry_out(
         self,
         plan: Plan,
         lease: KeyLease,
-        before: Mapping[str, str],
+        memory: dict[str, str],
         expectations: SyncExpectations,
     ) -> SyncResult | _CloudStep:
-        while True:
-            result = self._executor.execute(plan, lease.fence, expectations)
-            if self.controller.remembers and plan.state is not None:
-                self._memory.save(lease.key, before, plan.state, lease.fence)
-                before = plan.state
-            self._record(plan, result)
-            error = plan.error or result.error
-            if error is not None:
-                raise error
-            if plan.calls and plan.plan_after is not None:
-                return _CloudStep(plan, result, before, expectations)
-            if plan.plan_after is None:
-                break
-            plan = plan.plan_after(result)
-        if plan.requeue_after is not None:
-            return SyncResult.requeue_after(plan.requeue_after)
-        return SyncResult.done()
+        def remember(carried: CarriedPlan) -> None:
+            nonlocal memory
+            state = carried.plan.state
+            if self.controller.remembers and state is not None:
+                self._memory.save(lease.key, memory, state, lease.fence)
+                memory = dict(state)
 
-    def _record(self, plan: Plan, result: PlanOutcome) -> None:
-        derived = plan.events_after(result)
-        if self._metrics is not None:
-            self._metrics.add(plan.counts)
-            self._metrics.add(plan.counts_after(result))
-        for event in (*plan.events, *derived):
-            self._recorder.record(event, self.controller.name)
+        carried = self._carrier.carry_out(plan, lease.fence, expectations, remember=remember)
+        if carried.error is not None:
+            raise carried.error
+        if carried.calls_cloud:
+            return _CloudStep(carried, memory, expectations)
+        if carried.plan.requeue_after is not None:
+            return SyncResult.requeue_after(carried.plan.requeue_after)
+        return SyncResult.done()

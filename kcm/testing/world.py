@@ -1,64 +1,44 @@
-"""A store of plain objects in memory that carries out plans, for tests over many syncs.
+"""A store in memory on which the plans of controllers are carried out, for tests over many syncs.
 
-It follows the store's rules (`kcm.store.rules`) and guards, but has no Redis, fencing tokens or
-races. Writes that failed are in `failures`.
+Plans are carried out by the code that carries them out in production (`kcm.reconcile.carrying`), on
+the store's real rules, admission, guards and conflicts (`kcm.store.memory`). There is no work
+queue: tests decide when a key is synced, and what they see when the cache lags.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable
 from datetime import datetime
+from typing import TypeVar
 
-from kcm import errors
-from kcm.api.core_v1 import ResourceQuota
+from kcm.api import scheme
+from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.cloudprovider.caller import CloudCaller
+from kcm.reconcile.carrying import CarriedPlan, PlanCarrier, set_limits
 from kcm.reconcile.contract import Change
-from kcm.reconcile.plan import (
-    Approve,
-    Bind,
-    Create,
-    Delete,
-    DeleteCollection,
-    Outcome,
-    Patch,
-    Plan,
-    Update,
-    UpdateStatus,
-    Write,
-)
-from kcm.store import DeleteOptions
-from kcm.store.admission.quotas import grows
-from kcm.store.indexes import index_entries
-from kcm.store.rules import (
-    Subresource,
-    finishes_deletion,
-    prepare_create,
-    prepare_delete,
-    prepare_modification,
-)
-from kcm.store.writes.collections import CollectionDeletion, summarize_rest
-from kcm.store.writes.guards import (
-    Absent,
-    EntryUnchanged,
-    Exists,
-    Guard,
-    Indexed,
-    NothingCharged,
-    QuotasUnchanged,
-    TokenAvailable,
-    Unindexed,
-)
-from kcm.store.writes.rewriting import Rewriting
+from kcm.reconcile.plan import Delete, Event, Failure, Outcome, Plan, Write
+from kcm.store import DeleteOptions, Store, WatchEntry, WriteItem
+from kcm.store.admission.namespaces import build as build_namespaces
+from kcm.store.damage import decode_object
+from kcm.store.memory import MemoryIO
+from kcm.store.namespaces import SYSTEM
+from kcm.store.writes.items import Operation
+from kcm.testing.clock import FakeClock
 from kcm.testing.views import NOW, FakeView
 
+T = TypeVar("T", bound=KubeObject)
 Key = tuple[str, str]  # resource name, object key
+_FIRST_VERSION = 100  # the counter after the given objects, whose versions are low
 
 
 class World:
-    """Holds objects, and carries out the plans that controllers compute from them."""
+    """Holds objects, and carries out the plans that controllers compute from them.
+
+    `objects` are the objects as a cache without delay has them. At first they are the given ones,
+    with the resourceVersions that they have; `watch` gets every later change.
+    """
 
     def __init__(
         self,
@@ -66,171 +46,132 @@ class World:
         now: datetime = NOW,
         watch: Callable[[Change], None] = lambda change: None,
     ) -> None:
-        self.now = now
+        self.clock = FakeClock(now)
+        self.io = MemoryIO(self.clock)
+        self.store = Store(self.io, self.clock, random.Random(1))
         self.objects: dict[Key, KubeObject] = {}
-        self.failures: list[tuple[Write, Exception]] = []
-        self.watch = watch
+        self.failures: list[Failure] = []  # of all plans
+        self.events: list[Event] = []  # that all plans recorded
         self.cloud: CloudCaller | None = None  # makes the calls of plans
-        self.take_token: Callable[[str], bool] = lambda bucket: True
-        self._version = 100
-        # By index entry: the version at which an object got or lost it, and the `since` and
-        # `stamp` of the guard of that write.
-        self._moved: dict[str, tuple[int, tuple[int, str] | None]] = {}
-        # By namespace and resource: the version of the last charge.
-        self._charged: dict[Key, int] = {}
-        self._rng = random.Random(1)
+        self.watch: Callable[[Change], None] = lambda change: None
+        self._position = 0  # the resourceVersion up to which `objects` has all changes
+        self._create_namespaces(objects)
         for obj in objects:
-            self.objects[_key(obj)] = obj
+            self.io.set_counter(int(obj.metadata.resource_version or 1) - 1)
+            self._put(WriteItem("create", obj.resource, obj, anywhere=True))
+        self._observe()
+        self.io.set_counter(max(self._position, _FIRST_VERSION))
+        self.watch = watch
+
+    @property
+    def now(self) -> datetime:
+        """The time of the world. It may be set."""
+        return self.clock.now()
+
+    @now.setter
+    def now(self, now: datetime) -> None:
+        self.clock.step((now - self.now).total_seconds())
+
+    def record(self, event: Event, component: str) -> None:
+        """Takes an Event of a plan."""
+        self.events.append(event)
+
+    # --- objects
 
     def view(self) -> FakeView:
-        return FakeView(*self.objects.values(), now=self.now, position=self._version)
+        return FakeView(*self.objects.values(), now=self.now, position=self._position)
 
-    def of(self, model: type[KubeObject]) -> list[KubeObject]:
+    def of(self, model: type[T]) -> list[T]:
         return [obj for obj in self.objects.values() if isinstance(obj, model)]
 
-    def find(self, obj: KubeObject) -> KubeObject | None:
+    def find(self, obj: T) -> T | None:
         """Returns the present state of the object with this uid, or None."""
-        present = self.objects.get(_key(obj))
-        return present if present is not None and present.uid == obj.uid else None
+        present = self.objects.get((obj.resource.name, obj.key))
+        return present if isinstance(present, type(obj)) and present.uid == obj.uid else None
 
-    def carry_out(self, plan: Plan) -> Outcome:
-        """Carries out the writes of a plan, as the executor does."""
-        done: list[tuple[Write, KubeObject]] = []
-        deletions = [self._delete_collection(collection) for collection in plan.collections]
-        rewritings = [Rewriting() for _ in plan.rewrites]  # it keeps objects, not their JSON
-        for batch in plan.batches:
-            for write in batch.writes:
-                try:
-                    done.append((write, self.write(write)))
-                except errors.ApiError as error:
-                    self.failures.append((write, error))
-                    if batch.slow_start:
-                        break
-        outcome = Outcome(tuple(done), deletions=deletions, rewritings=rewritings)
-        status = plan.status_update(outcome)
-        if status is not None:
-            self.write(status)
-        if plan.calls and self.cloud is not None:
-            outcome = replace(outcome, answers=self.cloud.make(plan.calls))
-        return self.carry_out(plan.plan_after(outcome)) if plan.plan_after else outcome
+    def put(self, *objects: KubeObject) -> None:
+        """Stores objects as they are, whatever is stored, without rules and admission."""
+        for obj in objects:
+            present = self.objects.get((obj.resource.name, obj.key))
+            if present is not None and present.uid != obj.uid:
+                self.remove(present)
+                present = None
+            op: Operation = "create" if present is None else "update"
+            self._put(WriteItem(op, obj.resource, obj, anywhere=True))
+            self._observe()
 
-    def _delete_collection(self, wanted: DeleteCollection) -> CollectionDeletion:
-        inside = [
-            obj
-            for (name, _), obj in list(self.objects.items())
-            if name == wanted.resource.name and obj.namespace == wanted.namespace
-        ]
-        for obj in inside:
-            self.delete(obj)
-        left = [present for obj in inside if (present := self.find(obj)) is not None]
-        return summarize_rest(wanted.resource, wanted.namespace, left, len(inside) - len(left))
+    def remove(self, *objects: KubeObject) -> None:
+        """Removes objects, whatever their finalizers are."""
+        for obj in objects:
+            self._put(WriteItem("delete", obj.resource, obj))
+        self._observe()
 
     def delete(self, obj: KubeObject, options: DeleteOptions | None = None) -> None:
         """Deletes an object, as a user would."""
         self.write(Delete(obj, options or DeleteOptions()))
 
     def write(self, write: Write) -> KubeObject:
-        """Carries out one write, and returns the object. Raises ApiError if it fails."""
-        self._require(write.guards)
-        if isinstance(write, Create):
-            resource = write.obj.resource
-            made = prepare_create(write.obj, resource, self.now, rng=self._rng)
-            return self._store(None, made, write)
-        old = self.find(write.old)
-        if old is None:
-            return write.old
-        if isinstance(write, Delete):
-            op, new = prepare_delete(old, old.resource, write.options, self.now)
-            return self._store(old, new, write, gone=op == "delete")
-        return self._store(old, _apply_write(write, old), write)
+        """Carries out one write, and returns the object. Raises the error if it fails."""
+        outcome = self.carry_out(Plan().then(write))
+        if outcome.failures:
+            raise self.failures.pop().error
+        return outcome.done[0][1]
 
-    def _store(
-        self, old: KubeObject | None, new: KubeObject, write: Write, *, gone: bool = False
-    ) -> KubeObject:
-        if new is old and not gone:
-            return new
-        self._version += 1
-        new = new.with_metadata(resource_version=str(self._version))
-        if gone or (old is not None and finishes_deletion(new)):
-            del self.objects[_key(new)]
-            change = Change(new, None)
-        else:
-            self.objects[_key(new)] = new
-            change = Change(old, new)
-        self._record_history(old, new, write.guards)
-        self.watch(change)
-        return new
+    # --- plans
 
-    def _record_history(
-        self, old: KubeObject | None, new: KubeObject, guards: Iterable[Guard]
-    ) -> None:
-        """Records what guards depend on: changes of index entries, and charges to quotas."""
-        resource = new.resource
-        before = set(index_entries(resource, old)) if old is not None else set()
-        after = set(index_entries(resource, new)) if self.find(new) is not None else set()
-        asked = {g.entry: (g.since, g.stamp) for g in guards if isinstance(g, EntryUnchanged)}
-        for entry in before ^ after:
-            stamp = asked.get(entry) if entry in after else None
-            self._moved[entry] = (self._version, stamp)
-        if self._quotas(new.namespace or "") and (
-            old is None or grows(resource, new, old, self.now)
-        ):
-            self._charged[new.namespace or "", resource.name] = self._version
+    def carry_out(self, plan: Plan) -> Outcome:
+        """Carries out a plan and those that follow it, and returns the outcome of the last one."""
+        return self.finish(plan).outcome
 
-    def _require(self, guards: Iterable[Guard]) -> None:
-        for guard in guards:
-            if not self._holds(guard):
-                raise errors.GuardFailed(f"guard failed: {guard}")
+    def finish(
+        self, plan: Plan, remember: Callable[[CarriedPlan], None] = lambda carried: None
+    ) -> CarriedPlan:
+        """Carries out a plan and those that follow it, as the runner does, and returns the last
+        one.
 
-    def _holds(self, guard: Guard) -> bool:
-        """Reports whether a guard holds; see `kcm.store.writes.guards`.
-
-        Takes a token if the guard is a TokenAvailable that holds.
+        `remember` is called for each of them after its writes. Calls are made only if `cloud` is
+        set.
         """
-        match guard:
-            case Exists() | Absent() | Indexed():
-                return guard.holds_for(self.objects.get((guard.resource, guard.key)))
-            case Unindexed(entry):
-                objects = self.objects.values()
-                return not any(entry in index_entries(o.resource, o) for o in objects)
-            case TokenAvailable(bucket):
-                return self.take_token(bucket)
-            case QuotasUnchanged(namespace, versions):
-                return self._quotas(namespace) == dict(versions)
-            case NothingCharged(namespace, since):
-                charged = self._charged
-                return all(charged.get((namespace, kind), 0) <= version for kind, version in since)
-            case EntryUnchanged(entry, since, stamp):
-                moved_at, own = self._moved.get(entry, (0, None))
-                return moved_at <= since or (stamp != "" and own == (since, stamp))
 
-    def _quotas(self, namespace: str) -> dict[str, str]:
-        """Returns the resourceVersions of the namespace's quotas by name."""
-        return {
-            obj.name: obj.metadata.resource_version or ""
-            for obj in self.objects.values()
-            if isinstance(obj, ResourceQuota) and obj.namespace == namespace
-        }
+        def keep(carried: CarriedPlan) -> None:
+            self.failures += carried.outcome.failures
+            self._observe()
+            remember(carried)
 
+        set_limits(self.io, plan.limits, None)
+        carrier = PlanCarrier("test", self.store, self, cloud=self.cloud)
+        while True:
+            carried = carrier.carry_out(plan, None, remember=keep)
+            if not carried.calls_cloud or self.cloud is None:
+                return carried
+            plan = carrier.call_cloud(carried)
 
-def _apply_write(
-    write: Update | UpdateStatus | Patch | Bind | Approve, old: KubeObject
-) -> KubeObject:
-    """Returns the object after the write, prepared as the store does."""
-    resource = old.resource
-    match write:
-        case Patch(change=change, status=status):
-            part = Subresource.STATUS if status else Subresource.NONE
-            return prepare_modification(change(old), old, resource, part)
-        case Update(new=new):
-            return prepare_modification(new, old, resource)
-        case Bind(new=new):
-            return prepare_modification(new, old, resource, Subresource.BINDING)
-        case Approve(new=new):
-            return prepare_modification(new, old, resource, Subresource.APPROVAL)
-        case UpdateStatus(new=new):
-            return prepare_modification(new, old, resource, Subresource.STATUS)
+    def _create_namespaces(self, objects: tuple[KubeObject, ...]) -> None:
+        """Creates the namespaces of objects that are not among them; the store creates those of the
+        system.
+        """
+        given = {obj.name for obj in objects if obj.resource.name == "namespaces"}
+        wanted = {obj.namespace for obj in objects if obj.namespace} - given - {*SYSTEM}
+        for namespace in build_namespaces(*sorted(wanted)) if wanted else ():
+            self.store.create(namespace)
 
+    def _put(self, item: WriteItem) -> None:
+        self.store.write([item])[0].get_stored()
 
-def _key(obj: KubeObject) -> Key:
-    return (obj.resource.name, obj.key)
+    def _observe(self) -> None:
+        """Reads the changes of all kinds, as an informer does."""
+        resources: dict[Resource, int] = dict.fromkeys(scheme.resources(), self._position)
+        entries = self.store.read_changes(resources, 0).entries
+        for entry in sorted(entries, key=lambda entry: entry.resource_version):
+            self._see(entry)
+
+    def _see(self, entry: WatchEntry) -> None:
+        self._position = entry.resource_version
+        key = (entry.resource.name, entry.key)
+        obj = decode_object(entry.resource, entry.key, entry.raw)
+        old = self.objects.pop(key, None)
+        if entry.type == "DELETED":
+            self.watch(Change(obj, None))
+            return
+        self.objects[key] = obj
+        self.watch(Change(old, obj))

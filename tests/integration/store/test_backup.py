@@ -13,6 +13,8 @@ from kcm.store.backup import backup, restore
 from kcm.testing.clock import FakeClock
 from tests.new_objects import node, pod, replica_set
 
+pytestmark = pytest.mark.redis_only
+
 PODS = scheme.lookup("pods")
 
 

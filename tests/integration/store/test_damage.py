@@ -26,6 +26,8 @@ from kcm.testing.waiting import until
 from tests.integration.store.damages import DAMAGES, Damage
 from tests.new_objects import pod
 
+pytestmark = pytest.mark.redis_only
+
 PODS = scheme.lookup("pods")
 KEY = "default/bad"
 every_damage = pytest.mark.parametrize("harm", DAMAGES.values(), ids=list(DAMAGES))

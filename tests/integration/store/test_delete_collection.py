@@ -36,6 +36,7 @@ def test_what_is_held_back_is_counted_with_its_reasons(store: Store) -> None:
     assert (again.deleted, again.remaining) == (0, 2)
 
 
+@pytest.mark.redis_only
 def test_what_cannot_be_read_goes_too(store: Store, io: RedisIO) -> None:
     for name in ("a", "b", "c"):
         store.create(strip_store_fields(pod(name)))

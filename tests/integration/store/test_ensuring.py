@@ -41,6 +41,7 @@ def test_nothing_is_written_if_nothing_is_missing(io: RedisIO) -> None:
     assert store.resource_version() == version
 
 
+@pytest.mark.redis_only
 @pytest.mark.parametrize("harm", DAMAGES.values(), ids=list(DAMAGES))
 def test_what_cannot_be_read_is_replaced_and_the_others_are_created(
     io: RedisIO, harm: Damage

@@ -19,6 +19,8 @@ from kcm.store.eventbus import GROUP, EventBus
 from kcm.testing.clock import FakeClock
 from tests.new_objects import make_namespaces, pod, replica_set
 
+pytestmark = pytest.mark.redis_only
+
 
 @pytest.fixture
 def bus(io: RedisIO, clock: FakeClock) -> EventBus:

@@ -1,10 +1,9 @@
-"""Tests that guards stop the same writes in the store's script and in the World of kcm.testing."""
+"""Tests that guards stop writes, with the store's script and in memory."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import count
-from typing import Protocol
 
 import pytest
 
@@ -12,9 +11,9 @@ from kcm.api import scheme
 from kcm.api.core_v1 import Pod, ResourceQuota, ResourceQuotaSpec, Taint
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.apimachinery.quantity import Quantity
+from kcm.reconcile.carrying import set_limits
 from kcm.reconcile.executor import PlanExecutor
-from kcm.reconcile.plan import Bind, Create, Delete, Plan, Write
-from kcm.redisio import RedisIO
+from kcm.reconcile.plan import Bind, Create, Delete, Limit, Plan, Write
 from kcm.store import Store
 from kcm.store.indexes import noexecute_entry
 from kcm.store.writes.guards import (
@@ -29,36 +28,22 @@ from kcm.store.writes.guards import (
     Unindexed,
 )
 from kcm.testing.builders import config_map
-from kcm.testing.world import World
 from tests.new_objects import make_namespaces, node, pod, strip_store_fields
 
 TAINT = Taint(key="gone", value="", effect="NoExecute")
 _NUMBERS = count()
 
 
-class Side(Protocol):
-    """One of the two implementations of guards that the test compares."""
-
-    versions: dict[str, int]  # by what happened last
-
-    def write(self, write: Write) -> KubeObject | None:
-        """Returns the written object, or None if a guard stopped the write."""
-        ...
-
-    def version(self) -> int: ...
-
-    def find(self, resource: str, key: str) -> KubeObject: ...
-
-
-class InStore:
-    """Writes with the store's Lua script."""
+class Side:
+    """Writes with one of the stores, and reads back."""
 
     def __init__(self, store: Store) -> None:
-        self.versions: dict[str, int] = {}
+        self.versions: dict[str, int] = {}  # by what happened last
         self._store = store
         make_namespaces(store, "limited")
 
     def write(self, write: Write) -> KubeObject | None:
+        """Returns the written object, or None if a guard stopped the write."""
         outcome = PlanExecutor(self._store).execute(Plan().then(write), None)
         return outcome.done[0][1] if outcome.done else None
 
@@ -67,25 +52,6 @@ class InStore:
 
     def find(self, resource: str, key: str) -> KubeObject:
         return self._store.get(scheme.by_name(resource), key)
-
-
-class InWorld:
-    """Writes to a World whose token buckets are empty."""
-
-    def __init__(self) -> None:
-        self.versions: dict[str, int] = {}
-        self._world = World()
-        self._world.take_token = lambda bucket: False
-
-    def write(self, write: Write) -> KubeObject | None:
-        outcome = self._world.carry_out(Plan().then(write))
-        return outcome.done[0][1] if outcome.done else None
-
-    def version(self) -> int:
-        return self._world.view().position(Pod)
-
-    def find(self, resource: str, key: str) -> KubeObject:
-        return self._world.objects[resource, key]
 
 
 def prepare(side: Side) -> None:
@@ -169,10 +135,14 @@ GUARDS: dict[str, tuple[Callable[[Side], Guard], bool]] = {
 
 
 @pytest.mark.parametrize("name", GUARDS)
-def test_the_script_and_the_world_agree_on_every_guard(name: str, io: RedisIO) -> None:
+def test_a_guard_stops_a_write_unless_it_holds(name: str, store: Store) -> None:
     guard, expected = GUARDS[name]
-    verdicts = {}
-    for side in (InStore(Store(io)), InWorld()):
-        prepare(side)
-        verdicts[type(side).__name__] = passes(side, guard(side))
-    assert verdicts == {"InStore": expected, "InWorld": expected}
+    side = Side(store)
+    prepare(side)
+    assert passes(side, guard(side)) == expected
+
+
+def test_a_bucket_gives_its_tokens_and_no_more(store: Store) -> None:
+    set_limits(store.io, {"full": Limit(1.0, 2.0)}, None)
+    side = Side(store)
+    assert [passes(side, TokenAvailable("full")) for _ in range(3)] == [True, True, False]

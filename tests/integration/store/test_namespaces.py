@@ -81,6 +81,7 @@ def test_the_systems_namespaces_stay(store: Store, name: str) -> None:
         store.delete(NAMESPACES, name)
 
 
+@pytest.mark.redis_only
 def test_no_object_slips_into_a_namespace_that_goes_at_the_same_time(
     store: Store, settings: Settings
 ) -> None:

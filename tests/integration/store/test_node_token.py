@@ -9,6 +9,8 @@ from kcm.redisio import RedisIO
 from kcm.store import Store
 from kcm.store.node_token import NAME, NAMESPACE, ensure_key, read_key
 
+pytestmark = pytest.mark.redis_only
+
 
 def test_the_key_is_made_once(store: Store) -> None:
     assert read_key(store) is None

@@ -24,6 +24,8 @@ from kcm.store import Store
 from tests.conftest import server_binary
 from tests.new_objects import pod
 
+pytestmark = pytest.mark.redis_only
+
 DEPLOY = Path(__file__).parents[3] / "deploy" / "redis"
 PODS = scheme.lookup("pods")
 

@@ -188,6 +188,7 @@ def test_an_update_that_takes_more_is_charged_the_difference(store: Store) -> No
         store.update(updated_service.with_spec(updated_service.spec.replace(ports=ports)))
 
 
+@pytest.mark.redis_only
 def test_an_injected_event_is_refused_with_the_reason(store: Store, io: RedisIO) -> None:
     limit(store, pods=1)
     bus = EventBus(io)
@@ -240,6 +241,7 @@ def _create_some(url: str, client: int) -> int:
     return count
 
 
+@pytest.mark.redis_only
 def test_fifty_clients_at_a_time_create_exactly_what_there_is_room_for(
     store: Store, settings: Settings
 ) -> None:

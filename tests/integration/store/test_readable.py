@@ -18,6 +18,8 @@ from kcm.store.eventbus import EventBus
 from kcm.store.managed_fields.managers import FieldManager
 from tests.new_objects import pod
 
+pytestmark = pytest.mark.redis_only
+
 PODS = scheme.lookup("pods")
 
 

@@ -137,6 +137,7 @@ def test_another_type_takes_ports_and_gives_them_back(store: Store) -> None:
     assert (taken.spec.ports or [])[0].node_port == port
 
 
+@pytest.mark.redis_only
 def test_a_full_range_says_so(store: Store, settings: Settings) -> None:
     tiny = small(settings, cluster_ip_range="10.9.0.0/29")
     for number in range(5):  # .1 is the kubernetes service's
@@ -147,6 +148,7 @@ def test_a_full_range_says_so(store: Store, settings: Settings) -> None:
     tiny.create(service("more"))
 
 
+@pytest.mark.redis_only
 def test_many_at_once_never_share(store: Store, settings: Settings) -> None:
     tight = small(settings, cluster_ip_range="10.9.0.0/26", node_port_range="30000-30059")
 

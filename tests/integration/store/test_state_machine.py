@@ -4,6 +4,8 @@ versions.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -13,8 +15,8 @@ from kcm import errors
 from kcm.api.core_v1 import Pod
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.redisio import RedisIO
-from kcm.settings import Settings
 from kcm.store import DeleteOptions, Store
+from kcm.store.memory import MemoryIO
 from kcm.testing.clock import FakeClock
 from tests.new_objects import pod
 
@@ -26,13 +28,11 @@ CLIENTS = st.integers(0, 1)
 class StoreMachine(RuleBasedStateMachine):
     """Two clients of one store; each keeps the version of every object that it read last."""
 
-    settings_: Settings
+    connect: Callable[[], Sequence[RedisIO]]  # returns two clients of an empty server
 
     def __init__(self) -> None:
         super().__init__()
-        clients = [RedisIO(self.settings_), RedisIO(self.settings_)]
-        clients[0].execute("FLUSHALL")
-        clients[0].attach()
+        clients = type(self).connect()
         self.stores = [Store(io, FakeClock()) for io in clients]
         self.model: dict[str, dict[str, str]] = {}  # key to labels
         self.versions: dict[str, int] = {}
@@ -139,8 +139,18 @@ class StoreMachine(RuleBasedStateMachine):
         assert state == set(self.model)
 
 
-def test_the_store_behaves_like_its_model(io: RedisIO, settings: Settings) -> None:
-    StoreMachine.settings_ = settings
+def test_the_store_behaves_like_its_model(io: RedisIO) -> None:
+    def connect_to_memory() -> Sequence[RedisIO]:
+        return [MemoryIO(FakeClock())] * 2
+
+    def connect_to_redis() -> Sequence[RedisIO]:
+        clients = [RedisIO(io.settings), RedisIO(io.settings)]
+        clients[0].execute("FLUSHALL")
+        clients[0].attach()
+        return clients
+
+    in_memory = isinstance(io, MemoryIO)
+    StoreMachine.connect = connect_to_memory if in_memory else connect_to_redis
     run_state_machine_as_test(StoreMachine, settings=_PROFILE)
 
 

@@ -15,6 +15,8 @@ from kcm.store.resource_metrics.usage import NodeReport, PodUsage, UsageBoard
 from kcm.testing import builders
 from kcm.testing.clock import FakeClock
 
+pytestmark = pytest.mark.redis_only
+
 MOMENT = datetime(2024, 5, 1, 12, tzinfo=UTC)
 WEB, OTHER = (builders.pod(name, node="n1") for name in ("web", "other"))
 

@@ -44,6 +44,7 @@ def test_entries_carry_the_object_with_its_version(store: Store) -> None:
     assert change.resource_version == int(stored.metadata.resource_version or 0)
 
 
+@pytest.mark.redis_only
 def test_a_read_blocks_until_something_is_written(store: Store, settings: Settings) -> None:
     positions: list[str] = []
     reader = threading.Thread(
@@ -55,6 +56,7 @@ def test_a_read_blocks_until_something_is_written(store: Store, settings: Settin
     assert positions == ["default/a"]
 
 
+@pytest.mark.redis_only
 def test_a_reader_behind_the_trimmed_part_is_told(store: Store, io: RedisIO) -> None:
     for number in range(10):
         store.create(pod(f"p{number}"))
@@ -65,6 +67,7 @@ def test_a_reader_behind_the_trimmed_part_is_told(store: Store, io: RedisIO) -> 
     ]
 
 
+@pytest.mark.redis_only
 def test_a_reader_at_the_end_is_not_told_when_all_is_trimmed(store: Store, io: RedisIO) -> None:
     store.create(pod("a"))
     store.create(pod("b"))
@@ -73,6 +76,7 @@ def test_a_reader_at_the_end_is_not_told_when_all_is_trimmed(store: Store, io: R
     assert PODS in store.read_changes({PODS: 2}, 0).gone
 
 
+@pytest.mark.redis_only
 def test_age_trims_what_was_written_before_an_old_enough_pass(store: Store, io: RedisIO) -> None:
     store.create(pod("old"))
     trim(io, [PODS])
@@ -86,6 +90,7 @@ def test_age_trims_what_was_written_before_an_old_enough_pass(store: Store, io: 
     assert [key for _, key in read_changes_after(store, 2)] == ["default/young"]
 
 
+@pytest.mark.redis_only
 class TestForeignEntries:
     def test_without_our_fields_are_skipped_but_counted(self, store: Store, io: RedisIO) -> None:
         store.create(pod("a"))

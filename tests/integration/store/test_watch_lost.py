@@ -4,10 +4,14 @@ writes.
 
 from __future__ import annotations
 
+import pytest
+
 from kcm.api import scheme
 from kcm.redisio import RedisIO
 from kcm.store import Store
 from tests.new_objects import pod
+
+pytestmark = pytest.mark.redis_only
 
 PODS = scheme.lookup("pods")
 

@@ -22,8 +22,20 @@ from tests.unit.controllers.clouds import CloudWorld
 KEY = "default/web"
 
 
+# The addresses that the store gives to such a Service when it is created.
+ADDRESSES: dict[str, Any] = {
+    "cluster_ip": "10.96.0.10",
+    "cluster_ips": ["10.96.0.10"],
+    "ip_families": ["IPv4"],
+    "ip_family_policy": "SingleStack",
+    "ports": [ServicePort(port=80, protocol="TCP", node_port=30080)],
+}
+
+
 def balanced(name: str = "web", **spec: Any) -> Service:
-    return service(name, **{"type": "LoadBalancer"} | spec)
+    if spec.get("external_traffic_policy") == "Local":
+        spec = {"health_check_node_port": 30081} | spec
+    return service(name, **{"type": "LoadBalancer"} | ADDRESSES | spec)
 
 
 def with_status(about: Service, ip: str) -> Service:

@@ -12,8 +12,8 @@ from typing import Any
 from kcm.api.core_v1 import LoadBalancerIngress, LoadBalancerStatus, Node, Service
 from kcm.cloudprovider.caller import CloudCaller
 from kcm.cloudprovider.interface import InstanceMetadata, InstanceNotFound, Route, Zone
+from kcm.reconcile.carrying import CarriedPlan
 from kcm.reconcile.contract import Controller
-from kcm.reconcile.plan import Event, Outcome, Plan
 from kcm.testing.views import FakeView
 from kcm.testing.world import World
 
@@ -110,7 +110,6 @@ class CloudWorld(World):
         self.memory_cloud = MemoryCloud()
         self.cloud = CloudCaller(self.memory_cloud, "kubernetes")
         self.memory: dict[str, dict[str, str]] = {}
-        self.events: list[Event] = []
         self.error: Exception | None = None
         self.requeue_after: float | None = None
 
@@ -133,17 +132,10 @@ class CloudWorld(World):
             controller=self.controller,
             memory=self.memory.get(key),
         )
-        plan: Plan | None = self.controller.reconcile(key, view)
-        while plan is not None:
-            outcome = self.carry_out(replace(plan, plan_after=None, calls=()))
-            self.events += [*plan.events, *plan.events_after(outcome)]
-            if plan.state is not None:
-                self.memory[key] = dict(plan.state)
-            self.error, self.requeue_after = plan.error, plan.requeue_after
-            plan = None if plan.error else self._next(plan, outcome)
 
-    def _next(self, plan: Plan, outcome: Outcome) -> Plan | None:
-        if plan.plan_after is None:
-            return None
-        assert self.cloud is not None
-        return plan.plan_after(replace(outcome, answers=self.cloud.make(plan.calls)))
+        def remember(carried: CarriedPlan) -> None:
+            if carried.plan.state is not None:
+                self.memory[key] = dict(carried.plan.state)
+
+        carried = self.finish(self.controller.reconcile(key, view), remember)
+        self.error, self.requeue_after = carried.plan.error, carried.plan.requeue_after

@@ -69,7 +69,7 @@ class Cron:
             start_time=job.metadata.creation_timestamp,
             completion_time=moment if type_ == "Complete" else None,
         )
-        self.world.objects["jobs.batch", job.key] = job.with_status(status)
+        self.world.put(job.with_status(status))
 
     def reasons(self) -> list[str]:
         return [event.reason for event in self.events]

@@ -137,7 +137,7 @@ class Jobs:
         if ready:
             status["conditions"] = [builders.condition("Ready", since=now)]
         new_pod = pod.with_status(pod.status.replace(**status))
-        self.world.objects["pods", pod.key] = new_pod
+        self.world.put(new_pod)
         return new_pod
 
     def place(self, node: str = "n1") -> None:
@@ -172,12 +172,10 @@ class Jobs:
         """
         for pod in self.pods:
             if pod.deleting:
-                self.world.objects["pods", pod.key] = pod.with_metadata(
-                    deletion_grace_period_seconds=0
-                )
+                self.world.put(pod.with_metadata(deletion_grace_period_seconds=0))
                 self.put(self._get(pod), phase="Failed", conditions=None)
                 if not is_tracked(pod):
-                    del self.world.objects["pods", pod.key]
+                    self.world.remove(self.world.objects["pods", pod.key])
 
     def _get(self, pod: Pod) -> Pod:
         obj = self.world.objects["pods", pod.key]

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -19,26 +18,12 @@ from kcm.controllers.nodelifecycle.controller import (
 from kcm.controllers.nodelifecycle.memory import load_zones
 from kcm.controllers.nodelifecycle.monitor import bucket_of
 from kcm.controllers.nodelifecycle.zones import Zone
-from kcm.reconcile.plan import Event, Limit, Plan
+from kcm.reconcile.plan import Event, Plan
 from kcm.testing.builders import START, lease, node, pod
 from kcm.testing.views import FakeView
 from kcm.testing.world import World
 
 ZONE = "topology.kubernetes.io/zone"
-
-
-@dataclass
-class Bucket:
-    """A token bucket that computes what the Lua script of the limiter computes."""
-
-    rate: float
-    burst: float
-    tokens: float
-    at: float
-
-    def refill(self, now: float) -> None:
-        self.tokens = min(self.burst, self.tokens + (now - self.at) * self.rate)
-        self.at = now
 
 
 class Silence:
@@ -48,13 +33,11 @@ class Silence:
         times = {"node_monitor_period": 1, "node_monitor_grace_period": 10}  # pydantic: seconds
         self.controller = NodeLifecycleController(NodeLifecycleOptions(**times | options))
         self.world = World(*nodes, *pods)
-        self.world.take_token = self._take
         self.world.now = START
         self.seconds = 0.0
         self.state: dict[str, str] = {}
         self.events: list[Event] = []
         self.silent: set[str] = set()
-        self.buckets: dict[str, Bucket] = {}
         self.tainted_at: dict[str, float] = {}
         self.unknown_at: dict[str, float] = {}
         self.epoch = "0"
@@ -83,7 +66,7 @@ class Silence:
         for observed in self.nodes():
             if observed.name not in self.silent:
                 renewed = lease(observed.name, namespace="kube-node-lease", renewed=self.world.now)
-                self.world.objects[("leases.coordination.k8s.io", renewed.key)] = renewed
+                self.world.put(renewed)
                 if self.ready(observed.name) == "Unknown":
                     self.report(observed.name, "True")
 
@@ -98,7 +81,7 @@ class Silence:
         self.put(node.with_status(node.status.replace(conditions=conditions)))
 
     def put(self, new: Node) -> None:
-        self.world.objects[("nodes", new.key)] = new
+        self.world.put(new)
 
     # --- passes
 
@@ -120,8 +103,6 @@ class Silence:
         tick = self.controller.ticks()[0]
         assert tick.name == MONITORING
         plan = tick.run(self.view(), self.state)
-        for name, limit in plan.limits.items():
-            self._set(name, limit)
         self.world.carry_out(plan)
         if not dies:
             assert plan.state is not None
@@ -147,29 +128,10 @@ class Silence:
     def sync(self, key: str) -> None:
         self.world.carry_out(self.controller.reconcile(key, self.view()))
 
-    def _set(self, name: str, limit: Limit | None) -> None:
-        old = self.buckets.get(name)
-        if limit is None:
-            self.buckets.pop(name, None)
-        elif old is None:
-            self.buckets[name] = Bucket(limit.per_second, limit.burst, limit.burst, self.seconds)
-        elif old.rate != limit.per_second:
-            old.refill(self.seconds)
-            tokens = 0.0 if old.rate <= 0 or old.tokens < 1 else limit.burst
-            self.buckets[name] = Bucket(limit.per_second, limit.burst, tokens, self.seconds)
-
-    def _take(self, name: str) -> bool:
-        bucket = self.buckets[name]
-        bucket.refill(self.seconds)
-        if bucket.rate <= 0 or bucket.tokens < 0.999999:
-            return False
-        bucket.tokens = max(0.0, bucket.tokens - 1)
-        return True
-
     # --- what became of it
 
     def nodes(self) -> list[Node]:
-        return [obj for obj in self.world.of(Node) if isinstance(obj, Node)]
+        return self.world.of(Node)
 
     def node(self, name: str) -> Node:
         obj = self.world.objects[("nodes", name)]
@@ -197,7 +159,12 @@ class Silence:
         return load_zones(self.state)
 
     def rate(self, zone: str = "") -> float:
-        return self.buckets[bucket_of(zone)].rate
+        io = self.world.io
+        return float(io.execute("HGET", io.keys.limiter(bucket_of(zone)), "qps"))
+
+    def has_limit(self, zone: str) -> bool:
+        io = self.world.io
+        return bool(io.execute("EXISTS", io.keys.limiter(bucket_of(zone))))
 
     def messages_of(self, reason: str) -> list[str]:
         return [event.message for event in self.events if event.reason == reason]

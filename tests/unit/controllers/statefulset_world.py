@@ -19,7 +19,7 @@ from kcm.api.ownership import controller_of
 from kcm.controllers.statefulset import StatefulSetController, StatefulSetOptions
 from kcm.reconcile.plan import Plan
 from kcm.testing.world import World
-from tests.set_builders import image_of, kubelet, pods_of, put, stateful_set, template
+from tests.set_builders import image_of, kubelet, pods_of, stateful_set, template
 
 CLAIMS = [
     PersistentVolumeClaim.model_validate(
@@ -96,8 +96,7 @@ class Cluster:
     def change(self, **spec: Any) -> None:
         stateful_set = self.stored
         generation = (stateful_set.metadata.generation or 0) + 1
-        put(
-            self.world,
+        self.world.put(
             stateful_set.with_spec(stateful_set.spec.replace(**spec)).with_metadata(
                 generation=generation
             ),

@@ -248,7 +248,8 @@ def test_a_volume_that_its_node_began_to_use_meanwhile_is_not_detached() -> None
     # verifyVolumeIsSafeToDetach
     objects = (node(attached=True), DATA, DISK, attachment())
     plan = sync(*objects)
-    used = World(node(attached=True, in_use=True), DATA, DISK, attachment())
+    later = node(attached=True, in_use=True).with_metadata(resource_version="2")
+    used = World(later, DATA, DISK, attachment())
     assert settle(used, plan) == (["n1"], ["n1"])
 
 
@@ -335,7 +336,7 @@ def test_a_volume_is_attached_elsewhere_once_it_is_gone_from_a_node() -> None:
     assert step() == (["n1*"], [])
     assert step() == (["n1*"], [])
     (going,) = world.of(VolumeAttachment)
-    del world.objects["volumeattachments.storage.k8s.io", going.name]
+    world.remove(world.objects["volumeattachments.storage.k8s.io", going.name])
     assert step() == (["n2"], [])
 
 

@@ -161,7 +161,7 @@ def test_a_failed_job_is_no_success() -> None:
 
 def test_a_job_that_went_missing_is_active_no_more() -> None:
     cron = start_job(concurrency_policy="Forbid")
-    cron.world.objects.pop(("jobs.batch", cron.jobs[0].key))
+    cron.world.remove(cron.world.objects["jobs.batch", cron.jobs[0].key])
     cron.sync()
     assert cron.reasons() == ["MissingJob", "SuccessfulCreate"]
 
@@ -170,7 +170,7 @@ def test_a_job_that_somebody_made_is_told_and_does_not_count() -> None:
     cron = start_job(concurrency_policy="Forbid")
     cron.end(cron.jobs[0])
     manual = job("manual", owner=cron.cron_job)
-    cron.world.objects["jobs.batch", manual.key] = manual
+    cron.world.put(manual)
     cron.sync()
     assert sorted(cron.reasons()) == ["SawCompletedJob", "SuccessfulCreate", "UnexpectedJob"]
 
@@ -223,7 +223,7 @@ def test_the_oldest_jobs_beyond_the_limits_go(
         ended = job(
             f"j{number}", owner=owner, metadata={"creation_timestamp": at(f"0{number + 1}")}
         )
-        cron.world.objects["jobs.batch", ended.key] = ended
+        cron.world.put(ended)
         cron.end(ended, type_)
     cron.sync()
     left = set(cron.names)

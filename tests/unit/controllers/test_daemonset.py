@@ -26,7 +26,7 @@ from kcm.reconcile.plan import Create, Delete, Plan
 from kcm.testing import builders
 from kcm.testing.views import NOW, FakeView
 from kcm.testing.world import World
-from tests.set_builders import daemon_set, image_of, kubelet, pods_of, put, template
+from tests.set_builders import daemon_set, image_of, kubelet, pods_of, template
 from tests.unit.controllers.daemonsets import LABELS, build_rolling_update, taint
 
 # --- over many syncs
@@ -64,7 +64,7 @@ class Cluster:
         """Binds the pods without a node, and starts the pods as kubelets do."""
         for pod in self.pods():
             if not pod.spec.node_name and not pod.deleting:
-                put(self.world, pod.with_spec(pod.spec.replace(node_name=node_of(pod))))
+                self.world.put(pod.with_spec(pod.spec.replace(node_name=node_of(pod))))
         kubelet(self.world, lambda pod: image_of(pod) == self.broken)
 
     def rounds(self, count: int = 40) -> Iterator[Plan]:
@@ -84,7 +84,7 @@ class Cluster:
     def image(self, image: str) -> None:
         daemon_set = self.stored
         spec = daemon_set.spec.replace(template=template(LABELS, image))
-        put(self.world, apply(daemon_set.with_spec(spec)))
+        self.world.put(apply(daemon_set.with_spec(spec)))
 
     def pods(self) -> list[Pod]:
         return pods_of(self.world)
@@ -97,7 +97,7 @@ def test_every_node_gets_one_pod_and_new_nodes_too() -> None:
     cluster = Cluster("n1", "n2")
     cluster.settle()
     assert cluster.list_images() == ["n1 1.25", "n2 1.25"]
-    put(cluster.world, builders.node("n3"))
+    cluster.world.put(builders.node("n3"))
     cluster.settle()
     assert cluster.list_images() == ["n1 1.25", "n2 1.25", "n3 1.25"]
     status = cluster.stored.status
@@ -109,11 +109,11 @@ def test_every_node_gets_one_pod_and_new_nodes_too() -> None:
 def test_a_node_that_is_no_longer_meant_loses_its_pod() -> None:
     cluster = Cluster("n1", "n2")
     cluster.settle()
-    put(cluster.world, builders.node("n2", taints=[taint("NoSchedule")]))
+    cluster.world.put(builders.node("n2", taints=[taint("NoSchedule")]))
     cluster.settle()
     assert cluster.list_images() == ["n1 1.25", "n2 1.25"]  # it stays, astray
     assert cluster.stored.status.number_misscheduled == 1
-    put(cluster.world, builders.node("n2", taints=[taint("NoExecute")]))
+    cluster.world.put(builders.node("n2", taints=[taint("NoExecute")]))
     cluster.settle()
     assert cluster.list_images() == ["n1 1.25"]
 
@@ -125,7 +125,7 @@ def test_of_several_pods_on_a_node_the_oldest_stays() -> None:
     younger = pod.with_metadata(
         name="second", uid="2", creation_timestamp=cluster.world.now + timedelta(seconds=1)
     )
-    put(cluster.world, younger)
+    cluster.world.put(younger)
     cluster.settle()
     assert [other_pod.name for other_pod in cluster.pods()] == [pod.name]
 
@@ -133,7 +133,7 @@ def test_of_several_pods_on_a_node_the_oldest_stays() -> None:
 def test_pods_that_wait_for_a_node_that_is_gone_go() -> None:
     cluster = Cluster("n1", "n2")
     cluster.sync()
-    del cluster.world.objects["nodes", "n2"]
+    cluster.world.remove(cluster.world.objects["nodes", "n2"])
     cluster.settle()
     assert cluster.list_images() == ["n1 1.25"]
 
@@ -144,7 +144,7 @@ def test_failed_pods_are_replaced_with_patience() -> None:
     waits = []
     for _ in range(3):
         (pod,) = cluster.pods()
-        put(cluster.world, pod.with_status(pod.status.replace(phase="Failed")))
+        cluster.world.put(pod.with_status(pod.status.replace(phase="Failed")))
         plan = cluster.sync()
         waits.append(plan.requeue_after)
         if plan.requeue_after:
@@ -159,7 +159,7 @@ def test_pods_that_succeeded_are_replaced_at_once() -> None:
     cluster = Cluster("n1")
     cluster.settle()
     (pod,) = cluster.pods()
-    put(cluster.world, pod.with_status(pod.status.replace(phase="Succeeded")))
+    cluster.world.put(pod.with_status(pod.status.replace(phase="Succeeded")))
     cluster.settle()
     assert cluster.pods()[0].status.phase == "Running"
     assert "SucceededDaemonPod" in cluster.events
@@ -257,7 +257,7 @@ def test_a_pod_counts_as_available_when_its_time_is_up() -> None:
 
 def test_orphans_are_adopted() -> None:
     cluster = Cluster("n1")
-    put(cluster.world, builders.pod("mine", labels=LABELS, node="n1", phase="Running", ready=True))
+    cluster.world.put(builders.pod("mine", labels=LABELS, node="n1", phase="Running", ready=True))
     cluster.sync()
     owner = controller_of(cluster.pods()[0])
     assert owner is not None

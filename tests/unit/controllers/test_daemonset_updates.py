@@ -20,7 +20,7 @@ from kcm.reconcile.plan import Create, Delete
 from kcm.testing import builders
 from kcm.testing.views import FakeView
 from kcm.testing.world import World
-from tests.set_builders import daemon_set, pods_of, put, template
+from tests.set_builders import daemon_set, pods_of, template
 from tests.unit.controllers.daemonsets import LABELS, build_rolling_update, taint
 
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
@@ -41,7 +41,7 @@ class Rollout:
         if image is not None:
             spec["template"] = template(LABELS, image)
         changed: DaemonSetSpec = obj.spec.replace(**spec)
-        put(self.world, apply(obj.with_spec(changed)))
+        self.world.put(apply(obj.with_spec(changed)))
 
     def sync(self) -> tuple[int, int]:
         """Syncs once, and returns how many pods were created and deleted. Deleted pods vanish at
@@ -52,9 +52,9 @@ class Rollout:
         self.world.carry_out(plan)
         for pod in self.pods():
             if pod.deleting and not pod.metadata.finalizers:
-                del self.world.objects["pods", pod.key]
+                self.world.remove(self.world.objects["pods", pod.key])
             elif not pod.deleting and not pod.spec.node_name:
-                put(self.world, pod.with_spec(pod.spec.replace(node_name=node_of(pod))))
+                self.world.put(pod.with_spec(pod.spec.replace(node_name=node_of(pod))))
         created = [w for w in plan.writes if isinstance(w, Create) and isinstance(w.obj, Pod)]
         deleted = [w for w in plan.writes if isinstance(w, Delete) and isinstance(w.old, Pod)]
         return len(created), len(deleted)
@@ -86,7 +86,7 @@ class Rollout:
         for pod in others[:count]:
             condition = builders.condition("Ready", str(ready), since=self.world.now)
             status = pod.status.replace(phase="Running", conditions=[condition])
-            put(self.world, pod.with_status(status))
+            self.world.put(pod.with_status(status))
 
     def hash_of_newest(self) -> str:
         return max(self.pods(), key=lambda pod: pod.name).labels[REVISION_HASH]
@@ -171,7 +171,7 @@ def test_pods_of_nodes_that_no_longer_fit_cost_no_surge() -> None:
     """Upstream's TestDaemonSetUpdatesPodsNotMatchTainstWithMaxSurge."""
     tolerant = template(LABELS, tolerations=[Toleration(key=CONTROL_PLANE, operator="Exists")])
     rollout = Rollout(5, template=tolerant, **build_rolling_update(0, 1))
-    put(rollout.world, builders.node("node-000", taints=[taint("NoSchedule", CONTROL_PLANE)]))
+    rollout.world.put(builders.node("node-000", taints=[taint("NoSchedule", CONTROL_PLANE)]))
     assert rollout.sync() == (5, 0)
     rollout.mark()
     rollout.change(template=template(LABELS))
@@ -206,15 +206,15 @@ def test_where_no_node_fits_any_more_all_pods_go(
 ) -> None:
     rollout = start_rollout(unfit, ready=ready, **build_rolling_update(0, 1))
     for name in [name for kind, name in rollout.world.objects if kind == "nodes"]:
-        put(rollout.world, builders.node(name, taints=[taint("NoSchedule")]))
+        rollout.world.put(builders.node(name, taints=[taint("NoSchedule")]))
     rollout.change("foo2/bar2")
     assert rollout.sync() == expected
 
 
 def test_the_last_available_pod_of_an_unfit_node_stays_until_another_is_available() -> None:
     rollout = start_rollout(1, **build_rolling_update(0, 1))
-    put(rollout.world, builders.node("node-000", taints=[taint("NoSchedule")]))
-    put(rollout.world, builders.node("node-001"))
+    rollout.world.put(builders.node("node-000", taints=[taint("NoSchedule")]))
+    rollout.world.put(builders.node("node-001"))
     rollout.change("foo2/bar2")
     assert rollout.sync() == (1, 0)
     assert rollout.sync() == (0, 0)
@@ -250,7 +250,7 @@ def test_old_pods_that_are_not_ready_go_though_many_new_ones_are_not_either() ->
     unready = {pod.name for pod in pods[10:]}
     rollout.mark(ready=False, which=lambda pod: pod.name in unready)
     for pod in rollout.pods()[:12]:
-        put(rollout.world, pod.with_metadata(labels={**pod.labels, REVISION_HASH: before}))
+        rollout.world.put(pod.with_metadata(labels={**pod.labels, REVISION_HASH: before}))
     assert [rollout.sync() for _ in range(3)] == [(0, 2), (2, 0), (0, 0)]
     assert not {pod.name for pod in pods[10:12]} & {pod.name for pod in rollout.pods()}
 
@@ -332,5 +332,5 @@ def test_a_pod_that_has_ended_blocks_its_node_only_until_it_is_deleted(
         (pod,) = rollout.pods()
         stamp = rollout.world.now if deleted else None
         kept = pod.with_metadata(deletion_timestamp=stamp, finalizers=["example.com/hold"])
-        put(rollout.world, kept.with_status(pod.status.replace(phase=phase)))
+        rollout.world.put(kept.with_status(pod.status.replace(phase=phase)))
         assert rollout.sync() == expected

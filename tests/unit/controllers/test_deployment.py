@@ -80,7 +80,7 @@ class Cluster:
     def _get_ready(self, pod: Pod) -> None:
         ready = PodCondition(type="Ready", status="True", last_transition_time=self.world.now)
         status = pod.status.replace(phase="Running", conditions=[ready])
-        self.world.objects[("pods", pod.key)] = pod.with_status(status)
+        self.world.put(pod.with_status(status))
 
     @property
     def deployment(self) -> Deployment:
@@ -199,12 +199,12 @@ def test_recreate_waits_for_the_last_old_pod() -> None:
     cluster.settle()
     for obj in cluster.world.of(Pod):
         held = obj.with_metadata(finalizers=["example.com/held"])
-        cluster.world.objects[("pods", obj.key)] = held
+        cluster.world.put(held)
     cluster.image("nginx:2")
     cluster.settle()
     assert cluster.sizes() == {"nginx:1.25": 0}
     for obj in cluster.world.of(Pod):
-        cluster.world.objects.pop(("pods", obj.key))
+        cluster.world.remove(cluster.world.objects["pods", obj.key])
     cluster.settle()
     assert cluster.sizes() == {"nginx:1.25": 0, "nginx:2": 2}
 
@@ -252,7 +252,7 @@ def test_a_name_that_is_taken_is_counted_and_another_one_found() -> None:
     name = f"web-{template_hash(owner.spec.template, None)}"
     stranger = replica_set(name, labels={"app": "other"})
     cluster = Cluster(owner)
-    cluster.world.objects[("replicasets.apps", stranger.key)] = stranger
+    cluster.world.put(stranger)
     cluster.settle()
     assert cluster.deployment.status.collision_count == 1
     assert cluster.condition("Progressing") == ("True", "NewReplicaSetAvailable")
@@ -281,7 +281,7 @@ def test_orphans_of_the_same_template_are_adopted() -> None:
     )
     cluster = Cluster(owner)
     orphan = replica_set("orphan", replicas=2, labels=labels, template=template)
-    cluster.world.objects[("replicasets.apps", orphan.key)] = orphan
+    cluster.world.put(orphan)
     cluster.settle()
     (rs,) = cluster.world.of(ReplicaSet)
     reference = controller_of(rs)
@@ -312,9 +312,8 @@ def test_one_that_is_deleted_only_counts() -> None:
     cluster = Cluster(deployment(replicas=2))
     cluster.settle()
     old = cluster.deployment
-    cluster.world.objects[("deployments.apps", cluster.key)] = old.with_metadata(
-        deletion_timestamp=cluster.world.now, finalizers=["example.com/x"]
-    )
+    ending = {"deletion_timestamp": cluster.world.now, "finalizers": ["example.com/x"]}
+    cluster.world.put(old.with_metadata(**ending))
     cluster.image("nginx:2")
     assert cluster.deployments().writes == []
 
@@ -328,6 +327,6 @@ def test_a_failing_set_shows_in_the_deployment() -> None:
     (rs,) = cluster.world.of(ReplicaSet)
     assert isinstance(rs, ReplicaSet)
     status = rs.status.replace(conditions=[replica_set_condition])
-    cluster.world.objects[("replicasets.apps", rs.key)] = rs.with_status(status)
+    cluster.world.put(rs.with_status(status))
     cluster.deployments()
     assert cluster.condition("ReplicaFailure") == ("True", "FailedCreate")

@@ -14,7 +14,6 @@ from kcm.api.core_v1 import (
     Pod,
     ServicePort,
 )
-from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.controllers import endpoint as module
 from kcm.controllers.endpoint import (
     MANAGED,
@@ -27,7 +26,7 @@ from kcm.controllers.endpoint import (
 )
 from kcm.helpers.service_pods import HEADLESS, LEADER_RECORD
 from kcm.reconcile.contract import Change
-from kcm.testing.builders import container, pod, service
+from kcm.testing.builders import container, object_meta, pod, service
 from kcm.testing.views import NOW
 from kcm.testing.world import World
 from tests.unit.controllers.test_endpointslice import backend
@@ -96,7 +95,8 @@ def test_too_many_addresses_are_cut_ready_ones_first(monkeypatch: pytest.MonkeyP
 
 
 def by_hand(**metadata: Any) -> Endpoints:
-    return Endpoints(metadata=ObjectMeta(name="web", namespace="default", **metadata), subsets=[])
+    meta = object_meta("Endpoints", "web", "default", overrides=metadata)
+    return Endpoints(metadata=meta, subsets=[])
 
 
 @pytest.mark.parametrize("selector", [{"app": "web"}, {}], ids=["ours", "made by hand"])
@@ -104,7 +104,8 @@ def test_endpoints_go_with_their_service(selector: dict[str, str]) -> None:
     """Upstream's syncService deletes them, whoever created them."""
     world = World(service(selector=selector), backend(1), *([] if selector else [by_hand()]))
     assert sync(world) is not None
-    obj = world.objects.pop(("services", "default/web"))
+    obj = world.objects["services", "default/web"]
+    world.remove(obj)
     assert sync(world) is None
     assert list(service_of_endpoints(Change(obj, None), world.view())) == ["default/web"]
 
@@ -120,7 +121,7 @@ def test_endpoints_go_only_while_there_is_no_service() -> None:
 def test_records_of_elections_need_no_service() -> None:
     """Upstream's checkLeftoverEndpoints keeps Endpoints that are records of a leader election."""
     record = by_hand(annotations={LEADER_RECORD: "{}"})
-    assert sync(World(record)) is record
+    assert sync(World(record)) == record
 
 
 def test_endpoints_that_come_before_their_service_are_no_news() -> None:
@@ -136,8 +137,8 @@ def test_a_service_that_is_being_deleted_keeps_right_endpoints() -> None:
     """Upstream's syncService does not look at the deletion timestamp."""
     world = World(service(), backend(1))
     sync(world)
-    world.objects["services", "default/web"] = service(metadata={"deletion_timestamp": NOW})
-    world.objects.pop(("pods", "default/web-0001"))
+    world.put(service(metadata={"deletion_timestamp": NOW}))
+    world.remove(world.objects["pods", "default/web-0001"])
     assert summarize(sync(world)) == []
 
 
@@ -251,7 +252,7 @@ def test_flips_back_and_forth_end_where_the_pods_are_127370() -> None:
     world = World(service(), backend(1))
     for ready in (False, True, False, True):
         flipped = backend(1, ready=ready)
-        world.objects[("pods", flipped.key)] = flipped
+        world.put(flipped)
         expected: Any = (["10.0.0.2"], []) if ready else ([], ["10.0.0.2"])
         assert summarize(sync(world))[0][:2] == expected
 

@@ -149,7 +149,7 @@ def test_a_service_of_both_families_has_slices_of_both() -> None:
         "IPv4": ["10.0.0.1", "10.0.0.2"],
         "IPv6": ["2001:db8::1", "2001:db8::2"],
     }
-    world.objects["services", "default/web"] = service(ip_families=["IPv6"])
+    world.put(service(ip_families=["IPv6"]))
     assert [one.address_type for one in sync(world)] == ["IPv6"]
 
 
@@ -163,7 +163,7 @@ def test_a_slice_that_changes_tells_when_that_was_asked_for_and_counts_its_gener
     world = World(service(), backend(1))
     (before,) = sync(world)
     later = PodCondition(type="Ready", status="True", last_transition_time=NOW + timedelta(hours=1))
-    world.objects["pods", "default/web-0002"] = backend(2, status={"conditions": [later]})
+    world.put(backend(2, status={"conditions": [later]}))
     (after,) = sync(world)
     assert before.annotations[TRIGGER_TIME] == "2024-01-01T01:00:00Z"
     assert after.annotations[TRIGGER_TIME] == "2024-01-01T02:00:00Z"
@@ -179,7 +179,7 @@ def test_a_new_endpoint_goes_where_there_is_room_and_nothing_else_is_touched() -
     world = World(service(), *(backend(n) for n in range(250)))
     before = {obj.name: obj for obj in sync(world)}
     new = backend(250)
-    world.objects[("pods", new.key)] = new
+    world.put(new)
     after = {obj.name: obj for obj in sync(world)}
     changed = [name for name in after if after[name] is not before.get(name)]
     assert [len(after[name].endpoints) for name in changed] == [51]
@@ -188,9 +188,9 @@ def test_a_new_endpoint_goes_where_there_is_room_and_nothing_else_is_touched() -
 def test_a_replaced_pod_takes_the_place_of_the_old_one() -> None:
     world = World(service(), *(backend(n) for n in range(4)))
     before = {obj.name for obj in sync(world, most=2)}
-    world.objects.pop(("pods", "default/web-0000"))
+    world.remove(world.objects["pods", "default/web-0000"])
     new = backend(9)
-    world.objects[("pods", new.key)] = new
+    world.put(new)
     after = sync(world, most=2)
     assert {obj.name for obj in after} == before
     assert sorted(len(obj.endpoints) for obj in after) == [2, 2]
@@ -200,7 +200,7 @@ def test_slices_that_are_empty_go_but_the_last() -> None:
     world = World(service(), *(backend(n) for n in range(4)))
     assert len(sync(world, most=2)) == 2
     for number in range(4):
-        world.objects.pop(("pods", f"default/web-{number:04}"))
+        world.remove(world.objects["pods", f"default/web-{number:04}"])
     (left,) = sync(world, most=2)
     assert left.endpoints == []
 
@@ -209,7 +209,7 @@ def test_what_somebody_changed_is_mended() -> None:
     world = World(service(), backend(1))
     (endpoint_slice,) = sync(world)
     meddled = endpoint_slice.replace(endpoints=[Endpoint(addresses=["9.9.9.9"])])
-    world.objects[("endpointslices.discovery.k8s.io", endpoint_slice.key)] = meddled
+    world.put(meddled)
     (mended,) = sync(world)
     assert addresses(mended) == ["10.0.0.2"]
 

@@ -21,7 +21,7 @@ WORDS: dict[type, str] = {Create: "create", Patch: "update", Delete: "delete"}
 
 
 def put(world: World, obj: Any) -> None:
-    world.objects[obj.resource.name, obj.key] = obj
+    world.put(obj)
 
 
 def reconcile(world: World, most: int = 100) -> Plan:
@@ -103,9 +103,9 @@ def test_what_a_service_has_is_kept_right_until_it_is_gone(deleting: bool) -> No
     """Upstream's TestReconcilerFinalizeSvcDeletionTimestamp: its updates, deletes and recycling."""
     world = build_synced_world(4, most=2)
     put(world, service(metadata={"deletion_timestamp": NOW if deleting else None}))
-    world.objects.pop(("pods", "default/web-0000"))
+    world.remove(world.objects["pods", "default/web-0000"])
     assert words(reconcile(world, 2)) == {"update": 1}
-    world.objects.pop(("pods", "default/web-0001"))
+    world.remove(world.objects["pods", "default/web-0001"])
     assert words(reconcile(world, 2)) == {"delete": 1}
     put(world, backend(9, containers=_build_containers(9090)))
     put(world, _with_ports(world, [ServicePort(name="", port=80, target_port="web")]))
@@ -171,7 +171,7 @@ def test_more_slices_than_were_there_are_created_fewer_are_deleted() -> None:
         put(world, backend(number))
     assert words(reconcile(world, 2)) == {"update": 2, "create": 1}
     for number in (0, 1, 2, 3):
-        world.objects.pop(("pods", f"default/web-000{number}"))
+        world.remove(world.objects["pods", f"default/web-000{number}"])
     assert words(reconcile(world, 2)) == {"update": 1, "delete": 1}
 
 
@@ -182,7 +182,7 @@ def test_the_last_slice_becomes_the_placeholder() -> None:
     world = build_synced_world(4, most=2)
     names = {slice_.name for slice_ in slices(world)}
     for number in range(4):
-        world.objects.pop(("pods", f"default/web-000{number}"))
+        world.remove(world.objects["pods", f"default/web-000{number}"])
     plan = reconcile(world, 2)
     assert words(plan) == {"update": 1, "delete": 1}
     world.carry_out(plan)
@@ -243,7 +243,7 @@ def test_pods_of_missing_nodes_are_not_published(
     if present:
         sync(world)
     for number in range(nodes, 2):
-        del world.objects["nodes", f"node-{number}"]
+        world.remove(world.objects["nodes", f"node-{number}"])
     plan = reconcile(world)
     assert words(plan) == expected
     assert (plan.error is not None) is fails
@@ -288,7 +288,7 @@ def test_the_fullest_slice_that_changes_is_filled_first() -> None:
     gone = [endpoint.target_ref for endpoint in (*first.endpoints[:2], second.endpoints[0])]
     for reference in gone:
         assert reference is not None
-        world.objects.pop(("pods", f"default/{reference.name}"))
+        world.remove(world.objects["pods", f"default/{reference.name}"])
     put(world, backend(9))
     sync(world, 3)
     lengths = {slice_.name: len(slice_.endpoints) for slice_ in slices(world)}
@@ -308,7 +308,7 @@ def test_a_slice_that_has_more_than_is_allowed_now_gets_no_more() -> None:
     """
     world = build_synced_world(10)
     gone = next(obj for obj in world.of(Pod) if obj.name == backend(9).name)
-    del world.objects["pods", gone.key]
+    world.remove(world.objects["pods", gone.key])
     for number in range(10, 16):
         put(world, backend(number))
     sync(world, 5)

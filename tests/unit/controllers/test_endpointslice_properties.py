@@ -43,7 +43,7 @@ class Cluster:
         return [pod for pod in self.world.of(Pod) if isinstance(pod, Pod)]
 
     def put(self, obj: KubeObject) -> None:
-        self.world.objects[obj.resource.name, obj.key] = obj
+        self.world.put(obj)
 
     # --- what happens
 
@@ -55,7 +55,7 @@ class Cluster:
 
     def a_pod_goes(self) -> None:
         for pod in self.rng.sample(self.pods, min(1, len(self.pods))):
-            del self.world.objects["pods", pod.key]
+            self.world.remove(self.world.objects["pods", pod.key])
 
     def ports_change(self) -> None:
         ports = self.rng.sample(PORTS, self.rng.randint(1, len(PORTS)))

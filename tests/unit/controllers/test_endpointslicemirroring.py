@@ -101,7 +101,7 @@ def test_slices_of_endpoints_that_were_made_anew_get_the_new_owner() -> None:
     sync(world)
     (before,) = slices(world)
     again = endpoints(subset("10.0.0.1")).with_metadata(uid="anew")
-    world.objects["endpoints", KEY] = again
+    world.put(again)
     sync(world)
     (after,) = slices(world)
     assert after.name == before.name
@@ -114,7 +114,7 @@ def test_slices_that_are_being_deleted_are_passed_over() -> None:
     sync(world)
     (held,) = slices(world)
     held = held.with_metadata(deletion_timestamp=NOW, finalizers=["example.com/hold"])
-    world.objects["endpointslices.discovery.k8s.io", held.key] = held
+    world.put(held)
     sync(world)
     assert len(slices(world)) == 2
 
@@ -179,7 +179,7 @@ def test_a_change_is_made_to_the_slice_that_is_there() -> None:
     world = World(custom(), endpoints(subset("10.0.0.1")))
     sync(world)
     (before,) = slices(world)
-    world.objects["endpoints", KEY] = endpoints(subset("10.0.0.2"), labels={"a": "b"})
+    world.put(endpoints(subset("10.0.0.2"), labels={"a": "b"}))
     sync(world)
     (after,) = slices(world)
     assert (after.uid, after.labels["a"]) == (before.uid, "b")
@@ -190,7 +190,7 @@ def test_slices_of_other_ports_are_used_again() -> None:
     world = World(custom(), endpoints(subset("10.0.0.1")))
     sync(world)
     (before,) = slices(world)
-    world.objects["endpoints", KEY] = endpoints(subset("10.0.0.1", ports=[{"port": 8080}]))
+    world.put(endpoints(subset("10.0.0.1", ports=[{"port": 8080}])))
     sync(world)
     assert [slice_.uid for slice_ in slices(world)] == [before.uid]
     assert summarize(world) == [("IPv4", [8080], [("10.0.0.1", True)])]
@@ -217,7 +217,8 @@ def test_slices_that_mirror_nothing_go(later: tuple[KubeObject, ...]) -> None:
     world = World(custom(), endpoints(subset("10.0.0.1")))
     sync(world)
     (endpoint_slice,) = slices(world)
-    others = sample("endpointslices.discovery.k8s.io").with_metadata(labels={SERVICE_NAME: "web"})
+    theirs = {"labels": {SERVICE_NAME: "web"}, "uid": "theirs", "resource_version": "1"}
+    others = sample("endpointslices.discovery.k8s.io").with_metadata(**theirs)
     world = World(endpoint_slice, others, *later)
     sync(world)
     assert slices(world) == [others]

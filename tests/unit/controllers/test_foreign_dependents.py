@@ -89,7 +89,7 @@ def test_what_another_namespace_claims_to_own_changes_nothing(
     assert [type(write) for write in after.writes] == [type(write) for write in before.writes]
     world.carry_out(after)
     for obj in (*pods, *sets, *jobs):
-        assert world.find(obj) is obj
+        assert world.find(obj) == obj
 
 
 def test_replicas_that_are_there_are_not_deleted_for_foreign_ones() -> None:

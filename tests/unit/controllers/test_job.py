@@ -342,7 +342,7 @@ def test_a_delete_that_found_nothing_is_no_event() -> None:
     jobs.change(parallelism=1)
     plan = jobs.plan()
     for other in jobs.pods:
-        del jobs.world.objects["pods", other.key]
+        jobs.world.remove(jobs.world.objects["pods", other.key])
     outcome = jobs.world.carry_out(plan)
     assert [e.reason for e in plan.events_after(outcome)] == []
     assert any(isinstance(write, Delete) for write, _ in outcome.done)

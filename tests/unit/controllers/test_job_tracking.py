@@ -84,7 +84,7 @@ def test_a_pod_that_vanishes_while_it_is_named_in_the_status_is_counted() -> Non
     jobs.succeed(pod)
     sync_and_crash(jobs, 1)  # the status names it
     assert jobs.status.uncounted_terminated_pods == UncountedTerminatedPods(succeeded=[pod.uid])
-    del jobs.world.objects["pods", pod.key]  # somebody took the finalizer off and deleted it
+    jobs.world.remove(pod)  # somebody took the finalizer off and deleted it
     jobs.sync()
     assert jobs.counts() == (1, 1, 0)
 

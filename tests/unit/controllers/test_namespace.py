@@ -81,7 +81,7 @@ def test_what_others_wait_for_stays_until_the_pods_are_gone() -> None:
         "True",
         "Some resources are remaining: pods. has 1 resource instances",
     )
-    world.objects.pop(("pods", "team/a"))
+    world.remove(world.objects["pods", "team/a"])
     sync(world)
     assert not world.objects
 
@@ -206,7 +206,7 @@ def test_conditions_are_fine_again_while_others_have_to_finish() -> None:
     )
     sync(world)
     assert conditions_of(world)["NamespaceContentRemaining"][0] == "True"
-    world.objects.pop(("pods", "team/a"))
+    world.remove(world.objects["pods", "team/a"])
     sync(world)
     assert {status for status, _ in conditions_of(world).values()} == {"False"}
     present = namespace_in(world)

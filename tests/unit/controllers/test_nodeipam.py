@@ -28,7 +28,7 @@ def allocate(controller: NodeIpamController, *nodes: Node) -> tuple[dict[str, li
     plan = controller.reconcile("allocation", FakeView(*nodes, controller=controller))
     world.carry_out(plan)
     assert not world.failures
-    after = [obj for obj in world.of(Node) if isinstance(obj, Node)]
+    after = sorted(world.of(Node), key=lambda node: node.name)
     assert all(obj.spec.pod_cidr == next(iter(obj.spec.pod_cidrs or []), None) for obj in after)
     return {obj.name: obj.spec.pod_cidrs or [] for obj in after}, plan
 
@@ -99,7 +99,7 @@ def test_a_range_that_was_given_out_meanwhile_is_refused() -> None:
     plan = ipam.reconcile("allocation", FakeView(poor, controller=ipam))
     world = World(poor, build_node_with_ranges("other", "10.0.0.0/24"))
     world.carry_out(plan)
-    assert [type(error) for _, error in world.failures] == [errors.GuardFailed]
+    assert [type(failure.error) for failure in world.failures] == [errors.GuardFailed]
 
 
 def test_nodes_without_a_range_and_nodes_that_go_touch_the_one_key() -> None:

@@ -114,7 +114,7 @@ def test_a_nodes_own_clock_decides_nothing(seconds: int) -> None:
         cluster.step(1)
         renewed = START + timedelta(seconds=seconds + second)
         new_lease = lease("n1", namespace="kube-node-lease", renewed=renewed)
-        cluster.world.objects[("leases.coordination.k8s.io", new_lease.key)] = new_lease
+        cluster.world.put(new_lease)
         cluster.monitor()
     assert cluster.ready("n1") == "True"
 
@@ -122,7 +122,7 @@ def test_a_nodes_own_clock_decides_nothing(seconds: int) -> None:
 def test_a_lease_from_the_future_does_not_silence_a_node_later() -> None:
     cluster = Silence(node("n1"), node("n2"))
     ahead = lease("n1", namespace="kube-node-lease", renewed=START + timedelta(days=1))
-    cluster.world.objects[("leases.coordination.k8s.io", ahead.key)] = ahead
+    cluster.world.put(ahead)
     cluster.monitor()
     cluster.run(30)
     assert cluster.ready("n1") == "True"
@@ -169,7 +169,7 @@ def test_a_node_that_reports_not_ready_is_tainted_and_its_pods_are_left_to_it() 
 def test_nodes_come_and_go_with_an_event_each() -> None:
     cluster = Silence(node("n1"), node("n2"))
     cluster.run(2)
-    cluster.world.objects.pop(("nodes", "n2"))
+    cluster.world.remove(cluster.world.objects["nodes", "n2"])
     cluster.run(2)
     assert cluster.messages_of("RegisteredNode") == [
         "Node n1 event: Registered Node n1 in Controller",
@@ -263,8 +263,8 @@ def test_a_pass_that_died_is_made_good_by_the_next() -> None:
     plan = cluster.monitor(dies=True)
     assert cluster.ready("n1") == "Unknown"
     assert plan.events
-    pod = cluster.pod("a")  # as if the pass had not come to the pods
-    cluster.world.objects[("pods", pod.key)] = build_running_pod("a", "n1")
+    # as if the pass had not come to the pods
+    cluster.world.put(build_running_pod("a", "n1"))
     cluster.run(1)
     [condition] = cluster.pod("a").status.conditions or []
     assert condition.status == "False"

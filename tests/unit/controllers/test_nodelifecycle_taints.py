@@ -169,7 +169,7 @@ def test_a_node_costs_one_token_however_often_its_eviction_is_cut_short() -> Non
     cluster.run(21)
     assert cluster.pod("a").deleting
     late = build_running_pod("late", "n1")
-    cluster.world.objects[("pods", late.key)] = late
+    cluster.world.put(late)
     cluster.run(1)
     assert cluster.pod("late").deleting
 

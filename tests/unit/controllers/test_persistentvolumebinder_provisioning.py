@@ -87,7 +87,7 @@ def event_of(plan: Plan) -> str:
 def test_a_claim_that_waits_says_for_what(pods: list[Pod], expected: str) -> None:
     world = World(wanting(), LOCAL, a_volume(storage_class_name="local"), *pods)
     assert event_of(sync(world, wanting())) == f"Normal {expected}"
-    assert world.of(PersistentVolume)[0].status.phase == "Available"  # type: ignore[attr-defined]
+    assert world.of(PersistentVolume)[0].status.phase == "Available"
 
 
 def test_a_waiting_claim_takes_a_volume_that_is_reserved_for_it() -> None:

@@ -18,7 +18,7 @@ from kcm.reconcile.plan import Create, Failure, Outcome, UpdateStatus
 from kcm.testing import builders
 from kcm.testing.views import FakeView
 from kcm.testing.world import World
-from tests.set_builders import kubelet, pods_of, put, template
+from tests.set_builders import kubelet, pods_of, template
 
 LABELS = {"app": "web"}
 
@@ -62,7 +62,7 @@ def test_it_keeps_its_number_of_pods_and_owns_them() -> None:
     status = cluster.stored.status
     counts = (status.replicas, status.ready_replicas, status.fully_labeled_replicas)
     assert counts == (3, 3, 3)
-    put(cluster.world, cluster.stored.with_spec(cluster.stored.spec.replace(replicas=1)))
+    cluster.world.put(cluster.stored.with_spec(cluster.stored.spec.replace(replicas=1)))
     cluster.settle()
     assert len(cluster.pods()) == 1
 
@@ -74,8 +74,8 @@ def test_the_selector_is_the_templates_labels_unless_given() -> None:
 
 def test_orphans_that_match_are_adopted_and_others_left_alone() -> None:
     cluster = Cluster(controller(1))
-    put(cluster.world, builders.pod("mine", labels=LABELS, phase="Running", ready=True))
-    put(cluster.world, builders.pod("other", labels={"app": "x"}, phase="Running"))
+    cluster.world.put(builders.pod("mine", labels=LABELS, phase="Running", ready=True))
+    cluster.world.put(builders.pod("other", labels={"app": "x"}, phase="Running"))
     cluster.settle()
     assert [pod.name for pod in cluster.pods() if controller_of(pod)] == ["mine"]
 

@@ -105,7 +105,7 @@ def test_nothing_is_called_again_for_a_service_that_did_not_change() -> None:
     assert there.take_calls() == []
     changed = stored(there)
     changed = changed.with_spec(changed.spec.replace(load_balancer_ip="198.18.0.9"))
-    there.objects["services", KEY] = changed
+    there.put(changed)
     there.sync(KEY)
     assert there.take_calls() == ["ensure"]
 
@@ -184,7 +184,7 @@ def test_the_load_balancer_of_a_service_that_vanished_is_deleted() -> None:
     """Somebody removed the finalizer."""
     there = world(balanced(), node("n1"))
     there.sync(KEY)
-    there.objects.pop(("services", KEY))
+    there.remove(there.objects["services", KEY])
     there.take_calls()
     there.memory_cloud.failures["delete"] = CloudError("down")
     there.sync(KEY)
@@ -201,7 +201,7 @@ def test_the_load_balancer_of_a_service_that_vanished_is_deleted() -> None:
 def test_a_service_that_was_replaced_gets_a_load_balancer_of_its_own() -> None:
     there = world(balanced(), node("n1"))
     there.sync(KEY)
-    there.objects["services", KEY] = balanced().with_metadata(uid="another")
+    there.put(balanced().with_metadata(uid="another"))
     there.take_calls()
     there.sync(KEY)
     assert there.take_calls() == ["delete", "ensure"]

@@ -96,8 +96,8 @@ def test_changes_of_nodes_reach_load_balancers(
     there.sync(KEY)
     there.take_calls()
     for old in before:
-        there.objects.pop(("nodes", old.name))
-    there.objects |= {("nodes", new.name): new for new in after}
+        there.remove(there.objects["nodes", old.name])
+    there.put(*after)
     there.sync(KEY)
     assert there.take_calls() == (["update"] if hosts else [])
     if hosts:
@@ -108,7 +108,7 @@ def test_changes_of_nodes_reach_load_balancers(
 def test_an_update_that_fails_is_followed_by_another_ensuring() -> None:
     there = world(balanced(), NODE1)
     there.sync(KEY)
-    there.objects["nodes", "node2"] = NODE2
+    there.put(NODE2)
     there.memory_cloud.failures["update"] = CloudError("down")
     there.take_calls()
     there.sync(KEY)
@@ -125,7 +125,7 @@ def test_an_update_of_a_load_balancer_that_is_gone_is_no_failure() -> None:
     there = world(balanced(), NODE1)
     there.sync(KEY)
     there.memory_cloud.balancers.clear()
-    there.objects["nodes", "node2"] = NODE2
+    there.put(NODE2)
     there.memory_cloud.failures["update"] = CloudError("down")
     there.sync(KEY)
     assert there.error is None
@@ -134,6 +134,6 @@ def test_an_update_of_a_load_balancer_that_is_gone_is_no_failure() -> None:
 def test_a_load_balancer_may_lose_its_last_node() -> None:
     there = world(balanced(), NODE1)
     there.sync(KEY)
-    there.objects.pop(("nodes", "node1"))
+    there.remove(there.objects["nodes", "node1"])
     there.sync(KEY)
     assert there.reasons[-1] == "UnAvailableLoadBalancer"

@@ -17,7 +17,7 @@ from kcm.controllers.statefulset.identity import POD_INDEX, POD_NAME, revision_o
 from kcm.reconcile.plan import Create, Failure, Outcome
 from kcm.testing import builders
 from kcm.testing.views import FakeView
-from tests.set_builders import kubelet, put, stateful_set
+from tests.set_builders import kubelet, stateful_set
 from tests.unit.controllers.statefulset_world import (
     CLAIMS,
     ON_DELETE,
@@ -44,7 +44,7 @@ def test_pods_have_names_labels_and_hosts_of_their_own() -> None:
 def test_labels_that_a_pod_lost_come_back() -> None:
     cluster = Cluster(replicas=1, **ON_DELETE)
     cluster.settle()
-    put(cluster.world, cluster.pods()[0].with_metadata(labels={"app": "web"}))
+    cluster.world.put(cluster.pods()[0].with_metadata(labels={"app": "web"}))
     cluster.sync()
     assert cluster.pods()[0].labels[POD_INDEX] == "0"
     assert "SuccessfulUpdate: update Pod web-0 in StatefulSet web successful" in cluster.events
@@ -53,7 +53,7 @@ def test_labels_that_a_pod_lost_come_back() -> None:
 def test_orphans_of_its_names_are_adopted_and_others_left_alone() -> None:
     cluster = Cluster(replicas=1, **ON_DELETE)
     for name in ("web-0", "stranger-0", "web-x"):
-        put(cluster.world, builders.pod(name, labels={"app": "web"}, phase="Running", ready=True))
+        cluster.world.put(builders.pod(name, labels={"app": "web"}, phase="Running", ready=True))
     cluster.sync()
     owned = [pod.name for pod in cluster.pods() if controller_of(pod)]
     assert owned == ["web-0"]
@@ -94,7 +94,7 @@ def test_in_parallel_all_come_and_go_at_once() -> None:
 def test_a_hole_is_filled_before_the_set_shrinks() -> None:
     cluster = Cluster(replicas=3)
     cluster.settle()
-    del cluster.world.objects["pods", "default/web-0"]
+    cluster.world.remove(cluster.world.objects["pods", "default/web-0"])
     cluster.change(replicas=2)
     cluster.sync()
     assert cluster.names() == ["web-0", "web-1", "web-2"]
@@ -107,7 +107,7 @@ def test_a_pod_that_has_ended_is_made_anew(phase: str) -> None:
     cluster = Cluster(replicas=2)
     cluster.settle()
     pod = cluster.pods()[0]
-    put(cluster.world, pod.with_status(pod.status.replace(phase=phase)))
+    cluster.world.put(pod.with_status(pod.status.replace(phase=phase)))
     cluster.settle()
     again = cluster.pods()[0]
     assert (again.name, again.status.phase) == ("web-0", "Running")
@@ -119,7 +119,7 @@ def test_a_terminating_pod_is_waited_for_in_order_only() -> None:
         cluster = Cluster(replicas=1, pod_management_policy=policy)
         cluster.settle()
         held = cluster.pods()[0].with_metadata(deletion_timestamp=cluster.world.now)
-        put(cluster.world, held.with_metadata(finalizers=["example.com/held"]))
+        cluster.world.put(held.with_metadata(finalizers=["example.com/held"]))
         cluster.change(replicas=2)
         plan = cluster.sync()
         created = [write.obj.name for write in plan.writes if isinstance(write, Create)]
@@ -140,8 +140,7 @@ def test_the_status_counts() -> None:
 def test_a_set_that_is_deleted_only_counts() -> None:
     cluster = Cluster(replicas=2)
     cluster.sync()
-    put(
-        cluster.world,
+    cluster.world.put(
         cluster.stored.with_metadata(deletion_timestamp=cluster.world.now, finalizers=["a/b"]),
     )
     kubelet(cluster.world)

@@ -10,7 +10,7 @@ from kcm.api.core_v1 import (
 from kcm.api.core_v1.volume_sources import PersistentVolumeClaimVolumeSource
 from kcm.reconcile.plan import Create
 from kcm.testing import builders
-from tests.set_builders import kubelet, put
+from tests.set_builders import kubelet
 from tests.unit.controllers.statefulset_world import (
     CLAIMS,
     Cluster,
@@ -83,7 +83,7 @@ def test_a_claim_that_somebody_else_manages_is_left_to_them() -> None:
     cluster.settle()
     claim = cluster.world.of(PersistentVolumeClaim)[0]
     other = builders.owner_reference(builders.replica_set("other"), controller=True)
-    put(cluster.world, claim.with_metadata(owner_references=[other]))
+    cluster.world.put(claim.with_metadata(owner_references=[other]))
     cluster.settle()
     assert cluster.claims() == {"data-web-0": "ReplicaSet"}
 
@@ -97,6 +97,6 @@ def test_a_claim_of_an_earlier_pod_is_waited_for() -> None:
     cluster.change(replicas=1)
     plan = cluster.sync()
     assert (cluster.names(), plan.requeue_after) == ([], 1.0)
-    cluster.world.objects.pop(("persistentvolumeclaims", "default/data-web-0"))
+    cluster.world.remove(cluster.world.objects["persistentvolumeclaims", "default/data-web-0"])
     cluster.settle()
     assert cluster.names() == ["web-0"]

@@ -14,7 +14,7 @@ from kcm.controllers.statefulset.claims import claims_of, plan_retention
 from kcm.controllers.statefulset.identity import has_identity
 from kcm.reconcile.plan import Delete, Outcome
 from kcm.testing import builders
-from tests.set_builders import put, stateful_set
+from tests.set_builders import stateful_set
 from tests.unit.controllers.statefulset_world import (
     CLAIMS,
     PARALLEL,
@@ -137,7 +137,7 @@ def test_claims_of_pods_that_end_follow_a_changed_policy() -> None:
     cluster = Cluster(replicas=1, **PARALLEL, **build_retention_policy("Delete", "Retain"))
     cluster.settle()
     (pod,) = cluster.pods()
-    put(cluster.world, pod.with_metadata(deletion_timestamp=cluster.world.now, finalizers=["a/b"]))
+    cluster.world.put(pod.with_metadata(deletion_timestamp=cluster.world.now, finalizers=["a/b"]))
     cluster.change(**build_retention_policy("Retain", "Retain"))
     cluster.sync()
     assert cluster.claims() == {"data-web-0": ""}
@@ -153,7 +153,7 @@ def test_in_order_pods_that_are_not_ready_are_waited_for() -> None:
 def test_claims_that_outlived_their_pod_follow_the_policy_when_it_is_made_again() -> None:
     cluster = Cluster(replicas=1, **build_retention_policy("Delete", "Retain"))
     cluster.settle()
-    cluster.world.objects = {k: v for k, v in cluster.world.objects.items() if k[0] != "pods"}
+    cluster.world.remove(*cluster.pods())
     cluster.change(**build_retention_policy("Retain", "Retain"))
     cluster.sync()
     assert cluster.claims() == {"data-web-0": ""}
@@ -163,7 +163,7 @@ def test_identity_is_restored_on_pods_that_are_not_ready() -> None:
     cluster = Cluster(replicas=2, **PARALLEL, volume_claim_templates=CLAIMS)
     start(cluster)
     for pod in cluster.pods():
-        put(cluster.world, pod.with_metadata(labels={"app": "web"}))
+        cluster.world.put(pod.with_metadata(labels={"app": "web"}))
     cluster.sync()
     assert all(has_identity(pod) for pod in cluster.pods())
 

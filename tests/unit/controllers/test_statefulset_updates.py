@@ -17,7 +17,7 @@ from kcm.api.core_v1 import (
     Pod,
 )
 from kcm.api.ownership import controller_of
-from tests.set_builders import kubelet, put
+from tests.set_builders import kubelet
 from tests.unit.controllers.statefulset_world import (
     ON_DELETE,
     Cluster,
@@ -59,7 +59,7 @@ def test_a_partition_keeps_the_pods_below_it() -> None:
     status = cluster.stored.status
     assert status.current_revision != status.update_revision
     assert (status.current_replicas, status.updated_replicas) == (2, 1)
-    del cluster.world.objects["pods", "default/web-0"]
+    cluster.world.remove(cluster.world.objects["pods", "default/web-0"])
     cluster.settle()
     assert cluster.images() == ["nginx:1.25", "nginx:1.25", "nginx:2"]
 
@@ -80,7 +80,7 @@ def test_on_delete_waits_for_somebody_to_delete() -> None:
     cluster.image("nginx:2")
     cluster.settle()
     assert cluster.images() == ["nginx:1.25", "nginx:1.25"]
-    del cluster.world.objects["pods", "default/web-1"]
+    cluster.world.remove(cluster.world.objects["pods", "default/web-1"])
     cluster.settle()
     assert cluster.images() == ["nginx:1.25", "nginx:2"]
 
@@ -128,7 +128,7 @@ def test_a_name_that_is_taken_is_counted() -> None:
     other = Cluster(replicas=1)
     stranger = revision.with_metadata(owner_references=None, labels={"app": "x"})
     assert isinstance(stranger, ControllerRevision)
-    put(other.world, stranger.replace(data={"other": 1}))
+    other.world.put(stranger.replace(data={"other": 1}))
     other.settle()
     assert other.stored.status.collision_count == 1
     assert other.names() == ["web-0"]
@@ -138,7 +138,7 @@ def test_orphaned_revisions_are_adopted() -> None:
     cluster = Cluster(replicas=1)
     cluster.settle()
     (revision,) = cluster.world.of(ControllerRevision)
-    put(cluster.world, revision.with_metadata(owner_references=None))
+    cluster.world.put(revision.with_metadata(owner_references=None))
     cluster.settle()
     (revision,) = cluster.world.of(ControllerRevision)
     assert controller_of(revision) is not None
@@ -159,7 +159,7 @@ def test_a_rollback_that_waits_for_a_broken_pod_says_so_67250() -> None:
     cluster.broken = "broken:1"
     cluster.image("broken:1")
     cluster.settle()
-    put(cluster.world, set_waiting(cluster.pods()[1], "ImagePullBackOff"))
+    cluster.world.put(set_waiting(cluster.pods()[1], "ImagePullBackOff"))
     cluster.settle()
     assert not cluster.stored.status.conditions  # a failing update is no stall
     cluster.image("nginx:1.25")
@@ -174,7 +174,7 @@ def test_a_rollback_that_waits_for_a_broken_pod_says_so_67250() -> None:
     )
     (event,) = cluster.events
     assert "delete the pod to go on" in event
-    del cluster.world.objects["pods", "default/web-1"]
+    cluster.world.remove(cluster.world.objects["pods", "default/web-1"])
     cluster.settle()
     assert cluster.images() == ["nginx:1.25", "nginx:1.25"]
     assert cluster.stored.status.conditions is None
