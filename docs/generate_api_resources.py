@@ -12,9 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from kcm.api.scheme import BUILT_IN
 from kcm.apiserver.documents import discovery
 from kcm.apiserver.http_errors import PathNotFound
 
+DISCOVERY = discovery.Discovery(BUILT_IN)
 PAGE = Path(__file__).with_name("api-resources.md")
 
 INTRODUCTION = """\
@@ -32,7 +34,7 @@ ALL = "all"  # verbs: create, delete, deletecollection, get, list, patch, update
 def page() -> str:
     """Returns the whole document."""
     versions = [("", "v1")] + [
-        (group, version) for group, found in sorted(discovery.groups().items()) for version in found
+        (group, version) for group, found in sorted(DISCOVERY.groups().items()) for version in found
     ]
     parts = [line for group, version in versions for line in _section(group, version)]
     return "\n".join([INTRODUCTION, f"`{ALL}` are the verbs {_code(discovery.VERBS)}.\n", *parts])
@@ -57,7 +59,7 @@ def _section(group: str, version: str) -> Iterator[str]:
 
 def _entries(group: str, version: str) -> list[dict[str, Any]]:
     try:
-        answer = discovery.group_version(group, version)
+        answer = DISCOVERY.group_version(group, version)
     except PathNotFound:  # groups whose resources are found at run time
         return []
     resources: list[dict[str, Any]] = json.loads(bytes(answer.body))["resources"]

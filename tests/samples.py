@@ -6,7 +6,8 @@ from copy import deepcopy
 from typing import Any
 
 from kcm import defaults
-from kcm.api import codec, scheme
+from kcm.api import codec
+from kcm.api.scheme import BUILT_IN
 from kcm.apimachinery.meta_v1 import KubeObject
 from tests.signing_requests import build_pem_authority, build_pem_request, encode
 
@@ -292,7 +293,7 @@ NAMES = {
 
 def manifest(name: str, **changes: Any) -> dict[str, Any]:
     """Returns a manifest of the resource with this full name; changes replace top-level fields."""
-    resource = scheme.by_name(name)
+    resource = BUILT_IN.by_name(name)
     metadata = {"name": NAMES.get(name, "sample")}
     if resource.namespaced:
         metadata["namespace"] = "default"
@@ -302,7 +303,7 @@ def manifest(name: str, **changes: Any) -> dict[str, Any]:
 
 def sample(name: str, **changes: Any) -> Any:
     """Returns the object that `manifest` describes, defaulted."""
-    obj: KubeObject = codec.decode(manifest(name, **changes), strict=True)
+    obj: KubeObject = codec.decode(manifest(name, **changes), BUILT_IN, strict=True)
     return defaults.apply(obj)
 
 

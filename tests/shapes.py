@@ -11,7 +11,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from kcm import defaults, errors
-from kcm.api import codec, scheme
+from kcm.api import codec
+from kcm.api.scheme import BUILT_IN
 from kcm.apiextensions import structure
 from kcm.apiextensions.structure import Shape
 from kcm.apimachinery.base import Model
@@ -93,7 +94,7 @@ def of_model(draw: st.DrawFn, model: type[Model], depth: int = _DEPTH) -> dict[s
 @st.composite
 def bodies(draw: st.DrawFn, name: str) -> dict[str, Any]:
     """Draws a sample of a kind, with up to four fields set anywhere."""
-    resource = scheme.by_name(name)
+    resource = BUILT_IN.by_name(name)
     body = manifest(name)
     for _ in range(draw(st.integers(0, 4))):
         _change(draw, body, resource.model)
@@ -130,8 +131,8 @@ def accept(body: dict[str, Any]) -> KubeObject | None:
     None if the API refuses one of them.
     """
     try:
-        obj = defaults.apply(codec.decode(body))
-        bare = defaults.apply(codec.decode({**body, "status": None}))
+        obj = defaults.apply(codec.decode(body, BUILT_IN))
+        bare = defaults.apply(codec.decode({**body, "status": None}, BUILT_IN))
     except errors.KcmError:
         return None
     resource = obj.resource

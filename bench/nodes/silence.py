@@ -13,6 +13,7 @@ from bench.nodes.simulated import LEASES, make_bound_pods, start_nodes, wait_run
 from bench.table import Row, Sample
 from kcm.api import codec
 from kcm.api.core_v1 import Node, Pod
+from kcm.api.scheme import BUILT_IN
 from kcm.simulation import commands
 from kcm.simulation.commands import NodeCommand
 
@@ -46,7 +47,7 @@ class _Silence:
 
     def see(self, raw: bytes, key: str, seconds: float, *, deleted: bool) -> None:
         """Records an entry of the watch log of pods and nodes."""
-        obj = codec.decode(raw)
+        obj = codec.decode(raw, BUILT_IN)
         if isinstance(obj, Pod):
             if deleted or obj.deleting:
                 self._record(self.gone, key, obj.spec.node_name or "", seconds)

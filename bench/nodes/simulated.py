@@ -20,6 +20,7 @@ from bench.usage import cpu_seconds
 from kcm.api import codec
 from kcm.api.coordination_v1 import Lease
 from kcm.api.core_v1 import Pod, PodStatus
+from kcm.api.scheme import BUILT_IN
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.component.context import build_context
 from kcm.component.ticks import TickRunner
@@ -126,7 +127,8 @@ def _lease(name: str) -> KubeObject:
             "kind": "Lease",
             "metadata": {"name": name, "namespace": LEASE_NAMESPACE},
             "spec": {"holderIdentity": name, "leaseDurationSeconds": 40},
-        }
+        },
+        BUILT_IN,
     )
 
 

@@ -18,8 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails, PydanticSerializationError, to_json
 
 from kcm import errors
-from kcm.api import scheme
-from kcm.api.scheme import Resource
+from kcm.api.scheme import Kinds, Resource
 from kcm.apimachinery.base import Model
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apimachinery.yaml_documents import load_yaml_documents
@@ -43,26 +42,24 @@ class _TypeMeta(BaseModel):
 
 
 def decode(
-    data: bytes | str | dict[str, Any], resource: Resource | None = None, *, strict: bool = False
+    data: bytes | str | dict[str, Any], kind: Resource | Kinds, *, strict: bool = False
 ) -> KubeObject:
     """Returns the object that JSON (or a dict of JSON values) describes.
 
-    With `resource`, kind and apiVersion may be missing, and must be those of `resource` otherwise.
-    `strict` is for input from outside: it also rejects duplicate fields, and takes about three
-    times as long.
+    With a resource, kind and apiVersion may be missing, and must be those of the resource
+    otherwise; with a scheme, they say which of its kinds the object is of. `strict` is for input
+    from outside: it also rejects duplicate fields, and takes about three times as long.
 
-    Raises BadRequest (not JSON, not an object, no kind, another kind than `resource`, a number
+    Raises BadRequest (not JSON, not an object, no kind, another kind than the resource's, a number
     beyond a float), UnknownKind, or Invalid with one cause per wrong field.
     """
     text = _json_bytes(data)
     if strict or not _is_plain(text):
         _load(text, refuse_duplicates=strict)
-    return _decode_text(text, resource)
+    return _decode_text(text, kind if isinstance(kind, Resource) else _find_resource(text, kind))
 
 
-def _decode_text(text: bytes, resource: Resource | None) -> KubeObject:
-    if resource is None:
-        resource = _resource_in(text)
+def _decode_text(text: bytes, resource: Resource) -> KubeObject:
     obj = read(text, resource)
     if obj.kind != resource.kind or obj.api_version != resource.api_version:
         _check_type_meta(obj, resource)
@@ -177,7 +174,7 @@ def _json_bytes(data: bytes | str | dict[str, Any]) -> bytes:
     raise errors.BadRequest(f"an object cannot be made from {type(data).__name__}")
 
 
-def _resource_in(text: bytes) -> Resource:
+def _find_resource(text: bytes, kinds: Kinds) -> Resource:
     try:
         type_meta = _TypeMeta.model_validate_json(text)
     except ValidationError as error:
@@ -186,7 +183,7 @@ def _resource_in(text: bytes) -> Resource:
         if not value:
             shown = text[:_SHOWN].decode(errors="replace")
             raise errors.BadRequest(f"Object '{name}' is missing in '{shown}'")
-    return scheme.by_gvk(type_meta.api_version or "", type_meta.kind or "")
+    return kinds.by_gvk(type_meta.api_version or "", type_meta.kind or "")
 
 
 def _check_type_meta(obj: KubeObject, resource: Resource) -> None:

@@ -6,9 +6,8 @@ them there either. But upstream does not tell the definition's author.
 
 from __future__ import annotations
 
-from kcm.api import scheme
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
-from kcm.api.custom.kinds import CustomResource
+from kcm.api.scheme import BUILT_IN, Resource
 
 # Kinds that are served and not stored, so that the scheme does not have them: kind by plural, by
 # group.
@@ -42,9 +41,8 @@ def kinds(group: str) -> frozenset[str]:
     return frozenset(names | {f"{kind}List" for kind in names})
 
 
-def _built_in(group: str) -> list[scheme.Resource]:
-    served = (kind for kind in scheme.served() if not isinstance(kind, CustomResource))
-    return [kind for kind in served if kind.group == group]
+def _built_in(group: str) -> list[Resource]:
+    return [kind for kind in BUILT_IN.served() if kind.group == group]
 
 
 def shadows(definition: CustomResourceDefinition) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 from kcm.api import codec
@@ -10,7 +11,7 @@ from kcm.api.apiextensions_v1 import (
     CustomResourceDefinitionNames,
     CustomResourceDefinitionVersion,
 )
-from kcm.api.custom.kinds import CustomObject, CustomResource, CustomVersion
+from kcm.api.custom.kinds import CustomObject, CustomResource, CustomVersion, DefinitionSource
 from kcm.api.custom.structural_schema import parse
 from kcm.api.scheme import Conversion, Resource, ScalePaths
 from kcm.apiextensions import builtin, objects
@@ -52,18 +53,28 @@ def resources_of(definition: CustomResourceDefinition) -> list[Resource]:
     """
     versions = sorted(definition.spec.versions, key=lambda version: not version.storage)
     stored = f"{definition.spec.group}/{versions[0].name}"
+    source = source_of(definition)
     conversion = definition.spec.conversion
     if conversion is None or conversion.strategy != WEBHOOK or conversion.webhook is None:
         return [
-            _resource(definition, one, VersionConversion(api_version_of(definition, one), stored))
+            _resource(
+                definition, one, VersionConversion(api_version_of(definition, one), stored), source
+            )
             for one in versions
         ]
     may_be_stored = (versions[0].name, *(definition.status.stored_versions or ()))
     family = KindVersions(definition.name, conversion.webhook, frozenset(may_be_stored))
     for one in versions:
-        resource = _resource(definition, one, ConversionByWebhook(family))
+        resource = _resource(definition, one, ConversionByWebhook(family), source)
         family.by_api_version[resource.api_version] = resource
     return list(family.by_api_version.values())
+
+
+def source_of(definition: CustomResourceDefinition) -> DefinitionSource:
+    """Returns a digest of all of a definition that its resources depend on."""
+    accepted = definition.status.accepted_names
+    texts = codec.encode(definition.spec) + (codec.encode(accepted) if accepted else b"")
+    return DefinitionSource(hashlib.sha256(texts).digest(), len(texts))
 
 
 def api_version_of(
@@ -76,6 +87,7 @@ def _resource(
     definition: CustomResourceDefinition,
     version: CustomResourceDefinitionVersion,
     conversion: Conversion,
+    source: DefinitionSource,
 ) -> CustomResource:
     spec, accepted = definition.spec, definition.status.accepted_names
     names = accepted or CustomResourceDefinitionNames()
@@ -83,7 +95,7 @@ def _resource(
     kind = spec.names.kind
     custom = _custom(definition, version)
     subresources = version.subresources or {}
-    return CustomResource(
+    resource = CustomResource(
         group=spec.group,
         version=version.name,
         kind=kind,
@@ -98,8 +110,11 @@ def _resource(
         list_kind=names.list_kind or spec.names.list_kind or f"{kind}List",
         conversion=conversion,
         custom=custom,
+        source=source,
         served=version.served,
     )
+    resource.model.resource = resource
+    return resource
 
 
 def _custom(

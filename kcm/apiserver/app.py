@@ -290,10 +290,10 @@ class ApiServer:
     async def _find_info(self, state: RequestState) -> RequestInfo:
         path = state.request.path
         try:
-            return parse(path)
+            return parse(path, self.cacher.scheme)
         except PathNotFound:  # perhaps a custom kind that was defined a moment ago
             await self._threads.run(self._learn_kinds, state.sender or ANYBODY)
-            return parse(path)
+            return parse(path, self.cacher.scheme)
 
     async def _respond_and_count(
         self, state: RequestState, receive: Receive, sending: ExitStack

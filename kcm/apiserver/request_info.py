@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from kcm.api import scheme
-from kcm.api.scheme import Resource
+from kcm.api.scheme import Kinds, Resource
 from kcm.apiserver.http_errors import PathNotFound
 from kcm.apiserver.kinds import bindings as binding_kinds
 from kcm.apiserver.kinds import components as component_kinds
@@ -43,10 +42,10 @@ class RequestInfo:
         return inside and self.resource.name not in NOT_DELETED_TOGETHER
 
 
-def parse(path: str) -> RequestInfo:
+def parse(path: str, kinds: Kinds) -> RequestInfo:
     """Returns the request info of a path below /api/v1 or /apis/<group>/<version>.
 
-    Raises PathNotFound.
+    `kinds` are those that the server stores. Raises PathNotFound.
     """
     parts = path.strip("/").split("/")
     if parts[0] == "api":
@@ -58,15 +57,17 @@ def parse(path: str) -> RequestInfo:
     namespace = ""
     if len(rest) > 2 and rest[0] == "namespaces" and rest[2] not in _CLUSTER:
         namespace, rest = rest[1], rest[2:]
-    return _find(group, version, namespace, rest)
+    return _find(kinds, (group, version), namespace, rest)
 
 
-def _find(group: str, version: str, namespace: str, rest: Sequence[str]) -> RequestInfo:
-    if rest[2:3] == ["proxy"] and rest[0] in PROXIED and not group:
+def _find(
+    kinds: Kinds, served: tuple[str, str], namespace: str, rest: Sequence[str]
+) -> RequestInfo:
+    if rest[2:3] == ["proxy"] and rest[0] in PROXIED and not served[0]:
         rest = rest[:3]  # the rest is a path of another server
     if not rest or len(rest) > 3 or not all(rest):
         raise PathNotFound
-    resource = find(group, version, rest[0])
+    resource = find(kinds, *served, rest[0])
     if namespace and not resource.namespaced:
         raise PathNotFound
     name, subresource = (*rest[1:], "", "")[:2]
@@ -75,14 +76,14 @@ def _find(group: str, version: str, namespace: str, rest: Sequence[str]) -> Requ
     return RequestInfo(resource, namespace, name, subresource)
 
 
-def find(group: str, version: str, plural: str) -> Resource:
+def find(kinds: Kinds, group: str, version: str, plural: str) -> Resource:
     """Returns the resource that is served at a group, version and plural. Raises PathNotFound."""
     resource = (
         review_kinds.find(group, version, plural)
-        or metrics_kinds.find(group, version, plural)
+        or metrics_kinds.find(group, version, plural, kinds)
         or component_kinds.find(group, version, plural)
         or binding_kinds.find(group, version, plural)
-        or scheme.at(group, version, plural)
+        or kinds.at(group, version, plural)
     )
     if resource is None:
         raise PathNotFound

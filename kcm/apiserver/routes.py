@@ -18,7 +18,9 @@ from kcm.apiserver.auth.node.restriction import NodeRestriction
 from kcm.apiserver.auth.service_accounts import TokenOptions
 from kcm.apiserver.auth.token_review import TokenReviewer
 from kcm.apiserver.cache.cacher import Cacher
-from kcm.apiserver.documents import discovery, openapi
+from kcm.apiserver.documents import discovery
+from kcm.apiserver.documents.discovery import Discovery
+from kcm.apiserver.documents.openapi import OpenApi
 from kcm.apiserver.documents.remote import NO_REMOTE, RemoteVersions
 from kcm.apiserver.http.accept import negotiate
 from kcm.apiserver.http.etags import with_etag
@@ -161,6 +163,7 @@ class Routes:
         self._metrics = metrics
         self._store = store
         self._cacher = cacher
+        self._discovery, self._openapi = Discovery(store.scheme), OpenApi(store.scheme)
         self._metrics_apis = MetricsApis(cacher, StoredMetrics(UsageBoard(store.io), store.clock))
         self._admission = admission
         self._checks = health.health_checks(store, cacher, chain.authorizer)
@@ -195,19 +198,19 @@ class Routes:
             case ["version"]:
                 return json_response(discovery.version())
             case ["api"]:
-                return discovery.api(accept, host)
+                return self._discovery.api(accept, host)
             case ["apis"]:
-                return discovery.apis(accept, self._remote())
+                return self._discovery.apis(accept, self._remote())
             case ["apis", group]:
-                return discovery.group(group, self._remote())
+                return self._discovery.group(group, self._remote())
             case ["api", version]:
-                return discovery.group_version("", version)
+                return self._discovery.group_version("", version)
             case ["apis", group, version] if is_open(group, version):
                 return self._metrics_apis.resources(group)
             case ["apis", group, version]:
-                return discovery.group_version(group, version)
+                return self._discovery.group_version(group, version)
             case ["openapi", *rest]:
-                return openapi.respond(rest, accept, self._remote().openapi)
+                return self._openapi.respond(rest, accept, self._remote().openapi)
         raise PathNotFound
 
     def _issuer_document(self, first: str) -> Response:

@@ -14,6 +14,7 @@ from pathlib import Path
 import structlog
 
 from kcm import errors
+from kcm.api.scheme import Scheme
 from kcm.apiserver import credentials
 from kcm.apiserver.admission_config import load_admission_config
 from kcm.apiserver.aggregation.options import AggregationFlags
@@ -63,6 +64,7 @@ class Host:
     on_changes: Callable[[], None] = _ignore_changes  # called in a thread when objects changed
     clock: Clock = field(default_factory=RealClock)
     rng: random.Random = field(default_factory=random.SystemRandom)  # draws names and uids
+    scheme: Scheme = field(default_factory=Scheme)  # of the store
     stated_port: int = 0  # what the Service `kubernetes` says, 0 for the one that is served
     linger: float = LINGER  # seconds until idle connections are closed when the server stops
 
@@ -114,7 +116,7 @@ def run(settings: Settings, options: ServerOptions, host: Host | None = None) ->
         tokens = options.tokens.load(folder, url_of(listener, certificate))
         with closing(PipelinedIO(settings, name="kcm-apiserver")) as io:
             io.attach()
-            store = Store(io, host.clock, host.rng)
+            store = Store(io, host.clock, host.rng, scheme=host.scheme)
             _serve(store, options, access, certificate, listener, tokens=tokens, host=host)
 
 

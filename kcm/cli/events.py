@@ -10,6 +10,7 @@ import click
 
 from kcm import errors
 from kcm.api.core_v1 import Event
+from kcm.api.scheme import Kinds
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.cli.connect import open_redis, open_store
 from kcm.cli.objects.documents import dump
@@ -17,6 +18,7 @@ from kcm.cli.objects.get import Layout, Presentation, list_selected
 from kcm.cli.objects.table import TextTable
 from kcm.cli.objects.targets import CommandSelection, namespace_options, parse_targets, selection
 from kcm.printing.columns import event_last_seen
+from kcm.store import Store
 from kcm.store.eventbus import DEAD_LETTERS, DeadLetter, EventBus
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -47,13 +49,13 @@ def events(
     chosen = selection(namespace, all_namespaces)
     with open_store() as store:
         all_events = list_selected(store, Event.resource, chosen)
-    _print_events(_select(all_events, about, types), chosen)
+    _print_events(_select(all_events, about, types, store.scheme), chosen)
 
 
-def _select(all_events: Sequence[KubeObject], about: str, types: str) -> list[Event]:
+def _select(all_events: Sequence[KubeObject], about: str, types: str, kinds: Kinds) -> list[Event]:
     kept = [event for event in all_events if isinstance(event, Event)]
     if about:
-        target = parse_targets([about])[0]
+        target = parse_targets([about], kinds)[0]
         if not target.names:
             raise click.UsageError("--for needs KIND/NAME, for example rs/web")
         kind, name = target.resource.kind, target.names[0]
@@ -86,7 +88,7 @@ def dead(form: str | None, limit: int) -> None:
       kcm events dead
     """
     with open_redis() as io:
-        letters = list(reversed(EventBus(io).list_dead_letters(limit)))
+        letters = list(reversed(EventBus(Store(io)).list_dead_letters(limit)))
     if form:
         click.echo(dump([asdict(letter) for letter in letters], form))
     elif not letters:
@@ -119,7 +121,7 @@ def replay(ids: tuple[str, ...], everything: bool) -> None:
     if bool(ids) == everything:
         raise click.UsageError("name the IDs to replay (see `kcm events dead`), or use --all")
     with open_redis() as io:
-        bus = EventBus(io)
+        bus = EventBus(Store(io))
         known = {letter.id for letter in bus.list_dead_letters(DEAD_LETTERS)}
         missing = [entry for entry in ids if entry not in known]
         if missing:

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from kcm.api import scheme
 from kcm.api.core_v1 import Node
+from kcm.api.scheme import BUILT_IN
 from kcm.cli.evictions import ZoneEvictions, read_evictions
 from kcm.coordination.presence import Member, members
 from kcm.helpers.node_reports import ready_status
@@ -131,7 +131,7 @@ def _leaders(io: RedisIO, now: float) -> Iterator[Leader]:
 
 def _streams(io: RedisIO) -> dict[str, int]:
     keys = {"events": io.keys.events(), "events:dead": io.keys.dead_events()}
-    keys |= {f"watch:{r.name}": io.keys.watch(r.name) for r in scheme.resources()}
+    keys |= {f"watch:{r.name}": io.keys.watch(r.name) for r in BUILT_IN.resources()}
     lengths = io.pipeline([("XLEN", key) for key in keys.values()])
     return dict(zip(keys, map(int, lengths), strict=True))
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
+from kcm.api.scheme import Scheme
 from kcm.clock import Clock
 from kcm.component.admission import find_admission_server
 from kcm.reconcile.contract import Metrics
@@ -69,6 +70,7 @@ class ClientBuilder:
     ) -> None:
         """With `shared`, all clients have this store and its connections."""
         self._shared = shared
+        self.scheme = shared.scheme if shared is not None else Scheme()
         self._settings = settings
         self._clock = clock
         # the API server with the objects of the controllers, or None for the objects in Redis
@@ -85,7 +87,9 @@ class ClientBuilder:
             return self._clients[identity]
 
     def _client(self, identity: str) -> Client:
-        store = self._shared or Store(RedisIO(self._settings, name=f"kcm/{identity}"), self._clock)
+        store = self._shared or Store(
+            RedisIO(self._settings, name=f"kcm/{identity}"), self._clock, scheme=self.scheme
+        )
         io = store.io
         if self.remote is None:
             metrics = StoredMetrics(UsageBoard(io), self._clock)
@@ -119,7 +123,9 @@ class ClientBuilder:
                 *(("Impersonate-Group", group) for group in _ACCOUNT_GROUPS),
             ]
             rest = RestClient(connection, client.identity, headers)
-            remote = RemoteStore(rest, partial(_is_held, client.io), self._clock)
+            remote = RemoteStore(
+                rest, partial(_is_held, client.io), self._clock, scheme=client.store.scheme
+            )
             remote.take_token = partial(_take_token, client.io)
             with self._lock:
                 self._connected.append(remote)

@@ -74,11 +74,11 @@ class LoopMode(StrEnum):
 class Embedding:
     """What a control plane inside another program provides for its context.
 
-    All clients share `io`, and everything random is drawn from `rng`.
+    All clients share `store`, and everything random is drawn from `rng`.
     """
 
     host: Host
-    io: RedisIO
+    store: Store
     rng: random.Random
     lease_duration: float  # seconds; longer than any step of its clock
 
@@ -192,7 +192,8 @@ class ControllerContext:
             barrier = self.caches.factory.freshness_barrier()
             return FreshCaches(barrier, partial(self._needed, controller))
         expectations = ControllerExpectations(client.io, controller.short_name, KEPT)
-        informers = [self.caches.informer(model) for model in list_declared_models(controller)]
+        models = list_declared_models(controller, self.store.scheme)
+        informers = [self.caches.informer(model) for model in models]
         return ExpectedChanges(expectations, informers, client.objects, self.clock)
 
     def _needed(self, controller: Controller) -> Sequence[Resource]:
@@ -235,15 +236,15 @@ def build_context(
     clock = clock or RealClock()
     rng = embedding.rng if embedding is not None else None
     stop = threading.Event()
-    discovery = Discovery()
     kubeconfig = options.generic.kubeconfig
     clients = ClientBuilder(
         settings,
         clock,
         load_kubeconfig(Path(kubeconfig)) if kubeconfig else None,
-        Store(embedding.io, clock, rng) if embedding is not None else None,
+        embedding.store if embedding is not None else None,
     )
     shared = clients.client(kind)
+    discovery = Discovery(clients.scheme)
     observer = CountingObserver()
     cloud = _build_cloud(clients, options, clock)
     identity = new_holder(f"{socket.gethostname()}-{os.getpid()}")
@@ -327,7 +328,7 @@ def _build_caches(
     )
     # kcm does not follow the custom kinds of another API server.
     kinds = None if clients.remote else Definitions(shared.store, clock).refresh
-    return Caches(factory, shared.metrics, kinds)
+    return Caches(factory, shared.metrics, clients.scheme, kinds)
 
 
 def require_store(context: ControllerContext) -> None:

@@ -1,18 +1,15 @@
 """Keeps the set of served kinds, which is refreshed every 30 s.
 
 Upstream asks the API server (GetAvailableResources, and a RESTMapper that is reset every 30 s).
-Here the kinds are those of the scheme, to which a user's controller may add kinds. As upstream, a
-controller whose kind appears later is not started late.
+Here the kinds are those of the store's scheme. As upstream, a controller whose kind appears later
+is not started late.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-
 import structlog
 
-from kcm.api import scheme
-from kcm.api.scheme import Resource
+from kcm.api.scheme import Resource, Scheme
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.loops import Loop, Turn
 from kcm.reconcile.caches import list_declared_models
@@ -26,20 +23,17 @@ REDISCOVER_EVERY = 30.0  # seconds
 class Discovery(Loop):
     """The kinds that were served at the last refresh."""
 
-    def __init__(
-        self,
-        resources: Callable[[], Iterable[Resource]] = scheme.resources,
-    ) -> None:
+    def __init__(self, scheme: Scheme) -> None:
         super().__init__("kcm-discovery")
-        self._resources = resources
+        self._scheme = scheme
         self.available = self._list_served()
 
     def _list_served(self) -> frozenset[str]:
-        return frozenset(resource.name for resource in self._resources())
+        return frozenset(resource.name for resource in self._scheme.resources())
 
     def list_missing(self, controller: Controller) -> list[str]:
         """Returns the kinds that the controller needs and that are not served."""
-        names = [_name(model) for model in list_declared_models(controller)]
+        names = [_name(model) for model in list_declared_models(controller, self._scheme)]
         return sorted(name for name in names if name not in self.available)
 
     def refresh(self) -> None:

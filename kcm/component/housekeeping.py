@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 import structlog
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.core_v1 import Event
 from kcm.apimachinery.times import parse_time
 from kcm.component.loop_names import loop_name
@@ -58,7 +57,7 @@ def housekeeping_loops(context: ControllerContext) -> Iterator[tuple[str, float,
 
     def trim_watches(state: Mapping[str, str], fence: Fence) -> None:
         context.caches.follow()  # The watch logs of custom kinds are trimmed as well.
-        trim(context.io, scheme.resources())
+        trim(context.io, context.store.scheme.resources())
 
     def expire(state: Mapping[str, str], fence: Fence) -> None:
         expire_events(context, fence)

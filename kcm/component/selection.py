@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from kcm.api.scheme import Scheme
 from kcm.cloudprovider.interface import CloudProvider
 from kcm.component.discovery import Discovery
 from kcm.component.enabling import (
@@ -40,7 +41,7 @@ def select(
 
     Raises ConfigurationError as `resolve_names` does.
     """
-    discovery = discovery or Discovery()
+    discovery = discovery or Discovery(Scheme())
     types = options.types()
     wanted = resolve_names(options.generic.controllers, types)
     off = controllers_disabled_by_default(types)

@@ -17,9 +17,8 @@ from datetime import datetime
 from pydantic import Field
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.core_v1 import Namespace, NamespaceCondition, Pod
-from kcm.api.scheme import Resource
+from kcm.api.scheme import Kinds, Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.reconcile.contract import Change, Controller, Options, View, Watch, own_key
 from kcm.reconcile.plan import DeleteCollection, Outcome, Patch, Plan, UpdateStatus
@@ -62,7 +61,7 @@ class NamespaceController(Controller):
         if FINALIZER not in (namespace.spec.finalizers or ()):
             return Plan()  # only the finalizers of others are left
         pods = Pod.resource
-        others = [resources for resources in _namespaced_resources() if resources is not pods]
+        others = [resources for resources in _list_namespaced(view.scheme) if resources is not pods]
 
         def rest(outcome: Outcome) -> Plan:
             if not outcome.deletions[0].clean:
@@ -90,9 +89,9 @@ def terminating_namespace_of(change: Change, view: View) -> Iterable[str]:
     return (namespace.key,) if namespace is not None and namespace.deleting else ()
 
 
-def _namespaced_resources() -> list[Resource]:
+def _list_namespaced(kinds: Kinds) -> list[Resource]:
     """Returns all namespaced kinds, Events last, since deleting other objects creates Events."""
-    resources = [resource for resource in scheme.resources() if resource.namespaced]
+    resources = [resource for resource in kinds.resources() if resource.namespaced]
     return sorted(resources, key=lambda resource: resource.name == "events")
 
 

@@ -17,7 +17,6 @@ from datetime import timedelta
 from pydantic import Field
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.core_v1 import (
     PersistentVolumeClaim,
     Pod,
@@ -95,7 +94,7 @@ def _usage_writes(quota: ResourceQuota, view: View) -> Iterator[Patch]:
     """Yields the write of the quota's usage, unless its status is right already."""
     spec, namespace = quota.spec, quota.namespace or ""
     hard = spec.hard or {}
-    kinds = [usage for usage in scheme.resources() if _is_limited(usage, hard)]
+    kinds = [usage for usage in view.scheme.resources() if _is_limited(usage, hard)]
     # Taken before the caches are read, since the caches move on.
     positions = {kind: view.position(kind.model) for kind in kinds}
     usage = used_by(quota, kinds, lambda kind: view.lister(kind.model).list(namespace), view.now)

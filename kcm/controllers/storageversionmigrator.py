@@ -21,7 +21,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.api.custom.kinds import CustomResource
 from kcm.api.scheme import Resource
@@ -80,6 +79,7 @@ def find_resource(migration: StorageVersionMigration, view: View) -> Resource | 
     """
     wanted = migration.spec.resource
     group, plural = wanted.group or "", wanted.resource or ""
+    scheme = view.scheme
     served = scheme.at(group, wanted.version or "", plural)
     if served is not None and not isinstance(served, CustomResource):
         return scheme.by_name(served.name)

@@ -18,7 +18,6 @@ from collections.abc import Iterator, Sequence
 from pydantic import Field
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.admissionregistration_v1 import (
     ALL,
     ExpressionWarning,
@@ -27,7 +26,7 @@ from kcm.api.admissionregistration_v1 import (
     TypeChecking,
     ValidatingAdmissionPolicy,
 )
-from kcm.api.scheme import Resource
+from kcm.api.scheme import Kinds, Resource
 from kcm.apiextensions.cel.type_checking import find_type_error
 from kcm.reconcile.contract import Controller, Options, View, Watch, own_key
 from kcm.reconcile.plan import Plan, UpdateStatus
@@ -68,15 +67,15 @@ class ValidatingAdmissionPolicyStatusController(Controller):
         generation = policy.metadata.generation or 0
         if generation <= (policy.status.observed_generation or 0):
             return Plan()
-        checking = TypeChecking(expression_warnings=check_types(policy) or None)
+        checking = TypeChecking(expression_warnings=check_types(policy, view.scheme) or None)
         status = policy.status.replace(observed_generation=generation, type_checking=checking)
         return Plan().then(UpdateStatus(policy.with_status(status), policy))
 
 
-def check_types(policy: ValidatingAdmissionPolicy) -> list[ExpressionWarning]:
+def check_types(policy: ValidatingAdmissionPolicy, served: Kinds) -> list[ExpressionWarning]:
     """Returns the warnings about a policy's validations and their messages."""
-    kinds = list_kinds(policy)
-    params = _param_kind(policy.spec.param_kind)
+    kinds = list_kinds(policy, served)
+    params = _find_param_kind(policy.spec.param_kind, served)
     warnings: list[ExpressionWarning] = []
     most = MOST_CHECKS // max(len(kinds), 1)
     for number, (field, text) in enumerate(_expressions(policy)):
@@ -100,17 +99,19 @@ def _expressions(policy: ValidatingAdmissionPolicy) -> Iterator[tuple[str, str]]
             yield path, validation.message_expression
 
 
-def list_kinds(policy: ValidatingAdmissionPolicy) -> list[Resource]:
-    """Returns the kinds that the rules of a policy name, sorted by group, version and kind."""
+def list_kinds(policy: ValidatingAdmissionPolicy, served: Kinds) -> list[Resource]:
+    """Returns the served kinds that the rules of a policy name, sorted by group, version and
+    kind.
+    """
     constraints = policy.spec.match_constraints
     resources: dict[tuple[str, str, str], Resource] = {}
     for rule in (constraints.resource_rules if constraints else None) or ():
-        for kind in _kinds_of(rule):
+        for kind in _list_kinds(rule, served):
             resources[kind.group, kind.version, kind.kind] = kind
     return [resources[key] for key in sorted(resources)][:MOST_KINDS]
 
 
-def _kinds_of(rule: NamedRuleWithOperations) -> list[Resource]:
+def _list_kinds(rule: NamedRuleWithOperations, served: Kinds) -> list[Resource]:
     groups, versions = _without_all(rule.api_groups), _without_all(rule.api_versions)
     resources = [text for text in rule.resources or () if ALL not in text and "/" not in text]
     wanted = (
@@ -121,7 +122,7 @@ def _kinds_of(rule: NamedRuleWithOperations) -> list[Resource]:
     )
     kinds: list[Resource] = []
     for place in wanted:
-        kind = scheme.at(*place)
+        kind = served.at(*place)
         if kind is not None:
             kinds.append(kind)
         if len(kinds) == MOST_KINDS:
@@ -134,11 +135,11 @@ def _without_all(names: Sequence[str] | None) -> Sequence[str]:
     return () if any(ALL in name for name in names or ()) else names or ()
 
 
-def _param_kind(kind: ParamKind | None) -> Resource | None:
+def _find_param_kind(kind: ParamKind | None, served: Kinds) -> Resource | None:
     if kind is None:
         return None
     try:
-        return scheme.by_gvk(kind.api_version or "", kind.kind or "")
+        return served.by_gvk(kind.api_version or "", kind.kind or "")
     except errors.UnknownKind:
         return None
 

@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from kcm.api import scheme
-from kcm.api.scheme import Resource
+from kcm.api.scheme import Resource, Scheme
 from kcm.informers.source import Changes, FullList, ListerWatcher
 
 
 class CountingSource(ListerWatcher, Protocol):
     """A source with a counter that each write increases."""
+
+    @property
+    def scheme(self) -> Scheme: ...
 
     def resource_version(self) -> int:
         """Returns the counter."""
@@ -46,7 +48,7 @@ class LevelSource:
         self._level.pop(resource, None)
         if not self._empty:
             counter = self._source.resource_version()
-            counts = self._source.count_objects(scheme.resources())
+            counts = self._source.count_objects(self._source.scheme.resources())
             self._empty = {kind: counter for kind, count in counts.items() if not count}
         counter_before = self._empty.pop(resource, None)
         if counter_before is None:

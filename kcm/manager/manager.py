@@ -15,8 +15,7 @@ from functools import partial
 import structlog
 
 from kcm import errors
-from kcm.api import scheme
-from kcm.api.scheme import Resource
+from kcm.api.scheme import Resource, Scheme
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.component.context import ControllerContext
 from kcm.coordination import LeaseKeeper
@@ -69,7 +68,7 @@ class Manager:
         for controller in self.context.controllers:
             for watch in controller.watches():
                 route = WatchRoute(controller, watch, self._view_of(controller))
-                for resource in _list_watched_resources(watch.model):
+                for resource in _list_watched_resources(watch.model, self.context.store.scheme):
                     routes.setdefault(resource, []).append(route)
         return routes
 
@@ -87,7 +86,7 @@ class Manager:
         clients = self.context.clients
         if clients.remote is not None:
             return None  # the event bus is for the objects in Redis only
-        bus = EventBus(clients.client("ingest").io, self.context.clock)
+        bus = EventBus(clients.client("ingest").store)
         return Ingester(bus, self._ingest_lease)
 
     def _listen(self, kind: KindDispatcher) -> None:
@@ -196,7 +195,7 @@ class Manager:
         self.context.shutdown()
 
 
-def _list_watched_resources(model: type[KubeObject] | None) -> list[Resource]:
+def _list_watched_resources(model: type[KubeObject] | None, scheme: Scheme) -> list[Resource]:
     if model is not None:
         return [model.resource]
     return [resource for resource in scheme.resources() if resource.name != "events"]

@@ -23,7 +23,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from kcm import __version__, errors
-from kcm.api import scheme
+from kcm.api.scheme import Kinds
 from kcm.component.loop_names import loop_name
 from kcm.coordination.presence import members
 from kcm.manager.declared_metrics import families_of_declared
@@ -59,7 +59,7 @@ def build_registry(
             stored=(
                 QueueCollector(io).collect,
                 lambda: sync_families(read_totals(io)),
-                lambda: store_families(io, lease_names(manager)),
+                lambda: store_families(io, lease_names(manager), manager.context.store.scheme),
                 lambda: worker_families(io, manager.queues.broker_queues),
                 lambda: node_families(io),
                 lambda: volume_families(io),
@@ -180,9 +180,9 @@ def lease_names(manager: Manager) -> list[str]:
     return ["beat", "ingest", *kinds, *(f"tick:{name}" for name in loops)]
 
 
-def store_families(io: RedisIO, leases: Sequence[str]) -> Iterable[Metric]:
+def store_families(io: RedisIO, leases: Sequence[str], kinds: Kinds) -> Iterable[Metric]:
     """Returns the metrics of leases, streams and the server. Raises Temporary."""
-    keys, kinds = io.keys, [resource.name for resource in scheme.resources()]
+    keys, names = io.keys, [resource.name for resource in kinds.resources()]
     now = io.now()
     meta, stats, dropped, bus, waiting, dead, *rest = io.pipeline(
         [
@@ -192,12 +192,12 @@ def store_families(io: RedisIO, leases: Sequence[str]) -> Iterable[Metric]:
             ("HGETALL", keys.event_stats()),
             ("XLEN", keys.events()),
             ("XLEN", keys.dead_events()),
-            *(("XLEN", keys.watch(kind)) for kind in kinds),
-            *(("ZCARD", keys.object_keys(kind)) for kind in kinds),
+            *(("XLEN", keys.watch(kind)) for kind in names),
+            *(("ZCARD", keys.object_keys(kind)) for kind in names),
             *(("HMGET", keys.lease(name), "holder", "expires") for name in leases),
         ]
     )
-    size = len(kinds)
+    size = len(names)
     logs, objects, terms = rest[:size], rest[size : 2 * size], rest[2 * size :]
     yield gauge(
         "kcm_lease_held",
@@ -223,8 +223,8 @@ def store_families(io: RedisIO, leases: Sequence[str]) -> Iterable[Metric]:
     )
     yield gauge("kcm_event_bus_waiting", "Injected events that wait", [], [((), waiting)])
     yield gauge("kcm_event_bus_dead_letters", "Refused events that are kept", [], [((), dead)])
-    yield gauge("kcm_watch_log_length", "Entries in a watch log", ["resource"], _by(kinds, logs))
-    yield gauge("kcm_store_objects", "Objects in the store", ["resource"], _by(kinds, objects))
+    yield gauge("kcm_watch_log_length", "Entries in a watch log", ["resource"], _by(names, logs))
+    yield gauge("kcm_store_objects", "Objects in the store", ["resource"], _by(names, objects))
     yield gauge(
         "kcm_store_damaged_objects",
         "Stored objects that were found to be unreadable",

@@ -14,8 +14,7 @@ from types import MappingProxyType
 from typing import Any, Generic, TypeVar, cast
 
 from kcm import errors
-from kcm.api import scheme
-from kcm.api.scheme import Resource
+from kcm.api.scheme import Resource, Scheme
 from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.informers.factory import SharedInformerFactory
@@ -60,8 +59,8 @@ class CacheLister(Generic[T]):
         return self._indexer.tally(tally, value)
 
 
-def list_declared_models(controller: Controller) -> tuple[type[KubeObject], ...]:
-    """Returns the models of all kinds whose caches the controller needs."""
+def list_declared_models(controller: Controller, scheme: Scheme) -> tuple[type[KubeObject], ...]:
+    """Returns the models of all kinds of a scheme whose caches the controller needs."""
     models: dict[type[KubeObject], None] = dict.fromkeys(controller.reads)
     if controller.reads_scales:
         models.update(dict.fromkeys(r.model for r in scheme.resources() if r.scale is not None))
@@ -73,9 +72,9 @@ def list_declared_models(controller: Controller) -> tuple[type[KubeObject], ...]
     return tuple(models)
 
 
-def list_declared_resources(controller: Controller) -> tuple[Resource, ...]:
-    """Returns the resources of all kinds whose caches the controller needs."""
-    return tuple(model.resource for model in list_declared_models(controller))
+def list_declared_resources(controller: Controller, scheme: Scheme) -> tuple[Resource, ...]:
+    """Returns the resources of all kinds of a scheme whose caches the controller needs."""
+    return tuple(model.resource for model in list_declared_models(controller, scheme))
 
 
 def _read_in_full(controller: Controller, declared: Iterable[str]) -> set[str]:
@@ -89,18 +88,20 @@ def _read_in_full(controller: Controller, declared: Iterable[str]) -> set[str]:
 class Caches:
     """The informers that one process runs for its controllers.
 
-    `refresh` loads the definitions of custom kinds, for stores in which kinds are added and
-    deleted. Controllers that watch every kind follow these changes.
+    `refresh` loads the definitions of custom kinds into the scheme, for stores in which kinds are
+    added and deleted. Controllers that watch every kind follow these changes.
     """
 
     def __init__(
         self,
         factory: SharedInformerFactory,
         metrics: Metrics,
+        scheme: Scheme,
         refresh: Callable[[], None] | None = None,
     ) -> None:
         self.factory = factory
         self._metrics = metrics
+        self._scheme = scheme
         self._refresh = refresh
         self._lock = threading.Lock()
         self._controllers: list[Controller] = []
@@ -118,12 +119,13 @@ class Caches:
             self._ensure()
 
     def _ensure(self) -> None:
-        self._generation = scheme.generation()
+        self._generation = self._scheme.generation()
         full: set[str] = set()
         every: dict[str, Resource] = {}
         declared: dict[str, list[str]] = {}
         for controller in self._controllers:
-            by_name = {resource.name: resource for resource in list_declared_resources(controller)}
+            resources = list_declared_resources(controller, self._scheme)
+            by_name = {resource.name: resource for resource in resources}
             declared[controller.name] = list(by_name)
             every |= by_name
             full |= _read_in_full(controller, by_name)
@@ -155,7 +157,7 @@ class Caches:
         if self._refresh is not None:
             self._refresh()
         with self._lock:
-            if self._generation == scheme.generation():
+            if self._generation == self._scheme.generation():
                 return False
             self._ensure()
         self.factory.start()
@@ -166,7 +168,8 @@ class Caches:
     ) -> CacheView:
         """Returns the view of the controller at the time `now`."""
         informers = self._declared[controller.name]
-        return CacheView(now, informers, self.factory.position_of, self._metrics, memory)
+        reached = self.factory.position_of
+        return CacheView(now, informers, reached, self._metrics, memory, scheme=self._scheme)
 
     def present(self, controller: Controller) -> list[Resource]:
         """Returns the kinds whose caches a sync of the controller needs, including new custom
@@ -203,8 +206,11 @@ class CacheView:
         reached: Callable[[Resource], int],
         metrics: Metrics,
         memory: Mapping[str, str] = NOTHING,
+        *,
+        scheme: Scheme,
     ) -> None:
         self._now = now
+        self._scheme = scheme
         self._informers = informers
         self._reached = reached
         self._metrics = metrics
@@ -213,6 +219,10 @@ class CacheView:
     @property
     def now(self) -> datetime:
         return self._now
+
+    @property
+    def scheme(self) -> Scheme:
+        return self._scheme
 
     @property
     def memory(self) -> Mapping[str, str]:

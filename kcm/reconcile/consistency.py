@@ -17,7 +17,6 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any, Protocol
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.clock import Clock
@@ -182,7 +181,7 @@ class ExpectedChanges:
 
     def _is_late(self, resource: str, key: str, uid: str = "") -> bool:
         """Reports whether the store has a change that the cache lacks."""
-        stored = self._store.get_all([(scheme.by_name(resource), key)])[0]
+        stored = self._store.get_all([(self._store.scheme.by_name(resource), key)])[0]
         if not uid:
             return stored is not None
         return stored is None or stored.uid != uid or stored.deleting

@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.fields import FieldInfo
 
 from kcm.api.core_v1 import Pod
+from kcm.api.scheme import Kinds
 from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.informers.store import Tally
@@ -125,6 +126,11 @@ class View(Protocol):
     @property
     def now(self) -> datetime:
         """The time of this sync, aware and in UTC."""
+        ...
+
+    @property
+    def scheme(self) -> Kinds:
+        """The kinds of the store, for lookups of kinds that objects name."""
         ...
 
     @property

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, Generic, TypeVar, cast
 
 from kcm import errors
-from kcm.api.scheme import Resource
+from kcm.api.scheme import Kinds, Resource
 from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.informers.store import Tally
@@ -76,6 +76,10 @@ class TickView:
     @property
     def now(self) -> datetime:
         return self._view.now
+
+    @property
+    def scheme(self) -> Kinds:
+        return self._view.scheme
 
     @property
     def memory(self) -> Mapping[str, str]:

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from kcm import errors
-from kcm.api import codec, scheme
+from kcm.api import codec
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.api.core_v1 import Namespace
-from kcm.apiextensions import known
+from kcm.api.scheme import Scheme
+from kcm.apiextensions.registration import register
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.redisio.connection import FORMAT_VERSION
 from kcm.store.namespaces import SYSTEM
@@ -51,7 +52,7 @@ def _write(store: Store, out: TextIO, now: datetime, progress: Progress) -> int:
     header = {"kcm": "backup", "format": FORMAT_VERSION, "resourceVersion": str(version)}
     out.write(json.dumps({**header, "time": now.isoformat()}) + "\n")
     count = 0
-    for resource in scheme.resources():
+    for resource in store.scheme.resources():
         for page in store.raw_pages(resource):
             objects = store.readable_page(resource, page)
             raws = dict(page)
@@ -69,16 +70,16 @@ def restore(store: Store, path: Path, progress: Progress = lambda _: None) -> in
     empty; BadRequest, with the line number, for a file that is not a backup or has lines that are
     not objects, before anything is written.
     """
-    for _ in _objects(path):
+    for _ in _objects(path, Scheme()):
         pass  # the whole file is checked before the first write
-    held = {resource.name: store.count(resource) for resource in scheme.resources()}
+    held = {resource.name: store.count(resource) for resource in store.scheme.resources()}
     held["namespaces"] -= _present_system_namespaces(store)
     present = ", ".join(f"{count} {name}" for name, count in held.items() if count)
     if present:
         raise errors.Conflict(f"the store is not empty ({present}): restore into an empty store")
     count = 0
     batch: list[WriteItem] = []
-    for item in _objects(path):
+    for item in _objects(path, store.scheme):
         batch.append(item)
         if len(batch) == _BATCH:
             count += _create(store, batch)
@@ -110,19 +111,20 @@ def _present_system_namespaces(store: Store) -> int:
     )
 
 
-def _objects(path: Path) -> Iterator[WriteItem]:
-    """Yields the items that create the objects of a backup. Raises: BadRequest, with the line
-    number.
+def _objects(path: Path, scheme: Scheme) -> Iterator[WriteItem]:
+    """Yields the items that create the objects of a backup, and registers its custom kinds.
+
+    Raises: BadRequest, with the line number.
     """
     with path.open(encoding="utf-8") as lines:
         _check_header(path, next(lines, ""))
         for number, line in enumerate(lines, 2):
             try:
-                obj = codec.decode(line)
+                obj = codec.decode(line, scheme)
             except errors.ApiError as error:
                 raise errors.BadRequest(f"{path}, line {number}: {error}") from error
             if isinstance(obj, CustomResourceDefinition):
-                known.learn(obj)  # objects of its kind follow
+                register(scheme, obj)  # objects of its kind follow
             resource = obj.resource
             yield WriteItem(
                 "create", resource, obj.with_metadata(resource_version=None), anywhere=True

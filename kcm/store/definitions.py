@@ -1,6 +1,6 @@
-"""Loads custom kinds from the store, in processes that have no cache of definitions.
+"""Loads custom kinds into a store's scheme, in processes that have no cache of definitions.
 
-Guarantees: after `refresh` this process has the custom kinds that the store had when it was called.
+Guarantees: after `refresh` the scheme has the custom kinds that the store had when it was called.
 If no definition was written since the last call, that costs one small read; otherwise the changed
 definitions are read. A kind whose definition is gone is forgotten some seconds later, when its last
 objects have been handled.
@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 from kcm.api import codec
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
-from kcm.apiextensions import known
 from kcm.apiextensions.kinds import is_served
+from kcm.apiextensions.registration import custom_names, register, unregister
 from kcm.clock import Clock
 from kcm.store.store import Store
 from kcm.store.watch import WatchEntry
@@ -23,10 +23,11 @@ LINGER = 10.0  # seconds until a kind without a definition is forgotten
 
 
 class Definitions:
-    """Keeps this process's custom kinds equal to one store's definitions. Thread-safe."""
+    """Keeps the custom kinds of a store's scheme equal to its definitions. Thread-safe."""
 
     def __init__(self, store: Store, clock: Clock | None = None) -> None:
         self._store = store
+        self._scheme = store.scheme
         self._clock = clock or store.clock
         self._lock = threading.Lock()
         self._resource = CustomResourceDefinition.resource
@@ -70,26 +71,26 @@ class Definitions:
         self._learn([obj for obj in objects if isinstance(obj, CustomResourceDefinition)])
 
     def _learn(self, written: Sequence[CustomResourceDefinition]) -> None:
-        """Loads definitions, and records which known kinds have none any more."""
+        """Loads definitions, and records which registered kinds have none any more."""
         now = self._clock.monotonic()
         self._present.update(definition.name for definition in written)
         for definition in written:
-            known.learn(definition)
-        missing = known.names() - self._present
+            register(self._scheme, definition)
+        missing = custom_names(self._scheme) - self._present
         for definition in written:
-            if is_served(definition) and definition.name not in known.names():
+            if is_served(definition) and not self._scheme.versions(definition.name):
                 # Its kind may still be registered by a definition that is gone.
                 for name in missing:
-                    known.forget(name)
+                    unregister(self._scheme, name)
                 missing = frozenset()
-                known.learn(definition)
+                register(self._scheme, definition)
         self._gone = {name: self._gone.get(name, now) for name in missing}
 
     def _forget(self) -> None:
         """Forgets the kinds whose definitions have been gone long enough."""
         now = self._clock.monotonic()
         for name in [name for name, since in self._gone.items() if now - since >= LINGER]:
-            known.forget(name)
+            unregister(self._scheme, name)
             del self._gone[name]
             self._store.drop_log(name)
 

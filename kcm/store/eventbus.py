@@ -18,9 +18,9 @@ from typing import Any
 
 from kcm import errors
 from kcm.api import codec
+from kcm.api.scheme import Scheme
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.clock import Clock, RealClock
-from kcm.redisio import Fence, RedisIO
+from kcm.redisio import Fence
 from kcm.redisio.scripts import NO_FENCE
 from kcm.store.apply import annotate_last_applied, drop_version, merge_applied
 from kcm.store.definitions import Definitions
@@ -53,12 +53,11 @@ class DeadLetter:
 class EventBus:
     """Applies, refuses and replays injected events."""
 
-    def __init__(self, io: RedisIO, clock: Clock | None = None) -> None:
-        self._io = io
-        self._keys = io.keys
-        clock = clock or RealClock()
-        self._store = Store(io, clock)
-        self._definitions = Definitions(self._store, clock)
+    def __init__(self, store: Store) -> None:
+        self._io = store.io
+        self._keys = store.io.keys
+        self._store = store
+        self._definitions = Definitions(store)
 
     def ensure_group(self) -> None:
         """Creates the stream and its consumer group if they are missing.
@@ -120,7 +119,7 @@ class EventBus:
     def _apply(self, entry_id: str, fields: Fields, fence: Fence | None) -> None:
         """Makes the write of an entry, again if another client wrote the object first."""
         self._definitions.refresh()
-        event, obj = _parse(fields)
+        event, obj = _parse(fields, self._store.scheme)
         for attempt in range(_ATTEMPTS):
             item = self._item(event, obj)
             if item is None:
@@ -206,7 +205,7 @@ class EventBus:
         return replayed
 
 
-def _parse(fields: Fields) -> tuple[str, KubeObject]:
+def _parse(fields: Fields, scheme: Scheme) -> tuple[str, KubeObject]:
     """Returns the type and the object of an injected event. Raises: BadRequest."""
     try:
         event = fields[b"type"].decode("ascii")
@@ -220,7 +219,7 @@ def _parse(fields: Fields) -> tuple[str, KubeObject]:
         raise errors.BadRequest("field 'type' is not text") from error
     if event not in TYPES:
         raise errors.BadRequest(f"type {event!r} is not one of {', '.join(TYPES)}")
-    return event, codec.decode(body, strict=True)
+    return event, codec.decode(body, scheme, strict=True)
 
 
 def _entries(reply: Any) -> list[tuple[str, Fields]]:

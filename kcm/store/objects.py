@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from kcm.api.scheme import Resource
+from kcm.api.scheme import Resource, Scheme
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.redisio import Fence
 from kcm.store.reader import FullList
@@ -22,6 +22,9 @@ class ObjectStore(Protocol):
 
     They are described at the methods of `Store` of the same names.
     """
+
+    @property
+    def scheme(self) -> Scheme: ...
 
     @property
     def data_id(self) -> str: ...

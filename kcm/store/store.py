@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from kcm import errors
 from kcm.api import codec
 from kcm.api.core_v1 import Service
-from kcm.api.scheme import Resource
+from kcm.api.scheme import Resource, Scheme
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.clock import Clock, RealClock
 from kcm.redisio import Fence, RedisIO
@@ -73,13 +73,21 @@ class Store(StoreReader, ItemBuilder):
     """Reads and writes the objects in Redis. Threads may share a store; processes may not.
 
     It reads as a `StoreReader`. Callers that know the present state build items with its methods as
-    an `ItemBuilder`, and write them with `write`.
+    an `ItemBuilder`, and write them with `write`. All stores that a process has of one server share
+    a scheme.
     """
 
     def __init__(
-        self, io: RedisIO, clock: Clock | None = None, rng: random.Random | None = None
+        self,
+        io: RedisIO,
+        clock: Clock | None = None,
+        rng: random.Random | None = None,
+        *,
+        scheme: Scheme | None = None,
     ) -> None:
+        """Without a scheme, the store has one of its own, with the built-in kinds at first."""
         StoreReader.__init__(self, io)
+        self.scheme = scheme or Scheme()
         self.io = io
         self.clock = self._clock = clock or RealClock()
         self._watch = WatchReader(io)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import TypeVar, cast
 
-from kcm.api import scheme
+from kcm.api.scheme import BUILT_IN, Kinds
 from kcm.apimachinery.base import compact
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.reconcile.contract import Controller, Lister, Metrics
@@ -35,15 +35,17 @@ class FakeView:
         memory: Mapping[str, str] | None = None,
         position: int = 1,
         metrics: Metrics | None = None,
+        scheme: Kinds = BUILT_IN,
     ) -> None:
         self._now = now
+        self.scheme = scheme
         self._metrics = metrics
         self._memory = memory or {}
         self._position = position
         self.moment = now.timestamp() if moment is None else moment
         self.epoch = epoch
         self._objects: dict[str, list[KubeObject]] = {}
-        self._allowed = None if controller is None else _list_declared(controller)
+        self._allowed = None if controller is None else _list_declared(controller, scheme)
         for obj in objects:
             self._objects.setdefault(obj.resource.name, []).append(compact(obj))
 
@@ -71,7 +73,7 @@ class FakeView:
         return ListedObjects(sorted(objects, key=lambda obj: obj.key), resource)
 
 
-def _list_declared(controller: Controller) -> set[str]:
+def _list_declared(controller: Controller, scheme: Kinds) -> set[str]:
     models = {*controller.reads, *(m for tick in controller.ticks() for m, _ in tick.lists)}
     if controller.reads_scales:
         models.update(resource.model for resource in scheme.resources() if resource.scale)

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TypeVar
 
-from kcm.api import scheme
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.cloudprovider.caller import CloudCaller
@@ -160,7 +159,9 @@ class World:
 
     def _observe(self) -> None:
         """Reads the changes of all kinds, as an informer does."""
-        resources: dict[Resource, int] = dict.fromkeys(scheme.resources(), self._position)
+        resources: dict[Resource, int] = dict.fromkeys(
+            self.store.scheme.resources(), self._position
+        )
         entries = self.store.read_changes(resources, 0).entries
         for entry in sorted(entries, key=lambda entry: entry.resource_version):
             self._see(entry)

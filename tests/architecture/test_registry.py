@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from kcm import controllers, registry
+from kcm.api.scheme import Scheme
 from kcm.component.names import BY_NAME
 from kcm.reconcile.caches import list_declared_models
 from kcm.reconcile.contract import Controller, NoOptions, Options, shared_with
@@ -74,7 +75,7 @@ class TestEachController:
         assert kind.short_name in kind.__module__.split(".")[1:3]
 
     def test_reads_and_watches_only_kinds_of_the_scheme(self, kind: type[Controller]) -> None:
-        models = list_declared_models(kind())
+        models = list_declared_models(kind(), Scheme())
         assert models
         assert {model.resource.model for model in models} == set(models)
 

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from kcm.api import scheme
+from kcm.api.scheme import BUILT_IN
 from kcm.testing.builders import namespace
 from kcm.testing.waiting import until
 from kcm.workqueue import read_stats
 from tests.chaos.cluster import Cluster
 from tests.new_objects import strip_store_fields
 
-NAMESPACES = scheme.lookup("namespaces")
+NAMESPACES = BUILT_IN.lookup("namespaces")
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.core_v1 import ResourceQuota, ResourceQuotaSpec
+from kcm.api.scheme import BUILT_IN
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.apimachinery.quantity import Quantity
 from kcm.component.context import ControllerContext, build_context
@@ -24,8 +24,8 @@ from kcm.testing.waiting import until
 from kcm.workqueue import read_stats
 from tests.new_objects import replica_set
 
-PODS = scheme.lookup("pods")
-SETS = scheme.lookup("rs")
+PODS = BUILT_IN.lookup("pods")
+SETS = BUILT_IN.lookup("rs")
 
 
 class Repeated:
@@ -111,7 +111,7 @@ def quota(**hard: int) -> ResourceQuota:
 
 
 def get_used(store: Store) -> str:
-    obj = store.get(scheme.lookup("quota"), "default/few")
+    obj = store.get(BUILT_IN.lookup("quota"), "default/few")
     assert isinstance(obj, ResourceQuota)
     return str((obj.status.used or {}).get("pods"))
 

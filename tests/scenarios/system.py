@@ -18,7 +18,8 @@ import psutil
 import pytest
 
 from kcm import errors
-from kcm.api import codec, scheme
+from kcm.api import codec
+from kcm.api.scheme import BUILT_IN
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.store import Store
@@ -76,7 +77,7 @@ class Kcm:
 
     def get(self, kind: str, name: str, namespace: str = "default") -> dict[str, Any]:
         """Returns an object as JSON; {} if there is none."""
-        resource = scheme.lookup(kind)
+        resource = BUILT_IN.lookup(kind)
         try:
             obj = self.store.get(resource, f"{namespace}/{name}" if resource.namespaced else name)
         except errors.NotFound:
@@ -85,11 +86,11 @@ class Kcm:
 
     def patch(self, kind: str, name: str, change: dict[str, Any]) -> None:
         """Merges `change` into an object of the cluster."""
-        self.store.patch(scheme.lookup(kind), name, change)
+        self.store.patch(BUILT_IN.lookup(kind), name, change)
 
     def items(self, kind: str, **labels: str) -> list[dict[str, Any]]:
         """Objects of all namespaces that have these labels."""
-        manifests = (codec.to_dict(one) for one in self.store.list(scheme.lookup(kind)).items)
+        manifests = (codec.to_dict(one) for one in self.store.list(BUILT_IN.lookup(kind)).items)
         return [
             one for one in manifests if labels.items() <= one["metadata"].get("labels", {}).items()
         ]

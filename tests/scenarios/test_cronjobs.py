@@ -8,8 +8,8 @@ import signal
 import psutil
 import pytest
 
-from kcm.api import scheme
 from kcm.api.batch_v1 import CronJob, Job
+from kcm.api.scheme import BUILT_IN
 from kcm.testing.builders import cron_job
 from kcm.testing.waiting import let_time_pass, until
 from tests.chaos.cluster import Cluster
@@ -17,7 +17,7 @@ from tests.new_objects import strip_store_fields
 
 # Two minutes of real time: `make scenarios` runs it, `make test` does not.
 pytestmark = [pytest.mark.scenario, pytest.mark.long]
-JOBS, CRON_JOBS = scheme.lookup("jobs"), scheme.lookup("cronjobs")
+JOBS, CRON_JOBS = BUILT_IN.lookup("jobs"), BUILT_IN.lookup("cronjobs")
 
 
 def jobs(cluster: Cluster) -> list[Job]:

@@ -11,9 +11,9 @@ from typing import Any
 import psutil
 import pytest
 
-from kcm.api import scheme
 from kcm.api.batch_v1 import Job, end_condition
 from kcm.api.core_v1 import Pod, PodTemplateSpec
+from kcm.api.scheme import BUILT_IN
 from kcm.clock import RealClock
 from kcm.controllers.job.pods import is_tracked
 from kcm.loops import ThreadHost
@@ -29,7 +29,7 @@ from tests.chaos.cluster import PODS, Cluster
 from tests.new_objects import strip_store_fields
 
 pytestmark = pytest.mark.scenario
-JOBS = scheme.lookup("jobs")
+JOBS = BUILT_IN.lookup("jobs")
 # Indexes whose first pods end with 1.
 SCRIPT = "3=1,0; 17=1,0; 42=1,0; 59=1,0"
 

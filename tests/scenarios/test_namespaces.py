@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kcm import errors
-from kcm.api import codec, scheme
+from kcm.api import codec
 from kcm.api.core_v1 import Namespace
+from kcm.api.scheme import BUILT_IN
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from tests.samples import BODIES, manifest
 from tests.scenarios.plane import Plane, StartPlane, start_plane
@@ -20,7 +21,7 @@ NAMESPACES = Namespace.resource
 def test_a_namespace_full_of_all_kinds_goes_away(start_plane: StartPlane) -> None:
     # Services last: a controller makes their Endpoints, and all objects here have one name.
     names = sorted(BODIES, key=lambda name: name == "services")
-    kinds = [scheme.by_name(name) for name in names if scheme.by_name(name).namespaced]
+    kinds = [BUILT_IN.by_name(name) for name in names if BUILT_IN.by_name(name).namespaced]
     plane = start_plane(nodes=0)
     plane.store.create(Namespace(metadata=ObjectMeta(name="team")))
     for kind in kinds:

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kcm.api import scheme
 from kcm.api.core_v1 import (
     EndpointAddress,
     EndpointPort,
@@ -16,6 +15,7 @@ from kcm.api.core_v1 import (
     PodCondition,
 )
 from kcm.api.discovery_v1 import EndpointSlice
+from kcm.api.scheme import BUILT_IN
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.testing.builders import service
 from kcm.testing.waiting import until
@@ -56,7 +56,7 @@ EVERYWHERE = "".join(
 )
 __all__ = ["start_plane", "system"]
 
-SLICES, ENDPOINTS = scheme.lookup("endpointslices"), scheme.lookup("endpoints")
+SLICES, ENDPOINTS = BUILT_IN.lookup("endpointslices"), BUILT_IN.lookup("endpoints")
 
 
 def test_a_service_follows_its_pods_or_what_is_written_by_hand(start_plane: StartPlane) -> None:
@@ -69,7 +69,7 @@ def test_a_service_follows_its_pods_or_what_is_written_by_hand(start_plane: Star
     victim = next(iter(plane.store.list(PODS).items))
     plane.store.delete(PODS, victim.key)
     plane.until(lambda: ready(plane) == 2, "one endpoint less")
-    plane.store.delete(scheme.lookup("services"), "default/web")
+    plane.store.delete(BUILT_IN.lookup("services"), "default/web")
     plane.until(lambda: not list_own_keys(plane), "the end of slices and endpoints")
     plane.store.create(strip_store_fields(service("web", selector={})))
     plane.store.create(by_hand("192.0.2.1", "2001:db8::1"))

@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.coordination_v1 import Lease
 from kcm.api.core_v1 import Event, Node, Pod, Toleration
 from kcm.api.policy_v1 import PodDisruptionBudget, PodDisruptionBudgetSpec
+from kcm.api.scheme import BUILT_IN
 from kcm.apimachinery.meta_v1 import LabelSelector, ObjectMeta
 from kcm.cli.evictions import MONITOR
 from kcm.redisio import RedisIO
@@ -143,7 +143,7 @@ class Fleet:
         return began
 
     def count_known_nodes(self) -> int:
-        events = self.store.list(scheme.lookup("events")).items
+        events = self.store.list(BUILT_IN.lookup("events")).items
         return sum(isinstance(e, Event) and e.reason == "RegisteredNode" for e in events)
 
     def go_dark(self, *letters: str) -> float:
@@ -194,7 +194,7 @@ class Fleet:
         return sum(s.delayed for s in read_stats(self.cluster.io) if s.name == controller)
 
     def messages_of(self, reason: str) -> list[str]:
-        events = self.store.list(scheme.lookup("events")).items
+        events = self.store.list(BUILT_IN.lookup("events")).items
         return [e.message or "" for e in events if isinstance(e, Event) and e.reason == reason]
 
     def stop(self) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kcm.api import scheme
+from kcm.api.scheme import BUILT_IN
 from kcm.testing.builders import namespace
 from kcm.testing.waiting import until
 from kcm.workqueue import read_stats
@@ -30,7 +30,7 @@ def test_a_replica_set_heals_in_every_pool(pool: str) -> None:
         for pod in cluster.pods_of("web")[:7]:
             cluster.store.delete(PODS, pod.key)
         cluster.settle()
-        cluster.store.delete(scheme.lookup("rs"), "default/web")
+        cluster.store.delete(BUILT_IN.lookup("rs"), "default/web")
         until(lambda: cluster.store.count(PODS) == 0, "the collection of the pods")
     finally:
         cluster.stop()
@@ -56,7 +56,7 @@ def test_a_warm_shutdown_finishes_what_runs(slow_cluster: Cluster, tmp_path: Pat
     worker.send_signal(signal.SIGTERM)
     (tmp_path / "go").touch()
     assert worker.wait(15) == 0
-    assert "labelled-by" in slow_cluster.store.get(scheme.lookup("ns"), "team").labels
+    assert "labelled-by" in slow_cluster.store.get(BUILT_IN.lookup("ns"), "team").labels
     assert all(stats.running == 0 for stats in read_stats(slow_cluster.io))
 
 

@@ -25,11 +25,20 @@ class CustomVersion:
     deprecation: str = ""  # the warning that each response of a deprecated version has, "" for none
 
 
+@dataclass(frozen=True)
+class DefinitionSource:
+    """A digest of the definition from which resources were built."""
+
+    digest: bytes
+    size: int  # bytes of JSON
+
+
 @dataclass(frozen=True, eq=False)
 class CustomResource(Resource):
     """A custom kind in one version."""
 
     custom: CustomVersion = field(kw_only=True)  # the version of its CustomResourceDefinition
+    source: DefinitionSource = field(kw_only=True)
 
 
 class CustomObject(KubeObject):

@@ -1,4 +1,4 @@
-"""The built-in kinds. A new kind needs a model and one line in `KINDS`."""
+"""The built-in kinds. A new kind needs a model and one line in `_KINDS`."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from kcm.api import (
     storage_v1beta1,
     storagemigration_v1alpha1,
 )
+from kcm.api.scheme.kinds import Kinds
 from kcm.apimachinery.meta_v1 import KubeObject, Resource, ScalePaths
 
 
@@ -64,7 +65,7 @@ def kind(
     )
 
 
-KINDS = (
+_KINDS = (
     kind(core_v1.Pod, "pods", short="po", categories="all"),
     kind(core_v1.Node, "nodes", cluster=True, short="no"),
     kind(core_v1.Namespace, "namespaces", cluster=True, short="ns"),
@@ -182,7 +183,7 @@ KINDS = (
 )
 
 # Further served versions of kinds above. They are stored in the versions above.
-OTHER_VERSIONS = (
+_OTHER_VERSIONS = (
     replace(
         kind(events_v1.Event, "events", short="ev", has_status=False),
         name="events",
@@ -199,3 +200,7 @@ OTHER_VERSIONS = (
         conversion=autoscaling_v1.AutoscalerConversion(),
     ),
 )
+
+BUILT_IN = Kinds((*_KINDS, *_OTHER_VERSIONS))
+for _resource in BUILT_IN.served():
+    _resource.model.resource = _resource

@@ -31,6 +31,7 @@ class RequestIndex(ABC, Generic[PreparedT]):
     """What is prepared from the objects of some kinds. It is made anew when one has changed."""
 
     def __init__(self, caches: Caches, models: Sequence[type[KubeObject]]) -> None:
+        self.served = caches.scheme
         self._sources = [caches.cache(model.resource) for model in models]
         self._seen: tuple[int, ...] = ()  # the generations of the caches
         self._all: Sequence[PreparedT] = ()

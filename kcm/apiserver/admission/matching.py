@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.admissionregistration_v1 import (
     CLUSTER,
     EQUIVALENT,
@@ -17,7 +16,7 @@ from kcm.api.admissionregistration_v1 import (
     MatchResources,
     NamedRuleWithOperations,
 )
-from kcm.api.scheme import Resource
+from kcm.api.scheme import Kinds, Resource
 from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.admission.attributes import WriteAttributes
@@ -31,7 +30,8 @@ _MOST_KNOWN = 256  # sorts of writes that a matcher remembers
 class Matcher:
     """The rules and selectors of a policy or of a binding, prepared once."""
 
-    def __init__(self, matching: MatchResources | None) -> None:
+    def __init__(self, matching: MatchResources | None, served: Kinds) -> None:
+        self._served = served
         self._rules: Sequence[NamedRuleWithOperations] = ()
         self._excluded: Sequence[NamedRuleWithOperations] = ()
         self._equivalent = True
@@ -56,7 +56,7 @@ class Matcher:
 
         Without rules it is, as in bindings that do not narrow their policy.
         """
-        kinds = scheme.versions(resource.name) if self._equivalent else ()
+        kinds = self._served.versions(resource.name) if self._equivalent else ()
         return not self._rules or any(
             names_request(rule, kind.group, kind.plural, subresource, operation)
             for rule in self._rules
@@ -101,7 +101,7 @@ class Matcher:
             return write.resource
         if not self._equivalent:
             return None
-        for version in scheme.versions(write.resource.name):
+        for version in self._served.versions(write.resource.name):
             is_other = version.served and version is not write.resource
             if is_other and any(_matches(rule, write, version) for rule in rules):
                 return version
@@ -147,15 +147,15 @@ def _in_scope(rule: NamedRuleWithOperations, write: WriteAttributes) -> bool:
     return True
 
 
-def prepare_matcher(matching: MatchResources | None) -> tuple[Matcher, str]:
+def prepare_matcher(matching: MatchResources | None, served: Kinds) -> tuple[Matcher, str]:
     """Returns the matcher, and what is wrong with its selectors, "" if nothing is.
 
     With wrong selectors, the matcher has none, so that the failure policy decides about all
     requests that the rules name.
     """
     try:
-        return Matcher(matching), ""
+        return Matcher(matching, served), ""
     except errors.BadRequest as error:
         assert matching is not None
         bare = matching.replace(namespace_selector=None, object_selector=None)
-        return Matcher(bare), error.message
+        return Matcher(bare, served), error.message

@@ -94,7 +94,7 @@ def build(group: str, version: str, priority: Priority, how: str) -> APIService:
 
 def list_built_in() -> dict[str, APIService]:
     """Returns the APIServices of the built-in versions by name."""
-    served = {(r.group, r.version) for r in (*scheme.served(), *review_kinds.RESOURCES)}
+    served = {(r.group, r.version) for r in (*scheme.BUILT_IN.served(), *review_kinds.RESOURCES)}
     return {
         name_of(*version): build(*version, priority, ON_START)
         for version, priority in BUILT_IN.items()

@@ -17,7 +17,6 @@ from collections.abc import Callable, Sequence
 import structlog
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.api.custom.kinds import CustomResource
 from kcm.api.scheme import Resource
@@ -114,15 +113,14 @@ class DefinitionLoop(Loop):
         if not left:
             self._write(definition, change)
 
-    @staticmethod
-    def _is_served(definition: CustomResourceDefinition) -> bool:
+    def _is_served(self, definition: CustomResourceDefinition) -> bool:
         # Nothing was ever stored for a definition that took the name of a built-in kind.
-        versions = scheme.versions(definition.name)
+        versions = self._store.scheme.versions(definition.name)
         return any(isinstance(version, CustomResource) for version in versions)
 
     def _delete_objects(self, definition: CustomResourceDefinition) -> int:
         """Deletes all objects of a definition's kind. Returns how many are left."""
-        resource = scheme.by_name(definition.name)
+        resource = self._store.scheme.by_name(definition.name)
         for page in self._store.raw_pages(resource, size=_PAGE):
             for key, raw in page:
                 if raw:

@@ -15,10 +15,9 @@ from typing import Protocol
 import structlog
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.api.scheme import Resource
-from kcm.apiextensions import known
+from kcm.apiextensions.registration import register, register_all, unregister
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.cache.entries import Entry
 from kcm.apiserver.cache.watch_cache import WatchCache
@@ -58,10 +57,11 @@ class Cacher(Loop):
     def __init__(self, store: Store, clock: Clock | None = None) -> None:
         super().__init__("kcm-watch-cache")
         self._store = store
+        self.scheme = store.scheme
         self._clock = clock or store.clock
         # Keyed by the name of the stored resource, which its served versions share.
         self._lock = threading.Lock()
-        self._caches = {resource.name: WatchCache(resource) for resource in scheme.resources()}
+        self._caches = {resource.name: WatchCache(resource) for resource in self.scheme.resources()}
         self._follower = Follower(store, self)
         self._pace = ReadPace(self._clock, shortest=MERGE, interval=READ_INTERVAL, burst=READ_BURST)
         self.converter: EntryConverter | None = None  # None converts nothing by webhooks
@@ -76,7 +76,7 @@ class Cacher(Loop):
         cache = self._caches.get(resource.name)
         if cache is None:  # a new custom kind, which the next turn fills
             with self._lock:
-                stored = scheme.by_name(resource.name)
+                stored = self.scheme.by_name(resource.name)
                 cache = self._caches.setdefault(resource.name, WatchCache(stored))
         return cache
 
@@ -154,14 +154,24 @@ class Cacher(Loop):
     ) -> None:
         """Applies the changes of one kind; see `Follows`."""
         if kind.model is CustomResourceDefinition:
-            _learn(changes)  # first, so that waiters for the definition find its kind
+            self._register(changes)  # first, so that waiters for the definition find its kind
         cache = self._caches[kind.name]
         cache.apply(_readable(cache, changes), resource_version)
+
+    def _register(self, changes: Iterable[WatchEntry]) -> None:
+        """Registers, changes and removes custom kinds by the changes of their definitions."""
+        for change in changes:
+            if change.type == "DELETED":
+                unregister(self.scheme, change.key)
+                continue
+            definition = damage.decode_change(change)
+            if isinstance(definition, CustomResourceDefinition):
+                register(self.scheme, definition)
 
     def _follow_scheme(self) -> None:
         """Adds, replaces and retires caches as custom kinds are added, changed and removed."""
         with self._lock:
-            present = {resource.name: resource for resource in scheme.resources()}
+            present = {resource.name: resource for resource in self.scheme.resources()}
             for name, resource in present.items():
                 if name not in self._caches:
                     self._caches[name] = WatchCache(resource)
@@ -201,7 +211,7 @@ class Cacher(Loop):
         positions = {kind: max(caught_up[kind], reached) for kind in kinds}
         for kind, position in positions.items():
             if kind.model is CustomResourceDefinition:
-                known.learn_all(_definitions(objects[kind].values()))
+                register_all(self.scheme, _definitions(objects[kind].values()))
             self._caches[kind.name].refill(objects[kind].values(), position)
         return positions
 
@@ -236,17 +246,6 @@ def _definitions(entries: Iterable[Entry]) -> Iterator[CustomResourceDefinition]
     for entry in entries:
         assert isinstance(entry.obj, CustomResourceDefinition)
         yield entry.obj
-
-
-def _learn(changes: Iterable[WatchEntry]) -> None:
-    """Registers, changes and removes custom kinds by the changes of their definitions."""
-    for change in changes:
-        if change.type == "DELETED":
-            known.forget(change.key)
-            continue
-        definition = damage.decode_change(change)
-        if isinstance(definition, CustomResourceDefinition):
-            known.learn(definition)
 
 
 def _readable(cache: WatchCache, changes: Iterable[WatchEntry]) -> list[WatchEntry]:

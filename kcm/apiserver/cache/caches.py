@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from kcm.api.scheme import Resource
+from kcm.api.scheme import Kinds, Resource
 from kcm.apiserver.cache.watch_cache import WatchCache
 
 
 class Caches(Protocol):
     """The watch caches, as `kcm.apiserver.cache.cacher.Cacher` has them."""
+
+    @property
+    def scheme(self) -> Kinds: ...
 
     def cache(self, resource: Resource) -> WatchCache: ...
 

@@ -13,9 +13,8 @@ from functools import lru_cache
 from typing import Any
 
 from kcm import __version__
-from kcm.api import scheme
 from kcm.api.custom.kinds import CustomResource
-from kcm.api.scheme import Resource
+from kcm.api.scheme import Kinds, Resource
 from kcm.apiserver.documents.priorities import (
     RankedVersion,
     priority_of,
@@ -54,105 +53,135 @@ def version() -> dict[str, str]:
     }
 
 
-def list_served_resources(remote: RemoteVersions = NO_REMOTE) -> tuple[Resource, ...]:
-    """Returns all served resources, also those whose objects are computed for requests.
+class Discovery:
+    """The documents of one server, which say what it serves of its store's kinds."""
 
-    Those in versions that other servers serve are left out.
-    """
-    computed = (
-        *review_kinds.RESOURCES,
-        *metrics_kinds.RESOURCES,
-        component_kinds.RESOURCE,
-        binding_kinds.RESOURCE,
-    )
-    served = (*scheme.served(), *computed)
-    return tuple(one for one in served if (one.group, one.version) not in remote)
+    def __init__(self, kinds: Kinds) -> None:
+        self._kinds = kinds
+        self._aggregated_body = lru_cache(maxsize=8)(self._build_aggregated)
 
+    def list_served_resources(self, remote: RemoteVersions = NO_REMOTE) -> tuple[Resource, ...]:
+        """Returns all served resources, also those whose objects are computed for requests.
 
-def list_versions(remote: RemoteVersions = NO_REMOTE) -> list[list[RankedVersion]]:
-    """Returns the versions of each served API group, in the order of their priorities.
+        Those in versions that other servers serve are left out.
+        """
+        computed = (
+            *review_kinds.RESOURCES,
+            *metrics_kinds.RESOURCES,
+            component_kinds.RESOURCE,
+            binding_kinds.RESOURCE,
+        )
+        served = (*self._kinds.served(), *computed)
+        return tuple(one for one in served if (one.group, one.version) not in remote)
 
-    The core group is left out.
-    """
-    ranked: dict[tuple[str, str], RankedVersion] = {}
-    for resource in list_served_resources(remote):
-        name = (resource.group, resource.version)
-        if resource.group and name not in ranked:
-            custom = isinstance(resource, CustomResource)
-            ranked[name] = RankedVersion(*name, priority_of(*name, custom=custom))
-    for name in metrics_kinds.OPEN.items():
-        ranked[name] = RankedVersion(*name, priority_of(*name))
-    for one in remote.by_name.values():
-        ranked[one.group, one.version] = RankedVersion(one.group, one.version, one.priority)
-    return sort_by_group_and_version(ranked.values())
+    def list_versions(self, remote: RemoteVersions = NO_REMOTE) -> list[list[RankedVersion]]:
+        """Returns the versions of each served API group, in the order of their priorities.
 
+        The core group is left out.
+        """
+        ranked: dict[tuple[str, str], RankedVersion] = {}
+        for resource in self.list_served_resources(remote):
+            name = (resource.group, resource.version)
+            if resource.group and name not in ranked:
+                custom = isinstance(resource, CustomResource)
+                ranked[name] = RankedVersion(*name, priority_of(*name, custom=custom))
+        for name in metrics_kinds.OPEN.items():
+            ranked[name] = RankedVersion(*name, priority_of(*name))
+        for one in remote.by_name.values():
+            ranked[one.group, one.version] = RankedVersion(one.group, one.version, one.priority)
+        return sort_by_group_and_version(ranked.values())
 
-def groups(remote: RemoteVersions = NO_REMOTE) -> dict[str, list[str]]:
-    """Returns the versions of each served API group by the group's name, the preferred one first.
+    def groups(self, remote: RemoteVersions = NO_REMOTE) -> dict[str, list[str]]:
+        """Returns the versions of each served API group by its name, the preferred one first.
 
-    The core group is left out.
-    """
-    return {
-        versions[0].group: [version_.name for version_ in versions]
-        for versions in list_versions(remote)
-    }
-
-
-def api(accept: str, server: str) -> Response:
-    """Returns the response of /api: the versions of the core group.
-
-    A client that asks for aggregated discovery gets its resources, too. `server` is the address
-    that the client used.
-    """
-    form = _aggregated_form(accept)
-    if form:
-        return _aggregated(form, [""])
-    address = {"clientCIDR": "0.0.0.0/0", "serverAddress": server}
-    return json_response(
-        {
-            "kind": "APIVersions",
-            "versions": ["v1"],
-            "serverAddressByClientCIDRs": [address],
+        The core group is left out.
+        """
+        return {
+            versions[0].group: [version_.name for version_ in versions]
+            for versions in self.list_versions(remote)
         }
-    )
 
+    def api(self, accept: str, server: str) -> Response:
+        """Returns the response of /api: the versions of the core group.
 
-def apis(accept: str, remote: RemoteVersions = NO_REMOTE) -> Response:
-    """Returns the response of /apis: the groups, for aggregated discovery with their resources."""
-    form = _aggregated_form(accept)
-    if form:
-        return _aggregated(form, list(groups(remote)), remote)
-    entries = [_group(name, versions) for name, versions in groups(remote).items()]
-    return json_response({"kind": "APIGroupList", "apiVersion": "v1", "groups": entries})
+        A client that asks for aggregated discovery gets its resources, too. `server` is the address
+        that the client used.
+        """
+        form = _aggregated_form(accept)
+        if form:
+            return self._aggregated(form, [""])
+        address = {"clientCIDR": "0.0.0.0/0", "serverAddress": server}
+        return json_response(
+            {
+                "kind": "APIVersions",
+                "versions": ["v1"],
+                "serverAddressByClientCIDRs": [address],
+            }
+        )
 
+    def apis(self, accept: str, remote: RemoteVersions = NO_REMOTE) -> Response:
+        """Returns the response of /apis: the groups, for aggregated discovery with their
+        resources.
+        """
+        form = _aggregated_form(accept)
+        if form:
+            return self._aggregated(form, list(self.groups(remote)), remote)
+        entries = [_group(name, versions) for name, versions in self.groups(remote).items()]
+        return json_response({"kind": "APIGroupList", "apiVersion": "v1", "groups": entries})
 
-def group(name: str, remote: RemoteVersions = NO_REMOTE) -> Response:
-    """Returns the response of /apis/<group>. Raises PathNotFound."""
-    versions = groups(remote).get(name)
-    if versions is None:
-        raise PathNotFound
-    return json_response({"kind": "APIGroup", "apiVersion": "v1"} | _group(name, versions))
+    def group(self, name: str, remote: RemoteVersions = NO_REMOTE) -> Response:
+        """Returns the response of /apis/<group>. Raises PathNotFound."""
+        versions = self.groups(remote).get(name)
+        if versions is None:
+            raise PathNotFound
+        return json_response({"kind": "APIGroup", "apiVersion": "v1"} | _group(name, versions))
+
+    def group_version(self, group_: str, version_: str) -> Response:
+        """Returns the resources of /api/v1 or /apis/<group>/<version>. Raises PathNotFound."""
+        served = self.list_served_resources()
+        resources = [r for r in served if (r.group, r.version) == (group_, version_)]
+        if not resources:
+            raise PathNotFound
+        entries = [entry for resource in resources for entry in _entries(resource)]
+        return json_response(
+            {
+                "kind": "APIResourceList",
+                "apiVersion": "v1",
+                "groupVersion": resources[0].api_version,
+                "resources": sorted(entries, key=lambda entry: str(entry["name"])),
+            }
+        )
+
+    def _aggregated(
+        self, form: str, names: list[str], remote: RemoteVersions = NO_REMOTE
+    ) -> Response:
+        content_type = f"{JSON};g={_GROUP};v={form};as=APIGroupDiscoveryList"
+        body = self._aggregated_body(form, tuple(names), self._kinds.generation(), remote)
+        return Response(body, content_type=content_type)
+
+    def _build_aggregated(
+        self, form: str, names: tuple[str, ...], _generation: int, remote: RemoteVersions
+    ) -> bytes:
+        by_group: dict[str, list[Resource]] = {}
+        for resource in self.list_served_resources(remote):
+            by_group.setdefault(resource.group, []).append(resource)
+        order = self.groups(remote) | {"": ["v1"]}
+        items = [
+            _aggregated_group(name, order[name], by_group.get(name, ()), remote) for name in names
+        ]
+        return json_bytes(
+            {
+                "kind": "APIGroupDiscoveryList",
+                "apiVersion": f"{_GROUP}/{form}",
+                "metadata": {},
+                "items": items,
+            }
+        )
 
 
 def _group(name: str, versions: Sequence[str]) -> dict[str, Any]:
     entries = [{"groupVersion": f"{name}/{version_}", "version": version_} for version_ in versions]
     return {"name": name, "versions": entries, "preferredVersion": entries[0]}
-
-
-def group_version(group_: str, version_: str) -> Response:
-    """Returns the resources of /api/v1 or /apis/<group>/<version>. Raises PathNotFound."""
-    resources = [r for r in list_served_resources() if (r.group, r.version) == (group_, version_)]
-    if not resources:
-        raise PathNotFound
-    entries = [entry for resource in resources for entry in _entries(resource)]
-    return json_response(
-        {
-            "kind": "APIResourceList",
-            "apiVersion": "v1",
-            "groupVersion": resources[0].api_version,
-            "resources": sorted(entries, key=lambda entry: str(entry["name"])),
-        }
-    )
 
 
 def _verbs(resource: Resource) -> tuple[str, ...]:
@@ -217,31 +246,6 @@ def _aggregated_form(accept: str) -> str:
 def is_aggregated(response: Response) -> bool:
     """Reports whether a response is aggregated discovery."""
     return f"g={_GROUP}" in response.content_type
-
-
-@lru_cache(maxsize=8)
-def _aggregated_body(
-    form: str, names: tuple[str, ...], _generation: int, remote: RemoteVersions
-) -> bytes:
-    by_group: dict[str, list[Resource]] = {}
-    for resource in list_served_resources(remote):
-        by_group.setdefault(resource.group, []).append(resource)
-    order = groups(remote) | {"": ["v1"]}
-    items = [_aggregated_group(name, order[name], by_group.get(name, ()), remote) for name in names]
-    return json_bytes(
-        {
-            "kind": "APIGroupDiscoveryList",
-            "apiVersion": f"{_GROUP}/{form}",
-            "metadata": {},
-            "items": items,
-        }
-    )
-
-
-def _aggregated(form: str, names: list[str], remote: RemoteVersions = NO_REMOTE) -> Response:
-    content_type = f"{JSON};g={_GROUP};v={form};as=APIGroupDiscoveryList"
-    body = _aggregated_body(form, tuple(names), scheme.generation(), remote)
-    return Response(body, content_type=content_type)
 
 
 def _aggregated_group(

@@ -15,10 +15,10 @@ from typing import Any
 from urllib.parse import quote
 
 from kcm import __version__
-from kcm.api import scheme
 from kcm.api.custom.kinds import CustomResource
-from kcm.api.scheme import Resource
+from kcm.api.scheme import Kinds, Resource
 from kcm.apiserver.documents import discovery, openapi_merging, openapi_protobuf
+from kcm.apiserver.documents.discovery import Discovery
 from kcm.apiserver.documents.openapi_paths import paths_of
 from kcm.apiserver.documents.openapi_schemas import V2, V3, Dialect, schemas_of
 from kcm.apiserver.documents.remote import NO_REMOTE, RemoteVersions
@@ -30,66 +30,108 @@ from kcm.apiserver.kinds.metrics import is_metric
 _JSON_NAMES = frozenset({"application/json", "application/*", "*/*"})
 
 
-def respond(rest: Sequence[str], accept: str, remote: RemoteVersions = NO_REMOTE) -> Response:
-    """Returns the response for /openapi/v2, /openapi/v3 or a path below it.
+class OpenApi:
+    """The documents of one server."""
 
-    `rest` are the parts of the path after /openapi. Raises PathNotFound and NotAcceptable.
-    """
-    media = media_types(accept)
-    if rest == ["v2"] and media and media[0].name == openapi_protobuf.CONTENT_TYPE:
-        return Response(
-            _v2_protobuf(scheme.generation(), remote), content_type=openapi_protobuf.RESPONSE_TYPE
-        )
-    if media and not any(entry.name in _JSON_NAMES for entry in media):
-        raise NotAcceptable
-    match rest:
-        case ["v2"]:
-            return Response(_v2_json(scheme.generation(), remote))
-        case ["v3"]:
-            return Response(_index(scheme.generation(), remote))
-        case ["v3", "apis", group, version] if (group, version) in remote:
-            other = remote.by_name[group, version]
-            if other.openapi_v3 is not None:
-                return Response(other.openapi_v3)
-        case ["v3", *parts]:
-            place = "/".join(parts)
-            resources = _places().get(place)
-            if resources is not None:
-                return Response(_v3(place, _hash(place, resources)))
-    raise PathNotFound
+    def __init__(self, kinds: Kinds) -> None:
+        self._kinds = kinds
+        self._discovery = Discovery(kinds)
+        self._index = lru_cache(maxsize=1)(self._build_index)
+        self._v3 = lru_cache(maxsize=64)(self._build_v3)
+        self._v2_json = lru_cache(maxsize=1)(self._build_v2_json)
+        self._v2_protobuf = lru_cache(maxsize=1)(self._build_v2_protobuf)
 
+    def respond(
+        self, rest: Sequence[str], accept: str, remote: RemoteVersions = NO_REMOTE
+    ) -> Response:
+        """Returns the response for /openapi/v2, /openapi/v3 or a path below it.
 
-def _list_described_resources(remote: RemoteVersions = NO_REMOTE) -> list[Resource]:
-    """Returns every served resource but metrics, which clients cannot write."""
-    served = discovery.list_served_resources(remote)
-    return [resource for resource in served if not is_metric(resource)]
+        `rest` are the parts of the path after /openapi. Raises PathNotFound and NotAcceptable.
+        """
+        media, generation = media_types(accept), self._kinds.generation()
+        if rest == ["v2"] and media and media[0].name == openapi_protobuf.CONTENT_TYPE:
+            body = self._v2_protobuf(generation, remote)
+            return Response(body, content_type=openapi_protobuf.RESPONSE_TYPE)
+        if media and not any(entry.name in _JSON_NAMES for entry in media):
+            raise NotAcceptable
+        match rest:
+            case ["v2"]:
+                return Response(self._v2_json(generation, remote))
+            case ["v3"]:
+                return Response(self._index(generation, remote))
+            case ["v3", "apis", group, version] if (group, version) in remote:
+                other = remote.by_name[group, version]
+                if other.openapi_v3 is not None:
+                    return Response(other.openapi_v3)
+            case ["v3", *parts]:
+                place = "/".join(parts)
+                resources = self._places().get(place)
+                if resources is not None:
+                    return Response(self._v3(place, _hash(place, resources)))
+        raise PathNotFound
 
+    def _list_described_resources(self, remote: RemoteVersions = NO_REMOTE) -> list[Resource]:
+        """Returns every served resource but metrics, which clients cannot write."""
+        served = self._discovery.list_served_resources(remote)
+        return [resource for resource in served if not is_metric(resource)]
 
-def _places(remote: RemoteVersions = NO_REMOTE) -> dict[str, list[Resource]]:
-    """Returns the served resources by group and version, such as `api/v1` or `apis/apps/v1`."""
-    by_place: dict[str, list[Resource]] = {}
-    for resource in _list_described_resources(remote):
-        place = f"{'apis' if resource.group else 'api'}/{resource.api_version}"
-        by_place.setdefault(place, []).append(resource)
-    return by_place
+    def _places(self, remote: RemoteVersions = NO_REMOTE) -> dict[str, list[Resource]]:
+        """Returns the served resources by group and version, such as `api/v1` or `apis/apps/v1`."""
+        by_place: dict[str, list[Resource]] = {}
+        for resource in self._list_described_resources(remote):
+            place = f"{'apis' if resource.group else 'api'}/{resource.api_version}"
+            by_place.setdefault(place, []).append(resource)
+        return by_place
 
-
-@lru_cache(maxsize=1)
-def _index(_generation: int, remote: RemoteVersions) -> bytes:
-    hashes = {place: _hash(place, resources) for place, resources in _places(remote).items()}
-    hashes |= {
-        other.place: quote(other.openapi_v3_hash, safe="")
-        for other in remote.by_name.values()
-        if other.openapi_v3_hash
-    }
-    return json_bytes(
-        {
-            "paths": {
-                place: {"serverRelativeURL": f"/openapi/v3/{place}?hash={hashed}"}
-                for place, hashed in hashes.items()
-            }
+    def _build_index(self, _generation: int, remote: RemoteVersions) -> bytes:
+        hashes = {
+            place: _hash(place, resources) for place, resources in self._places(remote).items()
         }
-    )
+        hashes |= {
+            other.place: quote(other.openapi_v3_hash, safe="")
+            for other in remote.by_name.values()
+            if other.openapi_v3_hash
+        }
+        return json_bytes(
+            {
+                "paths": {
+                    place: {"serverRelativeURL": f"/openapi/v3/{place}?hash={hashed}"}
+                    for place, hashed in hashes.items()
+                }
+            }
+        )
+
+    def _build_v3(self, place: str, _hash: str) -> bytes:
+        """Returns the document of a group and version.
+
+        The cache is keyed by names, not by resources, so that a removed kind's models can be freed.
+        """
+        resources = self._places()[place]
+        return json_bytes(
+            {
+                "openapi": "3.0.0",
+                "info": _info(),
+                "paths": _paths(resources, V3),
+                "components": {"schemas": schemas_of(resources, V3)},
+            }
+        )
+
+    def _v2(self, remote: RemoteVersions) -> dict[str, Any]:
+        resources = self._list_described_resources(remote)
+        own = {
+            "swagger": "2.0",
+            "info": _info(),
+            "paths": _paths(resources, V2),
+            "definitions": schemas_of(resources, V2),
+        }
+        pieces = [other.openapi_v2 for other in remote.by_name.values() if other.openapi_v2]
+        return openapi_merging.merge(own, pieces) if pieces else own
+
+    def _build_v2_json(self, _generation: int, remote: RemoteVersions) -> bytes:
+        return json_bytes(self._v2(remote))
+
+    def _build_v2_protobuf(self, _generation: int, remote: RemoteVersions) -> bytes:
+        return openapi_protobuf.encode(self._v2(remote))
 
 
 def _hash(place: str, resources: Iterable[Resource]) -> str:
@@ -117,45 +159,6 @@ def _describe_serving(resource: Resource) -> tuple[object, ...]:
         resource.api_version, resource.kind, resource.list_kind, resource.plural,
         resource.namespaced, resource.has_status, resource.scale,
     )  # fmt: skip
-
-
-@lru_cache(maxsize=64)
-def _v3(place: str, _hash: str) -> bytes:
-    """Returns the document of a group and version.
-
-    The cache is keyed by names, not by resources, so that a removed kind's models can be freed.
-    """
-    resources = _places()[place]
-    return json_bytes(
-        {
-            "openapi": "3.0.0",
-            "info": _info(),
-            "paths": _paths(resources, V3),
-            "components": {"schemas": schemas_of(resources, V3)},
-        }
-    )
-
-
-def _v2(remote: RemoteVersions) -> dict[str, Any]:
-    resources = _list_described_resources(remote)
-    own = {
-        "swagger": "2.0",
-        "info": _info(),
-        "paths": _paths(resources, V2),
-        "definitions": schemas_of(resources, V2),
-    }
-    pieces = [other.openapi_v2 for other in remote.by_name.values() if other.openapi_v2]
-    return openapi_merging.merge(own, pieces) if pieces else own
-
-
-@lru_cache(maxsize=1)
-def _v2_json(_generation: int, remote: RemoteVersions) -> bytes:
-    return json_bytes(_v2(remote))
-
-
-@lru_cache(maxsize=1)
-def _v2_protobuf(_generation: int, remote: RemoteVersions) -> bytes:
-    return openapi_protobuf.encode(_v2(remote))
 
 
 def _paths(resources: Iterable[Resource], dialect: Dialect) -> dict[str, Any]:

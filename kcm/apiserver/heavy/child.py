@@ -63,7 +63,7 @@ def _answer(store: Store, write: HeavyWrite) -> Response:
 def _write(store: Store, write: HeavyWrite) -> Response:
     request = write.request
     caller = Caller(write.user, _Decided(write.creates))
-    api_request = read_api_request(request, parse(request.path), caller)
+    api_request = read_api_request(request, parse(request.path, store.scheme), caller)
     match request.method:
         case "POST":
             response = verbs.create(store, api_request)

@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.metrics_v1beta1 import NodeMetrics, PodMetrics
-from kcm.api.scheme import Resource, kind
+from kcm.api.scheme import Kinds, Resource, kind
 from kcm.apimachinery.meta_v1 import KubeObject
 
 VERBS = ("get", "list")
@@ -37,18 +36,20 @@ def is_open(group: str, version: str) -> bool:
     return OPEN.get(group) == version
 
 
-def find(group: str, version: str, plural: str) -> Resource | None:
-    """Returns the resource of a metrics API at this path, or None."""
+def find(group: str, version: str, plural: str, kinds: Kinds) -> Resource | None:
+    """Returns the resource of a metrics API at this path, or None. `kinds` may have custom
+    metrics.
+    """
     for resource in RESOURCES:
         if (resource.plural, resource.group, resource.version) == (plural, group, version):
             return resource
     if not is_open(group, version):
         return None
-    namespaced = group == EXTERNAL or _is_namespaced(plural)
+    namespaced = group == EXTERNAL or _is_namespaced(plural, kinds)
     return None if namespaced is None else _open_kind(group, plural, namespaced=namespaced)
 
 
-def _is_namespaced(name: str) -> bool | None:
+def _is_namespaced(name: str, kinds: Kinds) -> bool | None:
     """Reports whether the resource that has custom metrics is namespaced.
 
     Returns None if there is no such resource.
@@ -56,7 +57,7 @@ def _is_namespaced(name: str) -> bool | None:
     if name == OF_NAMESPACE:
         return True
     try:
-        return scheme.by_name(name).namespaced
+        return kinds.by_name(name).namespaced
     except errors.UnknownKind:
         return None
 

@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.core_v1 import Node, Pod
 from kcm.api.metrics_v1beta1 import ContainerMetrics, NodeMetrics, PodMetrics
 from kcm.api.scheme import Resource
@@ -95,7 +94,7 @@ class MetricsApis:
             name, metric, resource = info.namespace, info.name, "namespaces"
         if not name or not metric:
             raise PathNotFound
-        stored = scheme.by_name(resource)
+        stored = self._cacher.scheme.by_name(resource)
         selector = Selector.parse(request.query.get("metricLabelSelector", ""))
         values = self._values(request, stored, name, metric, selector)
         if not values and name != _EVERY:
@@ -142,7 +141,9 @@ class MetricsApis:
         """Returns the discovery document of a group: the metrics that are published at present."""
         entries = []
         for of, metric in self._metrics.list_metrics():
-            if (of == EXTERNAL_METRICS) is (group == EXTERNAL) and (entry := _entry(of, metric)):
+            if (of == EXTERNAL_METRICS) is (group == EXTERNAL) and (
+                entry := self._entry(of, metric)
+            ):
                 entries.append(entry)
         return json_response(
             {
@@ -153,18 +154,17 @@ class MetricsApis:
             }
         )
 
-
-def _entry(of: str, metric: str) -> dict[str, Any] | None:
-    if of == EXTERNAL_METRICS:
-        name, kind, namespaced = metric, "ExternalMetricValueList", True
-    else:
-        try:
-            namespaced = scheme.by_name(of).namespaced
-        except errors.UnknownKind:
-            return None
-        name, kind = f"{of}/{metric}", "MetricValueList"
-    return {"name": name, "singularName": "", "namespaced": namespaced, "kind": kind,
-            "verbs": ["get"]}  # fmt: skip
+    def _entry(self, of: str, metric: str) -> dict[str, Any] | None:
+        if of == EXTERNAL_METRICS:
+            name, kind, namespaced = metric, "ExternalMetricValueList", True
+        else:
+            try:
+                namespaced = self._cacher.scheme.by_name(of).namespaced
+            except errors.UnknownKind:
+                return None
+            name, kind = f"{of}/{metric}", "MetricValueList"
+        return {"name": name, "singularName": "", "namespaced": namespaced, "kind": kind,
+                "verbs": ["get"]}  # fmt: skip
 
 
 def _of_node(node: KubeObject, measured: Measured) -> NodeMetrics:

@@ -12,7 +12,6 @@ from typing import Any
 import structlog
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.scheme import Resource
 from kcm.apiserver import http_errors
 from kcm.apiserver.http.responses import Response, json_response
@@ -138,10 +137,7 @@ def _kind(error: errors.ApiError) -> dict[str, str]:
     plural, _, group = error.resource.partition(".")
     kind = plural
     if isinstance(error, errors.Invalid):  # here upstream has the kind, otherwise the resource
-        try:
-            kind = scheme.by_name(error.resource).kind
-        except errors.UnknownKind:
-            kind = error.kind.partition(".")[0] or plural
+        kind = error.kind.partition(".")[0] or plural
     return {"kind": kind} | ({"group": group} if group else {})
 
 

@@ -13,7 +13,7 @@ from kcm.api.admissionregistration_v1 import (
     ValidatingAdmissionPolicy,
     ValidatingAdmissionPolicyBinding,
 )
-from kcm.api.scheme import Resource
+from kcm.api.scheme import Kinds, Resource
 from kcm.apiextensions.cel.policies import may_be_joined
 from kcm.apiextensions.cel.policy_programs import Scope
 from kcm.apimachinery.meta_v1 import KubeObject
@@ -21,7 +21,6 @@ from kcm.apiserver.admission.index import RequestIndex
 from kcm.apiserver.admission.matching import Matcher, prepare_matcher
 from kcm.apiserver.cache.caches import Caches
 from kcm.apiserver.policies.groups import PolicyGroup
-from kcm.apiserver.policies.params import find_param_kind
 
 _MOST_TOGETHER = 16  # policies in a group: one that refuses costs the evaluation of so many more
 _LONGEST = 4096  # characters of the expressions of a policy in a group
@@ -40,11 +39,15 @@ class PreparedPolicy:
     """A policy with its matcher and its bindings, at least one."""
 
     def __init__(
-        self, policy: ValidatingAdmissionPolicy, bindings: Sequence[PreparedBinding]
+        self,
+        policy: ValidatingAdmissionPolicy,
+        bindings: Sequence[PreparedBinding],
+        served: Kinds,
     ) -> None:
         self.policy = policy
         self.bindings = bindings
-        self.matcher, self.fault = prepare_matcher(policy.spec.match_constraints)
+        self._served = served
+        self.matcher, self.fault = prepare_matcher(policy.spec.match_constraints, served)
         self.scope = Scope(params=policy.spec.param_kind is not None, authorizer=True)
         self.variables = {one.name: one.expression for one in policy.spec.variables or ()}
         self.group: PolicyGroup | None = None  # the policies that it can be evaluated with
@@ -55,7 +58,9 @@ class PreparedPolicy:
         It is found anew each time: custom kinds come and go.
         """
         kind = self.policy.spec.param_kind
-        return None if kind is None else find_param_kind(kind)
+        if kind is None:
+            return None
+        return self._served.by_gvk(kind.api_version or "", kind.kind or "")
 
 
 class PolicyIndex(RequestIndex[PreparedPolicy]):
@@ -69,10 +74,11 @@ class PolicyIndex(RequestIndex[PreparedPolicy]):
         by_policy: dict[str, list[PreparedBinding]] = {}
         for binding in bindings:
             assert isinstance(binding, ValidatingAdmissionPolicyBinding)
-            prepared = PreparedBinding(binding, *prepare_matcher(binding.spec.match_resources))
+            matching = prepare_matcher(binding.spec.match_resources, self.served)
+            prepared = PreparedBinding(binding, *matching)
             by_policy.setdefault(binding.spec.policy_name or "", []).append(prepared)
         bound = [
-            PreparedPolicy(policy, by_policy[policy.name])
+            PreparedPolicy(policy, by_policy[policy.name], self.served)
             for policy in policies
             if isinstance(policy, ValidatingAdmissionPolicy) and policy.name in by_policy
         ]

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kcm import errors
-from kcm.api import scheme
-from kcm.api.admissionregistration_v1 import DENY, ParamKind, ParamRef
+from kcm.api.admissionregistration_v1 import DENY, ParamRef
 from kcm.api.scheme import Resource
 from kcm.apimachinery.labels import Selector
 from kcm.apiserver.cache.caches import Caches
@@ -25,11 +24,6 @@ NO_PARAMS: Sequence[Any] = (None,)  # evaluates once, without parameters
 
 class BindingConfigurationError(errors.KcmError):
     """A binding's parameters cannot be found; the message says why."""
-
-
-def find_param_kind(kind: ParamKind) -> Resource:
-    """Returns the kind of a policy's parameters. Raises UnknownKind."""
-    return scheme.by_gvk(kind.api_version or "", kind.kind or "")
 
 
 def collect_params(

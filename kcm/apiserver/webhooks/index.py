@@ -86,7 +86,7 @@ class WebhookIndex(RequestIndex[PreparedWebhook]):
                 configuration, ValidatingWebhookConfiguration | MutatingWebhookConfiguration
             )
             for webhook in configuration.webhooks or ():
-                matcher, fault = prepare_matcher(_matching(webhook))
+                matcher, fault = prepare_matcher(_matching(webhook), self.served)
                 backend = replace(
                     make_backend(webhook.client_config, self._credentials),
                     names=(webhook.name, configuration.name),

@@ -37,7 +37,7 @@ def apply(files: tuple[str, ...], recursive: bool, namespace: str) -> None:
             outcome, stored = apply_object(store, obj)
             return f"{qualified_name(stored)} {outcome}"
 
-        for_each(files, recursive, namespace, "applying", act)
+        for_each(files, recursive, namespace, "applying", act, kinds=store.scheme)
 
 
 @click.command()
@@ -55,7 +55,7 @@ def create(files: tuple[str, ...], recursive: bool, namespace: str) -> None:
         def act(obj: KubeObject) -> str:
             return f"{qualified_name(store.create(obj))} created"
 
-        for_each(files, recursive, namespace, "creating", act)
+        for_each(files, recursive, namespace, "creating", act, kinds=store.scheme)
 
 
 @click.command()
@@ -80,7 +80,7 @@ def scale(
     """
     chosen = selection(namespace)
     with open_store() as store:
-        for target in parse_targets(what):
+        for target in parse_targets(what, store.scheme):
             if not target.names:
                 raise click.UsageError("name what to scale, for example: rs web")
             for name in target.names:

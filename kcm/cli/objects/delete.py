@@ -121,7 +121,7 @@ def _grace(seconds: int, force: bool) -> int | None:
 def _choose(
     store: Store, what: Sequence[str], chosen: CommandSelection, everything: bool
 ) -> Iterator[tuple[Resource, str]]:
-    targets = parse_targets(what)
+    targets = parse_targets(what, store.scheme)
     require_names_alone(targets, chosen)
     for target in targets:
         if target.names:
@@ -169,7 +169,7 @@ def _delete_files(
         marked.append(deleted)
         return _deletion_line(deleted, how)
 
-    for_each(files, recursive, namespace, "deleting", act)
+    for_each(files, recursive, namespace, "deleting", act, kinds=store.scheme)
     if how.wait:
         wait_gone(store, marked, how.timeout)
 

@@ -38,7 +38,7 @@ def describe(what: tuple[str, ...], namespace: str) -> None:
     chosen = selection(namespace)
     first = True
     with open_store() as store:
-        for target in parse_targets(what):
+        for target in parse_targets(what, store.scheme):
             names = target.names or [o.name for o in list_selected(store, target.resource, chosen)]
             for name in names:
                 obj = store.get(target.resource, chosen.key(target.resource, name))

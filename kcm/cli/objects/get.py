@@ -78,7 +78,7 @@ def get(
     """
     chosen = selection(namespace, all_namespaces, selector, field_selector)
     with open_store() as store:
-        targets = parse_targets(what)
+        targets = parse_targets(what, store.scheme)
         require_names_alone(targets, chosen)
         if chosen.fields:
             for target in targets:

@@ -12,6 +12,7 @@ import click
 
 from kcm import errors
 from kcm.api import codec
+from kcm.api.scheme import Kinds
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.cli import failures
 from kcm.cli.objects.targets import DEFAULT_NAMESPACE
@@ -27,12 +28,12 @@ class Manifest:
     source: str
     body: dict[str, Any]
 
-    def decode(self, namespace: str) -> KubeObject:
+    def decode(self, kinds: Kinds, namespace: str) -> KubeObject:
         """Returns the object, in its own namespace or otherwise in `namespace`.
 
         Raises BadRequest, also if the object has another namespace than `-n`, and Invalid.
         """
-        obj = codec.decode(self.body, strict=True)
+        obj = codec.decode(self.body, kinds, strict=True)
         if not obj.resource.namespaced:
             return obj
         if namespace and obj.namespace not in {"", namespace}:
@@ -63,8 +64,10 @@ def for_each(
     namespace: str,
     doing: str,
     act: Callable[[KubeObject], str],
+    *,
+    kinds: Kinds,
 ) -> None:
-    """Calls `act` for each object, and prints what it returns.
+    """Calls `act` for each object of these kinds, and prints what it returns.
 
     A failure is printed, and the next object follows. In the end the command exits with code 1 if
     anything failed. `doing` is one of the keys of _DONE.
@@ -80,7 +83,7 @@ def for_each(
         for manifest in manifests:
             count += 1
             try:
-                click.echo(act(manifest.decode(namespace)))
+                click.echo(act(manifest.decode(kinds, namespace)))
             except errors.ApiError as error:
                 failed += 1
                 failures.report(error, f'error when {doing} "{manifest.source}"')

@@ -11,8 +11,7 @@ from typing import Any
 import click
 
 from kcm import errors
-from kcm.api import scheme
-from kcm.api.scheme import Resource
+from kcm.api.scheme import Kinds, Resource
 from kcm.apiextensions.field_selectors import FieldSelector
 from kcm.apimachinery.labels import Selector
 
@@ -44,32 +43,34 @@ class CommandSelection:
         return self.namespace if resource.namespaced else None
 
 
-def parse_targets(words: Sequence[str]) -> list[NamedObjects]:
-    """Parses kubectl's notations for objects.
+def parse_targets(words: Sequence[str], kinds: Kinds) -> list[NamedObjects]:
+    """Parses kubectl's notations for objects of these kinds.
 
     Raises UnknownKind, and click.UsageError for words that do not go together.
     """
     if not words:
         raise click.UsageError("You must specify the type of resource, for example: pods")
     if any("/" in word for word in words):
-        return [_parse_slashed(word) for word in words]
-    resources = list(dict.fromkeys(r for kind in words[0].split(",") for r in _kinds(kind)))
+        return [_parse_slashed(word, kinds) for word in words]
+    resources = list(
+        dict.fromkeys(r for kind in words[0].split(",") for r in _find_kinds(kind, kinds))
+    )
     names = tuple(words[1:])
     return [NamedObjects(resource, names) for resource in resources]
 
 
-def _parse_slashed(word: str) -> NamedObjects:
+def _parse_slashed(word: str, kinds: Kinds) -> NamedObjects:
     kind, slash, name = word.partition("/")
     if not slash or not kind or not name or "/" in name:
         raise click.UsageError(
             f"forms cannot be mixed: write KIND/NAME for each object, not {word!r}"
         )
-    return NamedObjects(scheme.lookup(kind), (name,))
+    return NamedObjects(kinds.lookup(kind), (name,))
 
 
-def _kinds(word: str) -> list[Resource]:
-    in_category = [r for r in scheme.resources() if word.lower() in r.categories]
-    return in_category or [scheme.lookup(word)]
+def _find_kinds(word: str, kinds: Kinds) -> list[Resource]:
+    in_category = [r for r in kinds.resources() if word.lower() in r.categories]
+    return in_category or [kinds.lookup(word)]
 
 
 def namespace_options(command: Callable[..., Any]) -> Callable[..., Any]:

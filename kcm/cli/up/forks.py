@@ -25,7 +25,7 @@ from typing import NoReturn
 
 import setproctitle
 
-from kcm.api import scheme
+from kcm.api.scheme import BUILT_IN
 from kcm.interpreter import pause_collector
 from kcm.registry import controller_types
 
@@ -100,7 +100,7 @@ def load_shared_modules() -> None:
             importlib.import_module(name)
         controller_types()
         for resource in _SHARED_KINDS:
-            scheme.lookup(resource).model.model_rebuild()
+            BUILT_IN.lookup(resource).model.model_rebuild()
         gc.freeze()
 
 

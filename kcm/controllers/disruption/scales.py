@@ -13,7 +13,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.apps_v1 import ReplicaSet
 from kcm.api.core_v1 import Pod
 from kcm.api.ownership import controller_of
@@ -112,7 +111,7 @@ def _owner(
     reference: OwnerReference, namespace: str, view: View
 ) -> tuple[Resource, KubeObject] | None:
     group = reference.api_version.rpartition("/")[0]
-    kinds = (r for r in scheme.resources() if (r.group, r.kind) == (group, reference.kind))
+    kinds = (r for r in view.scheme.resources() if (r.group, r.kind) == (group, reference.kind))
     resource = next(kinds, None)
     if resource is None:
         raise errors.ApiError(

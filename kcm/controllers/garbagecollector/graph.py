@@ -13,7 +13,6 @@ from enum import Enum
 from typing import Any
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject, OwnerReference
 from kcm.reconcile.contract import BY_OWNER, BY_UID, Lister, View
@@ -43,11 +42,6 @@ class Item:
         resource, _, rest = text.partition("|")
         key, _, uid = rest.rpartition("|")
         return cls(resource, key, uid)
-
-    @property
-    def resource(self) -> Resource | None:
-        """The resource, or None when its kind is no longer served."""
-        return next(iter(scheme.versions(self.name)), None)
 
     def __str__(self) -> str:
         return f"{self.name}|{self.key}|{self.uid}"
@@ -87,7 +81,8 @@ class Graph:
         """Returns the object that an item names, None if it or this incarnation of it does not
         exist.
         """
-        lister = self._lister(item.resource) if item.resource else None
+        resource = self._find_resource(item)
+        lister = self._lister(resource) if resource else None
         obj = lister.find(item.key) if lister else None
         return obj if obj is not None and obj.uid == item.uid else None
 
@@ -98,10 +93,12 @@ class Graph:
     def owner_item(self, reference: OwnerReference, dependent: KubeObject) -> Item | None:
         """Returns the item that a reference names, None for a kind that is unknown or ignored."""
         try:
-            resource = scheme.by_gvk(reference.api_version, reference.kind)
+            resource = self._view.scheme.by_gvk(reference.api_version, reference.kind)
         except errors.UnknownKind:
             gone = self._about
-            return gone if gone is not None and _names_gone(reference, dependent, gone) else None
+            if gone is None or self._find_resource(gone) is not None:
+                return None
+            return gone if _names_gone(reference, dependent, gone) else None
         if resource.name in IGNORED or self._lister(resource) is None:
             return None
         in_namespace = resource.namespaced and dependent.namespace
@@ -115,7 +112,8 @@ class Graph:
         item = self.owner_item(reference, dependent)
         if item is None:
             return OwnerState.UNKNOWN
-        if item.resource and item.resource.namespaced and not dependent.namespace:
+        resource = self._find_resource(item)
+        if resource is not None and resource.namespaced and not dependent.namespace:
             return OwnerState.OUT_OF_SCOPE
         owner = self.find(item)
         if owner is None:
@@ -137,6 +135,10 @@ class Graph:
         for lister in self._listers():
             yield from lister.by_index(BY_UID, uid)
 
+    def _find_resource(self, item: Item) -> Resource | None:
+        """Returns the resource of an item, None if its kind is no longer served."""
+        return next(iter(self._view.scheme.versions(item.name)), None)
+
     def _lister(self, resource: Resource) -> Lister[Any] | None:
         """Returns the cache of a kind, or None for a kind that was added after the view was
         built.
@@ -147,7 +149,7 @@ class Graph:
             return None
 
     def _listers(self) -> Iterator[Lister[Any]]:
-        for resource in scheme.resources():
+        for resource in self._view.scheme.resources():
             if resource.name not in IGNORED:
                 lister = self._lister(resource)
                 if lister is not None:
@@ -155,13 +157,13 @@ class Graph:
 
 
 def _names_gone(reference: OwnerReference, dependent: KubeObject, gone: Item) -> bool:
-    """Reports whether a reference to a kind that is not served names the item `gone` of such a
-    kind.
+    """Reports whether a reference to a kind that is not served names the item `gone`, whose kind is
+    not served either.
 
     The uid is not enough: any client may write the uid of a living owner beside another name, or
     name an unserved version of a kind that is served.
     """
-    if gone.resource is not None or gone.uid != reference.uid:
+    if gone.uid != reference.uid:
         return False
     group = reference.api_version.rpartition("/")[0]
     in_group = gone.name.partition(".")[2] == group

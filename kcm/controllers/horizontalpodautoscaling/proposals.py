@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.autoscaling_v2 import (
     ContainerResourceMetricStatus,
     CrossVersionObjectReference,
@@ -26,7 +25,7 @@ from kcm.api.autoscaling_v2 import (
     ResourceMetricStatus,
 )
 from kcm.api.core_v1 import Pod
-from kcm.api.scheme import Resource
+from kcm.api.scheme import Kinds, Resource
 from kcm.apimachinery.labels import Selector, format_selector
 from kcm.apimachinery.quantity import Quantity
 from kcm.controllers.horizontalpodautoscaling.calculator import Calculator, MetricError, PodMetric
@@ -69,6 +68,7 @@ class MetricReader:
     metrics: Metrics
     calculator: Calculator
     present: int  # the replicas that the target reports
+    served: Kinds
 
     def propose(self, spec: MetricSpec) -> Proposal:
         """Returns the proposal of a metric. Raises ProposalError."""
@@ -186,7 +186,7 @@ class MetricReader:
     def _value_of(self, about: CrossVersionObjectReference, metric: MetricIdentifier) -> int:
         where = f"{about.kind} on {self.namespace} {about.name}"
         with _ErrorPrefix(f"unable to get metric {metric.name}: {where}", joint="/"):
-            resource = _resource_of(about)
+            resource = _find_resource(about, self.served)
             key = f"{self.namespace}/{about.name}" if resource.namespaced else about.name
             values = self.metrics.of_objects(resource.name, metric.name, [key], _selector(metric))
             if key not in values:
@@ -285,10 +285,10 @@ def _amount(measured: Measured, pod: Pod, resource: str, container: str) -> Quan
     return measured.usage.get(resource)
 
 
-def _resource_of(about: CrossVersionObjectReference) -> Resource:
+def _find_resource(about: CrossVersionObjectReference, served: Kinds) -> Resource:
     """Returns the resource of a kind, in any version. Raises UnknownKind."""
     group = (about.api_version or "").rpartition("/")[0]
-    kinds: Sequence[Resource] = [r for r in scheme.resources() if r.kind == about.kind]
+    kinds: Sequence[Resource] = [r for r in served.resources() if r.kind == about.kind]
     resource = next((r for r in kinds if r.group == group), None)
     if resource is None:
         raise errors.UnknownKind(f'no matches for kind "{about.kind}" in group "{group}"')

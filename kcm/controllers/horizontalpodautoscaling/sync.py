@@ -188,7 +188,8 @@ class Sync:
             raise self._end_without_replicas(str(error), target, ()) from error
         calculator = Calculator(target.replicas, pods, self._rules())
         present = target.scale.status_replicas
-        return MetricReader(self._hpa.namespace, self._view.metrics, calculator, present)
+        view = self._view
+        return MetricReader(self._hpa.namespace, view.metrics, calculator, present, view.scheme)
 
     def _judge(
         self,

@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.autoscaling_v2 import CrossVersionObjectReference, HorizontalPodAutoscaler
 from kcm.api.core_v1 import Pod
 from kcm.api.scaling import Scale, scale_of
-from kcm.api.scheme import Resource
+from kcm.api.scheme import Kinds, Resource
 from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.reconcile.contract import View
@@ -58,7 +57,7 @@ class ScaleTarget:
 def target_of(hpa: HorizontalPodAutoscaler, view: View) -> ScaleTarget:
     """Returns the target of an autoscaler. Raises TargetError."""
     reference = hpa.spec.scale_target_ref
-    resource = _resource_of(reference)
+    resource = _find_resource(reference, view.scheme)
     obj = view.lister(resource.model).find(f"{hpa.namespace}/{reference.name}")
     if obj is None:
         where = f"{resource.plural}/scale" + (f".{resource.group}" if resource.group else "")
@@ -70,12 +69,12 @@ def target_of(hpa: HorizontalPodAutoscaler, view: View) -> ScaleTarget:
     return ScaleTarget(resource, obj, scale, scale.replicas)
 
 
-def _resource_of(reference: CrossVersionObjectReference) -> Resource:
+def _find_resource(reference: CrossVersionObjectReference, served: Kinds) -> Resource:
     version = reference.api_version or ""
     if version.count("/") > 1:
         raise TargetError(f"unexpected GroupVersion string: {version}", of_spec=True)
     group = version.rpartition("/")[0]
-    kinds = [r for r in scheme.resources() if (r.group, r.kind) == (group, reference.kind)]
+    kinds = [r for r in served.resources() if (r.group, r.kind) == (group, reference.kind)]
     if not kinds:
         raise TargetError(f'no matches for kind "{reference.kind}" in group "{group}"')
     if kinds[0].scale is None:

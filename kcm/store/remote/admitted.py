@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import Protocol
 
 from kcm.api.admissionregistration_v1 import CREATE, DELETE, UPDATE
-from kcm.api.scheme import Resource
+from kcm.api.scheme import Resource, Scheme
 from kcm.apiextensions.conversion import webhook_versions
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.redisio import Fence
@@ -48,6 +48,10 @@ class AdmittedStore:
         self._rules = rules
 
     # --- reading
+
+    @property
+    def scheme(self) -> Scheme:
+        return self._local.scheme
 
     @property
     def data_id(self) -> str:

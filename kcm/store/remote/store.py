@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kcm import errors
-from kcm.api import codec, scheme
-from kcm.api.scheme import Resource
+from kcm.api import codec
+from kcm.api.scheme import Resource, Scheme
 from kcm.apimachinery import names
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.clock import Clock, RealClock
@@ -88,8 +88,12 @@ class RemoteStore:
         rng: random.Random | None = None,
         *,
         field_selectors: Mapping[str, str] | None = None,
+        scheme: Scheme | None = None,
     ) -> None:
-        """`field_selectors` restrict lists and watches of kinds, by the resource's name."""
+        """`field_selectors` restrict lists and watches of kinds, by the resource's name. Without a
+        scheme, the store has the built-in kinds.
+        """
+        self.scheme = scheme or Scheme()
         self._selectors = dict(field_selectors or {})
         self._client = client
         self._holds = holds
@@ -336,7 +340,7 @@ class RemoteStore:
             case TokenAvailable():
                 return True
             case Exists() | Absent() | Indexed():
-                return guard.holds_for(self._find(scheme.by_name(guard.resource), guard.key))
+                return guard.holds_for(self._find(self.scheme.by_name(guard.resource), guard.key))
         raise errors.ConfigurationError(f"guard {guard} cannot be checked over REST")
 
 

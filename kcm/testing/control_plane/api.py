@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from kcm import errors
+from kcm.api.scheme import Scheme
 from kcm.apiserver.app import ApiServer
 from kcm.apiserver.faults.gate import ServerFaults
 from kcm.apiserver.http.limits import Limits
@@ -30,6 +31,7 @@ class PlaneHost:
 
     clock: Clock
     rng: random.Random
+    scheme: Scheme
     on_changes: Callable[[], None]  # called in a thread of the server when objects have changed
     stated_port: int
 
@@ -46,6 +48,7 @@ class ApiThread:
             on_changes=plane.on_changes,
             clock=plane.clock,
             rng=plane.rng,
+            scheme=plane.scheme,
             linger=_LINGER,
             stated_port=plane.stated_port,
         )

@@ -16,7 +16,7 @@ import structlog
 import yaml
 
 from kcm import errors, logs
-from kcm.apiextensions import known
+from kcm.api.scheme import Scheme
 from kcm.apiserver import credentials
 from kcm.apiserver.bootstrap.kubernetes_service import list_names
 from kcm.component.commandline import parse_flags
@@ -66,13 +66,15 @@ class Assembly:
         self.clock = self._clock = PlaneClock(
             to_moment(START) if options.seed is not None else None
         )
-        self.recorder = Recorder(self._clock)
+        self.scheme = Scheme()  # of the store, for all parts
+        self.recorder = Recorder(self._clock, self.scheme)
         self.agenda = Agenda(self._clock.moment)
         self.faults = Faults(
             self._clock,
             lambda: self.find_store().resource_version(),
             self.recorder.mark_fault,
             self.recorder.refused,
+            self.scheme,
         )
         self._outside = Outside(self.faults.server.watches)
         self._store: Store | None = None
@@ -97,7 +99,9 @@ class Assembly:
         # What needs no server is built while it starts.
         options = self._manager_options(server.folder, hosts)
         self._host = StepHost(self._clock.moment)
-        embedding = Embedding(self._host, io, self._rng("controllers"), LEASE_DURATION)
+        rng = self._rng("controllers")
+        store = Store(io, self._clock, rng, scheme=self.scheme)
+        embedding = Embedding(self._host, store, rng, LEASE_DURATION)
         context = build_context(
             settings, options, self._clock, kind="manager", name="kcm.testing", embedding=embedding
         )
@@ -136,9 +140,8 @@ class Assembly:
     def _start_api(self, settings: Settings, io: RedisIO) -> None:
         # With a seed, objects say the same port in each run.
         port = 0 if self._options.seed is None else _STATED_PORT
-        host = PlaneHost(self._clock, self._rng("api"), self._wake, port)
+        host = PlaneHost(self._clock, self._rng("api"), self.scheme, self._wake, port)
         self.api = ApiThread(settings, host, self.faults.server)
-        self._stops.append(lambda: known.learn_all(()))
         self._stops.append(lambda: self.api.stop(io.end_blocking_reads))
         self._ask_to_stop.append(self.api.ask_to_stop)
         self.api.start()
@@ -158,7 +161,7 @@ class Assembly:
             self._stops.append(links.close)
             links.attach()
             nodes = Simulator(
-                Store(links, self._clock, self._rng("nodes")),
+                Store(links, self._clock, self._rng("nodes"), scheme=self.scheme),
                 simulator_options(self._options.nodes, context.options),
                 self._clock,
                 recorder=context.recorder,

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from kcm.api import scheme
+from kcm.api.scheme import BUILT_IN
 
 Json = dict[str, Any]
 
@@ -111,6 +111,6 @@ def _named(model: Any, dumped: Mapping[str, Any]) -> Json:
         version = f"{own.group}/{own.version}" if own.group else own.version
         return {**named, "apiVersion": version, "kind": own.kind}
     if hasattr(model, "attribute_map"):
-        resource = scheme.lookup(_VERSION.sub("", type(model).__name__, count=1))
+        resource = BUILT_IN.lookup(_VERSION.sub("", type(model).__name__, count=1))
         return {**named, "apiVersion": resource.api_version, "kind": resource.kind}
     return named

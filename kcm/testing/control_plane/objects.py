@@ -12,10 +12,10 @@ from typing import Any, Literal
 import httpx
 
 from kcm import errors
-from kcm.api import codec, scheme
+from kcm.api import codec
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
-from kcm.api.scheme import Resource
-from kcm.apiextensions import known
+from kcm.api.scheme import Resource, Scheme
+from kcm.apiextensions.registration import register
 from kcm.clock import RealClock
 from kcm.testing.control_plane.manifests import Json, read_manifests
 from kcm.testing.faults.target import TESTER
@@ -51,7 +51,9 @@ class ApiError(errors.KcmError):
 class Objects:
     """Reads and writes objects. Kinds are named as kubectl names them: deploy, pods, crontabs."""
 
-    def __init__(self, url: str, token: str, authority: Path) -> None:
+    def __init__(self, url: str, token: str, authority: Path, scheme: Scheme) -> None:
+        """`scheme` has the kinds of the server's store, and gets those that it lacks."""
+        self._scheme = scheme
         self.client = httpx.Client(
             base_url=url,
             headers={"authorization": f"Bearer {token}", "user-agent": TESTER},
@@ -84,7 +86,7 @@ class Objects:
 
     def _apply_one(self, document: Json, namespace: str | None) -> Json:
         kind = document.get("apiVersion", ""), document.get("kind", "")
-        resource = self._find(partial(scheme.by_gvk, *kind))
+        resource = self._find(partial(self._scheme.by_gvk, *kind))
         named = document.get("metadata") or {}
         own, name = named.get("namespace"), named.get("name", "")
         if namespace and own and own != namespace and resource.namespaced:
@@ -163,7 +165,7 @@ class Objects:
     def list(self, kind: str, namespace: str | None = "default", selector: str = "") -> list[Json]:
         """Returns the objects of a kind; with `namespace` None those of all. Raises ApiError."""
         params = {"labelSelector": selector} if selector else {}
-        path = path_of(self._find(partial(scheme.lookup, kind)), namespace)
+        path = path_of(self._find(partial(self._scheme.lookup, kind)), namespace)
         items: list[Json] = self._request("GET", path, params=params)["items"]
         return items
 
@@ -175,7 +177,7 @@ class Objects:
     def _split(self, name: str) -> tuple[Resource, str]:
         """Returns the kind and the name of `kind/name`. Raises ValueError and UnknownKind."""
         kind, own = split_name(name)
-        return self._find(partial(scheme.lookup, kind)), own
+        return self._find(partial(self._scheme.lookup, kind)), own
 
     def _find(self, look: Callable[[], Resource]) -> Resource:
         """Returns a kind. One that was defined a moment ago is waited for. Raises UnknownKind."""
@@ -196,7 +198,7 @@ class Objects:
         for item in self._request("GET", path_of(resource, None))["items"]:
             definition = codec.decode(item, resource)
             assert isinstance(definition, CustomResourceDefinition)
-            known.learn(definition)
+            register(self._scheme, definition)
             served &= bool(definition.status.conditions)
         return served
 

@@ -128,7 +128,9 @@ class ControlPlane(Reaching, Looking, Failing):
             self._engine.start()
             folder, self.url = self._engine.folder, self._engine.url
             self.token = (folder / "apiserver-token").read_text().strip()
-            self._objects = Objects(self.url, self.token, folder / "apiserver.crt")
+            self._objects = Objects(
+                self.url, self.token, folder / "apiserver.crt", self._engine.scheme
+            )
             self._wait_ready()
             if self._crds is not None:
                 self.install_definitions(self._crds)

@@ -20,7 +20,7 @@ from typing import Any
 import yaml
 
 from kcm import errors
-from kcm.api import scheme
+from kcm.api.scheme import Scheme
 from kcm.clock import RealClock
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
@@ -58,7 +58,8 @@ class Processes:
         self.folder = Path()
         self.url = ""
         self.timekeeper = RealTime(self._clock, self.settle)
-        self.recorder = Recorder(self._clock)
+        self.scheme = Scheme()  # of the store, as far as the test has asked for its kinds
+        self.recorder = Recorder(self._clock, self.scheme)
         self._process: subprocess.Popen[bytes] | None = None
         self._guard: Guard | None = None
         self._io: RedisIO | None = None
@@ -110,7 +111,7 @@ class Processes:
         seen: Any = None
         since = self._clock.monotonic()
         while self._clock.monotonic() - since < max(_QUIET, quiet):
-            kinds = [kind for kind in scheme.resources() if kind.name not in _BEATING]
+            kinds = [kind for kind in self.scheme.resources() if kind.name not in _BEATING]
             queues = read_stats(store.io)
             busy = [queue.name for queue in queues if queue.depth or queue.running]
             now = (busy, store.last_rvs(kinds))
@@ -134,7 +135,7 @@ class Processes:
         """Returns the store. Raises ConfigurationError before the start."""
         if self._io is None:
             raise errors.ConfigurationError("the control plane has not started: call start()")
-        return Store(self._io)
+        return Store(self._io, scheme=self.scheme)
 
     def patience(self, grace: float) -> Patience:
         """Returns what waits for conditions, by the machine's clock, which nothing moves."""

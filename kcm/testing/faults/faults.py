@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Literal
 
+from kcm.api.scheme import BUILT_IN, Kinds
 from kcm.apiserver.backends.breaking import CallBreak
 from kcm.apiserver.faults.gate import ServerFaults
 from kcm.apiserver.faults.rules import Ending, WatchRegister
@@ -39,8 +41,12 @@ class Faults:
         newest_version: Callable[[], int],
         on_hit: Callable[[str], object] = str,
         on_refusal: Callable[[Refusal], object] = repr,
+        kinds: Kinds = BUILT_IN,
     ) -> None:
-        """`newest_version` returns the store's resourceVersion; see `ActiveFaults`."""
+        """`newest_version` returns the store's resourceVersion, `kinds` are the store's; see
+        `ActiveFaults`.
+        """
+        self._target = partial(Target, kinds=kinds)
         self._rules = ActiveFaults(clock, on_hit, on_refusal)
         self._register = WatchRegister()
         self._newest_version = newest_version
@@ -74,7 +80,7 @@ class Faults:
         of a user agent, the name of a user, or that of a service account. Used with `with`, the
         block fails if nothing was hit, unless `must_hit` says otherwise; so with all faults.
         """
-        target = Target(verb, resource, namespace, name, for_)
+        target = self._target(verb, resource, namespace, name, for_)
         fault = ApiFault(
             target, error, latency=latency, retry_after=retry_after, times=times, after=after
         )
@@ -99,11 +105,11 @@ class Faults:
         do the next watches from a resourceVersion of before, once for each client, unless it has
         listed the kind since.
         """
-        target = Target("watch", resource, namespace, None, for_)
+        target = self._target("watch", resource, namespace, None, for_)
         if how == "cut":
             fault = Fault(f"watches of {resource or 'any resource'} cut")
         elif how == "expired":
-            later = Target(None, resource, namespace, None, for_)
+            later = self._target(None, resource, namespace, None, for_)
             fault = self._rules.add(ExpiryFault(later, self._newest_version()))
         else:
             raise ValueError(f"how={how!r} is unknown: use 'cut' or 'expired'")
@@ -136,7 +142,7 @@ class Faults:
             raise ValueError(f"by={by} is not in the past: use 1 or more")
         if since is not None and not (str(since).isdigit() and int(since)):
             raise ValueError(f"since={since!r} is no resourceVersion: use metadata.resourceVersion")
-        target = Target(None, resource, None, None, for_)
+        target = self._target(None, resource, None, None, for_)
         staleness = Staleness(by or 0, int(since or 0))
         return self._add(StaleFault(target, staleness, times=times, after=after), must_hit)
 

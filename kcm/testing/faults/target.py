@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from typing import Literal, get_args
 
 from kcm import errors
-from kcm.api import scheme
+from kcm.api.scheme import BUILT_IN, Kinds
 from kcm.apiserver.auth.users import service_account
 from kcm.apiserver.faults.rules import RequestFacts
 
@@ -30,12 +30,13 @@ class Target:
     namespace: str | None = None
     name: str | None = None
     for_: str | None = None
+    kinds: InitVar[Kinds] = BUILT_IN  # of the store
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, kinds: Kinds) -> None:
         if self.verb is not None and self.verb not in VERBS:
             raise ValueError(f"verb={self.verb!r} is none of the API's: use {', '.join(VERBS)}")
         if self.resource is not None:
-            _check_resource(self.resource)
+            _check_resource(self.resource, kinds)
         for field in ("namespace", "name", "for_"):
             if getattr(self, field) == "":
                 raise ValueError(f"{field}='' matches nothing: leave it out to match everything")
@@ -57,14 +58,14 @@ class Target:
         return f"{self.verb or 'any verb'} {self.resource or 'any resource'}{name}{where}{who}"
 
 
-def _check_resource(resource: str) -> None:
+def _check_resource(resource: str, kinds: Kinds) -> None:
     main, slash, subresource = resource.partition("/")
     if slash and not subresource:
         raise ValueError(
             f"resource={resource!r} is no plural: use {main!r}, or one like pods/status"
         )
     try:
-        known = scheme.lookup(main)
+        kind = kinds.lookup(main)
     except errors.UnknownKind:  # perhaps a custom kind that is defined later
         if _PLURAL.fullmatch(resource):
             return
@@ -72,8 +73,8 @@ def _check_resource(resource: str) -> None:
             f"resource={resource!r} is no plural: use one like deployments, deployments.apps, "
             "pods/status or pods/*"
         ) from None
-    if main not in (known.plural, known.name):
-        raise ValueError(f"resource={resource!r} is no plural: use {known.plural!r}")
+    if main not in (kind.plural, kind.name):
+        raise ValueError(f"resource={resource!r} is no plural: use {kind.plural!r}")
 
 
 def _is_resource(wanted: str, facts: RequestFacts) -> bool:

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kcm import errors
-from kcm.api import scheme
-from kcm.api.scheme import Resource
+from kcm.api.scheme import BUILT_IN, Resource
 from kcm.testing.history.explanation import Condition, EventLine, Explanation, Related
 from kcm.testing.history.snapshot import Item, Snapshot
 from kcm.testing.history.states import describe_state
@@ -47,7 +46,7 @@ class Explainer:
         asked = f"{resource.singular}/{name}"
         history = self._history_of(resource.name, key)
         refused = tuple(self._syncs.refused(resource.name, namespace, name)[-_MOST_REFUSED:])
-        syncs = tuple(self._last_syncs(resource, key))
+        syncs = tuple(self._last_syncs(resource.name, key))
         item = self._world.find(resource.name, namespace, name)
         if item is None:
             state = self._say_why_absent(resource, name, history)
@@ -91,12 +90,12 @@ class Explainer:
             return f"it does not exist here, but in {', '.join(sorted(others))}"
         return "it does not exist, and has not existed as far as writes are kept"
 
-    def _last_syncs(self, resource: Resource, key: str) -> Iterator[Sync]:
+    def _last_syncs(self, resource: str, key: str) -> Iterator[Sync]:
         """Yields the last sync of each controller that may mean this object by the key."""
         last = {sync.end.controller: sync for sync in self._syncs.of_key(key)}
         for name, sync in last.items():
             meant = _kind_of(name)
-            if meant is None or meant.name == resource.name:
+            if meant is None or meant.name == resource:
                 yield sync
 
     # --- relations
@@ -121,7 +120,7 @@ class Explainer:
         return tuple(related)
 
     def _relate(self, item: Item, seen: set[str], depth: int) -> Related:
-        syncs = tuple(self._last_syncs(scheme.by_name(item.resource), item.key))
+        syncs = tuple(self._last_syncs(item.resource, item.key))
         return Related(
             item.title,
             describe_state(item),
@@ -149,7 +148,9 @@ def _every_wait(related: Sequence[Related]) -> Iterator[tuple[str, str]]:
 def _kind_of(controller: str) -> Resource | None:
     """Returns the kind of the keys of a controller, None if its name does not tell."""
     try:
-        return scheme.lookup(_KEYS_OF_OTHERS.get(controller, controller.removesuffix(_CONTROLLER)))
+        return BUILT_IN.lookup(
+            _KEYS_OF_OTHERS.get(controller, controller.removesuffix(_CONTROLLER))
+        )
     except errors.UnknownKind:
         return None
 

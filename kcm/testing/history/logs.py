@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kcm.api import scheme
-from kcm.api.scheme import Resource
+from kcm.api.scheme import Kinds, Resource
 from kcm.informers.follower import Follower
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
@@ -21,17 +20,18 @@ from kcm.testing.history.journal import Journal
 class LogReader:
     """Reads what was added to the logs since the last time. For one thread at a time."""
 
-    def __init__(self, settings: Settings, journal: Journal) -> None:
+    def __init__(self, settings: Settings, journal: Journal, kinds: Kinds) -> None:
         self._io = RedisIO(settings, name="kcm/history")
         self._store = Store(self._io)
         self._journal = journal
+        self._kinds = kinds
         self._follower = Follower(self._store, self)
         self._begun: set[Resource] = set()
         self.gaps: set[str] = set()  # kinds whose logs were trimmed before they were read
 
     def read(self) -> None:
         """Reads all that was added. Raises StoreUnavailable."""
-        self._follower.follow(scheme.resources())
+        self._follower.follow(self._kinds.resources())
         before: Mapping[Resource, int] = {}
         while self._follower.is_listing or before != self._follower.positions:
             before = dict(self._follower.positions)

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from datetime import datetime
 
 from kcm import errors
-from kcm.api import scheme
+from kcm.api.scheme import Kinds
 from kcm.clock import Clock
 from kcm.settings import Settings
 from kcm.store.writes import observing
@@ -37,8 +37,10 @@ class Recorder:
     What was recorded can be read after `stop` as well.
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, kinds: Kinds) -> None:
+        """`kinds` are those of the control plane's store."""
         self.clock = clock
+        self._kinds = kinds
         self.journal = Journal(clock)
         self.syncs = SyncLog(clock)
         self._marks: deque[Mark] = deque(maxlen=KEPT_MARKS)
@@ -53,7 +55,7 @@ class Recorder:
         `settings`.
         """
         self._ends.enter_context(observing.observing(settings, self))
-        self._logs = LogReader(settings, self.journal)
+        self._logs = LogReader(settings, self.journal, self._kinds)
 
     def stop(self) -> None:
         """Ends to observe. May be called again."""
@@ -139,7 +141,7 @@ class Recorder:
         Raises UnknownKind.
         """
         try:
-            return scheme.lookup(kind).name
+            return self._kinds.lookup(kind).name
         except errors.UnknownKind:
             for resource in self.journal.resources():
                 if kind.lower() in {resource, resource.partition(".")[0]}:
@@ -149,7 +151,7 @@ class Recorder:
     def explain(self, name: str, namespace: str) -> Explanation:
         """Explains an object; see `Looking.explain`."""
         kind, own = split_name(name)
-        resource = scheme.lookup(kind)
+        resource = self._kinds.lookup(kind)
         self.read_logs()
         current = self.journal.current()
         world = Snapshot(Item(resource, json.loads(raw)) for resource, raw in current)

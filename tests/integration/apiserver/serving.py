@@ -12,9 +12,7 @@ from typing import Any
 
 import httpx
 
-from kcm.api import scheme
 from kcm.api.scheme import Resource
-from kcm.apiextensions import known
 from kcm.apiserver import credentials
 from kcm.apiserver.aggregation.aggregation import AggregationOptions
 from kcm.apiserver.app import ApiServer
@@ -78,7 +76,7 @@ class Live:
 
     def store_resource(self, group: str) -> Resource:
         """Returns the storage version of the CronTabs in a group."""
-        return scheme.by_name(f"crontabs.{group}")
+        return self.store.scheme.by_name(f"crontabs.{group}")
 
     def patch(self, path: str, body: Any, kind: str = "merge", **params: Any) -> httpx.Response:
         suffix = {"json": "json-patch", "strategic": "strategic-merge-patch"}
@@ -130,7 +128,6 @@ def live(
         server.should_exit = True
         beside.stop()
         thread.join(10)
-        known.learn_all(())
         io.close()
     assert not thread.is_alive()
 

@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from kcm.api import codec
+from kcm.api.scheme import BUILT_IN
 from tests.integration.apiserver.manifests import pod, replica_set
 from tests.integration.apiserver.serving import Live
 
@@ -106,7 +107,9 @@ def test_an_update_takes_what_it_changes(api: Live) -> None:
 def test_objects_from_before_are_owned_by_nobody_in_particular(api: Live) -> None:
     replica_set_body = replica_set("a-before", 2)
     replica_set_body["metadata"]["namespace"] = "default"
-    api.store.create(codec.decode(replica_set_body))  # as controllers do: without managers
+    api.store.create(
+        codec.decode(replica_set_body, BUILT_IN)
+    )  # as controllers do: without managers
     refused = apply(api, f"{SETS}/a-before", replica_set("a-before", 3))
     assert 'conflict with "before-first-apply"' in refused.json()["message"]
     same = apply(api, f"{SETS}/a-before", replica_set("a-before", 2)).json()

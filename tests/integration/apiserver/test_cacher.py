@@ -8,10 +8,9 @@ from datetime import timedelta
 import pytest
 
 from kcm import errors
-from kcm.api import codec, scheme
+from kcm.api import codec
 from kcm.api.core_v1 import Namespace, Pod
-from kcm.api.scheme import Resource
-from kcm.apiextensions import known
+from kcm.api.scheme import BUILT_IN, Resource
 from kcm.apiserver.cache import cacher as module
 from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.http_errors import TooLargeResourceVersion
@@ -63,14 +62,13 @@ def test_a_kind_that_is_new_does_not_make_a_filled_cacher_unready(
     definition = crontabs("ready.example")
     conditions = [{"type": kind, "status": "True"} for kind in ("NamesAccepted", "Established")]
     status = {"acceptedNames": definition["spec"]["names"], "conditions": conditions}
-    item = store.build_create(codec.decode(definition | {"status": status}), keep_status=True)
+    item = store.build_create(
+        codec.decode(definition | {"status": status}, BUILT_IN), keep_status=True
+    )
     store.write([item])[0].get_stored()
-    try:
-        cacher.turn(0)  # the kind is known now, and its cache is not filled
-        assert cacher.cache(scheme.by_name("crontabs.ready.example")).position < 0
-        assert (unfilled, cacher.filled) == (False, True)
-    finally:
-        known.forget("crontabs.ready.example")
+    cacher.turn(0)  # the kind is served now, and its cache is not filled
+    assert cacher.cache(store.scheme.by_name("crontabs.ready.example")).position < 0
+    assert (unfilled, cacher.filled) == (False, True)
 
 
 @pytest.mark.parametrize("page", [2, 500])

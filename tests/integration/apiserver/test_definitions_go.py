@@ -7,7 +7,7 @@ from typing import Any
 
 from kcm.api.custom.kinds import CustomObject
 from kcm.api.custom.structural_schema import StructuralSchema
-from kcm.apiextensions import known
+from kcm.api.scheme import BUILT_IN
 from kcm.testing.waiting import until
 from tests.integration.apiserver.serving import Live
 
@@ -69,7 +69,7 @@ def come_and_go(api: Live) -> None:
         name = f"goings{number}.group{number}.example.com"
         assert api.client.delete(f"{DEFINITIONS}/{name}").status_code == 200
     until(lambda: not api.get(DEFINITIONS)["items"], "the end of the definitions")
-    until(lambda: not known.names(), "the end of the kinds")
+    until(lambda: api.store.scheme.served() == BUILT_IN.served(), "the end of the kinds")
 
 
 def count_living() -> tuple[int, int]:

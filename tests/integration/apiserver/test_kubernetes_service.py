@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from kcm.api import codec, scheme
+from kcm.api import codec
 from kcm.api.core_v1 import Endpoints, Service
+from kcm.api.scheme import BUILT_IN
 from kcm.apiserver.bootstrap.kubernetes_service import (
     KEY,
     KubernetesService,
@@ -24,7 +25,7 @@ def store(io: RedisIO) -> Store:
 
 def read(store: Store, kind: str) -> dict[str, Any]:
     """Returns the object of this kind that describes the API server, as JSON has it."""
-    return codec.to_dict(store.get(scheme.by_name(kind), KEY))
+    return codec.to_dict(store.get(BUILT_IN.by_name(kind), KEY))
 
 
 def test_the_service_has_the_first_address_and_comes_back(store: Store) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from kcm.api import codec, scheme
+from kcm.api import codec
+from kcm.api.scheme import BUILT_IN
 from kcm.store.merge import LAST_APPLIED
 from tests.integration.apiserver.manifests import pod, replica_set
 from tests.integration.apiserver.serving import Live
@@ -79,7 +80,7 @@ def test_an_apply_of_a_status_owns_it_and_drops_what_it_no_longer_names(api: Liv
 
 
 def test_writes_of_controllers_are_tracked_where_the_object_has_managers(api: Live) -> None:
-    resource = scheme.lookup("rs")
+    resource = BUILT_IN.lookup("rs")
     api.create(SETS, replica_set("mf-ctl"), fieldManager="maker")
     old: Any = api.store.get(resource, "default/mf-ctl")
     api.store.update_status(old.with_status(old.status.replace(replicas=2)))
@@ -87,7 +88,7 @@ def test_writes_of_controllers_are_tracked_where_the_object_has_managers(api: Li
     assert status["fieldsV1"] == {"f:status": {"f:replicas": {}}}
     bare = replica_set("mf-bare")
     bare["metadata"]["namespace"] = "default"
-    api.store.create(codec.decode(bare))
+    api.store.create(codec.decode(bare, BUILT_IN))
     api.patch(f"{SETS}/mf-bare", {"spec": {"replicas": 4}}, fieldManager="x")
     assert "managedFields" not in api.get(f"{SETS}/mf-bare")["metadata"]
 

@@ -12,6 +12,7 @@ from schemathesis.core.result import Ok
 
 from kcm.api import scheme
 from kcm.api.custom.kinds import CustomResource
+from kcm.api.scheme import BUILT_IN
 from tests.integration.apiserver.serving import Live
 from tests.samples import NAMES, manifest
 
@@ -23,7 +24,7 @@ _ENDLESS = ("watch", "follow")  # parameters that turn an answer into a stream
 @pytest.fixture(scope="module")
 def operations(api: Live) -> list[Any]:
     """Returns every operation of the document, after an object of every kind was created."""
-    for resource in scheme.resources():
+    for resource in BUILT_IN.resources():
         if isinstance(resource, CustomResource):  # of another test in this process
             continue
         body = manifest(resource.name)
@@ -44,7 +45,7 @@ def _root(resource: scheme.Resource) -> str:
 def _names(path: str) -> dict[str, str]:
     """Returns the path parameters that lead to the object of the kind."""
     plural = path.split("{name}", maxsplit=1)[0].rstrip("/").rpartition("/")[2]
-    built_in = [r for r in scheme.resources() if not isinstance(r, CustomResource)]
+    built_in = [r for r in BUILT_IN.resources() if not isinstance(r, CustomResource)]
     known = {resource.plural: resource.name for resource in built_in}
     text = known.get(plural, "")
     name = NAMES.get(text) or (manifest(text)["metadata"]["name"] if text else "none")

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from kcm.api import codec, scheme
+from kcm.api import codec
 from kcm.api.custom.kinds import CustomResource
 from kcm.api.rbac_v1 import ClusterRoleBinding
-from kcm.apiextensions import known
+from kcm.api.scheme import BUILT_IN
 from kcm.redisio import RedisIO
 from kcm.redisio.embedded import EmbeddedServer
 from kcm.store import Store
@@ -64,7 +64,9 @@ def test_the_kind_of_the_system_stays_what_it_is(
     until(lambda: conditions(api, name) == REFUSED, "a refusal")
     assert api.get(f"/apis/{group}/v1") == before
     assert api.get("/openapi/v2") == openapi
-    assert not any(isinstance(version, CustomResource) for version in scheme.versions(name))
+    assert not any(
+        isinstance(version, CustomResource) for version in api.store.scheme.versions(name)
+    )
     assert api.client.delete(f"{CRDS}/{name}").is_success
     until(lambda: api.client.get(f"{CRDS}/{name}").status_code == 404, "its end")
 
@@ -111,11 +113,7 @@ def test_one_that_was_accepted_before_is_not_served_after_a_restart(io: RedisIO)
             {"type": each, "status": "True"} for each in ("NamesAccepted", "Established")
         ],
     }
-    store.write([store.build_create(codec.decode(body), keep_status=True)])[0].get_stored()
-    try:
-        Definitions(store).refresh()
-        resource = scheme.by_name(f"clusterrolebindings.{RBAC}")
-        assert resource.model is ClusterRoleBinding
-        assert not known.names()
-    finally:
-        known.learn_all(())
+    item = store.build_create(codec.decode(body, BUILT_IN), keep_status=True)
+    store.write([item])[0].get_stored()
+    Definitions(store).refresh()
+    assert store.scheme.served() == BUILT_IN.served()

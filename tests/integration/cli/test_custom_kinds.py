@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
-from kcm.api import scheme
-from kcm.apiextensions import known
 from kcm.store import Store
+from kcm.store.definitions import Definitions
 from tests.integration.cli.conftest import Run
 from tests.integration.manager.test_custom_kinds import NAME, define
 
@@ -24,10 +22,8 @@ CRONTAB = json.dumps(
 
 
 @pytest.fixture(autouse=True)
-def defined(store: Store) -> Iterator[None]:
+def defined(store: Store) -> None:
     define(store)
-    yield
-    known.learn_all(())
 
 
 def test_objects_are_applied_shown_scaled_and_deleted(run: Run, store: Store) -> None:
@@ -38,7 +34,8 @@ def test_objects_are_applied_shown_scaled_and_deleted(run: Run, store: Store) ->
     assert "replicas: 2" in run("get", "cr/one", "-o", "yaml").output
     assert run("scale", "crontab", "one", "--replicas", "3").exit_code == 0
     assert "deleted" in run("delete", "crontab", "one").output
-    assert store.count(scheme.by_name(NAME)) == 0
+    Definitions(store).refresh()
+    assert store.count(store.scheme.by_name(NAME)) == 0
 
 
 def test_objects_that_do_not_fit_are_explained(run: Run) -> None:
@@ -54,6 +51,5 @@ def test_a_backup_brings_custom_objects_back(run: Run, store: Store, tmp_path: o
     assert run("backup", path).exit_code == 0
     store.io.execute("FLUSHDB")
     store.io.attach()
-    known.learn_all(())
     assert run("restore", path).exit_code == 0
     assert "one" in run("get", "crontabs").output

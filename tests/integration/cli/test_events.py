@@ -19,7 +19,7 @@ from tests.integration.cli.conftest import Run
 @pytest.fixture
 def refused(io: RedisIO) -> str:
     """Returns the id of a dead letter."""
-    bus = EventBus(io)
+    bus = EventBus(Store(io))
     bus.ensure_group()
     io.execute("XADD", io.keys.events(), "*", "type", "ADDED", "object", "rubbish")
     for entry, fields in bus.read("test", 10):

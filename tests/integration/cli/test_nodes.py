@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from kcm.api import codec
+from kcm.api.scheme import BUILT_IN
 from kcm.cli.nodes import forecast
 from kcm.cloudprovider.sim.records import Script
 from kcm.redisio import RedisIO
@@ -106,7 +107,7 @@ def test_the_forecast_counts_pods_by_how_long_they_tolerate_it(
     ):
         body = {"nodeName": "node-2", "tolerations": tolerations, "containers": [MAIN]}
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": body}
-        store.create(codec.decode(pod))
+        store.create(codec.decode(pod, BUILT_IN))
     text = run("nodes", "stop", "node-2").stdout
     assert "10s without a heartbeat" in text
     assert "0s later: 1 pod deleted" in text

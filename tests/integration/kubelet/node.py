@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from kcm import errors
-from kcm.api import codec, scheme
+from kcm.api import codec
 from kcm.api.core_v1 import ContainerStatus, Event, Pod
+from kcm.api.scheme import BUILT_IN
 from kcm.kubelet.assembly.process import KubeletProcess
 from kcm.kubelet.assembly.runtimes import new_process_runtime
 from kcm.kubelet.eviction.thresholds import EvictionConfig
@@ -25,7 +26,7 @@ from kcm.settings import Settings
 from kcm.store import DeleteOptions, Store
 from kcm.testing.waiting import until
 
-PODS, EVENTS, NODES = (scheme.by_name(name) for name in ("pods", "events", "nodes"))
+PODS, EVENTS, NODES = (BUILT_IN.by_name(name) for name in ("pods", "events", "nodes"))
 
 # Short waits, so that a crash loop shows within seconds.
 QUICK: dict[str, Any] = {

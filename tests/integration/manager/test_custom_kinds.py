@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from kcm import errors
-from kcm.api import codec, scheme
+from kcm.api import codec
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
-from kcm.apiextensions import known
+from kcm.apiextensions.registration import custom_names, unregister
 from kcm.apimachinery.meta_v1 import KubeObject, OwnerReference
 from kcm.clock import RealClock
 from kcm.component.context import ControllerContext, build_context
@@ -29,13 +29,12 @@ from tests.new_objects import pod
 from tests.unit.apiextensions.samples import accept_names, definition
 
 NAME = "crontabs.example.com"
-DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
+DEFINITIONS = CustomResourceDefinition.resource
 
 
 @pytest.fixture
-def store(io: RedisIO) -> Iterator[Store]:
-    yield Store(io)
-    known.learn_all(())
+def store(io: RedisIO) -> Store:
+    return Store(io)
 
 
 @pytest.fixture
@@ -49,23 +48,22 @@ def context(io: RedisIO, settings: Settings) -> Iterator[ControllerContext]:
 def define(store: Store) -> None:
     """Creates a definition whose names are accepted, as the API server does."""
     store.create(definition())
-    resource = scheme.by_name(DEFINITIONS)
 
     def settle(old: KubeObject) -> KubeObject:
         assert isinstance(old, CustomResourceDefinition)
         return accept_names(old)
 
-    store.modify(resource, NAME, settle, subresource=Subresource.STATUS)
+    store.modify(DEFINITIONS, NAME, settle, subresource=Subresource.STATUS)
 
 
-def crontab(name: str, **metadata: Any) -> KubeObject:
+def crontab(store: Store, name: str, **metadata: Any) -> KubeObject:
     body = {
         "apiVersion": "example.com/v1",
         "kind": "CronTab",
         "metadata": {"name": name, "namespace": "default", **metadata},
         "spec": {"replicas": 1},
     }
-    return codec.decode(body)
+    return codec.decode(body, store.scheme)
 
 
 def build_owner_reference(owner: KubeObject) -> OwnerReference:
@@ -77,9 +75,9 @@ def build_owner_reference(owner: KubeObject) -> OwnerReference:
 def test_a_process_learns_of_kinds_when_it_asks(store: Store) -> None:
     define(store)
     with pytest.raises(errors.UnknownKind):
-        crontab("one")
+        crontab(store, "one")
     Definitions(store).refresh()
-    assert store.create(crontab("one")).uid
+    assert store.create(crontab(store, "one")).uid
 
 
 class Counted(Store):
@@ -99,19 +97,18 @@ def test_definitions_that_come_and_go_are_not_read_all_again(io: RedisIO) -> Non
     listed = store.lists
     define(store)
     seen.refresh()
-    assert known.names() == {NAME}
-    store.delete(scheme.by_name(DEFINITIONS), NAME)
-    store.modify(scheme.by_name(DEFINITIONS), NAME, lambda old: old.with_metadata(finalizers=None))
+    assert custom_names(store.scheme) == {NAME}
+    store.delete(DEFINITIONS, NAME)
+    store.modify(DEFINITIONS, NAME, lambda old: old.with_metadata(finalizers=None))
     seen.refresh()
     # What waits to be forgotten shows in nothing else until it is.
     assert seen._gone.keys() == {NAME}
     assert store.lists == listed
-    known.learn_all(())
 
 
 def test_the_front_door_takes_custom_objects(store: Store, io: RedisIO) -> None:
     define(store)
-    bus = EventBus(io)
+    bus = EventBus(store)
     bus.ensure_group()
     text = (
         '{"apiVersion":"example.com/v1","kind":"CronTab","metadata":{"name":"one"},'
@@ -121,7 +118,7 @@ def test_the_front_door_takes_custom_objects(store: Store, io: RedisIO) -> None:
         io.execute("XADD", io.keys.events(), "*", "type", "ADDED", "object", text % replicas)
     results = [bus.process(*entry) for entry in bus.read("me", 10)]
     assert results == ["applied", "Invalid"]
-    stored = store.get(scheme.by_name(NAME), "default/one")
+    stored = store.get(store.scheme.by_name(NAME), "default/one")
     assert codec.to_dict(stored)["spec"] == {"replicas": 3}
 
 
@@ -129,9 +126,9 @@ def test_nothing_is_created_of_a_kind_that_goes(store: Store) -> None:
     define(store)
     Definitions(store).refresh()
     new_definition = definition().with_metadata(finalizers=["example.com/hold"])
-    store.delete(scheme.by_name(DEFINITIONS), new_definition.key)
+    store.delete(DEFINITIONS, new_definition.key)
     with pytest.raises(errors.KindTerminating):
-        store.create(crontab("late"))
+        store.create(crontab(store, "late"))
 
 
 class Collecting:
@@ -157,7 +154,7 @@ class Collecting:
         def is_gone() -> bool:
             self.run()
             try:
-                store.get_raw(scheme.by_name(resource), key)
+                store.get_raw(store.scheme.by_name(resource), key)
             except errors.NotFound:
                 return True
             return False
@@ -177,16 +174,18 @@ def test_dependents_go_with_their_custom_owner(store: Store, collecting: Collect
     Definitions(store).refresh()
     until(lambda: NAME in {kind.resource.name for kind in collecting.manager.kinds})
     until(lambda: all(kind.lease.held for kind in collecting.manager.kinds))
-    owner = store.create(crontab("owner"))
+    owner = store.create(crontab(store, "owner"))
     store.create(pod("p").with_metadata(owner_references=[build_owner_reference(owner)]))
-    dependent = crontab("dependent").with_metadata(owner_references=[build_owner_reference(owner)])
+    dependent = crontab(store, "dependent").with_metadata(
+        owner_references=[build_owner_reference(owner)]
+    )
     store.create(dependent)
     collecting.context.caches.follow()
     collecting.context.wait_fresh(collecting.context.caches.resources(collecting.controller))
     view = collecting.context.caches.view(collecting.controller, RealClock().now())
     plan = collecting.controller.sweep(view, {})
     assert plan.batches == []  # an owner that is there is not absent
-    store.delete(scheme.by_name(NAME), owner.key, DeleteOptions())
+    store.delete(store.scheme.by_name(NAME), owner.key, DeleteOptions())
     collecting.until_gone(store, "pods", "default/p")
     collecting.until_gone(store, NAME, "default/dependent")
 
@@ -194,14 +193,16 @@ def test_dependents_go_with_their_custom_owner(store: Store, collecting: Collect
 def test_dependents_go_although_the_kind_of_their_owner_is_gone(store: Store) -> None:
     define(store)
     Definitions(store).refresh()
-    owner = crontab("owner", uid="u-1")
+    owner = crontab(store, "owner", uid="u-1")
     dependent = pod(
         "p", metadata={"uid": "u-2", "owner_references": [build_owner_reference(owner)]}
     )
-    known.forget(NAME)
+    unregister(store.scheme, NAME)
     from kcm.testing.views import FakeView
 
-    plan = GarbageCollector().reconcile(f"{NAME}|default/owner|u-1", FakeView(dependent))
+    plan = GarbageCollector().reconcile(
+        f"{NAME}|default/owner|u-1", FakeView(dependent, scheme=store.scheme)
+    )
     assert [write.old.name for write in plan.writes if isinstance(write, Delete)] == ["p"]
     assert [str(g) for w in plan.writes for g in w.guards] == [f"absent {NAME} default/owner u-1"]
 
@@ -217,7 +218,7 @@ def test_dispatch_ends_with_the_kind(store: Store, collecting: Collecting) -> No
     )
     follower.turn(0.0)
     until(lambda: NAME in {kind.resource.name for kind in collecting.manager.kinds})
-    known.forget(NAME)
+    unregister(collecting.context.store.scheme, NAME)
     # Or the kind would be learned again before it is missed.
     collecting.context.caches._refresh = None
     follower.turn(0.0)

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from kcm.api import scheme
+from kcm.api.scheme import BUILT_IN
 from kcm.clock import RealClock
 from kcm.component.context import ControllerContext
 from kcm.coordination import FencedLease
@@ -19,8 +19,8 @@ from kcm.testing.waiting import until
 from kcm.workqueue import Addition
 from tests.new_objects import pod, replica_set
 
-PODS = scheme.lookup("pods")
-SETS = scheme.lookup("rs")
+PODS = BUILT_IN.lookup("pods")
+SETS = BUILT_IN.lookup("rs")
 
 
 class Bench:

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kcm import errors
-from kcm.api import scheme
+from kcm.api.scheme import BUILT_IN
 from kcm.redisio import RedisIO
 from kcm.redisio.scripts import NO_FENCE
 from kcm.store import Conditions, Store
@@ -115,7 +115,7 @@ def test_a_write_and_its_token_are_one_step(io: RedisIO) -> None:
     store.create(pod("a"), paid)
     with pytest.raises(errors.LimitReached, match="no token left in b"):
         store.create(pod("b"), paid)
-    assert store.count(scheme.lookup("pods")) == 1
+    assert store.count(BUILT_IN.lookup("pods")) == 1
 
 
 def test_a_write_that_is_refused_for_another_reason_costs_nothing(io: RedisIO) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.core_v1 import Event, Taint
+from kcm.api.scheme import BUILT_IN
 from kcm.reconcile.plan import Plan
 from kcm.redisio import RedisIO
 from kcm.store import Store, WriteItem
@@ -273,7 +273,7 @@ def test_nodes_are_found_by_their_no_execute_taints(io: RedisIO) -> None:
     store.create(node("n2"))
     entry = "noexecute:a=1,b="
     assert store.by_index(entry) == [("nodes", "n1")]
-    store.patch(scheme.lookup("nodes"), "n1", {"spec": {"taints": None}})
+    store.patch(BUILT_IN.lookup("nodes"), "n1", {"spec": {"taints": None}})
     assert store.by_index(entry) == []
 
 

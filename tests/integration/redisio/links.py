@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from kcm.api import scheme
+from kcm.api.scheme import BUILT_IN
 from kcm.redisio import RedisIO, greenlets
 from kcm.redisio.pipelining import PipelinedIO
 from kcm.settings import Settings
@@ -17,7 +17,7 @@ from tests.integration.redisio.gate import Gate
 T = TypeVar("T")
 
 RunLoop = Callable[[Coroutine[Any, Any, Any]], Any]
-PODS = scheme.lookup("pods")
+PODS = BUILT_IN.lookup("pods")
 
 
 async def within_patience(main: Coroutine[Any, Any, T]) -> T:

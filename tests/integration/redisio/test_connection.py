@@ -10,7 +10,7 @@ import pytest
 import redis
 
 from kcm import errors
-from kcm.api import scheme
+from kcm.api.scheme import BUILT_IN
 from kcm.redisio import RedisIO, scripts
 from kcm.redisio.embedded import EmbeddedServer
 from kcm.settings import Settings
@@ -18,7 +18,7 @@ from kcm.store import Store
 from tests.misconf import unable_to_persist
 from tests.new_objects import pod
 
-PODS = scheme.lookup("pods")
+PODS = BUILT_IN.lookup("pods")
 
 
 def test_a_first_call_loads_the_scripts(settings: Settings) -> None:

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from kcm import errors
-from kcm.api import scheme
+from kcm.api.scheme import BUILT_IN
 from kcm.redisio import RedisIO
 from kcm.redisio.mending import mend, type_of
 from kcm.store import DeleteOptions, Store
 from kcm.workqueue import QueueConfig, WorkQueue
 from tests.new_objects import pod
 
-PODS = scheme.lookup("pods")
+PODS = BUILT_IN.lookup("pods")
 
 
 @pytest.fixture

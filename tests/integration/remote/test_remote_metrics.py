@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from kcm.api import scheme
 from kcm.api.core_v1 import Pod
+from kcm.api.scheme import BUILT_IN
 from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.quantity import Quantity
 from kcm.store.remote.kubeconfig import load
@@ -40,7 +40,7 @@ def pods(api: Live) -> list[Pod]:
     for name in ("one", "two", "three"):
         spec = {"nodeName": "m1", "containers": [{"name": "app", "image": "i:1"}]}
         api.create("/api/v1/namespaces/default/pods", {"metadata": {"name": name}, "spec": spec})
-        pod = api.store.get(scheme.lookup("pods"), f"default/{name}")
+        pod = api.store.get(BUILT_IN.lookup("pods"), f"default/{name}")
         assert isinstance(pod, Pod)
         created.append(pod)
     return created

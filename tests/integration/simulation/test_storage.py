@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import pytest
 
-from kcm.api import codec, scheme
+from kcm.api import codec
 from kcm.api.attachments import unique_volume_name
 from kcm.api.core_v1 import Node, PersistentVolume, PersistentVolumeClaim
+from kcm.api.scheme import BUILT_IN
 from kcm.api.simulated_volumes import ATTACHER_FINALIZER, DRIVER, STORAGE_CLASS
 from kcm.api.storage_v1 import (
     CSINode,
@@ -63,7 +64,7 @@ class Cluster:
         self.synced = 0
 
     def all(self, name: str) -> list[KubeObject]:
-        return list(self.store.list(scheme.by_name(name)).items)
+        return list(self.store.list(BUILT_IN.by_name(name)).items)
 
     def sync(self) -> None:
         """Has the controllers of storage sync everything once, if anything was written."""

@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
-from kcm.api import scheme
+from kcm.api.scheme import BUILT_IN
 from kcm.redisio import RedisIO
 from kcm.redisio.embedded import EmbeddedServer
 from kcm.settings import Settings
@@ -25,7 +25,7 @@ from workers.app import create_app
 from workers.remotecontrol import ANSWERED, REFUSAL
 
 ROOT = Path(__file__).parents[3]
-PODS = scheme.lookup("pods")
+PODS = BUILT_IN.lookup("pods")
 QUEUES = ("workloads", "ticks")
 
 

@@ -13,6 +13,7 @@ from prometheus_client import Metric, generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from kcm import errors
+from kcm.api.scheme import BUILT_IN
 from kcm.manager.metrics import store_families, sync_families
 from kcm.reconcile.metrics import PASS, SYNC, SyncMetrics, read_totals
 from kcm.redisio import RedisIO
@@ -74,7 +75,7 @@ def test_foreign_fields_do_not_break_the_page(io: RedisIO) -> None:
 
 def test_a_lease_that_ran_out_is_not_held(io: RedisIO) -> None:
     io.execute("HSET", io.keys.lease("beat"), "holder", "h", "token", "1", "expires", "1")
-    families = {family.name: family for family in store_families(io, ["beat", "ingest"])}
+    families = {family.name: family for family in store_families(io, ["beat", "ingest"], BUILT_IN)}
     assert families["kcm_lease_held"].samples == []
 
 

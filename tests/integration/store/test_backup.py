@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kcm import errors
-from kcm.api import scheme
+from kcm.api.scheme import BUILT_IN
 from kcm.redisio import RedisIO
 from kcm.store import DeleteOptions, Store
 from kcm.store.backup import backup, restore
@@ -15,7 +15,7 @@ from tests.new_objects import node, pod, replica_set
 
 pytestmark = pytest.mark.redis_only
 
-PODS = scheme.lookup("pods")
+PODS = BUILT_IN.lookup("pods")
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_everything_comes_back_as_it_was(store: Store, io: RedisIO, file: Path) 
     plain = {key: obj.with_metadata(resource_version=None) for key, obj in after.items()}
     assert plain == {key: obj.with_metadata(resource_version=None) for key, obj in before.items()}
     assert after["default/web-3"].deleting
-    owner = store.list(scheme.lookup("rs")).items[0]
+    owner = store.list(BUILT_IN.lookup("rs")).items[0]
     assert len(store.by_index(f"owner:{owner.uid}")) == 30
     store.delete(PODS, "default/web-3", DeleteOptions(grace_period_seconds=0))
 

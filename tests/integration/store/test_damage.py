@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from kcm import errors
-from kcm.api import scheme
+from kcm.api.scheme import BUILT_IN
 from kcm.cli.main import main
 from kcm.clock import RealClock
 from kcm.kubelet.config.api import ApiSource
@@ -28,7 +28,7 @@ from tests.new_objects import pod
 
 pytestmark = pytest.mark.redis_only
 
-PODS = scheme.lookup("pods")
+PODS = BUILT_IN.lookup("pods")
 KEY = "default/bad"
 every_damage = pytest.mark.parametrize("harm", DAMAGES.values(), ids=list(DAMAGES))
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from kcm import errors
-from kcm.api import scheme
+from kcm.api.scheme import BUILT_IN
 from kcm.redisio import Fence, RedisIO
 from kcm.store import Store
 from tests.new_objects import pod, strip_store_fields
 
-PODS = scheme.lookup("pods")
+PODS = BUILT_IN.lookup("pods")
 
 
 def test_every_page_goes_and_what_is_elsewhere_stays(

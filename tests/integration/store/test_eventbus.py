@@ -11,7 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kcm.api import codec, scheme
+from kcm.api import codec
+from kcm.api.scheme import BUILT_IN
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.redisio import Fence, RedisIO
 from kcm.store import Store
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.redis_only
 
 @pytest.fixture
 def bus(io: RedisIO, clock: FakeClock) -> EventBus:
-    bus = EventBus(io, clock)
+    bus = EventBus(Store(io, clock))
     bus.ensure_group()
     return bus
 
@@ -41,7 +42,7 @@ def ingest(bus: EventBus) -> list[str]:
 def test_added_creates_with_the_status_it_carries(bus: EventBus, store: Store, io: RedisIO) -> None:
     inject(io, "ADDED", pod("a", phase="Running", node="n1"))
     assert ingest(bus) == ["applied"]
-    stored = store.get(scheme.lookup("pods"), "default/a")
+    stored = store.get(BUILT_IN.lookup("pods"), "default/a")
     assert codec.to_dict(stored)["status"]["phase"] == "Running"
     assert io.execute("XLEN", io.keys.events()) == 0
 
@@ -50,14 +51,14 @@ def test_modified_replaces_and_deleted_deletes(bus: EventBus, store: Store, io: 
     inject(io, "ADDED", replica_set("web", replicas=1))
     inject(io, "MODIFIED", replica_set("web", replicas=4))
     assert ingest(bus) == ["applied", "applied"]
-    assert codec.to_dict(store.list(scheme.lookup("rs")).items[0])["spec"]["replicas"] == 4
+    assert codec.to_dict(store.list(BUILT_IN.lookup("rs")).items[0])["spec"]["replicas"] == 4
     inject(io, "DELETED", replica_set("web"))
     assert ingest(bus) == ["applied"]
-    assert store.list(scheme.lookup("rs")).items == []
+    assert store.list(BUILT_IN.lookup("rs")).items == []
 
 
 def test_apply_merges_three_ways(bus: EventBus, store: Store, io: RedisIO) -> None:
-    resource = scheme.lookup("rs")
+    resource = BUILT_IN.lookup("rs")
     inject(
         io,
         "APPLY",
@@ -113,7 +114,7 @@ def test_replay_puts_a_letter_back_as_it_came(bus: EventBus, store: Store, io: R
     assert bus.replay() == 1
     assert bus.list_dead_letters() == []
     assert ingest(bus) == ["applied"]
-    assert codec.to_dict(store.list(scheme.lookup("rs")).items[0])["spec"]["replicas"] == 5
+    assert codec.to_dict(store.list(BUILT_IN.lookup("rs")).items[0])["spec"]["replicas"] == 5
 
 
 def test_an_entry_delivered_to_a_dead_ingester_comes_first(bus: EventBus, io: RedisIO) -> None:
@@ -192,7 +193,7 @@ def test_services_get_addresses_and_keep_the_status_they_carry(
     }  # fmt: skip
     inject(io, "ADDED", json.dumps(body))
     assert ingest(bus) == ["applied"]
-    spec = codec.to_dict(store.get(scheme.lookup("svc"), "default/web"))["spec"]
+    spec = codec.to_dict(store.get(BUILT_IN.lookup("svc"), "default/web"))["spec"]
     assert spec["clusterIP"].startswith("10.")
     assert spec["ports"][0]["nodePort"] >= 30000
 
@@ -201,7 +202,7 @@ def test_events_obey_the_lifecycle_of_namespaces(bus: EventBus, store: Store, io
     inject(io, "ADDED", pod("a", namespace="none"))
     assert ingest(bus) == ["NotFound"]
     make_namespaces(store, "going")
-    store.delete(scheme.lookup("ns"), "going")
+    store.delete(BUILT_IN.lookup("ns"), "going")
     inject(io, "APPLY", pod("a", namespace="going"))
     assert ingest(bus) == ["Forbidden"]
     inject(io, "DELETED", '{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"default"}}')

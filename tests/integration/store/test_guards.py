@@ -7,8 +7,8 @@ from itertools import count
 
 import pytest
 
-from kcm.api import scheme
 from kcm.api.core_v1 import Pod, ResourceQuota, ResourceQuotaSpec, Taint
+from kcm.api.scheme import BUILT_IN
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.apimachinery.quantity import Quantity
 from kcm.reconcile.carrying import set_limits
@@ -51,7 +51,7 @@ class Side:
         return self._store.resource_version()
 
     def find(self, resource: str, key: str) -> KubeObject:
-        return self._store.get(scheme.by_name(resource), key)
+        return self._store.get(BUILT_IN.by_name(resource), key)
 
 
 def prepare(side: Side) -> None:

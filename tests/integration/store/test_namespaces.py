@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.core_v1 import Namespace
+from kcm.api.scheme import BUILT_IN
 from kcm.reconcile.executor import PlanExecutor
 from kcm.reconcile.plan import Create, Plan
 from kcm.redisio import RedisIO
@@ -19,7 +19,7 @@ from kcm.store.namespaces import SYSTEM
 from tests.new_objects import make_namespaces, node, pod
 
 NAMESPACES = Namespace.resource
-PODS = scheme.lookup("pods")
+PODS = BUILT_IN.lookup("pods")
 
 
 def terminate(store: Store, name: str) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from kcm import errors
-from kcm.api import scheme
+from kcm.api.scheme import BUILT_IN
 from kcm.cli.up import ready
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
@@ -27,7 +27,7 @@ from tests.new_objects import pod
 pytestmark = pytest.mark.redis_only
 
 DEPLOY = Path(__file__).parents[3] / "deploy" / "redis"
-PODS = scheme.lookup("pods")
+PODS = BUILT_IN.lookup("pods")
 
 
 @contextmanager

@@ -191,7 +191,7 @@ def test_an_update_that_takes_more_is_charged_the_difference(store: Store) -> No
 @pytest.mark.redis_only
 def test_an_injected_event_is_refused_with_the_reason(store: Store, io: RedisIO) -> None:
     limit(store, pods=1)
-    bus = EventBus(io)
+    bus = EventBus(Store(io))
     bus.ensure_group()
     for name in ("a", "b"):
         body = codec.encode(pod(name))

@@ -9,7 +9,8 @@ import pytest
 from pydantic_core import from_json
 
 from kcm import errors
-from kcm.api import codec, scheme
+from kcm.api import codec
+from kcm.api.scheme import BUILT_IN
 from kcm.apimachinery.nesting import MAX_DEPTH
 from kcm.redisio import RedisIO
 from kcm.store import Store
@@ -20,7 +21,7 @@ from tests.new_objects import pod
 
 pytestmark = pytest.mark.redis_only
 
-PODS = scheme.lookup("pods")
+PODS = BUILT_IN.lookup("pods")
 
 
 def nest(levels: int, *, lists: bool = False) -> Any:
@@ -85,7 +86,7 @@ def test_a_merge_does_not_come_past_the_limit(store: Store) -> None:
 @pytest.mark.parametrize("levels", [150, 199, 600, 5000])
 def test_an_injected_event_is_refused(io: RedisIO, store: Store, kind: str, levels: int) -> None:
     store.create(pod("here"))
-    bus = EventBus(io)
+    bus = EventBus(Store(io))
     bus.ensure_group()
     name = "new" if kind == "ADDED" else "here"
     body = codec.encode(pod(name))[:-1] + b',"x":' + b'{"a":' * levels + b"1" + b"}" * levels + b"}"

@@ -8,9 +8,10 @@ from typing import Any, Literal
 import pytest
 
 from kcm import errors
-from kcm.api import codec, scheme
+from kcm.api import codec
 from kcm.api.apps_v1 import ReplicaSet
 from kcm.api.core_v1 import Pod
+from kcm.api.scheme import BUILT_IN
 from kcm.apiextensions.field_selectors import FieldSelector
 from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.meta_v1 import KubeObject
@@ -132,7 +133,7 @@ class TestUpdate:
 
     def test_keeps_unknown_fields(self, store: Store) -> None:
         raw = codec.to_dict(replica_set("web")) | {"extra": {"n": 12345678901234567890, "e": []}}
-        store.create(codec.decode(raw))
+        store.create(codec.decode(raw, BUILT_IN))
         store.patch(REPLICA_SETS, "default/web", {"metadata": {"labels": {"a": "b"}}})
         stored = codec.to_dict(store.get(REPLICA_SETS, "default/web"))
         assert stored["extra"] == {"n": 12345678901234567890, "e": []}
@@ -318,7 +319,7 @@ class TestIndexes:
 
 class TestConditions:
     def test_a_guard_that_fails_stops_the_write(self, store: Store) -> None:
-        nodes = scheme.lookup("nodes")
+        nodes = BUILT_IN.lookup("nodes")
         when = Conditions(guards=(Exists(nodes.name, "n1"),))
         with pytest.raises(errors.GuardFailed, match="exists nodes n1"):
             store.create(pod("web"), when)

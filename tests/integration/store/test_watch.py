@@ -8,8 +8,8 @@ import threading
 import pytest
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.core_v1 import Pod
+from kcm.api.scheme import BUILT_IN
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.store import DeleteOptions, Store
@@ -18,7 +18,7 @@ from kcm.testing.clock import FakeClock
 from tests.new_objects import node, pod
 
 PODS = Pod.resource
-NODES = scheme.lookup("nodes")
+NODES = BUILT_IN.lookup("nodes")
 
 
 def read_changes_after(store: Store, position: int = 0) -> list[tuple[str, str]]:

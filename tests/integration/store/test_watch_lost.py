@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import pytest
 
-from kcm.api import scheme
+from kcm.api.scheme import BUILT_IN
 from kcm.redisio import RedisIO
 from kcm.store import Store
 from tests.new_objects import pod
 
 pytestmark = pytest.mark.redis_only
 
-PODS = scheme.lookup("pods")
+PODS = BUILT_IN.lookup("pods")
 
 
 def test_a_log_that_was_taken_away_is_gone_for_who_had_not_read_it(io: RedisIO) -> None:

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from kcm.api import scheme
 from kcm.api.core_v1 import Node, Pod, Service
+from kcm.api.scheme import BUILT_IN
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.cache.entries import Entry
 from kcm.apiserver.http.accept import Form
@@ -100,11 +100,10 @@ def test_no_controller_and_no_table_fails_over_an_object(name: str, data: st.Dat
     obj = accept(data.draw(bodies(name)))
     assume(obj is not None)
     assert obj is not None
-    resource = scheme.by_name(name)
+    resource = BUILT_IN.by_name(name)
     for controller in CONTROLLERS:
         drive(controller, obj)
-    for version in scheme.versions(name)[:1]:
-        table(version, [Entry.build(version, obj, 1)], Form("Table"), "None", {})
+    table(resource, [Entry.build(resource, obj, 1)], Form("Table"), "None", {})
     evaluator_of(resource).usage(obj, NOW)
     rules.prepare_delete(obj, resource, DeleteOptions(), NOW)
     if isinstance(obj, Node):

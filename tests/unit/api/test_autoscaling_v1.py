@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from kcm.api import autoscaling_v1 as v1
-from kcm.api import codec, scheme
+from kcm.api import codec
+from kcm.api.scheme import BUILT_IN
 from tests.samples import manifest, with_spec
 
 NAME = "horizontalpodautoscalers.autoscaling"
-V1, V2 = v1.HorizontalPodAutoscaler.resource, scheme.by_name(NAME)
+V1, V2 = v1.HorizontalPodAutoscaler.resource, BUILT_IN.by_name(NAME)
 TARGET = {"kind": "Deployment", "name": "web"}
 SELECTOR = {"matchLabels": {"queue": "jobs"}}
 
@@ -143,7 +144,8 @@ def test_an_autoscaler_of_v1_without_a_target_keeps_80_percent() -> None:
             "kind": "HorizontalPodAutoscaler",
             "metadata": {"name": "a"},
             "spec": {"scaleTargetRef": TARGET, "maxReplicas": 3},
-        }
+        },
+        BUILT_IN,
     )
     assert isinstance(obj, v1.HorizontalPodAutoscaler)
     [metric] = v1.as_v2(obj).spec.metrics or []
@@ -162,6 +164,6 @@ def test_an_annotation_that_cannot_be_read_counts_as_none(name: str, text: str) 
 
 
 def test_both_are_versions_of_one_stored_kind_and_v2_is_the_stored_one() -> None:
-    assert [version.version for version in scheme.versions(NAME)] == ["v2", "v1"]
-    assert scheme.lookup("hpa") is V2
+    assert [version.version for version in BUILT_IN.versions(NAME)] == ["v2", "v1"]
+    assert BUILT_IN.lookup("hpa") is V2
     assert with_spec(NAME).api_version == "autoscaling/v2"

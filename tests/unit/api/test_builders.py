@@ -3,6 +3,7 @@
 import pytest
 
 from kcm.api import codec
+from kcm.api.scheme import BUILT_IN
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.testing import builders
 
@@ -20,7 +21,7 @@ OBJECTS = [
 
 @pytest.mark.parametrize("obj", OBJECTS, ids=lambda obj: obj.kind)
 def test_what_a_builder_makes_survives_a_round_trip(obj: KubeObject) -> None:
-    assert codec.decode(codec.encode(obj)) == obj
+    assert codec.decode(codec.encode(obj), BUILT_IN) == obj
 
 
 def test_a_pod_with_an_owner_bears_the_labels_of_the_template() -> None:

@@ -11,7 +11,7 @@ from kcm import errors
 from kcm.api import codec
 from kcm.api.apps_v1 import ReplicaSet
 from kcm.api.core_v1 import ConfigMap, Pod
-from kcm.api.scheme import Resource
+from kcm.api.scheme import BUILT_IN, Kinds, Resource
 from kcm.apimachinery.quantity import Quantity
 from kcm.testing import builders
 from tests.typed_objects import decode_as
@@ -21,29 +21,33 @@ SETS = ReplicaSet.resource
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
 
 
-def refusal(data: object, resource: Resource | None = None, **options: bool) -> errors.ApiError:
+def refusal(data: object, kind: Resource | Kinds = BUILT_IN, **options: bool) -> errors.ApiError:
     with pytest.raises(errors.ApiError) as caught:
-        codec.decode(cast("bytes", data), resource, **options)  # others are refused, too
+        codec.decode(cast("bytes", data), kind, **options)  # others are refused, too
     return caught.value
 
 
-def causes(data: dict[str, Any], resource: Resource | None = None) -> list[str]:
-    refused = refusal(data, resource)
+def causes(data: dict[str, Any], kind: Resource | Kinds = BUILT_IN) -> list[str]:
+    refused = refusal(data, kind)
     assert isinstance(refused, errors.Invalid)
     return [str(cause) for cause in refused.causes]
 
 
 def test_json_becomes_an_object_of_its_kind() -> None:
-    pod = codec.decode(b'{"apiVersion":"v1","kind":"Pod","spec":{"nodeName":"n1"}}')
+    pod = codec.decode(b'{"apiVersion":"v1","kind":"Pod","spec":{"nodeName":"n1"}}', BUILT_IN)
     assert isinstance(pod, Pod)
     assert pod.spec.node_name == "n1"
 
 
 def test_text_and_dicts_are_read_like_bytes() -> None:
     data = codec.encode(builders.replica_set())
-    expected = codec.decode(data)
+    expected = codec.decode(data, BUILT_IN)
     assert isinstance(expected, ReplicaSet)
-    assert codec.decode(data.decode()) == codec.decode(json.loads(data)) == expected
+    assert (
+        codec.decode(data.decode(), BUILT_IN)
+        == codec.decode(json.loads(data), BUILT_IN)
+        == expected
+    )
 
 
 def test_with_a_known_resource_kind_and_version_may_be_missing() -> None:
@@ -87,8 +91,8 @@ UNKNOWN = {
 
 
 def test_unknown_fields_survive_a_round_trip_in_value() -> None:
-    assert json.loads(codec.encode(codec.decode(UNKNOWN))) == UNKNOWN
-    assert codec.to_dict(codec.decode(UNKNOWN)) == UNKNOWN
+    assert json.loads(codec.encode(codec.decode(UNKNOWN, BUILT_IN))) == UNKNOWN
+    assert codec.to_dict(codec.decode(UNKNOWN, BUILT_IN)) == UNKNOWN
 
 
 def test_a_field_in_pythons_spelling_is_an_unknown_field() -> None:
@@ -206,16 +210,16 @@ def test_a_thousand_faults_are_cut_to_twenty() -> None:
         (7, "cannot be made from int"),
     ],
 )
-@pytest.mark.parametrize("resource", [None, PODS], ids=["any", "pods"])
-def test_what_is_not_json_is_refused(data: object, message: str, resource: Resource | None) -> None:
-    refused = refusal(data, resource)
+@pytest.mark.parametrize("kind", [BUILT_IN, PODS], ids=["any", "pods"])
+def test_what_is_not_json_is_refused(data: object, message: str, kind: Resource | Kinds) -> None:
+    refused = refusal(data, kind)
     assert type(refused) is errors.BadRequest
     assert message in refused.message
 
 
 def test_the_word_nan_in_a_string_is_no_offence() -> None:
     pod = {**POD, "metadata": {"name": "a", "annotations": {"x": "NaN and Infinity"}}}
-    assert codec.decode(pod).annotations["x"] == "NaN and Infinity"
+    assert codec.decode(pod, BUILT_IN).annotations["x"] == "NaN and Infinity"
 
 
 def test_a_dict_that_contains_itself_is_refused() -> None:
@@ -245,7 +249,7 @@ def test_what_cannot_be_printed_is_refused() -> None:
 
 def test_objects_decoded_twice_share_nothing_that_can_change() -> None:
     data = codec.encode(builders.pod(labels={"a": "b"}))
-    one, other = codec.decode(data), codec.decode(data)
+    one, other = codec.decode(data, BUILT_IN), codec.decode(data, BUILT_IN)
     assert one == other
     assert one.metadata.labels is not other.metadata.labels
 

@@ -4,6 +4,7 @@ import json
 
 from kcm import validation
 from kcm.api import codec, events_v1, scheme
+from kcm.api.scheme import BUILT_IN
 from kcm.printing.columns import columns_of, convert_for_columns
 from kcm.testing.builders import START
 
@@ -24,15 +25,15 @@ CORE = {
 
 
 def newer() -> scheme.Resource:
-    return scheme.by_gvk("events.k8s.io/v1", "Event")
+    return BUILT_IN.by_gvk("events.k8s.io/v1", "Event")
 
 
 def test_the_newer_group_is_a_version_of_core_events() -> None:
     assert newer().name == "events"
-    assert newer() not in scheme.resources()
-    assert newer() in scheme.served()
-    assert scheme.lookup("events").api_version == "v1"
-    assert scheme.lookup("events.events.k8s.io") is newer()
+    assert newer() not in BUILT_IN.resources()
+    assert newer() in BUILT_IN.served()
+    assert BUILT_IN.lookup("events").api_version == "v1"
+    assert BUILT_IN.lookup("events.events.k8s.io") is newer()
 
 
 def test_fields_have_their_newer_names_and_come_back_under_the_old_ones() -> None:

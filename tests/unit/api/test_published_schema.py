@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kcm.api import scheme
+from kcm.api.scheme import BUILT_IN
 from kcm.apiextensions import structure
 from kcm.apiextensions.structure import Field, Shape
 from kcm.apimachinery.base import Model
@@ -59,7 +59,7 @@ def models_of(model: type[Model], seen: set[type[Model]]) -> Iterator[type[Model
 
 def every_model() -> list[type[Model]]:
     seen: set[type[Model]] = set()
-    for resource in scheme.served():
+    for resource in BUILT_IN.served():
         list(models_of(resource.model, seen))
     return sorted(seen, key=name_of)
 

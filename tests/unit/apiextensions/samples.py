@@ -10,11 +10,14 @@ from kcm import defaults
 from kcm.api import codec
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.api.custom.structural_schema import StructuralSchema, parse
-from kcm.apiextensions import conditions, known
+from kcm.api.scheme import BUILT_IN, Scheme
+from kcm.apiextensions import conditions
+from kcm.apiextensions.registration import register, unregister
 from kcm.testing.builders import START
 
 TEXT = {"type": "string"}
 WHOLE = {"type": "integer"}
+SCHEME = Scheme()
 
 
 def struct(**properties: Any) -> dict[str, Any]:
@@ -52,7 +55,7 @@ def definition(
             ],
         },
     }
-    decoded = defaults.apply(codec.decode(body))
+    decoded = defaults.apply(codec.decode(body, BUILT_IN))
     assert isinstance(decoded, CustomResourceDefinition)
     return decoded
 
@@ -64,9 +67,9 @@ def accept_names(definition: CustomResourceDefinition) -> CustomResourceDefiniti
 
 @contextmanager
 def serve(definition: CustomResourceDefinition) -> Iterator[None]:
-    """Registers the kind of the definition while the context lasts."""
-    known.learn(accept_names(definition))
+    """Registers the kind of the definition in SCHEME while the context lasts."""
+    register(SCHEME, accept_names(definition))
     try:
         yield
     finally:
-        known.forget(definition.name)
+        unregister(SCHEME, definition.name)

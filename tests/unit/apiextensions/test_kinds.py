@@ -2,19 +2,29 @@ from __future__ import annotations
 
 import gc
 import json
-import pickle
 import weakref
 from typing import Any
 
 import pytest
 
 from kcm import defaults, errors, validation
-from kcm.api import codec, scheme
+from kcm.api import codec
 from kcm.api.custom.kinds import CustomObject
-from kcm.apiextensions import known
+from kcm.api.scheme.remains import Remains
+from kcm.apiextensions.registration import register
 from kcm.apimachinery.base import compact
 from kcm.apiserver.documents import openapi
-from tests.unit.apiextensions.samples import TEXT, WHOLE, accept_names, definition, serve, struct
+from tests.unit.apiextensions.samples import (
+    SCHEME,
+    TEXT,
+    WHOLE,
+    accept_names,
+    definition,
+    serve,
+    struct,
+)
+
+OPENAPI = openapi.OpenApi(SCHEME)
 
 V1 = struct(spec=struct(replicas=WHOLE | {"default": 1}))
 V2 = struct(spec=struct(replicas=WHOLE | {"default": 2}, image=TEXT))
@@ -27,33 +37,32 @@ def crontab(version: str = "v1", **spec: Any) -> CustomObject:
         "metadata": {"name": "one", "namespace": "default"},
         "spec": spec,
     }
-    obj = codec.decode(body)
+    obj = codec.decode(body, SCHEME)
     assert isinstance(obj, CustomObject)
     return obj
 
 
-def test_a_kind_is_known_as_long_as_its_definition_is() -> None:
+def test_a_kind_is_served_as_long_as_its_definition_is() -> None:
     with serve(definition()):
-        resource = scheme.by_name("crontabs.example.com")
-        assert scheme.lookup("crontab") is scheme.lookup("cr") is resource
-        assert scheme.by_gvk("example.com/v1", "CronTab") is resource
-        assert pickle.loads(pickle.dumps(resource)) is resource
+        resource = SCHEME.by_name("crontabs.example.com")
+        assert SCHEME.lookup("crontab") is SCHEME.lookup("cr") is resource
+        assert SCHEME.by_gvk("example.com/v1", "CronTab") is resource
     with pytest.raises(errors.UnknownKind):
-        scheme.by_name("crontabs.example.com")
+        SCHEME.by_name("crontabs.example.com")
     with pytest.raises(errors.UnknownKind):
-        scheme.lookup("cr")
+        SCHEME.lookup("cr")
 
 
 def test_a_definition_that_is_not_established_serves_nothing() -> None:
-    assert not known.learn(definition())
-    assert scheme.versions("crontabs.example.com") == ()
+    assert not register(SCHEME, definition())
+    assert SCHEME.versions("crontabs.example.com") == ()
 
 
 def test_the_class_of_a_kind_that_is_gone_goes_too() -> None:
     with serve(definition()):
-        model = scheme.by_name("crontabs.example.com").model
+        model = SCHEME.by_name("crontabs.example.com").model
         assert compact(crontab()).name == "one"
-        assert openapi.respond(["v3", "apis", "example.com", "v1"], "").body
+        assert OPENAPI.respond(["v3", "apis", "example.com", "v1"], "").body
         gone = weakref.ref(model)
         del model
     gc.collect()
@@ -63,35 +72,33 @@ def test_the_class_of_a_kind_that_is_gone_goes_too() -> None:
 def test_classes_that_went_are_collected_by_the_bytes_of_their_definitions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # One per process; other tests have left theirs in it.
-    monkeypatch.setattr(known, "_REMAINS", known._Remains())
-    monkeypatch.setattr(known, "_DISCARDED", 1)
+    monkeypatch.setattr(SCHEME, "remains", Remains(discarded=1))
     with serve(definition()):
-        gone = weakref.ref(scheme.by_name("crontabs.example.com").model)
+        gone = weakref.ref(SCHEME.by_name("crontabs.example.com").model)
     assert gone() is None
 
 
 def test_learning_the_same_definition_again_changes_nothing() -> None:
     with serve(definition()):
-        before = scheme.by_name("crontabs.example.com")
-        assert not known.learn(accept_names(definition()))
-        assert scheme.by_name("crontabs.example.com") is before
-        assert known.learn(accept_names(definition(v1=V1, v2=V2)))
-        assert len(scheme.versions("crontabs.example.com")) == 2
+        before = SCHEME.by_name("crontabs.example.com")
+        assert not register(SCHEME, accept_names(definition()))
+        assert SCHEME.by_name("crontabs.example.com") is before
+        assert register(SCHEME, accept_names(definition(v1=V1, v2=V2)))
+        assert len(SCHEME.versions("crontabs.example.com")) == 2
 
 
 def test_a_kind_that_is_built_in_cannot_be_taken() -> None:
     taken = definition("pods", "Pod")
     spec = taken.spec.replace(group="apps", names=taken.spec.names.replace(kind="ReplicaSet"))
-    assert not known.learn(accept_names(taken.with_spec(spec)))
-    assert scheme.by_gvk("apps/v1", "ReplicaSet").name == "replicasets.apps"
+    assert not register(SCHEME, accept_names(taken.with_spec(spec)))
+    assert SCHEME.by_gvk("apps/v1", "ReplicaSet").name == "replicasets.apps"
 
 
 def test_versions_are_served_of_one_stored_kind() -> None:
     with serve(definition(v1=V1, v2=V2)):
-        first, second = scheme.versions("crontabs.example.com")
-        assert first in scheme.resources()
-        assert second not in scheme.resources()
+        first, second = SCHEME.versions("crontabs.example.com")
+        assert first in SCHEME.resources()
+        assert second not in SCHEME.resources()
         obj = crontab("v2", replicas=3, image="x")
         raw = codec.encode_stored(obj, second)
         assert json.loads(raw)["apiVersion"] == "example.com/v1"
@@ -106,7 +113,7 @@ def test_versions_are_served_of_one_stored_kind() -> None:
 def test_each_version_has_its_own_defaults_also_for_what_is_stored_already() -> None:
     with serve(definition(v1=V1, v2=V2)):
         raw = codec.encode(crontab("v1"))
-        first, second = scheme.versions("crontabs.example.com")
+        first, second = SCHEME.versions("crontabs.example.com")
         assert codec.to_dict(codec.decode_stored(raw, first))["spec"] == {"replicas": 1}
         assert codec.to_dict(codec.decode_stored(raw, second))["spec"] == {"replicas": 2}
 

@@ -6,20 +6,23 @@ import json
 
 import pytest
 
-from kcm.api import codec, scheme
+from kcm.api import codec
 from kcm.api.core_v1 import Pod
 from kcm.apiserver.bodies import client_warnings, patches
 from kcm.apiserver.cache.entries import CacheEvent, Entry
 from kcm.apiserver.documents import discovery, openapi, priorities
 from kcm.apiserver.http_errors import UnsupportedMediaType
-from tests.unit.apiextensions.samples import WHOLE, definition, serve, struct
+from tests.unit.apiextensions.samples import SCHEME, WHOLE, definition, serve, struct
+
+OPENAPI = openapi.OpenApi(SCHEME)
+DISCOVERY = discovery.Discovery(SCHEME)
 
 V1 = struct(spec=struct(replicas=WHOLE | {"default": 1}))
 V2 = struct(spec=struct(replicas=WHOLE | {"default": 2}))
 
 
 def entry() -> Entry:
-    resource = scheme.by_name("crontabs.example.com")
+    resource = SCHEME.by_name("crontabs.example.com")
     body = {
         "apiVersion": "example.com/v1beta1",
         "kind": "CronTab",
@@ -44,15 +47,15 @@ def test_versions_are_preferred_as_upstream_orders_them(
 
 def test_documents_follow_kinds_as_they_come_and_go() -> None:
     def groups() -> set[str]:
-        return {g["name"] for g in json.loads(discovery.apis("").body)["groups"]}
+        return {g["name"] for g in json.loads(DISCOVERY.apis("").body)["groups"]}
 
     def paths() -> set[str]:
-        return set(json.loads(openapi.respond(["v3"], "").body)["paths"])
+        return set(json.loads(OPENAPI.respond(["v3"], "").body)["paths"])
 
     with serve(definition(v1=V1)):
         assert "example.com" in groups()
         assert "apis/example.com/v1" in paths()
-        definitions = json.loads(openapi.respond(["v2"], "").body)["definitions"]
+        definitions = json.loads(OPENAPI.respond(["v2"], "").body)["definitions"]
         assert "com.example.v1.CronTab" in definitions
     assert "example.com" not in groups()
     assert "apis/example.com/v1" not in paths()
@@ -60,7 +63,7 @@ def test_documents_follow_kinds_as_they_come_and_go() -> None:
 
 def test_entries_are_seen_in_each_served_version() -> None:
     with serve(definition(v1=V1, v1beta1=V2)):
-        stored, other = scheme.versions("crontabs.example.com")
+        stored, other = SCHEME.versions("crontabs.example.com")
         new_entry = entry()
         assert b'"apiVersion":"example.com/v1"' in new_entry.convert_to(stored).raw
         assert b'"apiVersion":"example.com/v1beta1"' in new_entry.convert_to(other).raw
@@ -77,7 +80,7 @@ def test_built_in_kinds_are_sent_as_they_are_stored() -> None:
 
 def test_strategic_patches_are_for_built_in_kinds() -> None:
     with serve(definition(v1=V1)):
-        resource = scheme.by_name("crontabs.example.com")
+        resource = SCHEME.by_name("crontabs.example.com")
         with pytest.raises(UnsupportedMediaType):
             patches.parse(patches.STRATEGIC, b"{}", resource)
 
@@ -88,7 +91,7 @@ def test_ordinary_definitions_come_without_warnings() -> None:
 
 def test_what_is_dropped_is_nobodys() -> None:
     with serve(definition(v1=V1)):
-        resource = scheme.by_name("crontabs.example.com")
+        resource = SCHEME.by_name("crontabs.example.com")
         obj = codec.decode({"metadata": {"name": "n"}, "spec": {"x": 1}}, resource)
         assert codec.to_dict(client_warnings.prune(obj))["spec"] == {}
         assert client_warnings.prune_body({"kind": "CronTab", "other": 1}, resource) == {
@@ -99,14 +102,14 @@ def test_what_is_dropped_is_nobodys() -> None:
 def test_a_kind_that_keeps_unknown_fields_is_but_an_object_in_version_2() -> None:
     loose = V1 | {"x-kubernetes-preserve-unknown-fields": True}
     with serve(definition(v1=loose)):
-        document = json.loads(openapi.respond(["v2"], "").body)["definitions"]
+        document = json.loads(OPENAPI.respond(["v2"], "").body)["definitions"]
     (schemas,) = [schema for name, schema in document.items() if name.endswith(".CronTab")]
     assert set(schemas) == {"type", "x-kubernetes-group-version-kind"}
     assert schemas["type"] == "object"
 
 
 def test_the_version_of_an_object_is_described_in_the_words_that_tools_look_for() -> None:
-    document = json.loads(openapi.respond(["v2"], "").body)["definitions"]
+    document = json.loads(OPENAPI.respond(["v2"], "").body)["definitions"]
     (pod,) = [schema for name, schema in document.items() if name.endswith("core.v1.Pod")]
     assert pod["properties"]["apiVersion"]["description"].startswith(
         "APIVersion defines the versioned schema of this representation of an object."

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from kcm.api.scheme import BUILT_IN
 from kcm.apiserver.http_errors import PathNotFound
 from kcm.apiserver.request_info import parse
 
@@ -23,7 +24,7 @@ from kcm.apiserver.request_info import parse
 def test_paths_name_resource_namespace_name_and_subresource(
     path: str, expected: tuple[str, str, str, str]
 ) -> None:
-    request_target = parse(path)
+    request_target = parse(path, BUILT_IN)
     assert (
         request_target.resource.name,
         request_target.namespace,
@@ -40,4 +41,4 @@ def test_paths_name_resource_namespace_name_and_subresource(
 )  # fmt: skip
 def test_other_paths_are_not_found(path: str) -> None:
     with pytest.raises(PathNotFound):
-        parse(path)
+        parse(path, BUILT_IN)

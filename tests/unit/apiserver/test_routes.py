@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kcm.api.scheme import BUILT_IN
 from kcm.apiserver.request import Request
 from kcm.apiserver.request_info import parse
 from kcm.apiserver.routes import is_short
@@ -15,7 +16,7 @@ CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 def ask(method: str, path: str, body: bytes = b"{}", content_type: str = "") -> bool:
     request = Request(method, path, b"", {b"content-type": content_type.encode()}, body)
-    return is_short(request, parse(path))
+    return is_short(request, parse(path, BUILT_IN))
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE"])

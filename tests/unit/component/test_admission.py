@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from kcm import errors
-from kcm.api import codec, scheme
+from kcm.api import codec
+from kcm.api.scheme import BUILT_IN
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.component.admission import CachedAdmissionRules, find_admission_server
 from kcm.settings import Settings
@@ -34,7 +35,7 @@ class Factory:
 
 
 def sample(name: str) -> KubeObject:
-    return codec.decode(manifest(name))
+    return codec.decode(manifest(name), BUILT_IN)
 
 
 def rules(*names: str) -> CachedAdmissionRules:
@@ -60,13 +61,13 @@ def rules(*names: str) -> CachedAdmissionRules:
 def test_rules_name_writes(
     names: tuple[str, ...], kind: str, subresource: str, operation: str, named: bool
 ) -> None:
-    assert rules(*names).name(scheme.lookup(kind), subresource, operation) is named
+    assert rules(*names).name(BUILT_IN.lookup(kind), subresource, operation) is named
 
 
 def test_new_rules_are_seen_at_once() -> None:
     factory, cached = Factory(), CachedAdmissionRules()
     cached.follow(factory)  # type: ignore[arg-type] # it has what is needed
-    pods = scheme.lookup("pods")
+    pods = BUILT_IN.lookup("pods")
     assert not cached.name(pods, "", "CREATE")
     factory.objects.append(sample(MUTATING))
     assert cached.name(pods, "", "CREATE")

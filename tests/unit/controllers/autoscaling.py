@@ -13,6 +13,7 @@ from kcm import defaults, errors
 from kcm.api import codec
 from kcm.api.autoscaling_v2 import HorizontalPodAutoscaler
 from kcm.api.core_v1 import Pod, ResourceRequirements
+from kcm.api.scheme import BUILT_IN
 from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.quantity import Quantity
 from kcm.store.resource_metrics.answers import Value
@@ -107,7 +108,7 @@ def autoscaler(*metrics: Mapping[str, Any], **spec: Any) -> HorizontalPodAutosca
         "metadata": {"name": "web", "namespace": "default", "uid": "uid-of-web"},
         "spec": given | spec,
     }
-    obj = defaults.apply(codec.decode(body))
+    obj = defaults.apply(codec.decode(body, BUILT_IN))
     assert isinstance(obj, HorizontalPodAutoscaler)
     return obj
 

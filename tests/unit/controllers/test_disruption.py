@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from kcm.api import scheme
 from kcm.api.core_v1 import Pod, PodCondition
 from kcm.api.policy_v1 import (
     PodDisruptionBudget,
     PodDisruptionBudgetSpec,
     PodDisruptionBudgetStatus,
 )
+from kcm.api.scheme import BUILT_IN, Scheme
 from kcm.apimachinery.meta_v1 import (
     Condition,
     KubeObject,
@@ -363,5 +363,5 @@ def test_a_pod_touches_the_budgets_it_matches_and_matched() -> None:
 def test_every_kind_that_can_be_scaled_is_read() -> None:
     from kcm.reconcile.caches import list_declared_models
 
-    scalable = {resource.model for resource in scheme.resources() if resource.scale}
-    assert scalable <= set(list_declared_models(DisruptionController()))
+    scalable = {resource.model for resource in BUILT_IN.resources() if resource.scale}
+    assert scalable <= set(list_declared_models(DisruptionController(), Scheme()))

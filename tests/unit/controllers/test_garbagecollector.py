@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from kcm.api.core_v1 import Node, Pod
+from kcm.api.core_v1 import Pod
 from kcm.apimachinery.meta_v1 import KubeObject, OwnerReference
 from kcm.controllers.garbagecollector import GarbageCollector, GarbageCollectorOptions
 from kcm.controllers.garbagecollector.controller import BURST
@@ -360,7 +360,6 @@ def test_a_quiet_world_needs_no_sweeping() -> None:
 def test_an_item_reads_as_it_prints() -> None:
     text = "replicasets.apps|default/web|6f1c"
     assert str(Item.parse(text)) == text
-    assert Item.parse("nodes|n1|u").resource is Node.resource
 
 
 def test_syncs_run_at_a_time_are_an_option() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.core_v1 import Namespace, NamespaceCondition
+from kcm.api.scheme import BUILT_IN
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.controllers.namespace import (
     NamespaceController,
@@ -22,7 +22,7 @@ from kcm.testing.builders import config_map, namespace, pod
 from kcm.testing.views import NOW, FakeView
 from kcm.testing.world import World
 
-PODS, MAPS = scheme.lookup("pods"), scheme.lookup("configmaps")
+PODS, MAPS = BUILT_IN.lookup("pods"), BUILT_IN.lookup("configmaps")
 
 
 def build_terminating_namespace(**spec: Any) -> Namespace:

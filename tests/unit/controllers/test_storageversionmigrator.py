@@ -13,6 +13,7 @@ from kcm import errors
 from kcm.api import codec
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.api.apps_v1 import Deployment
+from kcm.api.scheme import BUILT_IN, Scheme
 from kcm.api.storagemigration_v1alpha1 import (
     FAILED,
     RUNNING,
@@ -23,7 +24,7 @@ from kcm.api.storagemigration_v1alpha1 import (
     StorageVersionMigrationSpec,
     StorageVersionMigrationStatus,
 )
-from kcm.apiextensions import known
+from kcm.apiextensions.registration import register, unregister
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.controllers.storageversionmigrator import (
     BUDGET,
@@ -36,6 +37,7 @@ from kcm.testing.views import FakeView
 from tests.samples import sample
 
 MIGRATOR = StorageVersionMigrator()
+SCHEME = Scheme()
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 
 
@@ -63,7 +65,7 @@ def plan_of(
     memory: Mapping[str, str] | None = None,
 ) -> Plan:
     objects = [*others, *([obj] if obj is not None else [])]
-    view = FakeView(*objects, controller=MIGRATOR, memory=memory, position=100)
+    view = FakeView(*objects, controller=MIGRATOR, memory=memory, position=100, scheme=SCHEME)
     return MIGRATOR.reconcile("m", view)
 
 
@@ -168,7 +170,8 @@ def definition(stored: str, group: str = "example.com") -> CustomResourceDefinit
     }
     made = codec.decode(
         codec.to_dict(sample(DEFINITIONS))
-        | {"metadata": {"name": f"widgets.{group}"}, "spec": spec, "status": status}
+        | {"metadata": {"name": f"widgets.{group}"}, "spec": spec, "status": status},
+        BUILT_IN,
     )
     assert isinstance(made, CustomResourceDefinition)
     return made
@@ -177,9 +180,9 @@ def definition(stored: str, group: str = "example.com") -> CustomResourceDefinit
 @pytest.fixture
 def widgets() -> Iterator[CustomResourceDefinition]:
     made = definition("v2")
-    known.learn(made)
+    register(SCHEME, made)
     yield made
-    known.forget(made.name)
+    unregister(SCHEME, made.name)
 
 
 def test_objects_of_a_custom_kind_get_its_storage_version(

@@ -13,7 +13,8 @@ from kcm.api.admissionregistration_v1 import (
     ValidatingAdmissionPolicy,
     ValidatingAdmissionPolicyStatus,
 )
-from kcm.apiextensions import known
+from kcm.api.scheme import BUILT_IN, Scheme
+from kcm.apiextensions.registration import register
 from kcm.controllers.validatingadmissionpolicystatus import (
     MOST_KINDS,
     ValidatingAdmissionPolicyStatusController,
@@ -114,7 +115,7 @@ def test_a_status_of_the_present_generation_stays() -> None:
     ],
 )
 def test_kinds_are_those_that_rules_name(names: dict[str, Any], kinds: list[str]) -> None:
-    assert [kind.kind for kind in list_kinds(policy("true", **names))] == kinds
+    assert [kind.kind for kind in list_kinds(policy("true", **names), BUILT_IN)] == kinds
 
 
 def test_few_kinds_are_looked_at() -> None:
@@ -122,13 +123,13 @@ def test_few_kinds_are_looked_at() -> None:
         "pods", "nodes", "services", "secrets", "configmaps", "events", "endpoints", "namespaces",
         "podtemplates", "limitranges", "resourcequotas", "serviceaccounts",
     )  # fmt: skip
-    assert len(list_kinds(policy("true", groups=("",), resources=plurals))) == MOST_KINDS
+    assert len(list_kinds(policy("true", groups=("",), resources=plurals), BUILT_IN)) == MOST_KINDS
 
 
 def test_several_kinds_and_messages_are_checked() -> None:
     message = {"expression": "true", "messageExpression": "object.spec.replicas + 'a'"}
     obj = policy(resources=("deployments", "replicasets"), validations=[message])
-    [warning] = check_types(obj)
+    [warning] = check_types(obj, BUILT_IN)
     assert warning.field_ref == "spec.validations[0].messageExpression"
     assert "apps/v1, Kind=Deployment" in warning.warning
     assert "apps/v1, Kind=ReplicaSet" in warning.warning
@@ -137,7 +138,7 @@ def test_several_kinds_and_messages_are_checked() -> None:
 def test_parameters_have_the_types_of_their_kind() -> None:
     kind = {"apiVersion": "v1", "kind": "ConfigMap"}
     obj = policy("params.data.a == 1", "params.data.a == 'x'", paramKind=kind)
-    [warning] = check_types(obj)
+    [warning] = check_types(obj, BUILT_IN)
     assert warning.field_ref == "spec.validations[0].expression"
     assert "no matching overload for '_==_' applied to '(string, int)'" in warning.warning
 
@@ -163,18 +164,16 @@ def test_custom_kinds_have_the_types_of_their_schemas() -> None:
             "acceptedNames": names, "conditions": [{"type": "Established", "status": "True"}],
         },
     )  # fmt: skip
-    known.learn(definition)
-    try:
-        obj = policy(
-            "object.spec.size > 'a'",
-            "object.spec.names.exists(n, n == 'a') && object.spec.limits.a > 1",
-            "object.spec.either == 1 || object.spec.either == 'a'",
-            "object.spec.a__dash__b == 'c' && object.metadata.name == 'd'",
-            "object.spec.limits.a > 'b'",
-            groups=("example.com",),
-            resources=("widgets",),
-        )
-        fields = [warning.field_ref for warning in check_types(obj)]
-        assert fields == ["spec.validations[0].expression", "spec.validations[4].expression"]
-    finally:
-        known.forget(definition.name)
+    scheme = Scheme()
+    register(scheme, definition)
+    obj = policy(
+        "object.spec.size > 'a'",
+        "object.spec.names.exists(n, n == 'a') && object.spec.limits.a > 1",
+        "object.spec.either == 1 || object.spec.either == 'a'",
+        "object.spec.a__dash__b == 'c' && object.metadata.name == 'd'",
+        "object.spec.limits.a > 'b'",
+        groups=("example.com",),
+        resources=("widgets",),
+    )
+    fields = [warning.field_ref for warning in check_types(obj, scheme)]
+    assert fields == ["spec.validations[0].expression", "spec.validations[4].expression"]

@@ -6,6 +6,7 @@ import pytest
 
 from kcm import defaults
 from kcm.api import codec
+from kcm.api.scheme import BUILT_IN
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.defaults import image_tag
 from kcm.testing import builders
@@ -13,7 +14,7 @@ from tests.samples import sample
 
 
 def apply_to(kind: str, version: str = "v1", **parts: Any) -> Any:
-    obj = codec.decode({"apiVersion": version, "kind": kind, **parts})
+    obj = codec.decode({"apiVersion": version, "kind": kind, **parts}, BUILT_IN)
     return codec.to_dict(defaults.apply(obj))
 
 
@@ -238,7 +239,7 @@ RICH = {
 
 
 def test_nothing_is_changed_in_place() -> None:
-    bare = codec.decode({"apiVersion": "v1", "kind": "Pod", "spec": RICH})
+    bare = codec.decode({"apiVersion": "v1", "kind": "Pod", "spec": RICH}, BUILT_IN)
     before = codec.encode(bare)
     full = defaults.apply(bare)
     assert full is not bare

@@ -8,6 +8,7 @@ from typing import Any
 from kcm.api import codec
 from kcm.api.apps_v1 import ControllerRevision
 from kcm.api.core_v1 import Volume
+from kcm.api.scheme import BUILT_IN
 from kcm.helpers.history import (
     HASH,
     new_revision,
@@ -50,7 +51,7 @@ def test_its_data_has_the_bytes_of_upstreams() -> None:
         b'"metadata":{"creationTimestamp":null,"labels":{"app":"web"}},'
         b'"spec":{"containers":[{"image":"nginx:0","name":"c","resources":{}}]}}}}'
     ) in codec.encode(revision)
-    assert codec.decode(codec.encode(revision)) == revision
+    assert codec.decode(codec.encode(revision), BUILT_IN) == revision
 
 
 def test_claims_of_ephemeral_volumes_have_no_time_either() -> None:

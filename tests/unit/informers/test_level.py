@@ -6,13 +6,15 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from kcm.api.scheme import Resource
+from kcm.api.scheme import Resource, Scheme
 from kcm.informers.level import LevelSource
 from tests.unit.informers.fakes import NODES, PODS, FakeSource
 
 
 class CountingFake(FakeSource):
     """A store in memory that notes the looks for kinds without objects."""
+
+    scheme = Scheme()
 
     def __init__(self) -> None:
         super().__init__()

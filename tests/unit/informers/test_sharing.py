@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kcm.api import codec
 from kcm.api.core_v1 import Pod
+from kcm.api.scheme import BUILT_IN
 from kcm.informers.sharing import Sharing
 from kcm.testing.builders import pod, replica_set
 
@@ -16,14 +17,14 @@ def copies(count: int = 2) -> list[bytes]:
 
 def test_pods_of_one_owner_share_labels_and_owner_references() -> None:
     sharing = Sharing()
-    first, second = (sharing.share(codec.decode(raw)) for raw in copies())
+    first, second = (sharing.share(codec.decode(raw, BUILT_IN)) for raw in copies())
     assert first.metadata.labels is second.metadata.labels
     assert first.metadata.owner_references is second.metadata.owner_references
 
 
 def test_pods_of_one_owner_share_what_their_template_says() -> None:
     sharing = Sharing()
-    first, second = (sharing.share(codec.decode(raw)) for raw in copies())
+    first, second = (sharing.share(codec.decode(raw, BUILT_IN)) for raw in copies())
     assert isinstance(first, Pod)
     assert isinstance(second, Pod)
     assert first.spec is not second.spec
@@ -33,10 +34,10 @@ def test_pods_of_one_owner_share_what_their_template_says() -> None:
 def test_pods_of_a_changed_template_share_the_new_one() -> None:
     sharing = Sharing()
     raw, other = copies()
-    old = sharing.share(codec.decode(raw))
+    old = sharing.share(codec.decode(raw, BUILT_IN))
     newer = [text.replace(b'"image":"', b'"image":"next-') for text in (other, raw)]
     assert newer[0] != other
-    first, second = (sharing.share(codec.decode(text)) for text in newer)
+    first, second = (sharing.share(codec.decode(text, BUILT_IN)) for text in newer)
     assert isinstance(old, Pod)
     assert isinstance(first, Pod)
     assert isinstance(second, Pod)
@@ -48,8 +49,8 @@ def test_pods_of_a_changed_template_share_the_new_one() -> None:
 def test_an_object_stays_what_it_was() -> None:
     sharing = Sharing()
     for raw in copies():
-        shared = sharing.share(codec.decode(raw))
-        assert shared == codec.decode(raw)
+        shared = sharing.share(codec.decode(raw, BUILT_IN))
+        assert shared == codec.decode(raw, BUILT_IN)
         assert codec.encode(shared) == raw
 
 
@@ -65,9 +66,9 @@ def test_an_owner_reference_with_unknown_fields_keeps_them() -> None:
     raw, _ = copies()
     strange = raw.replace(b'"controller":true', b'"controller":true,"future":[1]')
     assert strange != raw
-    sharing.share(codec.decode(raw))
-    assert sharing.share(codec.decode(strange)) == codec.decode(strange)
-    assert b'"future":[1]' in codec.encode(sharing.share(codec.decode(strange)))
+    sharing.share(codec.decode(raw, BUILT_IN))
+    assert sharing.share(codec.decode(strange, BUILT_IN)) == codec.decode(strange, BUILT_IN)
+    assert b'"future":[1]' in codec.encode(sharing.share(codec.decode(strange, BUILT_IN)))
 
 
 def test_objects_without_labels_and_owners_pass() -> None:

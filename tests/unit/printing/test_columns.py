@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kcm.api import codec, scheme
+from kcm.api.scheme import BUILT_IN
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.printing.columns import columns_of
 from kcm.testing import builders
@@ -35,7 +36,8 @@ def pod(status: dict[str, Any], **metadata: Any) -> KubeObject:
             },
             "spec": spec,
             "status": status,
-        }
+        },
+        BUILT_IN,
     )
 
 
@@ -156,7 +158,8 @@ def test_a_node_shows_whether_it_can_take_pods() -> None:
             "metadata": {"name": "n1", "labels": {"node-role.kubernetes.io/control-plane": ""}},
             "spec": {"unschedulable": True},
             "status": {"conditions": [{"type": "Ready", "status": "True"}]},
-        }
+        },
+        BUILT_IN,
     )
     shown = row(node)
     assert shown["STATUS"] == "Ready,SchedulingDisabled"
@@ -176,14 +179,15 @@ def test_an_event_shows_how_often_it_came() -> None:
             "count": 4,
             "firstTimestamp": "2024-01-01T00:00:00Z",
             "lastTimestamp": "2024-01-01T00:04:00Z",
-        }
+        },
+        BUILT_IN,
     )
     shown = row(event)
     assert shown["LAST SEEN"] == "60s (x4 over 5m)"
     assert shown["OBJECT"] == "replicaset/web"
 
 
-@pytest.mark.parametrize("resource", scheme.resources(), ids=str)
+@pytest.mark.parametrize("resource", BUILT_IN.resources(), ids=str)
 def test_every_kind_has_a_table_for_an_empty_object(resource: scheme.Resource) -> None:
     obj = resource.model()
     assert all(isinstance(text, str) for text in row(obj, wide=True).values())

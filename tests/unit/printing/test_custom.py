@@ -3,12 +3,12 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from kcm.api import codec, scheme
+from kcm.api import codec
 from kcm.api.apiextensions_v1 import CustomResourceColumnDefinition, CustomResourceDefinition
 from kcm.apimachinery.times import format_time
 from kcm.printing.columns import columns_of
 from kcm.testing.builders import START
-from tests.unit.apiextensions.samples import definition, serve, struct
+from tests.unit.apiextensions.samples import SCHEME, definition, serve, struct
 
 LOOSE = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 NOW = START + timedelta(minutes=5)
@@ -26,7 +26,7 @@ def with_columns(**columns: tuple[str, str]) -> CustomResourceDefinition:
 
 def row(body: dict[str, Any], definition: CustomResourceDefinition) -> list[Any]:
     with serve(definition):
-        resource = scheme.by_name("crontabs.example.com")
+        resource = SCHEME.by_name("crontabs.example.com")
         created = {"name": "one", "creationTimestamp": format_time(START)}
         obj = codec.decode({"metadata": created} | body, resource)
         columns = columns_of(resource, wide=True)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from kcm.api import scheme
 from kcm.api.core_v1 import ResourceQuota
+from kcm.api.scheme import BUILT_IN
 from kcm.quota import Excess, charged, evaluator_of
 from kcm.testing.views import NOW
 from tests.samples import sample, with_spec
@@ -44,7 +44,7 @@ def test_what_is_limited_is_charged_and_nothing_else() -> None:
 
 def test_a_quota_that_says_nothing_of_the_kind_stays_the_same_object() -> None:
     new_quota = quota({"services": "1"})
-    evaluator = evaluator_of(scheme.lookup("pods"))
+    evaluator = evaluator_of(BUILT_IN.lookup("pods"))
     assert charged([new_quota], evaluator, pod_of({}), None, NOW)[0] is new_quota
 
 

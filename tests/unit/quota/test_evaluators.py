@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kcm.api import scheme
+from kcm.api.scheme import BUILT_IN
 from kcm.quota import evaluator_of, is_tracked
 from kcm.testing.views import NOW
 from tests.samples import sample, with_spec
@@ -83,7 +83,7 @@ def test_claims(spec: Any, expected: dict[str, str]) -> None:
     ],
 )
 def test_of_all_others_the_number_counts(name: str, expected: set[str]) -> None:
-    evaluator = evaluator_of(scheme.by_name(name))
+    evaluator = evaluator_of(BUILT_IN.by_name(name))
     assert evaluator.usage(sample(name), NOW).keys() == expected
     assert all(map(evaluator.tracks, expected))
     assert not evaluator.tracks("pods")
@@ -93,4 +93,4 @@ def test_of_all_others_the_number_counts(name: str, expected: set[str]) -> None:
     ("name", "expected"), [("pods", True), ("events", False), ("nodes", False)]
 )
 def test_what_quotas_know(name: str, expected: bool) -> None:
-    assert is_tracked(scheme.by_name(name)) is expected
+    assert is_tracked(BUILT_IN.by_name(name)) is expected

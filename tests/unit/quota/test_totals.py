@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from kcm.api import scheme
+from kcm.api.scheme import BUILT_IN
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.quota import used_by
 from kcm.testing.views import NOW
@@ -18,7 +19,7 @@ def test_all_objects_of_the_namespace_are_added_up() -> None:
         return list(objects.get(kind.name, []))
 
     hard = {"requests.cpu": "9", "pods": "9", "count/configmaps": "1", "count/x.example.com": "1"}
-    amounts = used_by(quota({**hard, "services": "1"}), scheme.resources(), list_, NOW)
+    amounts = used_by(quota({**hard, "services": "1"}), BUILT_IN.resources(), list_, NOW)
     assert {name: str(amount) for name, amount in amounts.items()} == {
         "requests.cpu": "2",
         "pods": "2",

@@ -8,6 +8,7 @@ import pytest
 
 from kcm import defaults
 from kcm.api import codec
+from kcm.api.scheme import BUILT_IN
 from kcm.validation import validate_create, validate_update
 from tests.samples import BODIES, sample, with_spec
 from tests.unit.validation.outcomes import (
@@ -211,7 +212,7 @@ def test_v1_is_checked_by_the_rules_of_v2() -> None:
     body = {**BODIES[NAME]["spec"], "metrics": None, "targetCPUUtilizationPercentage": 0}
     kind = {"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler"}
     metadata = {"name": "a", "namespace": "default"}
-    obj: Any = defaults.apply(codec.decode({**kind, "metadata": metadata, "spec": body}))
+    obj: Any = defaults.apply(codec.decode({**kind, "metadata": metadata, "spec": body}, BUILT_IN))
     fault = f"{METRIC}.resource.target.averageUtilization: Invalid value: 0: must be greater than 0"
     assert texts(validate_create(obj)) == [fault]
     assert texts(validate_update(obj, obj)) == [fault]

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from kcm import errors
-from kcm.api import scheme
+from kcm.api.scheme import BUILT_IN
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.store.watch import WatchReader
@@ -93,7 +93,7 @@ def test_the_history_is_what_the_watch_logs_have(
     io = RedisIO(Settings(state_dir=folder, redis_url=""))
     try:
         io.attach()
-        changes = WatchReader(io).read_changes(dict.fromkeys(scheme.resources(), 0), 0)
+        changes = WatchReader(io).read_changes(dict.fromkeys(BUILT_IN.resources(), 0), 0)
     finally:
         io.close()
     seen = {(entry.resource_version, entry.resource.name) for entry in changes.entries}

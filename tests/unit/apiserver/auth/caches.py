@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kcm.api import codec, scheme
-from kcm.api.scheme import Resource
+from kcm.api import codec
+from kcm.api.scheme import BUILT_IN, Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.cache.entries import Entry
 from kcm.apiserver.cache.watch_cache import WatchCache
@@ -12,8 +12,10 @@ from kcm.apiserver.cache.watch_cache import WatchCache
 class FakeHub:
     """Watch caches that a test fills, in place of the cacher's."""
 
+    scheme = BUILT_IN
+
     def __init__(self, *objects: KubeObject, filled: bool = True) -> None:
-        self._caches = {resource: WatchCache(resource) for resource in scheme.resources()}
+        self._caches = {resource: WatchCache(resource) for resource in BUILT_IN.resources()}
         self.waited: list[str] = []
         if filled:
             self.fill(*objects)

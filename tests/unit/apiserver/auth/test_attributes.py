@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kcm import errors
+from kcm.api.scheme import BUILT_IN
 from kcm.apiserver.auth import attributes
 from kcm.apiserver.auth.attributes import Attributes
 from kcm.apiserver.request import Request
@@ -81,7 +82,7 @@ def test_a_watch_that_is_no_truth_is_a_bad_request() -> None:
      "/apis/apps/v1/namespaces/a/replicasets/x/scale", "/api/v1/nodes/n"],
 )  # fmt: skip
 def test_what_is_served_agrees_with_what_was_authorized(path: str) -> None:
-    assert attributes.agree(of("GET", path), parse(path))
+    assert attributes.agree(of("GET", path), parse(path, BUILT_IN))
 
 
 @pytest.mark.parametrize(
@@ -92,4 +93,4 @@ def test_what_is_served_agrees_with_what_was_authorized(path: str) -> None:
      ("/api/v1/pods?fieldSelector=metadata.name%3Dx", f"{NS}/a/pods/x")],
 )  # fmt: skip
 def test_anything_else_does_not_agree(asked: str, served: str) -> None:
-    assert not attributes.agree(of("GET", asked), parse(served))
+    assert not attributes.agree(of("GET", asked), parse(served, BUILT_IN))

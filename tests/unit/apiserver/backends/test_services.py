@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from kcm import errors
-from kcm.api import codec, scheme
-from kcm.api.scheme import Resource
+from kcm.api import codec
+from kcm.api.scheme import BUILT_IN, Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.backends.services import Address, ServiceResolver, ServiceUnavailable
 from kcm.apiserver.cache.entries import Entry
@@ -22,13 +22,15 @@ META = {"name": "alfa", "namespace": "one"}
 class Objects:
     """Watch caches with these objects."""
 
+    scheme = BUILT_IN
+
     def __init__(self, *objects: KubeObject) -> None:
         self._caches: dict[str, WatchCache] = {}
         self.fill(*objects)
 
     def fill(self, *objects: KubeObject) -> None:
         for name in ("services", "endpoints", "endpointslices"):
-            resource = scheme.lookup(name)
+            resource = BUILT_IN.lookup(name)
             mine = [obj for obj in objects if obj.resource is resource]
             self.cache(resource).refill([Entry.build(resource, obj, 1) for obj in mine], 1)
 
@@ -39,14 +41,16 @@ class Objects:
 def service(type_: str = "ClusterIP", **spec: Any) -> KubeObject:
     ports = [{"name": "https", "port": 443}, {"name": "other", "port": 1234}]
     body = {"type": type_, "clusterIP": "10.0.0.1", "ports": ports, **spec}
-    return codec.decode({"apiVersion": "v1", "kind": "Service", "metadata": META, "spec": body})
+    return codec.decode(
+        {"apiVersion": "v1", "kind": "Service", "metadata": META, "spec": body}, BUILT_IN
+    )
 
 
 def endpoints(*addresses: str, name: str = "https", ready: bool = True) -> KubeObject:
     field = "addresses" if ready else "notReadyAddresses"
     subset = {field: [{"ip": ip} for ip in addresses], "ports": [{"name": name, "port": 8443}]}
     return codec.decode(
-        {"apiVersion": "v1", "kind": "Endpoints", "metadata": META, "subsets": [subset]}
+        {"apiVersion": "v1", "kind": "Endpoints", "metadata": META, "subsets": [subset]}, BUILT_IN
     )
 
 
@@ -61,7 +65,8 @@ def piece(*addresses: str, ready: bool | None = True, owner: str = "alfa") -> Ku
             "addressType": "IPv4",
             "endpoints": [{"addresses": [ip], "conditions": conditions} for ip in addresses],
             "ports": [{"name": "https", "port": 9443}],
-        }
+        },
+        BUILT_IN,
     )
 
 

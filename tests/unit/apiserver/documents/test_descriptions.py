@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from kcm.api import scheme
 from kcm.apiextensions import structure
 from kcm.apimachinery.base import Model
 from kcm.apimachinery.meta_v1 import ListMeta
@@ -19,7 +18,9 @@ from kcm.apiserver.documents.openapi_schemas import (
     schemas_of,
 )
 from kcm.apiserver.kinds.metrics import is_metric
-from tests.unit.apiextensions.samples import definition, serve, struct
+from tests.unit.apiextensions.samples import SCHEME, definition, serve, struct
+
+DISCOVERY = discovery.Discovery(SCHEME)
 
 EMBEDDED = "x-kubernetes-embedded-resource"
 
@@ -47,7 +48,7 @@ def described_properties(name: str, schema: Mapping[str, Any]) -> Iterator[tuple
 
 @pytest.mark.parametrize("dialect", [V2, V3])
 def test_every_schema_and_every_field_is_described(dialect: Dialect) -> None:
-    served = [r for r in discovery.list_served_resources() if not is_metric(r)]
+    served = [r for r in DISCOVERY.list_served_resources() if not is_metric(r)]
     schemas = schemas_of(served, dialect)
     assert [name for name, schema in schemas.items() if not schema.get("description")] == []
     fields = [entry for item in schemas.items() for entry in described_properties(*item)]
@@ -57,23 +58,23 @@ def test_every_schema_and_every_field_is_described(dialect: Dialect) -> None:
 
 def test_every_description_is_of_a_field_that_exists() -> None:
     seen: set[type[Model]] = set()
-    for resource in discovery.list_served_resources():
+    for resource in DISCOVERY.list_served_resources():
         list(models(resource.model, seen))
     list(models(ListMeta, seen))
     fields = {(model.__name__, name) for model in seen for name in structure.fields(model)}
     schemas = schemas_of([], V3)
     inner = schemas[STATUS]["properties"]["details"]
     with serve(definition(v1=struct(inner={"type": "object", EMBEDDED: True}))):
-        kind = scheme.by_name("crontabs.example.com")
+        kind = SCHEME.by_name("crontabs.example.com")
         embedded = schemas_of([kind], V3)["com.example.v1.CronTab"]["properties"]["inner"]
-    scaled = schemas_of([scheme.lookup("deployments")], V3)
+    scaled = schemas_of([SCHEME.lookup("deployments")], V3)
     scale = "io.k8s.api.autoscaling.v1.Scale"
     without_models = {
         "EmbeddedResource": embedded,
         "Scale": scaled[scale],
         "ScaleSpec": scaled[f"{scale}Spec"],
         "ScaleStatus": scaled[f"{scale}Status"],
-        "List": schemas_of([scheme.lookup("pods")], V3)["io.k8s.api.core.v1.PodList"],
+        "List": schemas_of([SCHEME.lookup("pods")], V3)["io.k8s.api.core.v1.PodList"],
         "DeleteOptions": schemas[DELETE_OPTIONS],
         "Preconditions": schemas[DELETE_OPTIONS]["properties"]["preconditions"],
         "Status": schemas[STATUS],
@@ -86,7 +87,7 @@ def test_every_description_is_of_a_field_that_exists() -> None:
 
 
 def test_descriptions_begin_as_tools_expect() -> None:
-    properties = schemas_of([scheme.lookup("pods")], V3)["io.k8s.api.core.v1.Pod"]["properties"]
+    properties = schemas_of([SCHEME.lookup("pods")], V3)["io.k8s.api.core.v1.Pod"]["properties"]
     assert properties["apiVersion"]["description"].startswith("APIVersion defines")
     assert properties["kind"]["description"].startswith("Kind is a string value")
     assert properties["metadata"]["description"].startswith("Standard object's metadata")
@@ -98,7 +99,7 @@ def test_what_is_not_a_field_is_not_described() -> None:
 
 @pytest.mark.parametrize("dialect", [V2, V3])
 def test_references_are_described_too(dialect: Dialect) -> None:
-    pod = schemas_of([scheme.lookup("pods")], dialect)["io.k8s.api.core.v1.Pod"]
+    pod = schemas_of([SCHEME.lookup("pods")], dialect)["io.k8s.api.core.v1.Pod"]
     spec = pod["properties"]["spec"]
     assert spec["description"] == "Wanted state of the object."
     assert "$ref" in (spec if dialect is V2 else spec["allOf"][0])

@@ -5,9 +5,12 @@ from typing import Any
 
 import pytest
 
+from kcm.api.scheme import BUILT_IN
 from kcm.apiserver.documents import discovery
 from kcm.apiserver.http.responses import Response
 from kcm.apiserver.http_errors import PathNotFound
+
+DISCOVERY = discovery.Discovery(BUILT_IN)
 
 V2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 V2BETA1 = V2.replace("v=v2", "v=v2beta1")
@@ -19,18 +22,18 @@ def read(answer: Response) -> dict[str, Any]:
 
 
 def test_groups_and_versions_in_the_plain_form() -> None:
-    assert read(discovery.api("application/json", "h"))["versions"] == ["v1"]
-    names = [group["name"] for group in read(discovery.apis(""))["groups"]]
+    assert read(DISCOVERY.api("application/json", "h"))["versions"] == ["v1"]
+    names = [group["name"] for group in read(DISCOVERY.apis(""))["groups"]]
     assert "apps" in names
-    assert read(discovery.group("apps"))["preferredVersion"]["groupVersion"] == "apps/v1"
+    assert read(DISCOVERY.group("apps"))["preferredVersion"]["groupVersion"] == "apps/v1"
     with pytest.raises(PathNotFound):
-        discovery.group("none")
+        DISCOVERY.group("none")
     with pytest.raises(PathNotFound):
-        discovery.group_version("apps", "v2")
+        DISCOVERY.group_version("apps", "v2")
 
 
 def test_a_group_version_lists_kinds_and_subresources() -> None:
-    entries = {e["name"]: e for e in read(discovery.group_version("apps", "v1"))["resources"]}
+    entries = {e["name"]: e for e in read(DISCOVERY.group_version("apps", "v1"))["resources"]}
     assert entries["replicasets"]["shortNames"] == ["rs"]
     assert entries["replicasets/scale"]["group"] == "autoscaling"
     assert entries["replicasets/status"]["verbs"] == ["get", "patch", "update"]
@@ -43,7 +46,7 @@ def test_a_group_version_lists_kinds_and_subresources() -> None:
 def test_aggregated_discovery_answers_in_the_version_that_was_asked_for(
     accept: str, form: str
 ) -> None:
-    answer = discovery.apis(accept)
+    answer = DISCOVERY.apis(accept)
     assert f"v={form};" in answer.content_type
     document = read(answer)
     assert document["apiVersion"] == f"apidiscovery.k8s.io/{form}"

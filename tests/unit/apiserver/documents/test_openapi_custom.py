@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from kcm.api import codec, scheme
+from kcm.api import codec
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.apiserver.bodies import patches
 from kcm.apiserver.documents import openapi_custom
 from kcm.apiserver.documents.openapi_paths import paths_of
 from kcm.apiserver.documents.openapi_schemas import V2, V3, Dialect, schemas_of
-from tests.unit.apiextensions.samples import definition, serve
+from tests.unit.apiextensions.samples import SCHEME, definition, serve
 
 OBJECT: dict[str, Any] = {"type": "object"}
 TEXT, NUMBER = {"type": "string"}, {"type": "integer"}
@@ -148,7 +148,7 @@ def without_descriptions(schema: dict[str, Any]) -> dict[str, Any]:
 def published(schema: dict[str, Any], dialect: Dialect) -> dict[str, Any]:
     """Returns the schema of a kind CronTab with this schema at its root."""
     with serve(definition(v1=schema)):
-        schemas = schemas_of([scheme.by_name("crontabs.example.com")], dialect)
+        schemas = schemas_of([SCHEME.by_name("crontabs.example.com")], dialect)
     return without_descriptions(schemas["com.example.v1.CronTab"])
 
 
@@ -196,14 +196,14 @@ def scalable(scope: str) -> CustomResourceDefinition:
     body["spec"]["scope"] = scope
     paths = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
     body["spec"]["versions"][0]["subresources"]["scale"] = paths
-    decoded = codec.decode(body)
+    decoded = codec.decode(body, SCHEME)
     assert isinstance(decoded, CustomResourceDefinition)
     return decoded
 
 
 def operations(scope: str, dialect: Dialect) -> Iterator[tuple[str, str, dict[str, Any]]]:
     with serve(scalable(scope)):
-        paths = paths_of(scheme.by_name("crontabs.example.com"), dialect)
+        paths = paths_of(SCHEME.by_name("crontabs.example.com"), dialect)
     for path, methods in paths.items():
         for operation in methods.values():
             yield path, operation["x-kubernetes-action"], operation

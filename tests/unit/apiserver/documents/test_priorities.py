@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from kcm.api.scheme import BUILT_IN
 from kcm.apiserver.documents import discovery
 from kcm.apiserver.documents.priorities import (
     Priority,
@@ -13,6 +14,8 @@ from kcm.apiserver.documents.priorities import (
     sort_by_group_and_version,
 )
 from kcm.apiserver.documents.remote import RemoteVersion, RemoteVersions
+
+DISCOVERY = discovery.Discovery(BUILT_IN)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +54,7 @@ def test_groups_of_other_servers_are_ordered_by_priority(
         RemoteVersion(name.split("/")[0], name.split("/")[1], Priority(*numbers))
         for name, numbers in apis.items()
     )
-    groups = json.loads(discovery.apis("", remote).body)["groups"]
+    groups = json.loads(DISCOVERY.apis("", remote).body)["groups"]
     assert groups[0]["name"] == "apiregistration.k8s.io"
     found = [
         (group["name"], [version["version"] for version in group["versions"]])
@@ -60,5 +63,5 @@ def test_groups_of_other_servers_are_ordered_by_priority(
     ]
     assert found == wanted
     for name, versions in wanted:
-        preferred = json.loads(discovery.group(name, remote).body)["preferredVersion"]
+        preferred = json.loads(DISCOVERY.group(name, remote).body)["preferredVersion"]
         assert preferred == {"groupVersion": f"{name}/{versions[0]}", "version": versions[0]}

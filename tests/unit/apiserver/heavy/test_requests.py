@@ -6,6 +6,7 @@ from typing import cast
 
 import pytest
 
+from kcm.api.scheme import BUILT_IN
 from kcm.apiserver.admission.request import AdmissionRequest
 from kcm.apiserver.admission_chain import AdmissionChain
 from kcm.apiserver.auth.authorizer import AlwaysAllow, AlwaysDeny, Caller
@@ -40,7 +41,7 @@ def find(
     request = Request(method, path, b"", {})
     caller = Caller(user, AlwaysAllow() if allowed else AlwaysDeny())
     admission = cast("AdmissionChain", deciding or Deciding())  # only `find` is asked of it
-    return find_heavy_write(request, parse(path), caller, admission)
+    return find_heavy_write(request, parse(path, BUILT_IN), caller, admission)
 
 
 @pytest.mark.parametrize(

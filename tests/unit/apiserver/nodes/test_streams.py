@@ -6,6 +6,7 @@ import pytest
 
 from kcm import errors
 from kcm.api.core_v1 import Pod
+from kcm.api.scheme import BUILT_IN
 from kcm.apiserver.nodes.streams import is_stream, path_of
 from kcm.apiserver.proxying.handler import is_proxy
 from kcm.apiserver.request import Request
@@ -68,5 +69,5 @@ def test_what_nobody_could_answer_is_refused(subresource: str, query: str, words
     ],
 )
 def test_some_requests_are_passed_on(path: str, stream: bool, proxy: bool) -> None:
-    target = parse(path)
+    target = parse(path, BUILT_IN)
     assert (is_stream(target), is_proxy(target)) == (stream, proxy)

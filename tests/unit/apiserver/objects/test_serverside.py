@@ -13,6 +13,7 @@ import pytest
 
 from kcm.api import codec
 from kcm.api.apps_v1 import ReplicaSet
+from kcm.api.scheme import BUILT_IN
 from kcm.apiserver.http_errors import ApplyConflict
 from kcm.apiserver.objects import serverside
 
@@ -65,7 +66,7 @@ def replica_set(replicas: int, app: str, **metadata: Any) -> dict[str, Any]:
     ],
 )
 def test_a_conflict_names_who_owns_the_fields(owners: list[dict[str, Any]], expected: str) -> None:
-    old = codec.decode(replica_set(1, "old", managedFields=owners))
+    old = codec.decode(replica_set(1, "old", managedFields=owners), BUILT_IN)
     applied = serverside.Application(
         ReplicaSet.resource,
         replica_set(2, "new"),

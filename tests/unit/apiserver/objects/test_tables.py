@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from kcm.api import codec, scheme
+from kcm.api.scheme import BUILT_IN
 from kcm.apiserver.cache.entries import Entry
 from kcm.apiserver.http.accept import Form
 from kcm.apiserver.objects.tables import table
@@ -12,7 +13,7 @@ from kcm.apiserver.objects.tables import table
 
 def show(kind: str, body: dict[str, Any]) -> tuple[dict[str, str], list[Any], dict[str, Any]]:
     """Returns the types of the columns, the cells, and the whole row of one object."""
-    resource = scheme.lookup(kind)
+    resource = BUILT_IN.lookup(kind)
     obj = codec.decode({"metadata": {"name": "x"}, **body}, resource)
     entry = Entry(resource, "x", codec.encode(obj), 1)
     answer = table(resource, [entry], Form("Table"), "None", {})
@@ -42,7 +43,7 @@ def test_a_column_declares_its_type_and_programs_get_numbers(
     assert cells[list(types).index(column)] == cell
 
 
-@pytest.mark.parametrize("resource", scheme.resources(), ids=str)
+@pytest.mark.parametrize("resource", BUILT_IN.resources(), ids=str)
 def test_every_kind_prints_an_empty_object(resource: scheme.Resource) -> None:
     types, cells, _ = show(resource.name, {})
     assert len(types) == len(cells)
@@ -61,7 +62,7 @@ def test_the_row_of_a_pod_that_has_ended_says_so() -> None:
     ("include", "kind"), [("None", None), ("Metadata", "PartialObjectMetadata"), ("Object", "Pod")]
 )
 def test_a_row_has_what_was_asked_for(include: str, kind: str | None) -> None:
-    resource = scheme.lookup("pods")
+    resource = BUILT_IN.lookup("pods")
     obj = codec.decode({"metadata": {"name": "x"}}, resource)
     entry = Entry(resource, "x", codec.encode(obj), 1)
     (row,) = table(resource, [entry], Form("Table"), include, {})["rows"]

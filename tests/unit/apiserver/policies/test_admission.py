@@ -14,9 +14,9 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.admissionregistration_v1 import CREATE
 from kcm.api.core_v1 import ConfigMap, Secret
+from kcm.api.scheme import BUILT_IN
 from kcm.apiextensions.cel import policies as cel_policies
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.apiserver.admission.attributes import WriteAttributes
@@ -139,7 +139,7 @@ def test_nothing_is_found_for_what_no_policy_is_about() -> None:
     assert len(admission.find(RESOURCE, "", CREATE)) == 1
     assert admission.find(Secret.resource, "", CREATE) == []
     assert admission.find(RESOURCE, "status", CREATE) == []
-    policies = scheme.by_name(f"validatingadmissionpolicies.{GROUP}")
+    policies = BUILT_IN.by_name(f"validatingadmissionpolicies.{GROUP}")
     assert admission.find(policies, "", CREATE) == ()
 
 

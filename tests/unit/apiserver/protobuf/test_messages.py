@@ -5,13 +5,14 @@ from collections.abc import Iterator
 import pytest
 
 from kcm.api import scheme
+from kcm.api.scheme import BUILT_IN
 from kcm.apiextensions import structure
 from kcm.apiextensions.structure import Shape
 from kcm.apimachinery.base import Model
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.protobuf.messages import MessageField, table
 
-RESOURCES = [pytest.param(resource, id=resource.name) for resource in scheme.resources()]
+RESOURCES = [pytest.param(resource, id=resource.name) for resource in BUILT_IN.resources()]
 
 # The wire type of each kind of field; anything else is a message.
 _WIRE = {"string": "string", "boolean": "bool", "quantity": "resource.Quantity",

@@ -10,6 +10,7 @@ import pytest
 
 from kcm import errors
 from kcm.api import codec
+from kcm.api.scheme import BUILT_IN
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.backends.services import ServiceUnavailable
 from kcm.apiserver.proxying.targets import find_service
@@ -21,7 +22,9 @@ MANY = 300
 def build(kind: str, name: str, api_version: str = "v1", **fields: Any) -> KubeObject:
     labels = fields.pop("labels", {})
     metadata = {"name": name, "namespace": "default", "labels": labels}
-    return codec.decode({"apiVersion": api_version, "kind": kind, "metadata": metadata, **fields})
+    return codec.decode(
+        {"apiVersion": api_version, "kind": kind, "metadata": metadata, **fields}, BUILT_IN
+    )
 
 
 def pod(number: int) -> KubeObject:

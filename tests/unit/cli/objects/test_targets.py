@@ -4,11 +4,12 @@ import click
 import pytest
 
 from kcm import errors
+from kcm.api.scheme import BUILT_IN
 from kcm.cli.objects.targets import parse_targets
 
 
 def names(words: list[str]) -> list[tuple[str, tuple[str, ...]]]:
-    return [(target.resource.name, target.names) for target in parse_targets(words)]
+    return [(target.resource.name, target.names) for target in parse_targets(words, BUILT_IN)]
 
 
 @pytest.mark.parametrize(
@@ -45,9 +46,9 @@ def test_kubectls_ways_to_name_objects_are_understood(
 @pytest.mark.parametrize("words", [[], ["rs/web", "pod"], ["pod/", "x"], ["a/b/c"]])
 def test_words_that_do_not_fit_together_are_refused(words: list[str]) -> None:
     with pytest.raises(click.UsageError):
-        parse_targets(words)
+        parse_targets(words, BUILT_IN)
 
 
 def test_an_unknown_kind_is_answered_with_a_suggestion() -> None:
     with pytest.raises(errors.UnknownKind, match="did you mean pod"):
-        parse_targets(["podz"])
+        parse_targets(["podz"], BUILT_IN)

@@ -12,6 +12,7 @@ from kcm import errors
 from kcm.api import codec
 from kcm.api.core_v1 import Pod
 from kcm.api.node_v1 import RuntimeClass
+from kcm.api.scheme import BUILT_IN
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.store.admission.runtime_classes import RuntimeClassAdmission
 from kcm.store.reader import StoreReader
@@ -23,7 +24,7 @@ TOLERATION = {"key": "foo", "operator": "Equal", "value": "bar", "effect": "NoSc
 
 def runtime(**fields: Any) -> RuntimeClass:
     body = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "handler": "h", **fields}
-    made = codec.decode({**body, "metadata": {"name": "gvisor"}})
+    made = codec.decode({**body, "metadata": {"name": "gvisor"}}, BUILT_IN)
     assert isinstance(made, RuntimeClass)
     return made
 
@@ -31,7 +32,7 @@ def runtime(**fields: Any) -> RuntimeClass:
 def pod(**spec: Any) -> Pod:
     full = {"containers": [{"name": "c"}], "runtimeClassName": "gvisor", **spec}
     body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": full}
-    made = codec.decode(body)
+    made = codec.decode(body, BUILT_IN)
     assert isinstance(made, Pod)
     return made
 

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kcm.api import codec, scheme
+from kcm.api import codec
 from kcm.api.core_v1 import Pod
+from kcm.api.scheme import BUILT_IN
 from kcm.store.managed_fields.fieldsets import (
     Values,
     add_holders,
@@ -88,9 +89,9 @@ def test_removing_takes_items_values_and_what_that_leaves_empty() -> None:
     assert left["spec"]["containers"] == [{"name": "c", "image": "x"}]
 
 
-@pytest.mark.parametrize("name", [resource.name for resource in scheme.resources()])
+@pytest.mark.parametrize("name", [resource.name for resource in BUILT_IN.resources()])
 def test_what_a_creator_owns_is_every_path_but_those_of_the_status(name: str) -> None:
-    obj = prepare_create(sample(name), scheme.by_name(name), START, rng=random.Random(1))
+    obj = prepare_create(sample(name), BUILT_IN.by_name(name), START, rng=random.Random(1))
     body, model = codec.to_dict(obj), type(obj)
     expected = {path for path in paths(body, model, nodes=True) if path[0] != "f:status"}
     assert encode_creation(body, model) == encode_paths(frozenset(expected))

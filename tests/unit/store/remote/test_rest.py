@@ -5,7 +5,7 @@ import json
 import pytest
 
 from kcm import errors
-from kcm.api import scheme
+from kcm.api.scheme import BUILT_IN
 from kcm.store.remote.rest import error_of, path_of
 
 
@@ -41,7 +41,7 @@ def test_an_answer_that_is_no_status_is_told_as_it_came(body: bytes) -> None:
 
 
 def test_paths_are_those_of_the_api() -> None:
-    pods, nodes, sets = (scheme.lookup(name) for name in ("pods", "nodes", "replicasets"))
+    pods, nodes, sets = (BUILT_IN.lookup(name) for name in ("pods", "nodes", "replicasets"))
     assert path_of(pods) == "/api/v1/pods"
     assert path_of(nodes, "", "n") == "/api/v1/nodes/n"
     assert path_of(sets, "a", "b", "status") == "/apis/apps/v1/namespaces/a/replicasets/b/status"

@@ -12,6 +12,7 @@ from kcm.api import scheme
 from kcm.api.batch_v1 import Job
 from kcm.api.core_v1 import Pod, PodStatus
 from kcm.api.policy_v1 import PodDisruptionBudget
+from kcm.api.scheme import BUILT_IN
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.store.rules import (
     DeleteOptions,
@@ -40,7 +41,7 @@ def generation(obj: KubeObject) -> int | None:
     return obj.metadata.generation
 
 
-@pytest.mark.parametrize("resource", scheme.resources(), ids=str)
+@pytest.mark.parametrize("resource", BUILT_IN.resources(), ids=str)
 def test_every_kind_can_be_created_and_an_update_without_change_is_none(
     resource: scheme.Resource,
 ) -> None:
@@ -157,7 +158,7 @@ def test_a_priority_class_has_a_first_generation_and_keeps_it() -> None:
      ("endpointslices", False), ("priorityclasses", False), ("pods", False)],
 )  # fmt: skip
 def test_updates_create_only_where_upstream_lets_them(kind: str, expected: bool) -> None:
-    assert creates_on_update(scheme.lookup(kind)) == expected
+    assert creates_on_update(BUILT_IN.lookup(kind)) == expected
 
 
 def test_a_daemon_set_counts_the_changes_of_its_template() -> None:
@@ -212,7 +213,7 @@ def test_who_deletes_a_job_and_says_nothing_of_its_pods_keeps_them(
     kind: str, asked: Any, expected: tuple[str, Any]
 ) -> None:
     options = DeleteOptions(propagation_policy=asked)
-    op, obj = prepare_delete(create(sample(kind)), scheme.by_name(kind), options, builders.START)
+    op, obj = prepare_delete(create(sample(kind)), BUILT_IN.by_name(kind), options, builders.START)
     assert (op, obj.metadata.finalizers) == expected
 
 

@@ -4,7 +4,6 @@ from typing import get_args
 
 import pytest
 
-from kcm.api import scheme
 from kcm.api.core_v1 import Pod
 from kcm.redisio.scripts import load
 from kcm.store.writes.guards import (
@@ -22,7 +21,7 @@ from kcm.store.writes.guards import (
     definition_guards,
     encode_guard,
 )
-from tests.unit.apiextensions.samples import definition, serve
+from tests.unit.apiextensions.samples import SCHEME, definition, serve
 
 ENCODED: list[tuple[Guard, list[str]]] = [
     (Exists("pods", "default/a", "u"), ["exists", "pods", "default/a", "u"]),
@@ -55,6 +54,6 @@ def test_every_class_of_guard_has_a_kind_that_the_script_knows() -> None:
 def test_objects_of_a_custom_kind_are_created_under_the_guard_that_its_definition_stays() -> None:
     wanted = definition()
     with serve(wanted):
-        guards = definition_guards(scheme.by_name(wanted.name))
+        guards = definition_guards(SCHEME.by_name(wanted.name))
     assert guards == (Exists(DEFINITIONS, wanted.name),)
     assert definition_guards(Pod.resource) == ()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kcm.api.scheme import BUILT_IN
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.store.writes import observing
@@ -26,12 +27,12 @@ def io(tmp_path: Path) -> Iterator[RedisIO]:
 
 
 def test_an_observer_is_found_by_the_server_while_it_observes(io: RedisIO, tmp_path: Path) -> None:
-    recorder = Recorder(FakeClock())
+    recorder = Recorder(FakeClock(), BUILT_IN)
     assert observing.find(io) is None
     with observing.observing(io.settings, recorder):
         assert observing.find(io) is recorder
         for other in (Settings(state_dir=tmp_path / "b"), Settings(state_dir=tmp_path, prefix="x")):
-            with observing.observing(other, Recorder(FakeClock())):
+            with observing.observing(other, Recorder(FakeClock(), BUILT_IN)):
                 assert observing.find(io) is recorder
     assert observing.find(io) is None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kcm.api import scheme
+from kcm.api.scheme import BUILT_IN
 from kcm.testing.control_plane.objects import path_of
 from kcm.testing.history.snapshot import split_name
 
@@ -19,12 +19,12 @@ from kcm.testing.history.snapshot import split_name
 )
 def test_an_object_is_found_by_kind_and_name(name: str, namespace: str, path: str) -> None:
     kind, own = split_name(name)
-    resource = scheme.lookup(kind)
+    resource = BUILT_IN.lookup(kind)
     assert path_of(resource, namespace, own) == path
 
 
 def test_a_kind_of_all_namespaces_has_the_path_without_one() -> None:
-    resource = scheme.lookup("pod")
+    resource = BUILT_IN.lookup("pod")
     assert path_of(resource, None) == "/api/v1/pods"
 
 

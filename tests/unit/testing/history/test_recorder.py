@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from kcm.api import scheme
+from kcm.api.scheme import BUILT_IN
 from kcm.store.watch import ChangeType, WatchEntry
 from kcm.testing.clock import FakeClock
 from kcm.testing.history import journal
@@ -22,11 +22,11 @@ class Recorded:
 
     def __init__(self) -> None:
         self.clock = FakeClock()
-        self.recorder = Recorder(self.clock)
+        self.recorder = Recorder(self.clock, BUILT_IN)
         self.number = 0
 
     def write(self, kind: str, key: str, event: ChangeType = "MODIFIED", **fields: object) -> None:
-        resource = scheme.lookup(kind)
+        resource = BUILT_IN.lookup(kind)
         self.number += 1
         self.clock.step(1)
         namespace, _, name = key.rpartition("/")

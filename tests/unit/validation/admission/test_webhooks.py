@@ -11,6 +11,7 @@ import pytest
 
 from kcm import defaults
 from kcm.api import codec
+from kcm.api.scheme import BUILT_IN
 from kcm.validation import validate_create, validate_update
 from tests.samples import manifest
 
@@ -23,7 +24,7 @@ RULE = {"operations": ["CREATE"], "apiGroups": ["a"], "apiVersions": ["a"], "res
 def configuration(kind: str, *webhooks: dict[str, Any]) -> Any:
     body = manifest(kind)
     body["webhooks"] = [{**body["webhooks"][0], **fields} for fields in webhooks]
-    return defaults.apply(codec.decode(body))
+    return defaults.apply(codec.decode(body, BUILT_IN))
 
 
 def faults(kind: str = VALIDATING, **fields: Any) -> list[str]:
