@@ -141,9 +141,13 @@ def _part_type(model: type[Model], part: str) -> TypeAdapter[Any]:
     return TypeAdapter(model.model_fields[part].rebuild_annotation())
 
 
-@cache
 def attributes_of(model: type[Model]) -> Mapping[str, str]:
-    """Returns the attribute names of a built-in kind's model by the fields' names in JSON."""
+    """Returns the attribute names of a model by the fields' names in JSON."""
+    return _attributes(model.__bases__[0] if model.kubernetes_generated else model)
+
+
+@cache
+def _attributes(model: type[Model]) -> Mapping[str, str]:
     return {str(info.alias): name for name, info in model.model_fields.items()}
 
 

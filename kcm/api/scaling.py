@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from pydantic import ValidationError
@@ -66,17 +65,11 @@ def _at(value: Any, path: str) -> Any:
     """Returns the value at a path such as `.spec.replicas`, or None if there is none."""
     for step in path.removeprefix(".").split("."):
         if isinstance(value, Model):
-            name = _names(type(value)).get(step)
+            name = codec.attributes_of(type(value)).get(step)
             value = getattr(value, name) if name else (value.model_extra or {}).get(step)
         else:
             value = value.get(step) if isinstance(value, Mapping) else None
     return value
-
-
-@cache
-def _names(model: type[Model]) -> Mapping[str, str]:
-    """Returns the attribute names of a model by the fields' names in JSON."""
-    return {info.alias or name: name for name, info in model.model_fields.items()}
 
 
 def put(body: Json, path: str, value: Any) -> dict[str, Any]:
