@@ -26,6 +26,7 @@ DIRECT = {
     "kcm/store/definitions.py",
     "kcm/store/remote/store.py",
     "kcm/store/store.py",
+    "kcm/testing/world.py",  # what a plan has written, in memory
 }
 
 
