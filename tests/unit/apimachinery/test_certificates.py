@@ -62,3 +62,10 @@ def test_other_bytes_are_value_errors(text: str) -> None:
     for read in (parse_request, check_certificates, read_expiry):
         with pytest.raises(ValueError, match=r"."):
             read(text)
+
+
+def test_only_blocks_of_certificates_are_accepted() -> None:
+    with pytest.raises(ValueError, match='only CERTIFICATE PEM blocks are allowed, found "KEY"'):
+        check_certificates(encode(b"-----BEGIN KEY-----\nAAAA\n-----END KEY-----\n"))
+    with pytest.raises(ValueError, match="at least one CERTIFICATE PEM block"):
+        check_certificates(encode(b"nothing"))

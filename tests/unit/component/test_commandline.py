@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kcm.component.commandline import build_command, help_lines, read_given_flags
+from kcm.component.commandline import _list_given, build_command, help_lines, read_given_flags
 from kcm.component.flags import all_flags
 from kcm.manager.command import main
 from kcm.reconcile.contract import Controller
@@ -81,3 +81,8 @@ def test_mistakes_end_with_one_clear_line(
 ) -> None:
     assert main(argv) == code
     assert words in capsys.readouterr().err
+
+
+def test_modules_of_controllers_are_read_before_flags_are_parsed() -> None:
+    argv = ["--controller-module=a", "--other", "--controller_module", "b", "--controller-module"]
+    assert _list_given(argv, "controller-module") == ["a", "b"]

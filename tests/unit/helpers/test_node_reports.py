@@ -7,7 +7,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from kcm.api.core_v1 import NodeStatus
-from kcm.helpers.node_reports import condition, differs, new_lease, renew_lease, transitions
+from kcm.apimachinery.quantity import Quantity
+from kcm.helpers.node_reports import (
+    condition,
+    differs,
+    new_lease,
+    renew_lease,
+    resources_of,
+    transitions,
+)
 from kcm.testing import builders
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -65,3 +73,14 @@ def test_a_lease_belongs_to_the_present_node() -> None:
     again = renew_lease(lease, node.with_metadata(uid="new"), 40, LATER)
     assert [owner.uid for owner in again.metadata.owner_references or ()] == ["new"]
     assert again.spec.renew_time == LATER
+
+
+def test_reserved_amounts_are_taken_from_what_the_node_has() -> None:
+    own = {"cpu": Quantity("4"), "memory": Quantity("1Gi")}
+    reserved = {"cpu": Quantity("1"), "memory": Quantity("2Gi"), "gpu": Quantity("1")}
+    before = NodeStatus(capacity={"example.com/x": Quantity("2"), "cpu": Quantity("1")})
+    capacity, allocatable = resources_of(before, own, reserved)
+    assert capacity == {"example.com/x": Quantity("2"), **own}
+    assert allocatable == {
+        "example.com/x": Quantity("2"), "cpu": Quantity("3"), "memory": Quantity("0")
+    }  # fmt: skip

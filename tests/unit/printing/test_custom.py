@@ -7,6 +7,7 @@ from kcm.api import codec
 from kcm.api.apiextensions_v1 import CustomResourceColumnDefinition, CustomResourceDefinition
 from kcm.apimachinery.times import format_time
 from kcm.printing.columns import columns_of
+from kcm.printing.custom import DefinedColumn
 from kcm.testing.builders import START
 from tests.unit.apiextensions.samples import SCHEME, definition, serve, struct
 
@@ -55,3 +56,25 @@ def test_cells_have_the_type_of_their_column() -> None:
         "when": format_time(START),
     }
     assert row({"spec": spec}, definition) == ["one", "t", 3, False, '[1,"a"]', "5m", None, None]
+
+
+def test_a_column_is_described_as_its_definition_has_it() -> None:
+    column = CustomResourceColumnDefinition(
+        name="Size", type="integer", format="int32", description="how many", priority=1,
+        json_path=".spec.size",
+    )  # fmt: skip
+    plain = CustomResourceColumnDefinition(name="Size", type="integer", json_path=".spec.size")
+    new_definition = definition(v1=struct(spec=LOOSE, status=LOOSE))
+    version = new_definition.spec.versions[0].replace(additional_printer_columns=[column, plain])
+    changed = new_definition.with_spec(new_definition.spec.replace(versions=[version]))
+    with serve(changed):
+        columns = columns_of(SCHEME.by_name("crontabs.example.com"), wide=True)
+    _, first, second = columns
+    assert isinstance(first, DefinedColumn)
+    assert isinstance(second, DefinedColumn)
+    assert first.described == {
+        "name": "Size", "type": "integer", "format": "int32", "description": "how many",
+        "priority": 1,
+    }  # fmt: skip
+    assert (second.described["format"], second.described["priority"]) == ("", 0)
+    assert second.described["description"].endswith("(in JSONPath format): .spec.size")

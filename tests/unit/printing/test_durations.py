@@ -26,6 +26,8 @@ YEAR = 365 * DAY
         (367 * DAY, "367d"),
         (2 * YEAR + 25 * DAY, "2y25d"),
         (4 * YEAR, "4y"),
+        (8 * YEAR - DAY, "7y364d"),
+        (8 * YEAR, "8y"),
         (8 * YEAR + 2 * DAY, "8y"),
         (3 * HOUR, "3h"),
         (7 * HOUR + 59 * MINUTE, "7h59m"),

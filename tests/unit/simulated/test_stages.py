@@ -7,6 +7,7 @@ import pytest
 
 from kcm import errors
 from kcm.api.core_v1 import Node, Pod
+from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.simulated import stages
 from tests.unit.simulation.life import pod
@@ -88,3 +89,10 @@ def test_a_wrong_file_is_refused_with_the_place_and_the_reason(
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(errors.ConfigurationError, match=r"nope\.yaml cannot be read"):
         stages.load(tmp_path / "nope.yaml")
+
+
+def test_an_entry_with_a_namespace_is_for_that_namespace_only() -> None:
+    stage = stages.Stage("one", Selector.parse(""), namespace="a")
+    assert stage.matches(build_pod().with_metadata(namespace="a"))
+    assert not stage.matches(build_pod().with_metadata(namespace="b"))
+    assert stages.Stage("all", Selector.parse("")).matches(build_pod())

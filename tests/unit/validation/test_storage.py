@@ -131,3 +131,12 @@ def test_a_pod_template_is_checked_as_others_are() -> None:
         'template.spec.containers[0].imagePullPolicy: Unsupported value: "x": supported values: '
         '"Always", "IfNotPresent", "Never"'
     ]
+
+
+def test_a_secret_for_a_disk_over_iscsi_has_a_name() -> None:
+    disk = {"targetPortal": "1.2.3.4:3260", "iqn": "iqn.2001-04.com.example:a", "lun": 0}
+    given = {"hostPath": None, "iscsi": disk}
+    assert validate_new_spec(VOLUMES, **given) == []
+    for secret, faults in (({"name": "s"}, 0), ({}, 1)):
+        given["iscsi"] = {**disk, "secretRef": secret}
+        assert len(validate_new_spec(VOLUMES, **given)) == faults

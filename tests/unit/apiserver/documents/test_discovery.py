@@ -9,6 +9,7 @@ from kcm.api.scheme import BUILT_IN
 from kcm.apiserver.documents import discovery
 from kcm.apiserver.http.responses import Response
 from kcm.apiserver.http_errors import PathNotFound
+from kcm.apiserver.request_info import NOT_DELETED_TOGETHER
 
 DISCOVERY = discovery.Discovery(BUILT_IN)
 
@@ -62,3 +63,11 @@ def test_the_version_is_that_of_kubernetes_with_our_own_behind_it() -> None:
     version_info = discovery.version()
     assert (version_info["major"], version_info["minor"]) == ("1", "33")
     assert version_info["gitVersion"].startswith("v1.33.0+kcm.")
+
+
+def test_what_cannot_be_deleted_together_has_no_such_verb() -> None:
+    entries = {e["name"]: e for e in read(DISCOVERY.group_version("", "v1"))["resources"]}
+    assert "deletecollection" in entries["pods"]["verbs"]
+    for name in NOT_DELETED_TOGETHER & entries.keys():
+        assert "deletecollection" not in entries[name]["verbs"]
+    assert NOT_DELETED_TOGETHER & entries.keys()

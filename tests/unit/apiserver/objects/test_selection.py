@@ -3,7 +3,13 @@ from __future__ import annotations
 import pytest
 
 from kcm import errors
-from kcm.apiserver.objects.selection import check_options
+from kcm.api import codec
+from kcm.api.core_v1 import Pod
+from kcm.api.scheme import BUILT_IN
+from kcm.apiserver.cache.entries import Entry
+from kcm.apiserver.objects.selection import ObjectSelection, check_options
+from kcm.apiserver.request_info import parse
+from kcm.testing.builders import pod
 
 _NOT_OLDER = {"resourceVersionMatch": "NotOlderThan"}
 _INITIAL = {"sendInitialEvents": "true"}
@@ -81,3 +87,17 @@ def test_options_that_exclude_each_other_are_refused(
         check_options(query, watch=watch)
     assert [str(cause) for cause in refused.value.causes] == faults
     assert refused.value.message.startswith('ListOptions.meta.k8s.io "" is invalid: ')
+
+
+def test_labels_and_fields_select_together() -> None:
+    def selects(**query: str) -> bool:
+        info = parse("/api/v1/namespaces/default/pods", BUILT_IN)
+        return ObjectSelection.of(info, query).matches(entry)
+
+    obj = pod("a", labels={"app": "web"})
+    entry = Entry(Pod.resource, obj.key, codec.encode(obj), 1, obj)
+    assert selects()
+    assert selects(labelSelector="app=web", fieldSelector="metadata.name=a")
+    assert not selects(labelSelector="app=db")
+    assert not selects(labelSelector="app=web", fieldSelector="metadata.name=b")
+    assert not selects(labelSelector="app=db", fieldSelector="metadata.name=a")

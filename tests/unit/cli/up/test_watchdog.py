@@ -3,6 +3,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from kcm.cli.up import groups
 from kcm.cli.up.watchdog import stop_all, watch
 
@@ -53,3 +55,10 @@ def test_the_guard_ends_what_is_left() -> None:
         assert process.wait(5) < 0
         with process:
             pass
+
+
+def test_stages_are_stopped_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped: list[list[int]] = []
+    monkeypatch.setattr(groups, "stop", lambda pids, patience: stopped.append(pids))
+    stop_all({1: 2, 2: 0, 3: 2, 4: 1})
+    assert stopped == [[2], [4], [1, 3]]

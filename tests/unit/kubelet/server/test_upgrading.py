@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kcm import errors
-from kcm.kubelet.server.upgrading import accept_tunnel
+from kcm.kubelet.server.upgrading import accept_tunnel, has_port_channels
 from kcm.kubelet.server.websocket import build_handshake
 
 KEY = (b"sec-websocket-key", b"dGhlIHNhbXBsZSBub25jZQ==")
@@ -44,3 +44,10 @@ def test_a_handshake_is_answered_as_the_rfc_has_it() -> None:
     head = build_handshake(scope(*SOCKET), "v5.channel.k8s.io")
     assert b"Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n" in head
     assert head.endswith(b"Sec-WebSocket-Protocol: v5.channel.k8s.io\r\n\r\n")
+
+
+def test_a_websocket_has_channels_of_its_own_if_it_offers_them() -> None:
+    offer = (b"sec-websocket-protocol", b"v4.channel.k8s.io")
+    assert has_port_channels(scope(*SOCKET, offer))
+    assert not has_port_channels(scope(*SOCKET))
+    assert not has_port_channels(scope(*SPDY, offer))

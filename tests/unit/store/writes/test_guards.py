@@ -21,6 +21,7 @@ from kcm.store.writes.guards import (
     definition_guards,
     encode_guard,
 )
+from kcm.testing.builders import pod
 from tests.unit.apiextensions.samples import SCHEME, definition, serve
 
 ENCODED: list[tuple[Guard, list[str]]] = [
@@ -57,3 +58,15 @@ def test_objects_of_a_custom_kind_are_created_under_the_guard_that_its_definitio
         guards = definition_guards(SCHEME.by_name(wanted.name))
     assert guards == (Exists(DEFINITIONS, wanted.name),)
     assert definition_guards(Pod.resource) == ()
+
+
+def test_guards_about_an_object_hold_for_its_uid() -> None:
+    here, gone = pod("a").with_metadata(uid="u"), None
+    assert Exists("pods", "default/a", "u").holds_for(here)
+    assert Exists("pods", "default/a").holds_for(here)
+    assert not Exists("pods", "default/a", "other").holds_for(here)
+    assert not Exists("pods", "default/a").holds_for(gone)
+    assert Absent("pods", "default/a").holds_for(gone)
+    assert Absent("pods", "default/a", "other").holds_for(here)
+    assert not Absent("pods", "default/a", "u").holds_for(here)
+    assert not Absent("pods", "default/a").holds_for(here)

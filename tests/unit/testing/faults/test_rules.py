@@ -3,10 +3,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kcm import errors
+from kcm.apiserver.backends.breaking import CallBreak
 from kcm.apiserver.faults.rules import RequestFacts
 from kcm.testing.clock import FakeClock
+from kcm.testing.control_plane.clock import PlaneClock
 from kcm.testing.faults.answers import ErrorCode
-from kcm.testing.faults.fault import ApiFault, ExpiryFault
+from kcm.testing.faults.fault import ApiFault, ExpiryFault, WebhookFault
 from kcm.testing.faults.rules import ActiveFaults
 from kcm.testing.faults.target import Target
 
@@ -72,3 +74,16 @@ def test_each_client_expires_once_unless_it_lists() -> None:
     assert [rules.find_expiry(facts) for facts in asked] == [10, None, 10, None, None]
     assert rules.find_expiry(replace(WATCH, agent="third", version="0")) is None
     assert rules.find_expiry(replace(WATCH, agent="third", version="9")) is None
+
+
+def test_a_webhook_that_times_out_is_answered_at_once_while_the_time_stands() -> None:
+    cases: tuple[tuple[bool, CallBreak, str], ...] = (
+        (True, "timeout", "timed-out"),
+        (False, "timeout", "timeout"),
+        (True, "refused", "refused"),
+    )
+    for frozen, error, answer in cases:
+        clock = PlaneClock(0.0 if frozen else None)
+        rules = ActiveFaults(clock)
+        rules.add(WebhookFault("hook", error, times=None, after=0))
+        assert rules.find_break(["hook"]) == answer

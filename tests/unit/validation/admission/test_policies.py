@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.samples import BODIES, sample
+from tests.samples import BODIES, sample, with_spec
 from tests.unit.validation.outcomes import validate_changed, validate_new_spec
 
 POLICIES = "validatingadmissionpolicies.admissionregistration.k8s.io"
@@ -162,3 +162,10 @@ def test_defaults_are_upstreams() -> None:
     assert constraints.object_selector is not None
     binding = sample(BINDINGS, spec=BODIES[BINDINGS]["spec"] | {"matchResources": {}})
     assert binding.spec.match_resources.match_policy == "Equivalent"
+
+
+def test_a_binding_is_validated_when_it_changes() -> None:
+    good = sample(BINDINGS)
+    assert validate_changed(good, good) == []
+    bad = with_spec(BINDINGS, policyName="")
+    assert validate_changed(bad, good) == validate_new_spec(BINDINGS, policyName="") != []
