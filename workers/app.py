@@ -11,6 +11,7 @@ from workers import logs, remotecontrol, signals
 from workers.bootsteps import ManagerStep, WatchManagerStep
 from workers.config import configuration
 from workers.events import BatchEventsStep
+from workers.process import CurrentProcess
 from workers.tasks import register_tasks
 
 
@@ -24,6 +25,7 @@ def create_app(settings: Settings | None = None, options: ManagerOptions | None 
     options = options or ManagerOptions.load()
     controllers = create_enabled(options)
     app = Celery(signals.APP_NAME, set_as_current=False)
+    app.kcm_process = CurrentProcess()
     app.conf.update(configuration(settings, controllers))
     app.steps["worker"].add(ManagerStep)
     app.steps["consumer"].add(WatchManagerStep)

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Sequence
 
 import structlog
+from celery import Celery
 
 from kcm import errors
 from kcm.component.context import ControllerContext, build_context
@@ -81,30 +82,41 @@ class WorkerProcess:
         self.context.shutdown()
 
 
-_lock = threading.Lock()
-_process: tuple[int, WorkerProcess] | None = None
-_node: tuple[str, tuple[str, ...]] = ("", ())  # set before the fork, so that children have it
+class CurrentProcess:
+    """Has the state of the process that asks, for the tasks of one app.
+
+    It is created at the first call, and again after a fork.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: tuple[int, WorkerProcess] | None = None
+        self._node: tuple[str, tuple[str, ...]] = ("", ())
+
+    def describe(self, name: str, queues: Sequence[str]) -> None:
+        """Records the Celery node's name and the queues that it consumes, for `kcm status`.
+
+        It is called before the fork, so that children have it.
+        """
+        self._node = (name, tuple(queues))
+
+    def get(self) -> WorkerProcess:
+        """Returns this process's state."""
+        with self._lock:
+            if self._process is None or self._process[0] != os.getpid():
+                context = build_context(name=self._node[0], queues=self._node[1])
+                self._process = (os.getpid(), WorkerProcess(context))
+            return self._process[1]
+
+    def shutdown(self) -> None:
+        """Stops this process's state, if it has one."""
+        with self._lock:
+            if self._process is not None and self._process[0] == os.getpid():
+                self._process[1].stop()
+            self._process = None
 
 
-def describe(name: str, queues: Sequence[str]) -> None:
-    """Records the Celery node's name and the queues that it consumes, for `kcm status`."""
-    global _node  # noqa: PLW0603 - one per process is the point
-    _node = (name, tuple(queues))
-
-
-def current() -> WorkerProcess:
-    """Returns this process's state, which is created at the first call and again after a fork."""
-    global _process  # noqa: PLW0603 - one per process is the point
-    with _lock:
-        if _process is None or _process[0] != os.getpid():
-            _process = (os.getpid(), WorkerProcess(build_context(name=_node[0], queues=_node[1])))
-        return _process[1]
-
-
-def shutdown() -> None:
-    """Stops this process's state, if it has one."""
-    global _process  # noqa: PLW0603 - see current
-    with _lock:
-        if _process is not None and _process[0] == os.getpid():
-            _process[1].stop()
-        _process = None
+def process_of(app: Celery) -> CurrentProcess:
+    """Returns the process of a kcm app, which `create_app` gives it."""
+    process: CurrentProcess = app.kcm_process
+    return process

@@ -17,7 +17,8 @@ from kcm.loops import start_thread
 from kcm.redisio import RedisIO
 from kcm.redisio.mending import mend_broker
 from kcm.settings import Settings
-from workers import process, refusals
+from workers import refusals
+from workers.process import process_of
 
 log = structlog.get_logger("kcm.worker")
 
@@ -47,8 +48,8 @@ def _refuse_beat(sender: Any = None, **_: Any) -> None:
 
 def _describe(sender: str = "", instance: Any = None, **_: Any) -> None:
     queues = sorted(instance.app.amqp.queues.consume_from)
-    process.describe(sender, queues)
     if instance.app.main == APP_NAME:
+        process_of(instance.app).describe(sender, queues)
         _mend_broker(queues)
 
 
@@ -65,7 +66,7 @@ def _mend_broker(queues: Sequence[str]) -> None:
 
 def _warm_up(**_: Any) -> None:
     if current_app.main == APP_NAME:
-        process.current()
+        process_of(current_app).get()
 
 
 def _worker_ready(sender: Any = None, **_: Any) -> None:
@@ -73,10 +74,10 @@ def _worker_ready(sender: Any = None, **_: Any) -> None:
         return
     # The prefork parent must have no threads of kcm's; other pools run tasks in this process.
     if not getattr(sender.controller.pool_cls, "uses_semaphore", False):
-        start_thread("kcm-warm-up", process.current)
+        start_thread("kcm-warm-up", process_of(sender.app).get)
 
 
 def _stop(sender: Any = None, **_: Any) -> None:
-    app = getattr(sender, "app", None)  # a child's own signal has no sender, so it is kcm's
-    if app is None or app.main == APP_NAME:
-        process.shutdown()
+    app = getattr(sender, "app", current_app)  # a child's own signal has no sender
+    if app.main == APP_NAME:
+        process_of(app).shutdown()

@@ -16,7 +16,7 @@ from celery import Celery
 from beat_schedule import tick_task_name
 from kcm.component.housekeeping import loop_periods
 from kcm.reconcile.contract import Controller
-from workers.process import current
+from workers.process import process_of
 
 
 def register_tasks(app: Celery, controllers: Sequence[Controller]) -> None:
@@ -35,7 +35,7 @@ def list_task_names(controllers: Sequence[Controller]) -> list[str]:
 
 def _register_sync(app: Celery, short_name: str) -> None:
     def sync(key: str, *more: Any) -> None:
-        current().sync(short_name, key)
+        process_of(app).get().sync(short_name, key)
 
     sync.__doc__ = f"Syncs waiting keys of {short_name}, the named one first."
     app.task(name=task_name(short_name), shared=False)(sync)
@@ -48,7 +48,7 @@ def task_name(short_name: str) -> str:
 
 def _register_tick(app: Celery, loop: str) -> None:
     def run_pass(scheduled_at: float) -> None:
-        current().tick(loop, scheduled_at)
+        process_of(app).get().tick(loop, scheduled_at)
 
     run_pass.__doc__ = f"Runs the pass of {loop} that was due at this time (Unix seconds)."
     app.task(name=tick_task_name(loop), shared=False)(run_pass)
