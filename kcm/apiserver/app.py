@@ -65,7 +65,6 @@ from kcm.component import feature_gates
 from kcm.loops import Loop, ThreadHost, contain
 from kcm.serviceaccount.issuing import DEFAULT_ISSUER
 from kcm.store import Store
-from kcm.store.writes import observing
 
 THREADS = 8  # store calls at a time; more would only contend for the interpreter
 
@@ -135,7 +134,7 @@ class ApiServer:
         audiences = tokens.audiences if tokens else (DEFAULT_ISSUER,)
         reviewer = TokenReviewer(access.tokens, accounts, audiences, joining)
         self._chain = HandlerChain(access, decides, self._metrics)
-        self._observer = observing.find(store.io)
+        self._observer = store.observer
         self._threads = Threads(THREADS, "kcm-api")
         self._waiter = LoopWaiter()
         self._gate = faults.gate(self.limits.request_timeout) if faults else None

@@ -41,7 +41,7 @@ from kcm.loops import ThreadHost, contain
 from kcm.redisio.pipelining import PipelinedIO
 from kcm.settings import Settings
 from kcm.store import Store
-from kcm.store.writes import observing
+from kcm.store.writes.observing import Observer
 
 log = structlog.get_logger("kcm.apiserver")
 
@@ -65,6 +65,7 @@ class Host:
     clock: Clock = field(default_factory=RealClock)
     rng: random.Random = field(default_factory=random.SystemRandom)  # draws names and uids
     scheme: Scheme = field(default_factory=Scheme)  # of the store
+    observer: Observer | None = None  # of the store
     stated_port: int = 0  # what the Service `kubernetes` says, 0 for the one that is served
     linger: float = LINGER  # seconds until idle connections are closed when the server stops
 
@@ -116,7 +117,7 @@ def run(settings: Settings, options: ServerOptions, host: Host | None = None) ->
         tokens = options.tokens.load(folder, url_of(listener, certificate))
         with closing(PipelinedIO(settings, name="kcm-apiserver")) as io:
             io.attach()
-            store = Store(io, host.clock, host.rng, scheme=host.scheme)
+            store = Store(io, host.clock, host.rng, scheme=host.scheme, observer=host.observer)
             _serve(store, options, access, certificate, listener, tokens=tokens, host=host)
 
 
@@ -202,7 +203,7 @@ def _heavy_processes(store: Store, options: ServerOptions) -> HeavyProcesses | N
     """Returns the processes for heavy writes, None for a test, which has its own time and sees
     every write.
     """
-    is_plain = isinstance(store.clock, RealClock) and observing.find(store.io) is None
+    is_plain = isinstance(store.clock, RealClock) and store.observer is None
     if not is_plain or options.faults is not None:
         return None
     return HeavyProcesses(store.io.settings, HEAVY_THREADS)

@@ -179,6 +179,7 @@ class ControllerContext:
             metrics=self.metrics,
             cloud=self.cloud,
             host=self.host,
+            observer=self.store.observer,
         )
 
     def admitted(self, client: Client) -> ObjectStore:

@@ -27,7 +27,6 @@ from kcm.manager.recovery import recover
 from kcm.reconcile.contract import Controller, View
 from kcm.redisio import Fence
 from kcm.store.eventbus import EventBus
-from kcm.store.writes import observing
 from kcm.workqueue import Pump, Reaper
 
 log = structlog.get_logger("kcm.manager")
@@ -77,9 +76,13 @@ class Manager:
 
     def _kind(self, resource: Resource, routes: list[WatchRoute]) -> KindDispatcher:
         lease = self.leases.add(f"dispatch:{resource.name}", self._took_over, _ignore_stop)
-        observer = observing.find(self.context.io)
         return KindDispatcher(
-            resource, routes, lease, self._wake_dispatcher, self._count_crash, observer=observer
+            resource,
+            routes,
+            lease,
+            self._wake_dispatcher,
+            self._count_crash,
+            observer=self.context.store.observer,
         )
 
     def _ingester(self) -> Ingester | None:

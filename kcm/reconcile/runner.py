@@ -32,7 +32,7 @@ from kcm.reconcile.metrics import SYNC, SyncMetrics
 from kcm.reconcile.plan import Plan
 from kcm.store.objects import ObjectStore
 from kcm.store.writes import observing
-from kcm.store.writes.observing import Author, SyncEnd
+from kcm.store.writes.observing import Author, Observer, SyncEnd
 from kcm.workqueue import Finished, KeyLease, Renewer, SyncResult, SyncStatus, WorkQueue
 
 log = structlog.get_logger("kcm.reconcile")
@@ -101,8 +101,9 @@ class Runner:
         metrics: SyncMetrics | None = None,
         cloud: CloudCaller | None = None,
         host: Host,
+        observer: Observer | None = None,
     ) -> None:
-        """`host` makes the calls to the cloud."""
+        """`host` makes the calls to the cloud. The observer is told of all syncs."""
         self._host = host
         self.controller = controller
         self._caches = caches
@@ -114,7 +115,7 @@ class Runner:
         self._clock = clock
         self._stop = stop
         self._metrics = metrics
-        self._observer = observing.find(queue.io)
+        self._observer = observer
         self._calling: set[str] = set()  # the tokens of the keys whose threads call the cloud
 
     def run(self, named: str, max_keys: int = MAX_KEYS, budget: float = RUN_BUDGET) -> int:

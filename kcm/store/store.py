@@ -47,6 +47,7 @@ from kcm.store.writes.modifying import (
     modify,
     modify_known,
 )
+from kcm.store.writes.observing import Observer
 from kcm.store.writes.purging import purge
 from kcm.store.writes.results import WriteResult, WriteStatus
 from kcm.store.writes.rewriting import ReadConverted, Rewriting, rewrite_page
@@ -84,10 +85,15 @@ class Store(StoreReader, ItemBuilder):
         rng: random.Random | None = None,
         *,
         scheme: Scheme | None = None,
+        observer: Observer | None = None,
     ) -> None:
-        """Without a scheme, the store has one of its own, with the built-in kinds at first."""
+        """Without a scheme, the store has one of its own, with the built-in kinds at first.
+
+        The observer is told of all writes.
+        """
         StoreReader.__init__(self, io)
         self.scheme = scheme or Scheme()
+        self.observer = observer
         self.io = io
         self.clock = self._clock = clock or RealClock()
         self._watch = WatchReader(io)
@@ -99,7 +105,7 @@ class Store(StoreReader, ItemBuilder):
         cluster_ips = ClusterIPs(io, self, self._clock.now, self.service_ranges.network)
         addresses = ServiceAddresses(io, self.service_ranges, cluster_ips, rng)
         ItemBuilder.__init__(self, Admission(self, settings, rng), addresses, self._clock, rng)
-        writer, self._quotas = Writer(io), QuotaMemory(self)
+        writer, self._quotas = Writer(io, observer), QuotaMemory(self)
         charged = ChargedWriter(self._quotas, writer, self._clock)
         self._pipeline = WritePipeline(self._quotas, charged, writer, self.build_create)
         self._claims = AddressClaims(self, self._write_claims, self._clock.now)

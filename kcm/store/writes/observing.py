@@ -1,9 +1,9 @@
 """Observers of writes and syncs in this process, for tests that ask who wrote what and why.
 
-Guarantees: an observer gets every write of the stores of this process that were created while it
-was registered for their server, with the author that was set where the write was made. Without an
-observer, a write costs one comparison more. Does not guarantee that writes arrive in the order of
-their resourceVersions, nor that a write is seen whose reply was lost: the watch logs have both.
+Guarantees: an observer gets every write of the stores that have it, with the author that was set
+where the write was made. Without an observer, a write costs one comparison more. Does not guarantee
+that writes arrive in the order of their resourceVersions, nor that a write is seen whose reply was
+lost: the watch logs have both.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, TypeVar
 
 from kcm.redisio import RedisIO
-from kcm.settings import Settings
 from kcm.store.writes.items import Encoded, WriteItem
 from kcm.store.writes.results import WriteResult
 
@@ -93,28 +92,7 @@ class Observer(Protocol):
         """Takes a request that the API server refused."""
 
 
-_observers: dict[tuple[str, str], Observer] = {}  # by the URL of the server, and the keys' prefix
 _AUTHOR: ContextVar[Author | None] = ContextVar("author", default=None)
-
-
-@contextmanager
-def observing(settings: Settings, observer: Observer) -> Iterator[None]:
-    """Has stores that are created within the block, for the server of `settings`, observed."""
-    place = _place(settings)
-    _observers[place] = observer
-    try:
-        yield
-    finally:
-        del _observers[place]
-
-
-def find(io: RedisIO) -> Observer | None:
-    """Returns the observer of the server to which `io` connects, None if there is none."""
-    return _observers.get(_place(io.settings)) if _observers else None
-
-
-def _place(settings: Settings) -> tuple[str, str]:
-    return settings.redis_url or str(settings.socket_path.absolute()), settings.prefix
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from kcm.redisio.connection import Argument
 from kcm.redisio.scripts import NO_FENCE
 from kcm.store.writes import observing
 from kcm.store.writes.items import Encoded, WriteItem
+from kcm.store.writes.observing import Observer
 from kcm.store.writes.results import WriteResult, WriteStatus
 
 MAX_ITEMS = 128  # per script call, so that Redis stays responsive to other clients (design 0019)
@@ -53,9 +54,9 @@ class WriteCall:
 class Writer:
     """Writes batches of items with the write script."""
 
-    def __init__(self, io: RedisIO) -> None:
+    def __init__(self, io: RedisIO, observer: Observer | None = None) -> None:
         self._io = io
-        self._observer = observing.find(io)
+        self._observer = observer
 
     def write(self, items: Sequence[WriteItem], call: WriteCall) -> list[WriteResult]:
         """Writes `items`, and returns the result of each.

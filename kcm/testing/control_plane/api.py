@@ -17,6 +17,7 @@ from kcm.apiserver.running import Host, ServerOptions, run
 from kcm.apiserver.serving import Address, ApiHttpServer
 from kcm.clock import Clock
 from kcm.settings import Settings
+from kcm.store.writes.observing import Observer
 
 START_TIMEOUT = 30.0  # seconds
 _STOP_TIMEOUT = 15.0  # seconds; the server gives requests 5 s
@@ -32,6 +33,7 @@ class PlaneHost:
     clock: Clock
     rng: random.Random
     scheme: Scheme
+    observer: Observer
     on_changes: Callable[[], None]  # called in a thread of the server when objects have changed
     stated_port: int
 
@@ -49,6 +51,7 @@ class ApiThread:
             clock=plane.clock,
             rng=plane.rng,
             scheme=plane.scheme,
+            observer=plane.observer,
             linger=_LINGER,
             stated_port=plane.stated_port,
         )

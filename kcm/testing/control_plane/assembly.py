@@ -89,7 +89,7 @@ class Assembly:
         self.folder = server.folder
         settings = Settings(redis_url=server.url, state_dir=server.folder)
         self._stops.append(self.recorder.stop)
-        self.recorder.start(settings)  # before the first store is created
+        self.recorder.start(settings)
         logs.pass_to_standard_loggers()
         hosts = list_names(settings.service_cluster_ip_range)
         if self._options.seed is not None:
@@ -100,7 +100,7 @@ class Assembly:
         options = self._manager_options(server.folder, hosts)
         self._host = StepHost(self._clock.moment)
         rng = self._rng("controllers")
-        store = Store(io, self._clock, rng, scheme=self.scheme)
+        store = self._open_store(io, rng)
         embedding = Embedding(self._host, store, rng, LEASE_DURATION)
         context = build_context(
             settings, options, self._clock, kind="manager", name="kcm.testing", embedding=embedding
@@ -118,6 +118,9 @@ class Assembly:
         """Returns the source of what a part draws, such as names. A seed makes it repeatable."""
         seed = self._options.seed
         return random.SystemRandom() if seed is None else random.Random(f"{seed} {part}")
+
+    def _open_store(self, io: RedisIO, rng: random.Random) -> Store:
+        return Store(io, self._clock, rng, scheme=self.scheme, observer=self.recorder)
 
     def _manager_options(self, folder: Path, hosts: Sequence[str]) -> ManagerOptions:
         """Returns the manager's options, with the keys and certificates of `kcm up`."""
@@ -140,7 +143,9 @@ class Assembly:
     def _start_api(self, settings: Settings, io: RedisIO) -> None:
         # With a seed, objects say the same port in each run.
         port = 0 if self._options.seed is None else _STATED_PORT
-        host = PlaneHost(self._clock, self._rng("api"), self.scheme, self._wake, port)
+        host = PlaneHost(
+            self._clock, self._rng("api"), self.scheme, self.recorder, self._wake, port
+        )
         self.api = ApiThread(settings, host, self.faults.server)
         self._stops.append(lambda: self.api.stop(io.end_blocking_reads))
         self._ask_to_stop.append(self.api.ask_to_stop)
@@ -161,7 +166,7 @@ class Assembly:
             self._stops.append(links.close)
             links.attach()
             nodes = Simulator(
-                Store(links, self._clock, self._rng("nodes"), scheme=self.scheme),
+                self._open_store(links, self._rng("nodes")),
                 simulator_options(self._options.nodes, context.options),
                 self._clock,
                 recorder=context.recorder,

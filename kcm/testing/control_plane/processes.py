@@ -135,7 +135,7 @@ class Processes:
         """Returns the store. Raises ConfigurationError before the start."""
         if self._io is None:
             raise errors.ConfigurationError("the control plane has not started: call start()")
-        return Store(self._io, scheme=self.scheme)
+        return Store(self._io, scheme=self.scheme, observer=self.recorder)
 
     def patience(self, grace: float) -> Patience:
         """Returns what waits for conditions, by the machine's clock, which nothing moves."""

@@ -8,14 +8,12 @@ import json
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from datetime import datetime
 
 from kcm import errors
 from kcm.api.scheme import Kinds
 from kcm.clock import Clock
 from kcm.settings import Settings
-from kcm.store.writes import observing
 from kcm.store.writes.items import Encoded, WriteItem
 from kcm.store.writes.observing import Author, Refusal, SyncEnd
 from kcm.store.writes.results import WriteResult
@@ -48,18 +46,15 @@ class Recorder:
         self._reading = threading.Lock()
         self._logs: LogReader | None = None
         self._gaps: frozenset[str] = frozenset()
-        self._ends = ExitStack()
 
     def start(self, settings: Settings) -> None:
-        """Begins to observe the stores that are created from now on for the server of
-        `settings`.
+        """Begins to read the logs of the server of `settings`. The stores that have this recorder
+        as their observer tell it what they write.
         """
-        self._ends.enter_context(observing.observing(settings, self))
         self._logs = LogReader(settings, self.journal, self._kinds)
 
     def stop(self) -> None:
-        """Ends to observe. May be called again."""
-        self._ends.close()
+        """Ends to read. May be called again."""
         if self._logs is not None:
             self._logs.close()
             self._logs = None

@@ -8,13 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from kcm.api.scheme import BUILT_IN
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.store.writes import observing
 from kcm.store.writes.observing import Author
-from kcm.testing.clock import FakeClock
-from kcm.testing.history.recorder import Recorder
 
 ALICE = Author("user", "alice")
 
@@ -24,17 +21,6 @@ def io(tmp_path: Path) -> Iterator[RedisIO]:
     io = RedisIO(Settings(state_dir=tmp_path), name="kcm/test")
     yield io
     io.close()
-
-
-def test_an_observer_is_found_by_the_server_while_it_observes(io: RedisIO, tmp_path: Path) -> None:
-    recorder = Recorder(FakeClock(), BUILT_IN)
-    assert observing.find(io) is None
-    with observing.observing(io.settings, recorder):
-        assert observing.find(io) is recorder
-        for other in (Settings(state_dir=tmp_path / "b"), Settings(state_dir=tmp_path, prefix="x")):
-            with observing.observing(other, Recorder(FakeClock(), BUILT_IN)):
-                assert observing.find(io) is recorder
-    assert observing.find(io) is None
 
 
 def test_the_author_is_the_one_that_was_named_last_or_the_client(io: RedisIO) -> None:
