@@ -15,7 +15,7 @@ from kcm.api.scheme import Scheme
 from kcm.clock import Clock
 from kcm.component.admission import find_admission_server
 from kcm.reconcile.contract import Metrics
-from kcm.redisio import Fence, RedisIO
+from kcm.redisio import Fence, Links, RedisIO
 from kcm.settings import Settings
 from kcm.store import Store
 from kcm.store.objects import ObjectStore
@@ -72,6 +72,7 @@ class ClientBuilder:
         self._shared = shared
         self.scheme = shared.scheme if shared is not None else Scheme()
         self._settings = settings
+        self._links = Links()
         self._clock = clock
         # the API server with the objects of the controllers, or None for the objects in Redis
         self.remote = remote
@@ -88,7 +89,9 @@ class ClientBuilder:
 
     def _client(self, identity: str) -> Client:
         store = self._shared or Store(
-            RedisIO(self._settings, name=f"kcm/{identity}"), self._clock, scheme=self.scheme
+            RedisIO(self._settings, name=f"kcm/{identity}", links=self._links),
+            self._clock,
+            scheme=self.scheme,
         )
         io = store.io
         if self.remote is None:

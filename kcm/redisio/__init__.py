@@ -6,6 +6,7 @@ commands with `RedisIO.execute`, which raise the errors of `kcm.errors`, never t
 
 from kcm.redisio.connection import RedisIO
 from kcm.redisio.keys import Keys
+from kcm.redisio.links import Links
 from kcm.redisio.scripts import Fence
 
-__all__ = ["Fence", "Keys", "RedisIO"]
+__all__ = ["Fence", "Keys", "Links", "RedisIO"]

@@ -12,7 +12,6 @@ import json
 import threading
 import time
 import uuid
-import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -26,6 +25,7 @@ from redis.retry import Retry
 from kcm import __version__, errors
 from kcm.redisio import mending, scripts, sentinel
 from kcm.redisio.keys import Keys
+from kcm.redisio.links import Links
 from kcm.settings import Settings
 
 log = structlog.get_logger("kcm.redis")
@@ -48,33 +48,22 @@ def new_call_id() -> str:
     return uuid.uuid4().hex
 
 
-# All connection pools of this process; an entry is removed with its client.
-_pools: weakref.WeakSet[redis.ConnectionPool] = weakref.WeakSet()
-
-
 # What CLIENT LIST shows as lib-name and lib-ver. Without it, the driver would read the metadata of
 # its installed package for each connection, which takes longer than to connect.
 _DRIVER = DriverInfo(lib_version=redis.__version__).add_upstream_driver("kcm", __version__)
 
-_logged: set[str] = set()  # data ids for which it was logged that the store was emptied
-
-
-def _drop_idle_links() -> None:
-    for pool in list(_pools):
-        pool.disconnect(inuse_connections=False)
-
 
 class _LinkRetry(Retry):
-    """The driver's retry, but a timeout of one connection closes all idle ones.
+    """The driver's retry, but a timeout of one connection closes all idle ones."""
 
-    If one connection has silently died, the others have as well. Otherwise each idle connection of
-    each client would cost a timeout of its own when it is used next.
-    """
+    def __init__(self, retries: int, links: Links) -> None:
+        super().__init__(ExponentialWithJitterBackoff(base=0.05, cap=1.0), retries)
+        self._links = links
 
     def call_with_retry(self, do: Any, fail: Any, *args: Any, **options: Any) -> Any:
         def drop_idle_links(error: Exception, *more: int) -> None:
             if isinstance(error, redis.exceptions.TimeoutError):
-                _drop_idle_links()
+                self._links.drop_idle()
             fail(error, *more)
 
         return super().call_with_retry(do, drop_idle_links, *args, **options)
@@ -84,7 +73,8 @@ class RedisIO:
     """The connections of one process to Redis. Thread-safe; it does not survive a fork.
 
     `name` is the client name in CLIENT LIST. If `patient` is false, a call is sent only once: for
-    callers that can do without a reply and must not wait long for it.
+    callers that can do without a reply and must not wait long for it. `links` are those of the
+    process's other clients of the same server.
     """
 
     def __init__(
@@ -94,13 +84,14 @@ class RedisIO:
         clock_offset_ms: int = 0,
         name: str = "",
         patient: bool = True,
+        links: Links | None = None,
     ) -> None:
         self.settings = settings or Settings()
         self.name = name
         self.keys = Keys(self.settings.prefix)
         self.clock_offset_ms = clock_offset_ms
-        self._client = connect(self.settings, name, _RETRIES if patient else 0)
-        _pools.add(self._client.connection_pool)
+        self._links = links or Links()
+        self._client = connect(self.settings, name, _RETRIES if patient else 0, self._links)
         self.epoch = ""  # as this process knows it; "" before the first attach
         self.data_id = ""  # the data id, which changes when the store was emptied
         self._attach_lock = threading.Lock()
@@ -150,7 +141,7 @@ class RedisIO:
         self, script: scripts.Script, call_id: str, args: Sequence[Argument]
     ) -> list[str] | None:
         own = (self.keys.prefix, self.epoch, call_id, self.clock_offset_ms)
-        with translate_errors():
+        with translate_errors(self._links):
             try:
                 raw = self._execute("EVALSHA", script.sha, 0, *own, *args)
             except redis.exceptions.NoScriptError:
@@ -163,7 +154,7 @@ class RedisIO:
 
         Raises: StoreUnavailable, ConfigurationError for data of a newer kcm.
         """
-        with self._attach_lock, translate_errors():
+        with self._attach_lock, translate_errors(self._links):
             status, *facts = self._ask_epoch()
             if status == "FORMAT":
                 raise errors.ConfigurationError(
@@ -172,8 +163,7 @@ class RedisIO:
                 )
             self._load_scripts()
             self.epoch, self.data_id = facts
-        if status == "EMPTIED" and self.data_id not in _logged:
-            _logged.add(self.data_id)  # a process has many connections, and logs once
+        if status == "EMPTIED" and self._links.is_told_first(self.data_id):
             log.error(
                 "The store was emptied: all of its objects are gone. The objects that the system "
                 "needs are created again; apply the others again, or restore a backup",
@@ -203,7 +193,7 @@ class RedisIO:
         """Sends one plain command, and returns its reply as the driver parses it (bytes stay
         bytes).
         """
-        with self._mend_wrong_types(), translate_errors():
+        with self._mend_wrong_types(), translate_errors(self._links):
             return self._execute(*command)
 
     def counter(self) -> int:
@@ -211,7 +201,7 @@ class RedisIO:
         StoreUnavailable.
         """
         key = self.keys.resource_version()
-        with translate_errors():
+        with translate_errors(self._links):
             try:
                 return int(self._execute("GET", key))
             except (TypeError, ValueError, redis.exceptions.ResponseError):
@@ -245,7 +235,7 @@ class RedisIO:
         """
         with (
             self._mend_wrong_types(),
-            translate_errors(),
+            translate_errors(self._links),
             self._client.pipeline(transaction=False) as pipe,
         ):
             for command in commands:
@@ -259,14 +249,14 @@ class RedisIO:
 
         With `at_once`, they are one transaction. Raises: StoreUnavailable.
         """
-        with translate_errors(), self._client.pipeline(transaction=at_once) as pipe:
+        with translate_errors(self._links), self._client.pipeline(transaction=at_once) as pipe:
             for command in commands:
                 pipe.execute_command(*map(encode, command))  # type: ignore[no-untyped-call] # the driver's gap
             return list(pipe.execute(raise_on_error=False))
 
     def scan(self, pattern: str) -> Iterator[str]:
         """Yields every key that matches a glob, without blocking the server as KEYS would."""
-        with translate_errors():
+        with translate_errors(self._links):
             for key in self._client.scan_iter(match=pattern, count=1000):
                 yield key.decode()
 
@@ -275,14 +265,14 @@ class RedisIO:
 
         Each returns as after its timeout. It is for a server whose clients are about to stop.
         """
-        with translate_errors():
+        with translate_errors(self._links):
             for client in self._client.client_list():
                 if "b" in client["flags"]:
                     self._client.client_unblock(int(client["id"]))
 
     def info(self, section: str) -> dict[str, Any]:
         """Returns a section of INFO, parsed."""
-        with translate_errors():
+        with translate_errors(self._links):
             return dict(self._client.info(section))
 
     def _execute(self, *command: Argument) -> Any:
@@ -315,29 +305,38 @@ def encode(argument: Argument) -> Argument:
     return argument
 
 
-def connect(settings: Settings, name: str = "", retries: int = _RETRIES) -> redis.Redis:
-    """Returns a client for the URL of the settings. Nothing is sent yet.
+def connect(
+    settings: Settings, name: str = "", retries: int = _RETRIES, links: Links | None = None
+) -> redis.Redis:
+    """Returns a client for the URL of the settings, one of those with these links. Nothing is sent
+    yet.
 
     Raises: ConfigurationError for a URL that cannot be used.
     """
+    links = links or Links()
     options: dict[str, Any] = {
         "socket_timeout": settings.socket_timeout,
         "socket_connect_timeout": settings.connect_timeout,
         "health_check_interval": settings.health_check_interval,
-        "retry": _LinkRetry(ExponentialWithJitterBackoff(base=0.05, cap=1.0), retries),
+        "retry": _LinkRetry(retries, links),
         "protocol": 2,
         "client_name": name or None,
         "driver_info": _DRIVER,
     }
     url = settings.effective_redis_url
     if sentinel.is_sentinel(url):
-        return sentinel.parse(url).connect(options)
-    return redis.Redis.from_url(url, **options)
+        client = sentinel.parse(url).connect(options)
+    else:
+        client = redis.Redis.from_url(url, **options)
+    links.add(client.connection_pool)
+    return client
 
 
 @contextmanager
-def translate_errors() -> Iterator[None]:
-    """Raises the driver's exceptions in the block as those of `kcm.errors`."""
+def translate_errors(links: Links) -> Iterator[None]:
+    """Raises the driver's exceptions in the block, whose calls use these links, as those of
+    `kcm.errors`.
+    """
     try:
         yield
     except (
@@ -349,7 +348,7 @@ def translate_errors() -> Iterator[None]:
     except redis.exceptions.ResponseError as error:
         translated = errors.from_redis(_CUT_CODES.get(type(error), "") + str(error))
         if type(translated) is errors.WritesRefused:
-            _drop_idle_links()  # the name, or the sentinel, may lead to another server by now
+            links.drop_idle()  # the name, or the sentinel, may lead to another server by now
         raise translated from error
     except redis.exceptions.RedisError as error:
         raise errors.KcmError(f"the Redis client failed: {error}") from error

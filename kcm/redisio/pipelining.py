@@ -166,7 +166,7 @@ class PipelinedIO(RedisIO):
     def pipeline(self, commands: Sequence[Command]) -> list[Reply]:
         if not greenlets.is_running():
             return super().pipeline(commands)
-        with self._mend_wrong_types(), translate_errors():
+        with self._mend_wrong_types(), translate_errors(self._links):
             try:
                 replies = self._exchange(commands)
             except LinkError:

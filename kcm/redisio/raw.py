@@ -9,6 +9,7 @@ from typing import Any
 import redis
 
 from kcm.redisio.connection import connect, translate_errors
+from kcm.redisio.links import Links
 from kcm.settings import Settings
 
 
@@ -24,8 +25,9 @@ def send_raw(settings: Settings, command: Sequence[str]) -> Any:
 
     There is no time limit, since the command may block. Raises: StoreUnavailable.
     """
-    with translate_errors():
-        client = connect(settings)
+    links = Links()
+    with translate_errors(links):
+        client = connect(settings, links=links)
         pool: Any = client.connection_pool
         pool.connection_kwargs["socket_timeout"] = None
         connection = pool.get_connection()

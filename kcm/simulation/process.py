@@ -14,7 +14,7 @@ from kcm.coordination.lease import new_holder
 from kcm.coordination.presence import Member, Presence
 from kcm.loops import Loop, ThreadHost, Turn
 from kcm.reconcile.events import EventRecorder
-from kcm.redisio import RedisIO
+from kcm.redisio import Links, RedisIO
 from kcm.settings import Settings
 from kcm.simulated.stages import Stages
 from kcm.simulation.options import SimulatorOptions
@@ -35,7 +35,8 @@ def run(
     Raises StoreUnavailable if the store is unavailable at first.
     """
     clock = RealClock()
-    connections = [RedisIO(settings, name=f"kcm-nodes-{part}") for part in ("", "events", "lease")]
+    links, parts = Links(), ("", "events", "lease")
+    connections = [RedisIO(settings, name=f"kcm-nodes-{part}", links=links) for part in parts]
     try:
         for io in connections:
             io.attach()

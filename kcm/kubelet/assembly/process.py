@@ -25,7 +25,7 @@ from kcm.kubelet.tokens.manager import TokenSource
 from kcm.kubelet.tokens.sources import RequestedTokens, SignedTokens
 from kcm.loops import Loop, ThreadHost
 from kcm.reconcile.events import EventRecorder
-from kcm.redisio import RedisIO
+from kcm.redisio import Links, RedisIO
 from kcm.serviceaccount.issuing import Issuer
 from kcm.serviceaccount.keys import read_signing_key
 from kcm.settings import Settings
@@ -69,6 +69,7 @@ class KubeletProcess:
         self._closers: list[Callable[[], None]] = []
         self._node_name = options.node_name
         self._clients: list[RestClient] = []
+        self._links = Links()
         self._connection = _load_connection(kubeconfig) if kubeconfig else None
         open_store = self._open_remote_store if kubeconfig else self._open_local_store
         recorder = EventRecorder(open_store("events"), self._clock)
@@ -138,7 +139,7 @@ class KubeletProcess:
         return client
 
     def _open_redis(self, name: str, *, patient: bool = True) -> RedisIO:
-        io = RedisIO(self._settings, name=f"kcm-kubelet-{name}", patient=patient)
+        io = RedisIO(self._settings, name=f"kcm-kubelet-{name}", patient=patient, links=self._links)
         self._closers.append(io.close)
         return io
 

@@ -11,7 +11,7 @@ import redis
 
 from kcm import errors
 from kcm.api.scheme import BUILT_IN
-from kcm.redisio import RedisIO, scripts
+from kcm.redisio import Links, RedisIO, scripts
 from kcm.redisio.embedded import EmbeddedServer
 from kcm.settings import Settings
 from kcm.store import Store
@@ -152,8 +152,10 @@ class TestEmptied:
         capsys: pytest.CaptureFixture[str],
         caplog: pytest.LogCaptureFixture,
     ) -> None:
-        other = RedisIO(settings)
-        other.attach()
+        links = Links()
+        io, other = (RedisIO(settings, links=links) for _ in range(2))
+        for one in (io, other):
+            one.attach()
         io.execute("FLUSHALL")
         for _ in range(2):
             assert io.call("expect_pending", "kcm:none") == ["OK"]
@@ -271,3 +273,18 @@ def test_a_connection_for_which_there_is_no_descriptor_is_a_store_that_is_away(i
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert io.execute("PING")
+
+
+def test_clients_with_the_same_links_close_their_idle_connections_together(
+    settings: Settings,
+) -> None:
+    links = Links()
+    together = [RedisIO(settings, links=links) for _ in range(2)]
+    alone = RedisIO(settings)
+    clients = [*together, alone]
+    names = [client.execute("CLIENT ID") for client in clients]
+    links.drop_idle()
+    again = [client.execute("CLIENT ID") for client in clients]
+    assert [one == other for one, other in zip(names, again, strict=True)] == [False, False, True]
+    for client in clients:
+        client.close()
