@@ -23,7 +23,7 @@ from kcm.apiserver.documents.discovery import Discovery
 from kcm.apiserver.documents.openapi import OpenApi
 from kcm.apiserver.documents.remote import NO_REMOTE, RemoteVersions
 from kcm.apiserver.http.accept import negotiate
-from kcm.apiserver.http.etags import with_etag
+from kcm.apiserver.http.etags import ETags
 from kcm.apiserver.http.responses import ApiRequest, Response, json_response, with_warnings
 from kcm.apiserver.http_errors import MethodNotAllowed, PathNotFound
 from kcm.apiserver.kinds import bindings as binding_kinds
@@ -163,6 +163,7 @@ class Routes:
         self._metrics = metrics
         self._store = store
         self._cacher = cacher
+        self._etags = ETags()
         self._discovery, self._openapi = Discovery(store.scheme), OpenApi(store.scheme)
         self._metrics_apis = MetricsApis(cacher, StoredMetrics(UsageBoard(store.io), store.clock))
         self._admission = admission
@@ -190,7 +191,7 @@ class Routes:
                 return self._issuer_document(parts[0])
         response = self._describe_api(parts, accept, request.header(b"host"))
         if parts[0] == "openapi" or discovery.is_aggregated(response):
-            return with_etag(response, request.header(b"if-none-match"))
+            return self._etags.add(response, request.header(b"if-none-match"))
         return response
 
     def _describe_api(self, parts: Sequence[str], accept: str, host: str) -> Response:

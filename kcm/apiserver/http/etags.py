@@ -13,19 +13,24 @@ from functools import lru_cache
 from kcm.apiserver.http.responses import Response
 
 
-def with_etag(response: Response, if_none_match: str) -> Response:
-    """Returns the response with an ETag, as 304 if the client has the document already.
+class ETags:
+    """The ETags of one server's documents."""
 
-    `if_none_match` is the value of the request's header, "" for none.
-    """
-    etag = f'"{_hash(response.body)}"'
-    headers = {**response.headers, "etag": etag, "vary": "Accept"}
-    known = {word.strip().removeprefix("W/") for word in if_none_match.split(",")}
-    if etag in known or "*" in known:
-        return replace(response, body=b"", code=304, headers=headers)
-    return replace(response, headers=headers)
+    def __init__(self) -> None:
+        self._hash = lru_cache(maxsize=16)(_hash)  # a document is one object until it changes
+
+    def add(self, response: Response, if_none_match: str) -> Response:
+        """Returns the response with an ETag, as 304 if the client has the document already.
+
+        `if_none_match` is the value of the request's header, "" for none.
+        """
+        etag = f'"{self._hash(response.body)}"'
+        headers = {**response.headers, "etag": etag, "vary": "Accept"}
+        present = {word.strip().removeprefix("W/") for word in if_none_match.split(",")}
+        if etag in present or "*" in present:
+            return replace(response, body=b"", code=304, headers=headers)
+        return replace(response, headers=headers)
 
 
-@lru_cache(maxsize=16)  # documents are the same object until they change
 def _hash(body: bytes) -> str:
     return hashlib.sha512(body).hexdigest().upper()

@@ -260,3 +260,36 @@ def test_the_classes_of_its_custom_kinds_go_with_a_plane() -> None:
     model = use_a_kind()
     gc.collect()
     assert model() is None
+
+
+MEMORY = """
+import gc
+
+import psutil
+
+from tests.integration.testing.test_two_planes import use_a_kind
+
+
+def measure() -> int:
+    gc.collect()
+    return psutil.Process().memory_full_info().uss
+
+
+sizes = []
+for count in range(COUNT):
+    use_a_kind()
+    if count in (FIRST - 1, COUNT - 1):
+        sizes.append(measure())
+print(*sizes)
+"""
+
+
+@pytest.mark.parametrize(("first", "count"), [(3, 6), pytest.param(5, 50, marks=pytest.mark.long)])
+def test_planes_after_each_other_leave_no_memory(first: int, count: int) -> None:
+    program = MEMORY.replace("FIRST", str(first)).replace("COUNT", str(count))
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=250, check=True
+    )
+    before, after = map(int, done.stdout.split())
+    # Its caches of texts and times fill in the first ten or so, with some 5 MiB in all.
+    assert after - before < 10 * 2**20
