@@ -105,7 +105,7 @@ class _Process:
         self._options = options
         self._stages = stages
         self._clock = clock
-        self._recorder = EventRecorder(Store(events, clock), clock)
+        self._recorder = EventRecorder(Store(events, clock, scheme=self._store.scheme), clock)
         holder = new_holder(socket.gethostname())
         self._keeper = LeaseKeeper(lease, holder, clock=clock)
         name = f"simulation:{options.name_prefix.rstrip('-') or 'nodes'}"

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 import structlog
 
+from kcm.api.scheme import Scheme
 from kcm.clock import Clock, RealClock
 from kcm.coordination.lease import new_holder
 from kcm.coordination.presence import Member, Presence
@@ -69,7 +70,7 @@ class KubeletProcess:
         self._closers: list[Callable[[], None]] = []
         self._node_name = options.node_name
         self._clients: list[RestClient] = []
-        self._links = Links()
+        self._links, self._scheme = Links(), Scheme()
         self._connection = _load_connection(kubeconfig) if kubeconfig else None
         open_store = self._open_remote_store if kubeconfig else self._open_local_store
         recorder = EventRecorder(open_store("events"), self._clock)
@@ -145,7 +146,8 @@ class KubeletProcess:
 
     def _open_local_store(self, name: str) -> KubeletStore:
         # Pod workers read through "main", and can use what they read before: they must not wait.
-        return Store(self._open_redis(name, patient=name != "main"), self._clock)
+        io = self._open_redis(name, patient=name != "main")
+        return Store(io, self._clock, scheme=self._scheme)
 
     def _open_remote_store(self, _: str) -> KubeletStore:
         from kcm.store.remote.store import RemoteStore  # noqa: PLC0415 - as in `_open_client`
