@@ -2,7 +2,8 @@
 
 Guarantees: a kind whose changes are no longer all there (410, new epoch, deleted log) is listed
 again before more of it is read. The changes of one kind arrive in order. While the store is
-unavailable, positions are kept. An entry that cannot be read costs itself only; see
+unavailable, positions are kept. A kind whose target fails is listed again, and costs no other kind
+a change. An entry that cannot be read costs itself only; see
 `kcm.store.damage.decode_change`, which logs it once.
 
 Does not guarantee that every change arrives: a list skips those in between. For one thread.
@@ -19,7 +20,7 @@ from typing import Protocol
 import structlog
 
 from kcm.api.scheme import Resource
-from kcm.errors import EpochChanged
+from kcm.errors import EpochChanged, KcmError
 from kcm.store import Changes, WatchEntry
 
 log = structlog.get_logger("kcm.informers")
@@ -103,11 +104,20 @@ class Follower:
             if kind in changes.gone:
                 continue
             if kind in by_kind or position != self._positions[kind]:
-                self._positions[kind] = position
-                self._target.apply_changes(kind, by_kind[kind], position)
+                self._apply(kind, by_kind[kind], position)
         if changes.gone:
             self._list_missing()
         return len(changes.entries)
+
+    def _apply(self, kind: Resource, changes: Sequence[WatchEntry], position: int) -> None:
+        try:
+            self._target.apply_changes(kind, changes, position)
+        except KcmError:  # of a store: the same changes are read again
+            raise
+        except Exception:  # the same changes would fail again
+            self._positions.pop(kind)
+            raise
+        self._positions[kind] = position
 
     def _list_missing(self) -> None:
         if missing := [kind for kind in self._kinds if kind not in self._positions]:

@@ -36,6 +36,7 @@ class Target:
     def __init__(self, source: FakeSource) -> None:
         self._source = source
         self.told: list[str] = []
+        self.fails: list[Exception] = []  # raised by the next changes
 
     def list_kinds(self, kinds: Sequence[Resource]) -> Mapping[Resource, int]:
         self.told.append(f"list {' '.join(kind.name for kind in kinds)}")
@@ -44,6 +45,8 @@ class Target:
     def apply_changes(
         self, kind: Resource, changes: Sequence[WatchEntry], resource_version: int
     ) -> None:
+        if self.fails:
+            raise self.fails.pop(0)
         keys = " ".join(change.key for change in changes)
         self.told.append(f"{kind.name} {keys} up to {resource_version}")
 
@@ -109,6 +112,32 @@ def test_positions_are_kept_while_the_store_is_away(
         follower.read(0.0)
     follower.read(0.0)
     assert target.told == ["list pods nodes", "pods a/one up to 1"]
+
+
+def test_a_kind_whose_target_fails_is_listed_again_and_others_miss_nothing(
+    follower: Follower, source: FakeSource, target: Target
+) -> None:
+    follower.read(0.0)
+    source.put("a/one"), source.put("n1", NODES)
+    target.fails = [ValueError("a bug")]
+    target.told.clear()
+    with pytest.raises(ValueError, match="a bug"):
+        follower.read(0.0)
+    follower.read(0.0)
+    assert target.told == ["list pods", "nodes n1 up to 2"]
+
+
+def test_changes_during_which_the_store_goes_away_come_again(
+    follower: Follower, source: FakeSource, target: Target
+) -> None:
+    follower.read(0.0)
+    source.put("a/one")
+    target.fails = [StoreUnavailable()]
+    target.told.clear()
+    with pytest.raises(StoreUnavailable):
+        follower.read(0.0)
+    follower.read(0.0)
+    assert target.told == ["pods a/one up to 1"]
 
 
 def test_kinds_come_and_go(follower: Follower, source: FakeSource, target: Target) -> None:
