@@ -26,7 +26,7 @@ from kcm.store.definitions import Definitions
 from kcm.store.eventbus import EventBus
 from kcm.testing.waiting import until
 from tests.new_objects import pod
-from tests.unit.apiextensions.samples import accept_names, definition
+from tests.unit.apiextensions.samples import WHOLE, accept_names, definition, struct
 
 NAME = "crontabs.example.com"
 DEFINITIONS = CustomResourceDefinition.resource
@@ -78,6 +78,30 @@ def test_a_process_learns_of_kinds_when_it_asks(store: Store) -> None:
         crontab(store, "one")
     Definitions(store).refresh()
     assert store.create(crontab(store, "one")).uid
+
+
+def test_an_object_of_an_old_class_is_written_as_one_of_its_kind(store: Store) -> None:
+    define(store)
+    seen = Definitions(store)
+    seen.refresh()
+    old = store.create(crontab(store, "one"))
+    schema = struct(spec=struct(replicas=WHOLE))
+
+    def store_as_v2(present: KubeObject) -> KubeObject:
+        assert isinstance(present, CustomResourceDefinition)
+        return present.with_spec(definition(v2=schema, v1=schema).spec)
+
+    store.modify(DEFINITIONS, NAME, store_as_v2)
+    seen.refresh()
+    new = store.scheme.by_name(NAME)
+    assert (old.resource is new, old.resource.name) == (False, new.name)
+    store.update(old.with_metadata(labels={"a": "b"}))
+    stored = store.get(new, old.key)
+    assert (type(stored), stored.api_version) == (new.model, "example.com/v2")
+    assert (stored.labels, codec.to_dict(stored)["spec"]) == ({"a": "b"}, {"replicas": 1})
+    store.delete(old.resource, old.key)
+    with pytest.raises(errors.NotFound):
+        store.get(new, old.key)
 
 
 class Counted(Store):
