@@ -10,7 +10,6 @@ from typing import Any
 import httpx
 import pytest
 
-from kcm.api.scheme import BUILT_IN
 from kcm.testing.waiting import until
 from tests.integration.apiserver.serving import Live
 from tests.webhooks.process import WebhookServer, webhook_server
@@ -116,7 +115,7 @@ class Gateways:
     @property
     def resource(self) -> Any:
         """The storage version."""
-        return BUILT_IN.by_name(f"gateways.{self.group}")
+        return self.api.store.scheme.by_name(f"gateways.{self.group}")
 
     def stored(self, name: str) -> Any:
         """Returns a Gateway as it is stored."""
