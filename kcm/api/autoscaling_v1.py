@@ -76,6 +76,7 @@ class AutoscalerConversion:
 
     def to_stored(self, obj: KubeObject) -> bytes:
         """Returns the JSON to store, which is that of autoscaling/v2."""
+        # The resource that has this conversion is of v1.
         assert isinstance(obj, HorizontalPodAutoscaler)
         autoscaler = as_v2(obj)
         return type(autoscaler).__pydantic_serializer__.to_json(

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Any, cast
+from typing import Any, cast, overload
 
 import re2
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -20,7 +20,7 @@ from pydantic_core import ErrorDetails, PydanticSerializationError, to_json
 from kcm import errors
 from kcm.api.scheme import Kinds, Resource
 from kcm.apimachinery.base import Model
-from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import Kind, KubeObject
 from kcm.apimachinery.yaml_documents import load_yaml_documents
 
 __all__ = ["decode", "decode_stored", "encode", "encode_stored", "load_yaml_documents", "to_dict"]
@@ -41,6 +41,18 @@ class _TypeMeta(BaseModel):
     kind: str | None = None
 
 
+@overload
+def decode(
+    data: bytes | str | dict[str, Any], kind: Resource[Kind], *, strict: bool = False
+) -> Kind: ...
+
+
+@overload
+def decode(
+    data: bytes | str | dict[str, Any], kind: Kinds, *, strict: bool = False
+) -> KubeObject: ...
+
+
 def decode(
     data: bytes | str | dict[str, Any], kind: Resource | Kinds, *, strict: bool = False
 ) -> KubeObject:
@@ -59,14 +71,14 @@ def decode(
     return _decode_text(text, kind if isinstance(kind, Resource) else _find_resource(text, kind))
 
 
-def _decode_text(text: bytes, resource: Resource) -> KubeObject:
+def _decode_text(text: bytes, resource: Resource[Kind]) -> Kind:
     obj = read(text, resource)
     if obj.kind != resource.kind or obj.api_version != resource.api_version:
         _check_type_meta(obj, resource)
     return obj
 
 
-def read(text: bytes, resource: Resource) -> KubeObject:
+def read(text: bytes, resource: Resource[Kind]) -> Kind:
     """Decodes as `decode` does, but does not check the kind and apiVersion that the JSON has."""
     try:
         return resource.model.model_validate_json(text, by_alias=True, by_name=False)
@@ -74,14 +86,14 @@ def read(text: bytes, resource: Resource) -> KubeObject:
         return _decode_without_nulls(text, resource, error)
 
 
-def decode_stored(raw: bytes, resource: Resource) -> KubeObject:
+def decode_stored(raw: bytes, resource: Resource[Kind]) -> Kind:
     """Returns an object in the version of `resource` from the JSON that the store keeps.
 
     Raises what `decode` raises.
     """
     if resource.conversion is None:
         return _decode_text(raw, resource)
-    return resource.conversion.from_stored(raw, resource)
+    return cast(Kind, resource.conversion.from_stored(raw, resource))
 
 
 def encode_stored(obj: KubeObject, resource: Resource) -> bytes:
@@ -205,7 +217,7 @@ def _check_type_meta(obj: KubeObject, resource: Resource) -> None:
     obj.kind, obj.api_version = resource.kind, resource.api_version
 
 
-def _decode_without_nulls(text: bytes, resource: Resource, error: ValidationError) -> KubeObject:
+def _decode_without_nulls(text: bytes, resource: Resource[Kind], error: ValidationError) -> Kind:
     """Decodes again without explicit nulls, which Go treats as absent fields.
 
     Raises BadRequest or WrongType for what is wrong without the nulls, too. `error` is the error of

@@ -154,7 +154,7 @@ class ConversionByWebhook(Conversion):
         storage, request = self.versions.storage, _REQUEST.get()
         if obj.api_version == storage.api_version:
             return codec.encode(obj)
-        assert isinstance(obj, CustomObject)
+        assert isinstance(obj, CustomObject)  # the resource is of a custom kind
         if request is not None:
             return codec.encode(request.converter.convert([obj], storage)[0])
         if obj.api_version.rpartition("/")[2] not in self.versions.stored:
@@ -168,7 +168,7 @@ class ConversionByWebhook(Conversion):
 def read(raw: bytes, version: Resource) -> CustomObject:
     """Returns the object from JSON in this version, pruned and with the version's defaults."""
     obj = codec.read(raw, version)
-    assert isinstance(obj, CustomObject)
+    assert isinstance(obj, CustomObject)  # the resource is of a custom kind
     return objects.complete(obj)
 
 
@@ -186,5 +186,5 @@ def to_version(obj: KubeObject, resource: Resource, target: Resource) -> KubeObj
     request = _REQUEST.get()
     if request is None or webhook_versions(resource) is None:
         return codec.decode_stored(codec.encode_stored(obj, resource), target)
-    assert isinstance(obj, CustomObject)
+    assert isinstance(obj, CustomObject)  # only custom kinds have a webhook
     return request.converter.convert([obj], target)[0]

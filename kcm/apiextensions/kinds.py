@@ -31,7 +31,7 @@ class VersionConversion(Conversion):
 
     def from_stored(self, raw: bytes, resource: Resource) -> KubeObject:
         obj = codec.read(raw, resource)
-        assert isinstance(obj, CustomObject)
+        assert isinstance(obj, CustomObject)  # the resource is of a custom kind
         obj.api_version = self._api_version
         return objects.complete(obj)
 
@@ -113,7 +113,7 @@ def _resource(
         source=source,
         served=version.served,
     )
-    resource.model.resource = resource
+    resource.model.resource = resource  # type: ignore[assignment] # declared as a descriptor
     return resource
 
 

@@ -8,12 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Protocol, Self
 
 from pydantic import Field
 
 from kcm.apimachinery.base import Bool, Int64, JsonObject, MergeKey, MergeSet, Model, StringMap
 from kcm.apimachinery.times import Time
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    # The class of objects. A generic class without it is one of KubeObjects.
+    Kind = TypeVar("Kind", bound="KubeObject", default="KubeObject")
+    Kind_co = TypeVar("Kind_co", bound="KubeObject", covariant=True, default="KubeObject")
+else:
+    from typing import TypeVar
+
+    Kind = TypeVar("Kind", bound="KubeObject")
+    Kind_co = TypeVar("Kind_co", bound="KubeObject", covariant=True)
 
 _EMPTY: Mapping[str, str] = {}
 
@@ -93,11 +105,17 @@ class Condition(Model):
     message: str = ""
 
 
+class _ResourceOfClass(Protocol):
+    """The type of `KubeObject.resource`: each class has the resource of its own objects."""
+
+    def __get__(self, instance: object, owner: type[Kind]) -> Resource[Kind]: ...
+
+
 class KubeObject(Model):
     """The base class of all kinds: apiVersion, kind and metadata."""
 
     # What the scheme registered the class for. A class that is not registered has none.
-    resource: ClassVar[Resource]
+    resource: ClassVar[_ResourceOfClass]
 
     api_version: str = ""
     kind: str = ""
@@ -175,8 +193,11 @@ class ScalePaths:
 
 
 @dataclass(frozen=True, eq=False)
-class Resource:
+class Resource(Generic[Kind_co]):
     """A kind in one served version. It compares by identity.
+
+    `Pod.resource` is a `Resource[Pod]`, so that what is read with it is a Pod for the type checker.
+    Plain `Resource` is any kind.
 
     Several resources may share a name: they are versions of one kind, whose objects are stored
     once, in the version that is registered first.
@@ -188,7 +209,7 @@ class Resource:
     plural: str
     singular: str
     namespaced: bool
-    model: type[KubeObject]
+    model: type[Kind_co]
     short_names: tuple[str, ...] = ()
     has_status: bool = True
     categories: tuple[str, ...] = ()

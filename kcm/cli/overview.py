@@ -106,7 +106,6 @@ def read_overview(io: RedisIO) -> Overview:
 def _zones(io: RedisIO) -> list[ZoneOverview]:
     nodes_by_zone: dict[str, list[Node]] = {}
     for node in each_list_item(StoreReader(io), Node.resource):
-        assert isinstance(node, Node)
         nodes_by_zone.setdefault(node.labels.get(_ZONE, ""), []).append(node)
     return [_zone(name, nodes) for name, nodes in sorted(nodes_by_zone.items())]
 

@@ -74,7 +74,7 @@ def _rules(*objects: list[KubeObject]) -> Iterator[Rule]:
     *webhooks, policies, bindings = objects
     for listed in webhooks:
         for configuration in listed:
-            assert isinstance(
+            assert isinstance(  # listed by these resources
                 configuration, MutatingWebhookConfiguration | ValidatingWebhookConfiguration
             )
             for webhook in configuration.webhooks or ():
@@ -85,7 +85,7 @@ def _rules(*objects: list[KubeObject]) -> Iterator[Rule]:
         if isinstance(binding, ValidatingAdmissionPolicyBinding)
     }
     for policy in policies:
-        assert isinstance(policy, ValidatingAdmissionPolicy)
+        assert isinstance(policy, ValidatingAdmissionPolicy)  # listed by that resource
         constraints = policy.spec.match_constraints
         if policy.name in bound and constraints is not None:
             yield from constraints.resource_rules or ()

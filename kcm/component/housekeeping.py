@@ -103,7 +103,6 @@ def _decode(page: Sequence[tuple[str, bytes]]) -> Iterator[tuple[Event, int]]:
     for key, raw in page:
         with suppress(errors.Damaged):
             event = damage.decode_object(_EVENTS, key, raw)
-            assert isinstance(event, Event)
             yield event, len(raw)
 
 

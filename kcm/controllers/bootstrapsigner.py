@@ -8,6 +8,7 @@ Source: pkg/controller/bootstrap/bootstrapsigner.go, Kubernetes 1.33.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from kcm.api.core_v1 import ConfigMap, Secret
 from kcm.helpers.bootstrap_tokens import (
@@ -32,7 +33,7 @@ class BootstrapSignerController(Controller):
     short_name = "bootstrapsigner"
     disabled_by_default = True
 
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[Watch[Any], ...]:
         return (Watch(ConfigMap, key_of_cluster_info), Watch(Secret, key_of_cluster_info))
 
     def concurrent_syncs(self) -> int:

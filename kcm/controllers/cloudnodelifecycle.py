@@ -18,10 +18,10 @@ import zlib
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Any
 
 from kcm import errors
 from kcm.api.core_v1 import Node, Taint
-from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.cloudprovider.calls import InstanceExists, InstanceShutdown
 from kcm.helpers.node_reports import ready_status
 from kcm.informers.store import Tally
@@ -62,7 +62,7 @@ class CloudNodeLifecycleController(Controller):
     retry_delays = (5.0, 60.0)  # first as often as upstream looks at all nodes
     tallies = ((Node, READINESS),)
 
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[Watch[Any], ...]:
         return (Watch(Node, nodes_to_check),)
 
     def concurrent_syncs(self) -> int:
@@ -143,16 +143,14 @@ def _is_tainted(node: Node) -> bool:
     return any(taint.key == SHUTDOWN_TAINT for taint in node.spec.taints or ())
 
 
-def _with_taint(obj: KubeObject) -> KubeObject:
-    assert isinstance(obj, Node)
+def _with_taint(obj: Node) -> Node:
     if _is_tainted(obj):
         return obj
     taint = Taint(key=SHUTDOWN_TAINT, effect="NoSchedule")
     return obj.with_spec(obj.spec.replace(taints=[*(obj.spec.taints or ()), taint]))
 
 
-def _without_taint(obj: KubeObject) -> KubeObject:
-    assert isinstance(obj, Node)
+def _without_taint(obj: Node) -> Node:
     if not _is_tainted(obj):
         return obj
     kept = [taint for taint in obj.spec.taints or () if taint.key != SHUTDOWN_TAINT]

@@ -10,9 +10,9 @@ Source: pkg/controller/clusterroleaggregation/clusterroleaggregation_controller.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from kcm.api.rbac_v1 import ClusterRole, PolicyRule
-from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.helpers.aggregation import aggregate_rules
 from kcm.reconcile.contract import Change, Controller, View, Watch
 from kcm.reconcile.plan import Patch, Plan
@@ -24,7 +24,7 @@ class ClusterRoleAggregationController(Controller):
     name = "clusterrole-aggregation-controller"
     short_name = "clusterroleaggregation"
 
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[Watch[Any], ...]:
         return (Watch(ClusterRole, _list_aggregated_roles),)
 
     def reconcile(self, key: str, view: View) -> Plan:
@@ -44,6 +44,5 @@ def _list_aggregated_roles(change: Change, view: View) -> Iterable[str]:
     return [role.key for role in roles if role.aggregation_rule is not None]
 
 
-def _with_rules(obj: KubeObject, rules: list[PolicyRule]) -> KubeObject:
-    assert isinstance(obj, ClusterRole)
+def _with_rules(obj: ClusterRole, rules: list[PolicyRule]) -> ClusterRole:
     return obj if obj.aggregation_rule is None else obj.replace(rules=rules)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from kcm import errors
 from kcm.api.certificates_v1beta1 import (
@@ -63,7 +64,7 @@ class ClusterTrustBundlePublisher(Controller):
     def missing_option(self) -> str:
         return "" if self.options.root_ca_file else "--root-ca-file is not set"
 
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[Watch[Any], ...]:
         return (Watch(ClusterTrustBundle, bundle_of_signer), Watch(Namespace, system_namespace))
 
     def ticks(self) -> tuple[Tick, ...]:

@@ -7,6 +7,8 @@ Source: pkg/controller/certificates/approver/sarapprove.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
+from typing import Any
+
 from kcm.api.certificates_v1 import (
     API_SERVER_CLIENT_KUBELET,
     APPROVED,
@@ -33,7 +35,7 @@ class CSRApprovingController(Controller):
     short_name = "csrapproving"
     reads = (ClusterRole, ClusterRoleBinding)
 
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[Watch[Any], ...]:
         return (Watch(CertificateSigningRequest, own_key),)
 
     def reconcile(self, key: str, view: View) -> Plan:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
+from typing import Any
 
 from kcm.api.certificates_v1 import APPROVED, DENIED, FAILED, CertificateSigningRequest
 from kcm.apimachinery import certificates
@@ -27,7 +28,7 @@ class CSRCleanerController(Controller):
     name = "certificatesigningrequest-cleaner-controller"
     short_name = "csrcleaner"
 
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[Watch[Any], ...]:
         return (Watch(CertificateSigningRequest, own_key),)
 
     def concurrent_syncs(self) -> int:

@@ -128,7 +128,7 @@ class CSRSigningController(Controller):
     options_type = CSRSigningOptions
     options: CSRSigningOptions
 
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[Watch[Any], ...]:
         return (Watch(CertificateSigningRequest, own_key),)
 
     def reconcile(self, key: str, view: View) -> Plan:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from pydantic import Field
 
@@ -20,7 +21,7 @@ from kcm.api.core_v1 import (
     Pod,
     Service,
 )
-from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
+from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.helpers.pods import is_ready
 from kcm.helpers.service_pods import (
     HEADLESS,
@@ -65,7 +66,7 @@ class EndpointsController(Controller):
     options_type = EndpointsOptions
     options: EndpointsOptions
 
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[Watch[Any], ...]:
         return (
             Watch(Service, own_key),
             Watch(Pod, services_of_pod),
@@ -142,9 +143,8 @@ def _same(present: Endpoints, subsets: list[EndpointSubset], metadata: _Metadata
 
 def _change_to(
     subsets: list[EndpointSubset], metadata: _Metadata
-) -> Callable[[KubeObject], KubeObject]:
-    def change(obj: KubeObject) -> KubeObject:
-        assert isinstance(obj, Endpoints)
+) -> Callable[[Endpoints], Endpoints]:
+    def change(obj: Endpoints) -> Endpoints:
         ours = (TRIGGER_TIME, TRUNCATED)
         kept = {k: v for k, v in obj.annotations.items() if k not in ours}
         annotations = {**kept, **metadata["annotations"]}

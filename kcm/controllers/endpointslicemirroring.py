@@ -17,13 +17,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 from pydantic import Field
 
 from kcm.api.core_v1 import EndpointAddress, Endpoints, EndpointSubset, Service
 from kcm.api.discovery_v1 import Endpoint, EndpointConditions, EndpointPort, EndpointSlice
 from kcm.api.ownership import new_controller_ref
-from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
+from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.apimachinery.names import subdomain_faults
 from kcm.helpers.service_pods import LEADER_RECORD, MANAGED_BY, SERVICE_NAME, TRIGGER_TIME
 from kcm.reconcile.contract import Change, Controller, Options, View, Watch
@@ -73,7 +74,7 @@ class EndpointSliceMirroringController(Controller):
     options: EndpointSliceMirroringOptions
     remembers = True
 
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[Watch[Any], ...]:
         return (
             Watch(Endpoints, find_mirrored_endpoints),
             Watch(Service, service_without_selector),
@@ -276,9 +277,8 @@ class _Mirror:
             plan.record(self.endpoints, "TooManyAddressesToMirror", message, warning=True)
 
 
-def _change_to(old: EndpointSlice, new: EndpointSlice) -> Patch:
-    def change(obj: KubeObject) -> KubeObject:
-        assert isinstance(obj, EndpointSlice)
+def _change_to(old: EndpointSlice, new: EndpointSlice) -> Patch[EndpointSlice]:
+    def change(obj: EndpointSlice) -> EndpointSlice:
         meta = new.metadata
         changed = obj.replace(endpoints=new.endpoints, ports=new.ports)
         return changed.with_metadata(

@@ -9,6 +9,7 @@ staging/src/k8s.io/component-helpers/storage/ephemeral/ephemeral.go, Kubernetes 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from pydantic import Field
 
@@ -54,7 +55,7 @@ class EphemeralVolumeController(Controller):
     options_type = EphemeralVolumeOptions
     options: EphemeralVolumeOptions
 
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[Watch[Any], ...]:
         return (Watch(Pod, new_pods), Watch(PersistentVolumeClaim, pods_of_lost_claim))
 
     def concurrent_syncs(self) -> int:
@@ -103,7 +104,7 @@ def _failures(pod: Pod, volumes: list[Volume], outcome: Outcome) -> list[Event]:
     names = {claim_name(pod, volume): volume.name for volume in volumes}
     events = []
     for failure in outcome.failures:
-        assert isinstance(failure.write, Create)
+        assert isinstance(failure.write, Create)  # the plan has no other writes
         name = failure.write.obj.name
         text = f"ephemeral volume {names[name]}: create PVC {name}: {failure.error}"
         events.append(Event(pod, "Warning", REASON, text))

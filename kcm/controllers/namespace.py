@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from typing import Any
 
 from pydantic import Field
 
 from kcm import errors
 from kcm.api.core_v1 import Namespace, NamespaceCondition, Pod
 from kcm.api.scheme import Kinds, Resource
-from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.reconcile.contract import Change, Controller, Options, View, Watch, own_key
 from kcm.reconcile.plan import DeleteCollection, Outcome, Patch, Plan, UpdateStatus
 from kcm.store.writes.collections import CollectionDeletion
@@ -48,7 +48,7 @@ class NamespaceController(Controller):
     options_type = NamespaceOptions
     options: NamespaceOptions
 
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[Watch[Any], ...]:
         return (Watch(Namespace, own_key), Watch(Pod, terminating_namespace_of))
 
     def concurrent_syncs(self) -> int:
@@ -99,8 +99,7 @@ def _collections(resources: Iterable[Resource], namespace: str) -> list[DeleteCo
     return [DeleteCollection(resource, namespace) for resource in resources]
 
 
-def _remove_finalizer(obj: KubeObject) -> KubeObject:
-    assert isinstance(obj, Namespace)
+def _remove_finalizer(obj: Namespace) -> Namespace:
     left = [name for name in obj.spec.finalizers or () if name != FINALIZER]
     return obj.with_spec(obj.spec.replace(finalizers=left or None))
 

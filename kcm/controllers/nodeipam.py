@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from heapq import heappop, heappush
 from ipaddress import IPv4Network, IPv6Network, ip_network
+from typing import Any
 
 from pydantic import Field, model_validator
 
 from kcm import errors
 from kcm.api.core_v1 import Node
-from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.reconcile.contract import Change, Controller, Options, View, Watch
 from kcm.reconcile.plan import Patch, Plan
 from kcm.settings import Settings
@@ -134,7 +134,7 @@ class NodeIpamController(Controller):
     options_type = NodeIpamOptions
     options: NodeIpamOptions
 
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[Watch[Any], ...]:
         return (Watch(Node, self._keys),)
 
     def concurrent_syncs(self) -> int:
@@ -194,8 +194,7 @@ def _plan_ranges(poor: Sequence[Node], pools: Sequence[Pool]) -> Plan:
     return plan
 
 
-def _with_ranges(ranges: Sequence[str], obj: KubeObject) -> KubeObject:
-    assert isinstance(obj, Node)
+def _with_ranges(ranges: Sequence[str], obj: Node) -> Node:
     if ranges_of(obj):
         return obj
     return obj.with_spec(obj.spec.replace(pod_cidr=ranges[0], pod_cidrs=list(ranges)))

@@ -11,6 +11,7 @@ volumes that have become CSI drivers get no annotation `volume.kubernetes.io/sto
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from kcm import errors
 from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim
@@ -32,7 +33,7 @@ class PersistentVolumeExpanderController(Controller):
     short_name = "persistentvolumeexpander"
     reads = (PersistentVolume,)
 
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[Watch[Any], ...]:
         return (Watch(PersistentVolumeClaim, growing_claims),)
 
     def reconcile(self, key: str, view: View) -> Plan:

@@ -15,7 +15,6 @@ from functools import partial
 from pydantic import Field
 
 from kcm.api.core_v1 import Node, Pod, PodCondition
-from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.helpers.pods import is_terminal, with_condition
 from kcm.helpers.volumes.attachments import OUT_OF_SERVICE
 from kcm.reconcile.contract import Controller, Options, Tick, View
@@ -141,8 +140,7 @@ class _Chosen:
         )
 
 
-def _mark_failed(why: PodCondition | None, now: datetime, obj: KubeObject) -> KubeObject:
-    assert isinstance(obj, Pod)
+def _mark_failed(why: PodCondition | None, now: datetime, obj: Pod) -> Pod:
     if is_terminal(obj):
         return obj
     status = obj.status.replace(phase="Failed")

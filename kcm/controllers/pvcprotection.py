@@ -8,6 +8,7 @@ sync begins with caches that hold every earlier write.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from kcm.api.core_v1 import PersistentVolumeClaim, Pod
 from kcm.api.finalizers import CLAIM_PROTECTION
@@ -25,7 +26,7 @@ class PVCProtectionController(Controller):
     name = "persistentvolumeclaim-protection-controller"
     short_name = "pvcprotection"
 
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[Watch[Any], ...]:
         return (Watch(PersistentVolumeClaim, claims_to_change), Watch(Pod, claims_of_pod))
 
     def reconcile(self, key: str, view: View) -> Plan:

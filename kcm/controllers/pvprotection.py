@@ -6,6 +6,7 @@ Source: pkg/controller/volume/pvprotection/pv_protection_controller.go, Kubernet
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from kcm.api.core_v1 import PersistentVolume
 from kcm.api.finalizers import VOLUME_PROTECTION
@@ -20,7 +21,7 @@ class PVProtectionController(Controller):
     name = "persistentvolume-protection-controller"
     short_name = "pvprotection"
 
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[Watch[Any], ...]:
         return (Watch(PersistentVolume, volumes_to_change),)
 
     def reconcile(self, key: str, view: View) -> Plan:

@@ -36,9 +36,7 @@ class ReplicationControllerController(ReplicaSetController):
     model = ReplicationController
 
     def concurrent_syncs(self) -> int:
-        options = self.options
-        assert isinstance(options, ReplicationControllerOptions)
-        return options.concurrent_rc_syncs
+        return int(self.options.concurrent_rc_syncs)
 
     def _reports_terminating(self) -> bool:
         return False  # this kind has no such field

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
+from typing import Any
 
 from pydantic import Field
 
@@ -25,7 +26,6 @@ from kcm.api.core_v1 import (
     Service,
 )
 from kcm.api.scheme import Resource
-from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.quota import Evaluator, evaluator_of, is_tracked, used_by
 from kcm.reconcile.contract import Change, Controller, Options, Tick, View, Watch
 from kcm.reconcile.plan import Outcome, Patch, Plan
@@ -62,7 +62,7 @@ class ResourceQuotaController(Controller):
     metadata_only = True
     local_only = True
 
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[Watch[Any], ...]:
         return (Watch(ResourceQuota, find_changed_quota), Watch(None, quotas_of_lower_usage))
 
     def ticks(self) -> tuple[Tick, ...]:
@@ -90,7 +90,7 @@ class ResourceQuotaController(Controller):
         return plan.then(*(write for quota in quotas for write in _usage_writes(quota, view)))
 
 
-def _usage_writes(quota: ResourceQuota, view: View) -> Iterator[Patch]:
+def _usage_writes(quota: ResourceQuota, view: View) -> Iterator[Patch[ResourceQuota]]:
     """Yields the write of the quota's usage, unless its status is right already."""
     spec, namespace = quota.spec, quota.namespace or ""
     hard = spec.hard or {}
@@ -101,8 +101,7 @@ def _usage_writes(quota: ResourceQuota, view: View) -> Iterator[Patch]:
     before = {name: was for name, was in (quota.status.used or {}).items() if name in hard}
     status = ResourceQuotaStatus(hard=hard, used={**before, **usage})
 
-    def change(obj: KubeObject) -> KubeObject:
-        assert isinstance(obj, ResourceQuota)
+    def change(obj: ResourceQuota) -> ResourceQuota:
         # A changed spec has a sync of its own.
         return obj.with_status(status) if obj.spec == spec else obj
 
@@ -130,10 +129,9 @@ def _is_limited(resource: Resource, names: Iterable[str]) -> bool:
 # --- which keys
 
 
-def find_changed_quota(change: Change, view: View) -> Iterable[str]:
+def find_changed_quota(change: Change[ResourceQuota], view: View) -> Iterable[str]:
     """Yields the key of a quota that is new or whose spec changed."""
     old, new = change.old, change.new
-    assert isinstance(new, ResourceQuota | None)
     if new is not None and not (isinstance(old, ResourceQuota) and old.spec == new.spec):
         yield new.key
 

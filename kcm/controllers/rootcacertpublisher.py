@@ -8,6 +8,7 @@ the duration of syncs is not measured.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from pydantic import Field
 
@@ -61,7 +62,7 @@ class RootCACertPublisher(Controller):
     def missing_option(self) -> str:
         return "" if self.options.root_ca_file else "--root-ca-file is not set"
 
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[Watch[Any], ...]:
         return (Watch(Namespace, active_namespace), Watch(ConfigMap, namespace_of_config_map))
 
     def reconcile(self, key: str, view: View) -> Plan:

@@ -14,13 +14,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from ipaddress import IPv4Network, IPv6Network, ip_network
-from typing import cast
+from typing import Any, cast
 
 from pydantic import Field
 
 from kcm import errors
 from kcm.api.core_v1 import Node, NodeCondition
-from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.cloudprovider.calls import CreateRoute, DeleteRoute, ListRoutes
 from kcm.cloudprovider.interface import Route
 from kcm.reconcile.contract import Change, Controller, Options, View, Watch, shared_option
@@ -67,7 +66,7 @@ class NodeRouteController(Controller):
     sync_timeout = 300.0
     retry_delays = (1.0, 10.0)
 
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[Watch[Any], ...]:
         return (Watch(Node, self._keys),)
 
     def concurrent_syncs(self) -> int:
@@ -78,11 +77,9 @@ class NodeRouteController(Controller):
         options = self.options
         return options.configure_cloud_routes and options.allocate_node_cidrs
 
-    def _keys(self, change: Change, view: View) -> Iterable[str]:
+    def _keys(self, change: Change[Node], view: View) -> Iterable[str]:
         """Yields the key when nodes come, go, or get other ranges or addresses."""
         old, new = change.old, change.new
-        assert isinstance(old, Node | None)
-        assert isinstance(new, Node | None)
         if self._configures and (old is None or new is None or _facts(old) != _facts(new)):
             yield ROUTES
 
@@ -178,7 +175,7 @@ def _event(node: Node, failed: Mapping[str, str]) -> Event:
     return Event(node, "Warning", "FailedToCreateRoute", message)
 
 
-def _condition_writes(node: Node, created: bool, now: datetime) -> Iterator[Patch]:
+def _condition_writes(node: Node, created: bool, now: datetime) -> Iterator[Patch[Node]]:
     """Yields the write of the condition, unless its status is right."""
     status, reason, message = _CREATED if created else _NOT_CREATED
     wanted = NodeCondition(
@@ -190,8 +187,7 @@ def _condition_writes(node: Node, created: bool, now: datetime) -> Iterator[Patc
         last_heartbeat_time=now,
     )
 
-    def change(obj: KubeObject) -> KubeObject:
-        assert isinstance(obj, Node)
+    def change(obj: Node) -> Node:
         conditions = obj.status.conditions or []
         others = [one for one in conditions if one.type != NETWORK_UNAVAILABLE]
         if any(one.type == NETWORK_UNAVAILABLE and one.status == status for one in conditions):

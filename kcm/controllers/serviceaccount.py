@@ -6,6 +6,7 @@ Source: pkg/controller/serviceaccount/serviceaccounts_controller.go, Kubernetes 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from kcm.api.core_v1 import Namespace, ServiceAccount
 from kcm.apimachinery.meta_v1 import ObjectMeta
@@ -21,7 +22,7 @@ class ServiceAccountController(Controller):
     name = "serviceaccount-controller"
     short_name = "serviceaccount"
 
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[Watch[Any], ...]:
         return (Watch(Namespace, own_key), Watch(ServiceAccount, namespace_of_lost_account))
 
     def reconcile(self, key: str, view: View) -> Plan:

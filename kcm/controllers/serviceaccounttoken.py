@@ -13,12 +13,12 @@ import base64
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, unquote
 
 from pydantic import Field
 
 from kcm.api.core_v1 import Secret, ServiceAccount
-from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.reconcile.contract import Change, Controller, Options, View, Watch, shared_option
 from kcm.reconcile.plan import Delete, Patch, Plan, Update
 from kcm.serviceaccount.claims import LEGACY_ISSUER, legacy_claims
@@ -111,7 +111,7 @@ class ServiceAccountTokenController(Controller):
     def concurrent_syncs(self) -> int:
         return self.options.concurrent_serviceaccount_token_syncs
 
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[Watch[Any], ...]:
         return (Watch(Secret, key_of_token), Watch(ServiceAccount, tokens_of_lost_account))
 
     def reconcile(self, key: str, view: View) -> Plan:
@@ -152,10 +152,9 @@ def is_token(secret: Secret) -> bool:
     return secret.type == TYPE
 
 
-def key_of_token(change: Change, view: View) -> Iterable[str]:
+def key_of_token(change: Change[Secret], view: View) -> Iterable[str]:
     """Yields the key of a Secret for a token."""
     secret = change.object
-    assert isinstance(secret, Secret)
     if is_token(secret):
         yield str(SecretKey.of(secret))
 
@@ -175,8 +174,7 @@ def _remove_reference(account: ServiceAccount | None, name: str, other: Secret |
     if account is None or other is not None or not _refers(account, name):
         return Plan()
 
-    def change(old: KubeObject) -> KubeObject:
-        assert isinstance(old, ServiceAccount)
+    def change(old: ServiceAccount) -> ServiceAccount:
         if old.uid != account.uid:
             return old
         return old.replace(secrets=[ref for ref in old.secrets or () if ref.name != name] or None)

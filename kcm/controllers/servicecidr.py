@@ -19,6 +19,7 @@ from ipaddress import (
     ip_address,
     ip_network,
 )
+from typing import Any
 
 from kcm.api.networking_v1 import IPAddress, ServiceCIDR
 from kcm.apimachinery.meta_v1 import Condition, KubeObject
@@ -46,7 +47,7 @@ class ServiceCIDRController(Controller):
     name = "service-cidr-controller"
     short_name = "servicecidr"
 
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[Watch[Any], ...]:
         return (Watch(ServiceCIDR, changed_ranges), Watch(IPAddress, ranges_of_address))
 
     def reconcile(self, key: str, view: View) -> Plan:
@@ -71,7 +72,7 @@ class ServiceCIDRController(Controller):
 # --- which keys
 
 
-def changed_ranges(change: Change, view: View) -> Iterable[str]:
+def changed_ranges(change: Change[ServiceCIDR], view: View) -> Iterable[str]:
     """Yields the changed ServiceCIDR, and those that overlap with one that is new or gone.
 
     Another range may free one that is being deleted, or hold it.
@@ -80,7 +81,6 @@ def changed_ranges(change: Change, view: View) -> Iterable[str]:
     if change.old is not None and change.new is not None:
         return
     cidr = change.object
-    assert isinstance(cidr, ServiceCIDR)
     own = networks_of(cidr)
     for other in view.lister(ServiceCIDR).list():
         if other.name != cidr.name and any(_overlap(a, b) for a in own for b in networks_of(other)):
@@ -184,11 +184,12 @@ def _without_finalizer(obj: KubeObject) -> KubeObject:
     return obj.with_metadata(finalizers=[name for name in finalizers if name != FINALIZER])
 
 
-def _condition_writes(cidr: ServiceCIDR, wanted: Condition, now: datetime) -> Iterator[Patch]:
+def _condition_writes(
+    cidr: ServiceCIDR, wanted: Condition, now: datetime
+) -> Iterator[Patch[ServiceCIDR]]:
     """Yields the write of the condition, unless the ServiceCIDR has it."""
 
-    def change(obj: KubeObject) -> KubeObject:
-        assert isinstance(obj, ServiceCIDR)
+    def change(obj: ServiceCIDR) -> ServiceCIDR:
         conditions = obj.status.conditions or []
         old = next((one for one in conditions if one.type == wanted.type), None)
         if old is not None and old.replace(last_transition_time=None) == wanted:

@@ -11,6 +11,7 @@ Departure: it follows changes, and has no loop every three minutes.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from kcm.api.core_v1 import Service
 from kcm.api.networking_v1 import IPAddress
@@ -33,7 +34,7 @@ class ServiceIPRepairController(Controller):
     short_name = "serviceiprepair"
     local_only = True
 
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[Watch[Any], ...]:
         return (Watch(Service, addresses_of_service), Watch(IPAddress, address_with_parent))
 
     def reconcile(self, key: str, view: View) -> Plan:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from kcm import errors
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
@@ -52,7 +53,7 @@ class StorageVersionMigrator(Controller):
     remembers = True
     local_only = True
 
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[Watch[Any], ...]:
         return (Watch(StorageVersionMigration, own_key),)
 
     def reconcile(self, key: str, view: View) -> Plan:

@@ -17,6 +17,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
+from typing import Any
 
 from kcm.api.core_v1 import Node, Pod, PodCondition, Taint
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
@@ -62,7 +63,7 @@ class TaintEvictionController(Controller):
     # By the pod's key: its uid, when its toleration began, and whether its deletion was planned.
     remembers = True
 
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[Watch[Any], ...]:
         return (Watch(Node, node_keys), Watch(Pod, pod_keys))
 
     def concurrent_syncs(self) -> int:
@@ -187,8 +188,7 @@ def _parse_entry(entry: str) -> tuple[str, str, bool]:
     return uid, since, deleted == _DELETED
 
 
-def _mark_disrupted(now: datetime, obj: KubeObject) -> KubeObject:
-    assert isinstance(obj, Pod)
+def _mark_disrupted(now: datetime, obj: Pod) -> Pod:
     return obj.with_status(with_condition(obj.status, TARGET, now))
 
 

@@ -6,6 +6,7 @@ Source: pkg/controller/bootstrap/tokencleaner.go, Kubernetes 1.33.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from kcm.api.core_v1 import Secret
 from kcm.helpers.bootstrap_tokens import is_bootstrap_token, seconds_left
@@ -21,7 +22,7 @@ class TokenCleanerController(Controller):
     short_name = "tokencleaner"
     disabled_by_default = True
 
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[Watch[Any], ...]:
         return (Watch(Secret, key_of_token),)
 
     def concurrent_syncs(self) -> int:

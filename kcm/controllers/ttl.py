@@ -15,7 +15,6 @@ from functools import partial
 from typing import NamedTuple
 
 from kcm.api.core_v1 import Node
-from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.reconcile.contract import Controller, Tick, View
 from kcm.reconcile.plan import Patch, Plan
 
@@ -84,7 +83,7 @@ def _present_step(nodes: Sequence[Node]) -> int:
     return counts.index(max(counts))
 
 
-def _annotate(seconds: str, obj: KubeObject) -> KubeObject:
+def _annotate(seconds: str, obj: Node) -> Node:
     if obj.annotations.get(ANNOTATION) == seconds:
         return obj
     return obj.with_metadata(annotations={**obj.annotations, ANNOTATION: seconds})

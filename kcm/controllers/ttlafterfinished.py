@@ -5,6 +5,8 @@ Source: pkg/controller/ttlafterfinished/ttlafterfinished_controller.go, Kubernet
 
 from __future__ import annotations
 
+from typing import Any
+
 from pydantic import Field
 
 from kcm import errors
@@ -45,7 +47,7 @@ class TTLAfterFinishedController(Controller):
     options_type = TTLAfterFinishedOptions
     options: TTLAfterFinishedOptions
 
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[Watch[Any], ...]:
         return (Watch(Job, own_key),)
 
     def concurrent_syncs(self) -> int:

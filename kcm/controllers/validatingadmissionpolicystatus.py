@@ -14,6 +14,7 @@ all groups, versions or resources is left out, as upstream.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from pydantic import Field
 
@@ -54,7 +55,7 @@ class ValidatingAdmissionPolicyStatusController(Controller):
     options_type = ValidatingAdmissionPolicyStatusOptions
     options: ValidatingAdmissionPolicyStatusOptions
 
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[Watch[Any], ...]:
         return (Watch(ValidatingAdmissionPolicy, own_key),)
 
     def concurrent_syncs(self) -> int:

@@ -8,6 +8,7 @@ index of them at all times.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim
 from kcm.api.finalizers import ATTRIBUTES_CLASS_PROTECTION
@@ -24,7 +25,7 @@ class VACProtectionController(Controller):
     name = "volumeattributesclass-protection-controller"
     short_name = "volumeattributesclassprotection"
 
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[Watch[Any], ...]:
         return (
             Watch(VolumeAttributesClass, classes_to_change),
             Watch(PersistentVolumeClaim, classes_left),

@@ -79,5 +79,5 @@ def _derive_model(resource: Resource) -> type[PartialObjectMetadata]:
     model: type[PartialObjectMetadata] = type(
         "PartialObjectMetadata", (PartialObjectMetadata,), body
     )
-    model.resource = resource
+    model.resource = resource  # type: ignore[assignment] # declared as a descriptor
     return model

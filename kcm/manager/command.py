@@ -28,7 +28,7 @@ def _main(stop_with_stdin: bool, version: bool, **params: object) -> None:
         click.echo(f"kcm v{__version__}")
         return
     command = click.get_current_context().command
-    assert isinstance(command, SectionedCommand)
+    assert isinstance(command, SectionedCommand)  # this function is that of one
     options = ManagerOptions.load(read_given_flags(params, all_flags(command.types)))
     settings = Settings()
     configure(settings.log_format, settings.log_level)

@@ -41,7 +41,6 @@ class StoreLeaseLock:
             lease = self._store.get(self._resource, self.describe())
         except errors.NotFound:
             return None
-        assert isinstance(lease, Lease)
         self._lease = lease
         return _record(lease), _version(lease)
 

@@ -181,7 +181,7 @@ class ExpectedChanges:
 
     def _is_late(self, resource: str, key: str, uid: str = "") -> bool:
         """Reports whether the store has a change that the cache lacks."""
-        stored = self._store.get_all([(self._store.scheme.by_name(resource), key)])[0]
+        stored = self._store.find(self._store.scheme.by_name(resource), key)
         if not uid:
             return stored is not None
         return stored is None or stored.uid != uid or stored.deleting

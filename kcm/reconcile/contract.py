@@ -14,7 +14,7 @@ import random
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.fields import FieldInfo
@@ -22,7 +22,7 @@ from pydantic.fields import FieldInfo
 from kcm.api.core_v1 import Pod
 from kcm.api.scheme import Kinds
 from kcm.apimachinery.labels import Selector
-from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import Kind, Kind_co, KubeObject
 from kcm.informers.store import Tally
 from kcm.reconcile.counters import Counter, Histogram
 from kcm.reconcile.plan import Plan
@@ -177,21 +177,21 @@ class PassView(View, Protocol):
 
 
 @dataclass(frozen=True)
-class Change:
+class Change(Generic[Kind_co]):
     """A change of an object. `old` is None if it was added, `new` is None if it was deleted."""
 
-    old: KubeObject | None
-    new: KubeObject | None
+    old: Kind_co | None
+    new: Kind_co | None
 
     @property
-    def object(self) -> KubeObject:
+    def object(self) -> Kind_co:
         """The new state of the object, or the last one if it was deleted."""
         obj = self.new if self.new is not None else self.old
         assert obj is not None
         return obj
 
 
-KeyFunction = Callable[[Change, View], Iterable[str]]
+KeyFunction = Callable[[Change[Kind], View], Iterable[str]]
 
 
 def newest(obj: T, view: View) -> T:
@@ -209,13 +209,13 @@ def newest(obj: T, view: View) -> T:
 
 
 @dataclass(frozen=True)
-class Watch:
+class Watch(Generic[Kind]):
     """A function that returns the keys that a change of a kind touches. `model` None means every
     kind.
     """
 
-    model: type[KubeObject] | None
-    keys: KeyFunction
+    model: type[Kind] | None
+    keys: KeyFunction[Kind]
 
 
 def own_key(change: Change, view: View) -> Iterable[str]:
@@ -281,7 +281,7 @@ class Controller:
     def draw_from(self, rng: random.Random) -> None:
         """Makes the controller draw everything random from `rng`. Most draw nothing."""
 
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[Watch[Any], ...]:
         """Returns the watches, which say which changes enqueue which keys."""
         return ()
 

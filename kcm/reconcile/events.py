@@ -145,8 +145,7 @@ class EventRecorder(Loop):
                 )
                 log_refusal("an Event could not be created", error=str(error))
 
-    def _remember(self, identity: tuple[str, ...], stored: object) -> None:
-        assert isinstance(stored, core_v1.Event)
+    def _remember(self, identity: tuple[str, ...], stored: core_v1.Event) -> None:
         self._written.put(identity, stored)
 
     def _new(self, seen: Occurrence, verdict: EventDecision) -> core_v1.Event:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Generic, Literal
 
 from kcm.api.scheme import Resource
-from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import Kind, KubeObject
 from kcm.cloudprovider.calls import Answer, CloudCall
 from kcm.reconcile.counters import Counts
 from kcm.store import DeleteOptions, Guard
@@ -64,7 +64,7 @@ class Delete:
 
 
 @dataclass(frozen=True)
-class Patch:
+class Patch(Generic[Kind]):
     """Applies the function `change` to the latest version of the cached object `old`.
 
     `change` returns the changed object, or its argument if there is nothing to change. It must be
@@ -73,8 +73,8 @@ class Patch:
     metadata is cached.
     """
 
-    old: KubeObject
-    change: Callable[[KubeObject], KubeObject]
+    old: Kind
+    change: Callable[[Kind], Kind]
     guards: tuple[Guard, ...] = ()
     status: bool = False  # whether `change` changes the status, and nothing else
 
@@ -129,7 +129,7 @@ class Approve:
     guards: tuple[Guard, ...] = ()
 
 
-Write = Create | Update | UpdateStatus | Patch | Bind | Approve | Delete
+Write = Create | Update | UpdateStatus | Patch[Any] | Bind | Approve | Delete
 
 
 @dataclass(frozen=True)

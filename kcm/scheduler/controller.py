@@ -12,6 +12,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Iterable
+from typing import Any
 
 from kcm.api.apps_v1 import ReplicaSet, StatefulSet
 from kcm.api.core_v1 import (
@@ -65,7 +66,7 @@ class SchedulerController(Controller):
     def draw_from(self, rng: random.Random) -> None:
         self._schedulers = _Schedulers(self.options, rng)
 
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[Watch[Any], ...]:
         return (
             Watch(Pod, self._pod_keys),
             Watch(Node, self._node_keys),
@@ -86,10 +87,8 @@ class SchedulerController(Controller):
 
     # --- changes that need a pass
 
-    def _pod_keys(self, change: Change, view: View) -> Iterable[str]:
+    def _pod_keys(self, change: Change[Pod], view: View) -> Iterable[str]:
         old, new = change.old, change.new
-        assert isinstance(old, Pod | None)
-        assert isinstance(new, Pod | None)
         if new is not None and _waits(new):
             scheduler = new.spec.scheduler_name or ""
             if scheduler in self.options.names and (old is None or _asks_anew(old, new)):

@@ -11,7 +11,6 @@ from datetime import datetime
 from functools import partial
 
 from kcm.api.core_v1 import Node, Pod, PodCondition
-from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.helpers.pods import condition_of, with_condition
 from kcm.reconcile.plan import Bind, Delete, Event, Outcome, Patch, Write
 from kcm.scheduler.nodeinfo import NodeInfo
@@ -53,9 +52,8 @@ def mark_unscheduled(
 
 
 def _not_scheduled(
-    reason: str, message: str, nominated: str | None, now: datetime, obj: KubeObject
-) -> KubeObject:
-    assert isinstance(obj, Pod)
+    reason: str, message: str, nominated: str | None, now: datetime, obj: Pod
+) -> Pod:
     if obj.spec.node_name:
         return obj
     kept = obj.status.nominated_node_name or ""
@@ -75,8 +73,7 @@ def nominate(info: PodInfo, node: str) -> Patch:
     return Patch(info.source, partial(_with_nomination, node), status=True)
 
 
-def _with_nomination(node: str, obj: KubeObject) -> KubeObject:
-    assert isinstance(obj, Pod)
+def _with_nomination(node: str, obj: Pod) -> Pod:
     if obj.spec.node_name or obj.status.nominated_node_name == node:
         return obj
     return obj.with_status(obj.status.replace(nominated_node_name=node))
@@ -110,13 +107,11 @@ def evict_victims(
     return writes
 
 
-def _mark_disrupted(condition: PodCondition, now: datetime, obj: KubeObject) -> KubeObject:
-    assert isinstance(obj, Pod)
+def _mark_disrupted(condition: PodCondition, now: datetime, obj: Pod) -> Pod:
     return obj.with_status(with_condition(obj.status, condition, now))
 
 
-def _without_nomination(obj: KubeObject) -> KubeObject:
-    assert isinstance(obj, Pod)
+def _without_nomination(obj: Pod) -> Pod:
     if not obj.status.nominated_node_name:
         return obj
     return obj.with_status(obj.status.replace(nominated_node_name=None))

@@ -68,7 +68,7 @@ def parse(stored: KubeObject | None) -> dict[str, NodeCommand]:
 
 def get_stored(store: Store) -> ConfigMap | None:
     """Returns the ConfigMap with the commands, or None if there is none."""
-    stored = store.get_all([(_CONFIGMAPS, KEY)])[0]
+    stored = store.find(_CONFIGMAPS, KEY)
     return stored if isinstance(stored, ConfigMap) else None
 
 

@@ -163,7 +163,7 @@ class SimulatedNodes:
     def _register(
         self, unregistered: Sequence[SimulatedNode], now: float, fence: Fence | None
     ) -> None:
-        items: list[tuple[SimulatedNode, WriteItem]] = []
+        items: list[tuple[SimulatedNode, WriteItem[Node]]] = []
         for node in unregistered:
             item = self._registration(node, now)
             if item is not None:
@@ -171,15 +171,13 @@ class SimulatedNodes:
         results = self._store.write([item for _, item in items], fence=fence)
         for (node, _), result in zip(items, results, strict=True):
             if result.ok:
-                stored = result.get_stored()
-                assert isinstance(stored, Node)
-                node.object = stored
+                node.object = result.get_stored()
                 self._follow_script(node, now)
             else:
                 log.warning("A node was not registered", node=node.name, error=result.status)
                 self._timers.set(("script", node.name), now + RETRY)
 
-    def _registration(self, node: SimulatedNode, now: float) -> WriteItem | None:
+    def _registration(self, node: SimulatedNode, now: float) -> WriteItem[Node] | None:
         options, index = self._options, node.index
         if node.object is not None:
             new = node_objects.update_labels(node.object, options, index)
@@ -229,7 +227,7 @@ class SimulatedNodes:
             wait = self._options.renew_every * (1 + JITTER * spread(node.name, now))
             self._timers.set(("lease", node.name), _grid(now + (wait if result.ok else RETRY)))
 
-    def _renewal(self, node: SimulatedNode, now: float) -> WriteItem:
+    def _renewal(self, node: SimulatedNode, now: float) -> WriteItem[Lease]:
         assert node.object is not None
         time = _clock(node.script, now, whole=False)
         duration = self._options.lease_duration
@@ -242,7 +240,7 @@ class SimulatedNodes:
 
     def report(self, names: Iterable[str], now: float, fence: Fence | None) -> None:
         """Reports the statuses that have changed or are due, and schedules the next reports."""
-        writes: list[tuple[SimulatedNode, WriteItem]] = []
+        writes: list[tuple[SimulatedNode, WriteItem[Node]]] = []
         for name in names:
             node = self.by_name[name]
             item = self._report(node, now)
@@ -257,14 +255,13 @@ class SimulatedNodes:
             if not result.ok:  # another write was faster, and the watch will have it
                 continue
             before, stored = node.object, result.get_stored()
-            assert isinstance(stored, Node)
             node.object, node.reported = stored, now
             if before is not None:
                 for reason in node_reports.transitions(stored.status, before.status):
                     text = f"Node {node.name} status is now: {reason}"
                     self._recorder(node.name).record_node_event("Normal", reason, text)
 
-    def _report(self, node: SimulatedNode, now: float) -> WriteItem | None:
+    def _report(self, node: SimulatedNode, now: float) -> WriteItem[Node] | None:
         before = node.object
         if before is None or node.silent(now):
             return None
@@ -295,7 +292,6 @@ class SimulatedNodes:
         except errors.Damaged as error:  # other nodes are not affected
             log.warning("A node cannot be read", key=name, error=error.message)
             return False
-        assert isinstance(changed, Node)
         was_silent = node.object is None or node.silent(now)
         if node.object is None:
             node.lease = None

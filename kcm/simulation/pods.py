@@ -82,7 +82,6 @@ class SimulatedPods:
         except errors.Damaged as error:  # other pods are not affected
             log.warning("A pod cannot be read", key=key, error=error.message)
             return
-        assert isinstance(pod, Pod)
         if known is not None and known.uid != pod.uid:
             self.handle_deleted(key)
             known = None
@@ -151,7 +150,7 @@ class SimulatedPods:
         known = [self.tracked[key] for key in keys if key in self.tracked]
         # Pods that were admitted before a restart come first, so that their room is not given away.
         known.sort(key=lambda t: t.run is None and t.object().status.start_time is None)
-        writes: list[tuple[TrackedPod, WriteItem]] = []
+        writes: list[tuple[TrackedPod, WriteItem[Pod]]] = []
         for tracked in known:
             item = self._play_and_log(tracked, now)
             if item is not None:
@@ -160,7 +159,7 @@ class SimulatedPods:
         for (tracked, _), result in zip(writes, results, strict=True):
             self._settle(tracked, result)
 
-    def _play_and_log(self, tracked: TrackedPod, now: float) -> WriteItem | None:
+    def _play_and_log(self, tracked: TrackedPod, now: float) -> WriteItem[Pod] | None:
         """Advances one pod and returns the write of its status. An error is logged."""
         try:
             return self._play(tracked, now)
@@ -170,7 +169,7 @@ class SimulatedPods:
             log.exception("A pod could not be simulated", pod=tracked.key)
         return None
 
-    def _play(self, tracked: TrackedPod, now: float) -> WriteItem | None:
+    def _play(self, tracked: TrackedPod, now: float) -> WriteItem[Pod] | None:
         node = self._nodes.by_name[tracked.node_name]
         if node.silent(now):
             return None
@@ -272,17 +271,16 @@ class SimulatedPods:
         tracked.mounts.mounted = False
         self._use(tracked.mounts, self._nodes.by_name[tracked.node_name], (), now)
 
-    def _removal(self, tracked: TrackedPod, pod: Pod) -> WriteItem | None:
+    def _removal(self, tracked: TrackedPod, pod: Pod) -> WriteItem[Pod] | None:
         return self._store.build_delete(pod, replace(_NOW, uid=tracked.uid))
 
-    def _settle(self, tracked: TrackedPod, result: WriteResult) -> None:
+    def _settle(self, tracked: TrackedPod, result: WriteResult[Pod]) -> None:
         if not result.ok:  # another write was faster; the pod advances again with that version
             return
         if result.item.op == "delete":
             self.handle_deleted(tracked.key)
             return
         pod = result.get_stored()
-        assert isinstance(pod, Pod)
         tracked.pod, tracked.raw, tracked.version = pod, b"", int(result.detail)
         if pod.deleting and tracked.run is not None and tracked.run.over:
             self.dirty[tracked.key] = None  # its final status is written: delete it

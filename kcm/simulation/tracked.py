@@ -49,6 +49,5 @@ class TrackedPod:
         """Returns the pod as last seen in the store."""
         if self.pod is None:
             pod = codec.decode(self.raw, PODS)
-            assert isinstance(pod, Pod)
             self.pod = pod
         return self.pod

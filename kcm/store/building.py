@@ -10,12 +10,13 @@ import random
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
+from typing import cast
 
 from kcm import defaults, errors
 from kcm.api.core_v1 import Service
 from kcm.api.scheme import Resource
 from kcm.apiextensions import conversion
-from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import Kind, KubeObject
 from kcm.clock import Clock
 from kcm.store import rules
 from kcm.store.admission.chain import Admission
@@ -48,14 +49,14 @@ class ItemBuilder:
 
     def build_create(
         self,
-        obj: KubeObject,
+        obj: Kind,
         guards: tuple[Guard, ...] = (),
         *,
         like: Pattern | None = None,
         manager: FieldManager | None = None,
         keep_status: bool = False,
         admission: WriteAdmission | None = None,
-    ) -> WriteItem:
+    ) -> WriteItem[Kind]:
         """Returns the item that creates `obj`.
 
         `like` is an earlier create of this very object: defaulting and validation are not repeated
@@ -65,22 +66,22 @@ class ItemBuilder:
         BadRequest, Forbidden, Invalid, and what `admission` raises.
         """
         if like is not None and not obj.name and not obj.uid:
-            copied = rules.prepare_copy(like.item.obj, rng=self._rng)
-            return WriteItem("create", like.item.resource, copied, guards=guards, pattern=like)
+            copied = cast(Kind, rules.prepare_copy(like.item.obj, rng=self._rng))
+            return WriteItem("create", obj.resource, copied, guards=guards, pattern=like)
         resource = obj.resource
-        obj = self._admission.admit(obj, self._clock.monotonic())
+        given = self._admission.admit(obj, self._clock.monotonic())
         now = self._clock.now()
         mutates = admission is not None and admission.mutates
         if admission is not None and mutates:
-            obj = self._admit_new(obj, resource, now, admission, manager)
-        created = rules.prepare_create(obj, resource, now, keep_status=keep_status, rng=self._rng)
+            given = self._admit_new(given, resource, now, admission, manager)
+        created = rules.prepare_create(given, resource, now, keep_status=keep_status, rng=self._rng)
         if manager is not None and not mutates:
             created = managers.own_new_object(created, resource, manager, now)
         if isinstance(created, Service):
             created, claims = self._addresses.assign(created)
             guards = (*guards, *claims)
         guards = (*guards, *definition_guards(resource))
-        return WriteItem("create", resource, created, guards=guards)
+        return WriteItem("create", resource, cast(Kind, created), guards=guards)
 
     def _admit_new(
         self,
@@ -112,15 +113,15 @@ class ItemBuilder:
 
     def build_update(
         self,
-        new: KubeObject,
-        old: KubeObject,
+        new: Kind,
+        old: Kind,
         *,
         subresource: Subresource = Subresource.NONE,
         guards: tuple[Guard, ...] = (),
         manager: FieldManager = SELF,
         keep_status: bool = False,
         admission: WriteAdmission | None = None,
-    ) -> WriteItem | None:
+    ) -> WriteItem[Kind] | None:
         """Returns the item that turns `old` into `new`, or None if nothing changes.
 
         If the object has managed fields, the changed ones become the manager's. With `keep_status`,
@@ -149,12 +150,12 @@ class ItemBuilder:
         if isinstance(updated, Service) and isinstance(old, Service):
             updated, claims = self._addresses.assign(updated, old)
             guards = (*guards, *claims)
-        version = old.metadata.resource_version or ""
+        version, changed = old.metadata.resource_version or "", cast(Kind, updated)
         if rules.finishes_deletion(updated):
-            return WriteItem("delete", resource, updated, version, guards, part=subresource)
+            return WriteItem("delete", resource, changed, version, guards, part=subresource)
         replaced = old if grows(resource, updated, old, self._clock.now()) else None
         return WriteItem(
-            "update", resource, updated, version, guards, replaced=replaced, part=subresource
+            "update", resource, changed, version, guards, replaced=replaced, part=subresource
         )
 
     def _manage(
@@ -186,8 +187,8 @@ class ItemBuilder:
         )
 
     def build_delete(
-        self, old: KubeObject, options: DeleteOptions, guards: tuple[Guard, ...] = ()
-    ) -> WriteItem | None:
+        self, old: Kind, options: DeleteOptions, guards: tuple[Guard, ...] = ()
+    ) -> WriteItem[Kind] | None:
         """Returns the item that deletes `old` or sets its deletion timestamp, or None if nothing
         changes.
 
@@ -197,7 +198,8 @@ class ItemBuilder:
         op, obj = rules.prepare_delete(old, resource, options, self._clock.now())
         if obj is old and op == "update":
             return None
-        return WriteItem(op, resource, obj, old.metadata.resource_version or "", guards)
+        version = old.metadata.resource_version or ""
+        return WriteItem(op, resource, cast(Kind, obj), version, guards)
 
 
 def _with_system_fields_of(obj: KubeObject, other: KubeObject) -> KubeObject:

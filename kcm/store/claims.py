@@ -123,5 +123,5 @@ def _ip_of(guard: Unindexed) -> str:
 
 
 def _service(item: WriteItem) -> Service:
-    assert isinstance(item.obj, Service)
+    assert isinstance(item.obj, Service)  # only Services have guards of addresses
     return item.obj

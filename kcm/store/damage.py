@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from kcm import errors
 from kcm.api import codec
 from kcm.api.scheme import Resource
-from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import Kind, KubeObject
 from kcm.redisio import RedisIO
 from kcm.store.watch import WatchEntry
 
@@ -27,7 +27,7 @@ NO_JSON = b"\0"  # the JSON in a raw page of an object whose hash has none
 _SHOWN = 300  # characters of a reason that are kept
 
 
-def decode_object(resource: Resource, key: str, raw: bytes) -> KubeObject:
+def decode_object(resource: Resource[Kind], key: str, raw: bytes) -> Kind:
     """Returns the object that is stored under a key. Raises: Damaged, ConversionFailed."""
     try:
         obj = codec.decode_stored(raw, resource)

@@ -62,13 +62,12 @@ class Definitions:
             position = changes.positions[self._resource]
         there = [change for change in written.values() if change.type != "DELETED"]
         self._present -= written.keys()
-        self._learn([_decode_definition(change) for change in there])
+        self._learn([codec.decode_stored(change.raw, self._resource) for change in there])
         return True
 
     def _learn_all(self) -> None:
         self._present.clear()
-        objects = self._store.list(self._resource).items
-        self._learn([obj for obj in objects if isinstance(obj, CustomResourceDefinition)])
+        self._learn(self._store.list(self._resource).items)
 
     def _learn(self, written: Sequence[CustomResourceDefinition]) -> None:
         """Loads definitions, and records which registered kinds have none any more."""
@@ -93,9 +92,3 @@ class Definitions:
             unregister(self._scheme, name)
             del self._gone[name]
             self._store.drop_log(name)
-
-
-def _decode_definition(change: WatchEntry) -> CustomResourceDefinition:
-    definition = codec.decode_stored(change.raw, change.resource)
-    assert isinstance(definition, CustomResourceDefinition)
-    return definition

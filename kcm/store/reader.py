@@ -12,38 +12,36 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Generic
 
 from kcm import errors
 from kcm.api.scheme import Resource
 from kcm.apiextensions.field_selectors import FieldSelector
 from kcm.apimachinery.labels import Selector
-from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import Kind, Kind_co
 from kcm.redisio import RedisIO, greenlets
 from kcm.store import damage
-
-T = TypeVar("T", bound=KubeObject)
 
 ALL_KNOWN = "*"  # the field of the last resourceVersions that is missing if they were lost
 PAGE = 500  # objects fetched in one round trip
 
 
 @dataclass(frozen=True)
-class ObjectList:
+class ObjectList(Generic[Kind_co]):
     """One page of a list. `continue_` is the token for the next page, "" on the last one."""
 
-    items: Sequence[KubeObject]
+    items: Sequence[Kind_co]
     resource_version: int
     continue_: str = ""
 
 
 @dataclass(frozen=True)
-class FullList:
+class FullList(Generic[Kind_co]):
     """All objects of a kind. Iterate them only once, since they may be read page by page
     meanwhile.
     """
 
-    objects: Iterable[KubeObject]
+    objects: Iterable[Kind_co]
     resource_version: int  # from before the first page
 
 
@@ -53,7 +51,7 @@ class StoreReader:
     def __init__(self, io: RedisIO) -> None:
         self._io = io
 
-    def get(self, resource: Resource, key: str) -> KubeObject:
+    def get(self, resource: Resource[Kind], key: str) -> Kind:
         """Returns the object under `key`. Raises: NotFound, Damaged, StoreUnavailable."""
         raw = self.get_raw(resource, key)
         greenlets.raise_if_many_values(raw)
@@ -63,11 +61,12 @@ class StoreReader:
             damage.record_damage(self._io, [error], [key])
             raise
 
-    def get_as(self, model: type[T], key: str) -> T:
-        """Returns the object of a built-in kind under `key`. Raises: as `get`."""
-        obj = self.get(model.resource, key)
-        assert isinstance(obj, model)
-        return obj
+    def find(self, resource: Resource[Kind], key: str) -> Kind | None:
+        """Returns the object under `key`, or None if it is missing or cannot be read.
+
+        Raises: StoreUnavailable.
+        """
+        return self.get_all([(resource, key)])[0]
 
     def get_raw(self, resource: Resource, key: str) -> bytes:
         """Returns the object's JSON as it is stored.
@@ -103,7 +102,7 @@ class StoreReader:
         raw, exists, score = self._io.pipeline_each(looks, at_once=True)
         return exists == 1 or isinstance(score, bytes | float), raw
 
-    def get_all(self, wanted: Sequence[tuple[Resource, str]]) -> Sequence[KubeObject | None]:
+    def get_all(self, wanted: Sequence[tuple[Resource[Kind], str]]) -> Sequence[Kind | None]:
         """Returns the objects under pairs of resource and key, read in one round trip.
 
         None stands for an object that is missing or cannot be read. Raises: StoreUnavailable.
@@ -111,7 +110,7 @@ class StoreReader:
         keys = self._io.keys
         commands = [("HGET", keys.object(resource.name, key), "json") for resource, key in wanted]
         values = self._io.pipeline_each(commands) if commands else []
-        objects: list[KubeObject | None] = [None] * len(wanted)
+        objects: list[Kind | None] = [None] * len(wanted)
         with self._record_damage() as recorder:
             for n, ((resource, key), raw) in enumerate(zip(wanted, values, strict=True)):
                 if raw is not None:
@@ -120,20 +119,20 @@ class StoreReader:
 
     def list(
         self,
-        resource: Resource,
+        resource: Resource[Kind],
         namespace: str | None = None,
         *,
         label_selector: Selector | None = None,
         field_selector: FieldSelector | None = None,
         limit: int | None = None,
         continue_: str | None = None,
-    ) -> ObjectList:
+    ) -> ObjectList[Kind]:
         """Returns a page of at most `limit` matching objects, in the order of their keys.
 
         Raises: BadRequest for an invalid continue token, StoreUnavailable.
         """
         after, version = decode_continue(continue_) if continue_ else ("", self.resource_version())
-        items: list[KubeObject] = []
+        items: list[Kind] = []
         for obj in self._objects(resource, namespace, after):
             if label_selector and not label_selector.matches(obj.metadata.labels):
                 continue
@@ -144,14 +143,14 @@ class StoreReader:
             items.append(obj)
         return ObjectList(items, version)
 
-    def list_all(self, resource: Resource) -> FullList:
+    def list_all(self, resource: Resource[Kind]) -> FullList[Kind]:
         """Returns all objects of the kind. The pages are read one by one while they are
         iterated.
         """
         version = self.resource_version()
         return FullList(self._objects(resource, None, ""), version)
 
-    def list_indexed(self, resource: Resource, entry: str) -> FullList:
+    def list_indexed(self, resource: Resource[Kind], entry: str) -> FullList[Kind]:
         """Returns the objects of the kind that have the index entry (see `kcm.store.indexes`)."""
         version = self.resource_version()
         keys = [(resource, key) for _, key in self.by_index(entry, resource)]
@@ -165,7 +164,7 @@ class StoreReader:
             (name, key) for name, key in pairs if resource is None or name == resource.name
         )
 
-    def in_namespace(self, resource: Resource, namespace: str) -> Sequence[KubeObject]:
+    def in_namespace(self, resource: Resource[Kind], namespace: str) -> Sequence[Kind]:
         """Returns all objects of the kind in a namespace, or in all namespaces for ""."""
         return list(self._objects(resource, namespace or None, ""))
 
@@ -249,16 +248,16 @@ class StoreReader:
         return raw if raw and isinstance(raw, bytes) else damage.NO_JSON
 
     def readable_page(
-        self, resource: Resource, page: Sequence[tuple[str, bytes]]
-    ) -> Sequence[KubeObject]:
+        self, resource: Resource[Kind], page: Sequence[tuple[str, bytes]]
+    ) -> Sequence[Kind]:
         """Returns the objects of a page that can be read, and records the others as damaged."""
         with self._record_damage() as recorder:
             objects = [recorder.read(resource, key, raw) for key, raw in page if raw]
         return [obj for obj in objects if obj is not None]
 
     def _objects(
-        self, resource: Resource, namespace: str | None, after: str
-    ) -> Iterator[KubeObject]:
+        self, resource: Resource[Kind], namespace: str | None, after: str
+    ) -> Iterator[Kind]:
         for page in self.raw_pages(resource, namespace, after):
             yield from self.readable_page(resource, page)
 
@@ -277,7 +276,7 @@ class _DamageRecorder:
         self.damaged: list[errors.Damaged] = []
         self.keys: list[str] = []
 
-    def read(self, resource: Resource, key: str, raw: Any) -> KubeObject | None:
+    def read(self, resource: Resource[Kind], key: str, raw: Any) -> Kind | None:
         """Returns the object, or None if it cannot be read."""
         try:
             if not isinstance(raw, bytes) or raw == damage.NO_JSON:
@@ -315,8 +314,8 @@ def decode_continue(token: str) -> tuple[str, int]:
 
 
 def each_list_item(
-    reader: StoreReader, resource: Resource, **selection: Any
-) -> Iterator[KubeObject]:
+    reader: StoreReader, resource: Resource[Kind], **selection: Any
+) -> Iterator[Kind]:
     """Yields all objects of a list, which is read page by page; client-go's EachListItem.
 
     `selection` are keyword arguments of `StoreReader.list`.

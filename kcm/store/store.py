@@ -11,13 +11,13 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, cast
 
 from kcm import errors
 from kcm.api import codec
 from kcm.api.core_v1 import Service
 from kcm.api.scheme import Resource, Scheme
-from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import Kind, KubeObject
 from kcm.clock import Clock, RealClock
 from kcm.redisio import Fence, RedisIO
 from kcm.store.admission import namespaces
@@ -53,7 +53,6 @@ from kcm.store.writes.results import WriteResult, WriteStatus
 from kcm.store.writes.rewriting import ReadConverted, Rewriting, rewrite_page
 from kcm.store.writes.writer import NOTHING, Acknowledgement, WriteCall, Writer
 
-T = TypeVar("T", bound=KubeObject)
 _NAME_ATTEMPTS = 8  # the most attempts when a generated name is in use, as upstream
 
 
@@ -117,12 +116,12 @@ class Store(StoreReader, ItemBuilder):
 
     def create(
         self,
-        obj: T,
+        obj: Kind,
         when: Conditions = NO_CONDITIONS,
         *,
         manager: FieldManager | None = None,
         admission: WriteAdmission | None = None,
-    ) -> T:
+    ) -> Kind:
         """Stores a new object and returns it as stored.
 
         With `manager`, the object gets managed fields, all of them the manager's. `admission`
@@ -143,9 +142,9 @@ class Store(StoreReader, ItemBuilder):
             )
             if not again or attempt + 1 == _NAME_ATTEMPTS:
                 break
-        return _as(obj, result.get_stored())
+        return result.get_stored()
 
-    def update(self, obj: T, when: Conditions = NO_CONDITIONS) -> T:
+    def update(self, obj: Kind, when: Conditions = NO_CONDITIONS) -> Kind:
         """Replaces an object except its status, and returns it as stored.
 
         If `obj` has a resourceVersion, only that version is replaced. Raises: NotFound, Conflict,
@@ -153,14 +152,14 @@ class Store(StoreReader, ItemBuilder):
         """
         return self._replace(obj, when)
 
-    def update_status(self, obj: T, when: Conditions = NO_CONDITIONS) -> T:
+    def update_status(self, obj: Kind, when: Conditions = NO_CONDITIONS) -> Kind:
         """Replaces the status of an object, and returns the object as stored.
 
         Raises: as `update`, and BadRequest for a kind without status.
         """
         return self._replace(obj, when, Subresource.STATUS)
 
-    def replace(self, obj: T, when: Conditions = NO_CONDITIONS) -> T:
+    def replace(self, obj: Kind, when: Conditions = NO_CONDITIONS) -> Kind:
         """Replaces an object, with its status if `obj` has one, and returns it as stored.
 
         Raises: as `update`.
@@ -169,13 +168,13 @@ class Store(StoreReader, ItemBuilder):
 
     def patch(
         self,
-        resource: Resource,
+        resource: Resource[Kind],
         key: str,
         patch: Mapping[str, Any],
         *,
         subresource: Subresource = Subresource.NONE,
         when: Conditions = NO_CONDITIONS,
-    ) -> KubeObject:
+    ) -> Kind:
         """Applies a JSON merge patch to the object under `key`, and returns it as stored.
 
         A patch with a resourceVersion or a uid applies only to an object that has it. Raises: as
@@ -183,7 +182,7 @@ class Store(StoreReader, ItemBuilder):
         """
         pinned = bool((patch.get("metadata") or {}).get("resourceVersion"))
 
-        def change(old: KubeObject) -> KubeObject:
+        def change(old: Kind) -> Kind:
             return codec.decode(merge_patch(codec.to_dict(old), patch), resource)
 
         return self._modify(
@@ -192,16 +191,16 @@ class Store(StoreReader, ItemBuilder):
 
     def modify(
         self,
-        resource: Resource,
+        resource: Resource[Kind],
         key: str,
-        change: Callable[[KubeObject], KubeObject],
+        change: Callable[[Kind], Kind],
         *,
         subresource: Subresource = Subresource.NONE,
         when: Conditions = NO_CONDITIONS,
         manager: FieldManager = SELF,
-        known: KubeObject | None = None,
+        known: Kind | None = None,
         admission: WriteAdmission | None = None,
-    ) -> KubeObject:
+    ) -> Kind:
         """Stores what `change` returns for the object under `key`, and returns it as stored.
 
         `change` is called again if another client wrote the object first. It returns its argument
@@ -210,7 +209,7 @@ class Store(StoreReader, ItemBuilder):
         Raises: as `update`, and what `change` and `admission` raise.
         """
 
-        def build(old: KubeObject) -> WriteItem | None:
+        def build(old: Kind) -> WriteItem | None:
             return self.build_update(
                 change(old),
                 old,
@@ -229,13 +228,13 @@ class Store(StoreReader, ItemBuilder):
 
     def delete(
         self,
-        resource: Resource,
+        resource: Resource[Kind],
         key: str,
         options: DeleteOptions | None = None,
         when: Conditions = NO_CONDITIONS,
         *,
         admission: WriteAdmission | None = None,
-    ) -> KubeObject:
+    ) -> Kind:
         """Deletes an object, or sets its deletion timestamp if it has finalizers or a grace period.
 
         Returns its last state. An object that cannot be read is purged, and only its kind and name
@@ -263,7 +262,7 @@ class Store(StoreReader, ItemBuilder):
                 return result.get_stored()
         raise conflict(resource, key)
 
-    def purge(self, resource: Resource, key: str) -> KubeObject:
+    def purge(self, resource: Resource[Kind], key: str) -> Kind:
         """Removes an object that cannot be read, and returns its kind and name. Raises:
         NotFound.
         """
@@ -280,16 +279,17 @@ class Store(StoreReader, ItemBuilder):
 
     def write(
         self,
-        items: Sequence[WriteItem],
+        items: Sequence[WriteItem[Kind]],
         *,
         fence: Fence | None = None,
         acknowledge: Acknowledgement = NOTHING,
         call_id: str | None = None,
-    ) -> list[WriteResult]:
+    ) -> list[WriteResult[Kind]]:
         """Writes several items in as few script calls as possible; see `WritePipeline.write`."""
-        if not any(isinstance(item.obj, Service) for item in items):
-            return self._pipeline.write(items, WriteCall(fence, acknowledge, call_id))
-        return self._write_with_claims(items, WriteCall(fence, acknowledge, call_id))
+        with_claims = any(isinstance(item.obj, Service) for item in items)
+        write = self._write_with_claims if with_claims else self._pipeline.write
+        results = write(items, WriteCall(fence, acknowledge, call_id))
+        return cast("list[WriteResult[Kind]]", results)  # of these items, in their order
 
     def _write_with_claims(self, items: Sequence[WriteItem], call: WriteCall) -> list[WriteResult]:
         """Writes items, and creates and deletes the IPAddresses of the Services among them."""
@@ -337,19 +337,19 @@ class Store(StoreReader, ItemBuilder):
 
     def _replace(
         self,
-        obj: T,
+        obj: Kind,
         when: Conditions,
         subresource: Subresource = Subresource.NONE,
         *,
         keep_status: bool = False,
-    ) -> T:
+    ) -> Kind:
         """Replaces an object if it has no resourceVersion, or that of the stored object."""
         resource = obj.resource
         if not obj.name:
             raise errors.BadRequest("name must be provided")
         if resource.namespaced and not obj.namespace:
             obj = obj.with_metadata(namespace="default")
-        stored = self._modify(
+        return self._modify(
             resource,
             obj.key,
             lambda _: obj,
@@ -358,25 +358,24 @@ class Store(StoreReader, ItemBuilder):
             pinned=bool(obj.metadata.resource_version),
             keep_status=keep_status,
         )
-        return _as(obj, stored)
 
     def _modify(
         self,
-        resource: Resource,
+        resource: Resource[Kind],
         key: str,
-        change: Callable[[KubeObject], KubeObject],
+        change: Callable[[Kind], Kind],
         *,
         subresource: Subresource,
         when: Conditions,
         pinned: bool,
         keep_status: bool = False,
-    ) -> KubeObject:
+    ) -> Kind:
         """Stores what `change` returns for the object under `key`, see `modifying.modify`.
 
         With `pinned`, it must have the stored resourceVersion.
         """
 
-        def build(old: KubeObject) -> WriteItem | None:
+        def build(old: Kind) -> WriteItem | None:
             new = change(old)
             if pinned and new.metadata.resource_version != old.metadata.resource_version:
                 raise conflict(resource, key)
@@ -385,9 +384,3 @@ class Store(StoreReader, ItemBuilder):
             )
 
         return modify(self, Modification(resource, key, build, when.fence, pinned))
-
-
-def _as(obj: T, stored: KubeObject) -> T:
-    """Returns the stored object with the static type of `obj`, the object that was sent."""
-    assert isinstance(stored, type(obj))
-    return stored

@@ -232,7 +232,7 @@ def job(
         spec=JobSpec(**({"template": template or _template(restart_policy="Never")} | spec)),
     )
     completed = apply(strategy_of(Job.resource).for_create(made))
-    assert isinstance(completed, Job)
+    assert isinstance(completed, Job)  # a strategy changes no kind
     return completed.with_status(JobStatus(**dict(status or {})))
 
 

@@ -203,4 +203,4 @@ _OTHER_VERSIONS = (
 
 BUILT_IN = Kinds((*_KINDS, *_OTHER_VERSIONS))
 for _resource in BUILT_IN.served():
-    _resource.model.resource = _resource
+    _resource.model.resource = _resource  # type: ignore[assignment] # declared as a descriptor

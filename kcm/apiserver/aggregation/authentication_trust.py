@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from kcm import errors
 from kcm.api.core_v1 import ConfigMap
-from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
+from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.apiserver.aggregation.identity import EXTRA, GROUP, UID, USER
 from kcm.store import Store
 
@@ -105,11 +105,10 @@ def ensure(store: Store, authorities: TrustedAuthorities, now: datetime | None =
     resource, key = ConfigMap.resource, f"{NAMESPACE}/{NAME}"
     moment = now or datetime.now(UTC)
 
-    def change(old: KubeObject) -> KubeObject:
-        assert isinstance(old, ConfigMap)
+    def change(old: ConfigMap) -> ConfigMap:
         return old.replace(data=build_data(authorities, old.data or {}, moment))
 
-    present = store.get_all([(resource, key)])[0]
+    present = store.find(resource, key)
     try:
         if not isinstance(present, ConfigMap):
             metadata = ObjectMeta(name=NAME, namespace=NAMESPACE)

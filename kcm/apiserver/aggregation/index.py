@@ -15,6 +15,7 @@ from typing import Protocol
 from kcm.api.apiregistration_v1 import DEFAULT_PORT, GROUP, APIService, is_true, name_of
 from kcm.api.scheme import Resource
 from kcm.apimachinery import names
+from kcm.apimachinery.meta_v1 import Kind
 from kcm.apiserver.cache.entries import Entry
 from kcm.apiserver.cache.watch_cache import WatchCache
 from kcm.apiserver.documents.priorities import Priority
@@ -113,7 +114,7 @@ def _decode(bundle: str) -> bytes | None:
 class Caches(Protocol):
     """The watch caches, as `kcm.apiserver.cache.cacher.Cacher` has them."""
 
-    def cache(self, resource: Resource) -> WatchCache: ...
+    def cache(self, resource: Resource[Kind]) -> WatchCache[Kind]: ...
 
 
 class ApiIndex:
@@ -126,7 +127,7 @@ class ApiIndex:
         self._source = caches.cache(APIService.resource)
         self._seen = -1
         self._by_version: Mapping[tuple[str, str], RemoteApi] = {}
-        self._described: dict[str, tuple[Entry, RemoteApi | None]] = {}  # by name
+        self._described: dict[str, tuple[Entry[APIService], RemoteApi | None]] = {}  # by name
 
     @property
     def generation(self) -> int:
@@ -156,13 +157,12 @@ class ApiIndex:
         parts = path.split("/", 4)[2:4]
         return apis.get((parts[0], parts[1])) if len(parts) == _PARTS else None
 
-    def _describe(self) -> dict[str, tuple[Entry, RemoteApi | None]]:
+    def _describe(self) -> dict[str, tuple[Entry[APIService], RemoteApi | None]]:
         """Returns the API of each APIService. Those that have not changed are not read again."""
         known, described = self._described, {}
         for entry in self._source.entries():
             before = known.get(entry.key)
             if before is None or before[0] is not entry:
-                assert isinstance(entry.obj, APIService)
                 before = (entry, describe(entry.obj))
             described[entry.key] = before
         return described

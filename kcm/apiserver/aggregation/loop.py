@@ -272,11 +272,10 @@ class AggregationLoop:
 
     def _says(self, api: RemoteApi, outcome: Outcome) -> bool:
         """Reports whether the APIService in the cache has this outcome already."""
-        entry = self._caches.cache(APIService.resource).get(api.name)
-        if entry is None:
+        service = self._caches.cache(APIService.resource).find(api.name)
+        if service is None:
             return True
-        assert isinstance(entry.obj, APIService)
-        condition = find_condition(entry.obj)
+        condition = find_condition(service)
         return condition is not None and outcome.equals(condition)
 
     async def _write(self, api: RemoteApi, outcome: Outcome) -> bool:

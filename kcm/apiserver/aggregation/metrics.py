@@ -50,6 +50,5 @@ class _Unavailable:
             labels=("name",),
         )
         for entry in self._source.entries()[:_MOST_NAMES]:
-            assert isinstance(entry.obj, APIService)
             family.add_metric([entry.obj.name], 0 if is_true(entry.obj) else 1)
         yield family

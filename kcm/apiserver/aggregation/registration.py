@@ -33,7 +33,7 @@ from kcm.api.apiregistration_v1 import (
     name_of,
     with_condition,
 )
-from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
+from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.documents.priorities import BUILT_IN, CUSTOM, Priority
 from kcm.apiserver.kinds import reviews as review_kinds
@@ -208,8 +208,7 @@ class Registration:
     def _mark_local(self, service: APIService) -> None:
         """Says that an API which this server serves itself is available, if its status does not."""
 
-        def change(old: KubeObject) -> KubeObject:
-            assert isinstance(old, APIService)
+        def change(old: APIService) -> APIService:
             if old.spec.service is not None:
                 return old
             return with_condition(old, local_condition(self._clock.now()))
@@ -222,8 +221,7 @@ class Registration:
             self._store.modify(_RESOURCE, service.name, change, subresource=Subresource.STATUS)
 
 
-def _corrected(stored: KubeObject, wanted: APIService) -> KubeObject:
-    assert isinstance(stored, APIService)
+def _corrected(stored: APIService, wanted: APIService) -> APIService:
     if _managed(stored) not in {ON_START, CONTINUOUSLY}:
         return stored
     return stored.with_spec(wanted.spec)

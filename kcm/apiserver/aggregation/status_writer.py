@@ -14,7 +14,6 @@ import structlog
 
 from kcm import errors
 from kcm.api.apiregistration_v1 import APIService, is_true, with_condition
-from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.aggregation.availability import Outcome
 from kcm.apiserver.aggregation.index import RemoteApi, describe
 from kcm.clock import Clock
@@ -62,8 +61,7 @@ class StatusWriter:
         """
         before: list[bool] = []
 
-        def change(old: KubeObject) -> KubeObject:
-            assert isinstance(old, APIService)
+        def change(old: APIService) -> APIService:
             before[:] = [is_true(old)]
             present = describe(old)
             if present is None or present.target != api.target:

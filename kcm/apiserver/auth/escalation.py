@@ -71,7 +71,7 @@ def _check_role(write: _Write, old: KubeObject | None) -> None:
 
 
 def _content(role: KubeObject) -> tuple[Sequence[PolicyRule], object]:
-    assert isinstance(role, Role | ClusterRole)
+    assert isinstance(role, Role | ClusterRole)  # the caller compared the kind of the new one
     return role.rules or [], role.aggregation_rule if isinstance(role, ClusterRole) else None
 
 

@@ -124,6 +124,7 @@ class _Index:
         self._resolved: dict[tuple[User, str], _Resolved] = {}
         self._grants: dict[str, _Grants] = {"": {}}  # keyed by namespace; "" stands for the cluster
         for binding in (*cluster_bindings, *bindings):
+            # Listed by these resources.
             assert isinstance(binding, RoleBinding | ClusterRoleBinding)
             grants = self._grants.setdefault(binding.namespace, {})
             for subject in binding.subjects or ():

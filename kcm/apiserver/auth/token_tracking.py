@@ -16,7 +16,7 @@ import structlog
 
 from kcm import errors
 from kcm.api.core_v1 import ConfigMap, Secret
-from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
+from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.clock import Clock
 from kcm.loops import Loop, Turn
 from kcm.store import Store
@@ -37,7 +37,7 @@ def ensure_tracking(store: Store, today: date) -> None:
     Raises StoreUnavailable.
     """
     resource, key = ConfigMap.resource, f"{NAMESPACE}/{NAME}"
-    tracking = store.get_all([(resource, key)])[0]
+    tracking = store.find(resource, key)
     try:
         if not isinstance(tracking, ConfigMap):
             metadata = ObjectMeta(name=NAME, namespace=NAMESPACE)
@@ -91,7 +91,7 @@ class TokenTracker(Loop):
     def _label(self, key: str, uid: str) -> None:
         today = f"{self._today()}"
 
-        def change(old: KubeObject) -> KubeObject:
+        def change(old: Secret) -> Secret:
             if old.uid != uid:
                 return old
             return old.with_metadata(labels={**old.labels, LAST_USED: today})
@@ -107,8 +107,7 @@ class TokenTracker(Loop):
         return self._clock.now().date()
 
 
-def _with_since(old: KubeObject, today: str) -> KubeObject:
-    assert isinstance(old, ConfigMap)
+def _with_since(old: ConfigMap, today: str) -> ConfigMap:
     return old.replace(data={SINCE: today})
 
 

@@ -51,11 +51,10 @@ def find_endpoints(
 
 
 def _from_endpoints(caches: Caches, key: str, port_name: str) -> Iterator[ServiceEndpoint]:
-    entry = caches.cache(Endpoints.resource).get(key)
-    if entry is None:
+    endpoints = caches.cache(Endpoints.resource).find(key)
+    if endpoints is None:
         return
-    assert isinstance(entry.obj, Endpoints)
-    for subset in entry.obj.subsets or ():
+    for subset in endpoints.subsets or ():
         for port in subset.ports or ():
             if (port.name or "") == port_name:
                 for one in subset.addresses or ():

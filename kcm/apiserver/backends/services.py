@@ -69,11 +69,9 @@ class ServiceResolver:
         return addresses
 
     def _find(self, namespace: str, name: str, port: int | str) -> list[Address]:
-        entry = self._services.get(f"{namespace}/{name}")
-        if entry is None:
+        service = self._services.find(f"{namespace}/{name}")
+        if service is None:
             raise errors.NotFound.of("services", name)
-        service = entry.obj
-        assert isinstance(service, Service)
         if service.spec.type == _EXTERNAL_NAME and isinstance(port, int):
             return [Address(service.spec.external_name or "", port)]
         wanted = _find_port(service, port)

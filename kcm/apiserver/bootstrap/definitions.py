@@ -21,7 +21,6 @@ from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.api.custom.kinds import CustomResource
 from kcm.api.scheme import Resource
 from kcm.apiextensions import conditions
-from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.cache.watch_cache import CacheWatcher
 from kcm.clock import Clock
@@ -30,7 +29,7 @@ from kcm.store import DeleteOptions, Store, Subresource
 
 log = structlog.get_logger("kcm.apiserver")
 
-Change = Callable[[KubeObject], KubeObject]
+Change = Callable[[CustomResourceDefinition], CustomResourceDefinition]
 
 IDLE = 30.0  # seconds between passes if nothing changes
 CLEANING = 0.3  # seconds between passes while definitions are being deleted
@@ -90,8 +89,7 @@ class DefinitionLoop(Loop):
                 self._settled.add(_state(definition))
             return
 
-        def change(old: KubeObject) -> KubeObject:
-            assert isinstance(old, CustomResourceDefinition)
+        def change(old: CustomResourceDefinition) -> CustomResourceDefinition:
             return wanted if _state(old) == _state(definition) else old
 
         self._write(definition, change, Subresource.STATUS)
@@ -105,8 +103,7 @@ class DefinitionLoop(Loop):
         now = self._clock.now()
         left = self._delete_objects(definition) if self._is_served(definition) else 0
 
-        def change(old: KubeObject) -> KubeObject:
-            assert isinstance(old, CustomResourceDefinition)
+        def change(old: CustomResourceDefinition) -> CustomResourceDefinition:
             return conditions.mark_terminating(old, now, left=left)
 
         self._write(definition, change, Subresource.STATUS)

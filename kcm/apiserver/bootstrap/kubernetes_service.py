@@ -129,12 +129,10 @@ class KubernetesService(Loop):
         endpoints = self._store.modify(
             Endpoints.resource, KEY, lambda old: self._with_address(old, here)
         )
-        assert isinstance(endpoints, Endpoints)
         ips = _ips(endpoints)
         self._store.modify(EndpointSlice.resource, KEY, lambda old: _like(old, self._slice(ips)))
 
-    def _with_address(self, old: KubeObject, here: bool) -> Endpoints:
-        assert isinstance(old, Endpoints)
+    def _with_address(self, old: Endpoints, here: bool) -> Endpoints:
         others = [ip for ip in _ips(old) if ip != self._ip]
         ips = sorted([*others, self._ip] if here else others)
         ports = [EndpointPort(name="https", port=self._port, protocol="TCP")]
@@ -151,6 +149,5 @@ def _ips(endpoints: Endpoints) -> list[str]:
     return [address.ip for subset in endpoints.subsets or () for address in subset.addresses or ()]
 
 
-def _like(old: KubeObject, new: EndpointSlice) -> EndpointSlice:
-    assert isinstance(old, EndpointSlice)
+def _like(old: EndpointSlice, new: EndpointSlice) -> EndpointSlice:
     return old.replace(endpoints=new.endpoints, ports=new.ports)

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Protocol
+from typing import Protocol, cast
 
 import structlog
 
@@ -18,7 +18,7 @@ from kcm import errors
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.api.scheme import Resource
 from kcm.apiextensions.registration import register, register_all, unregister
-from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import Kind, KubeObject
 from kcm.apiserver.cache.entries import Entry
 from kcm.apiserver.cache.watch_cache import WatchCache
 from kcm.apiserver.http_errors import TooLargeResourceVersion
@@ -71,14 +71,14 @@ class Cacher(Loop):
         # called in the loop whenever it has read changes
         self.on_changes: Callable[[], None] = lambda: None
 
-    def cache(self, resource: Resource) -> WatchCache:
+    def cache(self, resource: Resource[Kind]) -> WatchCache[Kind]:
         """Returns the cache of a kind, which all of its versions share."""
         cache = self._caches.get(resource.name)
         if cache is None:  # a new custom kind, which the next turn fills
             with self._lock:
                 stored = self.scheme.by_name(resource.name)
                 cache = self._caches.setdefault(resource.name, WatchCache(stored))
-        return cache
+        return cast("WatchCache[Kind]", cache)  # that of this name
 
     @property
     def watcher_counts(self) -> Mapping[Resource, int]:
@@ -244,7 +244,7 @@ class Cacher(Loop):
 
 def _definitions(entries: Iterable[Entry]) -> Iterator[CustomResourceDefinition]:
     for entry in entries:
-        assert isinstance(entry.obj, CustomResourceDefinition)
+        assert isinstance(entry.obj, CustomResourceDefinition)  # the caller compared the kind
         yield entry.obj
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from kcm.api.scheme import Kinds, Resource
+from kcm.apimachinery.meta_v1 import Kind
 from kcm.apiserver.cache.watch_cache import WatchCache
 
 
@@ -14,7 +15,7 @@ class Caches(Protocol):
     @property
     def scheme(self) -> Kinds: ...
 
-    def cache(self, resource: Resource) -> WatchCache: ...
+    def cache(self, resource: Resource[Kind]) -> WatchCache[Kind]: ...
 
 
 class FreshCaches(Caches, Protocol):

@@ -6,16 +6,18 @@ other versions. All of that can be forgotten and made again.
 
 from __future__ import annotations
 
+from typing import Generic
+
 from kcm import errors
 from kcm.api import codec
 from kcm.api.scheme import Resource
-from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import Kind, Kind_co, KubeObject
 from kcm.store.watch import ChangeType
 
 _MOST_VERSIONS = 2  # versions besides the stored one that an entry keeps converted
 
 
-class Entry:
+class Entry(Generic[Kind_co]):
     """One state of an object in the storage version.
 
     Its JSON is decoded when its fields are needed.
@@ -25,11 +27,11 @@ class Entry:
 
     def __init__(
         self,
-        resource: Resource,
+        resource: Resource[Kind_co],
         key: str,
         raw: bytes,
         version: int,
-        obj: KubeObject | None = None,
+        obj: Kind_co | None = None,
     ) -> None:
         self._resource = resource
         self._obj = obj
@@ -39,7 +41,7 @@ class Entry:
         self.version = version
 
     @property
-    def obj(self) -> KubeObject:
+    def obj(self) -> Kind_co:
         decoded = self._obj  # read once: another thread may forget it
         if decoded is None:
             decoded = self._obj = codec.decode_stored(self.raw, self._resource)
@@ -91,12 +93,10 @@ class Entry:
         obj = self.obj.with_metadata(resource_version=str(version))
         return Entry.build(self._resource, obj, version)
 
-    @classmethod
-    def build(cls, resource: Resource, obj: KubeObject, version: int = 0) -> Entry:
+    @staticmethod
+    def build(resource: Resource[Kind], obj: Kind, version: int = 0) -> Entry[Kind]:
         """Returns an entry with an object in the version of `resource`."""
-        entry = cls(resource, obj.key, codec.encode(obj), version)
-        entry._obj = obj
-        return entry
+        return Entry(resource, obj.key, codec.encode(obj), version, obj)
 
 
 class CacheEvent:

@@ -15,10 +15,11 @@ from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Generic, cast
 
 from kcm import errors
 from kcm.api.scheme import Resource
-from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import Kind, KubeObject
 from kcm.apiserver.cache.entries import CacheEvent, Entry
 from kcm.apiserver.cache.indexes import EntryIndex
 from kcm.store import WatchEntry
@@ -61,15 +62,15 @@ class CacheWatcher:
         return self.slow or self.gone or self.retired
 
 
-class WatchCache:
+class WatchCache(Generic[Kind]):
     """The objects and recent changes of one kind. One thread writes; any thread may read."""
 
     def __init__(
-        self, resource: Resource, history: int = HISTORY, history_bytes: int = HISTORY_BYTES
+        self, resource: Resource[Kind], history: int = HISTORY, history_bytes: int = HISTORY_BYTES
     ) -> None:
         self.resource = resource
         self._changed = threading.Condition()
-        self._objects: dict[str, Entry] = {}
+        self._objects: dict[str, Entry[Kind]] = {}
         self._keys: list[str] = []
         self._history: deque[CacheEvent] = deque()
         self._most = history
@@ -86,7 +87,7 @@ class WatchCache:
 
     # --- the writer's side
 
-    def refill(self, entries: Iterable[Entry], position: int) -> None:
+    def refill(self, entries: Iterable[Entry[Kind]], position: int) -> None:
         """Replaces all objects, and disconnects the watchers, whose changes may have gaps."""
         with self._changed:
             before, self._objects = self._objects, {entry.key: entry for entry in entries}
@@ -183,7 +184,7 @@ class WatchCache:
         with self._changed:
             return self._changed.wait_for(lambda: self.position >= version, timeout)
 
-    def entries(self, namespace: str = "", after: str = "") -> list[Entry]:
+    def entries(self, namespace: str = "", after: str = "") -> list[Entry[Kind]]:
         """Returns the objects whose keys follow the key `after`, sorted by key.
 
         An empty namespace stands for all.
@@ -191,12 +192,12 @@ class WatchCache:
         with self._changed:
             return self._slice(namespace, after)
 
-    def present(self, namespace: str = "", after: str = "") -> tuple[list[Entry], int]:
+    def present(self, namespace: str = "", after: str = "") -> tuple[list[Entry[Kind]], int]:
         """Returns what `entries` returns, and the version up to which changes are in it."""
         with self._changed:
             return self._slice(namespace, after), self.position
 
-    def snapshot(self, version: int, namespace: str = "", after: str = "") -> list[Entry]:
+    def snapshot(self, version: int, namespace: str = "", after: str = "") -> list[Entry[Kind]]:
         """Returns what `entries` returned when the cache was at `version`.
 
         Raises Gone if the history does not reach back that far.
@@ -204,11 +205,11 @@ class WatchCache:
         with self._changed:
             self._require(version)
             now = self._slice(namespace, after)
-            undone: dict[str, Entry | None] = {}
+            undone: dict[str, Entry[Kind] | None] = {}
             for event in reversed(self._history):
                 if event.entry.version <= version:
                     break
-                undone[event.entry.key] = event.before
+                undone[event.entry.key] = cast("Entry[Kind] | None", event.before)
         if not undone:
             return now
         then = {entry.key: entry for entry in now if entry.key not in undone}
@@ -237,7 +238,7 @@ class WatchCache:
         if version < self._oldest:
             raise errors.Gone(f"too old resource version: {version} ({self._oldest})")
 
-    def _slice(self, namespace: str, after: str) -> list[Entry]:
+    def _slice(self, namespace: str, after: str) -> list[Entry[Kind]]:
         keys = self._keys
         first, last = 0, len(keys)
         if namespace:
@@ -257,13 +258,18 @@ class WatchCache:
                 known = self._indexes.setdefault(name, known)
         return known
 
-    def get(self, key: str) -> Entry | None:
+    def get(self, key: str) -> Entry[Kind] | None:
         """Returns the entry of an object, or None."""
         return self._objects.get(key)
 
+    def find(self, key: str) -> Kind | None:
+        """Returns the object under `key`, or None."""
+        entry = self._objects.get(key)
+        return entry.obj if entry is not None else None
+
     def subscribe(
         self, version: int | None, namespace: str, wake: Callable[[], None]
-    ) -> tuple[list[Entry], CacheWatcher]:
+    ) -> tuple[list[Entry[Kind]], CacheWatcher]:
         """Returns a watcher of the changes after `version`.
 
         For None it also returns the present objects of the namespace, and the watcher gets the

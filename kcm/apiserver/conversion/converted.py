@@ -45,7 +45,7 @@ def read_converted(original: CustomObject, converted: Any, target: Resource) -> 
         obj = codec.decode({**converted, "metadata": {}}, target)
     except errors.ApiError as error:
         raise InvalidObject(error.message) from None
-    assert isinstance(obj, CustomObject)
+    assert isinstance(obj, CustomObject)  # the target is of a custom kind
     content = pruning.root(obj.content, obj.custom.schema)
     return obj.with_content(content).replace(metadata=metadata)
 

@@ -298,7 +298,7 @@ def _schema(schemas: dict[str, Schema], shape: Shape, dialect: Dialect) -> Schem
     if shape.kind == "integer":
         return {"type": "integer", "format": f"int{shape.bits}"}
     if shape.kind == "struct":
-        assert isinstance(shape.model, type)
+        assert isinstance(shape.model, type)  # the shape of a struct has its class
         _add(schemas, shape.model, dialect)
         return dialect.ref(name_of(shape.model))
     assert shape.item is not None

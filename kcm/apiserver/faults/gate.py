@@ -179,7 +179,7 @@ def _replay(body: bytes, receive: Receive) -> Receive:
 
 def _connection(scope: Scope) -> LimitedConnection:
     connection = scope["extensions"][RELAY]
-    assert isinstance(connection, LimitedConnection)
+    assert isinstance(connection, LimitedConnection)  # the server puts it there
     return connection
 
 

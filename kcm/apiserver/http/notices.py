@@ -62,7 +62,7 @@ class RefusalEvents:
 
     def _write(self, reason: str, message: str) -> None:
         try:
-            about = self._store.get_as(Service, _ABOUT)
+            about = self._store.get(Service.resource, _ABOUT)
             self._recorder.record(Event(about, "Warning", reason, message), _COMPONENT)
             self._recorder.turn(0.0)
         except errors.KcmError as error:

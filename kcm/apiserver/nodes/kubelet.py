@@ -49,7 +49,7 @@ def kubelet_of(store: Store, name: str, *, tls: bool | None) -> KubeletAddress:
     otherwise. Only a node that proves a loopback address to be its own is reached there. Raises
     BadRequest, NotFound and KubeletUnreachable.
     """
-    node = store.get_as(Node, name)
+    node = store.get(Node.resource, name)
     reachable = preferred_address(node)
     endpoints = node.status.daemon_endpoints
     endpoint = endpoints.kubelet_endpoint if endpoints else None

@@ -54,7 +54,7 @@ def location(
     NotFound, BadRequest, Invalid and KubeletUnreachable.
     """
     options = _options(query, info.name)
-    pod = store.get_as(Pod, info.key)
+    pod = store.get(Pod.resource, info.key)
     container = container_of(pod, query.get("container", ""))
     if not pod.spec.node_name:
         return None

@@ -42,7 +42,7 @@ FOLLOW_INTERVAL = 1.0  # seconds between two looks at a container whose output i
 
 def is_simulated(store: Store, node: str) -> bool:
     """Reports whether a node is simulated, and has no kubelet. Raises NotFound."""
-    return SIMULATOR_LABEL in store.get_as(Node, node).labels
+    return SIMULATOR_LABEL in store.get(Node.resource, node).labels
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class SimulatedContainer:
 
         Raises NotFound if the pod is gone.
         """
-        pod = self.store.get_as(Pod, self.key)
+        pod = self.store.get(Pod.resource, self.key)
         if pod.uid != self.uid:
             raise errors.NotFound.of("pods", pod.name)
         return pod, output.find_run(pod, self._spec(pod), self._status(pod), previous=previous)

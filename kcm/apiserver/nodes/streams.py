@@ -86,7 +86,7 @@ class NodeStreams:
             raise MethodNotAllowed
         if not request.header(b"upgrade"):
             raise errors.BadRequest("Upgrade request required")
-        pod = self.store.get_as(Pod, info.key)
+        pod = self.store.get(Pod.resource, info.key)
         path = path_of(info, pod, request)
         if not pod.spec.node_name:
             raise errors.BadRequest(f"pod {pod.name} does not have a host assigned")

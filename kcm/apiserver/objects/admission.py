@@ -53,10 +53,10 @@ def check_change(
         if escalation.grants_anything(new):
             escalation.check(request.caller, request.info.resource, new, old)
         if isinstance(new, CertificateSigningRequest) and request.info.subresource == "status":
-            assert isinstance(old, CertificateSigningRequest)
+            assert isinstance(old, CertificateSigningRequest)  # an update changes no kind
             signing_requests.check_signing(request.caller, new, old)
         if isinstance(new, ClusterTrustBundle):
-            assert isinstance(old, ClusterTrustBundle)
+            assert isinstance(old, ClusterTrustBundle)  # an update changes no kind
             signing_requests.check_attestation(request.caller, new, old)
         return new
 

@@ -93,7 +93,7 @@ class _Eviction:
         """
         pinned = bool(self._options.resource_version)
         for attempt in range(_ATTEMPTS):
-            pod = self._store.get_as(Pod, self._key)
+            pod = self._store.get(Pod.resource, self._key)
             ended = pod.status.phase in _ENDED or pod.deleting
             if not ended and pod.status.phase != "Pending":
                 return pod
@@ -112,7 +112,6 @@ class _Eviction:
         budgets = []
         resource = PodDisruptionBudget.resource
         for budget in self._store.in_namespace(resource, pod.namespace):
-            assert isinstance(budget, PodDisruptionBudget)
             selector = Selector.from_label_selector(budget.spec.selector)
             if not selector.empty and selector.matches(pod.metadata.labels):
                 budgets.append(budget)
@@ -155,13 +154,12 @@ class _Eviction:
         verbs.delete_object(self._store, self._resource, self._key, options, dry=self._dry)
 
     def _set_disrupted(self, options: DeleteOptions) -> KubeObject:
-        def change(old: KubeObject) -> KubeObject:
+        def change(old: Pod) -> Pod:
             rules.check_preconditions(old, self._resource, options)
-            assert isinstance(old, Pod)
             return _with_target(old, self._store.clock.now())
 
         return self._store.modify(
-            self._resource,
+            Pod.resource,
             self._key,
             change,
             subresource=Subresource.STATUS,
@@ -185,12 +183,11 @@ def _allows_unready(budget: PodDisruptionBudget) -> bool:
     return status_.current_healthy >= status_.desired_healthy > 0
 
 
-def _take_disruption(obj: KubeObject, pod: str, now: datetime) -> KubeObject:
+def _take_disruption(obj: PodDisruptionBudget, pod: str, now: datetime) -> PodDisruptionBudget:
     """Returns the budget with one allowed disruption less.
 
     Raises DisruptionRefused and Forbidden. `pod` is the name of the evicted pod.
     """
-    assert isinstance(obj, PodDisruptionBudget)
     _check(obj)
     left = obj.status.disruptions_allowed - 1
     changed = obj.status.replace(

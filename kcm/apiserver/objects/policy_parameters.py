@@ -74,7 +74,6 @@ def _find_kind(store: Store, name: str) -> ParamKind | None:
         policy = store.get(ValidatingAdmissionPolicy.resource, name)
     except errors.ApiError:
         return None
-    assert isinstance(policy, ValidatingAdmissionPolicy)
     return policy.spec.param_kind
 
 

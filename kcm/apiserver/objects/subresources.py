@@ -13,7 +13,7 @@ from kcm import errors
 from kcm.api.certificates_v1 import CertificateSigningRequest
 from kcm.api.core_v1 import Namespace, Pod
 from kcm.api.scheme import Resource
-from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
+from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.apiserver.bodies import patches, reading, structs
 from kcm.apiserver.http.responses import ApiRequest, Response, json_response
 from kcm.apiserver.http_errors import MethodNotAllowed, PathNotFound
@@ -39,8 +39,7 @@ def bind(store: Store, request: ApiRequest) -> Response:
     binding = write_admission.decide(request, binding, "v1")
     node, metadata = _target_node(binding, request.info.name), binding.metadata
 
-    def change(old: KubeObject) -> KubeObject:
-        assert isinstance(old, Pod)
+    def change(old: Pod) -> Pod:
         _check_preconditions(old, metadata)
         bound = bind_to_node(old, node, store.clock.now())
         if metadata.annotations:
@@ -97,11 +96,10 @@ def finalize(store: Store, request: ApiRequest) -> Response:
     A namespace that is being deleted is removed when it has none left.
     """
     obj, warnings = reading.read_object(request)
-    assert isinstance(obj, Namespace)
+    assert isinstance(obj, Namespace)  # the route is that of namespaces
     finalizers = obj.spec.finalizers
 
-    def change(old: KubeObject) -> KubeObject:
-        assert isinstance(old, Namespace)
+    def change(old: Namespace) -> Namespace:
         return old.with_spec(old.spec.replace(finalizers=finalizers or None))
 
     return verbs.object_response(
@@ -120,10 +118,9 @@ def read_whole(store: Store, request: ApiRequest) -> Response:
 def approve(store: Store, request: ApiRequest) -> Response:
     """Handles a PUT of the approval: sets the conditions of a signing request."""
     sent, warnings = reading.read_object(request)
-    assert isinstance(sent, CertificateSigningRequest)
+    assert isinstance(sent, CertificateSigningRequest)  # the route is that of signing requests
 
-    def change(old: KubeObject) -> KubeObject:
-        assert isinstance(old, CertificateSigningRequest)
+    def change(old: CertificateSigningRequest) -> CertificateSigningRequest:
         version = sent.metadata.resource_version
         if version and version != old.metadata.resource_version:
             raise errors.Conflict.of(request.info.resource.name, old.name)
@@ -138,10 +135,9 @@ def patch_approval(store: Store, request: ApiRequest) -> Response:
     parsed = patches.parse(request.content_type, request.body, resource)
     patched = patches.on_objects(parsed, resource, request.body)
 
-    def change(old: KubeObject) -> KubeObject:
+    def change(old: CertificateSigningRequest) -> CertificateSigningRequest:
         new = patched(old)
-        assert isinstance(old, CertificateSigningRequest)
-        assert isinstance(new, CertificateSigningRequest)
+        assert isinstance(new, CertificateSigningRequest)  # a patch changes no kind
         return signing_requests.with_approval(request.caller, old, new, store.clock.now())
 
     return verbs.object_response(request, verbs.modify(store, request, change))

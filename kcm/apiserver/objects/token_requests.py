@@ -55,7 +55,7 @@ def issue(store: Store, request: ApiRequest, options: TokenOptions | None) -> Re
         spec.expiration_seconds = _DEFAULT_SECONDS
     spec.audiences = spec.audiences or list(options.audiences)
     _check_metadata(asked, request)
-    account = _get(store, ServiceAccount, request.info.key)
+    account = store.get(ServiceAccount.resource, request.info.key)
     _check_expiration(spec.expiration_seconds)
     bound = _find_bound(store, account, spec.bound_object_ref)
     warnings = []
@@ -142,7 +142,7 @@ def _find_bound(
     bound: BoundObjects
     obj: KubeObject
     if kind == "Pod":
-        obj = _get(store, Pod, f"{namespace}/{name}")
+        obj = store.get(Pod.resource, f"{namespace}/{name}")
         if obj.spec.service_account_name != account.name:
             raise errors.BadRequest(
                 f'cannot bind token for serviceaccount "{account.name}" to pod running with '
@@ -150,10 +150,10 @@ def _find_bound(
             )
         bound = BoundObjects(pod=obj, node=_find_node(store, obj))
     elif kind == "Node":
-        obj = _get(store, Node, name)
+        obj = store.get(Node.resource, name)
         bound = BoundObjects(node=obj)
     elif kind == "Secret":
-        obj = _get(store, Secret, f"{namespace}/{name}")
+        obj = store.get(Secret.resource, f"{namespace}/{name}")
         bound = BoundObjects(secret=obj)
     else:
         group, _, version = (wanted.api_version or "").rpartition("/")
@@ -175,12 +175,6 @@ def _find_node(store: Store, pod: Pod) -> Node | None:
     if not name:
         return None
     try:
-        return _get(store, Node, name)
+        return store.get(Node.resource, name)
     except errors.NotFound:
         return Node().with_metadata(name=name)
-
-
-def _get(store: Store, model: type[T], key: str) -> T:
-    obj = store.get(model.resource, key)
-    assert isinstance(obj, model)
-    return obj

@@ -271,7 +271,7 @@ def _known(cacher: Cacher | None, info: RequestInfo) -> KubeObject | None:
 def modify(
     store: Store,
     request: ApiRequest,
-    change: Callable[[KubeObject], KubeObject],
+    change: Callable[[Any], KubeObject],
     *,
     manager: FieldManager | None = None,
     known: KubeObject | None = None,

@@ -73,7 +73,7 @@ class PolicyIndex(RequestIndex[PreparedPolicy]):
         policies, bindings = objects
         by_policy: dict[str, list[PreparedBinding]] = {}
         for binding in bindings:
-            assert isinstance(binding, ValidatingAdmissionPolicyBinding)
+            assert isinstance(binding, ValidatingAdmissionPolicyBinding)  # the second of the kinds
             matching = prepare_matcher(binding.spec.match_resources, self.served)
             prepared = PreparedBinding(binding, *matching)
             by_policy.setdefault(binding.spec.policy_name or "", []).append(prepared)

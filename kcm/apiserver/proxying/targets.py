@@ -74,7 +74,7 @@ def find_pod(store: Store, namespace: str, name: str) -> Target:
     Without a port in the name, it is the first port of the pod's containers.
     """
     asked = _split(name, "pod")
-    pod = store.get_as(Pod, f"{namespace}/{asked.name}")
+    pod = store.get(Pod.resource, f"{namespace}/{asked.name}")
     ports = [port for container in pod.spec.containers for port in container.ports or ()]
     port = asked.port or (str(ports[0].container_port) if ports else "")
     addresses = _addresses_of(pod)
@@ -95,11 +95,10 @@ def find_service(caches: FreshCaches, namespace: str, name: str) -> Target:
     """
     asked = _split(name, "service")
     caches.wait_until_fresh(*(model.resource for model in _OF_SERVICES))
-    entry = caches.cache(Service.resource).get(f"{namespace}/{asked.name}")
-    if entry is None:
+    service = caches.cache(Service.resource).find(f"{namespace}/{asked.name}")
+    if service is None:
         raise errors.NotFound.of("services", asked.name)
-    assert isinstance(entry.obj, Service)
-    port_name = _port_name(entry.obj, asked.port)
+    port_name = _port_name(service, asked.port)
     found = find_endpoints(caches, namespace, asked.name, port_name)
     _rng.shuffle(found)
     for endpoint in found:
@@ -141,7 +140,9 @@ def find_node(store: Store, name: str, *, tls: bool | None) -> Target:
     kubelet = kubelet_of(store, asked.name, tls=tls)
     if asked.port in {"", kubelet.url.rpartition(":")[2]}:
         return Target(kubelet.url, kubelet.token, is_kubelet=True, to_global=kubelet.to_global)
-    return _target(asked.scheme, preferred_address(store.get_as(Node, asked.name)), asked.port)
+    return _target(
+        asked.scheme, preferred_address(store.get(Node.resource, asked.name)), asked.port
+    )
 
 
 def _target(scheme_: str, address: str, port: str) -> Target:

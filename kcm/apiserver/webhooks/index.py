@@ -82,7 +82,7 @@ class WebhookIndex(RequestIndex[PreparedWebhook]):
     def prepare(self, *objects: Sequence[KubeObject]) -> Sequence[PreparedWebhook]:
         every: list[PreparedWebhook] = []
         for configuration in objects[0]:
-            assert isinstance(
+            assert isinstance(  # the kind is one of the two
                 configuration, ValidatingWebhookConfiguration | MutatingWebhookConfiguration
             )
             for webhook in configuration.webhooks or ():

@@ -128,7 +128,7 @@ def options_of(flags: Mapping[str, object]) -> tuple[SimulatorOptions, Path | No
 
     def number(name: str) -> float:
         value = flags[name]
-        assert isinstance(value, int | float)
+        assert isinstance(value, int | float)  # the option is a number
         return value
 
     file = flags["stages_file"]

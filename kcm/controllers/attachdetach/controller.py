@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
+from typing import Any
 
 from pydantic import Field
 
@@ -76,7 +77,7 @@ class AttachDetachController(Controller):
     remembers = True  # since when a volume is to be detached, and which Events it had
     metrics = (FORCED,)
 
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[Watch[Any], ...]:
         return (
             Watch(Pod, keys.of_pod),
             Watch(PersistentVolumeClaim, keys.of_claim),

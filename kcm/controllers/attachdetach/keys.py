@@ -16,7 +16,7 @@ from kcm.api.attachments import name_for_node, unique_volume_name
 from kcm.api.core_v1 import Node, PersistentVolume, PersistentVolumeClaim, Pod
 from kcm.api.storage_v1 import CSIDriver, VolumeAttachment
 from kcm.api.volume_claims import claim_keys
-from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import Kind
 from kcm.helpers.node_reports import ready_status
 from kcm.helpers.volumes.attachments import (
     KEEP_TERMINATED,
@@ -28,10 +28,9 @@ from kcm.helpers.volumes.attachments import (
 from kcm.reconcile.contract import BY_NODE, BY_VOLUME, Change, View
 
 
-def of_pod(change: Change, view: View) -> Iterable[str]:
+def of_pod(change: Change[Pod], view: View) -> Iterable[str]:
     """Returns the volumes of a pod that is on a node, if what it needs has changed."""
     old, pod = change.old, change.object
-    assert isinstance(pod, Pod)
     if not pod.spec.node_name or not pod.spec.volumes:
         return
     if isinstance(old, Pod) and change.new is not None and _needs(old) == _needs(pod):
@@ -53,41 +52,36 @@ def _of_claims(pod: Pod, view: View) -> Iterable[str]:
             yield from _of_name(name, view)
 
 
-def of_claim(change: Change, view: View) -> Iterable[str]:
+def of_claim(change: Change[PersistentVolumeClaim], view: View) -> Iterable[str]:
     """Returns the volume of a claim that was bound, lost or deleted."""
     claim = change.object
-    assert isinstance(claim, PersistentVolumeClaim)
     if not _differs(change, _binding):
         return
     if claim.spec.volume_name:
         yield from _of_name(claim.spec.volume_name, view)
 
 
-def _differs(change: Change, part: Callable[[KubeObject], object]) -> bool:
+def _differs(change: Change[Kind], part: Callable[[Kind], object]) -> bool:
     """Reports whether the object has come or gone, or this part of it has changed."""
     old, new = change.old, change.new
     return old is None or new is None or part(old) != part(new)
 
 
-def _binding(claim: KubeObject) -> object:
-    assert isinstance(claim, PersistentVolumeClaim)
+def _binding(claim: PersistentVolumeClaim) -> object:
     return claim.spec.volume_name, claim.status.phase
 
 
-def _progress(attachment: KubeObject) -> object:
-    assert isinstance(attachment, VolumeAttachment)
+def _progress(attachment: VolumeAttachment) -> object:
     return attachment.status, attachment.deleting
 
 
-def _spec(volume: KubeObject) -> object:
-    assert isinstance(volume, PersistentVolume)
+def _spec(volume: PersistentVolume) -> object:
     return volume.spec
 
 
-def of_volume(change: Change, view: View) -> Iterable[str]:
+def of_volume(change: Change[PersistentVolume], view: View) -> Iterable[str]:
     """Returns a volume whose spec has changed, and what else has its driver and handle."""
     volume = change.object
-    assert isinstance(volume, PersistentVolume)
     if not _differs(change, _spec):
         return
     if not _is_attachable(volume, view):
@@ -99,10 +93,9 @@ def of_volume(change: Change, view: View) -> Iterable[str]:
         yield min(sibling.name for sibling in siblings)
 
 
-def of_attachment(change: Change, view: View) -> Iterable[str]:
+def of_attachment(change: Change[VolumeAttachment], view: View) -> Iterable[str]:
     """Returns the volume of a VolumeAttachment, whether or not it is there."""
     attachment = change.object
-    assert isinstance(attachment, VolumeAttachment)
     if not _differs(change, _progress):
         return
     name = attachment.spec.source.persistent_volume_name
@@ -110,13 +103,12 @@ def of_attachment(change: Change, view: View) -> Iterable[str]:
         yield first_name(name, view)
 
 
-def of_node(change: Change, view: View) -> Iterable[str]:
+def of_node(change: Change[Node], view: View) -> Iterable[str]:
     """Returns the volumes of a node that may be attached or detached now.
 
     Most changes of nodes are reports, which touch nothing.
     """
     old, node = change.old, change.object
-    assert isinstance(node, Node)
     attachments = view.lister(VolumeAttachment)
     if isinstance(old, Node) and change.new is not None and _condition(old) == _condition(node):
         names = {name_for_node(listed, node.name) for listed in _unlisted(old, node)}

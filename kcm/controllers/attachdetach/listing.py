@@ -6,7 +6,6 @@ from functools import partial
 
 from kcm.api.core_v1 import Node
 from kcm.api.core_v1.nodes import AttachedVolume
-from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.reconcile.plan import Patch
 
 
@@ -23,8 +22,7 @@ def unlist_volume(node: Node, name: str, *, although_used: bool) -> Patch:
     return Patch(node, partial(_remove, name, although_used), status=True)
 
 
-def _add(name: str, obj: KubeObject) -> KubeObject:
-    assert isinstance(obj, Node)
+def _add(name: str, obj: Node) -> Node:
     present = obj.status.volumes_attached or []
     if any(volume.name == name for volume in present):
         return obj
@@ -32,8 +30,7 @@ def _add(name: str, obj: KubeObject) -> KubeObject:
     return obj.with_status(obj.status.replace(volumes_attached=added))
 
 
-def _remove(name: str, although_used: bool, obj: KubeObject) -> KubeObject:
-    assert isinstance(obj, Node)
+def _remove(name: str, although_used: bool, obj: Node) -> Node:
     present = obj.status.volumes_attached or []
     kept = [volume for volume in present if volume.name != name]
     in_use = name in (obj.status.volumes_in_use or ())

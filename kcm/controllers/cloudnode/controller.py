@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 from pydantic import Field
 
@@ -59,7 +60,7 @@ class CloudNodeController(Controller):
     polls = True
     sync_timeout = 300.0
 
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[Watch[Any], ...]:
         return (Watch(Node, nodes_to_sync),)
 
     def concurrent_syncs(self) -> int:

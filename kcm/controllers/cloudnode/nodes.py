@@ -31,9 +31,8 @@ def is_uninitialized(node: Node) -> bool:
     return any(taint.key == UNINITIALIZED_TAINT for taint in node.spec.taints or ())
 
 
-def initialize(instance: InstanceMetadata, obj: KubeObject) -> KubeObject:
+def initialize(instance: InstanceMetadata, obj: Node) -> Node:
     """Returns the node with providerID and labels, and without the taint."""
-    assert isinstance(obj, Node)
     if not is_uninitialized(obj):
         return obj
     kept = [taint for taint in obj.spec.taints or () if taint.key != UNINITIALIZED_TAINT]
@@ -74,12 +73,11 @@ def reconcile_labels(obj: KubeObject) -> KubeObject:
     return obj.with_metadata(labels={**obj.labels, **wanted})
 
 
-def with_addresses(instance: InstanceMetadata, obj: KubeObject) -> KubeObject:
+def with_addresses(instance: InstanceMetadata, obj: Node) -> Node:
     """Returns the node with the addresses of its instance, unless the cloud knows none.
 
     Raises ApiError if an address that the kubelet was given is not among them.
     """
-    assert isinstance(obj, Node)
     if not instance.node_addresses or is_uninitialized(obj):
         return obj
     addresses = wanted_addresses(obj, instance.node_addresses)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 from pydantic import Field
 
@@ -76,7 +77,7 @@ class CronJobController(Controller):
     options_type = CronJobOptions
     options: CronJobOptions
 
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[Watch[Any], ...]:
         return (Watch(CronJob, own_key), Watch(Job, owner_keys(CronJob, _no_selector)))
 
     def concurrent_syncs(self) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
+from typing import Any
 
 from pydantic import Field
 
@@ -64,7 +65,7 @@ class DaemonSetController(Controller):
     reads = (ControllerRevision,)
     remembers = True  # the back-off of nodes with failed pods
 
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[Watch[Any], ...]:
         return (
             Watch(DaemonSet, own_key),
             Watch(Pod, owner_keys(DaemonSet)),

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
+from typing import Any
 
 from pydantic import Field
 
@@ -71,7 +72,7 @@ class DeploymentController(Controller):
     options_type = DeploymentOptions
     options: DeploymentOptions
 
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[Watch[Any], ...]:
         return (
             Watch(Deployment, own_key),
             Watch(ReplicaSet, owner_keys(Deployment)),

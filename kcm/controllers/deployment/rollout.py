@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from kcm.api.apps_v1 import Deployment, ReplicaSet
-from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.controllers.deployment.bounds import max_surge, wanted_replicas
 from kcm.controllers.deployment.revisions import DESIRED, MAXIMUM, read_number
 from kcm.reconcile.plan import Create, Event, Patch
@@ -36,15 +35,14 @@ class Draft:
         return self.rs.status.available_replicas or 0
 
     @property
-    def writes(self) -> list[Create | Patch]:
+    def writes(self) -> list[Create | Patch[ReplicaSet]]:
         """The create or patch that applies the draft, or nothing if the draft changes nothing."""
         new = self._apply(self.rs)
         if self.born:
             return [Create(new)]
         return [] if new is self.rs else [Patch(self.rs, self._apply)]
 
-    def _apply(self, obj: KubeObject) -> KubeObject:
-        assert isinstance(obj, ReplicaSet)
+    def _apply(self, obj: ReplicaSet) -> ReplicaSet:
         spec = obj.spec.replace(replicas=self.replicas, min_ready_seconds=self.min_ready_seconds)
         same = spec == obj.spec and self.annotations == obj.annotations
         return obj if same else obj.with_spec(spec).with_metadata(annotations=self.annotations)

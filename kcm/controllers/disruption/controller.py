@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Any
 
 import structlog
 
@@ -18,7 +19,7 @@ from kcm import errors
 from kcm.api.core_v1 import Pod, PodCondition
 from kcm.api.policy_v1 import PodDisruptionBudget
 from kcm.apimachinery.labels import Selector, format_selector
-from kcm.apimachinery.meta_v1 import KubeObject, LabelSelector
+from kcm.apimachinery.meta_v1 import LabelSelector
 from kcm.controllers.disruption.scales import Expected, expect_pods
 from kcm.controllers.disruption.status import find_disrupted, up_to_date, with_failure
 from kcm.helpers.pods import condition_of, is_terminal, with_condition
@@ -43,7 +44,7 @@ class DisruptionController(Controller):
     group = "nodes"
     reads_scales = True
 
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[Watch[Any], ...]:
         return (Watch(PodDisruptionBudget, own_key), Watch(Pod, pod_keys))
 
     def concurrent_syncs(self) -> int:
@@ -205,8 +206,7 @@ def _stale_in(pod: Pod, now: datetime) -> float | None:
     return max(0.0, (since + STALE_AFTER - now).total_seconds())
 
 
-def _no_target(now: datetime, obj: KubeObject) -> KubeObject:
-    assert isinstance(obj, Pod)
+def _no_target(now: datetime, obj: Pod) -> Pod:
     if _stale_in(obj, now) != 0:
         return obj
     condition = PodCondition(type="DisruptionTarget", status="False")

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from kcm.api.core_v1 import Pod
 from kcm.api.policy_v1 import PodDisruptionBudget, PodDisruptionBudgetStatus
-from kcm.apimachinery.meta_v1 import Condition, KubeObject
+from kcm.apimachinery.meta_v1 import Condition
 from kcm.controllers.disruption.scales import Expected
 from kcm.helpers.pods import is_ready
 
@@ -46,15 +46,18 @@ def find_disrupted(budget: PodDisruptionBudget, pods: Sequence[Pod], now: dateti
 
 
 def up_to_date(
-    expected: Expected, pods: Sequence[Pod], generation: int | None, now: datetime, obj: KubeObject
-) -> KubeObject:
+    expected: Expected,
+    pods: Sequence[Pod],
+    generation: int | None,
+    now: datetime,
+    obj: PodDisruptionBudget,
+) -> PodDisruptionBudget:
     """Returns the budget with the status that follows from its pods.
 
     It may be applied to later versions of the budget, since evictions in between are in that
     version's `disruptedPods`. A budget whose spec was changed since (`generation`) is returned as
     it is.
     """
-    assert isinstance(obj, PodDisruptionBudget)
     if obj.metadata.generation != generation:
         return obj
     gone = find_disrupted(obj, pods, now).pods
@@ -73,9 +76,8 @@ def up_to_date(
     return obj if _same(status, obj.status) else obj.with_status(status)
 
 
-def with_failure(message: str, now: datetime, obj: KubeObject) -> KubeObject:
+def with_failure(message: str, now: datetime, obj: PodDisruptionBudget) -> PodDisruptionBudget:
     """Returns the budget with a status that allows no evictions, because computing it failed."""
-    assert isinstance(obj, PodDisruptionBudget)
     status = obj.status.replace(disruptions_allowed=0)
     status = _with_condition(status, False, "SyncFailed", message, now)
     return obj if _same(status, obj.status) else obj.with_status(status)

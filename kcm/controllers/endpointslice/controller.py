@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import partial
+from typing import Any
 
 from pydantic import Field
 
@@ -73,7 +74,7 @@ class EndpointSliceController(Controller):
     options: EndpointSliceOptions
     reads = (Node,)
 
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[Watch[Any], ...]:
         return (
             Watch(Service, own_key),
             Watch(Pod, services_of_pod),

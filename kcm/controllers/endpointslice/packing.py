@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from kcm.api.core_v1 import Service
 from kcm.api.discovery_v1 import Endpoint, EndpointPort, EndpointSlice
 from kcm.api.ownership import new_controller_ref
-from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
+from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.helpers.service_pods import (
     HEADLESS,
     MANAGED_BY,
@@ -157,7 +157,7 @@ class Packing:
 
     # --- writes
 
-    def _patch(self, draft: _Draft) -> Patch | None:
+    def _patch(self, draft: _Draft) -> Patch[EndpointSlice] | None:
         old, labels = draft.slice, self._labels()
         if old is None:
             return None
@@ -165,8 +165,7 @@ class Packing:
         if same and not draft.recycled:
             return None
 
-        def change(obj: KubeObject) -> KubeObject:
-            assert isinstance(obj, EndpointSlice)
+        def change(obj: EndpointSlice) -> EndpointSlice:
             annotations = {} if draft.recycled else dict(obj.annotations)
             annotations |= self._annotations()
             changed = obj.replace(endpoints=draft.endpoints)

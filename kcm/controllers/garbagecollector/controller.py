@@ -12,6 +12,7 @@ never does.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from pydantic import Field
 
@@ -59,7 +60,7 @@ class GarbageCollector(Controller):
     options: GarbageCollectorOptions
     metadata_only = True
 
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[Watch[Any], ...]:
         return (Watch(None, item_keys),)
 
     def ticks(self) -> tuple[Tick, ...]:

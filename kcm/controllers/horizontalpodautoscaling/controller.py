@@ -10,6 +10,7 @@ Source: pkg/controller/podautoscaler/horizontal.go, Kubernetes 1.33.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from kcm.api.autoscaling_v2 import HorizontalPodAutoscaler
 from kcm.api.core_v1 import Pod
@@ -34,7 +35,7 @@ class HorizontalPodAutoscalerController(Controller):
     remembers = True
     metrics = METRICS
 
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[Watch[Any], ...]:
         return (Watch(HorizontalPodAutoscaler, changed_keys),)
 
     def concurrent_syncs(self) -> int:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
+from typing import Any
 
 from pydantic import Field
 
@@ -71,7 +72,7 @@ class JobController(Controller):
     options_type = JobOptions
     options: JobOptions
 
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[Watch[Any], ...]:
         return (Watch(Job, job_keys), Watch(Pod, pod_keys))
 
     def concurrent_syncs(self) -> int:
@@ -163,7 +164,7 @@ def _let_strays_go(namespace: str, uid: str, view: View) -> Plan:
     )
 
 
-def _untrack_unless_adopted(uid: str | None, obj: KubeObject) -> KubeObject:
+def _untrack_unless_adopted(uid: str | None, obj: Pod) -> Pod:
     """Returns the pod without the finalizer, unless a Job has adopted it meanwhile."""
     reference = controller_of(obj)
     return untrack(obj) if (reference.uid if reference else None) == uid else obj

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 from pydantic import Field
 
@@ -119,7 +120,7 @@ class NodeLifecycleController(Controller):
     options_type = NodeLifecycleOptions
     options: NodeLifecycleOptions
 
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[Watch[Any], ...]:
         return (Watch(Node, node_keys), Watch(Pod, pod_keys))
 
     def concurrent_syncs(self) -> int:

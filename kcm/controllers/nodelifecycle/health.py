@@ -11,7 +11,6 @@ from datetime import datetime
 
 from kcm.api.coordination_v1 import Lease
 from kcm.api.core_v1 import Node, NodeCondition
-from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.controllers.nodelifecycle.memory import NodeHealth
 from kcm.controllers.nodelifecycle.taints import ready_condition
 
@@ -54,13 +53,12 @@ def _seconds(time: datetime | None) -> float:
     return time.timestamp() if time is not None else 0.0
 
 
-def mark_unknown(heartbeat: float, now: datetime, obj: KubeObject) -> KubeObject:
+def mark_unknown(heartbeat: float, now: datetime, obj: Node) -> Node:
     """Returns the node with the conditions that its kubelet reports set to Unknown.
 
     Returns it unchanged if its heartbeat is not `heartbeat`, because the kubelet has reported
     since.
     """
-    assert isinstance(obj, Node)
     ready = ready_condition(obj)
     if _seconds(ready.last_heartbeat_time if ready is not None else None) != heartbeat:
         return obj

@@ -43,8 +43,8 @@ class _PassResult:
     """The writes, counts and queued nodes of a pass."""
 
     plan: Plan = field(default_factory=Plan)
-    nodes: list[Patch] = field(default_factory=list)
-    pods: list[Patch] = field(default_factory=list)
+    nodes: list[Patch[Node]] = field(default_factory=list)
+    pods: list[Patch[Pod]] = field(default_factory=list)
     # By zone, the numbers of nodes that are ready and that are not.
     counts: dict[str, tuple[int, int]] = field(default_factory=dict)
     queued: dict[str, list[str]] = field(default_factory=dict)  # keyed by zone

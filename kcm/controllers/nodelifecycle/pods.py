@@ -10,15 +10,13 @@ from datetime import datetime
 
 from kcm.api.core_v1 import Pod
 from kcm.api.ownership import controller_of
-from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.helpers.pods import condition_of, is_ready
 
 NODE_LOST = "NodeLost"  # the status.reason of pods that direct eviction deletes
 
 
-def mark_not_ready(now: datetime, obj: KubeObject) -> KubeObject:
+def mark_not_ready(now: datetime, obj: Pod) -> Pod:
     """Returns the pod with Ready=False, or unchanged if it is not ready."""
-    assert isinstance(obj, Pod)
     if not is_ready(obj):
         return obj
     stamp = now.replace(microsecond=0)
@@ -30,9 +28,8 @@ def mark_not_ready(now: datetime, obj: KubeObject) -> KubeObject:
     return obj.with_status(obj.status.replace(conditions=conditions))
 
 
-def mark_lost(node: str, obj: KubeObject) -> KubeObject:
+def mark_lost(node: str, obj: Pod) -> Pod:
     """Returns the pod with a status that explains its deletion: its node is unresponsive."""
-    assert isinstance(obj, Pod)
     if obj.status.reason == NODE_LOST:
         return obj
     message = f"Node {node} which was running pod {obj.name} is unresponsive"

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from kcm.api.core_v1 import Node, NodeCondition, Taint
-from kcm.apimachinery.meta_v1 import KubeObject
 
 NOT_READY = "node.kubernetes.io/not-ready"
 UNREACHABLE = "node.kubernetes.io/unreachable"
@@ -62,21 +61,19 @@ def taint_and_opposite(status: str) -> tuple[str, str]:
     return _BY_STATUS[status]
 
 
-def reconcile_no_schedule(now: datetime, obj: KubeObject) -> KubeObject:
+def reconcile_no_schedule(now: datetime, obj: Node) -> Node:
     """Returns the node with the NoSchedule taints that its conditions and spec require.
 
     It also copies the stable labels to their deprecated names.
     """
-    assert isinstance(obj, Node)
     return _with_labels(_with_no_schedule(now, obj))
 
 
-def add_no_execute(now: datetime, obj: KubeObject) -> KubeObject:
+def add_no_execute(now: datetime, obj: Node) -> Node:
     """Returns the node with the NoExecute taint that its Ready condition requires.
 
     The taint replaces its opposite, and comes after the NoSchedule taints.
     """
-    assert isinstance(obj, Node)
     ready = ready_condition(obj)
     if ready is None or ready.status not in _BY_STATUS:
         return obj
@@ -90,12 +87,11 @@ def add_no_execute(now: datetime, obj: KubeObject) -> KubeObject:
     return _with_taints(node, taints)
 
 
-def remove_no_execute(obj: KubeObject) -> KubeObject:
+def remove_no_execute(obj: Node) -> Node:
     """Returns the node without the NoExecute taints of nodes that are not ready or unreachable.
 
     Taints with the names from before 1.13 are removed as well.
     """
-    assert isinstance(obj, Node)
     taints = obj.spec.taints or []
     kept = [t for t in taints if not (_is(t, NOT_READY, UNREACHABLE) or t.key in OLD_KEYS)]
     return obj if len(kept) == len(taints) else _with_taints(obj, kept)

@@ -15,6 +15,7 @@ Delete no deleter for volumes that nobody provisioned.
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 from pydantic import Field
 
@@ -49,7 +50,7 @@ class PersistentVolumeBinderController(Controller):
     options: PersistentVolumeBinderOptions
     reads = (Node, Pod)
 
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[Watch[Any], ...]:
         return (
             Watch(PersistentVolumeClaim, keys.of_claim),
             Watch(PersistentVolume, keys.of_volume),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pydantic import Field
 
@@ -77,15 +77,14 @@ class ReplicaSetController(Controller):
     tallies = ((Pod, OWN_PODS), (Pod, ORPHANED_PODS))
     group = "workloads"
     options_type: ClassVar[type[Options]] = ReplicaSetOptions
-    options: ReplicaSetOptions | Options
+    options: Any  # of `options_type`, which the controller of another kind replaces
     model: ClassVar[type[ReplicaSet] | type[ReplicationController]] = ReplicaSet
 
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[Watch[Any], ...]:
         return (Watch(self.model, own_key), Watch(Pod, owner_keys(self.model)))
 
     def concurrent_syncs(self) -> int:
-        assert isinstance(self.options, ReplicaSetOptions)
-        return self.options.concurrent_replicaset_syncs
+        return int(self.options.concurrent_replicaset_syncs)
 
     def reconcile(self, key: str, view: View) -> Plan:
         rs: ReplicaOwner | None = view.lister(self.model).find(key)
@@ -120,8 +119,7 @@ class ReplicaSetController(Controller):
 
     def _reports_terminating(self) -> bool:
         """Reports whether the status has the number of pods that are being deleted."""
-        assert isinstance(self.options, ReplicaSetOptions)
-        return self.options.deployment_replicaset_terminating_replicas
+        return bool(self.options.deployment_replicaset_terminating_replicas)
 
     def _count_terminating(
         self, rs: ReplicaOwner, selector: Selector, pods: Iterable[Pod]

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partial
+from typing import Any
 
 from pydantic import Field
 
@@ -81,7 +82,7 @@ class ServiceLBController(Controller):
     retry_delays = (5.0, 300.0)
     metrics = (UPDATES, UPDATE_ERRORS)
 
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[Watch[Any], ...]:
         return (Watch(Service, changed_service), Watch(Node, services_of_changed_node))
 
     def concurrent_syncs(self) -> int:
@@ -108,11 +109,9 @@ class ServiceLBController(Controller):
 # --- which keys
 
 
-def changed_service(change: Change, view: View) -> Iterable[str]:
+def changed_service(change: Change[Service], view: View) -> Iterable[str]:
     """Yields the key of a Service if its load balancer has to be made, changed or deleted."""
     old, new = change.old, change.new
-    assert isinstance(old, Service | None)
-    assert isinstance(new, Service | None)
     if new is not None and needs_cleanup(new):
         yield new.key
         return
@@ -124,11 +123,9 @@ def changed_service(change: Change, view: View) -> Iterable[str]:
         yield change.object.key
 
 
-def services_of_changed_node(change: Change, view: View) -> Iterable[str]:
+def services_of_changed_node(change: Change[Node], view: View) -> Iterable[str]:
     """Yields all Services with a load balancer, if its nodes may have changed."""
     old, new = change.old, change.new
-    assert isinstance(old, Node | None)
-    assert isinstance(new, Node | None)
     if matters_to_load_balancers(old, new):
         services = view.lister(Service).list()
         yield from (service.key for service in services if wants_load_balancer(service))
@@ -307,11 +304,10 @@ def _without_finalizer(obj: KubeObject) -> KubeObject:
     return obj.with_metadata(finalizers=[name for name in finalizers if name != FINALIZER])
 
 
-def _status_writes(service: Service, wanted: LoadBalancerStatus) -> Iterable[Patch]:
+def _status_writes(service: Service, wanted: LoadBalancerStatus) -> Iterable[Patch[Service]]:
     """Yields the write of the load balancer's status, unless the Service has it."""
 
-    def change(obj: KubeObject) -> KubeObject:
-        assert isinstance(obj, Service)
+    def change(obj: Service) -> Service:
         if (obj.status.load_balancer.ingress or []) == (wanted.ingress or []):
             return obj
         return obj.with_status(obj.status.replace(load_balancer=wanted))

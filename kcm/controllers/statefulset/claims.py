@@ -68,7 +68,7 @@ def owner_of_claim(stateful_set: StatefulSet, pod: Pod) -> KubeObject | None:
 
 def plan_retention(
     stateful_set: StatefulSet, pod: Pod, claim: PersistentVolumeClaim
-) -> Patch | None:
+) -> Patch[PersistentVolumeClaim] | None:
     """Returns the patch that sets the claim's owners by the retention policy, None if they are
     right.
     """
@@ -78,7 +78,7 @@ def plan_retention(
 
 def _set_owner(
     stateful_set: StatefulSet, pod: Pod, owner: KubeObject | None
-) -> Callable[[KubeObject], KubeObject]:
+) -> Callable[[PersistentVolumeClaim], PersistentVolumeClaim]:
     """Returns a function that makes `owner` the controller of a claim, in place of the set and the
     pod.
 
@@ -87,7 +87,7 @@ def _set_owner(
     deletes the claim of a pod that uses it.
     """
 
-    def change(obj: KubeObject) -> KubeObject:
+    def change(obj: PersistentVolumeClaim) -> PersistentVolumeClaim:
         references: list[OwnerReference] = obj.metadata.owner_references or []
         others = [r for r in references if not (_names(r, stateful_set) or _names(r, pod))]
         wanted = list(others)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 from pydantic import Field
 
@@ -70,7 +71,7 @@ class StatefulSetController(Controller):
     options: StatefulSetOptions
     reads = (ControllerRevision, PersistentVolumeClaim)
 
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[Watch[Any], ...]:
         return (Watch(StatefulSet, own_key), Watch(Pod, owner_keys(StatefulSet)))
 
     def concurrent_syncs(self) -> int:

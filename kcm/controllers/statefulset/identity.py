@@ -11,7 +11,6 @@ from datetime import datetime
 from kcm.api.apps_v1 import StatefulSet
 from kcm.api.core_v1 import Pod, PodSpec, PodTemplateSpec, Volume
 from kcm.api.core_v1.volume_sources import PersistentVolumeClaimVolumeSource
-from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.helpers.history import REVISION_HASH
 from kcm.helpers.pods import available_in, is_ready, pod_from_template
 
@@ -101,9 +100,8 @@ def has_identity(pod: Pod) -> bool:
     return identity_labels(pod.name, ordinal_of(pod)).items() <= pod.labels.items()
 
 
-def with_identity(obj: KubeObject) -> KubeObject:
+def with_identity(obj: Pod) -> Pod:
     """Returns the pod with the labels with its name and ordinal."""
-    assert isinstance(obj, Pod)
     if has_identity(obj):
         return obj
     return obj.with_metadata(labels={**obj.labels, **identity_labels(obj.name, ordinal_of(obj))})

@@ -56,7 +56,7 @@ class OrderedRollout:
         self._condemned = [by_ordinal[n] for n in sorted(condemned, reverse=True)]
         self.new_claims: list[Create] = []
         self.creates: list[Create] = []
-        self.patches: list[Patch] = []
+        self.patches: list[Patch[Pod] | Patch[PersistentVolumeClaim]] = []
         self.deletes: list[Delete] = []
         self.replaced: list[Pod] = []  # pods deleted for the update
         self.stalled: StatefulSetCondition | None = None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import Kind, KubeObject
 from kcm.reconcile.plan import Patch, Plan
 
 
@@ -21,14 +21,14 @@ def needs_finalizer(obj: KubeObject, finalizer: str) -> bool:
     return not obj.deleting and finalizer not in (obj.metadata.finalizers or ())
 
 
-def with_finalizer(finalizer: str, obj: KubeObject) -> KubeObject:
+def with_finalizer(finalizer: str, obj: Kind) -> Kind:
     """Returns the object with the finalizer; the object itself if it has it or is being deleted."""
     if not needs_finalizer(obj, finalizer):
         return obj
     return obj.with_metadata(finalizers=[*(obj.metadata.finalizers or ()), finalizer])
 
 
-def without_finalizer(finalizer: str, obj: KubeObject) -> KubeObject:
+def without_finalizer(finalizer: str, obj: Kind) -> Kind:
     """Returns the object without the finalizer; the object itself if it does not have it."""
     present = obj.metadata.finalizers or []
     if finalizer not in present:

@@ -114,7 +114,7 @@ class StoreLookups:
         return self._tokens.token(pod, audience, seconds)
 
     def _get(self, resource: Resource, key: str) -> Any:
-        return self._read((resource.name, key), lambda: self._store.get_all([(resource, key)])[0])
+        return self._read((resource.name, key), lambda: self._store.find(resource, key))
 
     def _read(self, of: tuple[str, str], read: Callable[[], Any]) -> Any:
         """Returns the cached value if it is younger than TTL, else what `read` returns.

@@ -170,14 +170,11 @@ class NodeManager:
             reach[PROOF_ANNOTATION] = proof
         return reach
 
-    def _write(self, item: WriteItem) -> Node:
-        stored = self._store.write([item])[0].get_stored()
-        assert isinstance(stored, Node)
-        return stored
+    def _write(self, item: WriteItem[Node]) -> Node:
+        return self._store.write([item])[0].get_stored()
 
     def _get_node(self) -> Node | None:
-        node = self._store.get_all([(NODES, self._options.node_name)])[0]
-        return node if isinstance(node, Node) else None
+        return self._store.find(NODES, self._options.node_name)
 
     def renew_lease(self) -> None:
         """Renews the lease, or creates it. Raises Temporary and Conflict."""
@@ -186,7 +183,7 @@ class NodeManager:
         node, lease = self._current.get(), self._lease
         if lease is None:
             key = f"{node_reports.LEASE_NAMESPACE}/{name}"
-            stored_lease = self._store.get_all([(LEASES, key)])[0]
+            stored_lease = self._store.find(LEASES, key)
             lease = stored_lease if isinstance(stored_lease, Lease) else None
         if lease is None:
             item = self._store.build_create(node_reports.new_lease(node, seconds, now))

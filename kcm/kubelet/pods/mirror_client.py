@@ -55,7 +55,7 @@ class MirrorClient:
     def delete(self, mirror: Pod) -> bool:
         """Deletes a mirror without a grace period; returns whether it is gone. Raises Temporary."""
         options = DeleteOptions(grace_period_seconds=0, uid=mirror.uid or "")
-        stored = self._store.get_all([(PODS, mirror.key)])[0]
+        stored = self._store.find(PODS, mirror.key)
         if stored is None or stored.uid != mirror.uid:
             return True
         item = self._store.build_delete(stored, options)

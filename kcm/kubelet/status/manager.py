@@ -20,7 +20,6 @@ import structlog
 
 from kcm import errors
 from kcm.api.core_v1 import ContainerStatus, Pod, PodStatus
-from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.clock import Clock
 from kcm.kubelet.pods.pod_manager import PodManager
 from kcm.kubelet.status.conditions import update_readiness
@@ -269,7 +268,7 @@ class StatusManager:
         return normalize_status(pod, merged)
 
     def _write(self, due: list[tuple[str, VersionedStatus, Pod]]) -> bool:
-        items: list[tuple[str, VersionedStatus, Pod, WriteItem | None]] = []
+        items: list[tuple[str, VersionedStatus, Pod, WriteItem[Pod] | None]] = []
         for uid, versioned, pod in due:
             new = pod.with_status(self._merge(uid, pod, versioned))
             try:
@@ -281,12 +280,14 @@ class StatusManager:
             items.append((uid, versioned, new, item))
         return self._write_batch(items)
 
-    def _write_batch(self, items: list[tuple[str, VersionedStatus, Pod, WriteItem | None]]) -> bool:
+    def _write_batch(
+        self, items: list[tuple[str, VersionedStatus, Pod, WriteItem[Pod] | None]]
+    ) -> bool:
         """Writes the items in one batch, then deletes the pods that have ended."""
         results = iter(self._store.write([item for *_, item in items if item is not None]))
         complete, ended = True, []
         for uid, versioned, pod, item in items:
-            stored: KubeObject = pod
+            stored = pod
             if item is not None:
                 result = next(results)
                 if not result.ok:
@@ -294,7 +295,6 @@ class StatusManager:
                     complete = complete and result.status is WriteStatus.NOT_FOUND
                     continue
                 stored = result.get_stored()
-            assert isinstance(stored, Pod)
             self._set_written(stored, versioned)
             if _can_be_deleted(stored, versioned):
                 ended.append((uid, stored))

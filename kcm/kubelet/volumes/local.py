@@ -88,7 +88,7 @@ class LocalVolumes:
 
     def _protect(self, volume: PersistentVolume) -> None:
         """Gives the volume the finalizer. Raises ContainerConfigError if it is being deleted."""
-        present = self._store.get_all([(VOLUMES, volume.key)])[0]
+        present = self._store.find(VOLUMES, volume.key)
         if present is None or present.uid != volume.uid:
             raise errors.ContainerConfigError(f"volume {volume.name} is gone")
         if DATA_FINALIZER in (present.metadata.finalizers or ()):

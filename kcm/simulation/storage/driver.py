@@ -28,7 +28,7 @@ from kcm.api.simulated_volumes import (
 )
 from kcm.api.storage_classes import class_of_claim
 from kcm.api.storage_v1 import StorageClass, VolumeAttachment, VolumeError
-from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import Kind, KubeObject
 from kcm.helpers.volumes.protection import with_finalizer, without_finalizer
 from kcm.reconcile.plan import Event
 from kcm.redisio import Fence
@@ -45,7 +45,6 @@ log = structlog.get_logger("kcm.nodes")
 
 CLASSES = StorageClass.resource
 _PROVISIONING = "Provisioning"
-Change = Callable[[KubeObject], KubeObject]
 
 
 class SimulatedDriver:
@@ -95,7 +94,7 @@ class SimulatedDriver:
             self._calls.cancel(call)
         elif call not in self._calls and f"pvc-{claim.uid}" not in self._seen.volumes:
             text = f'External provisioner is provisioning volume for claim "{key}"'
-            self._record(self._read(CLAIMS, key), "Normal", _PROVISIONING, text)
+            self._record(self._store.find(CLAIMS, key), "Normal", _PROVISIONING, text)
             self._calls.begin(call, (key,), now)
 
     def look_at_volume(self, name: str, now: float, fence: Fence | None) -> None:
@@ -107,7 +106,7 @@ class SimulatedDriver:
         if volume.unwanted:
             self._calls.begin(("delete", name), (name, volume.claim), now)
         if volume.deleting:
-            self._write(VOLUMES, name, _without(ATTACHER_FINALIZER), fence)
+            self._write(VOLUMES, name, _unmark, fence)
 
     def look_at_attachment(self, name: str, now: float, fence: Fence | None) -> None:
         """Attaches or detaches a volume."""
@@ -130,7 +129,7 @@ class SimulatedDriver:
     def _mark(self, name: str, fence: Fence | None) -> None:
         """Keeps volume and attachment from being deleted while it may be attached."""
         volume = self._seen.attachments[name].volume
-        self._write(VOLUMES, volume, _with(ATTACHER_FINALIZER), fence)
+        self._write(VOLUMES, volume, _mark, fence)
         self._write(ATTACHMENTS, name, _mark_attachment, fence)
 
     # --- what has been done
@@ -160,7 +159,7 @@ class SimulatedDriver:
         elif end.error:
             self._report(key, end.error, now, fence, "detach_error")
         else:
-            self._write(ATTACHMENTS, key, _unmark_attachment, fence)
+            self._write(ATTACHMENTS, key, _unmark, fence)
 
     def _refuse(self, key: CallKey) -> str:
         """Returns why a call fails without a script, "" if it succeeds."""
@@ -171,11 +170,11 @@ class SimulatedDriver:
 
     def _why_not_created(self, key: str) -> str:
         """Returns what the claim asks for and the driver cannot do, "" if it can do all."""
-        claim = self._read(CLAIMS, key)
+        claim = self._store.find(CLAIMS, key)
         if not isinstance(claim, PersistentVolumeClaim):
             return ""
         name = class_of_claim(claim)
-        if self._read(CLASSES, name) is None:
+        if self._store.find(CLASSES, name) is None:
             return f'storageclass.storage.k8s.io "{name}" not found'
         if claim.spec.selector is not None:
             return "claim Selector is not supported"
@@ -217,8 +216,7 @@ class SimulatedDriver:
         moment = datetime.fromtimestamp(now, tz=UTC).replace(microsecond=0)
         failure = VolumeError(time=moment, message=error) if error else None
 
-        def change(obj: KubeObject) -> KubeObject:
-            assert isinstance(obj, VolumeAttachment)
+        def change(obj: VolumeAttachment) -> VolumeAttachment:
             changes: dict[str, object] = {field: failure}
             if not error:
                 changes["attached"] = True
@@ -227,11 +225,11 @@ class SimulatedDriver:
         self._write(ATTACHMENTS, name, change, fence, Subresource.STATUS)
 
     def _create_volume(self, key: str, error: str, fence: Fence | None) -> None:
-        claim = self._read(CLAIMS, key)
+        claim = self._store.find(CLAIMS, key)
         if not isinstance(claim, PersistentVolumeClaim):
             return
         name = class_of_claim(claim)
-        storage_class = self._read(CLASSES, name)
+        storage_class = self._store.find(CLASSES, name)
         if not error and isinstance(storage_class, StorageClass):
             volume = provisioned_volume(claim, storage_class)
             guard = Exists(CLAIMS.name, key, claim.uid)
@@ -249,7 +247,7 @@ class SimulatedDriver:
             self._record(claim, "Warning", "ProvisioningFailed", text)
 
     def _delete_volume(self, name: str, error: str, fence: Fence | None) -> None:
-        volume = self._read(VOLUMES, name)
+        volume = self._store.find(VOLUMES, name)
         if not isinstance(volume, PersistentVolume):
             return
         if error:
@@ -264,14 +262,11 @@ class SimulatedDriver:
 
     # --- the store
 
-    def _read(self, resource: Resource, key: str) -> KubeObject | None:
-        return self._store.get_all([(resource, key)])[0]
-
     def _write(
         self,
-        resource: Resource,
+        resource: Resource[Kind],
         key: str,
-        change: Change,
+        change: Callable[[Kind], Kind],
         fence: Fence | None,
         part: Subresource = Subresource.NONE,
     ) -> None:
@@ -293,26 +288,21 @@ class SimulatedDriver:
             self._sink.record(Event(about, kind, reason, text), DRIVER)
 
 
-def _with(finalizer: str) -> Change:
-    return lambda obj: with_finalizer(finalizer, obj)
+def _mark(obj: Kind) -> Kind:
+    return with_finalizer(ATTACHER_FINALIZER, obj)
 
 
-def _without(finalizer: str) -> Change:
-    return lambda obj: without_finalizer(finalizer, obj)
+def _unmark(obj: Kind) -> Kind:
+    return without_finalizer(ATTACHER_FINALIZER, obj)
 
 
-def _without_finalizers(obj: KubeObject) -> KubeObject:
+def _without_finalizers(obj: PersistentVolume) -> PersistentVolume:
     return without_finalizer(ATTACHER_FINALIZER, without_finalizer(PROVISIONER_FINALIZER, obj))
 
 
-def _mark_attachment(obj: KubeObject) -> KubeObject:
-    assert isinstance(obj, VolumeAttachment)
+def _mark_attachment(obj: VolumeAttachment) -> VolumeAttachment:
     if obj.deleting:
         return obj
-    marked = with_finalizer(ATTACHER_FINALIZER, obj)
+    marked = _mark(obj)
     notes = {**obj.annotations, NODE_ID: obj.spec.node_name}
     return marked if notes == dict(obj.annotations) else marked.with_metadata(annotations=notes)
-
-
-def _unmark_attachment(obj: KubeObject) -> KubeObject:
-    return without_finalizer(ATTACHER_FINALIZER, obj)

@@ -184,7 +184,7 @@ class Admission:
         known = self._classes.get(name) or SYSTEM_CLASSES.get(name)
         if known is None:
             resource = PriorityClass.resource
-            fresh = self._reader.get_all([(resource, name)])[0]
+            fresh = self._reader.find(resource, name)
             if not isinstance(fresh, PriorityClass):
                 raise _forbid(pod, f"no PriorityClass with name {name} was found")
             known = self._classes[name] = fresh

@@ -38,7 +38,7 @@ def check_creatable(reader: StoreReader, resource: Resource, obj: KubeObject) ->
     """
     if not resource.namespaced:
         return
-    namespace = reader.get_all([(Namespace.resource, obj.namespace or "")])[0]
+    namespace = reader.find(Namespace.resource, obj.namespace or "")
     if namespace is None and obj.namespace not in SYSTEM:
         raise build_creation_error(resource, obj, NamespaceState.MISSING)
     if namespace is not None and namespace.deleting:

@@ -41,7 +41,7 @@ class RuntimeClassAdmission:
         if self._writes.has_news(monotonic):
             self._known = {}
         if name not in self._known:
-            found = self._reader.get_all([(RuntimeClass.resource, name)])[0]
+            found = self._reader.find(RuntimeClass.resource, name)
             if not isinstance(found, RuntimeClass):
                 return None
             self._known[name] = found

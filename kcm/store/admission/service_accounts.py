@@ -62,7 +62,7 @@ class ServiceAccountAdmission:
         if self._writes.has_news(monotonic):
             self._known = {}
         if key not in self._known:
-            account = self._reader.get_all([(ServiceAccount.resource, key)])[0]
+            account = self._reader.find(ServiceAccount.resource, key)
             if not isinstance(account, ServiceAccount):
                 return None
             self._known[key] = account
@@ -76,7 +76,7 @@ class ServiceAccountAdmission:
             return False
         self._looked_at = monotonic
         resource = ConfigMap.resource
-        self._is_published = self._reader.get_all([(resource, PUBLISHED)])[0] is not None
+        self._is_published = self._reader.find(resource, PUBLISHED) is not None
         return self._is_published
 
 

@@ -13,7 +13,7 @@ from typing import Protocol
 from kcm.api.admissionregistration_v1 import CREATE, DELETE, UPDATE
 from kcm.api.scheme import Resource, Scheme
 from kcm.apiextensions.conversion import webhook_versions
-from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import Kind
 from kcm.redisio import Fence
 from kcm.store.objects import ObjectStore
 from kcm.store.reader import FullList
@@ -57,23 +57,26 @@ class AdmittedStore:
     def data_id(self) -> str:
         return self._local.data_id
 
-    def get(self, resource: Resource, key: str) -> KubeObject:
+    def get(self, resource: Resource[Kind], key: str) -> Kind:
         return self._local.get(resource, key)
 
-    def in_namespace(self, resource: Resource, namespace: str) -> Sequence[KubeObject]:
+    def find(self, resource: Resource[Kind], key: str) -> Kind | None:
+        return self._local.find(resource, key)
+
+    def in_namespace(self, resource: Resource[Kind], namespace: str) -> Sequence[Kind]:
         return self._local.in_namespace(resource, namespace)
 
-    def get_all(self, wanted: Sequence[tuple[Resource, str]]) -> Sequence[KubeObject | None]:
+    def get_all(self, wanted: Sequence[tuple[Resource[Kind], str]]) -> Sequence[Kind | None]:
         return self._local.get_all(wanted)
 
-    def list_indexed(self, resource: Resource, entry: str) -> FullList:
+    def list_indexed(self, resource: Resource[Kind], entry: str) -> FullList[Kind]:
         return self._local.list_indexed(resource, entry)
 
     # --- writing
 
     def build_create(
-        self, obj: KubeObject, guards: tuple[Guard, ...] = (), *, like: Pattern | None = None
-    ) -> WriteItem:
+        self, obj: Kind, guards: tuple[Guard, ...] = (), *, like: Pattern | None = None
+    ) -> WriteItem[Kind]:
         remote = self._find_way(obj.resource, "", CREATE, guards)
         if remote is not None:
             return remote.build_create(obj, guards)
@@ -83,12 +86,12 @@ class AdmittedStore:
 
     def build_update(
         self,
-        new: KubeObject,
-        old: KubeObject,
+        new: Kind,
+        old: Kind,
         *,
         subresource: Subresource = Subresource.NONE,
         guards: tuple[Guard, ...] = (),
-    ) -> WriteItem | None:
+    ) -> WriteItem[Kind] | None:
         resource = old.resource
         remote = (
             self._find_way(resource, subresource.value, UPDATE, guards)
@@ -99,16 +102,16 @@ class AdmittedStore:
         return store.build_update(new, old, subresource=subresource, guards=guards)
 
     def build_delete(
-        self, old: KubeObject, options: DeleteOptions, guards: tuple[Guard, ...] = ()
-    ) -> WriteItem | None:
+        self, old: Kind, options: DeleteOptions, guards: tuple[Guard, ...] = ()
+    ) -> WriteItem[Kind] | None:
         store = self._find_way(old.resource, "", DELETE, guards) or self._local
         return store.build_delete(old, options, guards)
 
     def write(
-        self, items: Sequence[WriteItem], *, fence: Fence | None = None
-    ) -> Sequence[WriteResult]:
+        self, items: Sequence[WriteItem[Kind]], *, fence: Fence | None = None
+    ) -> Sequence[WriteResult[Kind]]:
         """Writes items in their order; those of each way that follow each other in one call."""
-        results: list[WriteResult] = []
+        results: list[WriteResult[Kind]] = []
         for is_remote, group in groupby(items, lambda item: isinstance(item, RemoteItem)):
             store = self._remote if is_remote and self._remote is not None else self._local
             results += store.write(list(group), fence=fence)

@@ -20,13 +20,13 @@ import random
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from kcm import errors
 from kcm.api import codec
 from kcm.api.scheme import Resource, Scheme
 from kcm.apimachinery import names
-from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import Kind, Kind_co, KubeObject
 from kcm.clock import Clock, RealClock
 from kcm.redisio import Fence
 from kcm.store.indexes import index_entries
@@ -52,7 +52,7 @@ PARALLEL = 8  # the most creates and deletes that are sent at a time
 
 
 @dataclass(frozen=True, slots=True)
-class RemoteItem(WriteItem):
+class RemoteItem(WriteItem[Kind_co]):
     """A write as a request, with the subresource to which it is sent, and the options of a
     delete.
     """
@@ -62,13 +62,13 @@ class RemoteItem(WriteItem):
 
 
 @dataclass(frozen=True, slots=True)
-class RemoteResult(WriteResult):
+class RemoteResult(WriteResult[Kind_co]):
     """The result of a request, with the object or the error that the server returned."""
 
-    returned: KubeObject | None = None
+    returned: Kind_co | None = None
     failure: errors.KcmError | None = None
 
-    def get_stored(self) -> KubeObject:
+    def get_stored(self) -> Kind_co:
         if self.failure is not None:
             raise self.failure
         return self.returned or self.item.obj
@@ -116,25 +116,26 @@ class RemoteStore:
         """Always "", since it is not known whether the server's store was emptied."""
         return ""
 
-    def get(self, resource: Resource, key: str) -> KubeObject:
+    def get(self, resource: Resource[Kind], key: str) -> Kind:
         """Returns the object under `key`. Raises: NotFound, StoreUnavailable."""
         return codec.decode(self._client.request("GET", _path(resource, key)), resource)
 
-    def get_all(self, wanted: Sequence[tuple[Resource, str]]) -> Sequence[KubeObject | None]:
+    def get_all(self, wanted: Sequence[tuple[Resource[Kind], str]]) -> Sequence[Kind | None]:
         """Returns the objects under pairs of resource and key, None for those that are missing."""
-        return [self._find(resource, key) for resource, key in wanted]
+        return [self.find(resource, key) for resource, key in wanted]
 
-    def _find(self, resource: Resource, key: str) -> KubeObject | None:
+    def find(self, resource: Resource[Kind], key: str) -> Kind | None:
+        """Returns the object under `key`, or None if it is missing."""
         try:
             return self.get(resource, key)
         except errors.NotFound:
             return None
 
-    def in_namespace(self, resource: Resource, namespace: str) -> Sequence[KubeObject]:
+    def in_namespace(self, resource: Resource[Kind], namespace: str) -> Sequence[Kind]:
         """Returns all objects of the kind in a namespace, or in all namespaces for ""."""
         return list(self.list_all(resource, namespace).objects)
 
-    def list_all(self, resource: Resource, namespace: str = "") -> FullList:
+    def list_all(self, resource: Resource[Kind], namespace: str = "") -> FullList[Kind]:
         """Returns all objects of the kind in a namespace, or in all namespaces for "".
 
         The pages are requested one by one while the objects are iterated.
@@ -156,7 +157,7 @@ class RemoteStore:
         whole = {"apiVersion": resource.api_version, "kind": resource.kind}
         return [codec.decode(item | whole, resource) for item in page["items"] or ()]
 
-    def list_indexed(self, resource: Resource, entry: str) -> FullList:
+    def list_indexed(self, resource: Resource[Kind], entry: str) -> FullList[Kind]:
         """Returns the objects of the kind that have the index entry. It lists all of them."""
         listed = self.list_all(resource)
         objects = (obj for obj in listed.objects if entry in index_entries(resource, obj))
@@ -172,8 +173,8 @@ class RemoteStore:
         return page
 
     def _objects(
-        self, resource: Resource, namespace: str, page: dict[str, Any]
-    ) -> Iterator[KubeObject]:
+        self, resource: Resource[Kind], namespace: str, page: dict[str, Any]
+    ) -> Iterator[Kind]:
         whole = {"apiVersion": resource.api_version, "kind": resource.kind}
         while True:
             for item in page["items"] or ():
@@ -196,8 +197,8 @@ class RemoteStore:
     # --- writing: the same items as the local store's
 
     def build_create(
-        self, obj: KubeObject, guards: tuple[Guard, ...] = (), *, like: Pattern | None = None
-    ) -> WriteItem:
+        self, obj: Kind, guards: tuple[Guard, ...] = (), *, like: Pattern | None = None
+    ) -> WriteItem[Kind]:
         """Returns the item that creates `obj`.
 
         A generated name is drawn here, and a missing namespace becomes `default`. `like` is not
@@ -213,12 +214,12 @@ class RemoteStore:
 
     def build_update(
         self,
-        new: KubeObject,
-        old: KubeObject,
+        new: Kind,
+        old: Kind,
         *,
         subresource: Subresource = Subresource.NONE,
         guards: tuple[Guard, ...] = (),
-    ) -> WriteItem | None:
+    ) -> WriteItem[Kind] | None:
         """Returns the item that turns `old` into `new`, or None if nothing changes."""
         resource = old.resource
         updated = prepare_modification(new, old, resource, subresource)
@@ -227,15 +228,15 @@ class RemoteStore:
         return RemoteItem(
             "update",
             resource,
-            updated,
+            cast(Kind, updated),
             old.metadata.resource_version or "",
             guards,
             subresource=subresource,
         )
 
     def build_delete(
-        self, old: KubeObject, options: DeleteOptions, guards: tuple[Guard, ...] = ()
-    ) -> WriteItem | None:
+        self, old: Kind, options: DeleteOptions, guards: tuple[Guard, ...] = ()
+    ) -> WriteItem[Kind] | None:
         """Returns the item that deletes `old`, or None if it is being deleted already, no slower
         than that.
         """
@@ -245,8 +246,8 @@ class RemoteStore:
         return RemoteItem("delete", old.resource, old, guards=guards, options=options)
 
     def write(
-        self, items: Sequence[WriteItem], *, fence: Fence | None = None
-    ) -> Sequence[WriteResult]:
+        self, items: Sequence[WriteItem[Kind]], *, fence: Fence | None = None
+    ) -> Sequence[WriteResult[Kind]]:
         """Sends the requests, and returns the result of each.
 
         Creates and deletes are sent in parallel if there are no updates, otherwise all in order.
@@ -292,9 +293,9 @@ class RemoteStore:
         """Raises ConfigurationError: what a remote store keeps is not visible over REST."""
         raise errors.ConfigurationError("objects of a remote store cannot be rewritten from here")
 
-    def _send(self, item: WriteItem, failed: Container[Guard]) -> WriteResult:
+    def _send(self, item: WriteItem[Kind], failed: Container[Guard]) -> WriteResult[Kind]:
         """Sends one request, unless one of its guards fails."""
-        assert isinstance(item, RemoteItem)
+        assert isinstance(item, RemoteItem)  # this store builds no others
         resource, name = item.resource, item.obj.name or ""
         for guard in item.guards:
             failure: errors.ApiError | None = None
@@ -314,7 +315,7 @@ class RemoteStore:
             item, WriteStatus.OK, returned.metadata.resource_version or "", returned=returned
         )
 
-    def _request(self, item: RemoteItem) -> KubeObject:
+    def _request(self, item: RemoteItem[Kind]) -> Kind:
         resource, obj = item.resource, item.obj
         path = _path(resource, obj.key)
         match item.op:
@@ -328,7 +329,7 @@ class RemoteStore:
             case "delete":
                 response = self._client.request("DELETE", path, body=_delete_body(item))
         body = json.loads(response)
-        return obj if body.get("kind") == "Status" else codec.decode(body, resource)
+        return obj if body.get("kind") == "Status" else codec.decode(body, item.resource)
 
     def _holds_now(self, guard: Guard) -> bool:
         """Reports whether the guard holds in this moment.
@@ -340,7 +341,7 @@ class RemoteStore:
             case TokenAvailable():
                 return True
             case Exists() | Absent() | Indexed():
-                return guard.holds_for(self._find(self.scheme.by_name(guard.resource), guard.key))
+                return guard.holds_for(self.find(self.scheme.by_name(guard.resource), guard.key))
         raise errors.ConfigurationError(f"guard {guard} cannot be checked over REST")
 
 

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from kcm import errors
 from kcm.api.scheme import Resource
-from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import Kind, KubeObject
 from kcm.redisio import Fence, RedisIO
 from kcm.store import damage
 from kcm.store.rules import DeleteOptions
@@ -38,7 +38,7 @@ class CollectionStore(Protocol):
         self, items: Sequence[WriteItem], *, fence: Fence | None = None
     ) -> Sequence[WriteResult]: ...
 
-    def purge(self, resource: Resource, key: str) -> KubeObject: ...
+    def purge(self, resource: Resource[Kind], key: str) -> Kind: ...
 
 
 _WITH_DEPENDENTS = DeleteOptions(propagation_policy="Background")

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Generic, Literal
 
 from pydantic_core import from_json, to_json
 
 from kcm import errors
 from kcm.api import codec
 from kcm.api.scheme import Resource
-from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import Kind_co, KubeObject
 from kcm.apimachinery.nesting import MAX_DEPTH
 from kcm.store.indexes import index_entries
 from kcm.store.writes.guards import Guard, encode_guard
@@ -64,15 +64,15 @@ class Pattern:
 
 
 @dataclass(frozen=True, slots=True)
-class WriteItem:
+class WriteItem(Generic[Kind_co]):
     """The write of one object: the state to store, or for a delete the final state.
 
     With an empty `expected_rv`, any stored version may be replaced.
     """
 
     op: Operation
-    resource: Resource
-    obj: KubeObject
+    resource: Resource[Kind_co]
+    obj: Kind_co
     expected_rv: str = ""
     guards: tuple[Guard, ...] = ()
     pattern: Pattern | None = None  # the create that this one repeats with other metadata

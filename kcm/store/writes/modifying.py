@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Generic, Protocol, cast
 
 from kcm import errors
 from kcm.api.core_v1 import Service
 from kcm.api.scheme import Resource
-from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import Kind, KubeObject
 from kcm.redisio import Fence
 from kcm.store.writes.guards import Unindexed
 from kcm.store.writes.items import WriteItem
 from kcm.store.writes.results import WriteResult, WriteStatus
 
 ATTEMPTS = 10  # the most attempts when other writes come between the read and the write
-Build = Callable[[KubeObject], WriteItem | None]
+Build = Callable[[Kind], WriteItem | None]
 """Returns the item that changes an object in this state, or None if nothing changes."""
 
 
@@ -49,7 +49,7 @@ class WriteAdmission(Protocol):
 class ModifiableStore(Protocol):
     """The methods of a store that this module uses; see the same names on `Store`."""
 
-    def get(self, resource: Resource, key: str) -> KubeObject: ...
+    def get(self, resource: Resource[Kind], key: str) -> Kind: ...
 
     def write(
         self, items: Sequence[WriteItem], *, fence: Fence | None = None
@@ -57,18 +57,18 @@ class ModifiableStore(Protocol):
 
 
 @dataclass(frozen=True)
-class Modification:
+class Modification(Generic[Kind]):
     """A change of the object under a key."""
 
-    resource: Resource
+    resource: Resource[Kind]
     key: str
-    build: Build
+    build: Build[Kind]
     fence: Fence | None = None
     pinned: bool = False  # whether only one state of the object may be changed
     admission: WriteAdmission | None = None
 
 
-def modify(store: ModifiableStore, modification: Modification) -> KubeObject:
+def modify(store: ModifiableStore, modification: Modification[Kind]) -> Kind:
     """Makes a change, and returns the object as stored.
 
     Raises Conflict after ATTEMPTS attempts, or after one if the change is pinned, and what `build`,
@@ -84,15 +84,15 @@ def modify(store: ModifiableStore, modification: Modification) -> KubeObject:
         result = store.write([item], fence=modification.fence)[0]
         overtaken = result.status is WriteStatus.CONFLICT
         if not overtaken and not is_address_lost(result):
-            return result.get_stored()
+            return cast(Kind, result.get_stored())
         if modification.pinned and overtaken:
             break
     raise conflict(modification.resource, modification.key)
 
 
 def modify_known(
-    store: ModifiableStore, known: KubeObject, build: Build, fence: Fence | None
-) -> KubeObject | None:
+    store: ModifiableStore, known: Kind, build: Build[Kind], fence: Fence | None
+) -> Kind | None:
     """Writes a change of a state that may be old, and returns the object if that succeeded.
 
     Only a write shows whether the state is the stored one. After an error, or if nothing would
@@ -104,7 +104,7 @@ def modify_known(
         result = store.write([item], fence=fence)[0] if item is not None else None
     except errors.ApiError:
         return None
-    return result.get_stored() if result is not None and result.ok else None
+    return cast(Kind, result.get_stored()) if result is not None and result.ok else None
 
 
 def is_address_lost(result: WriteResult) -> bool:

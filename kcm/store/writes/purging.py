@@ -10,10 +10,11 @@ import json
 from collections.abc import Iterator
 from datetime import datetime
 from itertools import islice
+from typing import cast
 
 from kcm import errors
 from kcm.api.scheme import Resource
-from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
+from kcm.apimachinery.meta_v1 import Kind, ObjectMeta
 from kcm.redisio import RedisIO
 
 _LOOKED_UP = 1000  # index entries in one round trip
@@ -21,7 +22,7 @@ _UNKNOWN = "unknown"
 _VERSION = "@"  # a placeholder for the resourceVersion, which the script inserts; in no name
 
 
-def purge(io: RedisIO, resource: Resource, key: str, now: datetime) -> KubeObject:
+def purge(io: RedisIO, resource: Resource[Kind], key: str, now: datetime) -> Kind:
     """Removes an object that cannot be read, and returns its kind and name.
 
     Raises: NotFound, StoreUnavailable.
@@ -44,7 +45,8 @@ def purge(io: RedisIO, resource: Resource, key: str, now: datetime) -> KubeObjec
         deletion_timestamp=now,
     )
     whole = resource.model.model_construct
-    return whole(api_version=resource.api_version, kind=resource.kind, metadata=last)
+    removed = whole(api_version=resource.api_version, kind=resource.kind, metadata=last)
+    return cast(Kind, removed)
 
 
 def _entries_of(io: RedisIO, member: str) -> Iterator[str]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Generic
 
 from kcm import errors
 from kcm.api.custom.kinds import CustomResource
-from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import Kind_co
 from kcm.store import namespaces
 from kcm.store.writes import guards
 from kcm.store.writes.guards import Exists, Guard, TokenAvailable
@@ -31,16 +32,16 @@ class WriteStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class WriteResult:
+class WriteResult(Generic[Kind_co]):
     """The result of one item's write. `failed_guard` is the guard that did not hold, if any."""
 
-    item: WriteItem
+    item: WriteItem[Kind_co]
     status: WriteStatus
     detail: str = ""
     failed_guard: Guard | None = None
 
     @classmethod
-    def decode(cls, item: WriteItem, status: str, detail: str) -> WriteResult:
+    def decode(cls, item: WriteItem[Kind_co], status: str, detail: str) -> WriteResult[Kind_co]:
         """Returns the result of an item from the reply of the write script."""
         failed = item.guards[int(detail) - 1] if status == WriteStatus.GUARD else None
         return cls(item, WriteStatus(status), detail, failed)
@@ -50,7 +51,7 @@ class WriteResult:
         """Whether the item was written."""
         return self.status is WriteStatus.OK
 
-    def get_stored(self) -> KubeObject:
+    def get_stored(self) -> Kind_co:
         """Returns the object as it is stored now.
 
         Raises the exception that `error` returns if the item was not written.

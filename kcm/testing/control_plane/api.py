@@ -106,7 +106,7 @@ class ApiThread:
         Returns what it still does then, "" for nothing. Raises StoreUnavailable.
         """
         assert self._server is not None
-        assert isinstance(self._server.app, ApiServer)
+        assert isinstance(self._server.app, ApiServer)  # `start` made it
         app, deadline = self._server.app, self._clock.monotonic() + timeout
         never, version = threading.Event(), -1
         while version != (version := app.cacher.wait_until_level(timeout) or -1) or app.busy:

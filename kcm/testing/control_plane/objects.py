@@ -197,7 +197,6 @@ class Objects:
         served = True
         for item in self._request("GET", path_of(resource, None))["items"]:
             definition = codec.decode(item, resource)
-            assert isinstance(definition, CustomResourceDefinition)
             register(self._scheme, definition)
             served &= bool(definition.status.conditions)
         return served

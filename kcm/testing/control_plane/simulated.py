@@ -13,7 +13,7 @@ _SHARE = 0.8  # of the grace period after which a silent node is unreachable
 def simulator_options(count: int, options: ManagerOptions) -> SimulatorOptions:
     """Returns the options of nodes that renew their leases often enough for the manager's."""
     lifecycle = options.of(NodeLifecycleController)
-    assert isinstance(lifecycle, NodeLifecycleOptions)
+    assert isinstance(lifecycle, NodeLifecycleOptions)  # its `options_type`
     grace = lifecycle.node_monitor_grace_period.total_seconds()
     return SimulatorOptions(
         count=count,

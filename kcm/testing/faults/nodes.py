@@ -99,7 +99,7 @@ class FaultyNode:
         return sent.get(self.name, commands.AS_USUAL)
 
     def _find(self) -> Node | None:
-        found = self._store().get_all([(_NODES, self.name)])[0]
+        found = self._store().find(_NODES, self.name)
         return found if isinstance(found, Node) else None
 
     def _read_states(self) -> frozenset[str]:

@@ -113,7 +113,7 @@ class FaultyPod:
         self._store().patch(_PODS, self.key, patch)
 
     def _get(self) -> Pod:
-        return self._store().get_as(Pod, self.key)
+        return self._store().get(Pod.resource, self.key)
 
     def _require_running(self, container: str | None) -> str:
         """Returns the name of the container. Raises NotRunning and NotFound."""
@@ -167,9 +167,9 @@ class Pods:
     def __getitem__(self, name: str) -> FaultyPod:
         """Returns the pod with this name. Raises NotFound, and ValueError for a real node's pod."""
         key = name if "/" in name else f"default/{name}"
-        pod = self._store().get_as(Pod, key)
+        pod = self._store().get(Pod.resource, key)
         node = pod.spec.node_name
-        if node and SIMULATOR_LABEL not in self._store().get_as(Node, node).labels:
+        if node and SIMULATOR_LABEL not in self._store().get(Node.resource, node).labels:
             raise ValueError(f"pod {key} is on {node}, which is no simulated node")
         return FaultyPod(key, self._store, self._clock, self._lock)
 
@@ -177,7 +177,6 @@ class Pods:
         """Yields the running pods, sorted by namespace and name."""
         keys = []
         for pod in self._store().list_all(_PODS).objects:
-            assert isinstance(pod, Pod)
             statuses = pod.status.container_statuses or ()
             if statuses and all(map(is_running, statuses)) and not pod.deleting:
                 keys.append(pod.key)

@@ -49,11 +49,7 @@ def define(store: Store) -> None:
     """Creates a definition whose names are accepted, as the API server does."""
     store.create(definition())
 
-    def settle(old: KubeObject) -> KubeObject:
-        assert isinstance(old, CustomResourceDefinition)
-        return accept_names(old)
-
-    store.modify(DEFINITIONS, NAME, settle, subresource=Subresource.STATUS)
+    store.modify(DEFINITIONS, NAME, accept_names, subresource=Subresource.STATUS)
 
 
 def crontab(store: Store, name: str, **metadata: Any) -> KubeObject:

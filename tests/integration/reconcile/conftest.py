@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import Kind, KubeObject
 from kcm.reconcile.executor import PlanExecutor
 from kcm.redisio import RedisIO
 from kcm.store import Store, WriteItem, WriteResult
@@ -26,7 +26,7 @@ class WatchedStore(Store):
         self.reads = 0
         self.meanwhile: Callable[[], object] | None = None
 
-    def write(self, items: Sequence[WriteItem], **options: Any) -> list[WriteResult]:
+    def write(self, items: Sequence[WriteItem[Kind]], **options: Any) -> list[WriteResult[Kind]]:
         if items and self.meanwhile is not None:
             meddle, self.meanwhile = self.meanwhile, None
             meddle()

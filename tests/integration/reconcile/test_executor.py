@@ -9,7 +9,7 @@ import pytest
 
 from kcm import errors
 from kcm.api.core_v1 import Pod
-from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
+from kcm.apimachinery.meta_v1 import Kind, KubeObject, ObjectMeta
 from kcm.informers.views import metadata_view
 from kcm.reconcile.executor import PlanExecutor
 from kcm.reconcile.plan import Create, Delete, Outcome, Patch, Plan, Update, UpdateStatus
@@ -33,7 +33,7 @@ def bad_pod() -> Pod:
     return new_pod("Not A Name")
 
 
-def add_label(obj: KubeObject) -> KubeObject:
+def add_label(obj: Kind) -> Kind:
     return obj.with_metadata(labels={**obj.labels, "patched": "yes"})
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -87,18 +87,18 @@ class World:
         main = {"name": "main", "image": "i:1", "resources": {"requests": {"cpu": "1"}}}
         spec = {"nodeName": node, "containers": [main], **parts}
         body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
-        return cast(Pod, self.store.create(codec.decode(body, PODS)))
+        return self.store.create(codec.decode(body, PODS))
 
     def get(self, name: str) -> Pod:
-        return cast(Pod, self.store.get(PODS, f"default/{name}"))
+        return self.store.get(PODS, f"default/{name}")
 
     def list_pods(self) -> dict[str, str]:
         """Returns READY and STATUS of all pods, by name."""
-        pods = cast(list[Pod], self.store.list(PODS).items)
+        pods = self.store.list(PODS).items
         return {p.name: f"{pod_status.ready(p)} {pod_status.reason(p)}" for p in pods}
 
     def node(self, name: str) -> Node:
-        return cast(Node, self.store.get(NODES, name))
+        return self.store.get(NODES, name)
 
     def ready(self, name: str) -> str:
         """Returns the status of the node's Ready condition."""
@@ -106,7 +106,7 @@ class World:
 
     def seconds_since_renewal(self, name: str) -> float:
         """Returns the seconds since the last renewal of the node's lease."""
-        lease = cast(Lease, self.store.get(LEASES, f"kube-node-lease/{name}"))
+        lease = self.store.get(LEASES, f"kube-node-lease/{name}")
         assert lease.spec.renew_time is not None
         return (self.clock.now() - lease.spec.renew_time).total_seconds()
 

@@ -4,7 +4,6 @@ from typing import Any
 
 from kcm.api import codec
 from kcm.api.core_v1 import EphemeralContainer, Node, Pod, PodCondition
-from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.simulated.scripts import PREFIX
 from kcm.simulation import commands
 from kcm.simulation.commands import NodeCommand
@@ -209,8 +208,7 @@ def sized(cpu: str, policy: str = "NotRequired") -> list[dict[str, Any]]:
 def resize(world: World, name: str, cpu: str) -> None:
     change = {"resources": {"requests": {"cpu": cpu}}}
 
-    def changed(old: KubeObject) -> KubeObject:
-        assert isinstance(old, Pod)
+    def changed(old: Pod) -> Pod:
         container = codec.to_dict(old)["spec"]["containers"][0] | change
         spec = codec.to_dict(old)["spec"] | {"containers": [container]}
         return codec.decode(codec.to_dict(old) | {"spec": spec}, PODS)
@@ -267,8 +265,7 @@ def test_a_debugger_runs_beside_the_container_and_after_a_restart(world: World) 
     world.pod("a")
     world.go(3)
 
-    def add(old: KubeObject) -> KubeObject:
-        assert isinstance(old, Pod)
+    def add(old: Pod) -> Pod:
         debugger = EphemeralContainer(name="debug", image="busybox")
         return old.with_spec(old.spec.replace(ephemeral_containers=[debugger]))
 

@@ -42,7 +42,7 @@ def store(io: RedisIO, settings: Settings, clock: FakeClock) -> Store:
 
 def test_an_address_is_an_object_as_long_as_its_service_is_there(store: Store) -> None:
     ip = store.create(service("web")).spec.cluster_ip or ""
-    address = store.get_as(IPAddress, ip)
+    address = store.get(IPAddress.resource, ip)
     assert dict(address.labels) == {
         "ipaddress.kubernetes.io/ip-family": "IPv4",
         "ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io",

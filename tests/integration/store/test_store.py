@@ -14,7 +14,6 @@ from kcm.api.core_v1 import Pod
 from kcm.api.scheme import BUILT_IN
 from kcm.apiextensions.field_selectors import FieldSelector
 from kcm.apimachinery.labels import Selector
-from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.redisio import Fence, RedisIO
 from kcm.store import Conditions, DeleteOptions, Pattern, Store, Subresource
 from kcm.store.writes.guards import Absent, Exists
@@ -173,13 +172,13 @@ class TestModifyWhatIsKnown:
     """Tests `modify` with a state that the caller already has."""
 
     @staticmethod
-    def label(old: KubeObject) -> KubeObject:
+    def label(old: Pod) -> Pod:
         return old.with_metadata(labels={**old.labels, "new": "x"})
 
     def test_a_state_that_is_the_stored_one_need_not_be_read(self, store: Store) -> None:
-        known, seen = store.create(pod("web")), list[KubeObject]()
+        known, seen = store.create(pod("web")), list[Pod]()
 
-        def change(old: KubeObject) -> KubeObject:
+        def change(old: Pod) -> Pod:
             seen.append(old)
             return self.label(old)
 
@@ -198,7 +197,7 @@ class TestModifyWhatIsKnown:
         known = store.create(pod("web"))
         now = store.modify(PODS, known.key, lambda old: old.with_metadata(labels={"other": "y"}))
 
-        def change(old: KubeObject) -> KubeObject:
+        def change(old: Pod) -> Pod:
             if old.metadata.resource_version != now.metadata.resource_version:
                 raise errors.Conflict.of(PODS.name, old.name)
             return self.label(old)

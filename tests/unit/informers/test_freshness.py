@@ -168,7 +168,7 @@ def test_a_sync_that_pulls_gives_up_at_a_timeout_or_a_stop() -> None:
     world.start_informer()
     world.source.last[PODS] = 7  # no entry will ever reach it
     barrier = PullingBarrier(world.multiplexer.catch_up, world.progress, world.clock)
-    reached = {PODS: 5}
+    reached: dict[Resource, int] = {PODS: 5}
     world.source.read_changes = lambda positions, block_ms: Changes(  # type: ignore[method-assign]  # the log has lost what was written
         positions=reached, newest={PODS: 7}
     )

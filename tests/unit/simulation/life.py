@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any
 
 from kcm.api import codec
 from kcm.api.core_v1 import Pod
@@ -34,11 +34,10 @@ def pod(annotations: Mapping[str, str] | None = None, **spec: Any) -> Pod:
             for name, text in (annotations or {}).items()
         },
     }
-    decoded = codec.decode(
+    return codec.decode(
         {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {**body, **spec}},
         Pod.resource,
     )
-    return cast(Pod, decoded)
 
 
 class Life:

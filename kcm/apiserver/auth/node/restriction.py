@@ -113,7 +113,7 @@ class NodeRestriction:
 
     def _whole_pod(self, node: str, write: Write) -> None:
         if write.operation == "CREATE":
-            assert isinstance(write.new, Pod)
+            assert isinstance(write.new, Pod)  # the route is that of pods
             why = mirror_pods.find_fault(write.new, node, lambda: self._get(Node, node, "nodes"))
             if why:
                 raise write.forbid(why)
@@ -147,7 +147,7 @@ class NodeRestriction:
         if write.operation == "DELETE":
             return
         new = write.new
-        assert isinstance(new, Node)
+        assert isinstance(new, Node)  # the route is that of nodes
         if write.operation == "CREATE":
             if new.spec.config_source is not None:
                 raise write.forbid(
@@ -160,7 +160,7 @@ class NodeRestriction:
                 )
             return
         old = write.old
-        assert isinstance(old, Node)
+        assert isinstance(old, Node)  # an update changes no kind
         _check_node_update(node, write, new, old)
 
     # --- other kinds
@@ -170,8 +170,8 @@ class NodeRestriction:
             raise write.forbid("may only update PVC status")
         if write.operation != "UPDATE":
             raise write.forbid(f'unexpected operation "{write.operation}"')
-        assert isinstance(write.new, PersistentVolumeClaim)
-        assert isinstance(write.old, PersistentVolumeClaim)
+        assert isinstance(write.new, PersistentVolumeClaim)  # the route is that of claims
+        assert isinstance(write.old, PersistentVolumeClaim)  # an update changes no kind
         if _without_progress(write.new) != _without_progress(write.old):
             raise write.forbid(
                 f'node "{node}" is not allowed to update fields other than status.capacity and '
@@ -213,6 +213,7 @@ class NodeRestriction:
     def _signing_request(self, node: str, write: Write, caller: Caller) -> None:
         if write.operation != "CREATE" or write.subresource:
             return
+        # The route is that of signing requests.
         assert isinstance(write.new, CertificateSigningRequest)
         spec = write.new.spec
         if spec.signer_name not in {KUBELET_SERVING, API_SERVER_CLIENT_KUBELET}:
@@ -229,8 +230,8 @@ def _check_pod_status(node: str, write: Write) -> None:
     if write.operation != "UPDATE":
         raise write.forbid(f'unexpected operation "{write.operation}"')
     new, old = write.new, write.old
-    assert isinstance(new, Pod)
-    assert isinstance(old, Pod)
+    assert isinstance(new, Pod)  # the route is that of pods
+    assert isinstance(old, Pod)  # an update changes no kind
     if old.spec.node_name != node:
         raise write.forbid(
             f'node "{node}" can only update pod status for pods with spec.nodeName set to itself'

@@ -65,7 +65,7 @@ class Caches:
     def __init__(self) -> None:
         self.only = WatchCache(RESOURCE)
 
-    def cache(self, resource: Any) -> WatchCache:
+    def cache(self, resource: Any) -> WatchCache[Any]:
         return self.only
 
 

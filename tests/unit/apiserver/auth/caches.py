@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from kcm.api import codec
 from kcm.api.scheme import BUILT_IN, Resource
-from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import Kind, KubeObject
 from kcm.apiserver.cache.entries import Entry
 from kcm.apiserver.cache.watch_cache import WatchCache
 
@@ -26,8 +28,8 @@ class FakeHub:
             own = [obj for obj in objects if obj.resource is resource]
             cache.refill([Entry(resource, obj.key, codec.encode(obj), 1) for obj in own], 1)
 
-    def cache(self, resource: Resource) -> WatchCache:
-        return self._caches[resource]
+    def cache(self, resource: Resource[Kind]) -> WatchCache[Kind]:
+        return cast("WatchCache[Kind]", self._caches[resource])
 
     def wait_until_fresh(self, *resources: Resource) -> int:
         self.waited += [resource.name for resource in resources]

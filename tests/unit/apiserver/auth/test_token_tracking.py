@@ -25,8 +25,8 @@ class Objects:
         self.objects = {obj.key: obj for obj in objects}
         self.changes = 0
 
-    def get_all(self, wanted: list[tuple[Resource, str]]) -> list[KubeObject | None]:
-        return [self.objects.get(key) for _, key in wanted]
+    def find(self, resource: Resource, key: str) -> KubeObject | None:
+        return self.objects.get(key)
 
     def create(self, obj: KubeObject) -> None:
         self.objects[obj.key] = obj

@@ -4,14 +4,14 @@ those that ask for endpoints.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from kcm import errors
 from kcm.api import codec
 from kcm.api.scheme import BUILT_IN, Resource
-from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import Kind, KubeObject
 from kcm.apiserver.backends.services import Address, ServiceResolver, ServiceUnavailable
 from kcm.apiserver.cache.entries import Entry
 from kcm.apiserver.cache.watch_cache import WatchCache
@@ -34,8 +34,10 @@ class Objects:
             mine = [obj for obj in objects if obj.resource is resource]
             self.cache(resource).refill([Entry.build(resource, obj, 1) for obj in mine], 1)
 
-    def cache(self, resource: Resource) -> WatchCache:
-        return self._caches.setdefault(resource.name, WatchCache(resource))
+    def cache(self, resource: Resource[Kind]) -> WatchCache[Kind]:
+        return cast(
+            "WatchCache[Kind]", self._caches.setdefault(resource.name, WatchCache(resource))
+        )
 
 
 def service(type_: str = "ClusterIP", **spec: Any) -> KubeObject:

@@ -29,13 +29,13 @@ def app_of(obj: KubeObject) -> str:
     return obj.labels["app"]
 
 
-def fill_cache(**apps: str) -> WatchCache:
+def fill_cache(**apps: str) -> WatchCache[Pod]:
     cache = WatchCache(PODS)
     cache.refill([Entry(PODS, f"a/{name}", raw(name, app), 1) for name, app in apps.items()], 1)
     return cache
 
 
-def find(cache: WatchCache, app: str) -> list[str]:
+def find(cache: WatchCache[Pod], app: str) -> list[str]:
     return [entry.key for entry in cache.index("app", app_of).find(app)]
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import weakref
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -29,13 +30,13 @@ def change(kind: ChangeType, key: str, version: int) -> WatchEntry:
     return WatchEntry(PODS, version, kind, key, raw(key, version))
 
 
-def fill_cache(*keys: str, position: int = 10, history: int = 100) -> WatchCache:
+def fill_cache(*keys: str, position: int = 10, history: int = 100) -> WatchCache[Pod]:
     cache = WatchCache(PODS, history)
     cache.refill([Entry(PODS, key, raw(key, 5), 5) for key in keys], position)
     return cache
 
 
-def keys(entries: list[Entry]) -> list[str]:
+def keys(entries: Sequence[Entry]) -> list[str]:
     return [entry.key for entry in entries]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, cast
 
 import pytest
@@ -23,14 +22,15 @@ class Api:
         self.asked = 0
         self.away = False
 
-    def get_all(self, wanted: Sequence[Any]) -> list[Any]:
+    def find(self, resource: Any, key: str) -> Any:
         self.asked += 1
         if self.away:
             raise errors.StoreUnavailable
-        return [self.stored]
+        return self.stored
 
     def in_namespace(self, *_: Any) -> list[Any]:
-        return self.get_all([])
+        stored = self.find(None, "")
+        return [] if stored is None else [stored]
 
 
 def build_lookups() -> tuple[Api, StoreLookups, FakeClock]:

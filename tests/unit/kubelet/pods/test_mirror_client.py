@@ -26,8 +26,8 @@ class Api:
         self.refusal = refusal
         self.options: list[DeleteOptions] = []
 
-    def get_all(self, wanted: Sequence[tuple[Any, str]]) -> list[Pod | None]:
-        return [self.pods.get(key) for _, key in wanted]
+    def find(self, resource: Any, key: str) -> Pod | None:
+        return self.pods.get(key)
 
     def build_create(self, obj: Pod) -> Any:
         return Item("create", obj)

@@ -148,7 +148,7 @@ def test_two_pods_of_one_claim_get_the_same_node() -> None:
     plan = plan_of(*users, waiting(), LOCAL, *TWO)
     (chosen,) = set(claims_written(plan).values())
     held = {
-        patch.change(patch.old).status.nominated_node_name  # type: ignore[attr-defined] # pods
+        patch.change(patch.old).status.nominated_node_name
         for patch in plan.writes
         if isinstance(patch, Patch)
     }

@@ -33,9 +33,9 @@ class Objects:
         self.reads: list[str] = []
         self.version = 1
 
-    def get_all(self, wanted: Sequence[tuple[Resource, str]]) -> Sequence[KubeObject | None]:
-        self.reads += [key for _, key in wanted]
-        return [self.objects.get(key) for _, key in wanted]
+    def find(self, resource: Resource, key: str) -> KubeObject | None:
+        self.reads.append(key)
+        return self.objects.get(key)
 
     def last_rvs(self, wanted: Sequence[Resource]) -> Mapping[Resource, int]:
         return dict.fromkeys(wanted, self.version)

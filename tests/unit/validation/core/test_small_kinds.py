@@ -119,7 +119,7 @@ class Widget(KubeObject):
 
 
 def test_a_kind_without_rules_of_its_own_gets_those_for_metadata() -> None:
-    Widget.resource = scheme.kind(Widget, "widgets")
+    Widget.resource = scheme.kind(Widget, "widgets")  # type: ignore[assignment] # as the scheme does
     widget = Widget(metadata=ObjectMeta(name="W"))
     assert len(validate_create(widget)) == 2
     assert len(validate_update(widget.with_metadata(name="v"), widget)) == 1
