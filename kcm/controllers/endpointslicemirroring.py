@@ -120,7 +120,7 @@ class EndpointSliceMirroringController(Controller):
 # --- which keys
 
 
-def find_mirrored_endpoints(change: Change, view: View) -> Iterable[str]:
+def find_mirrored_endpoints(change: Change[Endpoints], view: View) -> Iterable[str]:
     """Returns the key of changed Endpoints that are mirrored or were before the change.
 
     Returns nothing if their Service has a selector.
@@ -128,15 +128,15 @@ def find_mirrored_endpoints(change: Change, view: View) -> Iterable[str]:
     service = view.lister(Service).find(change.object.key)
     if service is not None and service.spec.selector:
         return ()
-    states = [obj for obj in (change.old, change.new) if isinstance(obj, Endpoints)]
+    states = [obj for obj in (change.old, change.new) if obj is not None]
     return (change.object.key,) if any(map(_is_mirrored, states)) else ()
 
 
-def service_without_selector(change: Change, view: View) -> Iterable[str]:
+def service_without_selector(change: Change[Service], view: View) -> Iterable[str]:
     """Returns the key of a Service that gained or lost its selector, or that was added or deleted
     without one.
     """
-    states = [obj for obj in (change.old, change.new) if isinstance(obj, Service)]
+    states = [obj for obj in (change.old, change.new) if obj is not None]
     selecting = {bool(service.spec.selector) for service in states}
     changed = len(states) == 1 or len(selecting) == 2
     return (change.object.key,) if changed and False in selecting else ()

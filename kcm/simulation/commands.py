@@ -68,8 +68,7 @@ def parse(stored: KubeObject | None) -> dict[str, NodeCommand]:
 
 def get_stored(store: Store) -> ConfigMap | None:
     """Returns the ConfigMap with the commands, or None if there is none."""
-    stored = store.find(_CONFIGMAPS, KEY)
-    return stored if isinstance(stored, ConfigMap) else None
+    return store.find(_CONFIGMAPS, KEY)
 
 
 def send(store: Store, changes: Mapping[str, NodeCommand | None]) -> None:

@@ -32,7 +32,7 @@ _BYTES = 32
 def read_key(store: ObjectStore) -> bytes | None:
     """Returns the key, or None if there is none, or none in base64. Raises: StoreUnavailable."""
     secret = store.find(Secret.resource, f"{NAMESPACE}/{NAME}")
-    text = (secret.data or {}).get(_FIELD) if isinstance(secret, Secret) else None
+    text = (secret.data or {}).get(_FIELD) if secret is not None else None
     with suppress(ValueError):
         return base64.b64decode(text or "") or None
     return None

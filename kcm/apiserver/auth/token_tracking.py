@@ -39,7 +39,7 @@ def ensure_tracking(store: Store, today: date) -> None:
     resource, key = ConfigMap.resource, f"{NAMESPACE}/{NAME}"
     tracking = store.find(resource, key)
     try:
-        if not isinstance(tracking, ConfigMap):
+        if tracking is None:
             metadata = ObjectMeta(name=NAME, namespace=NAMESPACE)
             store.create(ConfigMap(metadata=metadata, data={SINCE: f"{today}"}))
         elif not _is_date((tracking.data or {}).get(SINCE, "")):

@@ -31,7 +31,7 @@ _NODES = Node.resource
 def simulated_nodes(store: Store) -> dict[str, Node]:
     """Returns the nodes that have instances in the cloud, by name."""
     page = store.list(_NODES, label_selector=Selector.parse(SIMULATOR_LABEL))
-    nodes = (node for node in page.items if isinstance(node, Node) and is_simulated(node))
+    nodes = (node for node in page.items if is_simulated(node))
     return {node.name: node for node in sorted(nodes, key=lambda n: (len(n.name), n.name))}
 
 

@@ -53,7 +53,7 @@ def forecast(
 def _count_toleration_seconds(store: Store, chosen: Sequence[RegisteredNode]) -> Counter[float]:
     """Returns the numbers of pods by the seconds for which they tolerate an unreachable node."""
     keys = [(_PODS, key) for node in chosen for key in node.pods]
-    return Counter(_toleration_seconds(pod) for pod in store.get_all(keys) if isinstance(pod, Pod))
+    return Counter(_toleration_seconds(pod) for pod in store.get_all(keys) if pod is not None)
 
 
 def _toleration_seconds(pod: Pod) -> float:

@@ -46,14 +46,13 @@ class RegisteredNode:
 
 def list_registered_nodes(store: Store) -> list[RegisteredNode]:
     """Returns all simulated nodes, sorted by zone and name."""
-    page = store.list(_NODES, label_selector=Selector.parse(SIMULATOR_LABEL))
-    nodes = [node for node in page.items if isinstance(node, Node)]
+    nodes = store.list(_NODES, label_selector=Selector.parse(SIMULATOR_LABEL)).items
     leases = store.get_all([(_LEASES, f"{LEASE_NAMESPACE}/{node.name}") for node in nodes])
     sent = commands.parse(commands.get_stored(store))
     registered = [
         RegisteredNode(
             node,
-            lease.spec.renew_time if isinstance(lease, Lease) else None,
+            lease.spec.renew_time if lease is not None else None,
             sent.get(node.name),
             [key for _, key in store.by_index(f"node:{node.name}", _PODS)],
         )

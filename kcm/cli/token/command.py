@@ -101,7 +101,7 @@ def create(
 def list_tokens() -> None:
     """List the tokens. Expired ones stay until tokencleaner or somebody removes them."""
     with open_store() as store:
-        listed = [s for s in store.in_namespace(_SECRETS, NAMESPACE) if isinstance(s, Secret)]
+        listed = store.in_namespace(_SECRETS, NAMESPACE)
     now = datetime.now(UTC)
     rows = [_row(one, now) for one in listed if bootstrap_tokens.is_bootstrap_token(one)]
     table = TextTable(("TOKEN", "TTL", "EXPIRES", "USAGES", "DESCRIPTION", "EXTRA GROUPS"))

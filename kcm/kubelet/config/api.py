@@ -15,6 +15,7 @@ import structlog
 
 from kcm.api.core_v1 import Pod
 from kcm.api.scheme import Resource
+from kcm.apimachinery.meta_v1 import Kind
 from kcm.informers.follower import ChangeSource, Follower
 from kcm.kubelet.config.podconfig import SendUpdate
 from kcm.kubelet.types import API, Operation, PodUpdate
@@ -30,7 +31,7 @@ PODS = Pod.resource
 class PodReader(ChangeSource, Protocol):
     """The methods of a store that the API source uses; `Store` and `RemoteStore` have them."""
 
-    def list_indexed(self, resource: Resource, entry: str) -> FullList:
+    def list_indexed(self, resource: Resource[Kind], entry: str) -> FullList[Kind]:
         """Returns the objects of a kind that have this index entry."""
         ...
 
@@ -57,9 +58,7 @@ class ApiSource(Loop):
     def list_kinds(self, kinds: Sequence[Resource]) -> Mapping[Resource, int]:
         """Lists the pods of this node, and sends them; see `Follows`."""
         listed = self._store.list_indexed(PODS, f"node:{self._node_name}")
-        pods = [
-            p for p in listed.objects if isinstance(p, Pod) and p.spec.node_name == self._node_name
-        ]
+        pods = [p for p in listed.objects if p.spec.node_name == self._node_name]
         self._pods = {pod.key: pod for pod in pods}
         self._send_all()
         return {PODS: listed.resource_version}

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from kcm import errors
 from kcm.api.core_v1 import (
@@ -23,6 +23,7 @@ from kcm.api.core_v1 import (
     Service,
 )
 from kcm.api.scheme import Resource
+from kcm.apimachinery.meta_v1 import Kind
 from kcm.clock import Clock
 from kcm.kubelet.environment.lookups import Lookups
 from kcm.kubelet.environment.services import with_api_server
@@ -34,6 +35,8 @@ CONFIG_MAPS, SECRETS = ConfigMap.resource, Secret.resource
 SERVICES = Service.resource
 CLAIMS = PersistentVolumeClaim.resource
 VOLUMES = PersistentVolume.resource
+
+T = TypeVar("T")
 
 TTL = 5.0  # seconds that an object is cached
 _STALE = -math.inf
@@ -71,32 +74,28 @@ class StoreLookups:
 
         Raises StoreUnavailable if the store is unavailable and the ConfigMap was never read.
         """
-        config_map = self._get(CONFIG_MAPS, f"{namespace}/{name}")
-        return config_map if isinstance(config_map, ConfigMap) else None
+        return self._get(CONFIG_MAPS, f"{namespace}/{name}")
 
     def secret(self, namespace: str, name: str) -> Secret | None:
         """Returns the Secret, or None if there is none.
 
         Raises StoreUnavailable if the store is unavailable and the Secret was never read.
         """
-        secret = self._get(SECRETS, f"{namespace}/{name}")
-        return secret if isinstance(secret, Secret) else None
+        return self._get(SECRETS, f"{namespace}/{name}")
 
     def persistent_volume_claim(self, namespace: str, name: str) -> PersistentVolumeClaim | None:
         """Returns the claim, or None if there is none.
 
         Raises StoreUnavailable if the store is unavailable and the claim was never read.
         """
-        claim = self._get(CLAIMS, f"{namespace}/{name}")
-        return claim if isinstance(claim, PersistentVolumeClaim) else None
+        return self._get(CLAIMS, f"{namespace}/{name}")
 
     def persistent_volume(self, name: str) -> PersistentVolume | None:
         """Returns the volume, or None if there is none.
 
         Raises StoreUnavailable if the store is unavailable and the volume was never read.
         """
-        volume = self._get(VOLUMES, name)
-        return volume if isinstance(volume, PersistentVolume) else None
+        return self._get(VOLUMES, name)
 
     def services(self) -> Sequence[Service]:
         """Returns the Services of all namespaces.
@@ -104,19 +103,18 @@ class StoreLookups:
         Raises StoreUnavailable if the store is unavailable and they were never read.
         """
         services = self._read((SERVICES.name, ""), lambda: self._store.in_namespace(SERVICES, ""))
-        existing = [service for service in services or () if isinstance(service, Service)]
-        return (
-            existing if self._api_server is None else with_api_server(existing, *self._api_server)
-        )
+        if self._api_server is None:
+            return services
+        return with_api_server(services, *self._api_server)
 
     def service_account_token(self, pod: Pod, audience: str, seconds: int) -> str:
         """Returns a token of the pod's service account. Raises ContainerConfigError."""
         return self._tokens.token(pod, audience, seconds)
 
-    def _get(self, resource: Resource, key: str) -> Any:
+    def _get(self, resource: Resource[Kind], key: str) -> Kind | None:
         return self._read((resource.name, key), lambda: self._store.find(resource, key))
 
-    def _read(self, of: tuple[str, str], read: Callable[[], Any]) -> Any:
+    def _read(self, of: tuple[str, str], read: Callable[[], T]) -> T:
         """Returns the cached value if it is younger than TTL, else what `read` returns.
 
         While the store is unavailable, an older value is returned as well. Without one, raises what
@@ -127,14 +125,14 @@ class StoreLookups:
             at, value = self._known.get(of, (_STALE, None))
             away = now < self._away_until
         if of in self._known and (away or (value is not None and now - at < TTL)):
-            return value
+            return cast(T, value)
         try:
             value = read()
         except errors.Temporary:
             with self._lock:
                 self._away_until = self._clock.monotonic() + AWAY
                 if of in self._known:
-                    return self._known[of][1]
+                    return cast(T, self._known[of][1])
             raise
         with self._lock:
             self._known[of] = (now, value)

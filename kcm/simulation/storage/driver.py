@@ -18,7 +18,7 @@ from typing import Literal, cast
 import structlog
 
 from kcm import errors
-from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim
+from kcm.api.core_v1 import PersistentVolume
 from kcm.api.scheme import Resource
 from kcm.api.simulated_volumes import (
     ATTACHER_FINALIZER,
@@ -171,7 +171,7 @@ class SimulatedDriver:
     def _why_not_created(self, key: str) -> str:
         """Returns what the claim asks for and the driver cannot do, "" if it can do all."""
         claim = self._store.find(CLAIMS, key)
-        if not isinstance(claim, PersistentVolumeClaim):
+        if claim is None:
             return ""
         name = class_of_claim(claim)
         if self._store.find(CLASSES, name) is None:
@@ -226,11 +226,11 @@ class SimulatedDriver:
 
     def _create_volume(self, key: str, error: str, fence: Fence | None) -> None:
         claim = self._store.find(CLAIMS, key)
-        if not isinstance(claim, PersistentVolumeClaim):
+        if claim is None:
             return
         name = class_of_claim(claim)
         storage_class = self._store.find(CLASSES, name)
-        if not error and isinstance(storage_class, StorageClass):
+        if not error and storage_class is not None:
             volume = provisioned_volume(claim, storage_class)
             guard = Exists(CLAIMS.name, key, claim.uid)
             try:
@@ -248,7 +248,7 @@ class SimulatedDriver:
 
     def _delete_volume(self, name: str, error: str, fence: Fence | None) -> None:
         volume = self._store.find(VOLUMES, name)
-        if not isinstance(volume, PersistentVolume):
+        if volume is None:
             return
         if error:
             self._record(volume, "Warning", "VolumeFailedDelete", error)

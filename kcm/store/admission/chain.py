@@ -183,16 +183,14 @@ class Admission:
     def _class(self, name: str, pod: Pod) -> PriorityClass:
         known = self._classes.get(name) or SYSTEM_CLASSES.get(name)
         if known is None:
-            resource = PriorityClass.resource
-            fresh = self._reader.find(resource, name)
-            if not isinstance(fresh, PriorityClass):
+            fresh = self._reader.find(PriorityClass.resource, name)
+            if fresh is None:
                 raise _forbid(pod, f"no PriorityClass with name {name} was found")
             known = self._classes[name] = fresh
         return known
 
     def _list_classes(self) -> Sequence[PriorityClass]:
-        items = self._reader.list(PriorityClass.resource).items
-        return [item for item in items if isinstance(item, PriorityClass)]
+        return self._reader.list(PriorityClass.resource).items
 
 
 def _toleration(state: str, seconds: int) -> Toleration:

@@ -18,7 +18,7 @@ from typing import Protocol
 from kcm.api.core_v1 import Service
 from kcm.api.networking_v1 import IPAddress, IPAddressSpec, ParentReference, ServiceCIDR
 from kcm.api.scheme import Resource
-from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
+from kcm.apimachinery.meta_v1 import Kind, KubeObject, ObjectMeta
 from kcm.redisio import RedisIO
 from kcm.store.reader import ObjectList
 from kcm.store.service_entries import ip_entry
@@ -68,9 +68,9 @@ def is_stale(address: KubeObject, now: datetime) -> bool:
 class Reader(Protocol):
     """The methods of a store that are needed; see `Store`."""
 
-    def list(self, resource: Resource) -> ObjectList: ...
+    def list(self, resource: Resource[Kind]) -> ObjectList[Kind]: ...
 
-    def get_all(self, wanted: Sequence[tuple[Resource, str]]) -> Sequence[KubeObject | None]: ...
+    def get_all(self, wanted: Sequence[tuple[Resource[Kind], str]]) -> Sequence[Kind | None]: ...
 
 
 class ClusterIPs:
@@ -90,8 +90,7 @@ class ClusterIPs:
         The ServiceCIDR `kubernetes` comes first, then the others by name.
         """
         listed = self._reader.list(_SERVICE_CIDRS).items
-        cidrs = [cidr for cidr in listed if isinstance(cidr, ServiceCIDR)]
-        cidrs.sort(key=lambda cidr: (cidr.name != DEFAULT_NAME, cidr.name))
+        cidrs = sorted(listed, key=lambda cidr: (cidr.name != DEFAULT_NAME, cidr.name))
         networks = [network for cidr in cidrs if _is_ready(cidr) for network in _networks(cidr)]
         if all(cidr.name != DEFAULT_NAME for cidr in cidrs):
             networks.insert(0, self._default)

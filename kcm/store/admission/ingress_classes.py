@@ -46,8 +46,7 @@ class IngressClassAdmission:
 
     def _find_default(self, monotonic: float) -> str | None:
         if self._writes.has_news(monotonic):
-            items = self._reader.list(IngressClass.resource).items
-            self._default = _default_of([one for one in items if isinstance(one, IngressClass)])
+            self._default = _default_of(self._reader.list(IngressClass.resource).items)
         return self._default
 
 

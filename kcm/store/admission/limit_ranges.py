@@ -69,8 +69,7 @@ class LimitRanger:
             return ()
         namespace = obj.namespace or "default"
         if namespace not in self._ranges:
-            objects = self._reader.in_namespace(LimitRange.resource, namespace)
-            self._ranges[namespace] = [obj for obj in objects if isinstance(obj, LimitRange)]
+            self._ranges[namespace] = self._reader.in_namespace(LimitRange.resource, namespace)
         return self._ranges[namespace]
 
 

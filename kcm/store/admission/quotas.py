@@ -25,7 +25,7 @@ from kcm.store.writes.results import WriteResult, WriteStatus
 Quotas = Sequence[ResourceQuota]
 
 
-def quota_resource() -> Resource:
+def quota_resource() -> Resource[ResourceQuota]:
     """Returns the resource of quotas."""
     return ResourceQuota.resource
 
@@ -76,8 +76,7 @@ class QuotaMemory:
 
     def read(self, namespace: str) -> Quotas:
         """Returns the namespace's quotas as they are now. Raises StoreUnavailable."""
-        objects = self._reader.in_namespace(quota_resource(), namespace)
-        return [quota for quota in objects if isinstance(quota, ResourceQuota)]
+        return self._reader.in_namespace(quota_resource(), namespace)
 
 
 @dataclass(frozen=True)

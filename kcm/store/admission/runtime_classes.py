@@ -42,7 +42,7 @@ class RuntimeClassAdmission:
             self._known = {}
         if name not in self._known:
             found = self._reader.find(RuntimeClass.resource, name)
-            if not isinstance(found, RuntimeClass):
+            if found is None:
                 return None
             self._known[name] = found
         return self._known[name]

@@ -63,7 +63,7 @@ class ServiceAccountAdmission:
             self._known = {}
         if key not in self._known:
             account = self._reader.find(ServiceAccount.resource, key)
-            if not isinstance(account, ServiceAccount):
+            if account is None:
                 return None
             self._known[key] = account
         return self._known[key]

@@ -70,8 +70,7 @@ class StorageAdmission:
 
     def _list_classes(self, monotonic: float) -> Sequence[StorageClass]:
         if self._writes.has_news(monotonic):
-            items = self._reader.list(StorageClass.resource).items
-            self._classes = [item for item in items if isinstance(item, StorageClass)]
+            self._classes = self._reader.list(StorageClass.resource).items
         return self._classes
 
     def _with_class(self, claim: PersistentVolumeClaim, monotonic: float) -> PersistentVolumeClaim:

@@ -83,8 +83,7 @@ def test_an_object_of_an_old_class_is_written_as_one_of_its_kind(store: Store) -
     old = store.create(crontab(store, "one"))
     schema = struct(spec=struct(replicas=WHOLE))
 
-    def store_as_v2(present: KubeObject) -> KubeObject:
-        assert isinstance(present, CustomResourceDefinition)
+    def store_as_v2(present: CustomResourceDefinition) -> CustomResourceDefinition:
         return present.with_spec(definition(v2=schema, v1=schema).spec)
 
     store.modify(DEFINITIONS, NAME, store_as_v2)
