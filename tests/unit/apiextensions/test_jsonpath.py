@@ -31,6 +31,11 @@ BODY = {
         ("..b[0]", [1]),
         ('.conditions[?(@.type=="Ready")].status', ["True"]),
         (".conditions[?(@.type!='Ready')].status", ["False"]),
+        (".a.b[?(@>1)]", [2]),
+        (".a.b[?(@>=1)]", [1, 2]),
+        (".a.b[?(@<2)]", [1]),
+        (".a.b[?(@<=1)]", [1]),
+        (".a.b[?(@<=2)]", [1, 2]),
     ],
 )
 def test_paths_lead_to_values(path: str, values: list[Any]) -> None:

@@ -82,6 +82,8 @@ def test_what_other_programs_measure_may_be_finer() -> None:
         (timedelta(seconds=90), "1m30s"),
         (timedelta(milliseconds=100), "100ms"),
         (timedelta(milliseconds=1500), "1.5s"),
+        (timedelta(seconds=1), "1s"),
+        (timedelta(milliseconds=1), "1ms"),
         (timedelta(microseconds=1500), "1.5ms"),
         (timedelta(microseconds=7), "7µs"),
         (-timedelta(seconds=5), "-5s"),

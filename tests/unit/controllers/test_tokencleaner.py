@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 
+from kcm.controllers.bootstrapsigner import BootstrapSignerController
 from kcm.controllers.tokencleaner import TokenCleanerController, key_of_token
 from kcm.reconcile.contract import Change
 from kcm.reconcile.plan import Delete, Plan
@@ -50,3 +51,16 @@ def test_other_secrets_are_left_alone() -> None:
     token = token_secret()
     assert list(key_of_token(Change(None, token), FakeView())) == [token.key]
     assert list(key_of_token(Change(token, None), FakeView())) == []
+
+
+def test_a_token_that_is_gone_or_being_deleted_is_left_alone() -> None:
+    expired = token_secret(expiration=(NOW - timedelta(hours=1)).isoformat())
+    controller = TokenCleanerController()
+    going = expired.with_metadata(deletion_timestamp=NOW)
+    for view in (FakeView(controller=controller), FakeView(going, controller=controller)):
+        assert controller.reconcile(expired.key, view) == Plan()
+
+
+def test_it_runs_only_where_it_is_asked_for() -> None:
+    assert TokenCleanerController.disabled_by_default
+    assert BootstrapSignerController.disabled_by_default

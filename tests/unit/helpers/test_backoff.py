@@ -26,6 +26,8 @@ def test_ten_minutes_without_a_crash_start_it_over() -> None:
     clock = FakeClock()
     backoff = Backoff(clock)
     measure_waits(clock, backoff, 5)
+    clock.step(600)
+    assert measure_waits(clock, backoff, 1) != [0]
     clock.step(601)
     assert measure_waits(clock, backoff, 2) == [0, 10]
 

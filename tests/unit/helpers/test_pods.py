@@ -6,16 +6,18 @@ from datetime import timedelta
 
 import pytest
 
-from kcm.api.core_v1 import PodCondition
+from kcm.api.core_v1 import Container, ContainerStatus, PodCondition
 from kcm.helpers.pods import (
     available_in,
     is_active,
     is_ready,
     is_terminal,
     is_terminating,
+    most_restarts,
     ready_since,
     with_condition,
 )
+from kcm.testing import builders
 from kcm.testing.builders import START, condition, pod
 
 
@@ -70,3 +72,23 @@ def test_a_condition_keeps_its_time_while_its_word_is_the_same(word: str, moved:
     assert other.type == "B"
     assert (changed.status, changed.reason) == (word, "new")
     assert changed.last_transition_time == (now if moved else START)
+
+
+def test_restarts_of_main_containers_and_sidecars_are_counted_apart() -> None:
+    def status(name: str, restarts: int) -> ContainerStatus:
+        return ContainerStatus(name=name, restart_count=restarts)
+
+    made = builders.pod("a")
+    inits = [
+        Container(name="side", image="i", restart_policy="Always"),
+        Container(name="init", image="i"),
+    ]
+    made = made.with_spec(made.spec.replace(init_containers=inits))
+    made = made.with_status(
+        made.status.replace(
+            container_statuses=[status("main", 2), status("more", 5)],
+            init_container_statuses=[status("side", 3), status("init", 9)],
+        )
+    )
+    assert most_restarts(made) == (5, 3)
+    assert most_restarts(builders.pod("b")) == (0, 0)

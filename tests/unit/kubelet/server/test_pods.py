@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from kcm import errors
 from kcm.api.core_v1 import ContainerStatus
-from kcm.kubelet.server.pods import choose_logged
+from kcm.kubelet.cri import Runtime
+from kcm.kubelet.server.pods import NodePods, choose_logged
+from kcm.testing.builders import pod
 
 RUNNING: dict[str, Any] = {"running": {}}
 ENDED = {"terminated": {"containerID": "process://ended"}}
@@ -53,3 +55,22 @@ def test_where_there_is_no_log_it_is_said_why(
     with pytest.raises(errors.BadRequest) as caught:
         choose_logged("p", container_status, previous=previous)
     assert caught.value.message == words
+
+
+def test_the_log_of_any_container_that_is_reported_is_found() -> None:
+    logged = pod("p")
+    sides = [ContainerStatus.model_validate({"name": n, "state": RUNNING}) for n in ("init", "eph")]
+    logged = logged.with_status(
+        logged.status.replace(
+            container_statuses=[status(RUNNING)],
+            init_container_statuses=[sides[0]],
+            ephemeral_container_statuses=[sides[1]],
+        )
+    )
+    pods = NodePods(lambda: [logged], lambda uid: None, cast("Runtime", None))
+    assert pods.find_logged(logged, "c", previous=False) == "now"
+    with pytest.raises(errors.BadRequest, match='container "x" in pod "p" is not available'):
+        pods.find_logged(logged, "x", previous=False)
+    for side in ("init", "eph"):
+        with pytest.raises(errors.BadRequest, match=f'previous terminated container "{side}"'):
+            pods.find_logged(logged, side, previous=True)

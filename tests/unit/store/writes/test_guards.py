@@ -22,6 +22,7 @@ from kcm.store.writes.guards import (
     encode_guard,
 )
 from kcm.testing.builders import pod
+from kcm.testing.views import NOW
 from tests.unit.apiextensions.samples import SCHEME, definition, serve
 
 ENCODED: list[tuple[Guard, list[str]]] = [
@@ -66,6 +67,7 @@ def test_guards_about_an_object_hold_for_its_uid() -> None:
     assert Exists("pods", "default/a").holds_for(here)
     assert not Exists("pods", "default/a", "other").holds_for(here)
     assert not Exists("pods", "default/a").holds_for(gone)
+    assert not Exists("pods", "default/a").holds_for(here.with_metadata(deletion_timestamp=NOW))
     assert Absent("pods", "default/a").holds_for(gone)
     assert Absent("pods", "default/a", "other").holds_for(here)
     assert not Absent("pods", "default/a", "u").holds_for(here)
