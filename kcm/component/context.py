@@ -40,12 +40,13 @@ from kcm.informers.source import ListerWatcher
 from kcm.interpreter import tune
 from kcm.loops import Host, Loop, ThreadHost, contain
 from kcm.reconcile.caches import Caches, list_declared_models
+from kcm.reconcile.carrying import PlanCarrier
 from kcm.reconcile.consistency import KEPT, Consistency, ExpectedChanges, FreshCaches
 from kcm.reconcile.contract import Controller
 from kcm.reconcile.events import EventRecorder
 from kcm.reconcile.expectations import ControllerExpectations
 from kcm.reconcile.metrics import SyncMetrics
-from kcm.reconcile.runner import FRESHNESS_TIMEOUT, Runner
+from kcm.reconcile.runner import FRESHNESS_TIMEOUT, Runner, RunnerProcess
 from kcm.redisio import RedisIO
 from kcm.redisio.checks import check_server
 from kcm.settings import Settings
@@ -166,21 +167,22 @@ class ControllerContext:
     def runner(self, controller: Controller) -> Runner:
         """Returns the runner of the controller's keys in this process."""
         client = self.clients.client(controller.name)
+        process = RunnerProcess(
+            self.renewer, self.clock, self.stop, self.host, self.metrics, self.store.observer
+        )
         return Runner(
             controller,
-            store=self.admitted(client),
+            carrier=self.carrier(controller, client),
             caches=self.caches,
             consistency=self._consistency(controller, client),
             queue=self.queue(controller),
-            renewer=self.renewer,
-            recorder=self.recorder,
-            clock=self.clock,
-            stop=self.stop,
-            metrics=self.metrics,
-            cloud=self.cloud,
-            host=self.host,
-            observer=self.store.observer,
+            process=process,
         )
+
+    def carrier(self, controller: Controller, client: Client) -> PlanCarrier:
+        """Returns what carries out the controller's plans with the store of a client."""
+        store = self.admitted(client)
+        return PlanCarrier(controller.name, store, self.recorder, self.metrics, self.cloud)
 
     def admitted(self, client: Client) -> ObjectStore:
         """Returns the store on which a controller works, which webhooks and policies guard."""

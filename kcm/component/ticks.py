@@ -20,10 +20,10 @@ from kcm.component.housekeeping import housekeeping_loops
 from kcm.component.loop_names import loop_name
 from kcm.component.resting import ENDED, RESTS_AFTER
 from kcm.coordination import FencedLease
-from kcm.reconcile.carrying import PlanCarrier, set_limits
+from kcm.reconcile.carrying import PlanCarrier
 from kcm.reconcile.contract import Controller, Tick
 from kcm.reconcile.passes import TickView, list_for_tick
-from kcm.reconcile.plan import Plan
+from kcm.reconcile.plan import PassPlan
 from kcm.redisio import Fence, RedisIO
 from kcm.store.writes import observing
 from kcm.store.writes.observing import Author
@@ -50,7 +50,7 @@ class PassResult:
     state: Mapping[str, str] | None = None
     wakes: tuple[str, ...] = ()
     idle: bool = False  # whether there was nothing to do
-    waits: tuple[str, ...] | None = None  # see `Plan.waits`
+    waits: tuple[str, ...] | None = None  # see `PassPlan.waits`
     wrote: bool = False  # whether objects were to be written
 
 
@@ -73,7 +73,7 @@ class TickRunner:
 
     def __init__(self, context: ControllerContext) -> None:
         self._context = context
-        self._store = context.admitted(context.clients.client(context.member.kind))
+        self._client = context.clients.client(context.member.kind)
         self._loops = {loop.name: loop for loop in self._all()}
 
     def _all(self) -> Iterator[Loop]:
@@ -86,6 +86,8 @@ class TickRunner:
             yield Loop(name, every, partial(_housekeeping, work))
 
     def _controller_pass(self, controller: Controller, tick: Tick) -> Pass:
+        carrier = self._context.carrier(controller, self._client)
+
         def run(begun: PassInput) -> PassResult:
             context = self._context
             context.caches.follow()
@@ -93,7 +95,7 @@ class TickRunner:
             view = context.caches.view(controller, context.clock.now())
             listed = list_for_tick(tick, context.objects)
             plan = tick.run(TickView(view, begun.moment, begun.epoch, listed), begun.state)
-            self._carry_out(controller, plan, begun.fence)
+            self._carry_out(controller.name, carrier, plan, begun.fence)
             wakes = (loop_name(controller, replace(tick, name=name)) for name in plan.wakes)
             return PassResult(
                 plan.state,
@@ -105,17 +107,14 @@ class TickRunner:
 
         return run
 
-    def _carry_out(self, controller: Controller, plan: Plan, fence: Fence) -> None:
-        set_limits(self._context.io, plan.limits, fence)
-        context = self._context
-        carrier = PlanCarrier(controller.name, self._store, context.recorder, context.metrics)
-        with observing.acting(Author("controller", controller.name)):
-            carried = carrier.carry_out(plan, fence)
-        for failure in carried.outcome.failures:
+    def _carry_out(self, name: str, carrier: PlanCarrier, plan: PassPlan, fence: Fence) -> None:
+        with observing.acting(Author("controller", name)):
+            outcome = carrier.carry_out_pass(plan, self._context.io, fence)
+        for failure in outcome.failures:
             if isinstance(failure.error, errors.LimitReached):
                 continue  # As planned: a later pass does the rest.
             error = str(failure.error)
-            log.warning("a write of a pass failed", controller=controller.name, error=error)
+            log.warning("a write of a pass failed", controller=name, error=error)
         if plan.error is not None:
             raise plan.error
 
@@ -191,12 +190,12 @@ def _housekeeping(
     return PassResult(work(begun.state, begun.fence), idle=True, waits=())
 
 
-def _is_empty(plan: Plan) -> bool:
+def _is_empty(plan: PassPlan) -> bool:
     return not (_writes(plan) or plan.limits or plan.wakes)
 
 
-def _writes(plan: Plan) -> bool:
-    return bool(plan.collections or plan.batches or plan.events)
+def _writes(plan: PassPlan) -> bool:
+    return bool(plan.steps or plan.events)
 
 
 def _load_memory(io: RedisIO, key: str, wanted: tuple[str, ...]) -> tuple[Mapping[str, str], str]:

@@ -28,7 +28,7 @@ from kcm.api.core_v1 import Namespace
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.reconcile.contract import Change, Controller, Options, Tick, View, Watch, shared_option
 from kcm.reconcile.counters import Counter, Counts
-from kcm.reconcile.plan import Create, Delete, Outcome, Plan, Update
+from kcm.reconcile.plan import Create, Delete, Outcome, PassPlan, Plan, Update
 from kcm.serviceaccount.root_ca import read_bundle
 
 KEY = "bundle"  # the only key
@@ -70,10 +70,8 @@ class ClusterTrustBundlePublisher(Controller):
     def ticks(self) -> tuple[Tick, ...]:
         return (Tick("clusterTrustBundlePublisher", EVERY, self._pass),)
 
-    def _pass(self, view: View, state: Mapping[str, str]) -> Plan:
-        plan = self.reconcile(KEY, view)
-        plan.waits = ()
-        return plan
+    def _pass(self, view: View, state: Mapping[str, str]) -> PassPlan:
+        return PassPlan(self.reconcile(KEY, view).steps, counts_after=_count, waits=())
 
     def reconcile(self, key: str, view: View) -> Plan:
         plan = Plan(counts_after=_count)

@@ -20,7 +20,7 @@ from kcm.apimachinery.durations import GoDuration
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.helpers.pod_references import secret_names
 from kcm.reconcile.contract import Controller, Options, PassView, Tick
-from kcm.reconcile.plan import Delete, Patch, Plan, Write
+from kcm.reconcile.plan import Delete, PassPlan, Patch, Write
 from kcm.store import DeleteOptions
 
 # Seconds between passes. Upstream's first pass is at the start and the next a day later. A loop of
@@ -58,12 +58,12 @@ class LegacyServiceAccountTokenCleaner(Controller):
         lists = ((Secret, ""), (ConfigMap, "kube-system"))
         return (Tick("legacytokens", CHECK_PERIOD, self.clean, lists=lists),)
 
-    def clean(self, view: PassView, state: Mapping[str, str]) -> Plan:
+    def clean(self, view: PassView, state: Mapping[str, str]) -> PassPlan:
         """Returns the plan of one pass. It needs no memory of the last one."""
         since = _tracked_since(view.lister(ConfigMap).find(TRACKING))
         period = self.options.legacy_service_account_token_clean_up_period
         secrets = [s for s in view.lister(Secret).list() if s.type == _TYPE]
-        plan = Plan(waits=tuple(secret.key for secret in secrets))
+        plan = PassPlan(waits=tuple(secret.key for secret in secrets))
         if since is None or view.now < since + period:
             return plan
         oldest = view.now - period

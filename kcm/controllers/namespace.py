@@ -21,7 +21,7 @@ from kcm import errors
 from kcm.api.core_v1 import Namespace, NamespaceCondition, Pod
 from kcm.api.scheme import Kinds, Resource
 from kcm.reconcile.contract import Change, Controller, Options, View, Watch, own_key
-from kcm.reconcile.plan import DeleteCollection, Outcome, Patch, Plan, UpdateStatus
+from kcm.reconcile.plan import DeleteCollection, Outcome, Patch, Plan, Step, UpdateStatus
 from kcm.store.writes.collections import CollectionDeletion
 
 FINALIZER = "kubernetes"  # the finalizer in spec.finalizers that this controller removes
@@ -66,7 +66,7 @@ class NamespaceController(Controller):
         def rest(outcome: Outcome) -> Plan:
             if not outcome.deletions[0].clean:
                 return _wait_for_remaining(namespace, outcome.deletions, view.now)
-            return Plan(collections=_collections(others, key), plan_after=end)
+            return Plan(_collections(others, key), plan_after=end)
 
         def end(outcome: Outcome) -> Plan:
             if any(not deletion.clean for deletion in outcome.deletions):
@@ -78,7 +78,7 @@ class NamespaceController(Controller):
                 plan_after=lambda _: done,
             )
 
-        return Plan(collections=_collections([pods], key), plan_after=rest)
+        return Plan(_collections([pods], key), plan_after=rest)
 
 
 def terminating_namespace_of(change: Change, view: View) -> Iterable[str]:
@@ -95,7 +95,7 @@ def _list_namespaced(kinds: Kinds) -> list[Resource]:
     return sorted(resources, key=lambda resource: resource.name == "events")
 
 
-def _collections(resources: Iterable[Resource], namespace: str) -> list[DeleteCollection]:
+def _collections(resources: Iterable[Resource], namespace: str) -> list[Step]:
     return [DeleteCollection(resource, namespace) for resource in resources]
 
 

@@ -19,7 +19,7 @@ from kcm.helpers.pods import is_terminal, with_condition
 from kcm.helpers.volumes.attachments import OUT_OF_SERVICE
 from kcm.reconcile.contract import Controller, Options, Tick, View
 from kcm.reconcile.counters import Counter, Counts, sum_counts
-from kcm.reconcile.plan import Delete, Outcome, Patch, Plan
+from kcm.reconcile.plan import Delete, Outcome, PassPlan, Patch
 from kcm.store import DeleteOptions, Guard
 from kcm.store.writes.guards import Absent
 
@@ -70,7 +70,7 @@ class PodGCController(Controller):
     def ticks(self) -> tuple[Tick, ...]:
         return (Tick("podgc", CHECK_PERIOD, self.collect),)
 
-    def collect(self, view: View, state: Mapping[str, str]) -> Plan:
+    def collect(self, view: View, state: Mapping[str, str]) -> PassPlan:
         """Returns the plan of one pass. `state` has the time since when each missing node is
         missing.
         """
@@ -88,7 +88,7 @@ class PodGCController(Controller):
         chosen.add("unscheduled", unbound)
         # Pods that are left on a node that is gone wait for another quarantine.
         kept = {name: since.isoformat() for name, since in missing.items() if name not in gone}
-        plan = Plan(state=kept, counts_after=chosen.count_deletions, waits=tuple(kept))
+        plan = PassPlan(state=kept, counts_after=chosen.count_deletions, waits=tuple(kept))
         return plan.then(*chosen.marks).then(*chosen.deletes)
 
 

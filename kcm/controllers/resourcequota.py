@@ -28,7 +28,7 @@ from kcm.api.core_v1 import (
 from kcm.api.scheme import Resource
 from kcm.quota import Evaluator, evaluator_of, is_tracked, used_by
 from kcm.reconcile.contract import Change, Controller, Options, Tick, View, Watch
-from kcm.reconcile.plan import Outcome, Patch, Plan
+from kcm.reconcile.plan import Outcome, PassPlan, Patch, Plan
 from kcm.store.writes.guards import NothingCharged
 
 RECOUNT = 0.1  # seconds until the next count, if an object was charged during the last one
@@ -78,7 +78,7 @@ class ResourceQuotaController(Controller):
             return Plan()
         return Plan(plan_after=_recount).then(*_usage_writes(quota, view), optional=True)
 
-    def count_all(self, view: View, state: Mapping[str, str]) -> Plan:
+    def count_all(self, view: View, state: Mapping[str, str]) -> PassPlan:
         """Returns a plan that recounts all quotas.
 
         This finds changes that no watch event reports, such as pods that are terminating for longer
@@ -86,7 +86,7 @@ class ResourceQuotaController(Controller):
         """
         quotas = view.lister(ResourceQuota).list()
         pods = view.lister(Pod).list() if quotas else ()
-        plan = Plan(waits=tuple(pod.key for pod in pods if pod.deleting))
+        plan = PassPlan(waits=tuple(pod.key for pod in pods if pod.deleting))
         return plan.then(*(write for quota in quotas for write in _usage_writes(quota, view)))
 
 

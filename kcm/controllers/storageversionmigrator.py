@@ -129,7 +129,7 @@ def _rewrite_next(
             return _finish(migration, FAILED, _FAILURE, why, now)
         return _finish(migration, SUCCEEDED, _SUCCESS, "", now)
 
-    return Plan(rewrites=[RewriteObjects(resource, after, BUDGET)], plan_after=go_on)
+    return Plan([RewriteObjects(resource, after, BUDGET)], plan_after=go_on)
 
 
 def _finish(

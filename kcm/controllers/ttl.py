@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from kcm.api.core_v1 import Node
 from kcm.reconcile.contract import Controller, Tick, View
-from kcm.reconcile.plan import Patch, Plan
+from kcm.reconcile.plan import PassPlan, Patch
 
 PERIOD = 10.0  # seconds between passes, as between heartbeats
 ANNOTATION = "node.alpha.kubernetes.io/ttl"
@@ -52,13 +52,13 @@ class TTLController(Controller):
     def ticks(self) -> tuple[Tick, ...]:
         return (Tick("ttl", PERIOD, self.annotate),)
 
-    def annotate(self, view: View, state: Mapping[str, str]) -> Plan:
+    def annotate(self, view: View, state: Mapping[str, str]) -> PassPlan:
         """Returns a plan that annotates all nodes without the right annotation."""
         nodes = view.lister(Node).list()
         seconds = str(seconds_for(nodes))
         change = partial(_annotate, seconds)
         wrong = [node for node in nodes if node.annotations.get(ANNOTATION) != seconds]
-        return Plan(waits=()).then(*(Patch(node, change) for node in wrong))
+        return PassPlan(waits=()).then(*(Patch(node, change) for node in wrong))
 
 
 def seconds_for(nodes: Sequence[Node]) -> int:

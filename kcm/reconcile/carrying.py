@@ -14,7 +14,7 @@ from kcm.cloudprovider.caller import CloudCaller
 from kcm.reconcile.consistency import NO_EXPECTATIONS, SyncExpectations
 from kcm.reconcile.executor import PlanExecutor
 from kcm.reconcile.metrics import SyncMetrics
-from kcm.reconcile.plan import Event, Limit, Outcome, Plan
+from kcm.reconcile.plan import AnyPlan, Event, Limit, Outcome, PassPlan, Plan
 from kcm.redisio import Fence, RedisIO
 from kcm.redisio.scripts import NO_FENCE
 from kcm.store.objects import ObjectStore
@@ -30,7 +30,7 @@ class Recorder(Protocol):
 
 @dataclass(frozen=True)
 class CarriedPlan:
-    """A plan that was carried out except for its calls to a cloud, and its outcome."""
+    """A plan of a sync that was carried out except for its calls to a cloud, and its outcome."""
 
     plan: Plan
     outcome: Outcome
@@ -69,6 +69,13 @@ class PlanCarrier:
         self._metrics = metrics
         self._cloud = cloud
 
+    def carry_out_pass(self, plan: PassPlan, io: RedisIO, fence: Fence | None) -> Outcome:
+        """Carries out the plan of a pass, and returns its outcome. Raises Fenced and Temporary."""
+        set_limits(io, plan.limits, fence)
+        outcome = self._executor.execute(plan, fence)
+        self._record(plan, outcome)
+        return outcome
+
     def carry_out(
         self,
         plan: Plan,
@@ -104,7 +111,7 @@ class PlanCarrier:
         assert carried.plan.plan_after is not None  # `calls_cloud` is true
         return carried.plan.plan_after(replace(carried.outcome, answers=answers))
 
-    def _record(self, plan: Plan, outcome: Outcome) -> None:
+    def _record(self, plan: AnyPlan, outcome: Outcome) -> None:
         derived = plan.events_after(outcome)
         if self._metrics is not None:
             self._metrics.add(plan.counts)

@@ -25,7 +25,7 @@ from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.meta_v1 import Kind, Kind_co, KubeObject
 from kcm.informers.store import Tally
 from kcm.reconcile.counters import Counter, Histogram
-from kcm.reconcile.plan import Plan
+from kcm.reconcile.plan import PassPlan, Plan
 from kcm.store.resource_metrics.answers import Value
 from kcm.store.resource_metrics.usage import Measured
 
@@ -234,7 +234,7 @@ class Tick:
 
     name: str
     every: float  # seconds
-    run: Callable[[PassView, Mapping[str, str]], Plan]
+    run: Callable[[PassView, Mapping[str, str]], PassPlan]
     # Kinds, each with a namespace, that are read from the store at each pass instead of being
     # cached by every process: those that change often and that no other loop reads (design 0022).
     lists: tuple[tuple[type[KubeObject], str], ...] = ()

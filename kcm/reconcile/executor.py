@@ -17,15 +17,18 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.informers.views import PartialObjectMetadata
 from kcm.reconcile.consistency import NO_EXPECTATIONS, SyncExpectations
 from kcm.reconcile.plan import (
+    AnyPlan,
     Approve,
     Batch,
     Bind,
     Create,
     Delete,
+    DeleteCollection,
     Failure,
     Outcome,
     Patch,
-    Plan,
+    RewriteObjects,
+    Step,
     Update,
     UpdateStatus,
     Write,
@@ -111,7 +114,7 @@ class PlanExecutor:
 
     def execute(
         self,
-        plan: Plan,
+        plan: AnyPlan,
         fence: Fence | None,
         expectations: SyncExpectations = NO_EXPECTATIONS,
     ) -> Outcome:
@@ -121,24 +124,30 @@ class PlanExecutor:
         Raises Fenced and Temporary.
         """
         progress = _Progress(expectations)
-        for collection in plan.collections:
-            resource, namespace = collection.resource, collection.namespace
-            progress.deletions.append(
-                self._store.delete_collection(resource, namespace, fence=fence)
-            )
-        for wanted in plan.rewrites:
-            progress.rewritings.append(
-                self._store.rewrite_page(wanted.resource, wanted.after, wanted.count, fence=fence)
-            )
-        for number, batch in enumerate(plan.batches):
-            if not self._run_batch(batch, fence, progress) and batch.essential:
-                progress.skipped += sum(len(b.writes) for b in plan.batches[number + 1 :])
+        for number, step in enumerate(plan.steps):
+            if not self._run_step(step, fence, progress):
+                rest = plan.steps[number + 1 :]
+                progress.skipped += sum(len(b.writes) for b in rest if isinstance(b, Batch))
                 return progress.outcome()
         progress.optional = False
         update = plan.status_update(progress.outcome())
         if update is not None:
             self._write([update], fence, progress)
         return progress.outcome()
+
+    def _run_step(self, step: Step, fence: Fence | None, progress: _Progress) -> bool:
+        """Carries out a step, and reports whether the plan goes on."""
+        store = self._store
+        match step:
+            case DeleteCollection(resource, namespace):
+                deletion = store.delete_collection(resource, namespace, fence=fence)
+                progress.deletions.append(deletion)
+            case RewriteObjects(resource, after, count):
+                rewriting = store.rewrite_page(resource, after, count, fence=fence)
+                progress.rewritings.append(rewriting)
+            case Batch():
+                return self._run_batch(step, fence, progress) or not step.essential
+        return True
 
     def _run_batch(self, batch: Batch, fence: Fence | None, progress: _Progress) -> bool:
         """Makes the writes of a batch, and reports whether all succeeded."""

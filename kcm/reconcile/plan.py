@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal
+from typing import Any, Generic, Literal, Self
 
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import Kind, KubeObject
@@ -140,7 +140,7 @@ class Batch:
     after the first batch with a failure. A quota or a bad template then costs a handful of failed
     writes instead of thousands (upstream's slowStartBatch). With `essential`, a failure ends the
     plan, without its status: they assume that the batch succeeds. With `optional`, a failure is
-    passed to `Plan.events_after` and `Plan.plan_after`, but does not fail the key.
+    passed to `events_after` and `plan_after`, but does not fail the key.
     """
 
     writes: Sequence[Write]
@@ -165,8 +165,8 @@ class Outcome:
     done: Sequence[tuple[Write, KubeObject]] = ()  # each write with the object as it was stored
     failures: Sequence[Failure] = ()
     skipped: int = 0  # writes that were not tried after a failure
-    deletions: Sequence[CollectionDeletion] = ()  # the results of `Plan.collections`, in order
-    rewritings: Sequence[Rewriting] = ()  # the results of `Plan.rewrites`, in order
+    deletions: Sequence[CollectionDeletion] = ()  # of the steps that delete collections, in order
+    rewritings: Sequence[Rewriting] = ()  # of the steps that rewrite objects, in order
     answers: Sequence[Answer] = ()  # the cloud's answers to `Plan.calls`, in order
 
     @property
@@ -216,50 +216,29 @@ def _no_counts(outcome: Outcome) -> Counts:
     return {}
 
 
+Step = Batch | DeleteCollection | RewriteObjects
+
+
 @dataclass
-class Plan:
-    """What to do for one key. `Plan()` means that there is nothing to do.
+class _Plan:
+    """What the plan of a sync and that of a pass have.
 
-    The steps run in this order: `collections`, `rewrites`, `batches`, the status that
-    `status_after` computes from the outcome of these, `events`, the Events that `events_after`
-    computes, `calls`, and the plan that `plan_after` computes. After a failed write, there are no
-    calls and no further plan.
-    The `*_after` functions are pure: they get the outcome and change nothing. Only `plan_after`
-    gets the answers to the calls. A call that failed does not fail the key (design 0037).
-
-    A failed write, or `error`, makes the key retried with back-off. Otherwise the key is added
-    again after `requeue_after` seconds, unless it is None.
+    The steps are carried out in order. Then come `events`, and the Events and counts that
+    `events_after` and `counts_after` compute from the outcome. The `*_after` functions are pure:
+    they get the outcome and change nothing.
 
     Several writes to one object build on each other. After a failure the later ones are skipped.
     """
 
-    collections: Sequence[DeleteCollection] = ()
-    rewrites: Sequence[RewriteObjects] = ()
-    batches: list[Batch] = field(default_factory=list)
-    status_after: Callable[[Outcome], UpdateStatus | None] = _no_status
-    # Whether the status is left to the next sync when the writes cause one (design 0036). Only for
-    # plans whose controller watches everything that they create and delete.
-    status_can_wait: bool = False
+    steps: list[Step] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     events_after: Callable[[Outcome], Sequence[Event]] = _no_events
-    plan_after: Callable[[Outcome], Plan] | None = None  # for syncs only, not for ticks
-    # Calls to the cloud that do not depend on each other, for syncs only. The key keeps its lease
-    # and its place among the concurrent syncs until they are answered.
-    calls: Sequence[CloudCall] = ()
-    requeue_after: float | None = None
     error: Exception | None = None
     # The memory for the next sync of the key (see `Controller.remembers`), or for the next pass of
     # the tick. None keeps the memory as it is.
     state: Mapping[str, str] | None = None
     counts: Counts = field(default_factory=dict)  # see `kcm.reconcile.counters`
     counts_after: Callable[[Outcome], Counts] = _no_counts
-    # For ticks only: the rates of token buckets, which are set before the writes; None removes one.
-    limits: Mapping[str, Limit | None] = field(default_factory=dict)
-    wakes: tuple[str, ...] = ()  # for ticks only: ticks of this controller to run right after it
-    # For ticks only: what may be due at a later pass although no object changes, such as nodes that
-    # may miss a heartbeat; () for nothing, None if it is not known. A control plane whose clock a
-    # test advances leaves out the passes that wait for nothing.
-    waits: tuple[str, ...] | None = None
 
     def then(
         self,
@@ -267,28 +246,77 @@ class Plan:
         slow_start: bool = False,
         essential: bool = False,
         optional: bool = False,
-    ) -> Plan:
+    ) -> Self:
         """Appends a batch of writes, and returns the plan."""
         if writes:
-            self.batches.append(Batch(writes, slow_start, essential, optional))
+            self.steps.append(Batch(writes, slow_start, essential, optional))
         return self
 
     def record(
         self, about: KubeObject, reason: str, message: str, *, warning: bool = False
-    ) -> Plan:
+    ) -> Self:
         """Adds an Event, and returns the plan."""
         self.events.append(Event(about, "Warning" if warning else "Normal", reason, message))
         return self
 
     def status_update(self, outcome: Outcome) -> UpdateStatus | None:
-        """Returns the status to write after the batches. Returns None if there is none to write,
-        or if the next sync writes it.
-        """
-        if self.status_can_wait and outcome.causes_sync:
-            return None
-        return self.status_after(outcome)
+        """Returns the status to write after the steps, or None if there is none to write."""
+        return None
+
+    @property
+    def batches(self) -> list[Batch]:
+        """The steps that are batches of writes."""
+        return [step for step in self.steps if isinstance(step, Batch)]
 
     @property
     def writes(self) -> list[Write]:
         """All writes of the batches, without that of the status."""
         return [write for batch in self.batches for write in batch.writes]
+
+
+@dataclass
+class Plan(_Plan):
+    """What to do for one key. `Plan()` means that there is nothing to do.
+
+    After the steps come the status that `status_after` computes from their outcome, the Events,
+    `calls`, and the plan that `plan_after` computes. After a failed write, there are no calls and
+    no further plan. Only `plan_after` gets the answers to the calls. A call that failed does not
+    fail the key (design 0037).
+
+    A failed write, or `error`, makes the key retried with back-off. Otherwise the key is added
+    again after `requeue_after` seconds, unless it is None.
+    """
+
+    status_after: Callable[[Outcome], UpdateStatus | None] = _no_status
+    # Whether the status is left to the next sync when the writes cause one (design 0036). Only for
+    # plans whose controller watches everything that they create and delete.
+    status_can_wait: bool = False
+    plan_after: Callable[[Outcome], Plan] | None = None
+    # Calls to the cloud that do not depend on each other. The key keeps its lease and its place
+    # among the concurrent syncs until they are answered.
+    calls: Sequence[CloudCall] = ()
+    requeue_after: float | None = None
+
+    def status_update(self, outcome: Outcome) -> UpdateStatus | None:
+        """Returns the status to write after the steps. Returns None if there is none to write, or
+        if the next sync writes it.
+        """
+        if self.status_can_wait and outcome.causes_sync:
+            return None
+        return self.status_after(outcome)
+
+
+@dataclass
+class PassPlan(_Plan):
+    """What a pass of a periodic loop does. A failed write is left to a later pass."""
+
+    # The rates of token buckets, which are set before the writes; None removes one.
+    limits: Mapping[str, Limit | None] = field(default_factory=dict)
+    wakes: tuple[str, ...] = ()  # ticks of this controller to run right after it
+    # What may be due at a later pass although no object changes, such as nodes that may miss a
+    # heartbeat; () for nothing, None if it is not known. A control plane whose clock a test
+    # advances leaves out the passes that wait for nothing.
+    waits: tuple[str, ...] | None = None
+
+
+AnyPlan = Plan | PassPlan

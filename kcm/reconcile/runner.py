@@ -21,16 +21,14 @@ import structlog
 
 from kcm import errors
 from kcm.clock import Clock
-from kcm.cloudprovider.caller import CloudCaller
 from kcm.loops import Host
 from kcm.reconcile.caches import Caches
-from kcm.reconcile.carrying import CarriedPlan, PlanCarrier, Recorder
+from kcm.reconcile.carrying import CarriedPlan, PlanCarrier
 from kcm.reconcile.consistency import Consistency, SyncExpectations
 from kcm.reconcile.contract import Controller
 from kcm.reconcile.memory import Memory
 from kcm.reconcile.metrics import SYNC, SyncMetrics
 from kcm.reconcile.plan import Plan
-from kcm.store.objects import ObjectStore
 from kcm.store.writes import observing
 from kcm.store.writes.observing import Author, Observer, SyncEnd
 from kcm.workqueue import Finished, KeyLease, Renewer, SyncResult, SyncStatus, WorkQueue
@@ -83,6 +81,22 @@ def _join_failures(failed: Sequence[tuple[str, Exception]]) -> str:
     return "; ".join([*shown, f"and {rest} more" if rest else ""]).removesuffix("; ")
 
 
+@dataclass(frozen=True)
+class RunnerProcess:
+    """What all runners of a process share.
+
+    The host makes the calls to clouds, and the observer is told of all syncs. After `stop`, keys
+    are abandoned.
+    """
+
+    renewer: Renewer
+    clock: Clock
+    stop: threading.Event
+    host: Host
+    metrics: SyncMetrics | None = None
+    observer: Observer | None = None
+
+
 class Runner:
     """Runs the syncs of one controller."""
 
@@ -90,32 +104,24 @@ class Runner:
         self,
         controller: Controller,
         *,
-        store: ObjectStore,
+        carrier: PlanCarrier,
         caches: Caches,
         consistency: Consistency,
         queue: WorkQueue,
-        renewer: Renewer,
-        recorder: Recorder,
-        clock: Clock,
-        stop: threading.Event,
-        metrics: SyncMetrics | None = None,
-        cloud: CloudCaller | None = None,
-        host: Host,
-        observer: Observer | None = None,
+        process: RunnerProcess,
     ) -> None:
-        """`host` makes the calls to the cloud. The observer is told of all syncs."""
-        self._host = host
         self.controller = controller
+        self._carrier = carrier
         self._caches = caches
         self._consistency = consistency
         self._queue = queue
-        self._renewer = renewer
-        self._carrier = PlanCarrier(controller.name, store, recorder, metrics, cloud)
         self._memory = Memory(queue.io, queue.name)
-        self._clock = clock
-        self._stop = stop
-        self._metrics = metrics
-        self._observer = observer
+        self._host = process.host
+        self._renewer = process.renewer
+        self._clock = process.clock
+        self._stop = process.stop
+        self._metrics = process.metrics
+        self._observer = process.observer
         self._calling: set[str] = set()  # the tokens of the keys whose threads call the cloud
 
     def run(self, named: str, max_keys: int = MAX_KEYS, budget: float = RUN_BUDGET) -> int:

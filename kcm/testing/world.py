@@ -15,9 +15,9 @@ from typing import TypeVar
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.cloudprovider.caller import CloudCaller
-from kcm.reconcile.carrying import CarriedPlan, PlanCarrier, set_limits
+from kcm.reconcile.carrying import CarriedPlan, PlanCarrier
 from kcm.reconcile.contract import Change
-from kcm.reconcile.plan import Delete, Event, Failure, Outcome, Plan, Write
+from kcm.reconcile.plan import AnyPlan, Delete, Event, Failure, Outcome, Plan, Write
 from kcm.store import DeleteOptions, Store, WatchEntry, WriteItem
 from kcm.store.admission.namespaces import build as build_namespaces
 from kcm.store.damage import decode_object
@@ -118,9 +118,17 @@ class World:
 
     # --- plans
 
-    def carry_out(self, plan: Plan) -> Outcome:
-        """Carries out a plan and those that follow it, and returns the outcome of the last one."""
-        return self.finish(plan).outcome
+    def carry_out(self, plan: AnyPlan) -> Outcome:
+        """Carries out the plan of a pass, or that of a sync and those that follow it.
+
+        Returns the outcome of the last one.
+        """
+        if isinstance(plan, Plan):
+            return self.finish(plan).outcome
+        outcome = PlanCarrier("test", self.store, self).carry_out_pass(plan, self.io, None)
+        self.failures += outcome.failures
+        self._observe()
+        return outcome
 
     def finish(
         self, plan: Plan, remember: Callable[[CarriedPlan], None] = lambda carried: None
@@ -137,7 +145,6 @@ class World:
             self._observe()
             remember(carried)
 
-        set_limits(self.io, plan.limits, None)
         carrier = PlanCarrier("test", self.store, self, cloud=self.cloud)
         while True:
             carried = carrier.carry_out(plan, None, remember=keep)

@@ -35,7 +35,7 @@ from kcm.controllers.attachdetach.counts import FORCED
 from kcm.controllers.attachdetach.state import VolumeState
 from kcm.controllers.attachdetach.sync import DetachRules, VolumeSync
 from kcm.reconcile.contract import Controller, Options, PassView, Tick, View, Watch
-from kcm.reconcile.plan import Plan
+from kcm.reconcile.plan import PassPlan, Plan
 
 
 class AttachDetachOptions(Options):
@@ -93,7 +93,7 @@ class AttachDetachController(Controller):
         period = self.options.attach_detach_reconcile_sync_period.total_seconds()
         return (Tick(verifying.VERIFYING, period, self._verify),)
 
-    def _verify(self, view: PassView, state: Mapping[str, str]) -> Plan:
+    def _verify(self, view: PassView, state: Mapping[str, str]) -> PassPlan:
         return verifying.verify(view)
 
     def reconcile(self, key: str, view: View) -> Plan:

@@ -19,14 +19,14 @@ from kcm.controllers.attachdetach.listing import unlist_volume
 from kcm.controllers.attachdetach.state import VolumeState
 from kcm.helpers.volumes.attachments import is_attachable
 from kcm.reconcile.contract import PassView, View
-from kcm.reconcile.plan import Patch, Plan
+from kcm.reconcile.plan import PassPlan, Patch
 
 VERIFYING = "verifyVolumesAreAttached"  # the name of the loop
 TOTALS, IN_USE = "totals", "in-use"  # the fields of the state, JSON lists of labels and a number
 ACTUAL, DESIRED = "actual_state_of_world", "desired_state_of_world"
 
 
-def verify(view: PassView) -> Plan:
+def verify(view: PassView) -> PassPlan:
     """Returns the plan of one pass: entries without a VolumeAttachment are taken away."""
     attachments = view.lister(VolumeAttachment)
     patches: list[Patch] = []
@@ -35,7 +35,7 @@ def verify(view: PassView) -> Plan:
             name = name_for_node(listed.name, node.name)
             if name and attachments.find(name) is None:
                 patches.append(unlist_volume(node, listed.name, although_used=True))
-    return Plan(state=_count(view), waits=()).then(*patches)
+    return PassPlan(state=_count(view), waits=()).then(*patches)
 
 
 def _count(view: View) -> dict[str, str]:

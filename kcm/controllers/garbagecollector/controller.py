@@ -34,7 +34,7 @@ from kcm.controllers.garbagecollector.graph import (
 )
 from kcm.helpers.refs import without_owners
 from kcm.reconcile.contract import Change, Controller, Options, Tick, View, Watch
-from kcm.reconcile.plan import Patch, Plan, Write
+from kcm.reconcile.plan import PassPlan, Patch, Plan, Write
 
 BURST = 500  # the most dependents that one sync writes
 SWEEP_PERIOD = 60.0  # seconds
@@ -81,17 +81,17 @@ class GarbageCollector(Controller):
             return _delete_dependents(obj, graph)
         return _collect(graph, [obj])
 
-    def sweep(self, view: View, state: Mapping[str, str]) -> Plan:
+    def sweep(self, view: View, state: Mapping[str, str]) -> PassPlan:
         """Returns a plan for objects that no watch event has enqueued: one pass over all
         objects.
         """
         graph = Graph(view)
         items = {key: None for obj in graph.objects() for key in _keys_of(obj, graph)}
-        plan = Plan(waits=())
+        plan = PassPlan(waits=())
         for key in items:
             if len(plan.writes) >= BURST:
                 break
-            plan.batches += self.reconcile(key, view).batches
+            plan.steps += self.reconcile(key, view).steps
         return plan
 
 

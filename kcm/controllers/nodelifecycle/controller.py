@@ -41,7 +41,7 @@ from kcm.reconcile.contract import (
     Watch,
     newest,
 )
-from kcm.reconcile.plan import Patch, Plan
+from kcm.reconcile.plan import PassPlan, Patch, Plan
 
 MONITORING = "monitorNodeStatus"
 _NEVER = timedelta(0)
@@ -144,7 +144,7 @@ class NodeLifecycleController(Controller):
             ),
         )
 
-    def monitor(self, view: PassView, state: Mapping[str, str]) -> Plan:
+    def monitor(self, view: PassView, state: Mapping[str, str]) -> PassPlan:
         """Returns the plan of one pass over all nodes."""
         memory = LifecycleMemory.load(state)
         memory.bridge(view.moment, view.epoch, self.options.node_monitor_period.total_seconds())

@@ -19,7 +19,7 @@ from kcm.controllers.nodelifecycle.monitor import EVICTION_PERIOD, bucket_of
 from kcm.controllers.nodelifecycle.zones import Zone, format_zone, zone_key
 from kcm.reconcile.contract import BY_NODE, PassView
 from kcm.reconcile.counters import Counter, sum_counts
-from kcm.reconcile.plan import Batch, Delete, Event, Outcome, Patch, Plan, Write
+from kcm.reconcile.plan import Delete, Event, Outcome, PassPlan, Patch, Write
 from kcm.store.writes.guards import TokenAvailable
 
 EVICTIONS = Counter(
@@ -27,12 +27,12 @@ EVICTIONS = Counter(
 )
 
 
-def taint_nodes(view: PassView, state: Mapping[str, str]) -> Plan:
+def taint_nodes(view: PassView, state: Mapping[str, str]) -> PassPlan:
     """Returns a plan that adds a NoExecute taint to the nodes that have waited longest.
 
     Each taint takes a token from its zone's bucket. An empty bucket ends the zone's turn.
     """
-    plan = Plan()
+    plan = PassPlan()
     for zone, nodes in _list_waiting_nodes(view, state, _lacks_taint):
         paid = (TokenAvailable(bucket_of(zone)),)
         change = partial(taints.add_no_execute, view.now)
@@ -42,17 +42,17 @@ def taint_nodes(view: PassView, state: Mapping[str, str]) -> Plan:
     return plan
 
 
-def evict_pods(view: PassView, state: Mapping[str, str]) -> Plan:
+def evict_pods(view: PassView, state: Mapping[str, str]) -> PassPlan:
     """Returns a plan that deletes the pods of the nodes that have waited longest (direct
     eviction).
     """
-    plan = Plan()
+    plan = PassPlan()
     emptied: dict[str, Node] = {}
     for zone, nodes in _list_waiting_nodes(view, state, _is_not_ready):
         for node in nodes:
             emptied[node.name] = node
             writes = _eviction_writes(node, zone, view.lister(Pod).by_index(BY_NODE, node.name))
-            plan.batches.append(Batch(writes, slow_start=True))
+            plan.then(*writes, slow_start=True)
     plan.events_after = partial(_deletions, emptied)
     plan.counts_after = partial(_count_emptied, emptied)
     return plan

@@ -24,7 +24,7 @@ from kcm.controllers.nodelifecycle.memory import LifecycleMemory, NodeHealth
 from kcm.controllers.nodelifecycle.zones import EXCLUDED, EvictionRates, Zone, judge_zones, zone_key
 from kcm.helpers.pods import is_ready
 from kcm.reconcile.contract import BY_NODE, PassView
-from kcm.reconcile.plan import Limit, Patch, Plan
+from kcm.reconcile.plan import Limit, PassPlan, Patch
 
 NODE_LEASES = "kube-node-lease"  # the namespace
 
@@ -42,7 +42,7 @@ class GracePeriods:
 class _PassResult:
     """The writes, counts and queued nodes of a pass."""
 
-    plan: Plan = field(default_factory=Plan)
+    plan: PassPlan = field(default_factory=PassPlan)
     nodes: list[Patch[Node]] = field(default_factory=list)
     pods: list[Patch[Pod]] = field(default_factory=list)
     # By zone, the numbers of nodes that are ready and that are not.
@@ -76,7 +76,7 @@ class Monitor:
         unreachable = ready is not None and ready.status == "Unknown"
         return not unreachable or self._grace.eviction is not None
 
-    def run(self) -> Plan:
+    def run(self) -> PassPlan:
         nodes = self._view.lister(Node).list()
         leases = self._view.lister(Lease)
         self._forget_deleted({node.name: node.uid for node in nodes})

@@ -12,7 +12,7 @@ from kcm.api.apps_v1 import ReplicaSet
 from kcm.api.core_v1 import Pod
 from kcm.component.context import ControllerContext, build_context
 from kcm.reconcile.contract import Change, Controller, Tick, View, Watch, own_key
-from kcm.reconcile.plan import Plan
+from kcm.reconcile.plan import PassPlan
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
 
@@ -37,9 +37,9 @@ class Recording(Controller):
     def ticks(self) -> tuple[Tick, ...]:
         return (Tick("recording", 20.0, self._pass),)
 
-    def _pass(self, view: View, state: Mapping[str, str]) -> Plan:
+    def _pass(self, view: View, state: Mapping[str, str]) -> PassPlan:
         self.passes.append(dict(state))
-        return Plan(state={"passes": str(int(state.get("passes", "0")) + 1)})
+        return PassPlan(state={"passes": str(int(state.get("passes", "0")) + 1)})
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from kcm.component.resting import is_resting, list_followed_loops
 from kcm.component.ticks import TickRunner
 from kcm.coordination import FencedLease
 from kcm.reconcile.contract import Tick, View
-from kcm.reconcile.plan import Event, Plan
+from kcm.reconcile.plan import Event, PassPlan
 from kcm.testing.builders import pod
 from tests.integration.manager.conftest import Recording
 
@@ -29,8 +29,8 @@ class Following(Recording):
         follower = Tick("following", 1.0, self._follow, sees="recording", fields=("passes",))
         return (*super().ticks(), follower)
 
-    def _follow(self, view: View, state: Mapping[str, str]) -> Plan:
-        plan = Plan()
+    def _follow(self, view: View, state: Mapping[str, str]) -> PassPlan:
+        plan = PassPlan()
         if self.busy:
             plan.events.append(Event(pod("a"), "Normal", "Busy", "there is something to do"))
         return plan

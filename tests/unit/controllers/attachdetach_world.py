@@ -14,7 +14,7 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.controllers.attachdetach import AttachDetachController
 from kcm.controllers.attachdetach.controller import AttachDetachOptions
 from kcm.helpers.volumes.attachments import MANAGED, OUT_OF_SERVICE
-from kcm.reconcile.plan import Plan
+from kcm.reconcile.plan import AnyPlan, Plan
 from kcm.testing import builders
 from kcm.testing.builders import pod
 from kcm.testing.storage_builders import claim, csi_volume, volume_attachment
@@ -74,7 +74,7 @@ def sync(
     return controller.reconcile(key, view)
 
 
-def settle(world: World, plan: Plan) -> tuple[list[str], list[str]]:
+def settle(world: World, plan: AnyPlan) -> tuple[list[str], list[str]]:
     """Carries out the plan; returns the nodes with attachments, those being detached starred, and
     the nodes that list the volume.
     """

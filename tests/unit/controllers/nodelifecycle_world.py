@@ -18,7 +18,7 @@ from kcm.controllers.nodelifecycle.controller import (
 from kcm.controllers.nodelifecycle.memory import load_zones
 from kcm.controllers.nodelifecycle.monitor import bucket_of
 from kcm.controllers.nodelifecycle.zones import Zone
-from kcm.reconcile.plan import Event, Plan
+from kcm.reconcile.plan import Event, PassPlan
 from kcm.testing.builders import START, lease, node, pod
 from kcm.testing.views import FakeView
 from kcm.testing.world import World
@@ -94,7 +94,7 @@ class Silence:
             epoch=self.epoch,
         )
 
-    def monitor(self, *, dies: bool = False) -> Plan:
+    def monitor(self, *, dies: bool = False) -> PassPlan:
         """Makes a health pass over all nodes and returns its plan.
 
         With `dies` the pass loses its memory and its events, but not its writes, as if its worker
@@ -113,7 +113,7 @@ class Silence:
                 self.unknown_at.setdefault(observed.name, self.seconds)
         return plan
 
-    def work_off(self) -> Plan:
+    def work_off(self) -> PassPlan:
         """Makes a pass over the taint queues."""
         tick = self.controller.ticks()[1]
         plan = tick.run(self.view(), {field: self.state[field] for field in tick.fields})

@@ -13,7 +13,7 @@ from kcm.controllers.garbagecollector import GarbageCollector, GarbageCollectorO
 from kcm.controllers.garbagecollector.controller import BURST
 from kcm.controllers.garbagecollector.graph import Item
 from kcm.informers.views import metadata_view
-from kcm.reconcile.plan import Delete, Patch, Plan
+from kcm.reconcile.plan import AnyPlan, Delete, Patch, Plan
 from kcm.testing.builders import START, node, owner_reference, pod, replica_set
 from kcm.testing.views import FakeView
 
@@ -42,7 +42,7 @@ def build_blocking_reference(owner: KubeObject) -> OwnerReference:
     return owner_reference(owner, block_owner_deletion=True)
 
 
-def summary(plan: Plan) -> list[str]:
+def summary(plan: AnyPlan) -> list[str]:
     """Returns a short text for each write of a plan."""
     lines = []
     for write in plan.writes:

@@ -14,6 +14,7 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.controllers.garbagecollector import GarbageCollector
 from kcm.controllers.garbagecollector.controller import item_keys
 from kcm.reconcile.contract import Change
+from kcm.reconcile.plan import AnyPlan
 from kcm.store import DeleteOptions
 from kcm.store.rules import PropagationPolicy
 from kcm.testing.builders import node, owner_reference, pod
@@ -111,7 +112,7 @@ class Collected:
     def settle(self) -> None:
         for _ in range(300):
             if self._sweeps_only:
-                plan = self._controller.sweep(self.world.view(), {})
+                plan: AnyPlan = self._controller.sweep(self.world.view(), {})
                 if not plan.writes:
                     return
             elif self._keys:

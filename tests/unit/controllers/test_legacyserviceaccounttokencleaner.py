@@ -25,7 +25,7 @@ from kcm.controllers.legacyserviceaccounttokencleaner import (
     LegacyServiceAccountTokenCleaner,
 )
 from kcm.helpers.pod_references import secret_names
-from kcm.reconcile.plan import Delete, Patch, Plan
+from kcm.reconcile.plan import Delete, PassPlan, Patch
 from kcm.store import DeleteOptions
 from kcm.testing.builders import pod
 from kcm.testing.views import FakeView
@@ -69,7 +69,7 @@ def user_of(name: str) -> Pod:
     return pod("p", namespace="ns").with_spec(PodSpec(containers=[], volumes=[volume]))
 
 
-def plan_of(*objects: KubeObject) -> Plan:
+def plan_of(*objects: KubeObject) -> PassPlan:
     cleaner = LegacyServiceAccountTokenCleaner()
     return cleaner.clean(FakeView(*objects, now=NOW, controller=cleaner), {})
 

@@ -16,7 +16,7 @@ from kcm.controllers.namespace import (
     terminating_namespace_of,
 )
 from kcm.reconcile.contract import Change
-from kcm.reconcile.plan import Outcome, Plan
+from kcm.reconcile.plan import DeleteCollection, Outcome, Plan
 from kcm.store.writes.collections import CollectionDeletion
 from kcm.testing.builders import config_map, namespace, pod
 from kcm.testing.views import NOW, FakeView
@@ -135,7 +135,10 @@ def test_events_go_last() -> None:
     plan = NamespaceController().reconcile("team", World(build_terminating_namespace()).view())
     assert plan.plan_after is not None
     rest = plan.plan_after(_outcome(CollectionDeletion(PODS, "team")))
-    assert [c.resource.name for c in (plan.collections[0], rest.collections[-1])] == [
+    first, last = plan.steps[0], rest.steps[-1]
+    assert isinstance(first, DeleteCollection)
+    assert isinstance(last, DeleteCollection)
+    assert [step.resource.name for step in (first, last)] == [
         "pods",
         "events",
     ]

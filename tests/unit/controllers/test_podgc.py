@@ -11,7 +11,7 @@ import pytest
 from kcm.api.core_v1 import Pod, Taint
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.controllers.podgc import CHECK_PERIOD, PodGCController, PodGCOptions
-from kcm.reconcile.plan import Delete, Patch, Plan
+from kcm.reconcile.plan import Delete, PassPlan, Patch
 from kcm.testing.builders import START, condition, node, pod
 from kcm.testing.views import NOW, FakeView
 from kcm.testing.world import World
@@ -23,13 +23,13 @@ OUT_OF_SERVICE = Taint(key="node.kubernetes.io/out-of-service", effect="NoExecut
 
 def collect(
     *objects: KubeObject, threshold: int = 12500, state: Mapping[str, str] | None = None
-) -> Plan:
+) -> PassPlan:
     controller = PodGCController(PodGCOptions(terminated_pod_gc_threshold=threshold))
     view = FakeView(*objects, now=NOW, controller=controller)
     return controller.collect(view, state or {})
 
 
-def list_deleted(plan: Plan) -> list[str]:
+def list_deleted(plan: PassPlan) -> list[str]:
     """Returns the names of the pods that the plan deletes; each deletion must be forced and name
     the uid.
     """
@@ -40,7 +40,7 @@ def list_deleted(plan: Plan) -> list[str]:
     return [write.old.name for write in writes]
 
 
-def list_marked(plan: Plan) -> list[Pod]:
+def list_marked(plan: PassPlan) -> list[Pod]:
     """Returns the pods whose status the plan changes, in their new state."""
     pods = []
     for write in plan.writes:

@@ -90,7 +90,7 @@ def test_a_migration_that_is_gone_or_has_ended_is_left_alone(
     obj: StorageVersionMigration | None,
 ) -> None:
     plan = plan_of(obj)
-    assert (plan.writes, plan.rewrites) == ([], ())
+    assert (plan.writes, plan.steps) == ([], [])
 
 
 def test_a_new_migration_notes_where_it_begins_and_runs() -> None:
@@ -100,7 +100,7 @@ def test_a_new_migration_notes_where_it_begins_and_runs() -> None:
     assert isinstance(write, UpdateStatus)
     assert isinstance(write.new, StorageVersionMigration)
     assert write.new.status.resource_version == "100"
-    assert plan.rewrites == ()
+    assert plan.steps == plan.batches  # nothing is rewritten yet
 
 
 def test_a_kind_that_does_not_exist_fails() -> None:
@@ -112,12 +112,12 @@ def test_a_kind_that_does_not_exist_fails() -> None:
 
 def test_one_that_runs_rewrites_the_next_objects() -> None:
     deployments = Deployment.resource
-    assert plan_of(migration(RUNNING)).rewrites == [RewriteObjects(deployments, "", BUDGET)]
+    assert plan_of(migration(RUNNING)).steps == [RewriteObjects(deployments, "", BUDGET)]
     memory = {"uid": "u1", "after": "default/a"}
     plan = plan_of(migration(RUNNING), memory=memory)
-    assert plan.rewrites == [RewriteObjects(deployments, "default/a", BUDGET)]
+    assert plan.steps == [RewriteObjects(deployments, "default/a", BUDGET)]
     of_another = plan_of(migration(RUNNING), memory=memory | {"uid": "u0"})
-    assert of_another.rewrites == [RewriteObjects(deployments, "", BUDGET)]
+    assert of_another.steps == [RewriteObjects(deployments, "", BUDGET)]
 
 
 def test_it_goes_on_after_the_last_object() -> None:
@@ -189,7 +189,8 @@ def test_objects_of_a_custom_kind_get_its_storage_version(
     widgets: CustomResourceDefinition,
 ) -> None:
     running = migration(RUNNING, group="example.com", resource="widgets")
-    [rewrite] = plan_of(running, widgets).rewrites
+    [rewrite] = plan_of(running, widgets).steps
+    assert isinstance(rewrite, RewriteObjects)
     assert rewrite.resource.version == "v2"
 
 
@@ -201,7 +202,7 @@ def test_a_process_that_does_not_know_the_latest_definition_waits(
     other = migration(RUNNING, group="other.example.com", resource="widgets")
     for obj, latest in ((running, definition("v1")), (other, definition("v1", other_group))):
         plan = plan_of(obj, latest)
-        assert (plan.requeue_after, plan.writes, plan.rewrites) == (RETRY, [], ())
+        assert (plan.requeue_after, plan.writes, plan.steps) == (RETRY, [], [])
 
 
 def test_a_definition_that_is_not_established_has_no_kind() -> None:

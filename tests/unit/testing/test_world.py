@@ -9,7 +9,18 @@ from kcm.api.core_v1 import ConfigMap, Pod, ResourceQuota, ResourceQuotaSpec, Re
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.apimachinery.quantity import Quantity
 from kcm.reconcile.contract import Change
-from kcm.reconcile.plan import Create, Delete, DeleteCollection, Outcome, Plan, Update, UpdateStatus
+from kcm.reconcile.plan import (
+    Create,
+    Delete,
+    DeleteCollection,
+    Limit,
+    Outcome,
+    PassPlan,
+    Plan,
+    Update,
+    UpdateStatus,
+)
+from kcm.store.writes.guards import TokenAvailable
 from kcm.testing.builders import START, config_map, pod
 from kcm.testing.world import World
 from tests.new_objects import strip_store_fields
@@ -104,8 +115,29 @@ def test_changes_and_events_are_seen_in_order() -> None:
     assert [event.reason for event in world.events] == ["Done"]
 
 
+def test_steps_are_carried_out_in_order_up_to_an_essential_one_that_fails() -> None:
+    world = World(config_map("old", namespace="team"))
+    sweep = DeleteCollection(ConfigMap.resource, "team")
+    plan = Plan([sweep]).then(new("a", "team"), essential=True)
+    world.carry_out(plan)
+    assert names(world) == ["a"]
+    again = Plan().then(new("a", "team"), essential=True)
+    again.steps.append(sweep)
+    assert not world.carry_out(again).deletions
+    assert names(world) == ["a"]
+
+
+def test_a_pass_sets_the_rates_that_its_writes_pay() -> None:
+    world = World(config_map("a"), config_map("b"))
+    paid = (TokenAvailable("bucket"),)
+    plan = PassPlan(limits={"bucket": Limit(1.0)})
+    outcome = world.carry_out(plan.then(*(Delete(o, guards=paid) for o in world.of(ConfigMap))))
+    assert [type(failure.error) for failure in outcome.failures] == [errors.LimitReached]
+    assert len(world.of(ConfigMap)) == 1
+
+
 def test_a_collection_is_deleted_and_what_stays_is_reported() -> None:
     held = pod("held", namespace="team").with_metadata(finalizers=["a/b"])
     world = World(held, pod("free", namespace="team"))
-    outcome = world.carry_out(Plan(collections=[DeleteCollection(held.resource, "team")]))
+    outcome = world.carry_out(Plan([DeleteCollection(held.resource, "team")]))
     assert [(one.deleted, one.remaining) for one in outcome.deletions] == [(1, 1)]
