@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from itertools import islice
 
 from kcm.api.apps_v1 import StatefulSet, StatefulSetCondition
 from kcm.api.core_v1 import PersistentVolumeClaim, Pod
@@ -30,6 +31,9 @@ from kcm.reconcile.plan import Create, Delete, Patch
 from kcm.store.writes.guards import Exists
 
 CLAIMS = PersistentVolumeClaim.resource
+# Departure: upstream keeps a slot for each replica, so that a set of two billion takes 16 GB. The
+# pods that a sync creates cause the next one, and updates wait until all are there.
+MOST_CREATED = 500  # pods by one sync, as the burst of a ReplicaSet
 STALE_CLAIM_RETRY = 1.0  # seconds until the next sync while a stale claim is not yet deleted
 
 
@@ -50,8 +54,11 @@ class OrderedRollout:
         self._in_order = stateful_set.spec.pod_management_policy != "Parallel"
         by_ordinal = {ordinal_of(pod): pod for pod in pods}
         start = start_of(stateful_set)
-        ordinals = range(start, start + wanted_replicas(stateful_set))
+        wanted = range(start, start + wanted_replicas(stateful_set))
+        absent = islice((n for n in wanted if n not in by_ordinal), MOST_CREATED)
+        ordinals = sorted([*absent, *(n for n in by_ordinal if n in wanted)])
         self._replicas: dict[int, Pod | None] = {n: by_ordinal.get(n) for n in ordinals}
+        self._has_more = len(ordinals) < len(wanted)  # pods that a later sync creates
         condemned = [n for n in by_ordinal if n >= 0 and not in_range(stateful_set, n)]
         self._condemned = [by_ordinal[n] for n in sorted(condemned, reverse=True)]
         self.new_claims: list[Create] = []
@@ -78,7 +85,7 @@ class OrderedRollout:
         for pod in self._condemned:
             if self._condemn(pod, first) and self._in_order:
                 return
-        if self._set.spec.update_strategy.type != "RollingUpdate":
+        if self._has_more or self._set.spec.update_strategy.type != "RollingUpdate":
             return
         if max_unavailable is None:
             self._update_one()

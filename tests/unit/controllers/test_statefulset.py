@@ -165,3 +165,19 @@ def test_only_declared_kinds_are_read() -> None:
     controller = StatefulSetController()
     owner = stateful_set(volume_claim_templates=CLAIMS)
     assert controller.reconcile(owner.key, FakeView(owner, controller=controller)).writes
+
+
+@pytest.mark.parametrize(("policy", "created"), [("OrderedReady", 1), ("Parallel", 500)])
+def test_a_set_of_billions_takes_no_more_than_the_pods_of_one_sync(
+    policy: str, created: int
+) -> None:
+    cluster = Cluster(replicas=2_000_000_000, pod_management_policy=policy)
+    cluster.sync()
+    assert len(cluster.pods()) == created
+
+
+def test_pods_that_one_sync_did_not_create_are_those_of_the_next() -> None:
+    cluster = Cluster(replicas=1_200, **PARALLEL)
+    for created in (500, 1_000, 1_200, 1_200):
+        cluster.sync()
+        assert len(cluster.pods()) == created
