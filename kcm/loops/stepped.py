@@ -34,9 +34,10 @@ class StepHost:
     def run(self, *loops: Loop) -> None:
         self._stepped += [_Stepped(loop) for loop in loops]
 
-    def expect_news(self) -> None:
-        """Lets the loops that read have the next turn, because others may have written."""
-        self._has_news = True
+    def arrange(self, *loops: Loop) -> None:
+        """Puts these loops last, in this order: that of the way that a change takes."""
+        place = {loop: number for number, loop in enumerate(loops)}
+        self._stepped.sort(key=lambda stepped: place.get(stepped.loop, -1))
 
     def turn(self, *, upkeep: bool) -> bool:
         """Takes one turn of each loop that was woken, is due, or reads what the last turn may have

@@ -155,7 +155,7 @@ class ControlLoop:
         if self._waits:
             return False
         try:
-            self._expect_news()
+            self.parts.expect_news(injected=True)
             return self._turn()
         except errors.Temporary as error:
             if not self._stop.is_set():
@@ -168,12 +168,6 @@ class ControlLoop:
 
     def _turn(self) -> bool:
         return self._host.turn(upkeep=not self._clock.frozen)
-
-    def _expect_news(self) -> None:
-        """Lets the next turn read what others may have written."""
-        self._host.expect_news()
-        for loop in self.parts.unannounced:
-            loop.wake()
 
     def _next_due(self) -> float:
         return self._host.next_due(upkeep=not self._clock.frozen)
@@ -201,8 +195,8 @@ class ControlLoop:
         seen = self.parts.count_api_changes()
         missing = "" if hop else self._level(timeout)  # first, so that its writes come first
         self.parts.passes.expect_final(final)
+        self.parts.expect_news(injected=not hop)
         while True:
-            self._expect_news()
             while self._turn():
                 self.parts.passes.expect_final(False)
                 if self._clock.monotonic() > deadline or self._stop.is_set():
@@ -212,7 +206,7 @@ class ControlLoop:
             if not hop or self.parts.count_api_changes() != seen:
                 seen = self.parts.count_api_changes()
                 missing = self._level(max(deadline - self._clock.monotonic(), 0.0))
-            self._expect_news()
+            self.parts.expect_news()
             if not late and not missing and not self._turn():
                 return
             if late:

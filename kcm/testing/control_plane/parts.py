@@ -8,7 +8,7 @@ that runs passes.
 from __future__ import annotations
 
 from kcm.component.context import ControllerContext
-from kcm.loops import Loop, StepHost
+from kcm.loops import StepHost
 from kcm.manager.manager import Manager
 from kcm.simulation.simulator import KINDS, Simulator
 from kcm.testing.control_plane.changes import Changes
@@ -46,20 +46,30 @@ class Parts:
         self.changes = Changes(context.caches.factory)
         self.syncs = SyncLoop(context)
         self.passes = PassLoop(context, clock, self.changes, self._is_alive)
-        # What reads what no change tells of, whenever the control plane was idle.
-        self.unannounced: tuple[Loop, ...] = ()
+        self._manager = manager
         if manager.ingester is not None:
             manager.ingester.reads = False
-            self.unannounced = (manager.ingester,)
         self.changes.call_on(_OF_API, manager.kind_follower.wake)
         if nodes is not None and all(context.caches.knows(kind.name) for kind in KINDS):
             nodes.reads = False
             self.changes.call_on(_OF_NODES, nodes.wake)
 
     def run(self) -> None:
-        """Adds the loops to those of the manager, which has started."""
-        nodes = [self._nodes] if self._nodes is not None else []
+        """Adds loops in the places of nodes, workers and beat to those of the manager, and puts all
+        that work on changes in their order. The others only keep up what is expected of a process.
+        """
+        manager, nodes = self._manager, [self._nodes] if self._nodes is not None else []
         self.host.run(*nodes, self.syncs, self.passes, self._agenda)
+        self.host.arrange(
+            *(manager.kind_follower, *nodes, self._informers, manager.dispatcher),
+            *(self.syncs, manager.pump, self.passes, self._agenda),
+        )
+
+    def expect_news(self, *, injected: bool = False) -> None:
+        """Lets the next turn read what the API server may have written, or others have injected."""
+        self._informers.wake()
+        if injected and self._manager.ingester is not None:
+            self._manager.ingester.wake()
 
     def arrive(self) -> None:
         """Lets nodes send the heartbeats that are due at a new time, before anybody misses them."""
