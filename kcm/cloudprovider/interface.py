@@ -2,7 +2,7 @@
 
 A provider may do I/O, be slow and fail. Its methods are called in threads, several at a time, and
 by several processes at a time, so what it keeps between calls must be outside of the process. A
-method that can hang has to end by itself, within the `sync_timeout` of the cloud controllers.
+method that can hang has to end by itself, sooner than the cloud controllers may keep a key.
 
 Source: staging/src/k8s.io/cloud-provider/cloud.go and api/retry_error.go, Kubernetes 1.33.
 Departures: Instances (v1) and Clusters are left out, since InstancesV2 has replaced the one and no

@@ -71,12 +71,12 @@ def _describe_lack_of_cloud(
     controller: Controller, provider: str, cloud: CloudProvider | None
 ) -> str:
     """Returns why a controller cannot call the cloud, "" if it can or need not."""
-    if not controller.cloud_interface:
+    if controller.cloud is None:
         return ""
     if not provider:
         return "no cloud provider is set (--cloud-provider)"
-    if cloud is not None and getattr(cloud, controller.cloud_interface) is None:
-        what = controller.cloud_interface.replace("_", " ")
+    if cloud is not None and getattr(cloud, controller.cloud.interface) is None:
+        what = controller.cloud.interface.replace("_", " ")
         return f"the cloud provider {cloud.name} does not support {what}"
     return ""
 

@@ -28,7 +28,9 @@ from kcm.informers.store import Tally
 from kcm.reconcile.contract import (
     ORPHANS,
     Change,
+    CloudUse,
     Controller,
+    KeyPolicy,
     Options,
     View,
     Watch,
@@ -57,9 +59,8 @@ class CloudNodeLifecycleController(Controller):
     group = "nodes"
     options_type = CloudNodeLifecycleOptions
     options: CloudNodeLifecycleOptions
-    cloud_interface = "instances_v2"
-    sync_timeout = 300.0
-    retry_delays = (5.0, 60.0)  # first as often as upstream looks at all nodes
+    cloud = CloudUse("instances_v2")
+    keys = KeyPolicy(300.0, 5.0, 60.0)  # first as often as upstream looks at all nodes
     tallies = ((Node, READINESS),)
 
     def watches(self) -> tuple[Watch[Any], ...]:

@@ -22,7 +22,16 @@ from kcm import errors
 from kcm.api.core_v1 import Node, NodeCondition
 from kcm.cloudprovider.calls import CreateRoute, DeleteRoute, ListRoutes
 from kcm.cloudprovider.interface import Route
-from kcm.reconcile.contract import Change, Controller, Options, View, Watch, shared_option
+from kcm.reconcile.contract import (
+    Change,
+    CloudUse,
+    Controller,
+    KeyPolicy,
+    Options,
+    View,
+    Watch,
+    shared_option,
+)
 from kcm.reconcile.plan import Event, Outcome, Patch, Plan
 
 ROUTES = "routes"  # the only key
@@ -61,10 +70,8 @@ class NodeRouteController(Controller):
     group = "nodes"
     options_type = NodeRouteOptions
     options: NodeRouteOptions
-    cloud_interface = "routes"
-    polls = True
-    sync_timeout = 300.0
-    retry_delays = (1.0, 10.0)
+    cloud = CloudUse("routes", polls=True)
+    keys = KeyPolicy(300.0, 1.0, 10.0)
 
     def watches(self) -> tuple[Watch[Any], ...]:
         return (Watch(Node, self._keys),)

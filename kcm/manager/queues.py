@@ -38,9 +38,9 @@ def queue_config(controller: Controller) -> QueueConfig:
         task=f"kcm.{controller.short_name}.sync",
         broker_queue=controller.group,
         cap=controller.concurrent_syncs(),
-        renew_limit=controller.sync_timeout,
-        base_delay=controller.retry_delays[0],
-        max_delay=controller.retry_delays[1],
+        renew_limit=controller.keys.timeout,
+        base_delay=controller.keys.first_retry,
+        max_delay=controller.keys.longest_retry,
     )
 
 

@@ -14,7 +14,7 @@ import random
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.fields import FieldInfo
@@ -242,6 +242,25 @@ class Tick:
     fields: tuple[str, ...] = ()  # the fields of the memory that `run` gets, empty for all
 
 
+@dataclass(frozen=True)
+class KeyPolicy:
+    """How the work queue of a controller treats its keys. Times are in seconds."""
+
+    timeout: float = 30.0  # after which a stuck sync loses its key
+    first_retry: float = 0.005  # the delay of a failed key, which doubles with each failure
+    longest_retry: float = 1000.0
+
+
+@dataclass(frozen=True)
+class CloudUse:
+    """What a controller calls of the cloud provider, without which it does not run."""
+
+    interface: Literal["load_balancers", "instances_v2", "routes"]
+    # Whether its delayed keys only look again at the cloud. Where a test moves the time, they are
+    # synced at its end instead of once an interval.
+    polls: bool = False
+
+
 class Controller:
     """The base class of all controllers."""
 
@@ -266,17 +285,16 @@ class Controller:
     remembers: ClassVar[bool] = False
     # the counters and histograms that its plans add to, shown on /metrics
     metrics: ClassVar[tuple[Counter | Histogram, ...]] = ()
-    sync_timeout: ClassVar[float] = 30.0  # seconds after which a stuck sync loses its key
-    # seconds before the first retry of a failed key, which double, and the longest delay
-    retry_delays: ClassVar[tuple[float, float]] = (0.005, 1000.0)
-    # the interface of the cloud provider that it calls: `load_balancers`, `instances_v2`, `routes`
-    cloud_interface: ClassVar[str] = ""
-    # Whether its delayed keys only look again at what is outside the store, such as a cloud. Where
-    # a test moves the time, they are synced at its end instead of once an interval.
-    polls: ClassVar[bool] = False
+    keys: ClassVar[KeyPolicy] = KeyPolicy()
+    cloud: ClassVar[CloudUse | None] = None  # None for a controller that calls no cloud
 
     def __init__(self, options: Any = None) -> None:
         self.options = options if options is not None else self.options_type()
+
+    @property
+    def polls(self) -> bool:
+        """Whether its delayed keys only look again at a cloud; see `CloudUse`."""
+        return self.cloud is not None and self.cloud.polls
 
     def draw_from(self, rng: random.Random) -> None:
         """Makes the controller draw everything random from `rng`. Most draw nothing."""

@@ -29,7 +29,7 @@ class Pump(Loop):
     def __init__(
         self, io: RedisIO, *, polling: Collection[str] = (), clock: Clock | None = None
     ) -> None:
-        """`polling` names the queues whose delayed keys are upkeep (see `Controller.polls`)."""
+        """`polling` names the queues whose delayed keys are upkeep (see `CloudUse.polls`)."""
         super().__init__("kcm-pump")
         self._io = io
         self._polling = frozenset(polling)

@@ -29,7 +29,7 @@ from kcm.controllers.cloudnode.nodes import (
     wanted_addresses,
     with_addresses,
 )
-from kcm.reconcile.contract import Change, Controller, Options, View, Watch
+from kcm.reconcile.contract import Change, CloudUse, Controller, KeyPolicy, Options, View, Watch
 from kcm.reconcile.plan import Outcome, Patch, Plan
 
 
@@ -56,9 +56,8 @@ class CloudNodeController(Controller):
     group = "nodes"
     options_type = CloudNodeOptions
     options: CloudNodeOptions
-    cloud_interface = "instances_v2"
-    polls = True
-    sync_timeout = 300.0
+    cloud = CloudUse("instances_v2", polls=True)
+    keys = KeyPolicy(300.0)
 
     def watches(self) -> tuple[Watch[Any], ...]:
         return (Watch(Node, nodes_to_sync),)

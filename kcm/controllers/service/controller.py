@@ -39,7 +39,7 @@ from kcm.controllers.service.wanted import (
     select_nodes,
     wants_load_balancer,
 )
-from kcm.reconcile.contract import Change, Controller, Options, View, Watch
+from kcm.reconcile.contract import Change, CloudUse, Controller, KeyPolicy, Options, View, Watch
 from kcm.reconcile.counters import Counter
 from kcm.reconcile.plan import Outcome, Patch, Plan
 
@@ -76,10 +76,9 @@ class ServiceLBController(Controller):
     short_name = "service"
     options_type = ServiceLBOptions
     options: ServiceLBOptions
-    cloud_interface = "load_balancers"
+    cloud = CloudUse("load_balancers")
     remembers = True
-    sync_timeout = 300.0
-    retry_delays = (5.0, 300.0)
+    keys = KeyPolicy(300.0, 5.0, 300.0)
     metrics = (UPDATES, UPDATE_ERRORS)
 
     def watches(self) -> tuple[Watch[Any], ...]:

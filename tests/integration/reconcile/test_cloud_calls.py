@@ -53,12 +53,12 @@ class Asking(Controller):
     name = "asking-controller"
     short_name = "asking"
     remembers = True
-    cloud = Cloud()
+    provider = Cloud()
 
     def reconcile(self, key: str, view: View) -> Plan:
         if key == "quick":
             return Plan(state={"answer": "none"})
-        return Plan(calls=[Ask(self.cloud, key)], plan_after=self._after)
+        return Plan(calls=[Ask(self.provider, key)], plan_after=self._after)
 
     def _after(self, outcome: Outcome) -> Plan:
         (answer,) = outcome.answers
@@ -67,13 +67,13 @@ class Asking(Controller):
 
 @pytest.fixture
 def context(io: RedisIO, settings: Settings) -> Iterator[ControllerContext]:
-    Asking.cloud = Cloud()
+    Asking.provider = Cloud()
     context = build_context(settings)
     context.selection = replace(context.selection, started=(Asking(),))
     context.cloud = CloudCaller(SimCloud(SimState(io), context.clock), "east")
     context.start()
     yield context
-    Asking.cloud.answered.set()
+    Asking.provider.answered.set()
     context.shutdown()
 
 
@@ -100,7 +100,7 @@ def test_other_keys_go_on_while_a_call_is_slow(
     assert remembered(io, "slow") is None
     until(lambda: queue.stats().running == 1, "only the slow key is in flight")
     assert [lease.key for lease in context.renewer.held()] == ["slow"]
-    Asking.cloud.answered.set()
+    Asking.provider.answered.set()
     until(lambda: remembered(io, "slow") == "east/slow", "the slow answer")
     until(lambda: queue.stats().running == 0, "the end of the slow sync")
     until(lambda: not context.renewer.held(), "no lease is renewed")
@@ -112,11 +112,11 @@ def test_a_key_is_not_synced_twice_while_its_call_is_made(
     queue = context.queue(context.controllers[0])
     queue.add("slow")
     runner.run("slow")
-    until(lambda: Asking.cloud.asked == ["slow"], "the call")
+    until(lambda: Asking.provider.asked == ["slow"], "the call")
     queue.add("slow")
     runner.run("slow")
-    assert Asking.cloud.asked == ["slow"]
-    Asking.cloud.answered.set()
+    assert Asking.provider.asked == ["slow"]
+    Asking.provider.answered.set()
     until(lambda: queue.stats().running == 0 and queue.stats().depth == 1, "it waits again")
 
 
@@ -137,9 +137,9 @@ def test_what_the_cloud_answers_to_one_that_lost_the_key_is_not_written(
     queue = context.queue(context.controllers[0])
     queue.add("slow")
     runner.run("slow")
-    until(lambda: Asking.cloud.asked == ["slow"], "the call")
+    until(lambda: Asking.provider.asked == ["slow"], "the call")
     io.execute("HSET", io.keys.queue("asking", "running"), "slow", "another")
-    Asking.cloud.answered.set()
+    Asking.provider.answered.set()
     until(lambda: not context.renewer.held(), "the end of the sync")
     assert remembered(io, "slow") is None
 

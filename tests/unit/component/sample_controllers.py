@@ -8,7 +8,7 @@ from pydantic import Field
 
 from kcm.api.core_v1 import Pod
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.reconcile.contract import Controller, Options, Watch, own_key
+from kcm.reconcile.contract import CloudUse, Controller, Options, Watch, own_key
 from kcm.reconcile.plan import Plan
 
 
@@ -53,10 +53,10 @@ class QuietController(Controller):
 class BalancingController(Controller):
     name = "balancing-controller"
     short_name = "balancing"
-    cloud_interface = "load_balancers"
+    cloud = CloudUse("load_balancers")
 
 
 class InstancesController(Controller):
     name = "instances-controller"
     short_name = "instances"
-    cloud_interface = "instances_v2"
+    cloud = CloudUse("instances_v2")
