@@ -17,6 +17,7 @@ _OPTIONS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=14
 _STARTED = re.compile(r"started successfully on port (\d+)")
 _ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # the key of an element in the protocol
 _TIMEOUT = 60.0  # seconds
+_STARTS = 5
 
 
 class Browser:
@@ -65,14 +66,27 @@ class Browser:
         self._client.delete(self._path)
 
 
+def _start_driver() -> tuple[subprocess.Popen[str], str]:
+    """Starts the driver, and returns it with its port.
+
+    It draws a port for IPv4 and then takes the same for IPv6, which somebody else may have by then.
+    """
+    assert CHROMEDRIVER is not None
+    for _ in range(_STARTS):
+        driver = subprocess.Popen([CHROMEDRIVER, "--port=0"], stdout=subprocess.PIPE, text=True)
+        assert driver.stdout is not None
+        for line in driver.stdout:
+            if started := _STARTED.search(line):
+                return driver, started[1]
+        driver.communicate()
+    raise AssertionError(f"chromedriver found no free port in {_STARTS} starts")
+
+
 @contextmanager
 def browsing(more: Sequence[str] = ()) -> Iterator[Browser]:
     """Starts a browser with further options of Chromium."""
-    assert CHROMEDRIVER is not None
-    driver = subprocess.Popen([CHROMEDRIVER, "--port=0"], stdout=subprocess.PIPE, text=True)
+    driver, port = _start_driver()
     try:
-        assert driver.stdout is not None
-        port = next(found[1] for line in driver.stdout if (found := _STARTED.search(line)))
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=_TIMEOUT) as client:
             options = {"args": [*_OPTIONS, *more]}
             wanted = {"capabilities": {"alwaysMatch": {"goog:chromeOptions": options}}}
