@@ -34,9 +34,8 @@ from kcm.coordination import new_holder
 from kcm.coordination.lease import DURATION
 from kcm.coordination.presence import Member, Presence
 from kcm.informers.factory import SharedInformerFactory
-from kcm.informers.level import LevelSource
 from kcm.informers.options import InformerOptions
-from kcm.informers.source import ListerWatcher
+from kcm.informers.source import LevelSource, ListerWatcher
 from kcm.interpreter import tune
 from kcm.loops import Host, Loop, ThreadHost, contain
 from kcm.reconcile.caches import Caches, list_declared_models
@@ -239,13 +238,7 @@ def build_context(
     clock = clock or RealClock()
     rng = embedding.rng if embedding is not None else None
     stop = threading.Event()
-    kubeconfig = options.generic.kubeconfig
-    clients = ClientBuilder(
-        settings,
-        clock,
-        load_kubeconfig(Path(kubeconfig)) if kubeconfig else None,
-        embedding.store if embedding is not None else None,
-    )
+    clients = _build_clients(settings, options, clock, embedding)
     shared = clients.client(kind)
     discovery = Discovery(clients.scheme)
     observer = CountingObserver()
@@ -280,6 +273,18 @@ def build_context(
         lease_duration=embedding.lease_duration if embedding else DURATION,
         host=embedding.host if embedding else ThreadHost(clock, stop=stop),
         stop=stop,
+    )
+
+
+def _build_clients(
+    settings: Settings, options: ManagerOptions, clock: Clock, embedding: Embedding | None
+) -> ClientBuilder:
+    kubeconfig = options.generic.kubeconfig
+    return ClientBuilder(
+        settings,
+        clock,
+        load_kubeconfig(Path(kubeconfig)) if kubeconfig else None,
+        embedding.store if embedding is not None else None,
     )
 
 

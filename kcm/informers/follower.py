@@ -21,22 +21,12 @@ import structlog
 
 from kcm.api.scheme import Resource
 from kcm.errors import EpochChanged, KcmError
-from kcm.store import Changes, WatchEntry
+from kcm.informers.source import ChangeSource, WatchEntry
 
 log = structlog.get_logger("kcm.informers")
 
 
-class ChangeSource(Protocol):
-    """A store, or the watches of another API server."""
-
-    def read_changes(self, positions: Mapping[Resource, int], block_ms: int) -> Changes:
-        """Returns the changes after these positions, after a wait of up to `block_ms`
-        milliseconds. Raises StoreUnavailable and EpochChanged.
-        """
-        ...
-
-
-class Follows(Protocol):
+class ChangeTarget(Protocol):
     """What a follower keeps up to date."""
 
     def list_kinds(self, kinds: Sequence[Resource]) -> Mapping[Resource, int]:
@@ -57,7 +47,7 @@ class Follower:
     """Keeps `target` up to date with the kinds that `follow` names."""
 
     def __init__(
-        self, source: ChangeSource, target: Follows, kinds: Iterable[Resource] = ()
+        self, source: ChangeSource, target: ChangeTarget, kinds: Iterable[Resource] = ()
     ) -> None:
         self._source = source
         self._target = target

@@ -110,7 +110,7 @@ class Simulator(Loop):
     # --- reading
 
     def list_kinds(self, kinds: Sequence[Resource]) -> Mapping[Resource, int]:
-        """Reads everything; the first time, also starts the kubelets. See `Follows`."""
+        """Reads everything; the first time, also starts the kubelets. See `ChangeTarget`."""
         version = self._store.resource_version()
         now = self._now()
         sent = commands.parse(commands.get_stored(self._store))
@@ -135,7 +135,7 @@ class Simulator(Loop):
     def apply_changes(
         self, kind: Resource, changes: Sequence[WatchEntry], resource_version: int
     ) -> None:
-        """Takes the changes of one kind; see `Follows`."""
+        """Takes the changes of one kind; see `ChangeTarget`."""
         for change in changes:
             self._take(change)
 

@@ -152,7 +152,7 @@ class Cacher(Loop):
     def apply_changes(
         self, kind: Resource, changes: Sequence[WatchEntry], resource_version: int
     ) -> None:
-        """Applies the changes of one kind; see `Follows`."""
+        """Applies the changes of one kind; see `ChangeTarget`."""
         if kind.model is CustomResourceDefinition:
             self._register(changes)  # first, so that waiters for the definition find its kind
         cache = self._caches[kind.name]

@@ -42,13 +42,13 @@ class ShownChanges:
         self._follower.read(patience)
 
     def list_kinds(self, kinds: Sequence[Resource]) -> Mapping[Resource, int]:
-        """Lists the objects and shows them; see `Follows`."""
+        """Lists the objects and shows them; see `ChangeTarget`."""
         return {kind: self._list(kind) for kind in kinds}
 
     def apply_changes(
         self, kind: Resource, changes: Sequence[WatchEntry], resource_version: int
     ) -> None:
-        """Shows changes; see `Follows`."""
+        """Shows changes; see `ChangeTarget`."""
         for change in changes:
             self._see(change)
 

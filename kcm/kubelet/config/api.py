@@ -16,7 +16,8 @@ import structlog
 from kcm.api.core_v1 import Pod
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import Kind
-from kcm.informers.follower import ChangeSource, Follower
+from kcm.informers.follower import Follower
+from kcm.informers.source import ChangeSource
 from kcm.kubelet.config.podconfig import SendUpdate
 from kcm.kubelet.types import API, Operation, PodUpdate
 from kcm.loops import Loop, Turn
@@ -56,7 +57,7 @@ class ApiSource(Loop):
         return Turn(self._follower.read(patience) > 0)
 
     def list_kinds(self, kinds: Sequence[Resource]) -> Mapping[Resource, int]:
-        """Lists the pods of this node, and sends them; see `Follows`."""
+        """Lists the pods of this node, and sends them; see `ChangeTarget`."""
         listed = self._store.list_indexed(PODS, f"node:{self._node_name}")
         pods = [p for p in listed.objects if p.spec.node_name == self._node_name]
         self._pods = {pod.key: pod for pod in pods}
@@ -66,7 +67,7 @@ class ApiSource(Loop):
     def apply_changes(
         self, kind: Resource, changes: Sequence[WatchEntry], resource_version: int
     ) -> None:
-        """Sends all pods if one of this node has changed; see `Follows`."""
+        """Sends all pods if one of this node has changed; see `ChangeTarget`."""
         if [change for change in changes if self._apply(change)]:
             self._send_all()
 

@@ -48,7 +48,7 @@ class LogReader:
     def apply_changes(
         self, kind: Resource, changes: Sequence[WatchEntry], resource_version: int
     ) -> None:
-        """Adds changes to the journal; see `Follows`."""
+        """Adds changes to the journal; see `ChangeTarget`."""
         self._journal.read(changes)
 
     def close(self) -> None:

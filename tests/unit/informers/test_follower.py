@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[3]
 DIRECT = {
     "kcm/cli/objects/delete.py",
     "kcm/informers/follower.py",
-    "kcm/informers/level.py",
+    "kcm/informers/source.py",
     "kcm/informers/multiplexer.py",  # the follower of all informers, which have positions each
     "kcm/apiserver/cache/cacher.py",  # what was written while it lists
     "kcm/manager/recovery.py",

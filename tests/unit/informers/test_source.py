@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from kcm.api.scheme import Resource, Scheme
-from kcm.informers.level import LevelSource
+from kcm.informers.source import LevelSource
 from tests.unit.informers.fakes import NODES, PODS, FakeSource
 
 
