@@ -33,13 +33,12 @@ from kcm.store.resource_metrics.usage import UsageBoard
 from kcm.testing.control_plane.api import ApiThread, PlaneHost
 from kcm.testing.control_plane.clock import PlaneClock
 from kcm.testing.control_plane.loop import ControlLoop
-from kcm.testing.control_plane.options import PlaneOptions
+from kcm.testing.control_plane.options import PlaneOptions, simulator_options
 from kcm.testing.control_plane.outside import Outside
 from kcm.testing.control_plane.parts import Parts
 from kcm.testing.control_plane.patience import LoopPatience
 from kcm.testing.control_plane.rest import Rest, UnsettledError
 from kcm.testing.control_plane.server import PrivateServer
-from kcm.testing.control_plane.simulated import simulator_options
 from kcm.testing.control_plane.timing import LoopTime, to_moment
 from kcm.testing.faults.agenda import Agenda
 from kcm.testing.faults.faults import Faults

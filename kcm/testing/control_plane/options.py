@@ -1,4 +1,4 @@
-"""What a control plane consists of."""
+"""What a control plane consists of, and the options of its simulated nodes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from kcm import errors
+from kcm.component.options import ManagerOptions
+from kcm.controllers.nodelifecycle.controller import NodeLifecycleController, NodeLifecycleOptions
+from kcm.simulation.options import SimulatorOptions
+
+_LEASE = 40  # seconds, as a kubelet's
+_SHARE = 0.8  # of the grace period after which a silent node is unreachable
 
 
 @dataclass(frozen=True)
@@ -30,3 +36,16 @@ class PlaneOptions:
             raise errors.ConfigurationError(f"nodes={self.nodes} is no number: use 0 or more")
         if not isinstance(self.seed, int | None):
             raise errors.ConfigurationError(f"seed={self.seed} is no integer")
+
+
+def simulator_options(count: int, options: ManagerOptions) -> SimulatorOptions:
+    """Returns the options of nodes that renew their leases often enough for the manager's."""
+    lifecycle = options.of(NodeLifecycleController)
+    assert isinstance(lifecycle, NodeLifecycleOptions)  # its `options_type`
+    grace = lifecycle.node_monitor_grace_period.total_seconds()
+    return SimulatorOptions(
+        count=count,
+        external_cloud=bool(options.cloud.cloud_provider),
+        lease_duration=min(_LEASE, max(1, int(grace * _SHARE))),
+        monitor_grace_period=grace,
+    )

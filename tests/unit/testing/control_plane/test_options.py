@@ -4,7 +4,7 @@ import pytest
 
 from kcm.component.commandline import parse_flags
 from kcm.component.options import ManagerOptions
-from kcm.testing.control_plane.simulated import simulator_options
+from kcm.testing.control_plane.options import simulator_options
 
 
 @pytest.mark.parametrize(
