@@ -79,10 +79,10 @@ class StepHost:
     def _step(self, stepped: _Stepped) -> Turn:
         loop = stepped.loop
         loop.woken.clear()
-        if not stepped.has_begun:
-            loop.begin()
-            stepped.has_begun = True
         try:
+            if not stepped.has_begun:
+                loop.begin()
+                stepped.has_begun = True
             turn = loop.turn(0.0)
         except BaseException:
             stepped.has_begun, self._has_news = False, True

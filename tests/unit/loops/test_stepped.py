@@ -105,6 +105,23 @@ def test_what_a_turn_raises_is_raised_and_the_loop_begins_again() -> None:
     assert time.notes == ["a begin", "a turn"]
 
 
+def test_a_loop_whose_begin_fails_begins_again() -> None:
+    failures = [errors.StoreUnavailable("away")]
+
+    class Failing(NotingLoop):
+        def begin(self) -> None:
+            super().begin()
+            if failures:
+                raise failures.pop()
+
+    time = Time()
+    time.host.run(Failing(name="a", notes=time.notes))
+    with pytest.raises(errors.StoreUnavailable):
+        time.turn()
+    assert time.turn() == (False, ["a"])
+    assert time.notes == ["a begin", "a turn"]
+
+
 def test_a_loop_can_have_a_turn_out_of_order() -> None:
     time = Time()
     time.add("a")
