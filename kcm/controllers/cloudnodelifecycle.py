@@ -60,7 +60,11 @@ class CloudNodeLifecycleController(Controller):
     options_type = CloudNodeLifecycleOptions
     options: CloudNodeLifecycleOptions
     cloud = CloudUse("instances_v2")
-    keys = KeyPolicy(300.0, 5.0, 60.0)  # first as often as upstream looks at all nodes
+    keys = KeyPolicy(
+        timeout=300.0,
+        first_retry=5.0,  # as often as upstream looks at all nodes
+        longest_retry=60.0,
+    )
     tallies = ((Node, READINESS),)
 
     def watches(self) -> tuple[Watch[Any], ...]:

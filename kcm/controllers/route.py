@@ -71,7 +71,7 @@ class NodeRouteController(Controller):
     options_type = NodeRouteOptions
     options: NodeRouteOptions
     cloud = CloudUse("routes", polls=True)
-    keys = KeyPolicy(300.0, 1.0, 10.0)
+    keys = KeyPolicy(timeout=300.0, first_retry=1.0, longest_retry=10.0)
 
     def watches(self) -> tuple[Watch[Any], ...]:
         return (Watch(Node, self._keys),)

@@ -57,7 +57,7 @@ class CloudNodeController(Controller):
     options_type = CloudNodeOptions
     options: CloudNodeOptions
     cloud = CloudUse("instances_v2", polls=True)
-    keys = KeyPolicy(300.0)
+    keys = KeyPolicy(timeout=300.0)
 
     def watches(self) -> tuple[Watch[Any], ...]:
         return (Watch(Node, nodes_to_sync),)

@@ -78,7 +78,7 @@ class ServiceLBController(Controller):
     options: ServiceLBOptions
     cloud = CloudUse("load_balancers")
     remembers = True
-    keys = KeyPolicy(300.0, 5.0, 300.0)
+    keys = KeyPolicy(timeout=300.0, first_retry=5.0, longest_retry=300.0)
     metrics = (UPDATES, UPDATE_ERRORS)
 
     def watches(self) -> tuple[Watch[Any], ...]:
