@@ -1,8 +1,7 @@
 """The informers of one process: one per kind, and one loop that reads for all.
 
 Guarantees: two requests for a kind return the same informer. Each is started once, a late one by
-the next `start()`. Nothing is read before `start()`, and no handler is called
-after `shutdown()`.
+the next `start()`. Nothing is read before `start()`, and no handler is called after `shutdown()`.
 
 Does not survive a fork: start it in the process that uses it.
 

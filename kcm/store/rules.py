@@ -49,7 +49,6 @@ class Subresource(StrEnum):
 
 AS_GIVEN = frozenset({Subresource.BINDING, Subresource.FINALIZE, Subresource.APPROVAL})
 
-
 PodPart = Callable[[Pod, Pod], Pod]
 PodRule = Callable[[Pod, Pod], list[errors.FieldError]]
 # What a subresource takes from the new pod, and the rules of its change.

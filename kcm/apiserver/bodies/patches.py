@@ -49,9 +49,7 @@ def parse(content_type: str, body: bytes, resource: Resource) -> ObjectPatch:
     Raises BadRequest and UnsupportedMediaType.
     """
     known = [JSON_PATCH, MERGE_PATCH]
-    if not isinstance(
-        resource, CustomResource
-    ):  # the schema of a custom kind has no merge keys for it
+    if not isinstance(resource, CustomResource):  # whose schema has no merge keys
         known.append(STRATEGIC)
     if content_type not in known:
         raise UnsupportedMediaType(

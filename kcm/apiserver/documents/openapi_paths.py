@@ -74,7 +74,7 @@ class _Operations:
         self._resource = resource
         self._dialect = dialect
         self._model = name_of(resource.model)
-        self._patches = _PATCHES if not isinstance(resource, CustomResource) else _CUSTOM_PATCHES
+        self._patches = _CUSTOM_PATCHES if isinstance(resource, CustomResource) else _PATCHES
 
     def collection(self, path: str) -> dict[str, Any]:
         post = self.creation(path)
