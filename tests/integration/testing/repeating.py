@@ -10,26 +10,8 @@ import json
 import sys
 
 from kcm.testing import ControlPlane, History
-from tests.integration.testing.objects import cron_job, deployment
+from tests.integration.testing.objects import CRON_TABS, cron_job, deployment
 
-CRON_TABS = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "crontabs.example.com"},
-    "spec": {
-        "group": "example.com",
-        "scope": "Namespaced",
-        "names": {"plural": "crontabs", "singular": "crontab", "kind": "CronTab"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {"openAPIV3Schema": {"type": "object"}},
-            }
-        ],
-    },
-}
 CONTESTED = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "contested"}}
 
 
