@@ -188,6 +188,7 @@ def test_another_process_repeats_the_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1200)  # a run takes some 3 s
 def test_a_hundred_runs_agree() -> None:
     first = repeating.run(seed=5)
     assert all(repeating.run(seed=5) == first for _ in range(99))
