@@ -38,11 +38,8 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
             "kcm.cli.objects.apply:apply",
             "Create objects, or change them to match a file.",
         ),
-        "create": ("kcm.cli.objects.apply:create", "Create objects from a file."),
         "get": ("kcm.cli.objects.get:get", "List objects, and watch them."),
-        "describe": ("kcm.cli.objects.describe:describe", "Show one object with its Events."),
         "delete": ("kcm.cli.objects.delete:delete", "Delete objects."),
-        "scale": ("kcm.cli.objects.apply:scale", "Set how many pods a ReplicaSet keeps."),
     },
     "See what is going on": {
         "status": ("kcm.cli.status:status", "Show nodes, queues, leases, streams and workers."),

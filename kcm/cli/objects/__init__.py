@@ -1,1 +1,1 @@
-"""Commands that work with objects: apply, create, get, describe, delete and scale."""
+"""Commands that work with objects: apply, get and delete."""

@@ -17,7 +17,7 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.cli import failures
 from kcm.cli.objects.targets import DEFAULT_NAMESPACE
 
-_DONE = {"applying": "applied", "creating": "created", "deleting": "deleted"}
+_DONE = {"applying": "applied", "deleting": "deleted"}
 SUFFIXES = (".yaml", ".yml", ".json")
 
 

@@ -26,13 +26,12 @@ def defined(store: Store) -> None:
     define(store)
 
 
-def test_objects_are_applied_shown_scaled_and_deleted(run: Run, store: Store) -> None:
+def test_objects_are_applied_shown_and_deleted(run: Run, store: Store) -> None:
     assert run("apply", "-f", "-", stdin=CRONTAB).output == "crontab.example.com/one created\n"
     assert run("apply", "-f", "-", stdin=CRONTAB).output == "crontab.example.com/one unchanged\n"
     header, row = run("get", "crontabs").output.splitlines()
     assert (header.split(), row.split()[0]) == (["NAME", "AGE"], "one")
     assert "replicas: 2" in run("get", "cr/one", "-o", "yaml").output
-    assert run("scale", "crontab", "one", "--replicas", "3").exit_code == 0
     assert "deleted" in run("delete", "crontab", "one").output
     Definitions(store).refresh()
     assert store.count(store.scheme.by_name(NAME)) == 0
@@ -40,7 +39,7 @@ def test_objects_are_applied_shown_scaled_and_deleted(run: Run, store: Store) ->
 
 def test_objects_that_do_not_fit_are_explained(run: Run) -> None:
     wrong = CRONTAB.replace("2", '"x"')
-    done = run("create", "-f", "-", stdin=wrong)
+    done = run("apply", "-f", "-", stdin=wrong)
     assert done.exit_code == 1
     assert 'spec.replicas in body must be of type integer: "string"' in done.output
 

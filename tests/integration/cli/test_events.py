@@ -63,7 +63,7 @@ def test_events_come_newest_last_and_can_be_narrowed(run: Run, store: Store) -> 
             "message": f"about {name}",
             "lastTimestamp": f"2024-01-01T00:00:{seconds}Z",
         }
-        assert run("create", "-f", "-", stdin=json.dumps(body)).exit_code == 0
+        assert run("apply", "-f", "-", stdin=json.dumps(body)).exit_code == 0
     lines = run("events").output.splitlines()
     assert [line.rpartition(" ")[2] for line in lines[1:]] == ["a", "b"]
     assert len(run("events", "--for", "pod/a").output.splitlines()) == 2

@@ -1,4 +1,4 @@
-"""The output of apply, create, get, describe, scale and delete."""
+"""The output of apply, get and delete."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from kcm.api.core_v1 import Pod
 from kcm.store import Store
 from tests.integration.cli.conftest import Run
 from tests.new_objects import make_namespaces
-from tests.typed_objects import get_object
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "01-replicaset" / "web.yaml"
 PODS, SETS = Pod.resource, ReplicaSet.resource
@@ -89,15 +88,6 @@ def test_a_namespace_on_the_command_line_must_agree_with_the_object(run: Run) ->
     assert 'does not match the namespace "other"' in result.stderr
 
 
-def test_create_refuses_what_exists(run: Run) -> None:
-    assert run("create", "-f", "-", stdin=pod("a")).output == "pod/a created\n"
-    result = run("create", "-f", "-", stdin=pod("a"))
-    assert result.exit_code == 1
-    assert result.stderr == (
-        'Error from server (AlreadyExists): error when creating "STDIN": pods "a" already exists\n'
-    )
-
-
 def test_get_lists_kinds_in_tables_with_names_that_tell_the_kind(run: Run) -> None:
     run("apply", "-f", str(EXAMPLE))
     run("apply", "-f", "-", stdin=pod("a"))
@@ -152,25 +142,6 @@ def test_show_labels_and_namespaces_are_columns(run: Run) -> None:
     assert header.split()[0] == "NAMESPACE"
     assert line.split()[0] == "default"
     assert line.endswith("a=1,b=2")
-
-
-def test_describe_shows_spec_and_events(run: Run) -> None:
-    run("apply", "-f", str(EXAMPLE))
-    output = run("describe", "rs", "web").output
-    assert "Name:             web" in output
-    assert "replicas: 3" in output
-    assert "Events:           <none>" in output
-
-
-def test_scale_changes_the_replicas_of_the_expected_object_only(run: Run, store: Store) -> None:
-    run("apply", "-f", str(EXAMPLE))
-    assert run("scale", "rs", "web", "--replicas", "5").output == "replicaset.apps/web scaled\n"
-    assert get_object(store, ReplicaSet, "default/web").spec.replicas == 5
-    refused = run("scale", "rs/web", "--current-replicas", "3", "--replicas", "1")
-    assert refused.exit_code == 1
-    assert "Expected replicas to be 3, was 5" in refused.stderr
-    run("apply", "-f", "-", stdin=pod("a"))
-    assert "cannot be scaled" in run("scale", "pod/a", "--replicas", "1").stderr
 
 
 def test_delete_names_what_it_deleted_and_what_was_not_there(run: Run) -> None:
