@@ -24,10 +24,12 @@ from kombu import Queue
 from kcm import errors
 from kcm.kubelet.assembly.process import KubeletProcess
 from kcm.kubelet.flags import FLAGS_VARIABLE, parse_flags
+from kcm.kubelet.options import SIMULATED
 from kcm.kubelet.types import full_name
 from kcm.logs import configure
 from kcm.loops import Loop, ThreadHost, Turn
 from kcm.settings import Settings
+from kcm.simulation.runtime.services import new_simulated_services
 from workers import remotecontrol
 from workers.broker import KUBELET_HOUSEKEEPING as HOUSEKEEPING
 from workers.broker import broker_tls, broker_url, kubelet_fanout, transport_options
@@ -97,7 +99,12 @@ class KubeletStep(bootsteps.StartStopStep):  # type: ignore[misc] # celery has n
     def start(self, worker: Any) -> None:
         app = worker.app
         waker = Waker(app, queue_of(app.kcm_options.node_name), lambda uid: _name_pod(app, uid))
-        process = KubeletProcess(app.kcm_settings, app.kcm_options, notify_work=waker.notify)
+        process = KubeletProcess(
+            app.kcm_settings,
+            app.kcm_options,
+            runtimes={SIMULATED: new_simulated_services},
+            notify_work=waker.notify,
+        )
         app.kcm_kubelet = process
         process.start()
         self._host.run(waker)

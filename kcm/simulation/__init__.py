@@ -5,5 +5,8 @@ that follow their scripts (conditions, reasons, restarts, back-off, graceful del
 in the store, so that the process continues after a restart. Does not guarantee that anything runs:
 there are no containers, no logs, no network.
 
+`scripting` says what a simulated container does over time, and does no I/O. `runtime` lets one
+whole kubelet run such containers.
+
 Source of the behavior: pkg/kubelet, Kubernetes 1.33; kwok for what users script.
 """

@@ -16,7 +16,7 @@ from kcm import errors
 from kcm.api.core_v1 import ConfigMap
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.apimachinery.times import format_time, parse_time
-from kcm.simulated.scripts import PREFIX
+from kcm.simulation.scripting.scripts import PREFIX
 from kcm.store import Store
 
 NAMESPACE, NAME = "kube-system", "kcm-simulated-nodes"

@@ -7,8 +7,8 @@ from typing import Literal
 
 from kcm.cloudprovider.sim.scriptbook import ScriptBook
 from kcm.kubelet.recorder import EventSink, KubeletEventRecorder
-from kcm.simulated.stages import Stages
 from kcm.simulation.options import SimulatorOptions
+from kcm.simulation.scripting.stages import Stages
 from kcm.simulation.timers import Timers
 from kcm.store import Store
 

@@ -24,9 +24,9 @@ from kcm.api.simulated_nodes import SIMULATOR_LABEL
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.helpers.node_reports import condition, pressure_conditions, resources_of
 from kcm.kubelet.node.machine import KUBELET_VERSION
-from kcm.kubelet.runtime.simulated.containers import NAME
-from kcm.simulated.scripts import NodeScript
 from kcm.simulation.options import SimulatorOptions
+from kcm.simulation.runtime.containers import NAME
+from kcm.simulation.scripting.scripts import NodeScript
 
 _ATTACH = "volumes.kubernetes.io/controller-managed-attach-detach"
 # As pkg/kubelet/kubelet_node_status.go registers with an external cloud provider.

@@ -25,12 +25,12 @@ from kcm.api.storage_v1 import CSINode
 from kcm.apimachinery.durations import FOREVER
 from kcm.helpers import node_reports
 from kcm.redisio import Fence
-from kcm.simulated import scripts
-from kcm.simulated.jitter import spread
-from kcm.simulated.scripts import NodeScript
 from kcm.simulation import node_objects
 from kcm.simulation.commands import AS_USUAL, NodeCommand
 from kcm.simulation.context import SimulatorContext
+from kcm.simulation.scripting import scripts
+from kcm.simulation.scripting.jitter import spread
+from kcm.simulation.scripting.scripts import NodeScript
 from kcm.simulation.storage.objects import csi_node, is_same_csi_node
 from kcm.store import DeleteOptions, WriteItem, damage
 from kcm.store.rules import Subresource

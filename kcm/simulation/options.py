@@ -9,7 +9,7 @@ from ipaddress import ip_network
 
 from kcm import errors
 from kcm.apimachinery.quantity import Quantity, parse
-from kcm.simulated.behaviour import Pace
+from kcm.simulation.scripting.behaviour import Pace
 
 CAPACITY = "cpu=4,memory=16Gi,ephemeral-storage=100Gi,pods=110"
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", re.ASCII)

@@ -22,13 +22,13 @@ from kcm.kubelet import resizing
 from kcm.kubelet.admission import NodeUsage, check_predicates
 from kcm.kubelet.status.phase import TERMINAL
 from kcm.redisio import Fence
-from kcm.simulated import scripts
-from kcm.simulated.addresses import PodAddresses
-from kcm.simulated.scripts import PodScript
 from kcm.simulation import recovery, resizes, statuses, worker
 from kcm.simulation.context import SimulatorContext
 from kcm.simulation.nodes import SimulatedNode, SimulatedNodes
 from kcm.simulation.runs import PodRun
+from kcm.simulation.scripting import scripts
+from kcm.simulation.scripting.addresses import PodAddresses
+from kcm.simulation.scripting.scripts import PodScript
 from kcm.simulation.storage.mounts import PodMounts, Waiting, find_volumes, has_claims, wait_for
 from kcm.simulation.storage.seen import SeenStorage
 from kcm.simulation.tracked import PODS, TrackedPod

@@ -16,8 +16,8 @@ from kcm.loops import Loop, ThreadHost, Turn
 from kcm.reconcile.events import EventRecorder
 from kcm.redisio import Links, RedisIO
 from kcm.settings import Settings
-from kcm.simulated.stages import Stages
 from kcm.simulation.options import SimulatorOptions
+from kcm.simulation.scripting.stages import Stages
 from kcm.simulation.simulator import Simulator
 from kcm.store import Store
 from kcm.store.resource_metrics.usage import UsageBoard

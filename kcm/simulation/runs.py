@@ -15,7 +15,7 @@ from kcm.helpers.backoff import BackoffEntry
 from kcm.kubelet.cri import Sandbox, SandboxConfig, SandboxState
 from kcm.kubelet.kuberuntime.view import PodView
 from kcm.kubelet.resizing import Allocation, Refusal
-from kcm.kubelet.runtime.simulated.containers import Attempt, build_view, moment
+from kcm.simulation.runtime.containers import Attempt, build_view, moment
 
 # The empty mapping that most runs share for most of their fields, which saves memory.
 NOTHING: Mapping[str, Any] = MappingProxyType({})

@@ -21,12 +21,12 @@ from kcm.informers.follower import Follower
 from kcm.kubelet.recorder import EventSink
 from kcm.loops import Loop, Turn
 from kcm.redisio import Fence
-from kcm.simulated.stages import NO_STAGES, Stages
 from kcm.simulation import commands
 from kcm.simulation.context import Key, SimulatorContext, Task
 from kcm.simulation.nodes import NODES, SimulatedNodes
 from kcm.simulation.options import SimulatorOptions
 from kcm.simulation.pods import SimulatedPods
+from kcm.simulation.scripting.stages import NO_STAGES, Stages
 from kcm.simulation.storage.seen import KINDS as STORAGE_KINDS
 from kcm.simulation.storage.volumes import SimulatedVolumes
 from kcm.simulation.timers import Timers

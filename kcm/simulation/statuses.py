@@ -5,12 +5,12 @@ from __future__ import annotations
 from kcm.api.core_v1 import Pod, PodStatus
 from kcm.kubelet.admission import Rejection, build_rejected_status
 from kcm.kubelet.resizing import build_conditions
-from kcm.kubelet.runtime.simulated.containers import NAME, moment
-from kcm.kubelet.runtime.simulated.probes import build_apply_probes
 from kcm.kubelet.status.generate import StatusContext, conclude_status, generate_status
 from kcm.kubelet.status.merging import merge_status, set_transition_times
 from kcm.kubelet.status.phase import TERMINAL
 from kcm.simulation.runs import PodRun
+from kcm.simulation.runtime.containers import NAME, moment
+from kcm.simulation.runtime.probes import build_apply_probes
 
 
 def status_of(pod: Pod, run: PodRun, now: float, host_ip: str) -> PodStatus:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from kcm.api import codec
 from kcm.api.core_v1 import Pod
 from kcm.kubelet.admission import NodeUsage
-from kcm.simulated import scripts
-from kcm.simulated.scripts import PodScript
 from kcm.simulation.runs import PodRun
+from kcm.simulation.scripting import scripts
+from kcm.simulation.scripting.scripts import PodScript
 from kcm.simulation.storage.mounts import PodMounts
 
 PODS = Pod.resource

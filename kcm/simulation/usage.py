@@ -10,10 +10,10 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from kcm.apimachinery.quantity import Quantity, ResourceList
-from kcm.simulated.profiles import Profile
-from kcm.simulated.usage import IDLE, find_profiles
 from kcm.simulation.nodes import SimulatedNode, SimulatedNodes
 from kcm.simulation.pods import SimulatedPods
+from kcm.simulation.scripting.profiles import Profile
+from kcm.simulation.scripting.usage import IDLE, find_profiles
 from kcm.simulation.tracked import TrackedPod
 from kcm.store.resource_metrics.usage import NodeReport, PodUsage, UsageBoard, total
 

@@ -22,14 +22,14 @@ from kcm.helpers.pods import is_sidecar, list_containers, sidecar_place
 from kcm.kubelet.kuberuntime import messages, results
 from kcm.kubelet.kuberuntime.actions import ContainerKill, compute_pod_actions
 from kcm.kubelet.pod_workers import active_deadline
-from kcm.kubelet.runtime.simulated import probes
-from kcm.kubelet.runtime.simulated.containers import Attempt, moment
 from kcm.kubelet.status.phase import TERMINAL
 from kcm.kubelet.types import MINIMUM_GRACE, termination_grace_period
-from kcm.simulated import images
-from kcm.simulated.behaviour import Behaviour, Pace, behaviour_of
-from kcm.simulated.scripts import PodScript
 from kcm.simulation.runs import NOTHING, PodEvent, PodRun
+from kcm.simulation.runtime import probes
+from kcm.simulation.runtime.containers import Attempt, moment
+from kcm.simulation.scripting import images
+from kcm.simulation.scripting.behaviour import Behaviour, Pace, behaviour_of
+from kcm.simulation.scripting.scripts import PodScript
 
 RELIST = 1.0  # seconds until a container's exit is noticed, as with PLEG
 PULL_FAILURE_SHOWN = 2.0  # seconds of ErrImagePull before ImagePullBackOff

@@ -19,8 +19,8 @@ from kcm.controllers.job.pods import is_tracked
 from kcm.loops import ThreadHost
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
-from kcm.simulated.behaviour import Pace
 from kcm.simulation.options import SimulatorOptions
+from kcm.simulation.scripting.behaviour import Pace
 from kcm.simulation.simulator import Simulator
 from kcm.store import Store
 from kcm.testing import builders

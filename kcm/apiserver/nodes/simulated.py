@@ -31,9 +31,9 @@ from kcm.kubelet.server.channels import (
 from kcm.kubelet.server.logs import LogOptions
 from kcm.kubelet.server.messages import MessageConnection
 from kcm.kubelet.server.upgrading import accept_channels
-from kcm.simulated import output, scripts
-from kcm.simulated.output import Line, OutputRun
-from kcm.simulated.script_lines import ExecAnswer, find_answer
+from kcm.simulation.scripting import output, scripts
+from kcm.simulation.scripting.output import Line, OutputRun
+from kcm.simulation.scripting.script_lines import ExecAnswer, find_answer
 from kcm.store import Store
 
 _PIECE = 64 * 1024  # bytes of lines that are sent together

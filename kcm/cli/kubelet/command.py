@@ -24,9 +24,10 @@ from kcm.kubelet.assembly.process import KubeletProcess
 from kcm.kubelet.assembly.root_dir import lock_root_dir
 from kcm.kubelet.eviction.thresholds import DEFAULT_HARD
 from kcm.kubelet.flags import FLAGS_VARIABLE, parse_flags
-from kcm.kubelet.options import KubeletOptions
+from kcm.kubelet.options import SIMULATED, KubeletOptions
 from kcm.logs import configure
 from kcm.settings import Settings
+from kcm.simulation.runtime.services import new_simulated_services
 
 
 def _graces(
@@ -278,7 +279,13 @@ def run(settings: Settings, options: KubeletOptions, files: CertificateFlags) ->
     if joined is None:
         return
     options, joining = joined
-    process = KubeletProcess(settings, options, kubeconfig=files.kubeconfig, joining=joining)
+    process = KubeletProcess(
+        settings,
+        options,
+        kubeconfig=files.kubeconfig,
+        joining=joining,
+        runtimes={SIMULATED: new_simulated_services},
+    )
     process.start()
     stop.wait()
     process.stop()

@@ -15,11 +15,11 @@ from kcm.cli.durations import parse_duration
 from kcm.cli.lazy_group import LazyGroup
 from kcm.logs import configure
 from kcm.settings import Settings
-from kcm.simulated import stages
-from kcm.simulated.behaviour import Pace
 from kcm.simulation import options as simulation
 from kcm.simulation import process
 from kcm.simulation.options import SimulatorOptions
+from kcm.simulation.scripting import stages
+from kcm.simulation.scripting.behaviour import Pace
 
 _DEFAULTS = SimulatorOptions()
 _PACE = Pace()

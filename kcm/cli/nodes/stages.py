@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from kcm.simulated import scripts, stages
+from kcm.simulation.scripting import scripts, stages
 
 
 @click.command("stages")

@@ -24,7 +24,7 @@ from kcm.component.options import ManagerOptions
 from kcm.redisio.embedded import EmbeddedServer, require_free_port
 from kcm.registry import controller_types
 from kcm.settings import Settings
-from kcm.simulated import stages
+from kcm.simulation.scripting import stages
 
 REDIS_STAGE = 1  # stopped after everything that needs it
 FLOWER_USER = "kcm"

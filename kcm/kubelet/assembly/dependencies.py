@@ -6,13 +6,14 @@ Source: Dependencies in pkg/kubelet/kubelet.go, Kubernetes 1.33.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from kcm.clock import Clock, RealClock
 from kcm.informers.source import ListerWatcher
 from kcm.kubelet.recorder import EventSink
+from kcm.kubelet.runtime.services import NewRuntimeServices
 from kcm.kubelet.stats.reporting import WriteUsage
 from kcm.kubelet.tokens.manager import TokenSource
 from kcm.store.objects import ObjectStore
@@ -43,8 +44,9 @@ class Dependencies:
     `notify_work` is called with the uid of a pod that waits to be synced, and must make another
     process call `Kubelet.sync_waiting_pod`. Without it, the kubelet's own threads sync all pods.
     Without `write_usage`, no usage is reported. Without `tokens`, pods get no service account
-    tokens. `api_server` is the host and port at which pods reach the API server, None for those of
-    its Service.
+    tokens. `runtimes` has the container runtimes besides the process runtime, by the values of
+    `--container-runtime`. `api_server` is the host and port at which pods reach the API server,
+    None for those of its Service.
     """
 
     stores: KubeletStores
@@ -52,5 +54,6 @@ class Dependencies:
     notify_work: Callable[[str], None] | None = None
     write_usage: WriteUsage | None = None
     tokens: TokenSource | None = None
+    runtimes: Mapping[str, NewRuntimeServices] = field(default_factory=dict)
     api_server: tuple[str, int] | None = None
     clock: Clock = field(default_factory=RealClock)

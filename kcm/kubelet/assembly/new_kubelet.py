@@ -43,7 +43,7 @@ def new_main_kubelet(options: KubeletOptions, dependencies: Dependencies) -> Kub
         listener = undo.enter_context(closing(listen_for_node(options)))
         options = replace(options, port=int(listener.getsockname()[1]))
         records = build_records(options, dependencies)
-        runtime = build_runtime(options, records)
+        runtime = build_runtime(options, dependencies, records)
         work = build_pod_work(options, dependencies, records, runtime)
         key = NodeKey(dependencies.stores.server, options, records.clock)
         node = build_node_components(

@@ -7,7 +7,7 @@ follows once the store is available.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -22,6 +22,7 @@ from kcm.kubelet.assembly.dependencies import Dependencies, KubeletStore, Kubele
 from kcm.kubelet.assembly.kubelet import Kubelet
 from kcm.kubelet.assembly.new_kubelet import new_main_kubelet
 from kcm.kubelet.options import KubeletOptions
+from kcm.kubelet.runtime.services import NewRuntimeServices
 from kcm.kubelet.tokens.manager import TokenSource
 from kcm.kubelet.tokens.sources import RequestedTokens, SignedTokens
 from kcm.loops import Loop, ThreadHost
@@ -56,12 +57,13 @@ class KubeletProcess:
         *,
         kubeconfig: Path | None = None,
         joining: Joining | None = None,
+        runtimes: Mapping[str, NewRuntimeServices] | None = None,
         notify_work: Callable[[str], None] | None = None,
     ) -> None:
         """Builds the kubelet without opening a connection. Raises ConfigurationError.
 
-        `joining` says which certificates rotate; None for none. `notify_work` is as in
-        `Dependencies`.
+        `joining` says which certificates rotate; None for none. `runtimes` and
+        `notify_work` are as in `Dependencies`.
         """
         self._settings = settings
         self._clock: Clock = RealClock()
@@ -89,6 +91,7 @@ class KubeletProcess:
             notify_work=notify_work,
             write_usage=UsageBoard(self._open_redis("usage")).report if not kubeconfig else None,
             tokens=self._build_tokens(options, kubeconfig, open_store),
+            runtimes=runtimes or {},
             api_server=options.pod_api_server or _server_of(self._connection),
             clock=self._clock,
         )

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kcm.errors import ConfigurationError
 from kcm.helpers.backoff import Backoff, BackoffPolicy
+from kcm.kubelet.assembly.dependencies import Dependencies
 from kcm.kubelet.assembly.records import KubeletRecords, build_locator
-from kcm.kubelet.assembly.runtimes import RuntimeServices, new_runtime_services
+from kcm.kubelet.assembly.runtimes import new_process_services
 from kcm.kubelet.kuberuntime.actions import ContainerHealth
 from kcm.kubelet.kuberuntime.images import ImageManager
 from kcm.kubelet.kuberuntime.manager import RuntimeManager
 from kcm.kubelet.loop import syncloop
 from kcm.kubelet.loop.pleg import CHANNEL_CAPACITY, GenericPLEG
 from kcm.kubelet.loop.runtime_state import RuntimeState
-from kcm.kubelet.options import KubeletOptions
+from kcm.kubelet.options import PROCESS, KubeletOptions
 from kcm.kubelet.prober.manager import ProbeManager
 from kcm.kubelet.prober.metrics import ProbeMetrics
 from kcm.kubelet.prober.results import ProbeResults
 from kcm.kubelet.prober.state import ProbeKind
+from kcm.kubelet.runtime.services import RuntimeServices
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,9 +34,17 @@ class RuntimeComponents:
     state: RuntimeState
 
 
-def build_runtime(options: KubeletOptions, records: KubeletRecords) -> RuntimeComponents:
+def build_runtime(
+    options: KubeletOptions, dependencies: Dependencies, records: KubeletRecords
+) -> RuntimeComponents:
     """Builds the container runtime and its probes, manager and PLEG. Raises ConfigurationError."""
-    services = new_runtime_services(
+    runtimes = {PROCESS: new_process_services, **dependencies.runtimes}
+    if options.container_runtime not in runtimes:
+        names = " or ".join(sorted(runtimes))
+        raise ConfigurationError(
+            f"--container-runtime {options.container_runtime!r}: this process has only {names}"
+        )
+    services = runtimes[options.container_runtime](
         options,
         records.clock,
         get_pod=records.pods.by_uid,

@@ -12,9 +12,9 @@ from datetime import timedelta
 from kcm import errors
 from kcm.api.core_v1 import Node
 from kcm.clock import Clock
-from kcm.simulated.scripts import PREFIX, node_states
 from kcm.simulation import commands
 from kcm.simulation.commands import NodeCommand, State
+from kcm.simulation.scripting.scripts import PREFIX, node_states
 from kcm.store import Store
 
 _NODES = Node.resource

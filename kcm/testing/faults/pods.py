@@ -14,9 +14,9 @@ from kcm import errors
 from kcm.api.core_v1 import ContainerStatus, Node, Pod
 from kcm.api.simulated_nodes import SIMULATOR_LABEL
 from kcm.clock import Clock
-from kcm.simulated.incidents import OOM_KILLED, format_exit
-from kcm.simulated.script_lines import add_line
-from kcm.simulated.scripts import PREFIX
+from kcm.simulation.scripting.incidents import OOM_KILLED, format_exit
+from kcm.simulation.scripting.script_lines import add_line
+from kcm.simulation.scripting.scripts import PREFIX
 from kcm.store import Store
 
 _PODS = Pod.resource

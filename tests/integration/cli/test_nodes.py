@@ -9,10 +9,10 @@ from kcm.api.scheme import BUILT_IN
 from kcm.cli.nodes import forecast
 from kcm.cloudprovider.sim.records import Script
 from kcm.redisio import RedisIO
-from kcm.simulated.stages import EXAMPLE
 from kcm.simulation import commands
 from kcm.simulation.context import storage_scripts
 from kcm.simulation.options import SimulatorOptions
+from kcm.simulation.scripting.stages import EXAMPLE
 from kcm.simulation.simulator import Simulator
 from kcm.store import Store
 from kcm.testing.clock import FakeClock

@@ -19,10 +19,11 @@ from kcm.api.scheme import BUILT_IN
 from kcm.kubelet.assembly.process import KubeletProcess
 from kcm.kubelet.assembly.runtimes import new_process_runtime
 from kcm.kubelet.eviction.thresholds import EvictionConfig
-from kcm.kubelet.options import KubeletOptions
+from kcm.kubelet.options import SIMULATED, KubeletOptions
 from kcm.redisio import RedisIO
 from kcm.redisio.embedded import EmbeddedServer
 from kcm.settings import Settings
+from kcm.simulation.runtime.services import new_simulated_services
 from kcm.store import DeleteOptions, Store
 from kcm.testing.waiting import until
 
@@ -64,7 +65,9 @@ class RealNode:
 
     def start(self) -> None:
         """Starts a kubelet in this process."""
-        self.process = KubeletProcess(self.settings, self.options)
+        self.process = KubeletProcess(
+            self.settings, self.options, runtimes={SIMULATED: new_simulated_services}
+        )
         self.process.start()
 
     def stop(self) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from kcm import errors
 from kcm.api.core_v1 import Node, Pod
-from kcm.simulated.scripts import PREFIX
+from kcm.simulation.scripting.scripts import PREFIX
 from kcm.testing.waiting import until
 from tests.integration.kubelet.node import NODES, RealNode, is_ready, status, waits_for
 

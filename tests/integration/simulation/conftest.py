@@ -15,10 +15,10 @@ from kcm.printing import pod_status
 from kcm.reconcile.plan import Event
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
-from kcm.simulated import stages
-from kcm.simulated.behaviour import Pace
-from kcm.simulated.stages import Stages
 from kcm.simulation.options import SimulatorOptions
+from kcm.simulation.scripting import stages
+from kcm.simulation.scripting.behaviour import Pace
+from kcm.simulation.scripting.stages import Stages
 from kcm.simulation.simulator import Simulator
 from kcm.store import DeleteOptions, Store
 from kcm.store.resource_metrics.answers import StoredMetrics

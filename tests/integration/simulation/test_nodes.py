@@ -8,10 +8,10 @@ import pytest
 from kcm import errors
 from kcm.api import codec
 from kcm.loops import ThreadHost
-from kcm.simulated import stages
-from kcm.simulated.scripts import PREFIX
 from kcm.simulation import commands
 from kcm.simulation.commands import NodeCommand
+from kcm.simulation.scripting import stages
+from kcm.simulation.scripting.scripts import PREFIX
 from kcm.store import Subresource
 from tests.integration.simulation.conftest import NODES, World
 

@@ -4,9 +4,9 @@ from typing import Any
 
 from kcm.api import codec
 from kcm.api.core_v1 import EphemeralContainer, Node, Pod, PodCondition
-from kcm.simulated.scripts import PREFIX
 from kcm.simulation import commands
 from kcm.simulation.commands import NodeCommand
+from kcm.simulation.scripting.scripts import PREFIX
 from kcm.store import Subresource
 from tests.integration.simulation.conftest import NODES, PODS, World
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from kcm.apimachinery.meta_v1 import OwnerReference
-from kcm.simulated import stages
-from kcm.simulated.scripts import PREFIX
+from kcm.simulation.scripting import stages
+from kcm.simulation.scripting.scripts import PREFIX
 from tests.integration.simulation.conftest import World
 
 OWNER = OwnerReference(

@@ -9,10 +9,10 @@ from typing import Any
 from kcm.api import codec
 from kcm.api.core_v1 import Pod
 from kcm.printing import pod_status
-from kcm.simulated import scripts
-from kcm.simulated.behaviour import Pace
 from kcm.simulation import statuses, worker
 from kcm.simulation.runs import PodEvent, PodRun
+from kcm.simulation.scripting import scripts
+from kcm.simulation.scripting.behaviour import Pace
 
 START = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
 PACE = Pace(start_after=1.0, start_jitter=0.0, run_for=2.0, stop_after=1.0)

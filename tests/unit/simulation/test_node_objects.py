@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 from kcm.apimachinery.quantity import Quantity
 from kcm.helpers import node_reports
-from kcm.simulated.scripts import NO_NODE_SCRIPT, NodeScript
 from kcm.simulation import node_objects
 from kcm.simulation.options import SimulatorOptions
+from kcm.simulation.scripting.scripts import NO_NODE_SCRIPT, NodeScript
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 OPTIONS = SimulatorOptions(count=3)

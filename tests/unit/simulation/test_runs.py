@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kcm.kubelet.runtime.simulated.containers import Attempt
-from kcm.simulated.behaviour import Behaviour
 from kcm.simulation.runs import PodRun
+from kcm.simulation.runtime.containers import Attempt
+from kcm.simulation.scripting.behaviour import Behaviour
 from kcm.simulation.worker import begin
 from tests.unit.simulation.life import START, pod
 

@@ -16,13 +16,13 @@ from kcm.kubelet.kuberuntime.manager import RuntimeManager
 from kcm.kubelet.kuberuntime.results import ReasonCache
 from kcm.kubelet.kuberuntime.view import PodView
 from kcm.kubelet.recorder import KubeletEventRecorder
-from kcm.kubelet.runtime.simulated import probes
-from kcm.kubelet.runtime.simulated.containers import NAME, Attempt
-from kcm.kubelet.runtime.simulated.runtime import SimulatedRuntime
 from kcm.kubelet.status.generate import StatusContext, generate_status
 from kcm.kubelet.status.phase import TERMINAL
 from kcm.kubelet.sync_context import SyncContext
 from kcm.kubelet.volumes.volumes import PodVolumes, Volumes
+from kcm.simulation.runtime import probes
+from kcm.simulation.runtime.containers import NAME, Attempt
+from kcm.simulation.runtime.runtime import SimulatedRuntime
 from kcm.testing.clock import FakeClock
 from tests.lookups import FakeLookups
 from tests.unit.simulation.life import PACE, Life, pod

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kcm.simulated import scripts
+from kcm.simulation.scripting import scripts
 from tests.unit.simulation.life import Life, pod
 
 PROBE = {"httpGet": {"port": 80}, "initialDelaySeconds": 3}

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from kcm.simulated.addresses import AddressRange, PodAddresses
+from kcm.simulation.scripting.addresses import AddressRange, PodAddresses
 
 
 def test_every_address_is_given_once_until_all_are_taken() -> None:

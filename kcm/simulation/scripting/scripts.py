@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from kcm.apimachinery.durations import FOREVER, parse_seconds
-from kcm.simulated.incidents import Exit, parse_exit, parse_readiness
-from kcm.simulated.profiles import Profile, profile, profiles
-from kcm.simulated.script_lines import ExecAnswer, ScriptLine, parse_exec, parse_log
+from kcm.simulation.scripting.incidents import Exit, parse_exit, parse_readiness
+from kcm.simulation.scripting.profiles import Profile, profile, profiles
+from kcm.simulation.scripting.script_lines import ExecAnswer, ScriptLine, parse_exec, parse_log
 
 PREFIX = "simulation.kcm.dev/"
 INDEX_ANNOTATION = "batch.kubernetes.io/job-completion-index"

@@ -10,9 +10,9 @@ import pytest
 
 from kcm.api.core_v1 import Container, Pod
 from kcm.apimachinery.durations import FOREVER
-from kcm.simulated import output, scripts
-from kcm.simulated.output import MOST_LINES, OutputRun, find_run, list_lines
-from kcm.simulated.script_lines import ScriptLine, add_line, parse_log
+from kcm.simulation.scripting import output, scripts
+from kcm.simulation.scripting.output import MOST_LINES, OutputRun, find_run, list_lines
+from kcm.simulation.scripting.script_lines import ScriptLine, add_line, parse_log
 from tests.typed_objects import decode_as
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

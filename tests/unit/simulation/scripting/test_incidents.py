@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kcm.simulated import scripts
-from kcm.simulated.incidents import Exit, format_exit, parse_exit, parse_readiness
+from kcm.simulation.scripting import scripts
+from kcm.simulation.scripting.incidents import Exit, format_exit, parse_exit, parse_readiness
 
 AT = datetime(2026, 1, 1, 0, 0, 5, 250_000, tzinfo=UTC)
 

@@ -11,9 +11,9 @@ from heapq import merge
 
 from kcm.api.core_v1 import Container, ContainerStatus, Pod, Probe
 from kcm.apimachinery.durations import FOREVER
-from kcm.simulated import scripts
-from kcm.simulated.behaviour import Pace, behaviour_of
-from kcm.simulated.script_lines import ScriptLine
+from kcm.simulation.scripting import scripts
+from kcm.simulation.scripting.behaviour import Pace, behaviour_of
+from kcm.simulation.scripting.script_lines import ScriptLine
 
 MOST_LINES = 10_000  # of one reading; of more, the newest
 

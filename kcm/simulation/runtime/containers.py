@@ -15,7 +15,7 @@ from kcm.apimachinery.durations import FOREVER
 from kcm.kubelet.cri import RuntimeContainerState
 from kcm.kubelet.kuberuntime.labels import hash_of_image
 from kcm.kubelet.kuberuntime.view import ContainerView
-from kcm.simulated.behaviour import Behaviour
+from kcm.simulation.scripting.behaviour import Behaviour
 
 NAME = "simulated"  # the runtime's name, which precedes container ids
 KILLED = 137  # 128 + SIGKILL

@@ -12,10 +12,10 @@ import pytest
 from kcm import errors
 from kcm.api.core_v1 import Pod
 from kcm.kubelet.cri import ContainerConfig, PortMapping, SandboxConfig
-from kcm.kubelet.runtime.simulated import logs
-from kcm.kubelet.runtime.simulated.runtime import SimulatedRuntime
-from kcm.simulated.behaviour import Pace
-from kcm.simulated.scripts import PREFIX
+from kcm.simulation.runtime import logs
+from kcm.simulation.runtime.runtime import SimulatedRuntime
+from kcm.simulation.scripting.behaviour import Pace
+from kcm.simulation.scripting.scripts import PREFIX
 from kcm.testing.clock import FakeClock
 from tests.unit.kubelet.views import pod
 

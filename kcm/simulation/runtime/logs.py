@@ -16,7 +16,7 @@ from typing import Self
 
 from kcm.errors import ContainerRuntimeError
 from kcm.loops import start_thread
-from kcm.simulated.output import Line
+from kcm.simulation.scripting.output import Line
 
 MOST_BYTES = 10 * 1024 * 1024  # of a log, as of containers that are processes
 _LOOK = 0.5  # seconds between two looks at what a container has written

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kcm.apimachinery.quantity import Quantity, ResourceList
-from kcm.simulated.profiles import Profile
-from kcm.simulated.scripts import ContainerScript
+from kcm.simulation.scripting.profiles import Profile
+from kcm.simulation.scripting.scripts import ContainerScript
 
 IDLE: ResourceList = {"cpu": Quantity("1m"), "memory": Quantity("8Mi")}
 

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from kcm.apimachinery.durations import FOREVER
-from kcm.simulated import scripts
-from kcm.simulated.script_lines import ExecAnswer, find_answer, parse_exec
-from kcm.simulated.scripts import NO_NODE_SCRIPT, NO_SCRIPT, ContainerScript, PodScript
+from kcm.simulation.scripting import scripts
+from kcm.simulation.scripting.script_lines import ExecAnswer, find_answer, parse_exec
+from kcm.simulation.scripting.scripts import NO_NODE_SCRIPT, NO_SCRIPT, ContainerScript, PodScript
 
 P = scripts.PREFIX
 

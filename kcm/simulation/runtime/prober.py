@@ -8,8 +8,8 @@ from kcm.api.core_v1 import PodStatus
 from kcm.clock import Clock
 from kcm.kubelet.prober.outcomes import ProbeError, ProbeOutcome, ProbeResult
 from kcm.kubelet.prober.state import ProbedContainer, ProbeKind
-from kcm.kubelet.runtime.simulated import probes
-from kcm.kubelet.runtime.simulated.containers import Attempt
+from kcm.simulation.runtime import probes
+from kcm.simulation.runtime.containers import Attempt
 
 
 class SimulatedProber:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from kcm.simulated.jitter import spread
+from kcm.simulation.scripting.jitter import spread
 
 
 def test_jitter_is_spread_and_drawn_again_the_same() -> None:

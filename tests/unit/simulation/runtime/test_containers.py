@@ -8,8 +8,8 @@ import pytest
 
 from kcm.apimachinery.durations import FOREVER
 from kcm.kubelet.kuberuntime.labels import hash_of
-from kcm.kubelet.runtime.simulated.containers import Attempt, build_view
-from kcm.simulated.behaviour import Behaviour
+from kcm.simulation.runtime.containers import Attempt, build_view
+from kcm.simulation.scripting.behaviour import Behaviour
 from tests.unit.kubelet.views import container, pod
 
 NOW = 1000.0

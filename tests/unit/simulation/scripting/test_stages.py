@@ -9,7 +9,7 @@ from kcm import errors
 from kcm.api.core_v1 import Node, Pod
 from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.meta_v1 import ObjectMeta
-from kcm.simulated import stages
+from kcm.simulation.scripting import stages
 from tests.unit.simulation.life import pod
 
 HEAD = "apiVersion: simulation.kcm.dev/v1\nkind: Stages\n"
@@ -22,7 +22,7 @@ def build_pod(uid: str = "u", **labels: str) -> Pod:
 def test_the_example_is_right_and_is_the_file_in_examples() -> None:
     parsed = stages.parse(stages.EXAMPLE)
     assert (len(parsed.pods), len(parsed.nodes)) == (4, 1)
-    file = Path(__file__).parents[3] / "examples" / "02-nodes" / "stages.yaml"
+    file = Path(__file__).parents[4] / "examples" / "02-nodes" / "stages.yaml"
     assert file.read_text() == stages.EXAMPLE
 
 

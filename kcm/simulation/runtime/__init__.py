@@ -4,8 +4,8 @@ Guarantees: what a container does depends only on its script, its pod's uid and 
 restarts, so a replay does the same. Does not guarantee that anything runs: there are no processes,
 no network, and no files except logs of one line.
 
-It is used by the kubelet (`runtime.SimulatedRuntime`), and by kcm.simulation, which simulates many
-nodes with `containers.Attempt` alone.
+It is given to whole kubelets (`services.new_simulated_services`). Simulated nodes, which are many
+in one process, use `containers.Attempt` alone.
 
 Source of what can be scripted: kwok.
 """

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from kcm.api.core_v1 import Container, EphemeralContainer, Pod
 from kcm.apimachinery.durations import FOREVER
 from kcm.helpers.pods import is_sidecar
-from kcm.simulated.jitter import spread
-from kcm.simulated.scripts import (
+from kcm.simulation.scripting.jitter import spread
+from kcm.simulation.scripting.scripts import (
     FAILURES_ANNOTATION,
     INDEX_ANNOTATION,
     ContainerScript,

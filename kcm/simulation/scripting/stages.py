@@ -19,9 +19,9 @@ from kcm.api.core_v1 import Node, Pod
 from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.meta_v1 import KubeObject, LabelSelector
 from kcm.apimachinery.yaml_documents import load_yaml_documents
-from kcm.simulated import scripts
-from kcm.simulated.jitter import spread
-from kcm.simulated.scripts import ContainerScript, NodeScript, PodScript
+from kcm.simulation.scripting import scripts
+from kcm.simulation.scripting.jitter import spread
+from kcm.simulation.scripting.scripts import ContainerScript, NodeScript, PodScript
 
 API_VERSION = "simulation.kcm.dev/v1"
 KIND = "Stages"

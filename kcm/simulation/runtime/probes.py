@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from kcm.api.core_v1 import ContainerStatus, Pod, PodStatus, Probe
 from kcm.helpers.pods import sidecar_place
 from kcm.kubelet.kuberuntime.actions import ContainerHealth
-from kcm.kubelet.runtime.simulated.containers import Attempt
 from kcm.kubelet.status.generate import ApplyProbes
+from kcm.simulation.runtime.containers import Attempt
 
 
 def lives(attempt: Attempt, now: float) -> bool:

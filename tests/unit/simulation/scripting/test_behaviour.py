@@ -7,8 +7,8 @@ import pytest
 from kcm.api.core_v1.handlers import Probe
 from kcm.apimachinery.durations import FOREVER
 from kcm.helpers.pods import is_sidecar
-from kcm.simulated.behaviour import Behaviour, Pace, behaviour_of
-from kcm.simulated.scripts import (
+from kcm.simulation.scripting.behaviour import Behaviour, Pace, behaviour_of
+from kcm.simulation.scripting.scripts import (
     FAILURES_ANNOTATION,
     INDEX_ANNOTATION,
     NO_SCRIPT,

@@ -11,12 +11,12 @@ from kcm.api.core_v1.handlers import Probe
 from kcm.kubelet.kuberuntime.view import PodView
 from kcm.kubelet.prober.outcomes import ProbeError
 from kcm.kubelet.prober.state import ProbedContainer, ProbeKind
-from kcm.kubelet.runtime.simulated.containers import Attempt, build_view
-from kcm.kubelet.runtime.simulated.prober import SimulatedProber
-from kcm.kubelet.runtime.simulated.probes import build_apply_probes, build_failure_message
 from kcm.kubelet.status.generate import StatusContext, generate_status
-from kcm.simulated.behaviour import Pace, behaviour_of
-from kcm.simulated.scripts import ContainerScript, PodScript
+from kcm.simulation.runtime.containers import Attempt, build_view
+from kcm.simulation.runtime.prober import SimulatedProber
+from kcm.simulation.runtime.probes import build_apply_probes, build_failure_message
+from kcm.simulation.scripting.behaviour import Pace, behaviour_of
+from kcm.simulation.scripting.scripts import ContainerScript, PodScript
 from kcm.testing.clock import FakeClock
 from tests.unit.kubelet.views import pod, sandbox
 

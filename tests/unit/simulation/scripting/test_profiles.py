@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kcm.simulated.profiles import profile, profiles
+from kcm.simulation.scripting.profiles import profile, profiles
 
 
 @pytest.mark.parametrize(

@@ -35,15 +35,15 @@ from kcm.kubelet.cri import (
     Stream,
 )
 from kcm.kubelet.host_ports import find_conflict
-from kcm.kubelet.runtime.simulated import logs
-from kcm.kubelet.runtime.simulated.containers import NAME, Attempt
-from kcm.simulated import images, scripts
-from kcm.simulated.addresses import PodAddresses
-from kcm.simulated.behaviour import Behaviour, Pace, behaviour_of
-from kcm.simulated.output import Line, OutputRun, list_rest
-from kcm.simulated.scripts import ContainerScript
-from kcm.simulated.stages import NO_STAGES, Stages
-from kcm.simulated.usage import compute_cpu_time, compute_usage
+from kcm.simulation.runtime import logs
+from kcm.simulation.runtime.containers import NAME, Attempt
+from kcm.simulation.scripting import images, scripts
+from kcm.simulation.scripting.addresses import PodAddresses
+from kcm.simulation.scripting.behaviour import Behaviour, Pace, behaviour_of
+from kcm.simulation.scripting.output import Line, OutputRun, list_rest
+from kcm.simulation.scripting.scripts import ContainerScript
+from kcm.simulation.scripting.stages import NO_STAGES, Stages
+from kcm.simulation.scripting.usage import compute_cpu_time, compute_usage
 
 POD_CIDR = "10.64.0.0/10"  # for pods of a node without a podCIDR
 STEP = 0.1  # seconds between checks whether the wait is over or cancelled

@@ -1,0 +1,49 @@
+"""What a container runtime comes with: its prober, its image service, its view of security.
+
+A kubelet brings the process runtime. Another one, such as the simulated one, is given to it by the
+process that runs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from kcm.api.core_v1 import Pod
+from kcm.clock import Clock
+from kcm.kubelet.cri import Runtime
+from kcm.kubelet.kuberuntime.images import ImageService
+from kcm.kubelet.kuberuntime.security_context import NOTHING_CHECKED, RuntimeSecurity
+from kcm.kubelet.options import KubeletOptions
+from kcm.kubelet.prober.outcomes import ProbeRunner
+
+
+@dataclass(frozen=True)
+class RuntimeServices:
+    """A container runtime, what runs the probes of its containers, and what it makes of security
+    settings.
+
+    `image_service` is None for a runtime without images. `close` wakes the threads that wait in the
+    runtime.
+    """
+
+    runtime: Runtime
+    probe_runner: ProbeRunner
+    image_service: ImageService | None = None
+    close: Callable[[], None] = lambda: None
+    security: RuntimeSecurity = NOTHING_CHECKED
+
+
+class NewRuntimeServices(Protocol):
+    """Builds a container runtime. Raises ConfigurationError."""
+
+    def __call__(
+        self,
+        options: KubeletOptions,
+        clock: Clock,
+        *,
+        get_pod: Callable[[str], Pod | None],
+        get_pod_cidrs: Callable[[], Sequence[str]],
+    ) -> RuntimeServices:
+        """`get_pod` returns a pod by its uid, `get_pod_cidrs` the address ranges of its node."""
