@@ -6,7 +6,8 @@ VisitPVSecretNames in pkg/api/v1/persistentvolume/util.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from kcm.api.core_v1 import Container, EphemeralContainer, PersistentVolume, Pod
 from kcm.api.core_v1.volumes import Volume
@@ -69,17 +70,14 @@ def node_secret_keys(volume: PersistentVolume) -> set[str]:
     spec = volume.spec
     claim_namespace = (spec.claim_ref.namespace if spec.claim_ref is not None else "") or ""
     references: list[tuple[str | None, str | None]] = []
-    if spec.azure_file is not None:
-        namespace = spec.azure_file.secret_namespace or claim_namespace
-        references.append((namespace, spec.azure_file.secret_name))
-    for source in (spec.cephfs, spec.flex_volume, spec.iscsi, spec.rbd, spec.scale_io):
+    attributes: Mapping[str, Any] = spec.__dict__
+    if (share := attributes["azure_file"]) is not None:
+        references.append((share.secret_namespace or claim_namespace, share.secret_name))
+    for name in ("cephfs", "flex_volume", "iscsi", "rbd", "scale_io", "cinder", "storageos"):
+        source = attributes[name]
         if source is not None and source.secret_ref is not None:
-            references.append(
-                (source.secret_ref.namespace or claim_namespace, source.secret_ref.name)
-            )
-    for strict in (spec.cinder, spec.storageos):
-        if strict is not None and strict.secret_ref is not None:
-            references.append((strict.secret_ref.namespace, strict.secret_ref.name))
+            default = "" if name in ("cinder", "storageos") else claim_namespace
+            references.append((source.secret_ref.namespace or default, source.secret_ref.name))
     if (csi := spec.csi) is not None:
         for reference in (
             csi.node_publish_secret_ref, csi.node_stage_secret_ref, csi.node_expand_secret_ref
@@ -98,16 +96,14 @@ def _containers(pod: Pod) -> Iterator[Container | EphemeralContainer]:
 def _secrets_of_volume(volume: Volume) -> Iterator[str | None]:
     if volume.secret is not None:
         yield volume.secret.secret_name
-    if volume.azure_file is not None:
-        yield volume.azure_file.secret_name
+    sources = volume.sources()
+    if "azureFile" in sources:
+        yield sources["azureFile"].secret_name
     for part in volume.projected.sources if volume.projected is not None else ():
         if part.secret is not None:
             yield part.secret.name
-    for source in (
-        volume.cephfs, volume.cinder, volume.flex_volume, volume.iscsi, volume.rbd,
-        volume.scale_io, volume.storageos,
-    ):  # fmt: skip
-        if source is not None and source.secret_ref is not None:
-            yield source.secret_ref.name
+    for name in ("cephfs", "cinder", "flexVolume", "iscsi", "rbd", "scaleIO", "storageos"):
+        if name in sources and sources[name].secret_ref is not None:
+            yield sources[name].secret_ref.name
     if volume.csi is not None and volume.csi.node_publish_secret_ref is not None:
         yield volume.csi.node_publish_secret_ref.name

@@ -12,9 +12,7 @@ from typing import Any
 
 from kcm.api.core_v1.affinity import TopologySelectorTerm
 from kcm.api.core_v1.persistent_volumes import (
-    AzureFilePersistentVolumeSource,
     CSIPersistentVolumeSource,
-    GlusterfsPersistentVolumeSource,
     LocalVolumeSource,
     PersistentVolume,
     PersistentVolumeSpec,
@@ -156,16 +154,16 @@ def _source(volume: PersistentVolume, path: str) -> Faults:
     for name in others:
         detail = "may not specify more than 1 volume type"
         faults.append(forbidden(f"{path}.{fields[name].alias}", detail))
-    if volume.spec.iscsi is not None and volume.spec.iscsi.initiator_name is not None:
-        portal = volume.spec.iscsi.target_portal
-        faults += disks.iscsi_name(volume.name, portal, f"{path}.iscsi.targetportal")
+    iscsi = sources.get("iscsi")
+    if iscsi is not None and iscsi.initiator_name is not None:
+        faults += disks.iscsi_name(volume.name, iscsi.target_portal, f"{path}.iscsi.targetportal")
     if volume.spec.local is not None and volume.spec.node_affinity is None:
         detail = "Local volume requires node affinity"
         faults.append(required(f"{path}.nodeAffinity", detail))
     return faults
 
 
-def _glusterfs(source: GlusterfsPersistentVolumeSource, path: str) -> Faults:
+def _glusterfs(source: Any, path: str) -> Faults:
     faults = disks.requires("endpoints", "path")(source, path)
     namespace = source.endpoints_namespace
     if namespace is None:
@@ -189,7 +187,7 @@ def _secret_namespace(secret: Any, path: str) -> Faults:
     return [required(f"{path}.namespace")] if secret is not None and not secret.namespace else []
 
 
-def _azure_file(source: AzureFilePersistentVolumeSource, path: str) -> Faults:
+def _azure_file(source: Any, path: str) -> Faults:
     faults = disks.requires("secret_name", "share_name")(source, path)
     if source.secret_namespace == "":
         faults.append(required(f"{path}.secretNamespace"))
@@ -238,8 +236,8 @@ def _secret(secret: SecretReference, path: str) -> Faults:
 # In upstream's order: of several sources the first is checked, the others are rejected.
 _RULES: dict[str, Callable[[Any, str], Faults]] = {
     "host_path": host_path,
-    "gce_persistent_disk": disks.partitioned,
-    "aws_elastic_block_store": disks.partitioned,
+    "gce_persistent_disk": disks.partitioned("pd_name"),
+    "aws_elastic_block_store": disks.partitioned("volume_id"),
     "glusterfs": _glusterfs,
     "flocker": disks.flocker,
     "nfs": nfs,

@@ -6,42 +6,24 @@ Source: staging/src/k8s.io/api/core/v1/types.go, Kubernetes 1.33.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, ValidatorFunctionWrapHandler, WrapValidator
 
+from kcm.api.core_v1.disks import PodDisks
 from kcm.api.core_v1.volume_claims import PersistentVolumeClaimSpec
 from kcm.api.core_v1.volume_sources import (
-    AWSElasticBlockStoreVolumeSource,
-    AzureDiskVolumeSource,
-    AzureFileVolumeSource,
-    CephFSVolumeSource,
-    CinderVolumeSource,
     ConfigMapVolumeSource,
     CSIVolumeSource,
     DownwardAPIVolumeFile,
     DownwardAPIVolumeSource,
     EmptyDirVolumeSource,
-    FCVolumeSource,
-    FlexVolumeSource,
-    FlockerVolumeSource,
-    GCEPersistentDiskVolumeSource,
-    GitRepoVolumeSource,
-    GlusterfsVolumeSource,
     HostPathVolumeSource,
     ImageVolumeSource,
-    ISCSIVolumeSource,
     KeyToPath,
     NFSVolumeSource,
     PersistentVolumeClaimVolumeSource,
-    PhotonPersistentDiskVolumeSource,
-    PortworxVolumeSource,
-    QuobyteVolumeSource,
-    RBDVolumeSource,
-    ScaleIOVolumeSource,
     SecretVolumeSource,
-    StorageOSVolumeSource,
-    VsphereVirtualDiskVolumeSource,
 )
 from kcm.apimachinery.base import Bool, Int32, Int64, JsonObject, Model
 from kcm.apimachinery.meta_v1 import LabelSelector, ObjectMeta
@@ -143,46 +125,27 @@ class EphemeralVolumeSource(Model):
     volume_claim_template: PersistentVolumeClaimTemplate | None = None
 
 
-class Volume(Model):
+class Volume(PodDisks):
     """A volume of a pod. Exactly one of its sources is set.
 
     kcm's kubelet supports the sources hostPath, emptyDir, configMap, secret, downwardAPI and
-    projected.
+    projected. The sources of `kcm.api.core_v1.disks` are attributes as well.
     """
 
     name: str = ""
     host_path: HostPathVolumeSource | None = None
     empty_dir: EmptyDirVolumeSource | None = None
-    gce_persistent_disk: GCEPersistentDiskVolumeSource | None = None
-    aws_elastic_block_store: AWSElasticBlockStoreVolumeSource | None = None
-    git_repo: GitRepoVolumeSource | None = None
     secret: SecretVolumeSource | None = None
     nfs: NFSVolumeSource | None = None
-    iscsi: ISCSIVolumeSource | None = None
-    glusterfs: GlusterfsVolumeSource | None = None
     persistent_volume_claim: PersistentVolumeClaimVolumeSource | None = None
-    rbd: RBDVolumeSource | None = None
-    flex_volume: FlexVolumeSource | None = None
-    cinder: CinderVolumeSource | None = None
-    cephfs: CephFSVolumeSource | None = None
-    flocker: FlockerVolumeSource | None = None
     downward_api: DownwardAPIVolumeSource | None = None
-    fc: FCVolumeSource | None = None
-    azure_file: AzureFileVolumeSource | None = None
     config_map: ConfigMapVolumeSource | None = None
-    vsphere_volume: VsphereVirtualDiskVolumeSource | None = None
-    quobyte: QuobyteVolumeSource | None = None
-    azure_disk: AzureDiskVolumeSource | None = None
-    photon_persistent_disk: PhotonPersistentDiskVolumeSource | None = None
     projected: Annotated[ProjectedVolumeSource | None, WrapValidator(_share)] = None
-    portworx_volume: PortworxVolumeSource | None = None
-    scale_io: ScaleIOVolumeSource | None = None
-    storageos: StorageOSVolumeSource | None = None
     csi: CSIVolumeSource | None = None
     ephemeral: EphemeralVolumeSource | None = None
     image: ImageVolumeSource | None = None
 
-    def sources(self) -> Mapping[str, Model]:
+    def sources(self) -> Mapping[str, Any]:
         """Returns the sources that are set, by their names in JSON. A valid volume has one."""
         values = self.__dict__
         return {wire: source for name, wire in _SOURCES if (source := values[name]) is not None}

@@ -13,20 +13,6 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from kcm.api.core_v1.persistent_volumes import (
-    FlexPersistentVolumeSource,
-    ISCSIPersistentVolumeSource,
-)
-from kcm.api.core_v1.volume_sources import (
-    AWSElasticBlockStoreVolumeSource,
-    AzureDiskVolumeSource,
-    FCVolumeSource,
-    FlexVolumeSource,
-    FlockerVolumeSource,
-    GCEPersistentDiskVolumeSource,
-    ISCSIVolumeSource,
-    QuobyteVolumeSource,
-)
 from kcm.apimachinery import names
 from kcm.apimachinery.base import Model
 from kcm.apimachinery.field_errors import Faults, invalid, invalid_all, not_supported, required
@@ -79,20 +65,22 @@ def with_secret(*fields: str) -> Callable[[Any, str], Faults]:
     return check
 
 
-def partitioned(
-    source: GCEPersistentDiskVolumeSource | AWSElasticBlockStoreVolumeSource, path: str
-) -> Faults:
-    """Checks a disk of GCE or AWS and the number of its partition."""
-    if isinstance(source, GCEPersistentDiskVolumeSource):
-        faults = [] if source.pd_name else [required(f"{path}.pdName")]
-    else:
-        faults = [] if source.volume_id else [required(f"{path}.volumeID")]
-    if not 0 <= (source.partition or 0) <= 255:
-        faults.append(invalid(f"{path}.partition", source.partition, _PARTITION))
-    return faults
+def partitioned(field: str) -> Callable[[Any, str], Faults]:
+    """Returns a function that checks a disk whose name is in this attribute, and the number of its
+    partition.
+    """
+    check_fields = requires(field)
+
+    def check(source: Any, path: str) -> Faults:
+        faults = check_fields(source, path)
+        if not 0 <= (source.partition or 0) <= 255:
+            faults.append(invalid(f"{path}.partition", source.partition, _PARTITION))
+        return faults
+
+    return check
 
 
-def iscsi(source: ISCSIVolumeSource | ISCSIPersistentVolumeSource, path: str) -> Faults:
+def iscsi(source: Any, path: str) -> Faults:
     faults = [] if source.target_portal else [required(f"{path}.targetPortal")]
     if not source.iqn:
         faults.append(required(f"{path}.iqn"))
@@ -130,7 +118,7 @@ def iscsi_name(name: str, portal: str, path: str) -> Faults:
     return [invalid(path, name, detail)]
 
 
-def fibre_channel(source: FCVolumeSource, path: str) -> Faults:
+def fibre_channel(source: Any, path: str) -> Faults:
     faults: Faults = []
     names_given, ids_given = source.target_wwns or [], source.wwids or []
     if not names_given and not ids_given:
@@ -146,7 +134,7 @@ def fibre_channel(source: FCVolumeSource, path: str) -> Faults:
     return faults
 
 
-def quobyte(source: QuobyteVolumeSource, path: str) -> Faults:
+def quobyte(source: Any, path: str) -> Faults:
     faults: Faults = []
     pairs = "must be a host:port pair or multiple pairs separated by commas"
     if not source.registry:
@@ -165,7 +153,7 @@ def _is_host_and_port(pair: str) -> bool:
     return bool(separator) and (":" not in host or (host[:1] == "[" and host[-1:] == "]"))
 
 
-def flocker(source: FlockerVolumeSource, path: str) -> Faults:
+def flocker(source: Any, path: str) -> Faults:
     faults: Faults = []
     if not source.dataset_name and not source.dataset_uuid:
         faults.append(required(path, "one of datasetName and datasetUUID is required"))
@@ -177,7 +165,7 @@ def flocker(source: FlockerVolumeSource, path: str) -> Faults:
     return faults
 
 
-def flex(source: FlexVolumeSource | FlexPersistentVolumeSource, path: str) -> Faults:
+def flex(source: Any, path: str) -> Faults:
     faults = [] if source.driver else [required(f"{path}.driver")]
     for key in source.options or ():
         domain = "." + key.partition("/")[0].lower()
@@ -187,7 +175,7 @@ def flex(source: FlexVolumeSource | FlexPersistentVolumeSource, path: str) -> Fa
     return faults
 
 
-def azure_disk(source: AzureDiskVolumeSource, path: str) -> Faults:
+def azure_disk(source: Any, path: str) -> Faults:
     faults = [] if source.disk_name else [required(f"{path}.diskName")]
     if not source.disk_uri:
         faults.append(required(f"{path}.diskURI"))

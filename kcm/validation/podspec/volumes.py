@@ -14,7 +14,6 @@ from kcm.api.core_v1.volume_sources import (
     ConfigMapVolumeSource,
     CSIVolumeSource,
     EmptyDirVolumeSource,
-    GitRepoVolumeSource,
     HostPathVolumeSource,
     NFSVolumeSource,
     PersistentVolumeClaimVolumeSource,
@@ -83,8 +82,9 @@ def _sources(volume: Volume, path: str, pod_name: str) -> Faults:
         claim = f"{pod_name}-{volume.name}"
         for detail in names.subdomain_faults(claim):
             faults.append(invalid(f"{path}.name", volume.name, f'PVC name "{claim}": {detail}'))
-    if volume.iscsi is not None and volume.iscsi.initiator_name is not None:
-        faults += disks.iscsi_name(volume.name, volume.iscsi.target_portal, f"{path}.name")
+    iscsi = sources.get("iscsi")
+    if iscsi is not None and iscsi.initiator_name is not None:
+        faults += disks.iscsi_name(volume.name, iscsi.target_portal, f"{path}.name")
     return faults
 
 
@@ -121,7 +121,7 @@ def _empty_dir(source: EmptyDirVolumeSource, path: str) -> Faults:
     return []
 
 
-def _git_repo(source: GitRepoVolumeSource, path: str) -> Faults:
+def _git_repo(source: Any, path: str) -> Faults:
     faults = [] if source.repository else [required(f"{path}.repository")]
     return faults + descending(source.directory or "", f"{path}.directory")
 
@@ -181,8 +181,8 @@ _RULES: dict[str, Callable[[Any, str], Faults]] = {
     "emptyDir": _empty_dir,
     "hostPath": host_path,
     "gitRepo": _git_repo,
-    "gcePersistentDisk": disks.partitioned,
-    "awsElasticBlockStore": disks.partitioned,
+    "gcePersistentDisk": disks.partitioned("pd_name"),
+    "awsElasticBlockStore": disks.partitioned("volume_id"),
     "secret": _secret,
     "nfs": nfs,
     "iscsi": disks.iscsi,
