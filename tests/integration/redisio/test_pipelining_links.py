@@ -64,7 +64,7 @@ class TestBrokenLink:
         self, io: RedisIO, piped: PipelinedIO, run_loop: RunLoop
     ) -> None:
         store = Store(piped)
-        names = [f"p{n}" for n in range(150)]
+        names = [f"p{n}" for n in range(240)]
         created: list[str] = []
         kills = 0
 
@@ -77,7 +77,7 @@ class TestBrokenLink:
         async def create(some: list[str]) -> None:
             for name in some:
                 created.append((await work(lambda name=name: store.create(pod(name)))).name)  # type: ignore[misc]
-                if len(created) % 15 == 0:
+                if len(created) % 30 == 0:  # a call gives up when it was cut off four times
                     kill()
 
         async def main() -> None:
