@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kcm.component.housekeeping import loop_periods
 from kcm.kubelet import HOUSEKEEPING_PERIOD as KUBELET_HOUSEKEEPING_PERIOD
+from kcm.manager.ticks.housekeeping import loop_periods
 from kcm.reconcile.contract import Controller
 from workers.broker import KUBELET_HOUSEKEEPING, kubelet_fanout
 

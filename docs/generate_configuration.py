@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from kcm.component.reference import Row, Section, reference
+from kcm.options.reference import Row, Section, reference
 from kcm.registry import controller_types
 
 PAGE = Path(__file__).with_name("configuration.md")

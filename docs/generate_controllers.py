@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from kcm.component.names import KNOWN
+from kcm.options.names import KNOWN
 from kcm.reconcile.contract import Controller
 from kcm.registry import controller_types
 

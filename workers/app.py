@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from celery import Celery
 
-from kcm.component.options import ManagerOptions
-from kcm.component.selection import create_enabled
+from kcm.manager.context.selection import create_enabled
+from kcm.options.manager import ManagerOptions
 from kcm.settings import Settings
 from workers import logs, remotecontrol, signals
 from workers.bootsteps import ManagerStep, WatchManagerStep

@@ -14,9 +14,9 @@ import structlog
 from celery.beat import Scheduler
 
 from kcm import errors
-from kcm.component.resting import is_resting
 from kcm.coordination import FencedLease, new_holder
 from kcm.coordination.presence import HEARTBEAT_EVERY, Member, Presence
+from kcm.manager.ticks.resting import is_resting
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from workers.config import FOLLOWED_LOOPS

@@ -13,13 +13,13 @@ from typing import Any
 from kombu import Queue
 
 from beat_schedule import TICKS_QUEUE, beat_schedule
-from kcm.component.resting import list_followed_loops
+from kcm.manager.ticks.resting import list_followed_loops
 from kcm.reconcile.contract import Controller
 from kcm.settings import Settings
 from workers.broker import broker_tls, broker_url, transport_options
 from workers.tasks import list_task_names
 
-# A field of Celery's configuration: the loops that see another one, see kcm.component.resting.
+# A field of Celery's configuration: the loops that see another one, see kcm.manager.ticks.resting.
 FOLLOWED_LOOPS = "kcm_followed_loops"
 # The peak memory of a child in KiB, beyond which it is replaced. The new child lists everything
 # again and reaches the same peak, so children would be replaced forever with a limit below that of

@@ -15,9 +15,9 @@ import structlog
 from celery import Celery
 
 from kcm import errors
-from kcm.component.context import ControllerContext, build_context
-from kcm.component.ticks import TickRunner
 from kcm.loops import start_thread
+from kcm.manager.context.context import ControllerContext, build_context
+from kcm.manager.ticks.runner import TickRunner
 from kcm.reconcile.metrics import PASS
 from kcm.reconcile.runner import Runner
 

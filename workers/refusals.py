@@ -9,7 +9,7 @@ import os
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from kcm.component import pools
+from kcm.options import pools
 from kcm.settings import Settings
 from workers.broker import broker_url
 

@@ -14,7 +14,7 @@ from typing import Any
 from celery import Celery
 
 from beat_schedule import tick_task_name
-from kcm.component.housekeeping import loop_periods
+from kcm.manager.ticks.housekeeping import loop_periods
 from kcm.reconcile.contract import Controller
 from workers.process import process_of
 

@@ -22,9 +22,9 @@ from kcm.api.coordination_v1 import Lease
 from kcm.api.core_v1 import Pod, PodStatus
 from kcm.api.scheme import BUILT_IN
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.component.context import build_context
-from kcm.component.ticks import TickRunner
 from kcm.controllers.nodelifecycle import NodeLifecycleController
+from kcm.manager.context.context import build_context
+from kcm.manager.ticks.runner import TickRunner
 from kcm.store import Pattern, Store, WriteItem
 
 LEASES = Lease.resource

@@ -19,7 +19,7 @@ from kcm.apiserver.http.limit_flags import add_limit_flags, take_limits
 from kcm.apiserver.running import ServerOptions, run
 from kcm.apiserver.serving import Address
 from kcm.apiserver.token_options import TokenFlags, add_token_flags
-from kcm.component.feature_gates import parse as parse_gates
+from kcm.options.feature_gates import parse as parse_gates
 from kcm.settings import Settings
 
 

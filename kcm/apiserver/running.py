@@ -35,9 +35,9 @@ from kcm.apiserver.nodes.kubelet import KubeletClient
 from kcm.apiserver.serving import LINGER, Address, ApiHttpServer, bind, serve, url_of
 from kcm.apiserver.token_options import TokenFlags
 from kcm.clock import Clock, RealClock
-from kcm.component import feature_gates
 from kcm.http.listening import is_loopback_host
 from kcm.loops import ThreadHost, contain
+from kcm.options import feature_gates
 from kcm.redisio.pipelining import PipelinedIO
 from kcm.settings import Settings
 from kcm.store import Store

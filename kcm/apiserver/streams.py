@@ -26,7 +26,7 @@ from kcm.apiserver.nodes.streams import NodeStreams, is_stream
 from kcm.apiserver.proxying.handler import Asked, ObjectProxy, is_proxy
 from kcm.apiserver.proxying.targets import Target
 from kcm.apiserver.request_info import RequestInfo
-from kcm.component.feature_gates import AUTHORIZE_CREATE_OF_STREAMS
+from kcm.options.feature_gates import AUTHORIZE_CREATE_OF_STREAMS
 from kcm.store import Store
 
 

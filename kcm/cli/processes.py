@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import click
 
 from kcm.cli import commandlines
-from kcm.component import pools
+from kcm.options import pools
 
 _PASSES_ON = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 

@@ -11,13 +11,13 @@ import click
 import structlog
 
 from kcm import __version__, errors
-from kcm.component.commandline import SectionedCommand, build_command, read_given_flags
-from kcm.component.context import build_context
-from kcm.component.flags import all_flags
-from kcm.component.options import ManagerOptions
 from kcm.logs import configure
 from kcm.loops import start_thread
+from kcm.manager.context.context import build_context
 from kcm.manager.run import ManagerRun
+from kcm.options.commandline import SectionedCommand, build_command, read_given_flags
+from kcm.options.flags import all_flags
+from kcm.options.manager import ManagerOptions
 from kcm.settings import Settings
 
 log = structlog.get_logger("kcm.manager")

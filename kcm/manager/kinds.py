@@ -11,8 +11,8 @@ from collections.abc import Callable
 import structlog
 
 from kcm.api.scheme import Resource
-from kcm.component.context import ControllerContext
 from kcm.loops import Loop, Turn
+from kcm.manager.context.context import ControllerContext
 from kcm.manager.dispatch import KindDispatcher
 
 log = structlog.get_logger("kcm.manager")

@@ -17,8 +17,8 @@ import structlog
 from kcm import errors
 from kcm.api.scheme import Resource, Scheme
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.component.context import ControllerContext
 from kcm.coordination import LeaseKeeper
+from kcm.manager.context.context import ControllerContext
 from kcm.manager.dispatch import Dispatcher, KindDispatcher, WatchRoute
 from kcm.manager.ingest import Ingester
 from kcm.manager.kinds import KindFollower

@@ -24,13 +24,13 @@ from prometheus_client.registry import Collector
 
 from kcm import __version__, errors
 from kcm.api.scheme import Kinds
-from kcm.component.loop_names import loop_name
 from kcm.coordination.presence import members
 from kcm.manager.declared_metrics import families_of_declared
 from kcm.manager.manager import Manager
 from kcm.manager.node_metrics import DURATION, MONITOR, node_families
 from kcm.manager.queues import count_workers
 from kcm.manager.scheduler_metrics import pending_families
+from kcm.manager.ticks.names import loop_name
 from kcm.manager.volume_metrics import volume_families
 from kcm.reconcile.counters import Counter, Histogram
 from kcm.reconcile.metrics import BUCKETS, PASS, SYNC, Totals, read_counts, read_totals

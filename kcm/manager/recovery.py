@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import structlog
 
-from kcm.component.context import ControllerContext
+from kcm.manager.context.context import ControllerContext
 from kcm.manager.dispatch import KindDispatcher
 from kcm.reconcile.contract import Change
 from kcm.store import damage

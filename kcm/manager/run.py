@@ -17,11 +17,11 @@ from functools import partial
 import structlog
 
 from kcm import __version__, errors
-from kcm.component.context import ControllerContext, require_store
 from kcm.coordination import LeaderCallbacks, LeaderElector
 from kcm.coordination.election import default_identity
 from kcm.loops import ThreadHost
 from kcm.manager.access import PageAccess
+from kcm.manager.context.context import ControllerContext, require_store
 from kcm.manager.debug import DebugPages
 from kcm.manager.health import Check, ManagerPages, build_app
 from kcm.manager.leaselock import StoreLeaseLock

@@ -16,10 +16,10 @@ import structlog
 
 from kcm import errors
 from kcm.clock import Clock
-from kcm.component.groups import ServingOptions
 from kcm.http.listening import Server, listen
 from kcm.http.serving import TLSFiles, build_config
 from kcm.loops import start_thread
+from kcm.options.groups import ServingOptions
 
 log = structlog.get_logger("kcm.health")
 

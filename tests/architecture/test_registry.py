@@ -12,7 +12,7 @@ import pytest
 
 from kcm import controllers, registry
 from kcm.api.scheme import Scheme
-from kcm.component.names import BY_NAME
+from kcm.options.names import BY_NAME
 from kcm.reconcile.caches import list_declared_models
 from kcm.reconcile.contract import Controller, NoOptions, Options, shared_with
 from kcm.scheduler import SchedulerController

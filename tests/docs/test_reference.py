@@ -10,8 +10,8 @@ from types import ModuleType
 import pytest
 
 from docs import generate_api_resources, generate_configuration, generate_controllers
-from kcm.component.options import ManagerOptions
 from kcm.manager.queues import TICKS_QUEUE
+from kcm.options.manager import ManagerOptions
 from kcm.redisio import RedisIO
 from kcm.redisio.embedded import EmbeddedServer
 from kcm.redisio.keys import Keys

@@ -14,9 +14,9 @@ from kcm.api.core_v1 import ResourceQuota, ResourceQuotaSpec
 from kcm.api.scheme import BUILT_IN
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.apimachinery.quantity import Quantity
-from kcm.component.context import ControllerContext, build_context
-from kcm.component.ticks import TickRunner
+from kcm.manager.context.context import ControllerContext, build_context
 from kcm.manager.manager import Manager
+from kcm.manager.ticks.runner import TickRunner
 from kcm.redisio import RedisIO, scripts
 from kcm.settings import Settings
 from kcm.store import Store

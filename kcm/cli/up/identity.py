@@ -14,7 +14,7 @@ from kcm.apiserver import credentials
 from kcm.apiserver.bootstrap.kubernetes_service import list_names
 from kcm.apiserver.token_options import KEY_FILE
 from kcm.cli.up.plan import UpOptions
-from kcm.component.flags import env_name
+from kcm.options.flags import env_name
 from kcm.settings import Settings
 
 API_HOST = "127.0.0.1"  # where the API server listens

@@ -18,9 +18,9 @@ from kcm.apiserver.auth.certificates import check_authorities
 from kcm.apiserver.credentials import Certificate, FrontProxy
 from kcm.cli import commandlines
 from kcm.cli.up.children import ProcessSpec
-from kcm.component.commandline import parse_flags
-from kcm.component.enabling import is_controller_enabled, resolve_names
-from kcm.component.options import ManagerOptions
+from kcm.options.commandline import parse_flags
+from kcm.options.enabling import is_controller_enabled, resolve_names
+from kcm.options.manager import ManagerOptions
 from kcm.redisio.embedded import EmbeddedServer, require_free_port
 from kcm.registry import controller_types
 from kcm.settings import Settings

@@ -19,12 +19,12 @@ from kcm import errors, logs
 from kcm.api.scheme import Scheme
 from kcm.apiserver import credentials
 from kcm.apiserver.bootstrap.kubernetes_service import list_names
-from kcm.component.commandline import parse_flags
-from kcm.component.context import ControllerContext, Embedding, build_context
-from kcm.component.options import ManagerOptions
 from kcm.informers.factory import SharedInformerFactory
 from kcm.loops import StepHost
+from kcm.manager.context.context import ControllerContext, Embedding, build_context
 from kcm.manager.manager import Manager
+from kcm.options.commandline import parse_flags
+from kcm.options.manager import ManagerOptions
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.simulation.simulator import Simulator

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kcm import errors
-from kcm.component.options import ManagerOptions
 from kcm.controllers.nodelifecycle.controller import NodeLifecycleController, NodeLifecycleOptions
+from kcm.options.manager import ManagerOptions
 from kcm.simulation.options import SimulatorOptions
 
 _LEASE = 40  # seconds, as a kubelet's

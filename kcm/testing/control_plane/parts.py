@@ -7,8 +7,8 @@ that runs passes.
 
 from __future__ import annotations
 
-from kcm.component.context import ControllerContext
 from kcm.loops import StepHost
+from kcm.manager.context.context import ControllerContext
 from kcm.manager.manager import Manager
 from kcm.simulation.simulator import KINDS, Simulator
 from kcm.testing.control_plane.changes import Changes

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import structlog
 
 from kcm import errors
-from kcm.component.context import ControllerContext
-from kcm.component.housekeeping import loop_periods
-from kcm.component.resting import is_resting, list_followed_loops
-from kcm.component.ticks import PassResult, TickRunner
 from kcm.loops import NEVER, Loop, Turn
+from kcm.manager.context.context import ControllerContext
+from kcm.manager.ticks.housekeeping import loop_periods
+from kcm.manager.ticks.resting import is_resting, list_followed_loops
+from kcm.manager.ticks.runner import PassResult, TickRunner
 from kcm.testing.control_plane.changes import Changes
 from kcm.testing.control_plane.clock import PlaneClock
 

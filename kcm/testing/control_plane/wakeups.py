@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 
 import structlog
 
-from kcm.component.context import ControllerContext
 from kcm.loops import Loop, Turn
+from kcm.manager.context.context import ControllerContext
 from kcm.reconcile.runner import Runner, SyncFailed
 
 log = structlog.get_logger("kcm.testing")

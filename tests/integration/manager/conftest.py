@@ -10,7 +10,7 @@ import pytest
 
 from kcm.api.apps_v1 import ReplicaSet
 from kcm.api.core_v1 import Pod
-from kcm.component.context import ControllerContext, build_context
+from kcm.manager.context.context import ControllerContext, build_context
 from kcm.reconcile.contract import Change, Controller, Tick, View, Watch, own_key
 from kcm.reconcile.plan import PassPlan
 from kcm.redisio import RedisIO

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kcm import errors
-from kcm.component.context import ControllerContext
+from kcm.manager.context.context import ControllerContext
 from kcm.redisio import RedisIO
 
 

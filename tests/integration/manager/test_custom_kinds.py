@@ -14,8 +14,8 @@ from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.apiextensions.registration import custom_names, unregister
 from kcm.apimachinery.meta_v1 import KubeObject, OwnerReference
 from kcm.clock import RealClock
-from kcm.component.context import ControllerContext, build_context
 from kcm.controllers.garbagecollector import GarbageCollector
+from kcm.manager.context.context import ControllerContext, build_context
 from kcm.manager.kinds import KindFollower
 from kcm.manager.manager import Manager
 from kcm.reconcile.plan import Delete

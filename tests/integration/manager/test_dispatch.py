@@ -8,8 +8,8 @@ import pytest
 
 from kcm.api.scheme import BUILT_IN
 from kcm.clock import RealClock
-from kcm.component.context import ControllerContext
 from kcm.coordination import FencedLease
+from kcm.manager.context.context import ControllerContext
 from kcm.manager.dispatch import Dispatcher, KindDispatcher, WatchRoute
 from kcm.manager.recovery import recover
 from kcm.redisio import RedisIO

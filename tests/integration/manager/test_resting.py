@@ -8,10 +8,10 @@ from typing import ClassVar
 
 import pytest
 
-from kcm.component.context import ControllerContext
-from kcm.component.resting import is_resting, list_followed_loops
-from kcm.component.ticks import TickRunner
 from kcm.coordination import FencedLease
+from kcm.manager.context.context import ControllerContext
+from kcm.manager.ticks.resting import is_resting, list_followed_loops
+from kcm.manager.ticks.runner import TickRunner
 from kcm.reconcile.contract import Tick, View
 from kcm.reconcile.plan import Event, PassPlan
 from kcm.testing.builders import pod

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from kcm.api.core_v1 import Event
-from kcm.component.context import ControllerContext
-from kcm.component.housekeeping import expire_events
-from kcm.component.ticks import TickRunner
 from kcm.coordination import FencedLease
+from kcm.manager.context.context import ControllerContext
+from kcm.manager.ticks.housekeeping import expire_events
+from kcm.manager.ticks.runner import TickRunner
 from kcm.testing.clock import FakeClock
 from tests.integration.manager.conftest import Recording
 

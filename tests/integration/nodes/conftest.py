@@ -11,10 +11,10 @@ import pytest
 
 from kcm.api.coordination_v1 import Lease
 from kcm.api.core_v1 import Node, Pod, PodCondition
-from kcm.component.context import ControllerContext, build_context
-from kcm.component.ticks import TickRunner
 from kcm.controllers.nodelifecycle.controller import NodeLifecycleController, NodeLifecycleOptions
 from kcm.controllers.tainteviction import TaintEvictionController
+from kcm.manager.context.context import ControllerContext, build_context
+from kcm.manager.ticks.runner import TickRunner
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.store import Store

@@ -6,9 +6,9 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from kcm.clock import RealClock
-from kcm.component.context import build_context
-from kcm.component.ticks import TickRunner
 from kcm.controllers.podgc import PodGCController
+from kcm.manager.context.context import build_context
+from kcm.manager.ticks.runner import TickRunner
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.store import Store

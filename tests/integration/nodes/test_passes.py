@@ -141,7 +141,7 @@ def _kill_after(patched: pytest.MonkeyPatch, writes: int) -> None:
 
     patched.setattr(Writer, "write", write)
     if writes >= 2:
-        patched.setattr("kcm.component.ticks.PassResult", _die)
+        patched.setattr("kcm.manager.ticks.runner.PassResult", _die)
 
 
 def _die(*args: object, **options: object) -> None:
@@ -160,7 +160,7 @@ def test_a_taint_pass_killed_before_its_end_costs_its_token_once(
     cluster.step(10)
     cluster.renew("n3", "n4", "n5")
     with monkeypatch.context() as patched:
-        patched.setattr("kcm.component.ticks.PassResult", _die)
+        patched.setattr("kcm.manager.ticks.runner.PassResult", _die)
         with pytest.raises(KilledError):
             first.run(TAINT, cluster.due)
     assert cluster.list_tainted() == ["n0", "n1"]

@@ -15,7 +15,7 @@ from kcm.cloudprovider.caller import CloudCaller
 from kcm.cloudprovider.interface import CloudProvider
 from kcm.cloudprovider.sim.provider import SimCloud
 from kcm.cloudprovider.sim.state import SimState
-from kcm.component.context import ControllerContext, build_context
+from kcm.manager.context.context import ControllerContext, build_context
 from kcm.manager.queues import queue_config
 from kcm.reconcile.contract import Controller, View
 from kcm.reconcile.plan import Outcome, Plan
@@ -155,7 +155,7 @@ def test_without_a_provider_the_key_fails(context: ControllerContext, io: RedisI
 
 
 def test_a_flag_names_the_provider(settings: Settings) -> None:
-    from kcm.component.options import ManagerOptions
+    from kcm.options.manager import ManagerOptions
 
     context = build_context(settings, ManagerOptions.load({"cloud-provider": "sim"}, {}))
     assert context.cloud is not None

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 import httpx
 import pytest
 
-from kcm.component.context import build_context
-from kcm.component.options import ManagerOptions
+from kcm.manager.context.context import build_context
 from kcm.manager.run import ManagerRun
+from kcm.options.manager import ManagerOptions
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from tests.ports import free_port

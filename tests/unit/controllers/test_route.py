@@ -201,7 +201,7 @@ def test_changes_that_matter_lead_to_a_look(
 
 
 def test_flags_of_node_ipam_are_shared() -> None:
-    from kcm.component.options import ManagerOptions
+    from kcm.options.manager import ManagerOptions
 
     flags = {
         "allocate-node-cidrs": "true",

@@ -10,10 +10,10 @@ import pytest
 
 from kcm import errors
 from kcm.clock import RealClock
-from kcm.component.groups import ServingOptions
 from kcm.errors import PortTaken
 from kcm.manager.access import PageAccess
 from kcm.manager.serving import HealthServer, bind, read_token
+from kcm.options.groups import ServingOptions
 from kcm.testing.clock import FakeClock
 from tests.ports import free_port
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from kcm.component.commandline import parse_flags
-from kcm.component.options import ManagerOptions
+from kcm.options.commandline import parse_flags
+from kcm.options.manager import ManagerOptions
 from kcm.testing.control_plane.options import simulator_options
 
 

@@ -17,10 +17,10 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from kcm import errors
-from kcm.component import configfile
-from kcm.component.enabling import resolve_names
-from kcm.component.flags import BUILT_IN, Flag, all_flags, built_in_flags, shared_flags
-from kcm.component.groups import (
+from kcm.options import configfile
+from kcm.options.enabling import resolve_names
+from kcm.options.flags import BUILT_IN, Flag, all_flags, built_in_flags, shared_flags
+from kcm.options.groups import (
     CloudOptions,
     GenericOptions,
     LeaderElectionOptions,

@@ -7,7 +7,7 @@ import pytest
 from kcm import registry
 from kcm.reconcile.contract import Controller
 
-SAMPLES = "tests.unit.component.sample_controllers"
+SAMPLES = "tests.unit.options.sample_controllers"
 
 
 @pytest.fixture(autouse=True)

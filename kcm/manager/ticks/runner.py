@@ -15,11 +15,11 @@ from functools import partial
 import structlog
 
 from kcm import errors
-from kcm.component.context import ControllerContext
-from kcm.component.housekeeping import housekeeping_loops
-from kcm.component.loop_names import loop_name
-from kcm.component.resting import ENDED, RESTS_AFTER
 from kcm.coordination import FencedLease
+from kcm.manager.context.context import ControllerContext
+from kcm.manager.ticks.housekeeping import housekeeping_loops
+from kcm.manager.ticks.names import loop_name
+from kcm.manager.ticks.resting import ENDED, RESTS_AFTER
 from kcm.reconcile.carrying import PlanCarrier
 from kcm.reconcile.contract import Controller, Tick
 from kcm.reconcile.passes import TickView, list_for_tick

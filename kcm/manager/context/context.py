@@ -24,12 +24,6 @@ from kcm.api.scheme import Resource
 from kcm.clock import Clock, RealClock
 from kcm.cloudprovider.caller import CloudCaller
 from kcm.cloudprovider.discovery import ProviderSettings, create_provider
-from kcm.component.admission import NOBODY, CachedAdmissionRules
-from kcm.component.clients import Client, ClientBuilder
-from kcm.component.discovery import Discovery
-from kcm.component.observing import CountingObserver
-from kcm.component.options import ManagerOptions
-from kcm.component.selection import Selection, select
 from kcm.coordination import new_holder
 from kcm.coordination.lease import DURATION
 from kcm.coordination.presence import Member, Presence
@@ -38,6 +32,12 @@ from kcm.informers.options import InformerOptions
 from kcm.informers.source import LevelSource, ListerWatcher
 from kcm.interpreter import tune
 from kcm.loops import Host, Loop, ThreadHost, contain
+from kcm.manager.context.admission import NOBODY, CachedAdmissionRules
+from kcm.manager.context.clients import Client, ClientBuilder
+from kcm.manager.context.discovery import Discovery
+from kcm.manager.context.observing import CountingObserver
+from kcm.manager.context.selection import Selection, select
+from kcm.options.manager import ManagerOptions
 from kcm.reconcile.caches import Caches, list_declared_models
 from kcm.reconcile.carrying import PlanCarrier
 from kcm.reconcile.consistency import KEPT, Consistency, ExpectedChanges, FreshCaches

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from kcm import errors
-from kcm.component.names import BY_NAME, KNOWN
+from kcm.options.names import BY_NAME, KNOWN
 from kcm.reconcile.contract import Controller
 
 Types = Sequence[type[Controller]]

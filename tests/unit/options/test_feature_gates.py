@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kcm import errors
-from kcm.component.feature_gates import AUTHORIZE_CREATE_OF_STREAMS, DEFAULTS, parse
+from kcm.options.feature_gates import AUTHORIZE_CREATE_OF_STREAMS, DEFAULTS, parse
 
 
 def test_gates_have_their_defaults_unless_the_flag_sets_them() -> None:

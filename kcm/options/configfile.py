@@ -13,8 +13,8 @@ from typing import Any
 from kcm import errors
 from kcm.api import codec
 from kcm.apimachinery.suggestions import suggest
-from kcm.component.flags import Flag
-from kcm.component.names import KNOWN, camel_case
+from kcm.options.flags import Flag
+from kcm.options.names import KNOWN, camel_case
 
 API_VERSION = "kubecontrollermanager.config.k8s.io/v1alpha1"
 KIND = "KubeControllerManagerConfiguration"

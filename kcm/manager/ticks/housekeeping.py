@@ -18,14 +18,14 @@ import structlog
 from kcm import errors
 from kcm.api.core_v1 import Event
 from kcm.apimachinery.times import parse_time
-from kcm.component.loop_names import loop_name
+from kcm.manager.ticks.names import loop_name
 from kcm.reconcile.contract import Controller
 from kcm.redisio import Fence
 from kcm.store import DeleteOptions, damage
 from kcm.store.trim import trim
 
 if TYPE_CHECKING:
-    from kcm.component.context import ControllerContext
+    from kcm.manager.context.context import ControllerContext
 
 TRIM_EVERY = 30.0  # seconds; there must be several passes within the retention, see store.trim
 EXPIRE_EVERY = 60.0  # seconds

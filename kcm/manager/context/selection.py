@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 from kcm.api.scheme import Scheme
 from kcm.cloudprovider.interface import CloudProvider
-from kcm.component.discovery import Discovery
-from kcm.component.enabling import (
+from kcm.manager.context.discovery import Discovery
+from kcm.options.enabling import (
     controllers_disabled_by_default,
     is_controller_enabled,
     resolve_names,
 )
-from kcm.component.names import BY_NAME
-from kcm.component.options import ManagerOptions
+from kcm.options.manager import ManagerOptions
+from kcm.options.names import BY_NAME
 from kcm.reconcile.contract import Controller
 
 

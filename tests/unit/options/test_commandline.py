@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from kcm.component.commandline import _list_given, build_command, help_lines, read_given_flags
-from kcm.component.flags import all_flags
 from kcm.manager.command import main
+from kcm.options.commandline import _list_given, build_command, help_lines, read_given_flags
+from kcm.options.flags import all_flags
 from kcm.reconcile.contract import Controller
 
 Types = tuple[type[Controller], ...]
@@ -33,7 +33,7 @@ def parse(samples: Types, *argv: str) -> dict[str, str]:
 def test_flags_are_read_as_upstream_reads_them(
     samples: Types, argv: tuple[str, ...], expected: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kcm.component.configfile.read_config", lambda path: {})
+    monkeypatch.setattr("kcm.options.configfile.read_config", lambda path: {})
     assert parse(samples, *argv) == expected
 
 

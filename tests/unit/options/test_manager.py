@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from kcm import errors
-from kcm.component.options import ManagerOptions
 from kcm.controllers.rootcacertpublisher import RootCACertPublisher
 from kcm.controllers.serviceaccounttoken import ServiceAccountTokenController
+from kcm.options.manager import ManagerOptions
 
 Flags = dict[str, str]
 
@@ -257,7 +257,7 @@ def test_the_resync_period_is_drawn_between_once_and_twice() -> None:
 
 def test_two_controllers_may_share_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
     kinds = (RootCACertPublisher, ServiceAccountTokenController)
-    monkeypatch.setattr("kcm.component.options.controller_types", lambda modules=(): kinds)
+    monkeypatch.setattr("kcm.options.manager.controller_types", lambda modules=(): kinds)
     options = ManagerOptions.load({"root-ca-file": "/ca.crt"}, {})
     for kind in kinds:
         assert options.of(kind).model_dump()["root_ca_file"] == "/ca.crt"

@@ -19,14 +19,14 @@ from pydantic.fields import FieldInfo
 
 from kcm import errors
 from kcm.apimachinery.durations import format_duration, parse_duration
-from kcm.component.groups import (
+from kcm.options.groups import (
     CloudOptions,
     GenericOptions,
     Group,
     LeaderElectionOptions,
     ServingOptions,
 )
-from kcm.component.names import BY_NAME, CONFIG_FIELDS, camel_case
+from kcm.options.names import BY_NAME, CONFIG_FIELDS, camel_case
 from kcm.reconcile.contract import Controller, shared_with
 from kcm.settings import Settings
 

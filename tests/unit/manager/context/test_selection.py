@@ -7,25 +7,25 @@ from typing import Any
 import pytest
 
 from kcm import errors
-from kcm.component.enabling import (
+from kcm.controllers.serviceaccount import ServiceAccountController
+from kcm.controllers.serviceaccounttoken import (
+    ServiceAccountTokenController,
+    ServiceAccountTokenOptions,
+)
+from kcm.manager.context.selection import create_enabled, select
+from kcm.options.enabling import (
     controller_aliases,
     controllers_disabled_by_default,
     is_controller_enabled,
     known_controllers,
     resolve_names,
 )
-from kcm.component.groups import GenericOptions
-from kcm.component.names import KNOWN
-from kcm.component.options import ManagerOptions
-from kcm.component.selection import create_enabled, select
-from kcm.controllers.serviceaccount import ServiceAccountController
-from kcm.controllers.serviceaccounttoken import (
-    ServiceAccountTokenController,
-    ServiceAccountTokenOptions,
-)
+from kcm.options.groups import GenericOptions
+from kcm.options.manager import ManagerOptions
+from kcm.options.names import KNOWN
 from kcm.reconcile.contract import Controller
 from kcm.serviceaccount.keys import ensure_key_file
-from tests.unit.component.sample_controllers import WidgetOptions
+from tests.unit.options.sample_controllers import WidgetOptions
 
 Types = tuple[type[Controller], ...]
 
@@ -188,8 +188,8 @@ def test_controllers_of_clouds_need_a_provider_with_their_interface(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from kcm import registry
-    from kcm.component.groups import CloudOptions
-    from tests.unit.component.conftest import SAMPLES
+    from kcm.options.groups import CloudOptions
+    from tests.unit.options.conftest import SAMPLES
 
     lines = tuple(f"{SAMPLES}:{name}Controller" for name in ("Balancing", "Instances"))
     monkeypatch.setattr(registry, "CONTROLLERS", lines)

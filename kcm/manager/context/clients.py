@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from kcm.api.scheme import Scheme
 from kcm.clock import Clock
-from kcm.component.admission import find_admission_server
+from kcm.manager.context.admission import find_admission_server
 from kcm.reconcile.contract import Metrics
 from kcm.redisio import Fence, Links, RedisIO
 from kcm.settings import Settings

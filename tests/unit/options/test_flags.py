@@ -6,8 +6,8 @@ import pytest
 from pydantic import Field
 
 from kcm import errors
-from kcm.component.flags import Flag, all_flags
-from kcm.component.reference import reference, sections
+from kcm.options.flags import Flag, all_flags
+from kcm.options.reference import reference, sections
 from kcm.reconcile.contract import Controller, Options
 
 Types = tuple[type[Controller], ...]

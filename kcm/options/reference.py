@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kcm.component.flags import Flag, all_flags
+from kcm.options.flags import Flag, all_flags
 from kcm.reconcile.contract import Controller
 from kcm.settings import Settings
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from kcm.api.scheme import Scheme
 from kcm.apiextensions.kinds import resources_of
 from kcm.apiextensions.registration import register
-from kcm.component.discovery import Discovery
+from kcm.manager.context.discovery import Discovery
 from kcm.reconcile.contract import Controller
 from tests.unit.apiextensions.samples import accept_names, definition
 

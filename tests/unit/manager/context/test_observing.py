@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from kcm.component.observing import CountingObserver
+from kcm.manager.context.observing import CountingObserver
 
 
 def test_what_informers_do_is_counted() -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kcm.component.loop_names import loop_name
+from kcm.manager.ticks.names import loop_name
 from kcm.reconcile.contract import Controller
 from kcm.redisio import RedisIO
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from kcm import errors
-from kcm.component.context import LoopMode, build_context, require_store
-from kcm.component.options import ManagerOptions
+from kcm.manager.context.context import LoopMode, build_context, require_store
+from kcm.options.manager import ManagerOptions
 from kcm.settings import Settings
 from kcm.testing.clock import FakeClock
 

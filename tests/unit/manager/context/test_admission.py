@@ -10,7 +10,7 @@ from kcm import errors
 from kcm.api import codec
 from kcm.api.scheme import BUILT_IN
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.component.admission import CachedAdmissionRules, find_admission_server
+from kcm.manager.context.admission import CachedAdmissionRules, find_admission_server
 from kcm.settings import Settings
 from tests.samples import manifest
 

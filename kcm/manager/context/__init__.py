@@ -1,0 +1,1 @@
+"""What all controllers of a process share: clients, caches, the queue, and which of them run."""
