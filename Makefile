@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 JOBS ?= 6 # test processes: whole systems mostly wait
 # What speaks to the server itself; the rest speaks to kcm's own processes.
-ON_REDIS := redisio store workqueue coordination manager reconcile nodes scheduler
+ON_REDIS := redisio store coordination manager reconcile nodes controllers/scheduler
 SPREAD := --dist loadscope --no-loadscope-reorder
 SHARED := -n $(JOBS) $(SPREAD)
 COMPUTING := -n logical $(SPREAD) # a process per processor, for tests that never wait

@@ -12,8 +12,8 @@ from bench.programs.raw_app import create_app
 from bench.raw import RawTasks
 from bench.stamps import StampReader
 from bench.table import Row, Sample
+from kcm.coordination.workqueue import WorkQueue
 from kcm.manager.queues import queue_config
-from kcm.workqueue import WorkQueue
 
 SPACING = 0.02  # seconds between two samples of the idle latency
 

@@ -56,6 +56,7 @@ CONTROLLERS = (
     "kcm.controllers.resourcequota:ResourceQuotaController",
     "kcm.controllers.rootcacertpublisher:RootCACertPublisher",
     "kcm.controllers.route:NodeRouteController",
+    "kcm.controllers.scheduler:SchedulerController",
     "kcm.controllers.service:ServiceLBController",
     "kcm.controllers.serviceaccount:ServiceAccountController",
     "kcm.controllers.serviceaccounttoken:ServiceAccountTokenController",
@@ -69,7 +70,6 @@ CONTROLLERS = (
     "kcm.controllers.ttlafterfinished:TTLAfterFinishedController",
     "kcm.controllers.validatingadmissionpolicystatus:ValidatingAdmissionPolicyStatusController",
     "kcm.controllers.volumeattributesclassprotection:VACProtectionController",
-    "kcm.scheduler:SchedulerController",
 )
 
 ENTRY_POINTS = "kcm.controllers"

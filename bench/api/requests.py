@@ -16,9 +16,9 @@ from bench.store import create_in_batches
 from bench.table import Row, Sample
 from kcm.api.core_v1 import ServiceAccount
 from kcm.apimachinery.meta_v1 import ObjectMeta
-from kcm.serviceaccount.claims import BoundObjects, bound_claims
-from kcm.serviceaccount.keys import SigningKey, read_signing_key
-from kcm.serviceaccount.tokens import sign
+from kcm.helpers.serviceaccount.claims import BoundObjects, bound_claims
+from kcm.helpers.serviceaccount.keys import SigningKey, read_signing_key
+from kcm.helpers.serviceaccount.tokens import sign
 
 CONNECTIONS = 8
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"

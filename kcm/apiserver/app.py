@@ -61,9 +61,9 @@ from kcm.apiserver.request import Disconnected, Request, head_of, read_body
 from kcm.apiserver.request_info import RequestInfo, parse
 from kcm.apiserver.routes import Routes, is_page, is_watch
 from kcm.apiserver.streams import Streams
+from kcm.helpers.serviceaccount.issuing import DEFAULT_ISSUER
 from kcm.loops import Loop, ThreadHost, contain
 from kcm.options import feature_gates
-from kcm.serviceaccount.issuing import DEFAULT_ISSUER
 from kcm.store import Store
 
 THREADS = 8  # store calls at a time; more would only contend for the interpreter

@@ -43,9 +43,9 @@ from kcm.apiserver.objects.metrics_apis import MetricsApis
 from kcm.apiserver.remarks import Remarks
 from kcm.apiserver.request import Request
 from kcm.apiserver.request_info import RequestInfo
+from kcm.helpers.serviceaccount import discovery as issuer_discovery
+from kcm.helpers.serviceaccount.discovery import CONFIGURATION_PATH, JWKS_PATH
 from kcm.redisio import greenlets
-from kcm.serviceaccount import discovery as issuer_discovery
-from kcm.serviceaccount.discovery import CONFIGURATION_PATH, JWKS_PATH
 from kcm.store import Store
 from kcm.store.resource_metrics.answers import StoredMetrics
 from kcm.store.resource_metrics.usage import UsageBoard

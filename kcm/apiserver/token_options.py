@@ -18,9 +18,9 @@ from kcm import errors
 from kcm.apimachinery.durations import parse_duration
 from kcm.apiserver import flags
 from kcm.apiserver.auth.service_accounts import TokenOptions
-from kcm.serviceaccount import keys
-from kcm.serviceaccount.discovery import JWKS_PATH
-from kcm.serviceaccount.issuing import DEFAULT_ISSUER
+from kcm.helpers.serviceaccount import keys
+from kcm.helpers.serviceaccount.discovery import JWKS_PATH
+from kcm.helpers.serviceaccount.issuing import DEFAULT_ISSUER
 
 KEY_FILE = "sa.key"  # in the state folder
 _SHORTEST, _LONGEST = 60 * 60, 1 << 32  # seconds of --service-account-max-token-expiration

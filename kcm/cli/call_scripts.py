@@ -9,7 +9,7 @@ import click
 
 from kcm.apimachinery.durations import format_seconds
 from kcm.cli.objects.table import TextTable
-from kcm.cloudprovider.sim.records import Script
+from kcm.reconcile.cloudprovider.sim.records import Script
 
 _ANY = "any"
 _Command = Callable[..., Any]

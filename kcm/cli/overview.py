@@ -11,11 +11,11 @@ from kcm.api.core_v1 import Node
 from kcm.api.scheme import BUILT_IN
 from kcm.cli.evictions import ZoneEvictions, read_evictions
 from kcm.coordination.presence import Member, members
+from kcm.coordination.workqueue.queue import read_stats
 from kcm.helpers.node_reports import ready_status
 from kcm.redisio import RedisIO
 from kcm.store import StoreReader, damage
 from kcm.store.reader import each_list_item
-from kcm.workqueue.queue import read_stats
 
 _ZONE = "topology.kubernetes.io/zone"
 

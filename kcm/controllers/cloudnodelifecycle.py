@@ -22,9 +22,9 @@ from typing import Any
 
 from kcm import errors
 from kcm.api.core_v1 import Node, Taint
-from kcm.cloudprovider.calls import InstanceExists, InstanceShutdown
 from kcm.helpers.node_reports import ready_status
 from kcm.informers.store import Tally
+from kcm.reconcile.cloudprovider.calls import InstanceExists, InstanceShutdown
 from kcm.reconcile.contract import (
     ORPHANS,
     Change,

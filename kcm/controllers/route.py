@@ -20,8 +20,8 @@ from pydantic import Field
 
 from kcm import errors
 from kcm.api.core_v1 import Node, NodeCondition
-from kcm.cloudprovider.calls import CreateRoute, DeleteRoute, ListRoutes
-from kcm.cloudprovider.interface import Route
+from kcm.reconcile.cloudprovider.calls import CreateRoute, DeleteRoute, ListRoutes
+from kcm.reconcile.cloudprovider.interface import Route
 from kcm.reconcile.contract import (
     Change,
     CloudUse,

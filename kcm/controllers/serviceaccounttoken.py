@@ -19,12 +19,12 @@ from urllib.parse import quote, unquote
 from pydantic import Field
 
 from kcm.api.core_v1 import Secret, ServiceAccount
+from kcm.helpers.serviceaccount.claims import LEGACY_ISSUER, legacy_claims
+from kcm.helpers.serviceaccount.keys import parse_signing_key, read_pem
+from kcm.helpers.serviceaccount.root_ca import read_bundle
+from kcm.helpers.serviceaccount.tokens import sign
 from kcm.reconcile.contract import Change, Controller, Options, View, Watch, shared_option
 from kcm.reconcile.plan import Delete, Patch, Plan, Update
-from kcm.serviceaccount.claims import LEGACY_ISSUER, legacy_claims
-from kcm.serviceaccount.keys import parse_signing_key, read_pem
-from kcm.serviceaccount.root_ca import read_bundle
-from kcm.serviceaccount.tokens import sign
 from kcm.store import DeleteOptions
 from kcm.store.writes.guards import Absent
 

@@ -1,4 +1,6 @@
-"""Fenced leases, by which the processes of kcm exclude each other, and upstream's leader election.
+"""Who works on what: fenced leases, leader election, who is there, and the work queue.
+
+The processes of kcm exclude each other by leases. `workqueue` keeps each key to one worker.
 
 Exclusion depends on `lease` and `keeper`, which fence. `election` decides whether an instance is
 active at all; it does not fence, and need not.

@@ -33,10 +33,10 @@ from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.clock import Clock
 from kcm.coordination import FencedLease
+from kcm.coordination.workqueue import Addition, dispatch
 from kcm.loops import Loop, Turn
 from kcm.reconcile.contract import Change, Controller, View, Watch
 from kcm.store.writes.observing import Observer
-from kcm.workqueue import Addition, dispatch
 
 log = structlog.get_logger("kcm.dispatch")
 

@@ -18,6 +18,7 @@ from kcm import errors
 from kcm.api.scheme import Resource, Scheme
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.coordination import LeaseKeeper
+from kcm.coordination.workqueue import Pump, Reaper
 from kcm.manager.context.context import ControllerContext
 from kcm.manager.dispatch import Dispatcher, KindDispatcher, WatchRoute
 from kcm.manager.ingest import Ingester
@@ -27,7 +28,6 @@ from kcm.manager.recovery import recover
 from kcm.reconcile.contract import Controller, View
 from kcm.redisio import Fence
 from kcm.store.eventbus import EventBus
-from kcm.workqueue import Pump, Reaper
 
 log = structlog.get_logger("kcm.manager")
 

@@ -24,7 +24,9 @@ from prometheus_client.registry import Collector
 
 from kcm import __version__, errors
 from kcm.api.scheme import Kinds
+from kcm.controllers.scheduler import SchedulerController
 from kcm.coordination.presence import members
+from kcm.coordination.workqueue.metrics import QueueCollector
 from kcm.manager.declared_metrics import families_of_declared
 from kcm.manager.manager import Manager
 from kcm.manager.node_metrics import DURATION, MONITOR, node_families
@@ -35,9 +37,7 @@ from kcm.manager.volume_metrics import volume_families
 from kcm.reconcile.counters import Counter, Histogram
 from kcm.reconcile.metrics import BUCKETS, PASS, SYNC, Totals, read_counts, read_totals
 from kcm.redisio import RedisIO
-from kcm.scheduler import SchedulerController
 from kcm.store import damage
-from kcm.workqueue.metrics import QueueCollector
 
 log = structlog.get_logger("kcm.metrics")
 

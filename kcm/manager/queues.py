@@ -18,11 +18,11 @@ import structlog
 
 from kcm.clock import Clock
 from kcm.coordination.presence import Member, members
+from kcm.coordination.workqueue import QueueConfig, configure_queues
 from kcm.loops import Loop, Turn
 from kcm.reconcile.contract import Controller
 from kcm.redisio import RedisIO
 from kcm.redisio.mending import mend_broker
-from kcm.workqueue import QueueConfig, configure_queues
 
 log = structlog.get_logger("kcm.manager")
 

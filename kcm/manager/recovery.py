@@ -11,12 +11,12 @@ from collections.abc import Sequence
 
 import structlog
 
+from kcm.coordination.workqueue import Addition
 from kcm.manager.context.context import ControllerContext
 from kcm.manager.dispatch import KindDispatcher
 from kcm.reconcile.contract import Change
 from kcm.store import damage
 from kcm.store.watch import parse_version
-from kcm.workqueue import Addition
 
 log = structlog.get_logger("kcm.dispatch")
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
+from kcm.controllers.scheduler.metrics import PENDING
 from kcm.redisio import RedisIO
-from kcm.scheduler.metrics import PENDING
 
 _QUEUES = ("active", "backoff", "unschedulable", "gated")
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from kcm import errors
-from kcm.cloudprovider.caller import CloudCaller
+from kcm.reconcile.cloudprovider.caller import CloudCaller
 from kcm.reconcile.consistency import NO_EXPECTATIONS, SyncExpectations
 from kcm.reconcile.executor import PlanExecutor
 from kcm.reconcile.metrics import SyncMetrics

@@ -13,7 +13,7 @@ from typing import Any, Generic, Literal, Self
 
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import Kind, KubeObject
-from kcm.cloudprovider.calls import Answer, CloudCall
+from kcm.reconcile.cloudprovider.calls import Answer, CloudCall
 from kcm.reconcile.counters import Counts
 from kcm.store import DeleteOptions, Guard
 from kcm.store.writes.collections import CollectionDeletion

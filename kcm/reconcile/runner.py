@@ -21,6 +21,14 @@ import structlog
 
 from kcm import errors
 from kcm.clock import Clock
+from kcm.coordination.workqueue import (
+    Finished,
+    KeyLease,
+    Renewer,
+    SyncResult,
+    SyncStatus,
+    WorkQueue,
+)
 from kcm.loops import Host
 from kcm.reconcile.caches import Caches
 from kcm.reconcile.carrying import CarriedPlan, PlanCarrier
@@ -31,7 +39,6 @@ from kcm.reconcile.metrics import SYNC, SyncMetrics
 from kcm.reconcile.plan import Plan
 from kcm.store.writes import observing
 from kcm.store.writes.observing import Author, Observer, SyncEnd
-from kcm.workqueue import Finished, KeyLease, Renewer, SyncResult, SyncStatus, WorkQueue
 
 log = structlog.get_logger("kcm.reconcile")
 

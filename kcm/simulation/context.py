@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from kcm.cloudprovider.sim.scriptbook import ScriptBook
 from kcm.kubelet.recorder import EventSink, KubeletEventRecorder
+from kcm.reconcile.cloudprovider.sim.scriptbook import ScriptBook
 from kcm.simulation.options import SimulatorOptions
 from kcm.simulation.scripting.stages import Stages
 from kcm.simulation.timers import Timers

@@ -14,8 +14,8 @@ from typing import TypeVar
 
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.cloudprovider.caller import CloudCaller
 from kcm.reconcile.carrying import CarriedPlan, PlanCarrier
+from kcm.reconcile.cloudprovider.caller import CloudCaller
 from kcm.reconcile.contract import Change
 from kcm.reconcile.plan import AnyPlan, Delete, Event, Failure, Outcome, Plan, Write
 from kcm.store import DeleteOptions, Store, WatchEntry, WriteItem

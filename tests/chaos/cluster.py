@@ -18,12 +18,12 @@ import psutil
 from kcm import errors
 from kcm.api.apps_v1 import ReplicaSet
 from kcm.api.core_v1 import Pod
+from kcm.coordination.workqueue import read_stats
 from kcm.redisio import RedisIO
 from kcm.redisio.embedded import EmbeddedServer
 from kcm.settings import Settings
 from kcm.store import Store
 from kcm.testing.waiting import let_time_pass, until
-from kcm.workqueue import read_stats
 from tests.chaos.proxy import HalfOpenProxy
 from tests.chaos.realnode import RealNode
 from tests.conftest import FAULTS_ALLOWED, server_binary

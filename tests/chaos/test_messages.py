@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from kcm.coordination.workqueue import read_stats
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.testing.waiting import until
-from kcm.workqueue import read_stats
 from tests.chaos import workload
 from tests.chaos.cluster import Cluster
 

@@ -12,9 +12,9 @@ from kcm import errors
 from kcm.api import codec
 from kcm.api.core_v1 import Secret, ServiceAccount
 from kcm.apimachinery.meta_v1 import ObjectMeta
-from kcm.serviceaccount.claims import LEGACY_ISSUER
-from kcm.serviceaccount.keys import ensure_key_file, read_signing_key
-from kcm.serviceaccount.tokens import Verifier
+from kcm.helpers.serviceaccount.claims import LEGACY_ISSUER
+from kcm.helpers.serviceaccount.keys import ensure_key_file, read_signing_key
+from kcm.helpers.serviceaccount.tokens import Verifier
 from kcm.store.admission import namespaces
 from kcm.testing.waiting import until
 from tests.chaos import faults

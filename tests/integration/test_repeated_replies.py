@@ -14,6 +14,7 @@ from kcm.api.core_v1 import ResourceQuota, ResourceQuotaSpec
 from kcm.api.scheme import BUILT_IN
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.apimachinery.quantity import Quantity
+from kcm.coordination.workqueue import read_stats
 from kcm.manager.context.context import ControllerContext, build_context
 from kcm.manager.manager import Manager
 from kcm.manager.ticks.runner import TickRunner
@@ -21,7 +22,6 @@ from kcm.redisio import RedisIO, scripts
 from kcm.settings import Settings
 from kcm.store import Store
 from kcm.testing.waiting import until
-from kcm.workqueue import read_stats
 from tests.new_objects import replica_set
 
 PODS = BUILT_IN.lookup("pods")

@@ -9,9 +9,9 @@ import pytest
 
 from kcm.api.coordination_v1 import Lease
 from kcm.api.core_v1 import Node, NodeCondition
+from kcm.coordination.workqueue import read_stats
 from kcm.testing import builders
 from kcm.testing.waiting import until
-from kcm.workqueue import read_stats
 from tests.new_objects import strip_store_fields
 from tests.scenarios.test_silent_nodes import LEASES, NODES, Fleet, Launch, launch
 

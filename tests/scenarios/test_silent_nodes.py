@@ -23,12 +23,12 @@ from kcm.api.policy_v1 import PodDisruptionBudget, PodDisruptionBudgetSpec
 from kcm.api.scheme import BUILT_IN
 from kcm.apimachinery.meta_v1 import LabelSelector, ObjectMeta
 from kcm.cli.evictions import MONITOR
+from kcm.coordination.workqueue import read_stats
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.store import Store
 from kcm.testing import builders
 from kcm.testing.waiting import PATIENCE, let_time_pass, until
-from kcm.workqueue import read_stats
 from tests.chaos.cluster import Cluster
 from tests.new_objects import make_namespaces, strip_store_fields
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from kcm.api.scheme import BUILT_IN
+from kcm.coordination.workqueue import read_stats
 from kcm.testing.builders import namespace
 from kcm.testing.waiting import until
-from kcm.workqueue import read_stats
 from tests.chaos.cluster import PODS, Cluster
 from tests.new_objects import replica_set, strip_store_fields
 

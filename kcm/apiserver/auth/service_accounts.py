@@ -30,8 +30,8 @@ from kcm.apiserver.auth.users import (
 from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.http_errors import Unauthorized
 from kcm.clock import Clock, RealClock
-from kcm.serviceaccount import claims as token_claims
-from kcm.serviceaccount.claims import (
+from kcm.helpers.serviceaccount import claims as token_claims
+from kcm.helpers.serviceaccount.claims import (
     LEEWAY,
     LEGACY_ISSUER,
     BoundClaims,
@@ -39,9 +39,9 @@ from kcm.serviceaccount.claims import (
     LegacyClaims,
     Reference,
 )
-from kcm.serviceaccount.issuing import Issuer
-from kcm.serviceaccount.keys import SigningKey, VerificationKey
-from kcm.serviceaccount.tokens import InvalidToken, Verifier
+from kcm.helpers.serviceaccount.issuing import Issuer
+from kcm.helpers.serviceaccount.keys import SigningKey, VerificationKey
+from kcm.helpers.serviceaccount.tokens import InvalidToken, Verifier
 
 CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
 POD_NAME = "authentication.kubernetes.io/pod-name"

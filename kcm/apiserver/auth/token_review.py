@@ -12,8 +12,8 @@ from kcm.apiserver.auth.authenticators import Tokens
 from kcm.apiserver.auth.bootstrap_tokens import BootstrapTokens
 from kcm.apiserver.auth.service_accounts import ServiceAccountTokens
 from kcm.apiserver.auth.users import User
-from kcm.serviceaccount.issuing import DEFAULT_ISSUER
-from kcm.serviceaccount.tokens import InvalidToken
+from kcm.helpers.serviceaccount.issuing import DEFAULT_ISSUER
+from kcm.helpers.serviceaccount.tokens import InvalidToken
 
 _UNKNOWN = "invalid bearer token"
 

@@ -22,7 +22,7 @@ from kcm.apiserver.http.responses import ApiRequest, Response
 from kcm.apiserver.http_errors import MethodNotAllowed, PathNotFound
 from kcm.apiserver.objects import write_admission
 from kcm.errors import FieldError
-from kcm.serviceaccount.tokens import InvalidToken
+from kcm.helpers.serviceaccount.tokens import InvalidToken
 
 _Access = authorization.SelfSubjectAccessReviewSpec
 

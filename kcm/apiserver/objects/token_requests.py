@@ -18,7 +18,7 @@ from kcm.apiserver.bodies import reading, structs
 from kcm.apiserver.http.responses import ApiRequest, Response, json_response
 from kcm.apiserver.http_errors import MethodNotAllowed, PathNotFound
 from kcm.apiserver.objects import admission, write_admission
-from kcm.serviceaccount.claims import BoundObjects
+from kcm.helpers.serviceaccount.claims import BoundObjects
 from kcm.store import Store
 
 KIND = "TokenRequest.authentication.k8s.io"

@@ -10,8 +10,8 @@ import click
 from kcm import errors
 from kcm.cli.cloud.showing import simulated_nodes
 from kcm.cli.connect import open_store
-from kcm.cloudprovider.sim.records import Instance, InstanceState
-from kcm.cloudprovider.sim.state import SimState
+from kcm.reconcile.cloudprovider.sim.records import Instance, InstanceState
+from kcm.reconcile.cloudprovider.sim.state import SimState
 from kcm.simulation import commands
 from kcm.simulation.commands import NodeCommand
 from kcm.store import Store

@@ -7,9 +7,9 @@ import click
 from kcm.cli.call_scripts import call_argument, limits, print_scripts
 from kcm.cli.connect import open_redis
 from kcm.cli.durations import parse_duration
-from kcm.cloudprovider.sim.provider import CALLS
-from kcm.cloudprovider.sim.records import Script
-from kcm.cloudprovider.sim.state import SimState
+from kcm.reconcile.cloudprovider.sim.provider import CALLS
+from kcm.reconcile.cloudprovider.sim.records import Script
+from kcm.reconcile.cloudprovider.sim.state import SimState
 
 _UNDO = "kcm cloud heal"
 _call = call_argument(CALLS)

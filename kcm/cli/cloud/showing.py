@@ -12,17 +12,17 @@ from kcm.api.simulated_nodes import SIMULATOR_LABEL
 from kcm.apimachinery.labels import Selector
 from kcm.cli.connect import open_redis, open_store
 from kcm.cli.objects.table import TextTable
-from kcm.cloudprovider.sim.provider import (
+from kcm.helpers.node_reports import ready_status
+from kcm.printing.durations import human_duration
+from kcm.reconcile.cloudprovider.sim.provider import (
     DEFAULT_TYPE,
     REGION_LABEL,
     SCHEME,
     ZONE_LABEL,
     is_simulated,
 )
-from kcm.cloudprovider.sim.records import Instance
-from kcm.cloudprovider.sim.state import SimState
-from kcm.helpers.node_reports import ready_status
-from kcm.printing.durations import human_duration
+from kcm.reconcile.cloudprovider.sim.records import Instance
+from kcm.reconcile.cloudprovider.sim.state import SimState
 from kcm.store import Store
 
 _NODES = Node.resource

@@ -7,7 +7,7 @@ import click
 from kcm.cli.call_scripts import call_argument, limits, print_scripts
 from kcm.cli.connect import open_store
 from kcm.cli.durations import parse_duration
-from kcm.cloudprovider.sim.records import Script
+from kcm.reconcile.cloudprovider.sim.records import Script
 from kcm.simulation.context import storage_scripts
 from kcm.simulation.storage.calls import VERBS
 

@@ -21,7 +21,6 @@ from pydantic import Field
 from kcm import errors
 from kcm.api.core_v1 import Node
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.cloudprovider.calls import GetInstanceMetadata
 from kcm.controllers.cloudnode.nodes import (
     initialize,
     is_uninitialized,
@@ -29,6 +28,7 @@ from kcm.controllers.cloudnode.nodes import (
     wanted_addresses,
     with_addresses,
 )
+from kcm.reconcile.cloudprovider.calls import GetInstanceMetadata
 from kcm.reconcile.contract import Change, CloudUse, Controller, KeyPolicy, Options, View, Watch
 from kcm.reconcile.plan import Outcome, Patch, Plan
 

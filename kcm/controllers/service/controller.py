@@ -21,13 +21,6 @@ from pydantic import Field
 from kcm import errors
 from kcm.api.core_v1 import LoadBalancerStatus, Node, Service
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
-from kcm.cloudprovider.calls import (
-    DeleteLoadBalancer,
-    EnsureLoadBalancer,
-    GetLoadBalancer,
-    UpdateLoadBalancer,
-)
-from kcm.cloudprovider.interface import ImplementedElsewhere, RetryAfter
 from kcm.controllers.service.wanted import (
     FINALIZER,
     fingerprint_nodes,
@@ -39,6 +32,13 @@ from kcm.controllers.service.wanted import (
     select_nodes,
     wants_load_balancer,
 )
+from kcm.reconcile.cloudprovider.calls import (
+    DeleteLoadBalancer,
+    EnsureLoadBalancer,
+    GetLoadBalancer,
+    UpdateLoadBalancer,
+)
+from kcm.reconcile.cloudprovider.interface import ImplementedElsewhere, RetryAfter
 from kcm.reconcile.contract import Change, CloudUse, Controller, KeyPolicy, Options, View, Watch
 from kcm.reconcile.counters import Counter
 from kcm.reconcile.plan import Outcome, Patch, Plan

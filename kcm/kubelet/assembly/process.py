@@ -18,6 +18,8 @@ from kcm.api.scheme import Scheme
 from kcm.clock import Clock, RealClock
 from kcm.coordination.lease import new_holder
 from kcm.coordination.presence import Member, Presence
+from kcm.helpers.serviceaccount.issuing import Issuer
+from kcm.helpers.serviceaccount.keys import read_signing_key
 from kcm.kubelet.assembly.dependencies import Dependencies, KubeletStore, KubeletStores, Run
 from kcm.kubelet.assembly.kubelet import Kubelet
 from kcm.kubelet.assembly.new_kubelet import new_main_kubelet
@@ -28,8 +30,6 @@ from kcm.kubelet.tokens.sources import RequestedTokens, SignedTokens
 from kcm.loops import Loop, ThreadHost
 from kcm.reconcile.events import EventRecorder
 from kcm.redisio import Links, RedisIO
-from kcm.serviceaccount.issuing import Issuer
-from kcm.serviceaccount.keys import read_signing_key
 from kcm.settings import Settings
 from kcm.store import Store
 from kcm.store.resource_metrics.usage import UsageBoard

@@ -15,9 +15,9 @@ from kcm import errors
 from kcm.api.core_v1 import Node, Pod, ServiceAccount
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.clock import Clock
+from kcm.helpers.serviceaccount.claims import BoundObjects
+from kcm.helpers.serviceaccount.issuing import Issuer
 from kcm.kubelet.tokens.manager import IssuedToken
-from kcm.serviceaccount.claims import BoundObjects
-from kcm.serviceaccount.issuing import Issuer
 from kcm.store.objects import ObjectStore
 
 Post = Callable[[str, Mapping[str, Any]], bytes]

@@ -22,11 +22,10 @@ import structlog
 from kcm import errors
 from kcm.api.scheme import Resource
 from kcm.clock import Clock, RealClock
-from kcm.cloudprovider.caller import CloudCaller
-from kcm.cloudprovider.discovery import ProviderSettings, create_provider
 from kcm.coordination import new_holder
 from kcm.coordination.lease import DURATION
 from kcm.coordination.presence import Member, Presence
+from kcm.coordination.workqueue import Renewer, WorkQueue
 from kcm.informers.factory import SharedInformerFactory
 from kcm.informers.options import InformerOptions
 from kcm.informers.source import LevelSource, ListerWatcher
@@ -40,6 +39,8 @@ from kcm.manager.context.selection import Selection, select
 from kcm.options.manager import ManagerOptions
 from kcm.reconcile.caches import Caches, list_declared_models
 from kcm.reconcile.carrying import PlanCarrier
+from kcm.reconcile.cloudprovider.caller import CloudCaller
+from kcm.reconcile.cloudprovider.discovery import ProviderSettings, create_provider
 from kcm.reconcile.consistency import KEPT, Consistency, ExpectedChanges, FreshCaches
 from kcm.reconcile.contract import Controller
 from kcm.reconcile.events import EventRecorder
@@ -53,7 +54,6 @@ from kcm.store import Store
 from kcm.store.definitions import Definitions
 from kcm.store.objects import ObjectStore
 from kcm.store.remote.kubeconfig import load as load_kubeconfig
-from kcm.workqueue import Renewer, WorkQueue
 
 if TYPE_CHECKING:
     from kcm.store.remote.store import RemoteStore

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kcm.api.scheme import Scheme
-from kcm.cloudprovider.interface import CloudProvider
 from kcm.manager.context.discovery import Discovery
 from kcm.options.enabling import (
     controllers_disabled_by_default,
@@ -17,6 +16,7 @@ from kcm.options.enabling import (
 )
 from kcm.options.manager import ManagerOptions
 from kcm.options.names import BY_NAME
+from kcm.reconcile.cloudprovider.interface import CloudProvider
 from kcm.reconcile.contract import Controller
 
 

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from kcm.cloudprovider.sim.records import Script
-from kcm.cloudprovider.sim.scriptbook import ScriptBook
+from kcm.reconcile.cloudprovider.sim.records import Script
+from kcm.reconcile.cloudprovider.sim.scriptbook import ScriptBook
 
 Verb = Literal["create", "delete", "attach", "detach"]
 VERBS: tuple[Verb, ...] = get_args(Verb)

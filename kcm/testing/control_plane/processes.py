@@ -22,6 +22,7 @@ import yaml
 from kcm import errors
 from kcm.api.scheme import Scheme
 from kcm.clock import RealClock
+from kcm.coordination.workqueue.queue import read_stats
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.store import Store
@@ -32,7 +33,6 @@ from kcm.testing.control_plane.rest import Rest, UnsettledError
 from kcm.testing.control_plane.timing import RealTime
 from kcm.testing.faults.agenda import Agenda
 from kcm.testing.history.recorder import Recorder
-from kcm.workqueue.queue import read_stats
 
 _READY = "Ctrl-C stops it all"  # in what `kcm up` prints last
 _START_TIMEOUT = 60.0  # seconds

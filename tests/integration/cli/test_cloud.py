@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kcm.cloudprovider.sim.provider import SimCloud
-from kcm.cloudprovider.sim.records import Script
-from kcm.cloudprovider.sim.state import SimState
+from kcm.reconcile.cloudprovider.sim.provider import SimCloud
+from kcm.reconcile.cloudprovider.sim.records import Script
+from kcm.reconcile.cloudprovider.sim.state import SimState
 from kcm.redisio import RedisIO
 from kcm.simulation import commands
 from kcm.simulation.options import SimulatorOptions

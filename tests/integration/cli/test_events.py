@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from kcm.coordination import FencedLease
+from kcm.coordination.workqueue import QueueConfig, WorkQueue
 from kcm.redisio import RedisIO
 from kcm.store import Store
 from kcm.store.eventbus import EventBus
 from kcm.testing import builders
-from kcm.workqueue import QueueConfig, WorkQueue
 from tests.integration.cli.conftest import Run
 
 

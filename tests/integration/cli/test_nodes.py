@@ -7,7 +7,7 @@ import pytest
 from kcm.api import codec
 from kcm.api.scheme import BUILT_IN
 from kcm.cli.nodes import forecast
-from kcm.cloudprovider.sim.records import Script
+from kcm.reconcile.cloudprovider.sim.records import Script
 from kcm.redisio import RedisIO
 from kcm.simulation import commands
 from kcm.simulation.context import storage_scripts

@@ -9,10 +9,10 @@ import pytest
 
 from kcm import errors
 from kcm.coordination import FencedLease, LeaseKeeper
+from kcm.coordination.workqueue import Addition, dispatch
 from kcm.loops import ThreadHost
 from kcm.redisio import Fence, RedisIO
 from kcm.testing.waiting import until
-from kcm.workqueue import Addition, dispatch
 from tests.server_clock import step
 
 

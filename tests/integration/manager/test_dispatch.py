@@ -9,6 +9,7 @@ import pytest
 from kcm.api.scheme import BUILT_IN
 from kcm.clock import RealClock
 from kcm.coordination import FencedLease
+from kcm.coordination.workqueue import Addition
 from kcm.manager.context.context import ControllerContext
 from kcm.manager.dispatch import Dispatcher, KindDispatcher, WatchRoute
 from kcm.manager.recovery import recover
@@ -16,7 +17,6 @@ from kcm.redisio import RedisIO
 from kcm.store import Store
 from kcm.store.trim import Retention, trim
 from kcm.testing.waiting import until
-from kcm.workqueue import Addition
 from tests.new_objects import pod, replica_set
 
 PODS = BUILT_IN.lookup("pods")

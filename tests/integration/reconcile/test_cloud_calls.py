@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from kcm import errors
-from kcm.cloudprovider.caller import CloudCaller
-from kcm.cloudprovider.interface import CloudProvider
-from kcm.cloudprovider.sim.provider import SimCloud
-from kcm.cloudprovider.sim.state import SimState
 from kcm.manager.context.context import ControllerContext, build_context
 from kcm.manager.queues import queue_config
+from kcm.reconcile.cloudprovider.caller import CloudCaller
+from kcm.reconcile.cloudprovider.interface import CloudProvider
+from kcm.reconcile.cloudprovider.sim.provider import SimCloud
+from kcm.reconcile.cloudprovider.sim.state import SimState
 from kcm.reconcile.contract import Controller, View
 from kcm.reconcile.plan import Outcome, Plan
 from kcm.reconcile.runner import Runner

@@ -9,10 +9,10 @@ import pytest
 
 from kcm import errors
 from kcm.api.scheme import BUILT_IN
+from kcm.coordination.workqueue import QueueConfig, WorkQueue
 from kcm.redisio import RedisIO
 from kcm.redisio.mending import mend, type_of
 from kcm.store import DeleteOptions, Store
-from kcm.workqueue import QueueConfig, WorkQueue
 from tests.new_objects import pod
 
 PODS = BUILT_IN.lookup("pods")

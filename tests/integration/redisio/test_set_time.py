@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from kcm.coordination.workqueue import QueueConfig, WorkQueue
 from kcm.redisio import RedisIO
-from kcm.workqueue import QueueConfig, WorkQueue
 
 YEAR_2030 = 1_893_456_000.0
 

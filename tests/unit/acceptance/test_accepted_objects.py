@@ -36,8 +36,8 @@ from kcm.testing.views import NOW, FakeView
 from tests.lookups import FakeLookups
 from tests.samples import manifest
 from tests.shapes import NAMES, accept, bodies
+from tests.unit.controllers.scheduler.world import Scene
 from tests.unit.kubelet.views import container_view
-from tests.unit.scheduler.world import Scene
 from tests.unit.simulation.life import Life
 
 CONTROLLERS = [type_() for type_ in controller_types()]

@@ -6,7 +6,7 @@ import pytest
 
 from kcm import errors
 from kcm.apiserver.token_options import TokenFlags
-from kcm.serviceaccount import keys
+from kcm.helpers.serviceaccount import keys
 
 URL = "https://127.0.0.1:8001"
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kcm.api.core_v1 import LoadBalancerIngress, LoadBalancerStatus, Node, Service
-from kcm.cloudprovider.caller import CloudCaller
-from kcm.cloudprovider.interface import InstanceMetadata, InstanceNotFound, Route, Zone
 from kcm.reconcile.carrying import CarriedPlan
+from kcm.reconcile.cloudprovider.caller import CloudCaller
+from kcm.reconcile.cloudprovider.interface import InstanceMetadata, InstanceNotFound, Route, Zone
 from kcm.reconcile.contract import Controller
 from kcm.testing.views import FakeView
 from kcm.testing.world import World

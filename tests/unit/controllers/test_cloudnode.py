@@ -14,7 +14,6 @@ import pytest
 
 from kcm import errors
 from kcm.api.core_v1 import Node, NodeAddress, Taint
-from kcm.cloudprovider.interface import CloudError, InstanceMetadata
 from kcm.controllers.cloudnode.controller import (
     CloudNodeController,
     CloudNodeOptions,
@@ -26,6 +25,7 @@ from kcm.controllers.cloudnode.nodes import (
     reconcile_labels,
     wanted_addresses,
 )
+from kcm.reconcile.cloudprovider.interface import CloudError, InstanceMetadata
 from kcm.reconcile.contract import Change
 from kcm.testing.builders import node
 from kcm.testing.views import FakeView

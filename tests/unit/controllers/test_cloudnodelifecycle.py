@@ -11,13 +11,13 @@ from datetime import timedelta
 import pytest
 
 from kcm.api.core_v1 import Node, Taint
-from kcm.cloudprovider.interface import CloudError, InstanceMetadata
 from kcm.controllers.cloudnodelifecycle import (
     SHUTDOWN_TAINT,
     CloudNodeLifecycleController,
     CloudNodeLifecycleOptions,
     nodes_to_check,
 )
+from kcm.reconcile.cloudprovider.interface import CloudError, InstanceMetadata
 from kcm.reconcile.contract import Change
 from kcm.testing.builders import START, node
 from kcm.testing.views import FakeView

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from kcm.api.core_v1 import Node, NodeAddress, NodeCondition
-from kcm.cloudprovider.interface import CloudError, Route
 from kcm.controllers.route import ROUTES, NodeRouteController, NodeRouteOptions
+from kcm.reconcile.cloudprovider.interface import CloudError, Route
 from kcm.reconcile.contract import Change
 from kcm.testing.builders import node
 from kcm.testing.views import FakeView

@@ -12,7 +12,6 @@ from kcm.api.core_v1 import (
     Service,
     Taint,
 )
-from kcm.cloudprovider.interface import CloudError, ImplementedElsewhere, RetryAfter
 from kcm.controllers.service.controller import (
     changed_service,
     services_of_changed_node,
@@ -24,6 +23,7 @@ from kcm.controllers.service.wanted import (
     name_nodes,
     select_nodes,
 )
+from kcm.reconcile.cloudprovider.interface import CloudError, ImplementedElsewhere, RetryAfter
 from kcm.reconcile.contract import Change
 from kcm.testing.builders import START, node, service
 from kcm.testing.views import FakeView

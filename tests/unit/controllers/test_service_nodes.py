@@ -11,11 +11,11 @@ from kcm.api.core_v1 import (
     Node,
     Taint,
 )
-from kcm.cloudprovider.interface import CloudError
 from kcm.controllers.service.wanted import (
     EXCLUDE_LABEL,
     TO_BE_DELETED_TAINT,
 )
+from kcm.reconcile.cloudprovider.interface import CloudError
 from kcm.testing.builders import START, node
 from tests.unit.controllers.balancers import (
     KEY,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from kcm.controllers.scheduler.metrics import METRICS, SchedulerCounts
 from kcm.manager.declared_metrics import families_of_declared
 from kcm.manager.scheduler_metrics import pending_families
 from kcm.redisio.keys import Keys
-from kcm.scheduler.metrics import METRICS, SchedulerCounts
 
 
 class Stored:

@@ -5,7 +5,12 @@ import sys
 
 import pytest
 
-CONTROL_PLANE = ("kcm.manager", "kcm.controllers", "kcm.scheduler", "kcm.apiserver", "kcm.registry")
+CONTROL_PLANE = (
+    "kcm.manager",
+    "kcm.controllers",
+    "kcm.apiserver",
+    "kcm.registry",
+)
 
 
 def run(program: str) -> str:

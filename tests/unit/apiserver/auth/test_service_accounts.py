@@ -20,11 +20,16 @@ from kcm.apiserver.auth.service_accounts import ServiceAccountTokens, TokenOptio
 from kcm.apiserver.auth.token_review import TokenReviewer
 from kcm.apiserver.auth.users import User
 from kcm.apiserver.http_errors import Unauthorized
-from kcm.serviceaccount import keys
-from kcm.serviceaccount.claims import LEGACY_ISSUER, BoundObjects, bound_claims, legacy_claims
-from kcm.serviceaccount.tokens import InvalidToken, sign
+from kcm.helpers.serviceaccount import keys
+from kcm.helpers.serviceaccount.claims import (
+    LEGACY_ISSUER,
+    BoundObjects,
+    bound_claims,
+    legacy_claims,
+)
+from kcm.helpers.serviceaccount.tokens import InvalidToken, sign
 from kcm.testing.clock import FakeClock
-from tests.unit.serviceaccount.test_keys import pem_of
+from tests.unit.helpers.serviceaccount.test_keys import pem_of
 
 KEY = keys.parse_signing_key(pem_of(ec.generate_private_key(ec.SECP256R1())))
 OPTIONS = TokenOptions(KEY, (KEY.verification,), ("https://issuer", "https://old"), ("api", "too"))

@@ -13,13 +13,13 @@ from kcm import errors
 from kcm.api.core_v1 import Node, ServiceAccount
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
+from kcm.helpers.serviceaccount import keys
+from kcm.helpers.serviceaccount.issuing import Issuer
 from kcm.kubelet.tokens.sources import NoTokens, RequestedTokens, SignedTokens
-from kcm.serviceaccount import keys
-from kcm.serviceaccount.issuing import Issuer
 from kcm.store.objects import ObjectStore
 from kcm.testing.builders import pod
 from kcm.testing.clock import FakeClock
-from tests.unit.serviceaccount.test_keys import pem_of
+from tests.unit.helpers.serviceaccount.test_keys import pem_of
 
 WEB = pod("web", node="n", service_account_name="robot")
 KEY = keys.parse_signing_key(pem_of(ec.generate_private_key(ec.SECP256R1())))

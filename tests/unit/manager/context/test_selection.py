@@ -12,6 +12,7 @@ from kcm.controllers.serviceaccounttoken import (
     ServiceAccountTokenController,
     ServiceAccountTokenOptions,
 )
+from kcm.helpers.serviceaccount.keys import ensure_key_file
 from kcm.manager.context.selection import create_enabled, select
 from kcm.options.enabling import (
     controller_aliases,
@@ -24,7 +25,6 @@ from kcm.options.groups import GenericOptions
 from kcm.options.manager import ManagerOptions
 from kcm.options.names import KNOWN
 from kcm.reconcile.contract import Controller
-from kcm.serviceaccount.keys import ensure_key_file
 from tests.unit.options.sample_controllers import WidgetOptions
 
 Types = tuple[type[Controller], ...]
@@ -164,7 +164,7 @@ def test_the_token_controller_starts_first(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_what_needs_its_own_store_does_not_run_on_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    from kcm.scheduler import SchedulerController
+    from kcm.controllers.scheduler import SchedulerController
 
     monkeypatch.setattr(ManagerOptions, "types", lambda _: (SchedulerController,))
     there = ManagerOptions(generic=GenericOptions(kubeconfig="/there"))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kcm.cloudprovider.sim.records import Script
+from kcm.reconcile.cloudprovider.sim.records import Script
 from kcm.simulation.storage.calls import TIMED_OUT, CallKey, Calls
 
 ATTACH: CallKey = ("attach", "csi-1")
