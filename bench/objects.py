@@ -6,12 +6,12 @@ import json
 import uuid
 from typing import Any
 
-from kcm import defaults
 from kcm.api import codec
 from kcm.api.apps_v1 import Deployment, ReplicaSet
 from kcm.api.batch_v1 import Job
 from kcm.api.core_v1 import Pod
 from kcm.helpers.pods import pod_from_template
+from kcm.kinds import defaults
 
 _LABELS = {"app": "web", "tier": "front"}
 _CONTAINER = {

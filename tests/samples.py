@@ -5,10 +5,10 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
-from kcm import defaults
 from kcm.api import codec
 from kcm.api.scheme import BUILT_IN
 from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.kinds import defaults
 from tests.signing_requests import build_pem_authority, build_pem_request, encode
 
 _LABELS = {"app": "web"}

@@ -8,7 +8,7 @@ from typing import Any
 from kcm.api.apps_v1 import DaemonSet, DaemonSetSpec, StatefulSet, StatefulSetSpec
 from kcm.api.core_v1 import Pod, PodSpec, PodTemplateSpec
 from kcm.apimachinery.meta_v1 import LabelSelector, ObjectMeta
-from kcm.defaults import apply
+from kcm.kinds.defaults import apply
 from kcm.testing import builders
 from kcm.testing.world import World
 

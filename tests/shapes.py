@@ -10,16 +10,17 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from kcm import defaults, errors
+from kcm import errors
 from kcm.api import codec
 from kcm.api.scheme import BUILT_IN
 from kcm.apiextensions import structure
 from kcm.apiextensions.structure import Shape
 from kcm.apimachinery.base import Model
 from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.kinds import defaults
+from kcm.kinds.validation import validate_create, validate_status_update
 from kcm.store import rules
 from kcm.testing.builders import START
-from kcm.validation import validate_create, validate_status_update
 from tests.samples import BODIES, manifest
 
 WORDS = (

@@ -2,7 +2,7 @@
 
 Whatever the input, only the errors of `kcm.errors` are raised. An object that is decoded and
 encoded again has every field that it had, unknown ones included (null means absent). The codec
-neither validates objects (`kcm.validation`) nor fills in their defaults (`kcm.defaults`).
+neither validates objects nor fills in their defaults (`kcm.kinds`).
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from kcm.cli.objects.documents import dump
 from kcm.cli.objects.get import Layout, Presentation, list_selected
 from kcm.cli.objects.table import TextTable
 from kcm.cli.objects.targets import CommandSelection, namespace_options, parse_targets, selection
-from kcm.printing.columns import event_last_seen
+from kcm.kinds.printing.columns import event_last_seen
 from kcm.store import Store
 from kcm.store.eventbus import DEAD_LETTERS, DeadLetter, EventBus
 

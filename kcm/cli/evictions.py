@@ -9,7 +9,7 @@ from kcm.cli.objects.table import TextTable
 from kcm.controllers.nodelifecycle.memory import load_zones
 from kcm.controllers.nodelifecycle.monitor import bucket_of
 from kcm.controllers.nodelifecycle.zones import format_zone
-from kcm.printing.durations import human_duration
+from kcm.kinds.printing.durations import human_duration
 from kcm.redisio import RedisIO
 
 MONITOR = "nodelifecycle.monitorNodeStatus"

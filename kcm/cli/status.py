@@ -13,7 +13,7 @@ from kcm.cli.connect import open_redis
 from kcm.cli.objects.documents import dump
 from kcm.cli.objects.table import TextTable
 from kcm.cli.overview import Overview, read_overview
-from kcm.printing.durations import human_duration
+from kcm.kinds.printing.durations import human_duration
 
 _CLEAR = "\x1b[H\x1b[2J"  # moves the cursor home and clears the screen
 

@@ -26,7 +26,7 @@ from kcm.api.core_v1 import (
     Service,
 )
 from kcm.api.scheme import Resource
-from kcm.quota import Evaluator, evaluator_of, is_tracked, used_by
+from kcm.kinds.quota import Evaluator, evaluator_of, is_tracked, used_by
 from kcm.reconcile.contract import Change, Controller, Options, Tick, View, Watch
 from kcm.reconcile.plan import Outcome, PassPlan, Patch, Plan
 from kcm.store.writes.guards import NothingCharged

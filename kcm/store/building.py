@@ -12,12 +12,13 @@ from datetime import datetime
 from functools import partial
 from typing import cast
 
-from kcm import defaults, errors
+from kcm import errors
 from kcm.api.core_v1 import Service
 from kcm.api.scheme import Resource
 from kcm.apiextensions import conversion
 from kcm.apimachinery.meta_v1 import Kind, KubeObject
 from kcm.clock import Clock
+from kcm.kinds import defaults
 from kcm.store import rules
 from kcm.store.admission.chain import Admission
 from kcm.store.admission.quotas import grows

@@ -17,7 +17,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal
 
-from kcm import defaults, errors, validation
+from kcm import errors
 from kcm.api.core_v1 import Pod
 from kcm.api.custom.kinds import CustomResource
 from kcm.api.scheme import Resource
@@ -25,6 +25,7 @@ from kcm.apimachinery import names
 from kcm.apimachinery.base import Model
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apimachinery.times import shift_time
+from kcm.kinds import defaults, validation
 from kcm.store.namespaces import check_deletable
 from kcm.store.strategies.kinds import strategy_of
 from kcm.store.strategies.pod_parts import with_ephemeral_containers, with_resources

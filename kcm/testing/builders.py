@@ -56,7 +56,7 @@ from kcm.api.core_v1 import (
 from kcm.api.ownership import new_controller_ref
 from kcm.apimachinery.meta_v1 import KubeObject, LabelSelector, ObjectMeta, OwnerReference
 from kcm.apimachinery.quantity import Quantity
-from kcm.defaults import apply
+from kcm.kinds.defaults import apply
 from kcm.store.strategies.kinds import strategy_of
 
 START = datetime(2024, 1, 1, tzinfo=UTC)

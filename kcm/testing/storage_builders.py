@@ -31,7 +31,7 @@ from kcm.api.storage_v1 import (
     VolumeError,
 )
 from kcm.apimachinery.quantity import Quantity
-from kcm.defaults import apply
+from kcm.kinds.defaults import apply
 from kcm.testing.builders import START, object_meta
 
 

@@ -18,7 +18,7 @@ from kcm.api.custom.kinds import CustomObject
 from kcm.api.scheme import Resource
 from kcm.apiextensions import pruning
 from kcm.apimachinery.meta_v1 import ObjectMeta
-from kcm.validation import meta
+from kcm.kinds.validation import meta
 
 _SAME = (("name", "name"), ("namespace", "namespace"), ("uid", "UID"))
 

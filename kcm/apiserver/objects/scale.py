@@ -19,7 +19,7 @@ from kcm.apiserver.bodies import patches, reading, structs
 from kcm.apiserver.http.responses import ApiRequest, Response, json_response
 from kcm.apiserver.objects import serverside, tables, verbs
 from kcm.apiserver.scales import scale_of, scale_paths
-from kcm.printing.durations import age
+from kcm.kinds.printing.durations import age
 from kcm.store import Store
 
 KIND = "Scale.autoscaling"

@@ -19,7 +19,7 @@ from kcm.apimachinery import certificates
 from kcm.apiserver.auth.attributes import Attributes
 from kcm.apiserver.auth.authorizer import Caller
 from kcm.apiserver.auth.users import MASTERS, User
-from kcm.validation import certificates as validation
+from kcm.kinds.validation import certificates as validation
 
 _GROUP, _VERSION, _SIGNERS = "certificates.k8s.io", "v1", "signers"
 

@@ -17,8 +17,8 @@ from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.cache.entries import Entry
 from kcm.apiserver.http.accept import Form
-from kcm.printing.columns import Column, columns_of, convert_for_columns
-from kcm.printing.custom import DefinedColumn
+from kcm.kinds.printing.columns import Column, columns_of, convert_for_columns
+from kcm.kinds.printing.custom import DefinedColumn
 
 _INCLUDE = ("", "Metadata", "Object", "None")
 # The message of the row's condition Completed, by the phase of an ended pod.

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from kcm import defaults, errors
+from kcm import errors
 from kcm.api import codec, scaling
 from kcm.api.scheme import Resource
 from kcm.apiextensions import conversion
@@ -19,6 +19,7 @@ from kcm.apiserver.bodies import client_warnings, patches, structs
 from kcm.apiserver.http_errors import InternalError
 from kcm.apiserver.scales import scale_of
 from kcm.apiserver.webhooks.errors import CallingWebhookFailed
+from kcm.kinds import defaults
 
 _TYPE = ("api_version", "kind")
 _METADATA = frozenset({"metadata"})

@@ -13,7 +13,7 @@ from kcm.apimachinery.labels import Selector
 from kcm.cli.connect import open_redis, open_store
 from kcm.cli.objects.table import TextTable
 from kcm.helpers.node_reports import ready_status
-from kcm.printing.durations import human_duration
+from kcm.kinds.printing.durations import human_duration
 from kcm.reconcile.cloudprovider.sim.provider import (
     DEFAULT_TYPE,
     REGION_LABEL,

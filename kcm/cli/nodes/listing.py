@@ -9,7 +9,7 @@ import click
 from kcm.cli.connect import open_store
 from kcm.cli.nodes.registered import RegisteredNode, list_registered_nodes, simulator_runs
 from kcm.cli.objects.table import TextTable
-from kcm.printing.durations import human_duration
+from kcm.kinds.printing.durations import human_duration
 
 
 @click.command("list")

@@ -26,7 +26,7 @@ from kcm.cli.objects.targets import (
     selection,
     selector_options,
 )
-from kcm.printing.columns import Column, columns_of
+from kcm.kinds.printing.columns import Column, columns_of
 from kcm.store import Store
 from kcm.store.reader import each_list_item
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import hashlib
 
-from kcm import defaults, errors, validation
+from kcm import errors
 from kcm.api import codec
 from kcm.api.core_v1 import Pod, Toleration
 from kcm.apimachinery.yaml_documents import load_yaml_documents
+from kcm.kinds import defaults, validation
 from kcm.kubelet.types import HASH_ANNOTATION
 
 PODS = Pod.resource

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from kcm.api.core_v1 import Pod
 from kcm.apimachinery.quantity import Quantity
+from kcm.kinds.quota.pods import requests_of
 from kcm.kubelet.eviction.thresholds import (
     DISK,
     INODES,
@@ -23,7 +24,6 @@ from kcm.kubelet.eviction.thresholds import (
     format_amount,
 )
 from kcm.kubelet.stats.provider import PodStats
-from kcm.quota.pods import requests_of
 
 StatsByUid = Mapping[str, PodStats]
 _RankKey = tuple[bool, bool, int, int]

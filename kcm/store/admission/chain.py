@@ -21,7 +21,7 @@ from kcm.api.networking_v1 import IngressClass
 from kcm.api.scheduling_v1 import PriorityClass
 from kcm.api.storage_v1 import StorageClass
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
-from kcm.quota.pods import is_resized
+from kcm.kinds.quota.pods import is_resized
 from kcm.settings import Settings
 from kcm.store.admission.ingress_classes import IngressClassAdmission
 from kcm.store.admission.limit_ranges import LimitRanger

@@ -15,9 +15,9 @@ from kcm import errors
 from kcm.api.core_v1 import Container, LimitRange, LimitRangeItem, PersistentVolumeClaim, Pod
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apimachinery.quantity import Quantity, ResourceList
-from kcm.defaults import apply
-from kcm.quota.amounts import Amounts
-from kcm.quota.pods import limits_of, requests_of
+from kcm.kinds.defaults import apply
+from kcm.kinds.quota.amounts import Amounts
+from kcm.kinds.quota.pods import limits_of, requests_of
 from kcm.store.admission.memory import WriteWatch
 from kcm.store.reader import StoreReader
 

@@ -15,9 +15,9 @@ from datetime import datetime
 from kcm.api.core_v1 import Pod, ResourceQuota
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.quota import Excess, charged, evaluator_of, is_tracked
-from kcm.quota.amounts import growth
-from kcm.quota.pods import is_resized
+from kcm.kinds.quota import Excess, charged, evaluator_of, is_tracked
+from kcm.kinds.quota.amounts import growth
+from kcm.kinds.quota.pods import is_resized
 from kcm.store.reader import StoreReader
 from kcm.store.writes.items import WriteItem
 from kcm.store.writes.results import WriteResult, WriteStatus

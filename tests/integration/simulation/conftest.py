@@ -11,7 +11,7 @@ import pytest
 from kcm.api import codec
 from kcm.api.coordination_v1 import Lease
 from kcm.api.core_v1 import Node, Pod
-from kcm.printing import pod_status
+from kcm.kinds.printing import pod_status
 from kcm.reconcile.plan import Event
 from kcm.redisio import RedisIO
 from kcm.settings import Settings

@@ -19,6 +19,7 @@ from kcm.apiserver.cache.entries import Entry
 from kcm.apiserver.http.accept import Form
 from kcm.apiserver.objects.tables import table
 from kcm.errors import ContainerConfigError
+from kcm.kinds.quota.evaluators import evaluator_of
 from kcm.kubelet import admission
 from kcm.kubelet.environment.lookups import PodLocation
 from kcm.kubelet.environment.variables import make_environment
@@ -27,7 +28,6 @@ from kcm.kubelet.eviction.thresholds import Signal
 from kcm.kubelet.kuberuntime import actions, configs
 from kcm.kubelet.kuberuntime.view import PodView
 from kcm.kubelet.status.generate import StatusContext, conclude_status, generate_status
-from kcm.quota.evaluators import evaluator_of
 from kcm.reconcile.contract import Change, Controller
 from kcm.registry import controller_types
 from kcm.store import DeleteOptions, rules

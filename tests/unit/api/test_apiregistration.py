@@ -18,7 +18,7 @@ from kcm.api.apiregistration_v1 import (
     with_condition,
 )
 from kcm.apimachinery.meta_v1 import ObjectMeta
-from kcm.printing.columns import columns_of
+from kcm.kinds.printing.columns import columns_of
 from kcm.store.strategies.kinds import strategy_of
 from tests.samples import sample
 

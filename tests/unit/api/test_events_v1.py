@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import json
 
-from kcm import validation
 from kcm.api import codec, events_v1, scheme
 from kcm.api.scheme import BUILT_IN
-from kcm.printing.columns import columns_of, convert_for_columns
+from kcm.kinds import validation
+from kcm.kinds.printing.columns import columns_of, convert_for_columns
 from kcm.testing.builders import START
 
 CORE = {

@@ -7,12 +7,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kcm import defaults, errors
+from kcm import errors
 from kcm.api import codec
 from kcm.api.core_v1 import Node, Pod
 from kcm.api.scheme import BUILT_IN, Kinds, Resource
+from kcm.kinds import defaults
+from kcm.kinds.validation import validate_create, validate_update
 from kcm.testing import builders
-from kcm.validation import validate_create, validate_update
 from tests.samples import BODIES, sample
 
 VALID = [

@@ -2,10 +2,11 @@
 
 import pytest
 
-from kcm import defaults, errors
+from kcm import errors
 from kcm.api import codec
 from kcm.api.scheme import BUILT_IN, Resource
-from kcm.validation import validate_create, validate_status_update, validate_update
+from kcm.kinds import defaults
+from kcm.kinds.validation import validate_create, validate_status_update, validate_update
 from tests.samples import BODIES, manifest, sample
 
 EVERY = pytest.mark.parametrize("resource", BUILT_IN.resources(), ids=str)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import pytest
 
-from kcm import defaults, validation
 from kcm.api.flowcontrol_v1 import FlowSchema, PriorityLevelConfiguration
 from kcm.api.priority_levels import (
     MANDATORY_LEVELS,
@@ -14,6 +13,7 @@ from kcm.api.priority_levels import (
     SUGGESTED_LEVELS,
     SUGGESTED_SCHEMAS,
 )
+from kcm.kinds import defaults, validation
 
 LEVELS = [*MANDATORY_LEVELS.values(), *SUGGESTED_LEVELS]
 SCHEMAS = [*MANDATORY_SCHEMAS.values(), *SUGGESTED_SCHEMAS]

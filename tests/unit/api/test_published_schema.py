@@ -26,7 +26,7 @@ _ANY = frozenset({"quantity", "intstr", "any"})
 _KEPT_AS_JSON = {
     # Read and written as a whole by kcm.store.managed_fields, on every write.
     ("ObjectMeta", "managedFields"),
-    # Checked as wholes: kcm.apiextensions.structural, kcm.validation.definitions.
+    # Checked as wholes: kcm.apiextensions.structural, kcm.kinds.validation.definitions.
     ("CustomResourceDefinitionVersion", "schema"),
     ("CustomResourceDefinitionVersion", "subresources"),
     # Conversion webhooks are not called yet.

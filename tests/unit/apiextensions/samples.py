@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from kcm import defaults
 from kcm.api import codec
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.api.custom.structural_schema import StructuralSchema, parse
 from kcm.api.scheme import BUILT_IN, Scheme
 from kcm.apiextensions import conditions
 from kcm.apiextensions.registration import register, unregister
+from kcm.kinds import defaults
 from kcm.testing.builders import START
 
 TEXT = {"type": "string"}

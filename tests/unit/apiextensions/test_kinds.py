@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from kcm import defaults, errors, validation
+from kcm import errors
 from kcm.api import codec
 from kcm.api.custom.kinds import CustomObject
 from kcm.api.scheme.remains import Remains
 from kcm.apiextensions.registration import register
 from kcm.apimachinery.base import compact
 from kcm.apiserver.documents import openapi
+from kcm.kinds import defaults, validation
 from tests.unit.apiextensions.samples import (
     SCHEME,
     TEXT,

@@ -15,8 +15,8 @@ from kcm.api.core_v1 import ConfigMap, Pod
 from kcm.apiextensions import structural
 from kcm.apiserver.bodies import fieldvalidation, patches, reading
 from kcm.apiserver.objects import serverside
+from kcm.kinds.validation import validate_create, validate_update
 from kcm.testing.builders import START
-from kcm.validation import validate_create, validate_update
 from tests.integration.apiserver import hostile
 
 PODS, MAPS = Pod.resource, ConfigMap.resource

@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from kcm import defaults, errors
+from kcm import errors
 from kcm.api import codec
 from kcm.api.autoscaling_v2 import HorizontalPodAutoscaler
 from kcm.api.core_v1 import Pod, ResourceRequirements
 from kcm.api.scheme import BUILT_IN
 from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.quantity import Quantity
+from kcm.kinds import defaults
 from kcm.store.resource_metrics.answers import Value
 from kcm.store.resource_metrics.usage import Measured, total
 from kcm.testing import builders

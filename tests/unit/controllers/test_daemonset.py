@@ -20,8 +20,8 @@ from kcm.controllers.daemonset import DaemonSetController
 from kcm.controllers.daemonset.placement import (
     node_of,
 )
-from kcm.defaults import apply
 from kcm.helpers.history import REVISION_HASH
+from kcm.kinds.defaults import apply
 from kcm.reconcile.plan import Create, Delete, Plan
 from kcm.testing import builders
 from kcm.testing.views import NOW, FakeView

@@ -13,9 +13,9 @@ from kcm.api.core_v1 import Pod, Toleration
 from kcm.controllers.daemonset import DaemonSetController
 from kcm.controllers.daemonset.daemons import max_surge, max_unavailable
 from kcm.controllers.daemonset.placement import node_of
-from kcm.defaults import apply
 from kcm.helpers.history import REVISION_HASH
 from kcm.helpers.pods import is_ready
+from kcm.kinds.defaults import apply
 from kcm.reconcile.plan import Create, Delete
 from kcm.testing import builders
 from kcm.testing.views import FakeView

@@ -22,7 +22,7 @@ from kcm.apimachinery.meta_v1 import (
     LabelSelectorRequirement,
 )
 from kcm.controllers.disruption.controller import DisruptionController, pod_keys
-from kcm.defaults import apply
+from kcm.kinds.defaults import apply
 from kcm.reconcile.contract import Change
 from kcm.reconcile.plan import Patch, Plan
 from kcm.testing.builders import deployment, node, object_meta, owner_reference, pod, replica_set

@@ -8,8 +8,8 @@ import pytest
 
 from kcm.api.batch_v1 import Job, JobStatus, UncountedTerminatedPods
 from kcm.controllers.job.tracking import MOST_UNCOUNTED, settle_uncounted
+from kcm.kinds.validation.batch import job_status
 from kcm.testing.builders import job
-from kcm.validation.batch import job_status
 from tests.unit.controllers.jobs import CrashError, Jobs, build_indexed_job
 
 

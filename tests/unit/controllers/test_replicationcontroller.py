@@ -13,7 +13,7 @@ from kcm.controllers.replicationcontroller import (
     ReplicationControllerController,
     ReplicationControllerOptions,
 )
-from kcm.defaults import apply
+from kcm.kinds.defaults import apply
 from kcm.reconcile.plan import Create, Failure, Outcome, UpdateStatus
 from kcm.testing import builders
 from kcm.testing.views import FakeView

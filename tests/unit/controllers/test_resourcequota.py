@@ -25,7 +25,7 @@ from kcm.testing.builders import node, object_meta, service
 from kcm.testing.views import NOW, FakeView
 from kcm.testing.world import World
 from tests.samples import sample, with_spec
-from tests.unit.quota.test_pods import CPU, pod_of
+from tests.unit.kinds.quota.test_pods import CPU, pod_of
 
 CONTROLLER = ResourceQuotaController()
 KEY = "default/few"

@@ -8,7 +8,7 @@ from typing import Any
 
 from kcm.api import codec
 from kcm.api.core_v1 import Pod
-from kcm.printing import pod_status
+from kcm.kinds.printing import pod_status
 from kcm.simulation import statuses, worker
 from kcm.simulation.runs import PodEvent, PodRun
 from kcm.simulation.scripting import scripts

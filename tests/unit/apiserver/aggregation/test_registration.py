@@ -10,7 +10,7 @@ import pytest
 from kcm.api.apiregistration_v1 import AUTOMANAGED, CONTINUOUSLY, ON_START, APIService
 from kcm.apiserver.aggregation.registration import Action, build, decide, list_built_in, list_custom
 from kcm.apiserver.documents.priorities import Priority
-from kcm.validation import validate_create
+from kcm.kinds.validation import validate_create
 from tests.samples import sample
 
 PRIORITY = Priority(1000, 100)

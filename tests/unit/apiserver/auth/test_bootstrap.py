@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kcm import validation
 from kcm.api.rbac_v1 import PolicyRule, Subject
 from kcm.apiserver.auth import policy
 from kcm.apiserver.auth.bootstrap import complete_binding, complete_role
+from kcm.kinds import validation
 
 ROLES = {role.name: role for role in policy.cluster_roles()}
 BINDINGS = {binding.name: binding for binding in policy.cluster_role_bindings()}

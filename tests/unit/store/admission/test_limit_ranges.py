@@ -16,7 +16,7 @@ from kcm.store.admission.limit_ranges import (
     with_defaults,
 )
 from tests.samples import sample, with_spec
-from tests.unit.quota.test_pods import pod_of
+from tests.unit.kinds.quota.test_pods import pod_of
 
 
 def limits(type_: str, **amounts: dict[str, str]) -> LimitRange:

@@ -1,0 +1,57 @@
+"""The columns of ValidatingAdmissionPolicies, their bindings, and configurations of webhooks.
+
+Source: pkg/printers/internalversion/printers.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from kcm.api.admissionregistration_v1 import (
+    MutatingWebhookConfiguration,
+    ValidatingAdmissionPolicy,
+    ValidatingAdmissionPolicyBinding,
+    ValidatingWebhookConfiguration,
+)
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.kinds.printing.column import AGE, NAME, Column
+
+_UNSET = "<unset>"
+
+
+def _param_kind(policy: ValidatingAdmissionPolicy, _: datetime) -> str:
+    kind = policy.spec.param_kind
+    return f"{kind.api_version or ''}/{kind.kind or ''}" if kind is not None else _UNSET
+
+
+def _param_ref(binding: ValidatingAdmissionPolicyBinding, _: datetime) -> str:
+    reference = binding.spec.param_ref
+    if reference is None:
+        return _UNSET
+    if reference.name:
+        inside = f"{reference.namespace}/" if reference.namespace else "*/"
+        return f"{inside}{reference.name}"
+    return f"{reference.namespace}/*" if reference.namespace else "*/*"
+
+
+_WEBHOOKS = Column("WEBHOOKS", lambda item, _: str(len(item.webhooks or ())), type="integer")
+
+COLUMNS: Mapping[type[KubeObject], tuple[Column, ...]] = {
+    ValidatingAdmissionPolicy: (
+        NAME,
+        Column(
+            "VALIDATIONS", lambda item, _: str(len(item.spec.validations or ())), type="integer"
+        ),
+        Column("PARAMKIND", _param_kind),
+        AGE,
+    ),
+    ValidatingAdmissionPolicyBinding: (
+        NAME,
+        Column("POLICYNAME", lambda item, _: item.spec.policy_name or ""),
+        Column("PARAMREF", _param_ref),
+        AGE,
+    ),
+    ValidatingWebhookConfiguration: (NAME, _WEBHOOKS, AGE),
+    MutatingWebhookConfiguration: (NAME, _WEBHOOKS, AGE),
+}

@@ -1,0 +1,90 @@
+"""The columns of the kinds of networking.k8s.io and node.k8s.io.
+
+Source: pkg/printers/internalversion/printers.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from kcm.api.networking_v1 import (
+    Ingress,
+    IngressClass,
+    IPAddress,
+    NetworkPolicy,
+    ServiceCIDR,
+)
+from kcm.api.node_v1 import RuntimeClass
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.kinds.printing.column import AGE, NAME, NONE, Column, selector
+
+_MOST_HOSTS = 3
+_ADDRESS_WIDTH = 16
+
+
+def _hosts(ingress: Ingress, _: datetime) -> str:
+    rules = ingress.spec.rules or []
+    hosts = [rule.host for rule in rules if rule.host]
+    if not hosts:
+        return "*"
+    shown = ",".join(hosts[:_MOST_HOSTS])
+    # As upstream, rules without a host count, too.
+    full = len(hosts) >= _MOST_HOSTS and len(rules) > _MOST_HOSTS
+    return f"{shown} + {len(rules) - _MOST_HOSTS} more..." if full else shown
+
+
+def _address(ingress: Ingress, _: datetime) -> str:
+    entries = ingress.status.load_balancer.ingress or ()
+    addresses = ",".join(sorted({entry.ip or entry.hostname or "" for entry in entries} - {""}))
+    return (
+        addresses if len(addresses) <= _ADDRESS_WIDTH else f"{addresses[: _ADDRESS_WIDTH - 3]}..."
+    )
+
+
+def _parameters(ingress_class: IngressClass, _: datetime) -> str:
+    parameters = ingress_class.spec.parameters
+    if parameters is None:
+        return NONE
+    group = f".{parameters.api_group}" if parameters.api_group is not None else ""
+    return f"{parameters.kind}{group}/{parameters.name}"
+
+
+def _parent(address: IPAddress, _: datetime) -> str:
+    parent = address.spec.parent_ref
+    if parent is None:
+        return NONE
+    resource = parent.resource or ""
+    if parent.group:
+        resource = f"{resource}.{parent.group}"
+    return "/".join(part for part in (resource, parent.namespace, parent.name) if part)
+
+
+COLUMNS: Mapping[type[KubeObject], tuple[Column, ...]] = {
+    NetworkPolicy: (
+        NAME,
+        Column("POD-SELECTOR", lambda policy, _: selector(policy.spec.pod_selector)),
+        AGE,
+    ),
+    Ingress: (
+        NAME,
+        Column("CLASS", lambda ingress, _: ingress.spec.ingress_class_name or NONE),
+        Column("HOSTS", _hosts),
+        Column("ADDRESS", _address),
+        Column("PORTS", lambda ingress, _: "80, 443" if ingress.spec.tls else "80"),
+        AGE,
+    ),
+    IngressClass: (
+        NAME,
+        Column("CONTROLLER", lambda item, _: item.spec.controller or ""),
+        Column("PARAMETERS", _parameters),
+        AGE,
+    ),
+    ServiceCIDR: (
+        NAME,
+        Column("CIDRS", lambda item, _: ",".join(item.spec.cidrs or ())),
+        AGE,
+    ),
+    IPAddress: (NAME, Column("PARENTREF", _parent), AGE),
+    RuntimeClass: (NAME, Column("HANDLER", lambda item, _: item.handler), AGE),
+}

@@ -1,0 +1,135 @@
+"""Validation of the configurations of webhooks.
+
+Source: pkg/apis/admissionregistration/validation/validation.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kcm.api.admissionregistration_v1 import (
+    EQUIVALENT,
+    EXACT,
+    FAIL,
+    IF_NEEDED,
+    IGNORE,
+    NEVER,
+    NONE,
+    NONE_ON_DRY_RUN,
+    MutatingWebhook,
+    MutatingWebhookConfiguration,
+    ValidatingWebhook,
+    ValidatingWebhookConfiguration,
+)
+from kcm.apiextensions.cel.policy_programs import WEBHOOKS
+from kcm.apimachinery import names
+from kcm.apimachinery.field_errors import (
+    Faults,
+    duplicate,
+    invalid,
+    invalid_all,
+    one_of,
+    required,
+)
+from kcm.kinds.validation import meta
+from kcm.kinds.validation.admission import webhook_clients
+from kcm.kinds.validation.admission.expressions import BOOL, expression, match_conditions
+from kcm.kinds.validation.admission.rules import rule
+
+REVIEW_VERSIONS = ("v1", "v1beta1")
+_POLICIES = (FAIL, IGNORE)
+_MATCH_POLICIES = (EQUIVALENT, EXACT)
+_SIDE_EFFECTS = (NONE, NONE_ON_DRY_RUN)
+_REINVOCATION = (IF_NEEDED, NEVER)
+_MOST_SECONDS = 30
+_LEAST_SEGMENTS = 3
+_Configuration = ValidatingWebhookConfiguration | MutatingWebhookConfiguration
+
+
+def create(configuration: _Configuration) -> Faults:
+    faults = meta.metadata(configuration, namespaced=False, name_rule=names.subdomain_faults)
+    return faults + _webhooks(configuration.webhooks or (), frozenset())
+
+
+def update(new: _Configuration, old: _Configuration) -> Faults:
+    kept = frozenset(
+        condition.expression
+        for webhook in old.webhooks or ()
+        for condition in webhook.match_conditions or ()
+    )
+    return meta.metadata_update(new, old) + _webhooks(new.webhooks or (), kept)
+
+
+def _webhooks(webhooks: Sequence[ValidatingWebhook], kept: frozenset[str]) -> Faults:
+    def check(text: str, path: str) -> Faults:
+        return [] if text in kept else expression(text, path, WEBHOOKS, (BOOL,))
+
+    faults: Faults = []
+    seen: set[str] = set()
+    for index, webhook in enumerate(webhooks):
+        path = f"webhooks[{index}]"
+        faults += _webhook(webhook, path)
+        faults += match_conditions(webhook.match_conditions or (), f"{path}.matchConditions", check)
+        faults += _review_versions(
+            webhook.admission_review_versions, f"{path}.admissionReviewVersions"
+        )
+        if webhook.name and webhook.name in seen:
+            faults.append(duplicate(f"{path}.name", webhook.name))
+        seen.add(webhook.name)
+    return faults
+
+
+def _webhook(webhook: ValidatingWebhook, path: str) -> Faults:
+    faults = _full_name(webhook.name, f"{path}.name")
+    for index, one in enumerate(webhook.rules or ()):
+        faults += rule(one, f"{path}.rules[{index}]")
+    faults += one_of(f"{path}.failurePolicy", webhook.failure_policy, _POLICIES)
+    faults += one_of(f"{path}.matchPolicy", webhook.match_policy, _MATCH_POLICIES)
+    if webhook.side_effects is None:
+        why = f"must specify one of {', '.join(_SIDE_EFFECTS)}"
+        faults.append(required(f"{path}.sideEffects", why))
+    else:
+        faults += one_of(f"{path}.sideEffects", webhook.side_effects, _SIDE_EFFECTS)
+    seconds = webhook.timeout_seconds
+    if seconds is not None and not 1 <= seconds <= _MOST_SECONDS:
+        why = f"the timeout value must be between 1 and {_MOST_SECONDS} seconds"
+        faults.append(invalid(f"{path}.timeoutSeconds", seconds, why))
+    for field, selector in (
+        ("namespaceSelector", webhook.namespace_selector),
+        ("objectSelector", webhook.object_selector),
+    ):
+        if selector is not None:
+            faults += meta.label_selector(selector, f"{path}.{field}")
+    faults += webhook_clients.client_config(webhook.client_config, f"{path}.clientConfig")
+    if isinstance(webhook, MutatingWebhook):
+        field = f"{path}.reinvocationPolicy"
+        faults += one_of(field, webhook.reinvocation_policy, _REINVOCATION)
+    return faults
+
+
+def _full_name(name: str, path: str) -> Faults:
+    if not name:
+        return [required(path)]
+    if details := names.subdomain_faults(name):
+        return invalid_all(path, name, details)
+    if len(name.split(".")) < _LEAST_SEGMENTS:
+        why = "should be a domain with at least three segments separated by dots"
+        return [invalid(path, name, why)]
+    return []
+
+
+def _review_versions(versions: Sequence[str], path: str) -> Faults:
+    known = ", ".join(REVIEW_VERSIONS)
+    if not versions:
+        return [required(path, f"must specify one of {known}")]
+    faults: Faults = []
+    seen: set[str] = set()
+    for index, version in enumerate(versions):
+        if version in seen:
+            faults.append(invalid(f"{path}[{index}]", version, "duplicate version"))
+            continue
+        seen.add(version)
+        faults += invalid_all(f"{path}[{index}]", version, names.label_1035_faults(version))
+    if not seen & set(REVIEW_VERSIONS):
+        faults.append(invalid(path, list(versions), f"must include at least one of {known}"))
+    return faults

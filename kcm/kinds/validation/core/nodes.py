@@ -1,0 +1,121 @@
+"""Validation of Nodes.
+
+Source: pkg/apis/core/validation/validation.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from ipaddress import ip_network
+
+from kcm.api.core_v1 import Node, NodeSpec, NodeStatus, Taint
+from kcm.apimachinery import names
+from kcm.apimachinery.field_errors import (
+    NOT_NEGATIVE,
+    Faults,
+    duplicate,
+    forbidden,
+    invalid,
+    one_of,
+)
+from kcm.kinds.validation import meta
+from kcm.kinds.validation.podspec.pods import TAINT_EFFECTS
+
+
+def create(node: Node) -> Faults:
+    return [
+        *meta.metadata(node, namespaced=False, name_rule=names.subdomain_faults),
+        *_spec(node.spec),
+        *_resources(node.status),
+    ]
+
+
+def _spec(spec: NodeSpec) -> Faults:
+    faults = taints(spec.taints or (), "spec.taints")
+    ranges = spec.pod_cidrs or ([spec.pod_cidr] if spec.pod_cidr else [])
+    for index, text in enumerate(ranges):
+        if not _is_cidr(text):
+            detail = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+            faults.append(invalid(f"spec.podCIDRs[{index}]", text, detail))
+    if all(map(_is_cidr, ranges)):
+        families = [ip_network(text, strict=False).version for text in ranges]
+        if len(set(families)) < len(families):
+            detail = "may specify no more than one CIDR for each IP family"
+            faults.append(invalid("spec.podCIDRs", ranges, detail))
+    return faults
+
+
+def taints(node_taints: Iterable[Taint], path: str) -> Faults:
+    """Checks taints: keys and values as those of labels, and one taint for each key and effect."""
+    faults: Faults = []
+    seen: set[tuple[str, str]] = set()
+    for index, taint in enumerate(node_taints):
+        where = f"{path}[{index}]"
+        faults += meta.label_key(taint.key, f"{where}.key")
+        complaints = ";".join(meta.label_value_faults(taint.value or ""))
+        if complaints:
+            faults.append(invalid(f"{where}.value", taint.value, complaints))
+        faults += one_of(f"{where}.effect", taint.effect, TAINT_EFFECTS)
+        if (taint.key, taint.effect) in seen:
+            detail = "taints must be unique by key and effect pair"
+            faults.append(duplicate(where, taint, detail))
+        seen.add((taint.key, taint.effect))
+    return faults
+
+
+def _is_cidr(text: str) -> bool:
+    try:
+        ip_network(text, strict=False)
+    except ValueError:
+        return False
+    return "/" in text
+
+
+def _resources(status: NodeStatus) -> Faults:
+    amounts = {"capacity": status.capacity or {}, "allocatable": status.allocatable or {}}
+    return [
+        invalid(f"status.{field}[{name}]", str(amount), NOT_NEGATIVE)
+        for field, resource_list in amounts.items()
+        for name, amount in resource_list.items()
+        if amount.sign() < 0
+    ]
+
+
+def update(new: Node, old: Node) -> Faults:
+    faults = meta.metadata_update(new, old) + _spec(new.spec) + _resources(new.status)
+    faults += _set_once(new.spec, old.spec)
+    # Fields that may change are masked; any other difference is rejected.
+    masked = new.spec.replace(
+        pod_cidr=old.spec.pod_cidr,
+        pod_cidrs=old.spec.pod_cidrs,
+        provider_id=old.spec.provider_id,
+        taints=old.spec.taints,
+        unschedulable=old.spec.unschedulable,
+        config_source=old.spec.config_source,
+    )
+    if masked != old.spec:
+        detail = "node updates may only change labels, taints, or capacity"
+        faults.append(forbidden("spec", detail))
+    return faults
+
+
+def _set_once(new: NodeSpec, old: NodeSpec) -> Faults:
+    """Checks that podCIDRs and providerID do not change once they are set."""
+    faults: Faults = []
+    if old.pod_cidrs and new.pod_cidrs != old.pod_cidrs:
+        detail = 'node updates may not change podCIDR except from "" to valid'
+        faults.append(forbidden("spec.podCIDRs", detail))
+    if old.provider_id and new.provider_id != old.provider_id:
+        detail = 'node updates may not change providerID except from "" to valid'
+        faults.append(forbidden("spec.providerID", detail))
+    return faults
+
+
+def status_update(new: Node, old: Node) -> Faults:
+    faults = meta.metadata_update(new, old) + _resources(new.status)
+    seen: set[tuple[str, str]] = set()
+    for index, address in enumerate(new.status.addresses or ()):
+        if (address.type, address.address) in seen:
+            faults.append(duplicate(f"status.addresses[{index}]", address))
+        seen.add((address.type, address.address))
+    return faults

@@ -1,0 +1,109 @@
+"""Validation of the IP addresses and IP families of Services.
+
+Source: pkg/apis/core/validation/validation.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from kcm.api.core_v1 import ServiceSpec
+from kcm.apimachinery.field_errors import Faults, duplicate, forbidden, invalid, not_supported
+from kcm.kinds.validation import addresses
+
+_FAMILIES = ("IPv4", "IPv6")
+_FAMILY_POLICIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
+_NOT_EXTERNAL = "may not be set for ExternalName services"
+
+
+def cluster_ips(spec: ServiceSpec) -> Faults:
+    """Checks that clusterIP, clusterIPs, ipFamilies and ipFamilyPolicy agree."""
+    if spec.type == "ExternalName":
+        given = {"ipFamilies": spec.ip_families, "ipFamilyPolicy": spec.ip_family_policy}
+        return [
+            forbidden(f"spec.{field}", _NOT_EXTERNAL) for field, value in given.items() if value
+        ]
+    return [*_primary(spec), *_families(spec), *_addresses(spec)]
+
+
+def _primary(spec: ServiceSpec) -> Faults:
+    path, cluster_ips = "spec.clusterIPs", spec.cluster_ips or []
+    if not spec.cluster_ip:
+        detail = "must be empty when `clusterIP` is not specified"
+        return [invalid(path, cluster_ips, detail)] if cluster_ips else []
+    if cluster_ips and cluster_ips[0] != spec.cluster_ip:
+        return [invalid(path, cluster_ips, "first value must match `clusterIP`")]
+    return []
+
+
+def _families(spec: ServiceSpec) -> Faults:
+    faults: Faults = []
+    families = spec.ip_families or []
+    for index, family in enumerate(families):
+        path = f"spec.ipFamilies[{index}]"
+        if family not in _FAMILIES:
+            faults.append(not_supported(path, family, _FAMILIES))
+        if family in families[:index]:
+            faults.append(duplicate(path, family))
+    policy = spec.ip_family_policy
+    if policy is not None and policy not in _FAMILY_POLICIES:
+        faults.append(not_supported("spec.ipFamilyPolicy", policy, _FAMILY_POLICIES))
+    return faults
+
+
+def _addresses(spec: ServiceSpec) -> Faults:
+    path, cluster_ips = "spec.clusterIPs", spec.cluster_ips or []
+    if cluster_ips[:1] == ["None"]:
+        detail = "'None' must be the first and only value"
+        return [invalid(path, cluster_ips, detail)] if len(cluster_ips) > 1 else []
+    faults = [
+        fault
+        for index, ip in enumerate(cluster_ips)
+        for fault in addresses.address(ip, f"{path}[{index}]")
+    ]
+    if len(cluster_ips) > 2:
+        faults.append(invalid(path, cluster_ips, "may only hold up to 2 values"))
+    if faults:
+        return faults
+    return _dual(cluster_ips, path) + _of_their_families(cluster_ips, spec.ip_families or [], path)
+
+
+def _family_of(ip: str) -> str:
+    return "IPv6" if ":" in ip else "IPv4"
+
+
+def _dual(cluster_ips: list[str], path: str) -> Faults:
+    if len({_family_of(ip) for ip in cluster_ips}) == len(cluster_ips):
+        return []
+    return [invalid(path, cluster_ips, "may specify no more than one IP for each IP family")]
+
+
+def _of_their_families(cluster_ips: list[str], families: list[str], path: str) -> Faults:
+    return [
+        invalid(
+            f"{path}[{index}]",
+            ip,
+            f"expected an {family} value as indicated by `ipFamilies[{index}]`",
+        )
+        for index, (ip, family) in enumerate(zip(cluster_ips, families, strict=False))
+        if family in _FAMILIES and _family_of(ip) != family
+    ]
+
+
+def external_ips(spec: ServiceSpec) -> Faults:
+    faults: Faults = []
+    for index, ip in enumerate(spec.external_ips or ()):
+        path = f"spec.externalIPs[{index}]"
+        faults += addresses.address(ip, path) or addresses.not_special(ip, path)
+    return faults
+
+
+def source_ranges(spec: ServiceSpec) -> Faults:
+    path, ranges = "spec.loadBalancerSourceRanges", spec.load_balancer_source_ranges
+    if not ranges:
+        return []
+    if spec.type != "LoadBalancer":
+        return [forbidden(path, "may only be used when `type` is 'LoadBalancer'")]
+    return [
+        fault
+        for index, text in enumerate(ranges)
+        for fault in addresses.cidr(text.strip(), f"{path}[{index}]")
+    ]

@@ -1,0 +1,121 @@
+"""Validation of PersistentVolumeClaims.
+
+Source: pkg/apis/core/validation/validation.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kcm.api.core_v1 import PersistentVolumeClaim, PersistentVolumeClaimSpec
+from kcm.apimachinery import names
+from kcm.apimachinery.field_errors import (
+    NOT_NEGATIVE,
+    Faults,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
+from kcm.kinds.validation import meta
+
+_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+_FIXED = (
+    "spec is immutable after creation except resources.requests and volumeAttributesClassName "
+    "for bound claims"
+)
+_TOO_SMALL = "field can not be less than status.capacity"
+_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
+
+
+def create(claim: PersistentVolumeClaim) -> Faults:
+    faults = meta.metadata(claim, namespaced=True, name_rule=names.subdomain_faults)
+    return faults + claim_spec(claim.spec, "spec")
+
+
+def update(new: PersistentVolumeClaim, old: PersistentVolumeClaim) -> Faults:
+    faults = meta.metadata_update(new, old) + claim_spec(new.spec, "spec")
+    changeable: dict[str, str | None] = {} if old.spec.volume_name else {"volume_name": None}
+    if _gets_a_class(new, old):
+        changeable["storage_class_name"] = None
+    if old.status.phase == "Bound":
+        changeable["volume_attributes_class_name"] = old.spec.volume_attributes_class_name
+        requests = old.spec.resources.requests
+        fixed = new.spec.replace(resources=new.spec.resources.replace(requests=requests))
+    else:
+        fixed = new.spec
+    if fixed.replace(**changeable) != old.spec:
+        faults.append(forbidden("spec", _FIXED))
+    return faults + _shrinking(new, old)
+
+
+def _gets_a_class(new: PersistentVolumeClaim, old: PersistentVolumeClaim) -> bool:
+    """Reports whether a claim without a class gets one, as the default class of the cluster."""
+    named = _CLASS_ANNOTATION in new.annotations or _CLASS_ANNOTATION in old.annotations
+    return old.spec.storage_class_name is None and not named
+
+
+def _shrinking(new: PersistentVolumeClaim, old: PersistentVolumeClaim) -> Faults:
+    """Returns a fault if the claim asks for less than before, and not for more than it has.
+
+    Less is allowed while an expansion has not come to its end.
+    """
+    before = (old.spec.resources.requests or {}).get("storage")
+    wanted = (new.spec.resources.requests or {}).get("storage")
+    if before is None or wanted is None or not wanted < before:
+        return []
+    has = (old.status.capacity or {}).get("storage")
+    if has is not None and has < wanted:
+        return []
+    return [forbidden("spec.resources.requests.storage", _TOO_SMALL)]
+
+
+def status_update(new: PersistentVolumeClaim, old: PersistentVolumeClaim) -> Faults:
+    faults = meta.metadata_update(new, old)
+    if new.spec.resources != old.spec.resources:
+        return faults
+    for name, amount in (new.status.capacity or {}).items():
+        if amount.sign() < 0:
+            faults.append(invalid(f"status.capacity[{name}]", str(amount), NOT_NEGATIVE))
+    return faults
+
+
+def claim_spec(spec: PersistentVolumeClaimSpec, path: str) -> Faults:
+    """Checks the spec of a claim."""
+    modes, where = spec.access_modes or (), f"{path}.accessModes"
+    faults = access_modes(modes, where, detail="at least 1 access mode is required")
+    if spec.selector is not None:
+        faults += meta.label_selector(spec.selector, f"{path}.selector")
+    return faults + _size(spec, path) + _names(spec, path)
+
+
+def access_modes(modes: Sequence[str], path: str, *, detail: str) -> Faults:
+    """Checks access modes. `detail` is the message if there are none."""
+    faults = [] if modes else [required(path, detail)]
+    for mode in modes:
+        if mode not in _MODES:
+            faults.append(not_supported(path, mode, _MODES))
+    if "ReadWriteOncePod" in modes and len(modes) > 1:
+        detail_alone = "may not use ReadWriteOncePod with other access modes"
+        faults.append(forbidden(path, detail_alone))
+    return faults
+
+
+def _size(spec: PersistentVolumeClaimSpec, path: str) -> Faults:
+    size = (spec.resources.requests or {}).get("storage")
+    if size is None:
+        return [required(f"{path}.resources[storage]")]
+    if size.sign() <= 0:
+        return [invalid(f"{path}.resources[storage]", str(size), "must be greater than zero")]
+    return []
+
+
+def _names(spec: PersistentVolumeClaimSpec, path: str) -> Faults:
+    faults: Faults = []
+    if spec.storage_class_name:
+        for detail in names.subdomain_faults(spec.storage_class_name):
+            faults.append(invalid(f"{path}.storageClassName", spec.storage_class_name, detail))
+    if spec.volume_mode not in (None, "Block", "Filesystem"):
+        mode = spec.volume_mode
+        faults.append(not_supported(f"{path}.volumeMode", mode, ("Block", "Filesystem")))
+    return faults

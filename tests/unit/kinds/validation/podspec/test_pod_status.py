@@ -1,0 +1,95 @@
+"""Validation of a pod's status."""
+
+import pytest
+
+from kcm.api.core_v1 import (
+    ContainerState,
+    ContainerStateTerminated,
+    ContainerStatus,
+    HostIP,
+    Pod,
+    PodIP,
+)
+from kcm.kinds.validation import validate_status_update
+from kcm.testing import builders
+
+
+def faults(new: Pod, old: Pod | None = None) -> list[str]:
+    return [str(fault) for fault in validate_status_update(new, old or builders.pod())]
+
+
+def build_ended_status(code: int = 0) -> ContainerStatus:
+    state = ContainerState(terminated=ContainerStateTerminated(exit_code=code))
+    return ContainerStatus(name="c", state=state)
+
+
+RUNNING = ContainerStatus(name="c", state=ContainerState())
+
+
+def test_a_phase_may_change() -> None:
+    assert faults(builders.pod(phase="Running", ready=True)) == []
+
+
+def test_conditions_have_qualified_types() -> None:
+    pod = builders.pod(status={"conditions": [builders.condition("a b")]})
+    assert faults(pod)[0].startswith('metadata.conditions[0].Type: Invalid value: "a b"')
+    pod = builders.pod(status={"conditions": [builders.condition("example.com/Ready")]})
+    assert faults(pod) == []
+
+
+def test_a_status_update_binds_no_pod() -> None:
+    assert faults(builders.pod(node="n1")) == [
+        "status.nodeName: Forbidden: may not be changed directly"
+    ]
+
+
+def test_a_nominated_node_is_a_node_name() -> None:
+    pod = builders.pod(status={"nominated_node_name": "N"})
+    assert faults(pod)[0].startswith('status.nominatedNodeName: Invalid value: "N"')
+
+
+def test_addresses_are_addresses() -> None:
+    good = {"pod_ips": [PodIP(ip="10.0.0.1"), PodIP(ip="::1")], "host_ips": [HostIP(ip="10.0.0.1")]}
+    assert faults(builders.pod(status=good)) == []
+    assert faults(builders.pod(status={"pod_ips": [PodIP(ip="x")]})) == [
+        'status.podIPs[0]: Invalid value: "x": must be a valid IP address, (e.g. 10.9.8.7 or '
+        "2001:db8::ffff)"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("policy", "code", "refused"),
+    [
+        ("Always", 0, False),
+        ("OnFailure", 1, False),
+        ("OnFailure", 0, True),
+        ("Never", 1, True),
+    ],
+)
+def test_a_container_comes_back_only_if_the_restart_policy_says_so(
+    policy: str, code: int, refused: bool
+) -> None:
+    for field, wire in (
+        ("container_statuses", "containerStatuses"),
+        ("init_container_statuses", "initContainerStatuses"),
+    ):
+        old = builders.pod(restart_policy=policy, status={field: [build_ended_status(code)]})
+        new = builders.pod(restart_policy=policy, status={field: [RUNNING]})
+        fault = (
+            f"status.{wire}[0].state: Forbidden: may not be transitioned to non-terminated state"
+        )
+        assert faults(new, old) == ([fault] if refused else [])
+        assert faults(old, old) == []
+
+
+def test_a_sidecar_comes_back_whatever_the_restart_policy() -> None:
+    sidecar = builders.container("c", restart_policy="Always")
+    old, new = (
+        builders.pod(
+            status={"init_container_statuses": [status]},
+            restart_policy="Never",
+            init_containers=[sidecar],
+        )
+        for status in (build_ended_status(), RUNNING)
+    )
+    assert faults(new, old) == []
