@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from celery import Celery
+from typing import Any
+
+from celery import Celery, bootsteps
 
 from kcm.manager.context.selection import create_enabled
 from kcm.options.manager import ManagerOptions
 from kcm.settings import Settings
-from workers import logs, remotecontrol, signals
+from workers import remotecontrol, signals
 from workers.bootsteps import ManagerStep, WatchManagerStep
 from workers.config import configuration
-from workers.events import BatchEventsStep
 from workers.process import CurrentProcess
 from workers.tasks import register_tasks
 
@@ -31,10 +32,46 @@ def create_app(settings: Settings | None = None, options: ManagerOptions | None 
     app.steps["consumer"].add(WatchManagerStep)
     app.steps["consumer"].add(BatchEventsStep)
     register_tasks(app, controllers)
-    logs.connect()
     signals.connect()
     remotecontrol.connect()
     return app
+
+
+# --- A boot step that sends Celery's task events a few times a second.
+#
+# Celery sends the events of a task immediately: a message to the broker before the task reaches a
+# child, and two more when it has ended. For Flower it is enough to get them a moment later. Events
+# that wait when the worker dies are lost, as those of a lost connection.
+
+
+SEND_EVERY = 0.25  # seconds
+BUFFER_LIMIT = 500  # the most events that are collected before they are sent
+
+
+class BatchEventsStep(bootsteps.StartStopStep):  # type: ignore[misc] # celery has no types
+    """Makes the event dispatcher of a new connection collect task events."""
+
+    requires = ("celery.worker.consumer.events:Events",)
+
+    def start(self, consumer: Any) -> None:
+        dispatcher = consumer.event_dispatcher
+        if consumer.hub is None or dispatcher is None:  # other pools send each event at once
+            return
+        is_due = False
+
+        def flush() -> None:
+            nonlocal is_due
+            is_due = False
+            consumer.on_send_event_buffered()
+
+        def flush_soon() -> None:
+            nonlocal is_due
+            if not is_due:
+                is_due = True
+                consumer.hub.call_later(SEND_EVERY, flush)
+
+        dispatcher.buffer_limit = BUFFER_LIMIT
+        dispatcher.on_send_buffered = flush_soon
 
 
 app = create_app()

@@ -1,5 +1,5 @@
-"""Handlers of Celery's signals: they refuse processes that cannot work, warm up each process that
-runs tasks, and stop it cleanly.
+"""Handlers of Celery's signals: they refuse processes that cannot work, set up logging, warm up
+each process that runs tasks, and stop it cleanly.
 
 Signals belong to the process, not to an app, so workers of other apps are left alone.
 """
@@ -13,6 +13,7 @@ import structlog
 from celery import current_app, signals
 
 from kcm import errors
+from kcm.logs import configure
 from kcm.loops import start_thread
 from kcm.redisio import RedisIO
 from kcm.redisio.mending import mend_broker
@@ -27,6 +28,7 @@ APP_NAME = "kcm"
 
 def connect() -> None:
     """Connects the handlers. Further calls do nothing."""
+    signals.setup_logging.connect(_configure_logging, dispatch_uid="kcm-logging")
     signals.celeryd_init.connect(_refuse_worker, dispatch_uid="kcm-refuse-worker")
     signals.beat_init.connect(_refuse_beat, dispatch_uid="kcm-refuse-beat")
     signals.celeryd_after_setup.connect(_describe, dispatch_uid="kcm-describe")
@@ -34,6 +36,12 @@ def connect() -> None:
     signals.worker_process_shutdown.connect(_stop, dispatch_uid="kcm-child-stop")
     signals.worker_ready.connect(_worker_ready, dispatch_uid="kcm-ready")
     signals.worker_shutdown.connect(_stop, dispatch_uid="kcm-stop")
+
+
+def _configure_logging(**_: Any) -> None:
+    """Gives Celery's lines the form of kcm's."""
+    settings = Settings()
+    configure(settings.log_format, settings.log_level)
 
 
 def _refuse_worker(instance: Any = None, options: Any = None, **_: Any) -> None:

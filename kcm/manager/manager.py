@@ -17,12 +17,11 @@ import structlog
 from kcm import errors
 from kcm.api.scheme import Resource, Scheme
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.coordination import LeaseKeeper
+from kcm.coordination import FencedLease, LeaseKeeper
 from kcm.coordination.workqueue import Pump, Reaper
+from kcm.loops import Loop, Turn
 from kcm.manager.context.context import ControllerContext
 from kcm.manager.dispatch import Dispatcher, KindDispatcher, WatchRoute
-from kcm.manager.ingest import Ingester
-from kcm.manager.kinds import KindFollower
 from kcm.manager.queues import QueueKeeper, queue_config
 from kcm.manager.recovery import recover
 from kcm.reconcile.contract import Controller, View
@@ -210,3 +209,78 @@ def _ignore_start(fence: Fence) -> None:
 
 def _ignore_stop() -> None:
     """Does nothing: the code that needs the lease checks whether it is held."""
+
+
+# --- The ingester, one of which at a time processes injected events (design 0021).
+
+
+class Ingester(Loop):
+    """Processes the entries of the event bus while it holds the lease `ingest`.
+
+    Refused events become dead letters.
+    """
+
+    reads = True
+
+    def __init__(self, bus: EventBus, lease: FencedLease) -> None:
+        super().__init__("kcm-ingest", lease)
+        self._bus = bus
+        self._held = lease
+
+    def begin(self) -> None:
+        """Creates the stream if it is missing, with its consumer group. Raises StoreUnavailable."""
+        self._bus.ensure_group()
+
+    def turn(self, patience: float) -> Turn:
+        """Processes the entries that wait, or waits for the first of them."""
+        entries = self._bus.read(self._held.holder, round(patience * 1000) or None)
+        for entry_id, fields in entries:
+            result = self._bus.process(entry_id, fields, self._held.fence)
+            if result != "applied":
+                log.warning("an injected event was refused", entry=entry_id, reason=result)
+        return Turn(bool(entries))
+
+
+# --- Starts and stops the dispatch of custom kinds when these are added and removed.
+#
+# Guarantees: about a second after a kind is added, its events are dispatched to the controllers
+# that watch every kind. The periodic passes of these controllers find what happened before.
+
+
+FOLLOW_EVERY = 1.0  # seconds
+
+
+class KindFollower(Loop):
+    """Adds and removes the dispatchers of one manager. `make` and `leave` start and stop the
+    dispatch.
+    """
+
+    def __init__(
+        self,
+        context: ControllerContext,
+        kinds: list[KindDispatcher],
+        make: Callable[[Resource], KindDispatcher],
+        leave: Callable[[KindDispatcher], None],
+    ) -> None:
+        super().__init__("kcm-kinds")
+        self._context = context
+        self._kinds = kinds
+        self._make = make
+        self._leave = leave
+
+    def turn(self, patience: float) -> Turn:
+        """Adds and removes dispatchers. Raises StoreUnavailable."""
+        context = self._context
+        context.caches.follow()
+        followers = [c for c in context.controllers if any(w.model is None for w in c.watches())]
+        wanted = {r.name: r for c in followers for r in context.caches.resources(c)}
+        present = {kind.resource.name: kind for kind in self._kinds}
+        for name in wanted.keys() - present.keys():
+            log.info("A custom kind is dispatched", kind=name)
+            self._kinds.append(self._make(wanted[name]))
+        for name, kind in present.items():
+            if name not in wanted and not context.caches.knows(name):
+                log.info("A custom kind is gone", kind=name)
+                self._kinds.remove(kind)
+                self._leave(kind)
+        return Turn(upkeep_in=FOLLOW_EVERY)

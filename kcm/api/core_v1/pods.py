@@ -1,4 +1,4 @@
-"""core/v1: Pod, PodSpec, PodStatus, PodTemplateSpec and PodTemplate.
+"""core/v1: Pod, PodSpec, PodStatus, PodTemplateSpec, PodTemplate and Binding.
 
 Source: staging/src/k8s.io/api/core/v1/types.go, Kubernetes 1.33.
 """
@@ -12,6 +12,7 @@ from pydantic import Field
 from kcm.api.core_v1.affinity import Affinity, TopologySpreadConstraint
 from kcm.api.core_v1.container_statuses import ContainerStatus
 from kcm.api.core_v1.containers import Container, EphemeralContainer, ResourceRequirements
+from kcm.api.core_v1.events import ObjectReference
 from kcm.api.core_v1.references import LocalObjectReference
 from kcm.api.core_v1.security import PodSecurityContext
 from kcm.api.core_v1.volumes import Volume
@@ -206,3 +207,11 @@ class PodTemplate(KubeObject):
     api_version: str = "v1"
     kind: str = "PodTemplate"
     template: PodTemplateSpec = Field(default_factory=PodTemplateSpec)
+
+
+class Binding(KubeObject):
+    """Binds the pod of the same name to the node that is the target."""
+
+    api_version: str = "v1"
+    kind: str = "Binding"
+    target: ObjectReference = Field(default_factory=ObjectReference)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 from typing import Any
 
 from kcm.api.custom.kinds import CustomObject, CustomResource
@@ -13,7 +15,7 @@ from kcm.apiextensions import structure
 from kcm.apiextensions.structure import Field, Shape
 from kcm.apimachinery.base import MergeKey, MergeSet, Model
 from kcm.apimachinery.meta_v1 import ListMeta, ObjectMeta
-from kcm.apiserver.documents import descriptions, openapi_custom
+from kcm.apiserver.documents import openapi_custom
 
 Schema = dict[str, Any]
 
@@ -129,7 +131,7 @@ def schemas_of(resources: Iterable[Resource], dialect: Dialect) -> dict[str, Sch
         if resource.scale is not None:
             schemas |= _scale(dialect)
     for name, form in _SPECIAL.values():
-        words = descriptions.of(name.rpartition(".")[2], "")
+        words = describe_field(name.rpartition(".")[2], "")
         schemas[name] = {"type": "string", "description": words}
         if form != "number":
             schemas[name]["format"] = form
@@ -208,7 +210,7 @@ def _struct(name: str, description: str, dialect: Dialect, /, **properties: Sche
     """Returns the schema of a struct without a model. The fields' descriptions go by its name."""
     model = name.rpartition(".")[2]
     described = {
-        field: _with_description(schema, descriptions.of(model, field), dialect)
+        field: _with_description(schema, describe_field(model, field), dialect)
         for field, schema in properties.items()
     }
     return _object(description, **described)
@@ -243,7 +245,7 @@ def _add(schemas: dict[str, Schema], model: type[Model], dialect: Dialect) -> No
     if model.kubernetes_atomic:
         schema["x-kubernetes-map-type"] = "atomic"
     for field in structure.fields(model).values():
-        written = descriptions.of(model.__name__, field.name)
+        written = describe_field(model.__name__, field.name)
         shape = _field(schemas, field, dialect)
         schema["properties"][field.name] = _with_description(shape, written, dialect)
 
@@ -307,3 +309,47 @@ def _schema(schemas: dict[str, Schema], shape: Shape, dialect: Dialect) -> Schem
     if shape.item.kind == "any":  # a struct that kcm stores without reading it
         return {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     return {"type": "object", "additionalProperties": _schema(schemas, shape.item, dialect)}
+
+
+# --- The descriptions of the API types' fields, which `kubectl explain` shows.
+#
+# They are in `descriptions.txt`: the name of a struct, and below it a line `field: description` for
+# each of its fields. Structs of the same name in several groups share their lines. A line without a
+# field describes a struct that has none, such as Quantity.
+
+
+_OF_EVERY_OBJECT = {
+    # Tools recognize the schemas of objects by how upstream's two descriptions begin.
+    "apiVersion": "APIVersion defines the versioned schema of this representation of an object.",
+    "kind": "Kind is a string value representing the REST resource this object represents.",
+    "metadata": "Standard object's metadata, such as its name and labels.",
+    "spec": "Wanted state of the object.",
+    "status": "Last observed state of the object. The system sets it.",
+}
+
+
+def describe_field(model: str, field: str) -> str:
+    """Returns the description of a struct's field, by its name in JSON. Returns "" if there is
+    none.
+    """
+    return _load().get((model, field)) or _OF_EVERY_OBJECT.get(field, "")
+
+
+def list_described() -> frozenset[tuple[str, str]]:
+    """Returns the structs and fields that have a description of their own."""
+    return frozenset(_load())
+
+
+@cache
+def _load() -> dict[tuple[str, str], str]:
+    """Returns the descriptions of `descriptions.txt` by struct and field."""
+    text = resources.files(__package__).joinpath("descriptions.txt").read_text("utf-8")
+    descriptions: dict[tuple[str, str], str] = {}
+    model = ""
+    for line in text.splitlines():
+        field, colon, words = line.partition(": ")
+        if colon:
+            descriptions[model, field] = words
+        elif line:
+            model = line
+    return descriptions

@@ -5,7 +5,7 @@ Source: LegacyBindingREST in pkg/registry/core/pod/storage/storage.go, Kubernete
 
 from __future__ import annotations
 
-from kcm.api.core_v1.bindings import Binding
+from kcm.api.core_v1.pods import Binding
 from kcm.api.scheme import Resource, kind
 
 VERBS = ("create",)

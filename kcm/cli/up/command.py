@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -16,9 +16,9 @@ from kcm.cli.main import use_state_dir
 from kcm.cli.up import demo as demonstration
 from kcm.cli.up import ready
 from kcm.cli.up.banner import banner
+from kcm.cli.up.children import Child
 from kcm.cli.up.folder import StateFolder
 from kcm.cli.up.identity import with_identity
-from kcm.cli.up.logs import Tail
 from kcm.cli.up.plan import (
     HEALTH_ENV,
     AccessOptions,
@@ -306,3 +306,32 @@ class UpRun:
 
             if ended := end_node(node.root(self._settings)):
                 click.echo(f"killed {ended} containers that the kubelet left running")
+
+
+# --- Shows new lines of the logs, for `kcm up --verbose`.
+
+
+class Tail:
+    """Passes lines of the children's logs to `report`, each with its child's name."""
+
+    def __init__(self, children: Sequence[Child], report: Callable[[str], None]) -> None:
+        self._children = children
+        self._report = report
+        self._read: dict[str, int] = {}
+
+    def look(self) -> None:
+        """Reports the complete lines that were written since the last call."""
+        for child in self._children:
+            name, log = child.spec.name, child.spec.log
+            if not log.exists():
+                continue
+            start = self._read.setdefault(name, child.log_start)
+            if log.stat().st_size < start:  # the log was rotated
+                start = 0
+            with log.open("rb") as file:
+                file.seek(start)
+                text = file.read()
+            whole = text[: text.rfind(b"\n") + 1]
+            self._read[name] = start + len(whole)
+            for line in whole.decode(errors="replace").splitlines():
+                self._report(f"{name:>8} | {line}")

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+import structlog
+
+from kcm import errors
 from kcm.kubelet.assembly.dependencies import Run
 from kcm.kubelet.assembly.node import NodeComponents
 from kcm.kubelet.assembly.pod_work import PodWorkComponents
@@ -13,7 +19,6 @@ from kcm.kubelet.config.file import FileSource
 from kcm.kubelet.config.http import HttpSource
 from kcm.kubelet.config.podconfig import PodConfig, SourcesReady
 from kcm.kubelet.loop import syncloop
-from kcm.kubelet.loop.background import BackgroundWork
 from kcm.kubelet.loop.cleanup import Cleanup
 from kcm.kubelet.loop.handlers import PodHandlers
 from kcm.kubelet.options import KubeletOptions
@@ -137,3 +142,36 @@ def build_sources(
         )
         runs.append((HTTP, url.run))
     return runs
+
+
+# --- Runs the sync loop's work that waits for the store or the runtime in other threads.
+
+
+log = structlog.get_logger("kcm.kubelet")
+
+_THREADS = 2
+
+
+class BackgroundWork:
+    """Runs functions in a few threads. A failure is logged, and the function is not run again."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="kcm-background")
+        self._stopped = threading.Event()
+
+    def submit(self, work: Callable[[], None]) -> None:
+        """Runs the function in another thread, unless the background work was stopped."""
+        if not self._stopped.is_set():
+            self._pool.submit(_run_and_log, work)
+
+    def stop(self) -> None:
+        """Drops the functions that have not started, and does not wait for the others."""
+        self._stopped.set()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _run_and_log(work: Callable[[], None]) -> None:
+    try:
+        work()
+    except errors.KcmError as error:
+        log.warning("background work failed, the next clean-up tries again", error=str(error))

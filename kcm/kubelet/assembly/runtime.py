@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 from kcm.errors import ConfigurationError
 from kcm.helpers.backoff import Backoff, BackoffPolicy
 from kcm.kubelet.assembly.dependencies import Dependencies
 from kcm.kubelet.assembly.records import KubeletRecords, build_locator
-from kcm.kubelet.assembly.runtimes import new_process_services
 from kcm.kubelet.kuberuntime.actions import ContainerHealth
 from kcm.kubelet.kuberuntime.images import ImageManager
 from kcm.kubelet.kuberuntime.manager import RuntimeManager
+from kcm.kubelet.kuberuntime.security_context import RuntimeSecurity
 from kcm.kubelet.loop import syncloop
 from kcm.kubelet.loop.pleg import CHANNEL_CAPACITY, GenericPLEG
 from kcm.kubelet.loop.runtime_state import RuntimeState
 from kcm.kubelet.options import PROCESS, KubeletOptions
 from kcm.kubelet.prober.manager import ProbeManager
 from kcm.kubelet.prober.metrics import ProbeMetrics
+from kcm.kubelet.prober.probes import Prober
 from kcm.kubelet.prober.results import ProbeResults
 from kcm.kubelet.prober.state import ProbeKind
+from kcm.kubelet.runtime.process.options import ProcessOptions
+from kcm.kubelet.runtime.process.runtime import ProcessRuntime
 from kcm.kubelet.runtime.services import RuntimeServices
 
 
@@ -100,4 +104,31 @@ def _build_runtime_manager(
         backoff=Backoff(records.clock, policy),
         images=images,
         security=services.security,
+    )
+
+
+# --- Builds the process runtime, with its prober.
+
+
+def new_process_services(options: KubeletOptions, *_: object, **__: object) -> RuntimeServices:
+    """Returns the process runtime with its prober. It needs nothing but the options."""
+    runtime = new_process_runtime(options)
+    security = RuntimeSecurity(os.geteuid(), options.unenforced_security)
+    return RuntimeServices(runtime, Prober(runtime), security=security)
+
+
+def new_process_runtime(options: KubeletOptions) -> ProcessRuntime:
+    """Returns the process runtime in the kubelet's root folder."""
+    return ProcessRuntime(
+        ProcessOptions(
+            root=options.runtime_dir,
+            host_ip=options.node_ip,
+            own_addresses=options.own_pod_addresses,
+            container_log_max_size=options.container_log_max_size,
+            container_log_max_files=options.container_log_max_files,
+            pod_max_pids=options.pod_max_pids if options.pod_max_pids > 0 else None,
+            adopts_orphans=options.adopts_orphans,
+            allowed_users=options.allowed_users,
+            allowed_groups=options.allowed_groups,
+        )
     )

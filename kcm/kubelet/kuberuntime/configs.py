@@ -11,6 +11,7 @@ from pathlib import Path
 
 from kcm.api.core_v1 import Container, EphemeralContainer, Pod
 from kcm.api.core_v1.security import Capabilities
+from kcm.api.pod_qos import BEST_EFFORT, GUARANTEED, qos_class
 from kcm.apimachinery.quantity import Quantity
 from kcm.kubelet.cri import (
     ContainerConfig,
@@ -25,7 +26,7 @@ from kcm.kubelet.kuberuntime.security_context import (
     determine_effective_security_context,
     verify_run_as_non_root,
 )
-from kcm.kubelet.qos import oom_score_adjustment
+from kcm.kubelet.types import is_critical_pod
 
 _MIN_SHARES, _MAX_SHARES, _SHARES_PER_CORE = 2, 262144, 1024
 _PERIOD = 100_000  # microseconds
@@ -143,3 +144,28 @@ def build_resources(pod: Pod, container: Container, memory_capacity: int) -> Res
 def _cpu_shares(asked: Quantity | None) -> int:
     milli = asked.milli_value() if asked else 0
     return min(max(milli * _SHARES_PER_CORE // 1000, _MIN_SHARES), _MAX_SHARES)
+
+
+# --- The OOM score adjustment of containers, which depends on their pod's quality-of-service class.
+#
+# Source: pkg/kubelet/qos/policy.go, Kubernetes 1.33.
+
+
+_GUARANTEED_SCORE = -997
+_BEST_EFFORT_SCORE = 1000
+
+
+def oom_score_adjustment(pod: Pod, container: Container, capacity: int) -> int:
+    """Returns the container's oom_score_adj: the higher it is, the sooner the kernel kills it.
+
+    `capacity` is the node's memory in bytes.
+    """
+    quality = qos_class(pod)
+    if is_critical_pod(pod) or quality == GUARANTEED:
+        return _GUARANTEED_SCORE
+    if quality == BEST_EFFORT:
+        return _BEST_EFFORT_SCORE
+    asked = (container.resources.requests or {}).get("memory")
+    share = 1000 * (asked.value() if asked else 0) // max(capacity, 1)
+    # At least one more than that of Guaranteed pods, and less than that of BestEffort pods.
+    return min(max(1000 - share, 1000 + _GUARANTEED_SCORE), _BEST_EFFORT_SCORE - 1)

@@ -17,6 +17,7 @@ from typing import Any
 
 from kcm.api import autoscaling_v1
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
+from kcm.api.apiregistration_v1 import APIService, local_condition, with_condition
 from kcm.api.apps_v1 import DaemonSet, Deployment
 from kcm.api.batch_v1 import (
     CONTROLLER_UID,
@@ -43,7 +44,6 @@ from kcm.api.custom.kinds import CustomObject, CustomResource
 from kcm.api.scheme import Resource
 from kcm.apiextensions import conditions
 from kcm.apimachinery.meta_v1 import KubeObject, LabelSelector
-from kcm.store.strategies.api_services import APIServiceStrategy
 from kcm.store.strategies.base import Strategy, WithoutGeneration
 from kcm.store.strategies.counted import (
     CountedStrategy,
@@ -54,6 +54,23 @@ from kcm.store.strategies.counted import (
     WebhooksStrategy,
 )
 from kcm.store.strategies.services import ServiceStrategy
+
+# --- The strategy of APIServices.
+#
+# Source: staging/src/k8s.io/kube-aggregator/pkg/registry/apiservice/strategy.go, Kubernetes 1.33.
+
+
+class APIServiceStrategy(WithoutGeneration[APIService]):
+    """An API that the server itself serves is available at once."""
+
+    def for_create(self, obj: APIService) -> APIService:
+        created = super().for_create(obj)
+        if created.spec.service is not None:
+            return created
+        created_at = created.metadata.creation_timestamp
+        assert created_at is not None  # rules.complete_new has set it
+        return with_condition(created, local_condition(created_at))
+
 
 GATED = PodCondition(
     type="PodScheduled",

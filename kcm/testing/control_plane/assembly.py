@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import itertools
 import random
+import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -19,6 +20,7 @@ from kcm import errors, logs
 from kcm.api.scheme import Scheme
 from kcm.apiserver import credentials
 from kcm.apiserver.bootstrap.kubernetes_service import list_names
+from kcm.clock import RealClock
 from kcm.informers.factory import SharedInformerFactory
 from kcm.loops import StepHost
 from kcm.manager.context.context import ControllerContext, Embedding, build_context
@@ -26,19 +28,20 @@ from kcm.manager.manager import Manager
 from kcm.options.commandline import parse_flags
 from kcm.options.manager import ManagerOptions
 from kcm.redisio import RedisIO
+from kcm.redisio.embedded import EmbeddedServer
 from kcm.settings import Settings
 from kcm.simulation.simulator import Simulator
 from kcm.store import Store
 from kcm.store.resource_metrics.usage import UsageBoard
 from kcm.testing.control_plane.api import ApiThread, PlaneHost
 from kcm.testing.control_plane.clock import PlaneClock
+from kcm.testing.control_plane.guard import Guard
 from kcm.testing.control_plane.loop import ControlLoop
 from kcm.testing.control_plane.options import PlaneOptions, simulator_options
 from kcm.testing.control_plane.outside import Outside
 from kcm.testing.control_plane.parts import Parts
 from kcm.testing.control_plane.patience import LoopPatience
 from kcm.testing.control_plane.rest import Rest, UnsettledError
-from kcm.testing.control_plane.server import PrivateServer
 from kcm.testing.control_plane.timing import LoopTime, to_moment
 from kcm.testing.faults.agenda import Agenda
 from kcm.testing.faults.faults import Faults
@@ -260,3 +263,46 @@ def _refuse_mutations(caches: SharedInformerFactory) -> None:
     if mutations:
         shown = "; ".join(map(str, mutations[:_MOST_MUTATIONS]))
         raise AssertionError(f"{shown}. Cached objects are shared: use replace()")
+
+
+# --- The private server of a control plane: it dies with the process that started it.
+
+
+class PrivateServer:
+    """An embedded server in a temporary folder, without a port.
+
+    Guarantees: server and folder go when the process ends, also if it is killed.
+    """
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="kcm-"))
+        # Nothing outlives a test, so nothing waits for the disk.
+        self._server = EmbeddedServer(self.folder, extra=("--appendfsync", "no"))
+        self._guard: Guard | None = None
+
+    @property
+    def url(self) -> str:
+        """The URL by which this machine connects."""
+        return self._server.url
+
+    def launch(self) -> None:
+        """Begins to start the server, which takes some tens of milliseconds. Raises
+        ConfigurationError.
+        """
+        self._server.launch()
+        assert self._server.process is not None
+        self._guard = Guard(self._server.process.pid, self.folder)
+
+    def wait_ready(self) -> None:
+        """Waits until the server answers. Raises StoreUnavailable."""
+        self._server.wait_ready(RealClock())
+
+    def stop(self) -> None:
+        """Stops the server, and removes its folder."""
+        if self._server.process is not None:
+            self._server.process.kill()  # nothing of it is kept, so it need not save anything
+        self._server.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        if self._guard is not None:
+            self._guard.dismiss()
+            self._guard = None

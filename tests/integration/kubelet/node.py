@@ -17,7 +17,7 @@ from kcm.api import codec
 from kcm.api.core_v1 import ContainerStatus, Event, Pod
 from kcm.api.scheme import BUILT_IN
 from kcm.kubelet.assembly.process import KubeletProcess
-from kcm.kubelet.assembly.runtimes import new_process_runtime
+from kcm.kubelet.assembly.runtime import new_process_runtime
 from kcm.kubelet.eviction.thresholds import EvictionConfig
 from kcm.kubelet.options import SIMULATED, KubeletOptions
 from kcm.redisio import RedisIO

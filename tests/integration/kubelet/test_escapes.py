@@ -23,8 +23,7 @@ from kcm.errors import ContainerConfigError, KcmError
 from kcm.kubelet.cri import ContainerConfig, Mount
 from kcm.kubelet.environment.lookups import PodLocation
 from kcm.kubelet.files import beneath
-from kcm.kubelet.volumes.hostpath import host_path
-from kcm.kubelet.volumes.volumes import PodVolumes, Volumes
+from kcm.kubelet.volumes.volumes import PodVolumes, Volumes, host_path
 from tests.integration.kubelet.runtimes import RealRuntime
 from tests.lookups import FakeLookups
 

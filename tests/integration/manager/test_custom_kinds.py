@@ -16,8 +16,7 @@ from kcm.apimachinery.meta_v1 import KubeObject, OwnerReference
 from kcm.clock import RealClock
 from kcm.controllers.garbagecollector import GarbageCollector
 from kcm.manager.context.context import ControllerContext, build_context
-from kcm.manager.kinds import KindFollower
-from kcm.manager.manager import Manager
+from kcm.manager.manager import KindFollower, Manager
 from kcm.reconcile.plan import Delete
 from kcm.redisio import RedisIO
 from kcm.settings import Settings

@@ -10,7 +10,7 @@ import pytest
 from kcm import errors
 from kcm.api import codec
 from kcm.api.custom.kinds import CustomObject
-from kcm.api.scheme.remains import Remains
+from kcm.api.scheme.scheme import Remains
 from kcm.apiextensions.registration import register
 from kcm.apimachinery.base import compact
 from kcm.apiserver.documents import openapi

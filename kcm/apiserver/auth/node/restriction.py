@@ -24,7 +24,7 @@ from kcm.api.scheme import Resource
 from kcm.apimachinery import certificates
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.auth.authorizer import Caller
-from kcm.apiserver.auth.node import mirror_pods, node_labels
+from kcm.apiserver.auth.node import mirror_pods
 from kcm.apiserver.auth.node.authorizer import NODE_LEASES
 from kcm.apiserver.auth.node.identity import NODE_PREFIX, node_of
 from kcm.apiserver.auth.node.token_audiences import check_audience
@@ -153,7 +153,7 @@ class NodeRestriction:
                 raise write.forbid(
                     f'node "{node}" is not allowed to create pods with a non-nil configSource'
                 )
-            if labels := node_labels.find_forbidden(new.labels, {}):
+            if labels := find_forbidden(new.labels, {}):
                 raise write.forbid(
                     f'node "{node}" is not allowed to set the following labels: '
                     + ", ".join(labels)
@@ -253,7 +253,7 @@ def _check_node_update(node: str, write: Write, new: Node, old: Node) -> None:
         raise write.forbid(f'node "{node}" is not allowed to modify taints')
     if (new.metadata.owner_references or []) != (old.metadata.owner_references or []):
         raise write.forbid(f'node "{node}" is not allowed to modify ownerReferences')
-    if labels := node_labels.find_forbidden(new.labels, old.labels):
+    if labels := find_forbidden(new.labels, old.labels):
         raise write.forbid(f"is not allowed to modify labels: {', '.join(labels)}")
 
 
@@ -276,3 +276,51 @@ _RULES: Mapping[str, Rule] = {
     "certificatesigningrequests.certificates.k8s.io": NodeRestriction._signing_request,
 }
 """The rules of the kinds that a node may write, by name of the resource."""
+
+
+# --- The labels that a kubelet may set on its Node.
+#
+# Source: plugin/pkg/admission/noderestriction/admission.go and
+# staging/src/k8s.io/kubelet/pkg/apis/well_known_labels.go, Kubernetes 1.33.
+
+
+_KUBELET_LABELS = frozenset(
+    {
+        "kubernetes.io/hostname",
+        "topology.kubernetes.io/zone",
+        "topology.kubernetes.io/region",
+        "failure-domain.beta.kubernetes.io/zone",
+        "failure-domain.beta.kubernetes.io/region",
+        "beta.kubernetes.io/instance-type",
+        "node.kubernetes.io/instance-type",
+        "kubernetes.io/os",
+        "kubernetes.io/arch",
+        "beta.kubernetes.io/os",
+        "beta.kubernetes.io/arch",
+    }
+)
+_KUBELET_DOMAINS = ("kubelet.kubernetes.io", "node.kubernetes.io")
+_KUBERNETES_DOMAINS = ("kubernetes.io", "k8s.io")
+_RESTRICTED = "node-restriction.kubernetes.io"
+
+
+def find_forbidden(new: Mapping[str, str], old: Mapping[str, str]) -> list[str]:
+    """Returns the labels, sorted, that differ and that no kubelet may change."""
+    changed = {name for name in {*new, *old} if new.get(name) != old.get(name)}
+    return sorted(name for name in changed if _is_forbidden(name))
+
+
+def _is_forbidden(label: str) -> bool:
+    prefix, slash, _ = label.partition("/")
+    domain = prefix if slash else ""
+    if _is_within(domain, _RESTRICTED):
+        return True
+    if not any(_is_within(domain, own) for own in _KUBERNETES_DOMAINS):
+        return False
+    return label not in _KUBELET_LABELS and not any(
+        _is_within(domain, own) for own in _KUBELET_DOMAINS
+    )
+
+
+def _is_within(domain: str, parent: str) -> bool:
+    return domain == parent or domain.endswith(f".{parent}")

@@ -12,8 +12,8 @@ import pytest
 from kcm import errors
 from kcm.cli.up import ready
 from kcm.cli.up.children import Child, ProcessSpec
+from kcm.cli.up.command import Tail
 from kcm.cli.up.folder import StateFolder
-from kcm.cli.up.logs import Tail
 from kcm.cli.up.supervisor import UpSupervisor
 
 

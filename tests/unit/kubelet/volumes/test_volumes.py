@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from kcm.api.core_v1 import ConfigMap, Pod
 from kcm.errors import ContainerConfigError
 from kcm.kubelet.cri import Mount
 from kcm.kubelet.environment.lookups import PodLocation
-from kcm.kubelet.volumes.volumes import Volumes
+from kcm.kubelet.volumes.volumes import Volumes, host_path
 from tests.lookups import FakeLookups
 
 
@@ -128,3 +129,63 @@ def test_removal_follows_no_link(tmp_path: Path) -> None:
 def test_only_a_uid_names_a_folder(tmp_path: Path, uid: str) -> None:
     with pytest.raises(ContainerConfigError):
         Volumes(tmp_path).tear_down(uid)
+
+
+# --- The host paths that a pod may use.
+
+
+@pytest.fixture
+def allowed(tmp_path: Path) -> Path:
+    folder = tmp_path / "allowed"
+    (folder / "folder").mkdir(parents=True)
+    (folder / "file").touch()
+    (folder / "out").symlink_to(tmp_path)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "ok"),
+    [
+        ("folder", "", True),
+        ("missing", "", True),
+        ("folder", "Directory", True),
+        ("file", "Directory", False),
+        ("missing", "Directory", False),
+        ("missing/deep", "DirectoryOrCreate", True),
+        ("file", "DirectoryOrCreate", False),
+        ("file", "File", True),
+        ("folder", "File", False),
+        ("missing", "FileOrCreate", True),
+        ("file", "Socket", False),
+        ("file", "CharDevice", False),
+        ("file", "BlockDevice", False),
+        ("file", "Nonsense", False),
+        ("../elsewhere", "", False),
+        ("out/elsewhere", "", False),
+    ],
+)
+def test_a_path_is_what_its_type_says_and_below_an_allowed_one(
+    allowed: Path, name: str, kind: str, ok: bool
+) -> None:
+    path = f"{allowed}/{name}"
+    if ok:
+        assert host_path(path, kind, [allowed]) == (Path(path), allowed)
+        assert kind == "" or Path(path).exists()
+    else:
+        with pytest.raises(ContainerConfigError):
+            host_path(path, kind, [allowed])
+
+
+def test_nothing_is_allowed_unless_it_is_listed(allowed: Path) -> None:
+    with pytest.raises(ContainerConfigError, match="--allowed-host-paths"):
+        host_path(str(allowed), "", [])
+    with pytest.raises(ContainerConfigError, match="not allowed"):
+        host_path("folder", "", [Path("/")])
+
+
+def test_devices_and_sockets_are_told_from_files(allowed: Path) -> None:
+    assert host_path("/dev/null", "CharDevice", [Path("/dev")])[0] == Path("/dev/null")
+    with socket.socket(socket.AF_UNIX) as server:
+        path = allowed / "s"
+        server.bind(str(path))
+        assert host_path(str(path), "Socket", [allowed])[0] == path

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from kcm import errors
-from kcm.kubelet.loop.background import BackgroundWork
+from kcm.kubelet.assembly.loop import BackgroundWork
 
 
 def fail() -> None:

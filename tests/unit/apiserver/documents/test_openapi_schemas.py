@@ -8,13 +8,15 @@ import pytest
 from kcm.apiextensions import structure
 from kcm.apimachinery.base import Model
 from kcm.apimachinery.meta_v1 import ListMeta
-from kcm.apiserver.documents import descriptions, discovery
+from kcm.apiserver.documents import discovery
 from kcm.apiserver.documents.openapi_schemas import (
     DELETE_OPTIONS,
     STATUS,
     V2,
     V3,
     Dialect,
+    describe_field,
+    list_described,
     schemas_of,
 )
 from kcm.apiserver.kinds.metrics import is_metric
@@ -83,7 +85,7 @@ def test_every_description_is_of_a_field_that_exists() -> None:
     }
     fields |= {(name, f) for name, schema in without_models.items() for f in schema["properties"]}
     fields |= {("Quantity", ""), ("IntOrString", "")}
-    assert descriptions.list_described() - fields == set()
+    assert list_described() - fields == set()
 
 
 def test_descriptions_begin_as_tools_expect() -> None:
@@ -94,7 +96,7 @@ def test_descriptions_begin_as_tools_expect() -> None:
 
 
 def test_what_is_not_a_field_is_not_described() -> None:
-    assert descriptions.of("PodSpec", "nonsense") == ""
+    assert describe_field("PodSpec", "nonsense") == ""
 
 
 @pytest.mark.parametrize("dialect", [V2, V3])
