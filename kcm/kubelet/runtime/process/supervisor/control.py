@@ -6,8 +6,8 @@ lines: `ok`, `error <message>`, `exit <code>`.
 
 from __future__ import annotations
 
-import _socket
 import os
+import socket
 import sys
 
 from kcm.kubelet.runtime.process.supervisor.streams import Reader
@@ -18,9 +18,9 @@ _MOST_FDS = 3
 _INT = 4  # bytes of a descriptor in a control message
 
 
-def listen(path: str) -> _socket.socket:
+def listen(path: str) -> socket.socket:
     """Returns a listening socket at the path, to which only this user can connect."""
-    listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     mask = os.umask(0o177)
     try:
         listener.bind(path)
@@ -34,11 +34,10 @@ def listen(path: str) -> _socket.socket:
 class ClientConnection:
     """The connection of one client: its request, and what that started."""
 
-    def __init__(self, listener: _socket.socket) -> None:
-        fd, _ = listener._accept()  # type: ignore[attr-defined]  # what socket.accept() calls
-        self.socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, fileno=fd)
+    def __init__(self, listener: socket.socket) -> None:
+        self.socket, _ = listener.accept()
         self.socket.setblocking(False)
-        self.fd: int = fd  # the socket's; -1 once it is closed
+        self.fd = self.socket.fileno()  # -1 once it is closed
         self.fds: list[int] = []
         self.pid = 0  # of its exec's main process
         self.stdin = -1  # the input of an attach, which the supervisor reads
@@ -50,7 +49,7 @@ class ClientConnection:
 
         Returns whether the client is still connected, and its complete messages.
         """
-        space = _socket.CMSG_SPACE(_MOST_FDS * _INT)
+        space = socket.CMSG_SPACE(_MOST_FDS * _INT)
         try:
             data, control, _, _ = self.socket.recvmsg(65536, space)
         except BlockingIOError:
@@ -58,7 +57,7 @@ class ClientConnection:
         except OSError:
             return False, []
         for level, kind, body in control:
-            if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
                 self.fds += _descriptors(body)
         self._data += data
         return bool(data), self._messages()

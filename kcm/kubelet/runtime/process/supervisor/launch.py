@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import fcntl
 import os
+import resource
+import signal
+import termios
 
 from kcm.kubelet.runtime.process.supervisor import privileges
 from kcm.kubelet.runtime.process.supervisor.mounts import secret_mounts_of, set_up_mounts
 from kcm.kubelet.runtime.process.supervisor.system import die_with_parent
 from kcm.kubelet.runtime.process.wire import Fields, get_number, get_text
-
-TYPE_CHECKING = False  # importing typing would take a megabyte
-if TYPE_CHECKING:
-    import resource
-    import signal as signals
-    import termios
-else:
-    import _signal as signals  # the rest of `signal` is enums
-    import resource
-    import termios
 
 _CANNOT_START = 128
 _NOT_FOUND = "executable file not found in $PATH"
@@ -121,9 +114,9 @@ def _change_user(launch: Fields) -> None:
 
 def _reset_signals() -> None:
     """Resets the two signals that Python ignores; otherwise the program would ignore them too."""
-    for number_ in (signals.SIGPIPE, signals.SIGXFSZ):
-        signals.signal(number_, signals.SIG_DFL)
-    signals.pthread_sigmask(signals.SIG_SETMASK, set())
+    for number_ in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number_, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, set())
 
 
 def _write(path: str, text: str) -> None:

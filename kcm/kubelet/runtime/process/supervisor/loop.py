@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import time
 
 from kcm.kubelet.runtime.process import processes
@@ -16,18 +17,14 @@ from kcm.kubelet.runtime.process.supervisor.container import SupervisedContainer
 from kcm.kubelet.runtime.process.supervisor.requests import Requests
 from kcm.kubelet.runtime.process.wire import Fields, decode, encode
 
-TYPE_CHECKING = False  # importing typing would take a megabyte
-if TYPE_CHECKING:
-    import signal as signals
-else:
-    import _signal as signals  # the rest of `signal` is enums
-
 SOCKET = "socket"  # in the container's folder, as the status file is
 STATUS = "status"
 
 _RETRY = 1.0  # seconds until writing to a full disk is tried again
 _SWEEP = 10.0  # seconds after which processes that cannot be killed are left behind
-_FORWARDED = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
+_FORWARDED = (
+    signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2
+)  # fmt: skip
 
 
 def main(folder: str) -> None:
@@ -45,7 +42,6 @@ def main(folder: str) -> None:
         reply = str(error)
     _reply_to_kubelet(reply)
     if reply == "ok":
-        system.give_back_pages()
         supervisor.run()
 
 
@@ -69,9 +65,9 @@ class Supervisor:
         self._requests = Requests(self._container)
         self._wake, wake = os.pipe()
         os.set_blocking(wake, False)
-        signals.set_wakeup_fd(wake, warn_on_full_buffer=False)
-        for name in (*_FORWARDED, "SIGCHLD"):
-            signals.signal(getattr(signals, name), lambda *_: None)
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        for number in (*_FORWARDED, signal.SIGCHLD):
+            signal.signal(number, lambda *_: None)
         self._started = 0
 
     def start(self) -> None:
@@ -129,7 +125,7 @@ class Supervisor:
 
     def _handle_signal(self) -> None:
         for number in os.read(self._wake, 256):
-            if number == signals.SIGCHLD:
+            if number == signal.SIGCHLD:
                 self._reap()
             else:
                 processes.kill(self._container.pid, number)

@@ -13,7 +13,7 @@ from kcm.kubelet.runtime.process.wire import Fields, get_number, get_text
 
 TYPE_CHECKING = False  # importing typing would take a megabyte
 if TYPE_CHECKING:
-    import _socket
+    import socket
     from collections.abc import Callable
     from typing import TypeVar
 
@@ -29,7 +29,7 @@ class Requests:
     """The connections of clients to a supervisor."""
 
     def __init__(self, container: SupervisedContainer) -> None:
-        self.listener: _socket.socket | None = None
+        self.listener: socket.socket | None = None
         self._container = container
         self._connections: list[ClientConnection] = []
 
