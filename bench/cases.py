@@ -10,7 +10,7 @@ from bench import definitions, queue, size, store, system, testing, watch, workl
 from bench.api import requests, watchers
 from bench.harness import POOLS, Bench
 from bench.nodes import at_rest, kubelet, scheduling, silence, simulated
-from bench.rest import balancers, certificates, claims, conversions, growth, policies, webhooks
+from bench.rest import growth, policies, webhooks
 from bench.rest import workloads as rest_workloads
 from bench.rest import writes as rest_writes
 from bench.table import Row
@@ -53,7 +53,6 @@ CASES = (
     Case("api.single", "create and get over HTTP", requests.single),
     Case("api.list", "a list over HTTP", requests.listed),
     Case("api.rate", "creates a second over HTTP", requests.rate),
-    Case("api.tokens", "service account tokens a second over HTTP", requests.tokens),
     Case("api.stall", "a get beside a long list", requests.stall),
     Case("api.watch", "write to the last of many watchers", watchers.late),
     Case("api.watcher", "memory of an idle watcher", watchers.idle),
@@ -67,13 +66,8 @@ CASES = (
         growth.by_children,
         quick=False,
     ),
-    Case("rest.certificates", "certificates approved and signed", certificates.rows, quick=False),
-    Case("rest.claims.made", "pods whose claims get a folder", claims.made, quick=False),
-    Case("rest.claims.local", "pods whose claims get a local volume", claims.local, quick=False),
     Case("rest.policies", "CPU that 100 policies add to a create", policies.rows, quick=False),
     Case("rest.webhooks", "what two webhooks add to a create", webhooks.rows, quick=False),
-    Case("rest.conversion", "what a conversion adds to a create", conversions.rows, quick=False),
-    Case("rest.balancers", "load balancers of the simulated cloud", balancers.rows, quick=False),
     Case("nodes.scheduling", "pods placed a second", scheduling.scheduling),
     Case("nodes.growth", "time for a pod with ten times the nodes", scheduling.growth),
     Case("nodes.running", "applied until Running on simulated nodes", scheduling.running),

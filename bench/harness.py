@@ -72,8 +72,6 @@ class Sizes:
     growth_pods: tuple[int, ...] = (1_000, 10_000, 100_000)
     growth_rounds: tuple[int, ...] = (3, 3, 1)
     pool_children: tuple[int, ...] = (1, 2, 4)
-    certificates: int = 500
-    balancers: int = 200
     policies: int = 100
     settled_pods: int = 1_000
     testing_rounds: int = 3
@@ -118,8 +116,6 @@ QUICK = Sizes(
     growth_pods=(10, 40, 100),
     growth_rounds=(1, 1, 1),
     pool_children=(1, 2),
-    certificates=10,
-    balancers=5,
     policies=5,
     settled_pods=20,
     testing_rounds=1,

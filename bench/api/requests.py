@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 
 from bench.api.client import Connection, Server
 from bench.api.servers import NAMESPACE, Servers, pod_body
@@ -14,15 +13,8 @@ from bench.harness import Bench, progress
 from bench.objects import pod_of_a_set
 from bench.store import create_in_batches
 from bench.table import Row, Sample
-from kcm.api.core_v1 import ServiceAccount
-from kcm.apimachinery.meta_v1 import ObjectMeta
-from kcm.helpers.serviceaccount.claims import BoundObjects, bound_claims
-from kcm.helpers.serviceaccount.keys import SigningKey, read_signing_key
-from kcm.helpers.serviceaccount.tokens import sign
 
 CONNECTIONS = 8
-ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
-ACCOUNT = b'{"metadata": {"name": "robot"}}'
 
 
 def _pairs(servers: Servers, ours: bytes, raw: bytes, count: int) -> tuple[Sample, Sample]:
@@ -108,40 +100,6 @@ def rate(bench: Bench) -> Iterator[Row]:
         target="half of the constant's rate",
         higher_is_better=True,
     )
-
-
-def tokens(bench: Bench) -> Iterator[Row]:
-    count = bench.sizes.api_requests // CONNECTIONS * CONNECTIONS
-    progress(f"api: {count} tokens over {CONNECTIONS} connections, {bench.sizes.rounds} rounds")
-    servers = Servers(bench)
-    Connection(servers.api).ask(servers.api.request("POST", ACCOUNTS, ACCOUNT))
-    request = servers.api.request("POST", f"{ACCOUNTS}/robot/token", b"{}")
-    key = read_signing_key(bench.folder / "sa.key", "")
-    ours, raw = [], []
-    for _ in range(bench.sizes.rounds):
-        ours.append(count / _seconds(servers.api, request, count))
-        raw.append(count / _signing_seconds(key, count))
-    baseline = Sample.of(raw)
-    yield Row(
-        name="api.tokens",
-        what=f"{count} tokens over {CONNECTIONS} connections",
-        unit="/s",
-        measured=Sample.of(ours),
-        baseline=baseline,
-        baseline_what="/s, the signatures alone",
-        bound=baseline.median / 20,
-        target="a twentieth of the signatures' rate",
-        higher_is_better=True,
-    )
-
-
-def _signing_seconds(key: SigningKey, count: int) -> float:
-    account = ServiceAccount(metadata=ObjectMeta(name="robot", namespace="default", uid="uid"))
-    claims = bound_claims(account, BoundObjects(), ["api"], datetime.now(UTC), seconds=3600)
-    started = time.perf_counter()
-    for _ in range(count):
-        sign(key, "issuer", claims)
-    return time.perf_counter() - started
 
 
 def _seconds(server: Server, request: bytes, count: int) -> float:

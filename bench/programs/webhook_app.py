@@ -1,4 +1,4 @@
-"""Admits every request, and adds a label where the path is `/mutate`; converts on `/convert`.
+"""Admits every request, and adds a label where the path is `/mutate`.
 
     python -m bench.programs.webhook_app STATE
 
@@ -22,27 +22,14 @@ _ADD = [{"op": "add", "path": "/metadata/labels/seen", "value": "yes"}]
 _PATCH = {"patchType": "JSONPatch", "patch": base64.b64encode(json.dumps(_ADD).encode()).decode()}
 
 
-def convert(asked: dict[str, Any]) -> dict[str, Any]:
-    """Returns the response to a request for conversion: objects with one more field."""
-    version = asked["desiredAPIVersion"]
-    objects = [
-        {**obj, "apiVersion": version, "spec": {**obj["spec"], "converted": True}}
-        for obj in asked["objects"]
-    ]
-    return {"uid": asked["uid"], "result": {"status": "Success"}, "convertedObjects": objects}
-
-
 class Webhook:
-    """An app that answers AdmissionReviews and ConversionReviews."""
+    """An app that answers AdmissionReviews."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         review = json.loads(await read_body(receive, lambda size: None))
         asked = review.pop("request")
-        if scope["path"] == "/convert":
-            review["response"] = convert(asked)
-        else:
-            more = _PATCH if scope["path"] == "/mutate" else {}
-            review["response"] = {"uid": asked["uid"], "allowed": True, **more}
+        more = _PATCH if scope["path"] == "/mutate" else {}
+        review["response"] = {"uid": asked["uid"], "allowed": True, **more}
         body = json.dumps(review).encode()
         headers = [
             (b"content-type", b"application/json"),
