@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from contextlib import closing, suppress
@@ -72,6 +73,21 @@ def test_a_created_container_waits_to_be_started(real: RealRuntime) -> None:
     assert real.wait_for_end(container).exit_code == 0
     with pytest.raises(ContainerRuntimeError, match="was started before"):
         real.runtime.start_container(container)
+
+
+def test_a_container_ends_if_the_system_has_no_process_for_it(
+    real: RealRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    container = real.create("true")
+
+    def refuse(*_: object, **__: object) -> int:
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    monkeypatch.setattr(os, "posix_spawn", refuse)
+    with pytest.raises(ContainerRuntimeError, match="Resource temporarily unavailable"):
+        real.runtime.start_container(container)
+    status = real.status(container)
+    assert (status.exit_code, status.reason) == (128, "StartError")
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,10 @@ class HeldContainer:
             if self._starting or self._status() is not None:
                 raise ContainerRuntimeError(f"container {self.id} was started before")
             self._starting = True
-        reply = self._supervise(launch)
+        try:
+            reply = self._supervise(launch)
+        except OSError as error:  # such as too many processes
+            reply = f"its supervisor could not be started: {error.strerror}"
         if reply != "ok":
             if self.status_record() is None:
                 self.record_exit(128, reply or "its supervisor could not be started")
