@@ -14,7 +14,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from prometheus_client import CollectorRegistry
+
 from kcm.apiserver import credentials
+from kcm.apiserver.http.limits import Limits
+from kcm.apiserver.http.unauthenticated import UnauthenticatedConnections
 from kcm.apiserver.request import read_body
 from kcm.apiserver.serving import Address, ApiHttpServer, bind, url_of
 
@@ -24,6 +28,10 @@ _PATCH = {"patchType": "JSONPatch", "patch": base64.b64encode(json.dumps(_ADD).e
 
 class Webhook:
     """An app that answers AdmissionReviews."""
+
+    def __init__(self) -> None:
+        self.limits = Limits()
+        self.unauthenticated = UnauthenticatedConnections(0, CollectorRegistry())
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         review = json.loads(await read_body(receive, lambda size: None))
@@ -45,7 +53,7 @@ class Webhook:
 def main() -> None:
     listener = bind(Address(port=0))
     certificate = credentials.certificate(Path(sys.argv[1]))
-    server = ApiHttpServer(Webhook(), certificate)  # type: ignore[arg-type] # what Server calls is there
+    server = ApiHttpServer(Webhook(), certificate)
     sys.stdout.write(url_of(listener, certificate) + "\n")
     sys.stdout.flush()
     asyncio.run(server.serve(sockets=[listener]))
