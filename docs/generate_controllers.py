@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kcm.options.names import KNOWN
-from kcm.reconcile.contract import Controller
 from kcm.registry import controller_types
+from kcm.sdk import Controller
 
 PAGE = Path(__file__).with_name("controllers.md")
 

@@ -12,9 +12,7 @@ from datetime import timedelta
 from pydantic import Field
 
 from kcm.api.apps_v1 import ReplicaSet
-from kcm.reconcile.contract import Controller, Options, View, Watch, own_key
-from kcm.reconcile.plan import Delete, Plan
-from kcm.store import DeleteOptions
+from kcm.sdk import Controller, Delete, DeleteOptions, Options, Plan, View, Watch, own_key
 
 DURATION = re.compile(r"(?:(?P<hours>\d+)h)?(?:(?P<minutes>\d+)m)?(?:(?P<seconds>\d+)s)?")
 

@@ -18,8 +18,7 @@ from kcm.helpers.bootstrap_tokens import (
     seconds_left,
     sign_detached,
 )
-from kcm.reconcile.contract import Change, Controller, View, Watch
-from kcm.reconcile.plan import Plan, Update
+from kcm.sdk import Change, Controller, Plan, Update, View, Watch
 
 CLUSTER_INFO = "kube-public/cluster-info"
 _SIGNATURE = "jws-kubeconfig-"

@@ -24,19 +24,23 @@ from kcm import errors
 from kcm.api.core_v1 import Node, Taint
 from kcm.helpers.node_reports import ready_status
 from kcm.informers.store import Tally
-from kcm.reconcile.cloudprovider.calls import InstanceExists, InstanceShutdown
-from kcm.reconcile.contract import (
+from kcm.sdk import (
     ORPHANS,
     Change,
     CloudUse,
     Controller,
+    Delete,
+    InstanceExists,
+    InstanceShutdown,
     KeyPolicy,
     Options,
+    Outcome,
+    Patch,
+    Plan,
     View,
     Watch,
     shared_option,
 )
-from kcm.reconcile.plan import Delete, Outcome, Patch, Plan
 
 NODES_PER_SECOND = 20  # the most that are asked about
 READINESS = Tally(ORPHANS, ready_status)  # the number of nodes by the status of their readiness

@@ -14,8 +14,7 @@ from typing import Any
 
 from kcm.api.rbac_v1 import ClusterRole, PolicyRule
 from kcm.helpers.aggregation import aggregate_rules
-from kcm.reconcile.contract import Change, Controller, View, Watch
-from kcm.reconcile.plan import Patch, Plan
+from kcm.sdk import Change, Controller, Patch, Plan, View, Watch
 
 
 class ClusterRoleAggregationController(Controller):

@@ -27,9 +27,23 @@ from kcm.api.certificates_v1beta1 import (
 from kcm.api.core_v1 import Namespace
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.helpers.serviceaccount.root_ca import read_bundle
-from kcm.reconcile.contract import Change, Controller, Options, Tick, View, Watch, shared_option
-from kcm.reconcile.counters import Counter, Counts
-from kcm.reconcile.plan import Create, Delete, Outcome, PassPlan, Plan, Update
+from kcm.sdk import (
+    Change,
+    Controller,
+    Counter,
+    Counts,
+    Create,
+    Delete,
+    Options,
+    Outcome,
+    PassPlan,
+    Plan,
+    Tick,
+    Update,
+    View,
+    Watch,
+    shared_option,
+)
 
 KEY = "bundle"  # the only key
 EVERY = 60.0  # seconds: a change of the file's name or content comes with a restart

@@ -21,8 +21,7 @@ from kcm.api.rbac_v1 import ClusterRole, ClusterRoleBinding, PolicyRule, Subject
 from kcm.apimachinery.certificates import parse_request
 from kcm.helpers.aggregation import aggregate_rules
 from kcm.helpers.signing_requests import check_kubelet_client, with_condition
-from kcm.reconcile.contract import Controller, View, Watch, own_key
-from kcm.reconcile.plan import Approve, Plan
+from kcm.sdk import Approve, Controller, Plan, View, Watch, own_key
 
 _GROUP, _RESOURCE = "certificates.k8s.io", "certificatesigningrequests"
 _SELF_MESSAGE = "Auto approving self kubelet client certificate after SubjectAccessReview."

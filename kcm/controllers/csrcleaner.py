@@ -13,8 +13,7 @@ from typing import Any
 from kcm.api.certificates_v1 import APPROVED, DENIED, FAILED, CertificateSigningRequest
 from kcm.apimachinery import certificates
 from kcm.apimachinery.times import shift_time
-from kcm.reconcile.contract import Controller, View, Watch, own_key
-from kcm.reconcile.plan import Delete, Plan
+from kcm.sdk import Controller, Delete, Plan, View, Watch, own_key
 
 KEPT_DECIDED = 3600  # seconds after an approval with a certificate, a denial, or a failure
 KEPT_PENDING = 86_400  # seconds after the creation

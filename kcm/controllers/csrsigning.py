@@ -34,8 +34,7 @@ from kcm.helpers.signing_requests import (
     check_kubelet_serving,
     with_condition,
 )
-from kcm.reconcile.contract import Controller, Options, View, Watch, own_key
-from kcm.reconcile.plan import Plan, UpdateStatus
+from kcm.sdk import Controller, Options, Plan, UpdateStatus, View, Watch, own_key
 
 _SHORTEST = timedelta(minutes=10)
 _INVALID = "SignerValidationFailure"

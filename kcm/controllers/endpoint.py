@@ -37,9 +37,19 @@ from kcm.helpers.service_pods import (
     reference_to,
     services_of_pod,
 )
-from kcm.reconcile.contract import Change, Controller, Options, View, Watch, own_key
-from kcm.reconcile.plan import Create, Delete, Patch, Plan
-from kcm.store.writes.guards import Absent
+from kcm.sdk import (
+    Absent,
+    Change,
+    Controller,
+    Create,
+    Delete,
+    Options,
+    Patch,
+    Plan,
+    View,
+    Watch,
+    own_key,
+)
 
 MOST = 1000  # addresses in one object (upstream's maxCapacity)
 TRUNCATED = "endpoints.kubernetes.io/over-capacity"

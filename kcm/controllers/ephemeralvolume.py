@@ -19,9 +19,20 @@ from kcm.api.core_v1.volumes import Volume
 from kcm.api.ownership import is_controlled_by, new_controller_ref
 from kcm.api.volume_claims import claim_name
 from kcm.apimachinery.meta_v1 import ObjectMeta
-from kcm.reconcile.contract import BY_CLAIM, Change, Controller, Options, View, Watch
-from kcm.reconcile.counters import Counter, Counts
-from kcm.reconcile.plan import Create, Event, Outcome, Plan
+from kcm.sdk import (
+    BY_CLAIM,
+    Change,
+    Controller,
+    Counter,
+    Counts,
+    Create,
+    Event,
+    Options,
+    Outcome,
+    Plan,
+    View,
+    Watch,
+)
 
 CREATED = Counter(
     "ephemeral_volume_controller_create",

@@ -19,9 +19,17 @@ from kcm.api.core_v1 import ConfigMap, Pod, Secret, ServiceAccount
 from kcm.apimachinery.durations import GoDuration
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.helpers.pod_references import secret_names
-from kcm.reconcile.contract import Controller, Options, PassView, Tick
-from kcm.reconcile.plan import Delete, PassPlan, Patch, Write
-from kcm.store import DeleteOptions
+from kcm.sdk import (
+    Controller,
+    Delete,
+    DeleteOptions,
+    Options,
+    PassPlan,
+    PassView,
+    Patch,
+    Tick,
+    Write,
+)
 
 # Seconds between passes. Upstream's first pass is at the start and the next a day later. A loop of
 # kcm first runs after one period, and a process may not last a day. Only dates count, so more

@@ -20,8 +20,20 @@ from pydantic import Field
 from kcm import errors
 from kcm.api.core_v1 import Namespace, NamespaceCondition, Pod
 from kcm.api.scheme import Kinds, Resource
-from kcm.reconcile.contract import Change, Controller, Options, View, Watch, own_key
-from kcm.reconcile.plan import DeleteCollection, Outcome, Patch, Plan, Step, UpdateStatus
+from kcm.sdk import (
+    Change,
+    Controller,
+    DeleteCollection,
+    Options,
+    Outcome,
+    Patch,
+    Plan,
+    Step,
+    UpdateStatus,
+    View,
+    Watch,
+    own_key,
+)
 from kcm.store.writes.collections import CollectionDeletion
 
 FINALIZER = "kubernetes"  # the finalizer in spec.finalizers that this controller removes

@@ -21,11 +21,9 @@ from pydantic import Field, model_validator
 
 from kcm import errors
 from kcm.api.core_v1 import Node
-from kcm.reconcile.contract import Change, Controller, Options, View, Watch
-from kcm.reconcile.plan import Patch, Plan
+from kcm.sdk import Change, Controller, Options, Patch, Plan, Unindexed, View, Watch
 from kcm.settings import Settings
 from kcm.store.indexes import pod_cidr_entry
-from kcm.store.writes.guards import Unindexed
 
 Network = IPv4Network | IPv6Network
 

@@ -19,8 +19,7 @@ from kcm.api.local_volumes import handle_of
 from kcm.api.volume_claims import claim_key_of
 from kcm.apimachinery.quantity import Quantity
 from kcm.helpers.volumes.binding import capacity_of, requested
-from kcm.reconcile.contract import Change, Controller, View, Watch
-from kcm.reconcile.plan import Event, Outcome, Plan, Update, UpdateStatus
+from kcm.sdk import Change, Controller, Event, Outcome, Plan, Update, UpdateStatus, View, Watch
 
 _NOTHING = Quantity(0)
 _CONDITIONS = ("Resizing", "FileSystemResizePending")

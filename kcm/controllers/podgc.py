@@ -17,11 +17,22 @@ from pydantic import Field
 from kcm.api.core_v1 import Node, Pod, PodCondition
 from kcm.helpers.pods import is_terminal, with_condition
 from kcm.helpers.volumes.attachments import OUT_OF_SERVICE
-from kcm.reconcile.contract import Controller, Options, Tick, View
-from kcm.reconcile.counters import Counter, Counts, sum_counts
-from kcm.reconcile.plan import Delete, Outcome, PassPlan, Patch
-from kcm.store import DeleteOptions, Guard
-from kcm.store.writes.guards import Absent
+from kcm.sdk import (
+    Absent,
+    Controller,
+    Counter,
+    Counts,
+    Delete,
+    DeleteOptions,
+    Guard,
+    Options,
+    Outcome,
+    PassPlan,
+    Patch,
+    Tick,
+    View,
+    sum_counts,
+)
 
 CHECK_PERIOD = 20.0  # seconds between passes
 QUARANTINE = timedelta(seconds=40)  # how long a node must be missing before its pods are deleted

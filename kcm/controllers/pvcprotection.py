@@ -16,8 +16,7 @@ from kcm.api.ownership import is_controlled_by
 from kcm.api.volume_claims import claim_keys, claim_name
 from kcm.helpers.pods import is_terminal
 from kcm.helpers.volumes.protection import is_deletion_candidate, needs_finalizer, protect
-from kcm.reconcile.contract import BY_CLAIM, Change, Controller, View, Watch
-from kcm.reconcile.plan import Plan
+from kcm.sdk import BY_CLAIM, Change, Controller, Plan, View, Watch
 
 
 class PVCProtectionController(Controller):

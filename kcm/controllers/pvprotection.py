@@ -11,8 +11,7 @@ from typing import Any
 from kcm.api.core_v1 import PersistentVolume
 from kcm.api.finalizers import VOLUME_PROTECTION
 from kcm.helpers.volumes.protection import is_deletion_candidate, needs_finalizer, protect
-from kcm.reconcile.contract import Change, Controller, View, Watch
-from kcm.reconcile.plan import Plan
+from kcm.sdk import Change, Controller, Plan, View, Watch
 
 
 class PVProtectionController(Controller):

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from kcm.api.core_v1 import ReplicationController
 from kcm.controllers.replicaset.controller import ReplicaSetController
-from kcm.reconcile.contract import Options
+from kcm.sdk import Options
 
 
 class ReplicationControllerOptions(Options):

@@ -27,9 +27,19 @@ from kcm.api.core_v1 import (
 )
 from kcm.api.scheme import Resource
 from kcm.kinds.quota import Evaluator, evaluator_of, is_tracked, used_by
-from kcm.reconcile.contract import Change, Controller, Options, Tick, View, Watch
-from kcm.reconcile.plan import Outcome, PassPlan, Patch, Plan
-from kcm.store.writes.guards import NothingCharged
+from kcm.sdk import (
+    Change,
+    Controller,
+    NothingCharged,
+    Options,
+    Outcome,
+    PassPlan,
+    Patch,
+    Plan,
+    Tick,
+    View,
+    Watch,
+)
 
 RECOUNT = 0.1  # seconds until the next count, if an object was charged during the last one
 _MEASURED = (Pod, Service, PersistentVolumeClaim)  # of all other kinds quotas limit the number only

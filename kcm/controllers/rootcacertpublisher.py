@@ -16,9 +16,19 @@ from kcm import errors
 from kcm.api.core_v1 import ConfigMap, Namespace
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.helpers.serviceaccount.root_ca import read_bundle
-from kcm.reconcile.contract import Change, Controller, Options, View, Watch
-from kcm.reconcile.counters import Counter, Counts
-from kcm.reconcile.plan import Create, Outcome, Plan, Update
+from kcm.sdk import (
+    Change,
+    Controller,
+    Counter,
+    Counts,
+    Create,
+    Options,
+    Outcome,
+    Plan,
+    Update,
+    View,
+    Watch,
+)
 
 NAME = "kube-root-ca.crt"
 DESCRIPTION = "kubernetes.io/description"

@@ -20,19 +20,24 @@ from pydantic import Field
 
 from kcm import errors
 from kcm.api.core_v1 import Node, NodeCondition
-from kcm.reconcile.cloudprovider.calls import CreateRoute, DeleteRoute, ListRoutes
-from kcm.reconcile.cloudprovider.interface import Route
-from kcm.reconcile.contract import (
+from kcm.sdk import (
     Change,
     CloudUse,
     Controller,
+    CreateRoute,
+    DeleteRoute,
+    Event,
     KeyPolicy,
+    ListRoutes,
     Options,
+    Outcome,
+    Patch,
+    Plan,
+    Route,
     View,
     Watch,
     shared_option,
 )
-from kcm.reconcile.plan import Event, Outcome, Patch, Plan
 
 ROUTES = "routes"  # the only key
 NETWORK_UNAVAILABLE = "NetworkUnavailable"

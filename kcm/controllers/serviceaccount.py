@@ -10,8 +10,7 @@ from typing import Any
 
 from kcm.api.core_v1 import Namespace, ServiceAccount
 from kcm.apimachinery.meta_v1 import ObjectMeta
-from kcm.reconcile.contract import Change, Controller, View, Watch, own_key
-from kcm.reconcile.plan import Create, Plan
+from kcm.sdk import Change, Controller, Create, Plan, View, Watch, own_key
 
 DEFAULT = "default"
 

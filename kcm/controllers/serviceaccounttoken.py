@@ -23,10 +23,20 @@ from kcm.helpers.serviceaccount.claims import LEGACY_ISSUER, legacy_claims
 from kcm.helpers.serviceaccount.keys import parse_signing_key, read_pem
 from kcm.helpers.serviceaccount.root_ca import read_bundle
 from kcm.helpers.serviceaccount.tokens import sign
-from kcm.reconcile.contract import Change, Controller, Options, View, Watch, shared_option
-from kcm.reconcile.plan import Delete, Patch, Plan, Update
-from kcm.store import DeleteOptions
-from kcm.store.writes.guards import Absent
+from kcm.sdk import (
+    Absent,
+    Change,
+    Controller,
+    Delete,
+    DeleteOptions,
+    Options,
+    Patch,
+    Plan,
+    Update,
+    View,
+    Watch,
+    shared_option,
+)
 
 TYPE = "kubernetes.io/service-account-token"
 ACCOUNT_NAME = "kubernetes.io/service-account.name"

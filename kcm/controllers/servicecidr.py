@@ -23,8 +23,7 @@ from typing import Any
 
 from kcm.api.networking_v1 import IPAddress, ServiceCIDR
 from kcm.apimachinery.meta_v1 import Condition, KubeObject
-from kcm.reconcile.contract import Change, Controller, View, Watch
-from kcm.reconcile.plan import Patch, Plan
+from kcm.sdk import Change, Controller, Patch, Plan, View, Watch
 
 Network = IPv4Network | IPv6Network
 

@@ -15,8 +15,7 @@ from typing import Any
 
 from kcm.api.core_v1 import Service
 from kcm.api.networking_v1 import IPAddress
-from kcm.reconcile.contract import Change, Controller, View, Watch
-from kcm.reconcile.plan import Create, Delete, Plan
+from kcm.sdk import Change, Controller, Create, Delete, Plan, Unindexed, View, Watch
 from kcm.store.admission.cluster_ips import (
     CLAIM_GRACE,
     is_stale,
@@ -24,7 +23,6 @@ from kcm.store.admission.cluster_ips import (
     parent_key,
 )
 from kcm.store.service_entries import HEADLESS, ip_entry
-from kcm.store.writes.guards import Unindexed
 
 
 class ServiceIPRepairController(Controller):

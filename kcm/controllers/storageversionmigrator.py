@@ -34,8 +34,7 @@ from kcm.api.storagemigration_v1alpha1 import (
     is_true,
 )
 from kcm.apiextensions.kinds import is_served
-from kcm.reconcile.contract import Controller, View, Watch, own_key
-from kcm.reconcile.plan import Outcome, Plan, RewriteObjects, UpdateStatus
+from kcm.sdk import Controller, Outcome, Plan, RewriteObjects, UpdateStatus, View, Watch, own_key
 
 RETRY = 1.0  # seconds until the next attempt while this process does not know the kind
 BUDGET = 500  # objects that one sync looks at

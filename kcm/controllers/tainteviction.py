@@ -24,11 +24,24 @@ from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.apimachinery.times import shift_time
 from kcm.helpers.pods import with_condition
 from kcm.helpers.tolerations import min_toleration_seconds
-from kcm.reconcile.contract import BY_NODE, Change, Controller, View, Watch
-from kcm.reconcile.counters import Counter, Counts, Histogram, sum_counts
-from kcm.reconcile.plan import Delete, Event, Outcome, Patch, Plan
+from kcm.sdk import (
+    BY_NODE,
+    Change,
+    Controller,
+    Counter,
+    Counts,
+    Delete,
+    Event,
+    Histogram,
+    Indexed,
+    Outcome,
+    Patch,
+    Plan,
+    View,
+    Watch,
+    sum_counts,
+)
 from kcm.store.indexes import noexecute_entry
-from kcm.store.writes.guards import Indexed
 
 REASON = "TaintManagerEviction"
 _DELETED = "doomed"  # the end of the memory's entry of a pod whose deletion was planned

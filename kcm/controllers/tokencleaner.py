@@ -10,9 +10,7 @@ from typing import Any
 
 from kcm.api.core_v1 import Secret
 from kcm.helpers.bootstrap_tokens import is_bootstrap_token, seconds_left
-from kcm.reconcile.contract import Change, Controller, View, Watch
-from kcm.reconcile.plan import Delete, Plan
-from kcm.store import DeleteOptions
+from kcm.sdk import Change, Controller, Delete, DeleteOptions, Plan, View, Watch
 
 
 class TokenCleanerController(Controller):

@@ -15,8 +15,7 @@ from functools import partial
 from typing import NamedTuple
 
 from kcm.api.core_v1 import Node
-from kcm.reconcile.contract import Controller, Tick, View
-from kcm.reconcile.plan import PassPlan, Patch
+from kcm.sdk import Controller, PassPlan, Patch, Tick, View
 
 PERIOD = 10.0  # seconds between passes, as between heartbeats
 ANNOTATION = "node.alpha.kubernetes.io/ttl"

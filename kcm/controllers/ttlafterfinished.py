@@ -12,10 +12,18 @@ from pydantic import Field
 from kcm import errors
 from kcm.api.batch_v1 import Job, end_condition
 from kcm.apimachinery.times import shift_time
-from kcm.reconcile.contract import Controller, Options, View, Watch, own_key
-from kcm.reconcile.counters import Histogram, exponential_buckets
-from kcm.reconcile.plan import Delete, Plan
-from kcm.store import DeleteOptions
+from kcm.sdk import (
+    Controller,
+    Delete,
+    DeleteOptions,
+    Histogram,
+    Options,
+    Plan,
+    View,
+    Watch,
+    exponential_buckets,
+    own_key,
+)
 
 DURATION = Histogram(
     "ttl_after_finished_controller_job_deletion_duration_seconds",

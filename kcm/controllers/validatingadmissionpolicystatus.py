@@ -29,8 +29,7 @@ from kcm.api.admissionregistration_v1 import (
 )
 from kcm.api.scheme import Kinds, Resource
 from kcm.apiextensions.cel.type_checking import find_type_error
-from kcm.reconcile.contract import Controller, Options, View, Watch, own_key
-from kcm.reconcile.plan import Plan, UpdateStatus
+from kcm.sdk import Controller, Options, Plan, UpdateStatus, View, Watch, own_key
 
 MOST_KINDS = 10  # of one rule
 MOST_CHECKS = 2000  # of expressions, each for one kind

@@ -15,8 +15,7 @@ from kcm.api.finalizers import ATTRIBUTES_CLASS_PROTECTION
 from kcm.api.storage_v1beta1 import VolumeAttributesClass
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.helpers.volumes.protection import is_deletion_candidate, needs_finalizer, protect
-from kcm.reconcile.contract import Change, Controller, View, Watch
-from kcm.reconcile.plan import Plan
+from kcm.sdk import Change, Controller, Plan, View, Watch
 
 
 class VACProtectionController(Controller):

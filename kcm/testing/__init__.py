@@ -68,7 +68,32 @@ _PLACES = {
     "Write": "kcm.testing.history.writes",
 }
 
-__all__ = list(_PLACES)
+__all__ = [  # as a list, which type checkers and the reference can read
+    "ApiError",
+    "Chaos",
+    "ChaosEntry",
+    "ChaosKind",
+    "ControlPlane",
+    "Duration",
+    "ErrorCode",
+    "Explanation",
+    "Fault",
+    "Faults",
+    "FaultyNode",
+    "FaultyPod",
+    "History",
+    "Hit",
+    "Invariant",
+    "Manifest",
+    "Nodes",
+    "Pending",
+    "Pods",
+    "Rest",
+    "Timekeeper",
+    "UnsettledError",
+    "Verb",
+    "Write",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -34,8 +34,7 @@ from kcm.controllers.attachdetach import keys, verifying
 from kcm.controllers.attachdetach.counts import FORCED
 from kcm.controllers.attachdetach.state import VolumeState
 from kcm.controllers.attachdetach.sync import DetachRules, VolumeSync
-from kcm.reconcile.contract import Controller, Options, PassView, Tick, View, Watch
-from kcm.reconcile.plan import PassPlan, Plan
+from kcm.sdk import Controller, Options, PassPlan, PassView, Plan, Tick, View, Watch
 
 
 class AttachDetachOptions(Options):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from kcm.reconcile.counters import Counter
+from kcm.sdk import Counter
 
 FORCED = Counter(
     "attach_detach_controller_attachdetach_controller_forced_detaches",

@@ -25,7 +25,7 @@ from kcm.helpers.volumes.attachments import (
     is_managed,
     needs_volumes,
 )
-from kcm.reconcile.contract import BY_NODE, BY_VOLUME, Change, View
+from kcm.sdk import BY_NODE, BY_VOLUME, Change, View
 
 
 def of_pod(change: Change[Pod], view: View) -> Iterable[str]:

@@ -6,7 +6,7 @@ from functools import partial
 
 from kcm.api.core_v1 import Node
 from kcm.api.core_v1.nodes import AttachedVolume
-from kcm.reconcile.plan import Patch
+from kcm.sdk import Patch
 
 
 def list_volume(node: Node, name: str) -> Patch:

@@ -22,7 +22,7 @@ from kcm.helpers.volumes.attachments import (
     is_shareable,
     needs_volumes,
 )
-from kcm.reconcile.contract import BY_CLAIM, BY_VOLUME, View
+from kcm.sdk import BY_CLAIM, BY_VOLUME, View
 
 _PREFIX = "csi-"
 

@@ -23,11 +23,18 @@ from kcm.controllers.attachdetach import messages
 from kcm.controllers.attachdetach.counts import FORCED, OUT_OF_SERVICE, TIMEOUT, ForceReason
 from kcm.controllers.attachdetach.listing import list_volume, unlist_volume
 from kcm.controllers.attachdetach.state import VolumeState
-from kcm.reconcile.contract import View
-from kcm.reconcile.counters import Counts, sum_counts
-from kcm.reconcile.plan import Create, Delete, Outcome, Patch, Plan
-from kcm.store import DeleteOptions
-from kcm.store.writes.guards import Exists
+from kcm.sdk import (
+    Counts,
+    Create,
+    Delete,
+    DeleteOptions,
+    Exists,
+    Outcome,
+    Patch,
+    Plan,
+    View,
+    sum_counts,
+)
 
 ATTACH_TIMEOUT = timedelta(minutes=2)  # upstream's csiTimeout
 _SINCE, _REPORTED = "detach-since ", "reported "  # each followed by the name of a node

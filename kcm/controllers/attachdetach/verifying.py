@@ -18,8 +18,7 @@ from kcm.controllers.attachdetach.keys import first_name
 from kcm.controllers.attachdetach.listing import unlist_volume
 from kcm.controllers.attachdetach.state import VolumeState
 from kcm.helpers.volumes.attachments import is_attachable
-from kcm.reconcile.contract import PassView, View
-from kcm.reconcile.plan import PassPlan, Patch
+from kcm.sdk import PassPlan, PassView, Patch, View
 
 VERIFYING = "verifyVolumesAreAttached"  # the name of the loop
 TOTALS, IN_USE = "totals", "in-use"  # the fields of the state, JSON lists of labels and a number

@@ -28,9 +28,19 @@ from kcm.controllers.cloudnode.nodes import (
     wanted_addresses,
     with_addresses,
 )
-from kcm.reconcile.cloudprovider.calls import GetInstanceMetadata
-from kcm.reconcile.contract import Change, CloudUse, Controller, KeyPolicy, Options, View, Watch
-from kcm.reconcile.plan import Outcome, Patch, Plan
+from kcm.sdk import (
+    Change,
+    CloudUse,
+    Controller,
+    GetInstanceMetadata,
+    KeyPolicy,
+    Options,
+    Outcome,
+    Patch,
+    Plan,
+    View,
+    Watch,
+)
 
 
 class CloudNodeOptions(Options):

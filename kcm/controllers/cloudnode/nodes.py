@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from kcm import errors
 from kcm.api.core_v1 import Node, NodeAddress
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.reconcile.cloudprovider.interface import InstanceMetadata
+from kcm.sdk import InstanceMetadata
 
 UNINITIALIZED_TAINT = "node.cloudprovider.kubernetes.io/uninitialized"
 PROVIDED_IP = "alpha.kubernetes.io/provided-node-ip"

@@ -27,12 +27,26 @@ from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.apimachinery.times import shift_time
 from kcm.controllers.cronjob.times import NeverError, find_missed, next_in
-from kcm.helpers.owners import owner_keys
 from kcm.helpers.refs import list_controlled
-from kcm.reconcile.contract import Controller, Options, View, Watch, own_key
-from kcm.reconcile.counters import Counts, Histogram, exponential_buckets, sum_counts
-from kcm.reconcile.plan import Create, Delete, Event, Outcome, Plan, UpdateStatus
-from kcm.store import DeleteOptions
+from kcm.sdk import (
+    Controller,
+    Counts,
+    Create,
+    Delete,
+    DeleteOptions,
+    Event,
+    Histogram,
+    Options,
+    Outcome,
+    Plan,
+    UpdateStatus,
+    View,
+    Watch,
+    exponential_buckets,
+    own_key,
+    owner_keys,
+    sum_counts,
+)
 
 _WITH_PODS = DeleteOptions(propagation_policy="Background")
 _STILL_RUNNING = (

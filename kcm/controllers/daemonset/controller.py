@@ -26,19 +26,24 @@ from kcm.helpers.history import (
     revisions_beyond_limit,
     sort_revisions,
 )
-from kcm.helpers.owners import owner_keys, selector_of
+from kcm.helpers.owners import selector_of
 from kcm.helpers.pod_events import pod_write_events
 from kcm.helpers.refs import claim, own_and_orphans
-from kcm.reconcile.contract import (
+from kcm.sdk import (
     BY_NODE,
     Change,
     Controller,
+    Create,
+    Delete,
     Options,
+    Outcome,
+    Plan,
+    UpdateStatus,
     View,
     Watch,
     own_key,
+    owner_keys,
 )
-from kcm.reconcile.plan import Create, Delete, Outcome, Plan, UpdateStatus
 
 BURST_REPLICAS = 250  # the most pods that one sync creates, and the most that it deletes
 

@@ -23,7 +23,7 @@ from kcm.controllers.daemonset.placement import (
 from kcm.helpers.history import REVISION_HASH
 from kcm.helpers.intstr import scaled_value
 from kcm.helpers.pods import available_in, is_ready, is_terminal, next_availability
-from kcm.reconcile.plan import Event
+from kcm.sdk import Event
 
 _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 

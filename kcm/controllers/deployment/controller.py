@@ -36,18 +36,23 @@ from kcm.controllers.deployment.revisions import (
 )
 from kcm.controllers.deployment.rollout import Draft, Rollout, is_scaled, sizes_of
 from kcm.controllers.deployment.status import Sets
-from kcm.helpers.owners import owner_keys, selector_of
+from kcm.helpers.owners import selector_of
 from kcm.helpers.pods import is_terminal
 from kcm.helpers.refs import claim, list_controlled, own_and_orphans
-from kcm.reconcile.contract import (
+from kcm.sdk import (
     Change,
     Controller,
+    Create,
+    Delete,
     Options,
+    Outcome,
+    Plan,
+    UpdateStatus,
     View,
     Watch,
     own_key,
+    owner_keys,
 )
-from kcm.reconcile.plan import Create, Delete, Outcome, Plan, UpdateStatus
 
 _UNLIMITED = 2**31 - 1
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from kcm.api.apps_v1 import Deployment, ReplicaSet
 from kcm.controllers.deployment.bounds import max_surge, wanted_replicas
 from kcm.controllers.deployment.revisions import DESIRED, MAXIMUM, read_number
-from kcm.reconcile.plan import Create, Event, Patch
+from kcm.sdk import Create, Event, Patch
 
 
 @dataclass(eq=False)

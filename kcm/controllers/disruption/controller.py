@@ -23,8 +23,7 @@ from kcm.apimachinery.meta_v1 import LabelSelector
 from kcm.controllers.disruption.scales import Expected, expect_pods
 from kcm.controllers.disruption.status import find_disrupted, up_to_date, with_failure
 from kcm.helpers.pods import condition_of, is_terminal, with_condition
-from kcm.reconcile.contract import Change, Controller, View, Watch, newest, own_key
-from kcm.reconcile.plan import Patch, Plan
+from kcm.sdk import Change, Controller, Patch, Plan, View, Watch, newest, own_key
 
 log = structlog.get_logger("kcm.controllers.disruption")
 

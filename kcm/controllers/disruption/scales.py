@@ -20,7 +20,7 @@ from kcm.api.policy_v1 import PodDisruptionBudget
 from kcm.api.scaling import scale_of
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject, OwnerReference
-from kcm.reconcile.contract import View
+from kcm.sdk import View
 
 
 @dataclass(frozen=True)

@@ -32,9 +32,22 @@ from kcm.helpers.service_pods import (
     reference_to,
     services_of_pod,
 )
-from kcm.reconcile.contract import Change, Controller, Options, View, Watch, own_key
-from kcm.reconcile.counters import Counter, Counts, sum_counts
-from kcm.reconcile.plan import Create, Delete, Outcome, Patch, Plan
+from kcm.sdk import (
+    Change,
+    Controller,
+    Counter,
+    Counts,
+    Create,
+    Delete,
+    Options,
+    Outcome,
+    Patch,
+    Plan,
+    View,
+    Watch,
+    own_key,
+    sum_counts,
+)
 
 _FAMILIES = {"IPv4": 4, "IPv6": 6}
 _ZONE = "topology.kubernetes.io/zone"

@@ -25,7 +25,7 @@ from kcm.helpers.service_pods import (
     TRIGGER_TIME,
     is_headless,
 )
-from kcm.reconcile.plan import Create, Delete, Patch, Plan
+from kcm.sdk import Create, Delete, Patch, Plan
 
 OURS = "endpointslice-controller.k8s.io"
 

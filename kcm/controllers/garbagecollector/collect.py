@@ -20,10 +20,18 @@ from kcm.controllers.garbagecollector.graph import (
     references_of,
 )
 from kcm.helpers.refs import without_owners
-from kcm.reconcile.plan import Delete, Event, Patch, Write
-from kcm.store import DeleteOptions, Guard
-from kcm.store.rules import FOREGROUND_FINALIZER, ORPHAN_FINALIZER, PropagationPolicy
-from kcm.store.writes.guards import Unindexed
+from kcm.sdk import (
+    FOREGROUND_FINALIZER,
+    ORPHAN_FINALIZER,
+    Delete,
+    DeleteOptions,
+    Event,
+    Guard,
+    Patch,
+    PropagationPolicy,
+    Unindexed,
+    Write,
+)
 
 
 def attempt_to_delete(obj: KubeObject, graph: Graph) -> list[Write]:

@@ -33,8 +33,7 @@ from kcm.controllers.garbagecollector.graph import (
     references_of,
 )
 from kcm.helpers.refs import without_owners
-from kcm.reconcile.contract import Change, Controller, Options, Tick, View, Watch
-from kcm.reconcile.plan import PassPlan, Patch, Plan, Write
+from kcm.sdk import Change, Controller, Options, PassPlan, Patch, Plan, Tick, View, Watch, Write
 
 BURST = 500  # the most dependents that one sync writes
 SWEEP_PERIOD = 60.0  # seconds

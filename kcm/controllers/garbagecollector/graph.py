@@ -15,10 +15,16 @@ from typing import Any
 from kcm import errors
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject, OwnerReference
-from kcm.reconcile.contract import BY_OWNER, BY_UID, Lister, View
-from kcm.store import Guard
-from kcm.store.rules import FOREGROUND_FINALIZER, ORPHAN_FINALIZER
-from kcm.store.writes.guards import Absent
+from kcm.sdk import (
+    BY_OWNER,
+    BY_UID,
+    FOREGROUND_FINALIZER,
+    ORPHAN_FINALIZER,
+    Absent,
+    Guard,
+    Lister,
+    View,
+)
 
 # Upstream's ignored resources: neither owners nor dependents.
 IGNORED = frozenset({"events"})

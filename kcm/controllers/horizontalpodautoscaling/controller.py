@@ -18,8 +18,7 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.controllers.horizontalpodautoscaling.counts import METRICS
 from kcm.controllers.horizontalpodautoscaling.options import HorizontalPodAutoscalerOptions
 from kcm.controllers.horizontalpodautoscaling.sync import Sync
-from kcm.reconcile.contract import Change, Controller, View, Watch
-from kcm.reconcile.plan import Plan
+from kcm.sdk import Change, Controller, Plan, View, Watch
 
 
 class HorizontalPodAutoscalerController(Controller):

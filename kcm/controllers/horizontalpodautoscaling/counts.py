@@ -6,7 +6,7 @@ since the durations of syncs are measured for all controllers.
 
 from __future__ import annotations
 
-from kcm.reconcile.counters import Counter
+from kcm.sdk import Counter
 
 _SUBSYSTEM = "horizontal_pod_autoscaler_controller"
 RECONCILIATIONS = Counter(

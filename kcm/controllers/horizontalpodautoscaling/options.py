@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from pydantic import Field
 
-from kcm.reconcile.contract import Options
+from kcm.sdk import Options
 
 
 class HorizontalPodAutoscalerOptions(Options):

@@ -29,7 +29,7 @@ from kcm.api.scheme import Kinds, Resource
 from kcm.apimachinery.labels import Selector, format_selector
 from kcm.apimachinery.quantity import Quantity
 from kcm.controllers.horizontalpodautoscaling.calculator import Calculator, MetricError, PodMetric
-from kcm.reconcile.contract import Metrics
+from kcm.sdk import Metrics
 from kcm.store.resource_metrics.answers import Value, not_found
 from kcm.store.resource_metrics.usage import Measured
 

@@ -44,9 +44,7 @@ from kcm.controllers.horizontalpodautoscaling.targets import (
     pods_of,
     target_of,
 )
-from kcm.reconcile.contract import View
-from kcm.reconcile.counters import Counts, sum_counts
-from kcm.reconcile.plan import Event, Outcome, Patch, Plan, UpdateStatus
+from kcm.sdk import Counts, Event, Outcome, Patch, Plan, UpdateStatus, View, sum_counts
 
 log = structlog.get_logger("kcm.controllers.horizontalpodautoscaling")
 

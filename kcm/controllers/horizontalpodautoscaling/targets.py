@@ -16,7 +16,7 @@ from kcm.api.scaling import Scale, scale_of
 from kcm.api.scheme import Kinds, Resource
 from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.reconcile.contract import View
+from kcm.sdk import View
 
 
 class TargetError(Exception):

@@ -26,19 +26,21 @@ from kcm.controllers.job.counts import METRICS
 from kcm.controllers.job.pods import is_tracked, track, untrack
 from kcm.controllers.job.state import observe_job
 from kcm.controllers.job.sync import plan_sync
-from kcm.helpers.owners import owner_keys, selector_of
+from kcm.helpers.owners import selector_of
 from kcm.helpers.refs import claim, list_controlled, own_and_orphans
-from kcm.reconcile.contract import (
+from kcm.sdk import (
     BY_CONTROLLER,
     ORPHANS,
     Change,
     Controller,
     Options,
+    Patch,
+    Plan,
     View,
     Watch,
     controller_key,
+    owner_keys,
 )
-from kcm.reconcile.plan import Patch, Plan
 
 # Keys of Jobs have one slash. These keys stand for the pods in a namespace whose Job, named by its
 # uid, is gone, or with _NOBODY for those without a controller. No other process removes the

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 
 from kcm.api.batch_v1 import Job, JobStatus, end_condition
 from kcm.controllers.job.pods import is_indexed, replaces_only_ended
-from kcm.reconcile.counters import Counter, Counts
-from kcm.reconcile.plan import Create, Delete, Outcome
+from kcm.sdk import Counter, Counts, Create, Delete, Outcome
 
 SYNCS = Counter(
     "job_controller_job_syncs",

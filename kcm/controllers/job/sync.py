@@ -40,8 +40,7 @@ from kcm.controllers.job.state import JobState, deadline_in, success_by_count
 from kcm.controllers.job.tracking import Tracking, track_ended_pods
 from kcm.helpers.pod_events import pod_write_events
 from kcm.helpers.pods import is_ready, is_terminating
-from kcm.reconcile.counters import Counts, sum_counts
-from kcm.reconcile.plan import Create, Delete, Event, Outcome, Patch, Plan, UpdateStatus
+from kcm.sdk import Counts, Create, Delete, Event, Outcome, Patch, Plan, UpdateStatus, sum_counts
 
 BURST = 500  # the most pods that one sync creates, or deletes because there are too many
 

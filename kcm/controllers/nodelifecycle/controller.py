@@ -31,17 +31,19 @@ from kcm.controllers.nodelifecycle.monitor import (
 )
 from kcm.controllers.nodelifecycle.zones import EvictionRates
 from kcm.helpers.pods import is_ready
-from kcm.reconcile.contract import (
+from kcm.sdk import (
     Change,
     Controller,
     Options,
+    PassPlan,
     PassView,
+    Patch,
+    Plan,
     Tick,
     View,
     Watch,
     newest,
 )
-from kcm.reconcile.plan import PassPlan, Patch, Plan
 
 MONITORING = "monitorNodeStatus"
 _NEVER = timedelta(0)

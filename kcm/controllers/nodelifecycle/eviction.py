@@ -17,10 +17,19 @@ from kcm.controllers.nodelifecycle import pods, taints
 from kcm.controllers.nodelifecycle.memory import load_zones
 from kcm.controllers.nodelifecycle.monitor import EVICTION_PERIOD, bucket_of
 from kcm.controllers.nodelifecycle.zones import Zone, format_zone, zone_key
-from kcm.reconcile.contract import BY_NODE, PassView
-from kcm.reconcile.counters import Counter, sum_counts
-from kcm.reconcile.plan import Delete, Event, Outcome, PassPlan, Patch, Write
-from kcm.store.writes.guards import TokenAvailable
+from kcm.sdk import (
+    BY_NODE,
+    Counter,
+    Delete,
+    Event,
+    Outcome,
+    PassPlan,
+    PassView,
+    Patch,
+    TokenAvailable,
+    Write,
+    sum_counts,
+)
 
 EVICTIONS = Counter(
     "node_collector_evictions", "Number of node evictions that happened, by zone", ("zone",)

@@ -23,8 +23,7 @@ from kcm.controllers.nodelifecycle.health import mark_unknown, observe
 from kcm.controllers.nodelifecycle.memory import LifecycleMemory, NodeHealth
 from kcm.controllers.nodelifecycle.zones import EXCLUDED, EvictionRates, Zone, judge_zones, zone_key
 from kcm.helpers.pods import is_ready
-from kcm.reconcile.contract import BY_NODE, PassView
-from kcm.reconcile.plan import Limit, PassPlan, Patch
+from kcm.sdk import BY_NODE, Limit, PassPlan, PassView, Patch
 
 NODE_LEASES = "kube-node-lease"  # the namespace
 

@@ -14,8 +14,7 @@ from kcm.helpers.volumes.binding import (
     capacity_of,
     reserve,
 )
-from kcm.reconcile.contract import View
-from kcm.reconcile.plan import Plan, Update, UpdateStatus, Write
+from kcm.sdk import Plan, Update, UpdateStatus, View, Write
 
 
 def bind(plan: Plan, volume: PersistentVolume, claim: PersistentVolumeClaim, view: View) -> Plan:

@@ -30,8 +30,7 @@ from kcm.helpers.volumes.binding import (
     requested,
     same_mode,
 )
-from kcm.reconcile.contract import BY_CLAIM, View
-from kcm.reconcile.plan import Plan, Update
+from kcm.sdk import BY_CLAIM, Plan, Update, View
 
 LATER = 1.0  # set where nothing else would wake the claim; the controller knows the period
 

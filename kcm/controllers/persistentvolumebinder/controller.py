@@ -23,8 +23,7 @@ from kcm.api.core_v1 import Node, PersistentVolume, PersistentVolumeClaim, Pod
 from kcm.api.storage_v1 import StorageClass
 from kcm.apimachinery.durations import GoDuration
 from kcm.controllers.persistentvolumebinder import claims, keys, volumes
-from kcm.reconcile.contract import Controller, Options, View, Watch
-from kcm.reconcile.plan import Plan
+from kcm.sdk import Controller, Options, Plan, View, Watch
 
 
 class PersistentVolumeBinderOptions(Options):

@@ -12,7 +12,7 @@ from kcm.helpers.volumes.binding import (
     Wish,
     is_fully_bound,
 )
-from kcm.reconcile.contract import BY_CLAIM, BY_VOLUME, BY_WANTED_CLASS, Change, View
+from kcm.sdk import BY_CLAIM, BY_VOLUME, BY_WANTED_CLASS, Change, View
 
 _MOST_WOKEN = 5  # claims that one free volume wakes; it can be given to one of them
 _MOST_LOOKED_AT = 500  # claims that one free volume is compared with

@@ -21,9 +21,7 @@ from kcm.helpers.volumes.binding import (
     STORAGE_PROVISIONER,
 )
 from kcm.helpers.volumes.provisioning import provisioned_name, provisioned_spec
-from kcm.reconcile.contract import View
-from kcm.reconcile.plan import Create, Event, Outcome, Plan, Update
-from kcm.store.writes.guards import Exists
+from kcm.sdk import Create, Event, Exists, Outcome, Plan, Update, View
 
 _HOSTNAME = "kubernetes.io/hostname"
 _OF_ONE_NODE = frozenset({"ReadWriteOnce", "ReadWriteOncePod"})

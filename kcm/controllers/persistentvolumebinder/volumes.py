@@ -7,9 +7,7 @@ from kcm.api.local_volumes import PROVISIONER
 from kcm.api.volume_claims import claim_key_of
 from kcm.controllers.persistentvolumebinder.binding import set_volume_phase, unbind
 from kcm.helpers.volumes.binding import PROVISIONED_BY
-from kcm.reconcile.contract import View
-from kcm.reconcile.plan import Delete, Plan
-from kcm.store import DeleteOptions
+from kcm.sdk import Delete, DeleteOptions, Plan, View
 
 _INTERNAL = "kubernetes.io/"  # provisioners of this domain are part of upstream
 

@@ -25,7 +25,7 @@ from kcm.controllers.replicaset.counts import (
 from kcm.controllers.replicaset.deletion_order import AGE_RATIO, age_ratios, first_to_delete
 from kcm.controllers.replicaset.owner import ReplicaOwner, template_of
 from kcm.controllers.replicaset.status import ReplicaSetObservation, status_after
-from kcm.helpers.owners import owner_keys, selector_of
+from kcm.helpers.owners import selector_of
 from kcm.helpers.pod_events import pod_write_events
 from kcm.helpers.pods import (
     is_active,
@@ -35,16 +35,19 @@ from kcm.helpers.pods import (
     pod_from_template,
 )
 from kcm.helpers.refs import claim, own_and_orphans
-from kcm.reconcile.contract import (
+from kcm.sdk import (
     BY_CONTROLLER,
     Controller,
+    Create,
+    Delete,
     Options,
+    Plan,
     View,
     Watch,
     controller_key,
     own_key,
+    owner_keys,
 )
-from kcm.reconcile.plan import Create, Delete, Plan
 
 BURST_REPLICAS = 500  # the most pods that one sync creates or deletes
 

@@ -16,7 +16,7 @@ from kcm.apimachinery.labels import Selector
 from kcm.controllers.replicaset.owner import ReplicaOwner, template_of
 from kcm.helpers.pods import available_in, is_active, is_ready
 from kcm.informers.store import Tally
-from kcm.reconcile.contract import BY_CONTROLLER, ORPHANS, View, controller_key
+from kcm.sdk import BY_CONTROLLER, ORPHANS, View, controller_key
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 
 from kcm.api.core_v1 import Pod
 from kcm.helpers.pods import is_active, is_ready, most_restarts, ready_since
-from kcm.reconcile.counters import Histogram, exponential_buckets, sum_counts
+from kcm.sdk import Histogram, exponential_buckets, sum_counts
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 

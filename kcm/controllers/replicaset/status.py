@@ -16,7 +16,7 @@ from kcm.api.core_v1.replication_controllers import (
 )
 from kcm.controllers.replicaset.counts import PodCounts
 from kcm.controllers.replicaset.owner import ReplicaOwner, condition_type
-from kcm.reconcile.plan import Create, Delete, Outcome, UpdateStatus
+from kcm.sdk import Create, Delete, Outcome, UpdateStatus
 
 REPLICA_FAILURE = "ReplicaFailure"
 Conditions = Sequence[ReplicaSetCondition | ReplicationControllerCondition]

@@ -33,8 +33,7 @@ from kcm.controllers.scheduler.passes import Scheduler
 from kcm.controllers.scheduler.volumes.view import STORAGE_KINDS
 from kcm.helpers.pods import is_terminal
 from kcm.helpers.volumes.binding import ClaimState
-from kcm.reconcile.contract import BY_CLAIM, Change, Controller, View, Watch
-from kcm.reconcile.plan import Plan
+from kcm.sdk import BY_CLAIM, Change, Controller, Plan, View, Watch
 
 
 class SchedulerController(Controller):

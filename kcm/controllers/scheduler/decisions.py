@@ -14,10 +14,18 @@ from kcm.api.core_v1 import Node, Pod, PodCondition
 from kcm.controllers.scheduler.nodeinfo import NodeInfo
 from kcm.controllers.scheduler.podinfo import PodInfo
 from kcm.helpers.pods import condition_of, with_condition
-from kcm.reconcile.plan import Bind, Delete, Event, Outcome, Patch, Write
-from kcm.store import DeleteOptions
+from kcm.sdk import (
+    Bind,
+    Delete,
+    DeleteOptions,
+    EntryUnchanged,
+    Event,
+    Exists,
+    Outcome,
+    Patch,
+    Write,
+)
 from kcm.store.strategies.pod_binding import bind_to_node
-from kcm.store.writes.guards import EntryUnchanged, Exists
 
 WAITS_FOR_CLAIMS = "PreBind"  # stands for a plugin where a pod waits for its claims' volumes
 UNSCHEDULABLE, SCHEDULER_ERROR = "Unschedulable", "SchedulerError"

@@ -5,7 +5,7 @@ Source: pkg/scheduler/metrics/metrics.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
-from kcm.reconcile.counters import Counter, Histogram, exponential_buckets, sum_counts
+from kcm.sdk import Counter, Histogram, exponential_buckets, sum_counts
 
 ATTEMPTS = Counter(
     "scheduler_schedule_attempts",

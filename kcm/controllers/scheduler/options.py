@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from kcm.reconcile.contract import Options
+from kcm.sdk import Options
 
 
 class SchedulerOptions(Options):

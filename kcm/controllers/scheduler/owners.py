@@ -12,7 +12,7 @@ from kcm.api.core_v1 import ReplicationController, Service
 from kcm.apimachinery.labels import Requirement, Selector
 from kcm.controllers.scheduler.podinfo import PodInfo, owner_of
 from kcm.helpers.owners import selector_of
-from kcm.reconcile.contract import Lister, View
+from kcm.sdk import Lister, View
 
 ReplicaSets = Lister[ReplicaSet] | Lister[ReplicationController]
 

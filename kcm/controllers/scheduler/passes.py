@@ -35,8 +35,7 @@ from kcm.controllers.scheduler.snapshot import Snapshot
 from kcm.controllers.scheduler.status import FitError
 from kcm.controllers.scheduler.template import TemplateContext, Templates
 from kcm.controllers.scheduler.volumes.view import STORAGE_KINDS, StorageView
-from kcm.reconcile.contract import View
-from kcm.reconcile.plan import Event, Outcome, Plan, Update, Write
+from kcm.sdk import Event, Outcome, Plan, Update, View, Write
 
 log = structlog.get_logger("kcm.controllers.scheduler")
 

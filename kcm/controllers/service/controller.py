@@ -32,16 +32,25 @@ from kcm.controllers.service.wanted import (
     select_nodes,
     wants_load_balancer,
 )
-from kcm.reconcile.cloudprovider.calls import (
+from kcm.sdk import (
+    Change,
+    CloudUse,
+    Controller,
+    Counter,
     DeleteLoadBalancer,
     EnsureLoadBalancer,
     GetLoadBalancer,
+    ImplementedElsewhere,
+    KeyPolicy,
+    Options,
+    Outcome,
+    Patch,
+    Plan,
+    RetryAfter,
     UpdateLoadBalancer,
+    View,
+    Watch,
 )
-from kcm.reconcile.cloudprovider.interface import ImplementedElsewhere, RetryAfter
-from kcm.reconcile.contract import Change, CloudUse, Controller, KeyPolicy, Options, View, Watch
-from kcm.reconcile.counters import Counter
-from kcm.reconcile.plan import Outcome, Patch, Plan
 
 NO_NODES = "There are no available nodes for LoadBalancer"
 UID, MADE_FOR, NODES = "uid", "made_for", "nodes"  # the fields of a Service's memory

@@ -12,7 +12,7 @@ from kcm.api.core_v1 import PersistentVolumeClaim, Pod
 from kcm.api.ownership import new_controller_ref
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta, OwnerReference
 from kcm.controllers.statefulset.identity import claim_name, in_range, ordinal_of
-from kcm.reconcile.plan import Patch
+from kcm.sdk import Patch
 
 
 def claims_of(stateful_set: StatefulSet, pod: str) -> Iterator[PersistentVolumeClaim]:

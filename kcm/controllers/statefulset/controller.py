@@ -32,17 +32,21 @@ from kcm.controllers.statefulset.status import (
     without_replaced,
 )
 from kcm.helpers.intstr import scaled_value
-from kcm.helpers.owners import owner_keys, selector_of
+from kcm.helpers.owners import selector_of
 from kcm.helpers.pods import next_availability
 from kcm.helpers.refs import claim, own_and_orphans
-from kcm.reconcile.contract import (
+from kcm.sdk import (
     Controller,
+    Delete,
     Options,
+    Outcome,
+    Plan,
+    UpdateStatus,
     View,
     Watch,
     own_key,
+    owner_keys,
 )
-from kcm.reconcile.plan import Delete, Outcome, Plan, UpdateStatus
 
 
 class StatefulSetOptions(Options):

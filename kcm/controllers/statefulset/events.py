@@ -10,7 +10,7 @@ from kcm import errors
 from kcm.api.apps_v1 import StatefulSet
 from kcm.api.core_v1 import PersistentVolumeClaim, Pod
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.reconcile.plan import Create, Delete, Event, Failure, Outcome, Patch, Write
+from kcm.sdk import Create, Delete, Event, Failure, Outcome, Patch, Write
 
 _VERBS: dict[type, str] = {Create: "create", Delete: "delete", Patch: "update"}
 

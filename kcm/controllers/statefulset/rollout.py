@@ -26,9 +26,7 @@ from kcm.controllers.statefulset.identity import (
 )
 from kcm.controllers.statefulset.revisions import Revisions
 from kcm.controllers.statefulset.status import is_stuck, stall_condition
-from kcm.reconcile.contract import Lister
-from kcm.reconcile.plan import Create, Delete, Patch
-from kcm.store.writes.guards import Exists
+from kcm.sdk import Create, Delete, Exists, Lister, Patch
 
 CLAIMS = PersistentVolumeClaim.resource
 # Departure: upstream keeps a slot for each replica, so that a set of two billion takes 16 GB. The

@@ -29,7 +29,7 @@ from kcm.controllers.scheduler.podinfo import PodInfo
 from kcm.controllers.scheduler.snapshot import Snapshot
 from kcm.controllers.scheduler.volumes.free import FreeVolumes
 from kcm.helpers.volumes.binding import Wish
-from kcm.reconcile.contract import BY_CLAIM, BY_NODE, View
+from kcm.sdk import BY_CLAIM, BY_NODE, View
 
 STORAGE_KINDS: tuple[type[KubeObject], ...] = (
     PersistentVolumeClaim,
