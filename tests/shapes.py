@@ -150,7 +150,7 @@ def accept(body: dict[str, Any]) -> KubeObject | None:
     if validate_status_update(with_status, new_obj):
         return None
     try:
-        return rules.prepare_status_update(with_status, new_obj, resource)
+        return rules.prepare_modification(with_status, new_obj, resource, rules.Subresource.STATUS)
     except errors.KcmError:
         return None
 

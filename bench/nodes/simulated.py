@@ -162,7 +162,7 @@ def make_bound_pods(
         pod = _pod(name)
         if status is not None:
             pod = pod.with_status(status)
-        first = store.build_create(pod, keep_status=status is not None)
+        first = store.items.build_create(pod, keep_status=status is not None)
         rest = [store.build_create(pod, like=Pattern(first)) for _ in range(each - 1)]
         for result in store.write([first, *rest]):
             result.get_stored()

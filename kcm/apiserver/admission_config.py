@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from kcm.apiserver.admission_chain import WebhookCredentials
+from kcm.apiserver.admission.plugins import WebhookCredentials
 from kcm.apiserver.backends.credentials import BackendCredentials, load_credentials
 from kcm.errors import ConfigurationError
 

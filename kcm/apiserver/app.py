@@ -20,7 +20,11 @@ from starlette.types import Receive, Scope, Send
 from kcm import errors
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.apiextensions import conversion
-from kcm.apiserver.admission_chain import AdmissionChain, WebhookCredentials
+from kcm.apiserver.admission.plugins import (
+    WebhookCredentials,
+    build_deciding_plugins,
+    build_request_plugins,
+)
 from kcm.apiserver.aggregation.aggregation import Aggregation, AggregationOptions, is_long
 from kcm.apiserver.aggregation.index import RemoteApi
 from kcm.apiserver.aggregation.proxy import ProxiedRequest
@@ -142,10 +146,11 @@ class ApiServer:
         self._backends = BackendClient(ServiceResolver(self.cacher), self._waiter, breaks)
         self._converter = WebhookConverter(self._backends, self._waiter, self._metrics.registry)
         self.cacher.converter = self._converter
-        self._admission = AdmissionChain(
+        deciding = build_deciding_plugins(
             self.cacher, self._backends, self._waiter, self._metrics.registry, credentials
         )
-        writers = HeavyWriters(processes, self._chain, self._admission) if processes else None
+        self.store = store.with_plugins([*build_request_plugins(store, restriction), *deciding])
+        writers = HeavyWriters(processes, self._chain, self.store.admission) if processes else None
         self._lanes = RequestLanes(self._threads, self._stalls, writers)
         self._aggregation = Aggregation(
             store,
@@ -155,24 +160,21 @@ class ApiServer:
             self._metrics.registry,
         )
         self._routes = Routes(
-            store,
+            self.store,
             self.cacher,
             self._metrics,
             self._chain,
             remote=self._aggregation.documents,
             reviewer=reviewer,
             tokens=tokens,
-            restriction=restriction,
-            admission=self._admission,
         )
         self._issues_tokens = tokens is not None
         self._watches: set[HttpWatch] = set()
         self._streams = Streams(
-            store,
+            self.store,
             self.cacher,
             kubelet or KubeletClient(),
             chain=self._chain,
-            admission=self._admission,
             threads=self._threads,
             metrics=self._metrics,
             gates=gates,

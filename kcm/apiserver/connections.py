@@ -10,11 +10,12 @@ from typing import Any
 from kcm.api.admissionregistration_v1 import CONNECT
 from kcm.apiserver.admission.request import AdmissionRequest
 from kcm.apiserver.auth.authorizer import Caller
-from kcm.apiserver.http.responses import FindsAdmission
 from kcm.apiserver.nodes.streams import SWITCHES
 from kcm.apiserver.remarks import Remarks
 from kcm.apiserver.request import Request, truth
 from kcm.apiserver.request_info import RequestInfo
+from kcm.store import Store
+from kcm.store.admission.plugin import Write
 
 _OPTIONS = {
     ("pods", "exec"): "PodExecOptions",
@@ -27,25 +28,21 @@ _OPTIONS = {
 
 
 def admit_connection(
-    admission: FindsAdmission,
-    info: RequestInfo,
-    request: Request,
-    caller: Caller,
-    remarks: Remarks,
+    store: Store, info: RequestInfo, request: Request, caller: Caller, remarks: Remarks
 ) -> None:
-    """Asks webhooks and policies about a connection. Raises the error of what refuses it."""
-    asked = AdmissionRequest(
-        CONNECT,
-        info.resource,
-        caller,
-        info.subresource,
-        info.namespace,
-        info.name,
-        remarks=remarks,
+    """Passes a connection through admission. Raises the error of what refuses it."""
+    asks = AdmissionRequest(
+        caller=caller, namespace=info.namespace, name=info.name, remarks=remarks
     )
-    decides = admission.find(asked)
-    if decides is not None:
-        decides.decide(connection_options(info, request))
+    store.admission.run(
+        Write(
+            CONNECT,
+            info.resource,
+            subresource=info.subresource,
+            request=asks,
+            sent=connection_options(info, request),
+        )
+    )
 
 
 def connection_options(info: RequestInfo, request: Request) -> dict[str, Any]:

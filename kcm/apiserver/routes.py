@@ -11,10 +11,8 @@ from dataclasses import replace
 from kcm.api.custom.kinds import CustomResource
 from kcm.api.scheme import Resource
 from kcm.apiserver import health, protobuf
-from kcm.apiserver.admission_chain import AdmissionChain
 from kcm.apiserver.auth.authorizer import Caller
 from kcm.apiserver.auth.handler_chain import HandlerChain, RequestState
-from kcm.apiserver.auth.node.restriction import NodeRestriction
 from kcm.apiserver.auth.service_accounts import TokenOptions
 from kcm.apiserver.auth.token_review import TokenReviewer
 from kcm.apiserver.cache.cacher import Cacher
@@ -119,10 +117,10 @@ def is_watch(state: RequestState) -> bool:
     return not is_computed(info.resource)
 
 
-def read_api_request(request: Request, info: RequestInfo, caller: Caller) -> ApiRequest:
-    """Returns a request as its handler gets it, about which nobody decides. Raises BadRequest and
-    NotAcceptable.
-    """
+def read_api_request(
+    request: Request, info: RequestInfo, caller: Caller, remarks: Remarks | None = None
+) -> ApiRequest:
+    """Returns a request as its handler gets it. Raises BadRequest and NotAcceptable."""
     return ApiRequest(
         method="GET" if request.method == "HEAD" else request.method,
         info=info,
@@ -132,6 +130,7 @@ def read_api_request(request: Request, info: RequestInfo, caller: Caller) -> Api
         form=negotiate(request.header(b"accept")),
         agent=request.header(b"user-agent"),
         caller=caller,
+        remarks=remarks or Remarks(),
         stale=request.stale,
     )
 
@@ -148,16 +147,12 @@ class Routes:
         *,
         reviewer: TokenReviewer,
         tokens: TokenOptions | None = None,
-        restriction: NodeRestriction | None = None,
-        admission: AdmissionChain | None = None,
         remote: Callable[[], RemoteVersions] = lambda: NO_REMOTE,
     ) -> None:
-        """Without `tokens`, the server issues no service account tokens. `restriction` checks the
-        writes of nodes, `admission` has the policies and webhooks. `remote` returns what other
-        servers serve.
+        """Without `tokens`, the server issues no service account tokens. `remote` returns what
+        other servers serve.
         """
         self._remote = remote
-        self._restriction = restriction
         self._reviewer = reviewer
         self._token_options = tokens
         self._metrics = metrics
@@ -166,7 +161,6 @@ class Routes:
         self._etags = ETags()
         self._discovery, self._openapi = Discovery(store.scheme), OpenApi(store.scheme)
         self._metrics_apis = MetricsApis(cacher, StoredMetrics(UsageBoard(store.io), store.clock))
-        self._admission = admission
         self._checks = health.health_checks(store, cacher, chain.authorizer)
 
     def page(self, request: Request) -> Response:
@@ -234,18 +228,13 @@ class Routes:
 
         `remarks` gets the annotations of the request's line in the audit log.
         """
-        api_request = replace(
-            read_api_request(request, info, caller),
-            restriction=self._restriction,
-            admission=self._admission,
-            remarks=remarks or Remarks(),
-        )
+        api_request = read_api_request(request, info, caller, remarks)
         return with_warnings(self._respond(api_request), api_request.remarks.warnings)
 
     def _respond(self, api_request: ApiRequest) -> Response:
         info = api_request.info
         if is_review(info.resource):
-            return reviews.respond(api_request, self._reviewer)
+            return reviews.respond(self._store, api_request, self._reviewer)
         if is_metric(info.resource):
             return self._metrics_apis.respond(api_request)
         if info.resource is COMPONENT_STATUSES:

@@ -12,7 +12,6 @@ from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
-from kcm.apiserver.admission_chain import AdmissionChain
 from kcm.apiserver.auth.handler_chain import HandlerChain, RequestState
 from kcm.apiserver.auth.users import ANYBODY
 from kcm.apiserver.cache.cacher import Cacher
@@ -40,13 +39,12 @@ class Streams:
         kubelet: KubeletClient,
         *,
         chain: HandlerChain,
-        admission: AdmissionChain,
         threads: Threads,
         metrics: ServerMetrics,
         gates: Mapping[str, bool],
     ) -> None:
         self._chain = chain
-        self._admission = admission
+        self._store = store
         self._threads = threads
         self._metrics = metrics
         self._gates = gates
@@ -143,4 +141,4 @@ class Streams:
     def _admit(self, state: RequestState, info: RequestInfo) -> None:
         """Asks webhooks and policies. Raises the error of what refuses the connection."""
         caller = self._chain.caller(state)
-        admit_connection(self._admission, info, state.request, caller, state.remarks)
+        admit_connection(self._store, info, state.request, caller, state.remarks)

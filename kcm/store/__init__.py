@@ -11,7 +11,6 @@ from kcm.store.store import Conditions, Store
 from kcm.store.watch import Changes, WatchEntry
 from kcm.store.writes.guards import Guard
 from kcm.store.writes.items import Pattern, WriteItem
-from kcm.store.writes.modifying import WriteAdmission
 from kcm.store.writes.results import WriteResult, WriteStatus
 
 __all__ = [
@@ -26,7 +25,6 @@ __all__ = [
     "StoreReader",
     "Subresource",
     "WatchEntry",
-    "WriteAdmission",
     "WriteItem",
     "WriteResult",
     "WriteStatus",

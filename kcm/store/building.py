@@ -1,4 +1,4 @@
-"""Builds the items of writes from the objects that callers send: defaulted, validated, admitted.
+"""Builds the items of writes from the objects that callers send: defaulted, admitted, validated.
 
 An item is built from the state that the caller knows, and has its resourceVersion and guards.
 Whether they still apply is checked when the item is written.
@@ -8,27 +8,24 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from datetime import datetime
-from functools import partial
 from typing import cast
 
-from kcm import errors
+from kcm.api.admissionregistration_v1 import CREATE, DELETE, UPDATE
 from kcm.api.core_v1 import Service
-from kcm.api.scheme import Resource
 from kcm.apiextensions import conversion
 from kcm.apimachinery.meta_v1 import Kind, KubeObject
 from kcm.clock import Clock
-from kcm.kinds import defaults
 from kcm.store import rules
-from kcm.store.admission.chain import Admission
+from kcm.store.admission.chain import AdmissionChain
+from kcm.store.admission.plugin import Write, WriteRequest
 from kcm.store.admission.quotas import grows
 from kcm.store.admission.service_addresses import ServiceAddresses
 from kcm.store.managed_fields import managers
 from kcm.store.managed_fields.managers import FieldManager
 from kcm.store.rules import DeleteOptions, Subresource
+from kcm.store.writes import deletion
 from kcm.store.writes.guards import Guard, definition_guards
 from kcm.store.writes.items import Pattern, WriteItem
-from kcm.store.writes.modifying import WriteAdmission
 
 SELF = FieldManager("kcm")  # the field manager of writes without one
 
@@ -38,7 +35,7 @@ class ItemBuilder:
 
     def __init__(
         self,
-        admission: Admission,
+        admission: AdmissionChain,
         addresses: ServiceAddresses,
         clock: Clock,
         rng: random.Random,
@@ -56,61 +53,40 @@ class ItemBuilder:
         like: Pattern | None = None,
         manager: FieldManager | None = None,
         keep_status: bool = False,
-        admission: WriteAdmission | None = None,
+        request: WriteRequest | None = None,
     ) -> WriteItem[Kind]:
         """Returns the item that creates `obj`.
 
-        `like` is an earlier create of this very object: defaulting and validation are not repeated
-        if only a generated name and the uid differ. Without a manager the object gets no managed
-        fields, which saves work in batches. With `keep_status`, the status of `obj` is stored as
-        well. `admission` may change the object; what it adds belongs to no manager. Raises:
-        BadRequest, Forbidden, Invalid, and what `admission` raises.
+        `like` is an earlier create of this very object: admission, defaulting and validation are
+        not repeated if only a generated name and the uid differ. Without a manager the object gets
+        no managed fields, which saves work in batches. With `keep_status`, the status of `obj` is
+        stored as well. `request` says who asks for it. Raises: BadRequest, Forbidden, Invalid, and
+        what plugins raise.
         """
+        resource = obj.resource
         if like is not None and not obj.name and not obj.uid:
             copied = cast(Kind, rules.prepare_copy(like.item.obj, rng=self._rng))
-            return WriteItem("create", obj.resource, copied, guards=guards, pattern=like)
-        resource = obj.resource
-        given = self._admission.admit(obj, self._clock.monotonic())
-        now = self._clock.now()
-        mutates = admission is not None and admission.mutates
-        if admission is not None and mutates:
-            given = self._admit_new(given, resource, now, admission, manager)
-        created = rules.prepare_create(given, resource, now, keep_status=keep_status, rng=self._rng)
-        if manager is not None and not mutates:
-            created = managers.own_new_object(created, resource, manager, now)
-        if isinstance(created, Service):
-            created, claims = self._addresses.assign(created)
-            guards = (*guards, *claims)
-        guards = (*guards, *definition_guards(resource))
-        return WriteItem("create", resource, cast(Kind, created), guards=guards)
-
-    def _admit_new(
-        self,
-        obj: KubeObject,
-        resource: Resource,
-        now: datetime,
-        admission: WriteAdmission,
-        manager: FieldManager | None,
-    ) -> KubeObject:
-        """Returns a new object as others have changed it. It gets its uid and its managed fields
-        before, and a generated name after.
-        """
-
-        def readmit(changed: KubeObject) -> KubeObject:
-            admitted = self._admission.admit(changed, self._clock.monotonic())
-            return admitted if admitted is changed else defaults.apply(admitted)
-
-        given = rules.complete_new(obj, resource, now, self._rng, keep_status=False)
+            return WriteItem("create", resource, copied, guards=guards, pattern=like)
+        now, rng = self._clock.now(), self._rng
+        begun = rules.begin_create(obj, resource, now, keep_status=keep_status, rng=rng)
         if manager is not None:
-            given = managers.own_new_object(given, resource, manager, now)
-        admitted = admission.admit(given, None, readmit)
-        assert admitted is not None
-        if admitted.namespace != given.namespace:
-            raise errors.BadRequest(
-                "the namespace of the provided object does not match the namespace sent on the "
-                "request"
-            )
-        return _with_system_fields_of(admitted, given)
+            begun = managers.own_new_object(begun, resource, manager, now)
+        claims: tuple[Guard, ...] = ()
+
+        def complete(write: Write) -> Write:
+            nonlocal claims
+            created = write.new
+            assert created is not None  # no plugin removes the object
+            if write.is_patched:
+                created = rules.begin_again(created, begun, keep_status=keep_status)
+            created = rules.finish_create(created, rng=rng)
+            if isinstance(created, Service):
+                created, claims = self._addresses.assign(created)
+            return write.with_new(created)
+
+        write = self._admission.run(Write(CREATE, resource, begun, request=request), complete)
+        guards = (*guards, *claims, *definition_guards(resource))
+        return WriteItem("create", resource, cast(Kind, write.new), guards=guards)
 
     def build_update(
         self,
@@ -121,61 +97,65 @@ class ItemBuilder:
         guards: tuple[Guard, ...] = (),
         manager: FieldManager = SELF,
         keep_status: bool = False,
-        admission: WriteAdmission | None = None,
+        request: WriteRequest | None = None,
     ) -> WriteItem[Kind] | None:
         """Returns the item that turns `old` into `new`, or None if nothing changes.
 
-        If the object has managed fields, the changed ones become the manager's. With `keep_status`,
-        the status is written as well if `new` has one. `admission` may change the object; its
-        changes belong to no manager. Raises: Conflict for another uid, BadRequest, Forbidden,
-        Invalid, and what `admission` raises.
+        If the object has managed fields, the changed ones become the manager's; those that plugins
+        change belong to no manager. With `keep_status`, the status is written as well if `new` has
+        one. `request` says who asks for it. Raises: Conflict for another uid, BadRequest,
+        Forbidden, Invalid, and what plugins raise.
         """
         resource = old.resource
 
-        def prepare(changed: KubeObject, *, validated: bool = True) -> KubeObject:
-            return rules.prepare_modification(
-                changed, old, resource, subresource, keep_status=keep_status, validated=validated
+        def merge(changed: KubeObject) -> KubeObject:
+            return rules.merge_modification(
+                changed, old, resource, subresource, keep_status=keep_status
             )
 
-        if admission is None or not admission.mutates:
-            updated = self._manage(new, old, prepare, subresource, manager)
-        else:
-            merge = partial(prepare, validated=False)
-            given = self._manage(new, old, merge, subresource, manager)
-            admitted = admission.admit(given, old, lambda changed: changed)
-            assert admitted is not None
-            updated = prepare(_with_system_fields_of(admitted, given))
+        merged = self._manage(new, old, merge, subresource, manager)
+        claims: tuple[Guard, ...] = ()
+
+        def complete(write: Write) -> Write:
+            nonlocal claims
+            updated = write.new
+            assert updated is not None  # no plugin removes the object
+            if updated is not merged:
+                updated = merge(rules.with_system_fields(updated, merged))
+            rules.validate_modification(updated, old, resource, subresource)
+            if isinstance(updated, Service) and isinstance(old, Service) and updated is not old:
+                updated, claims = self._addresses.assign(updated, old)
+            return write.with_new(updated)
+
+        write = Write(UPDATE, resource, merged, old, subresource.value, request)
+        updated = cast(Kind, self._admission.run(write, complete).new)
         if updated is old and not conversion.is_outdated(old):
             return None
-        self._admission.check(updated, self._clock.monotonic(), old)
-        if isinstance(updated, Service) and isinstance(old, Service):
-            updated, claims = self._addresses.assign(updated, old)
-            guards = (*guards, *claims)
-        version, changed = old.metadata.resource_version or "", cast(Kind, updated)
+        guards, version = (*guards, *claims), old.metadata.resource_version or ""
         if rules.finishes_deletion(updated):
-            return WriteItem("delete", resource, changed, version, guards, part=subresource)
+            return WriteItem("delete", resource, updated, version, guards, part=subresource)
         replaced = old if grows(resource, updated, old, self._clock.now()) else None
         return WriteItem(
-            "update", resource, changed, version, guards, replaced=replaced, part=subresource
+            "update", resource, updated, version, guards, replaced=replaced, part=subresource
         )
 
     def _manage(
         self,
         new: KubeObject,
         old: KubeObject,
-        prepare: Callable[[KubeObject], KubeObject],
+        merge: Callable[[KubeObject], KubeObject],
         subresource: Subresource,
         manager: FieldManager,
     ) -> KubeObject:
-        """Returns what `prepare` returns for `new`, with updated managed fields."""
+        """Returns what `merge` returns for `new`, with updated managed fields."""
         if manager.operation == "Apply":  # server-side apply has computed the managed fields
-            updated = prepare(new)
+            updated = merge(new)
             if new.metadata.managed_fields == updated.metadata.managed_fields:
                 return updated
             return updated.with_metadata(managed_fields=new.metadata.managed_fields)
         if subresource in rules.AS_GIVEN:  # their changes belong to the managers of the object
             subresource = Subresource.NONE
-        updated = prepare(managers.keep_managers(new, old, subresource))
+        updated = merge(managers.keep_managers(new, old, subresource))
         if updated is old or not (manager.name and updated.metadata.managed_fields):
             return updated
         return managers.own_changes(
@@ -188,24 +168,29 @@ class ItemBuilder:
         )
 
     def build_delete(
-        self, old: Kind, options: DeleteOptions, guards: tuple[Guard, ...] = ()
+        self,
+        old: Kind,
+        options: DeleteOptions,
+        guards: tuple[Guard, ...] = (),
+        *,
+        request: WriteRequest | None = None,
     ) -> WriteItem[Kind] | None:
         """Returns the item that deletes `old` or sets its deletion timestamp, or None if nothing
         changes.
 
-        Raises: Conflict for a failed precondition, Forbidden for a namespace of the system.
+        Raises: Conflict for a failed precondition, Forbidden for a namespace of the system, and
+        what plugins raise.
         """
-        resource = old.resource
-        op, obj = rules.prepare_delete(old, resource, options, self._clock.now())
-        if obj is old and op == "update":
-            return None
-        version = old.metadata.resource_version or ""
-        return WriteItem(op, resource, cast(Kind, obj), version, guards)
+        resource, now = old.resource, self._clock.now()
+        item: WriteItem[Kind] | None = None
 
+        def complete(write: Write) -> Write:
+            nonlocal item
+            op, obj = deletion.prepare_delete(old, resource, options, now)
+            if op == "delete" or obj is not old:
+                version = old.metadata.resource_version or ""
+                item = WriteItem(op, resource, cast(Kind, obj), version, guards)
+            return write
 
-def _with_system_fields_of(obj: KubeObject, other: KubeObject) -> KubeObject:
-    """Returns the object with the metadata of the other one that only the system may write."""
-    meta = other.metadata
-    return obj.with_metadata(
-        uid=meta.uid, generation=meta.generation, managed_fields=meta.managed_fields
-    )
+        self._admission.run(Write(DELETE, resource, None, old, request=request), complete)
+        return item

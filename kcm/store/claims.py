@@ -12,28 +12,20 @@ pkg/registry/core/service/ipallocator/ipallocator.go, Kubernetes 1.33.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Protocol
 
 from kcm.api.core_v1 import Service
-from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.store.admission.cluster_ips import IP_ADDRESSES, is_stale, new_ip_address, parent_key
+from kcm.store.building import ItemBuilder
+from kcm.store.pipeline import WritePipeline
+from kcm.store.reader import StoreReader
 from kcm.store.service_entries import HEADLESS, IP_PREFIX
 from kcm.store.writes.guards import Unindexed
 from kcm.store.writes.items import WriteItem
 from kcm.store.writes.results import WriteResult, WriteStatus
-
-WriteItems = Callable[[Sequence[WriteItem]], list[WriteResult]]
-
-
-class Objects(Protocol):
-    """The methods of a store that claims need; see `Store`."""
-
-    def get_all(self, wanted: Sequence[tuple[Resource, str]]) -> Sequence[KubeObject | None]: ...
-
-    def build_create(self, obj: KubeObject) -> WriteItem: ...
+from kcm.store.writes.writer import NOTHING, WriteCall
 
 
 @dataclass
@@ -47,21 +39,49 @@ class Claims:
 NO_CLAIMS = Claims()
 
 
-class AddressClaims:
-    """Claims addresses for the items of one store's writes."""
+class ClaimingWriter:
+    """Writes items, and claims the addresses of the Services among them."""
 
-    def __init__(self, objects: Objects, write: WriteItems, now: Callable[[], datetime]) -> None:
-        self._objects = objects
-        self._write = write
+    def __init__(
+        self,
+        pipeline: WritePipeline,
+        reader: StoreReader,
+        builder: ItemBuilder,
+        now: Callable[[], datetime],
+    ) -> None:
+        self._pipeline = pipeline
+        self._reader = reader
+        self._builder = builder
         self._now = now
 
-    def claim(self, items: Sequence[WriteItem]) -> Claims:
+    def write(self, items: Sequence[WriteItem], call: WriteCall) -> list[WriteResult]:
+        """Writes items, and creates and deletes the IPAddresses of the Services among them.
+
+        Raises: as `WritePipeline.write`.
+        """
+        if not any(isinstance(item.obj, Service) for item in items):
+            return self._pipeline.write(items, call)
+        claims = self._claim(items)
+        if not claims.refused:
+            results = dict(enumerate(self._pipeline.write(items, call)))
+        else:
+            able = [n for n in range(len(items)) if n not in claims.refused]
+            call = replace(call, acknowledge=NOTHING)
+            written = self._pipeline.write([items[n] for n in able], call) if able else []
+            results = claims.refused | dict(zip(able, written, strict=True))
+        self._settle(results, claims)
+        return [results[n] for n in range(len(items))]
+
+    def _write(self, items: Sequence[WriteItem]) -> list[WriteResult]:
+        return self._pipeline.write(items, WriteCall())
+
+    def _claim(self, items: Sequence[WriteItem]) -> Claims:
         """Creates an IPAddress for each address that an item gives to its Service."""
         wanted = [(n, guard, item) for n, item in enumerate(items) for guard in _new_ips(item)]
         if not wanted:
             return NO_CLAIMS
         creations = [
-            self._objects.build_create(new_ip_address(_ip_of(guard), _service(item)))
+            self._builder.build_create(new_ip_address(_ip_of(guard), _service(item)))
             for _, guard, item in wanted
         ]
         self._delete_stale([creation.obj.name for creation in creations])
@@ -76,7 +96,7 @@ class AddressClaims:
         self._delete([obj for n in claims.refused for obj in claims.made.pop(n, ())])
         return claims
 
-    def settle(self, results: Mapping[int, WriteResult], claims: Claims) -> None:
+    def _settle(self, results: Mapping[int, WriteResult], claims: Claims) -> None:
         """Deletes the IPAddresses of Services that were not written, and of those that are gone."""
         failed = [obj for n, made in claims.made.items() if not results[n].ok for obj in made]
         self._delete(failed)
@@ -87,14 +107,14 @@ class AddressClaims:
             for ip in result.item.obj.spec.cluster_ips or ()
             if ip and ip != HEADLESS
         ]
-        there = self._objects.get_all([(IP_ADDRESSES, ip) for ip, _ in gone]) if gone else ()
+        there = self._reader.get_all([(IP_ADDRESSES, ip) for ip, _ in gone]) if gone else ()
         pairs = zip(gone, there, strict=True)
         self._delete([obj for (_, key), obj in pairs if obj and parent_key(obj) == key])
 
     def _delete_stale(self, ips: Sequence[str]) -> None:
         """Deletes the IPAddresses that are left over from Services that are gone."""
         now = self._now()
-        there = self._objects.get_all([(IP_ADDRESSES, ip) for ip in ips])
+        there = self._reader.get_all([(IP_ADDRESSES, ip) for ip in ips])
         self._delete([obj for obj in there if obj is not None and is_stale(obj, now)])
 
     def _delete(self, objects: Sequence[KubeObject]) -> None:

@@ -159,11 +159,11 @@ class EventBus:
             return self._store.build_delete(old, DeleteOptions(uid=obj.uid or ""))
         if event == "APPLY":
             return self._store.build_update(merge_applied(obj, old), old)
-        return self._store.build_update(drop_version(obj), old, keep_status=True)
+        return self._store.items.build_update(drop_version(obj), old, keep_status=True)
 
     def _creation(self, obj: KubeObject) -> WriteItem:
         keep = "status" in obj.model_fields_set
-        return self._store.build_create(drop_version(obj), keep_status=keep)
+        return self._store.items.build_create(drop_version(obj), keep_status=keep)
 
     def _refuse(
         self, entry_id: str, fields: Fields, reason: str, message: str, fence: Fence | None

@@ -1,17 +1,18 @@
-"""The rules of create, update and delete, as pure functions on objects.
+"""The rules of create and update, as pure functions on objects. Those of delete are in
+`kcm.store.writes.deletion`.
 
 They compute the object to store from what the caller sent and what is stored, or raise. They do no
 I/O. The store's verbs and the executor build their writes with them, so that controllers, injected
 events and HTTP requests follow the same rules.
 
-Source: staging/src/k8s.io/apiserver/pkg/registry/rest/{create,update,delete}.go and
+Source: staging/src/k8s.io/apiserver/pkg/registry/rest/{create,update}.go and
 pkg/registry/*/strategy.go, Kubernetes 1.33.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -24,9 +25,7 @@ from kcm.api.scheme import Resource
 from kcm.apimachinery import names
 from kcm.apimachinery.base import Model
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.apimachinery.times import shift_time
 from kcm.kinds import defaults, validation
-from kcm.store.namespaces import check_deletable
 from kcm.store.strategies.kinds import strategy_of
 from kcm.store.strategies.pod_parts import with_ephemeral_containers, with_resources
 
@@ -82,27 +81,21 @@ def prepare_create(
 ) -> KubeObject:
     """Returns the object to store: named, defaulted, with a uid and a creation time.
 
-    A uid that the caller chose is kept, so that a repeated create is recognized (design 0002). With
-    `keep_status`, the status of `obj` is kept. Raises: BadRequest, Invalid.
+    With `keep_status`, the status of `obj` is kept. Raises: BadRequest, Invalid.
     """
-    if not obj.name and obj.metadata.generate_name:
-        name = names.generate_name(obj.metadata.generate_name, rng)
-        obj = obj.with_metadata(name=name)
-    created = complete_new(obj, resource, now, rng, keep_status=keep_status)
-    _require(validation.validate_create(created), resource, created)
-    return created
+    begun = begin_create(obj, resource, now, keep_status=keep_status, rng=rng)
+    return finish_create(begun, rng=rng)
 
 
-def complete_new(
-    obj: KubeObject, resource: Resource, now: datetime, rng: random.Random, *, keep_status: bool
+def begin_create(
+    obj: KubeObject, resource: Resource, now: datetime, *, keep_status: bool, rng: random.Random
 ) -> KubeObject:
     """Returns a new object with defaults and what the system sets, except a generated name.
 
-    Nothing is validated. Raises: BadRequest.
+    A uid that the caller chose is kept, so that a repeated create is recognized (design 0002).
+    Nothing is validated.
     """
     meta = obj.metadata
-    if meta.resource_version:
-        raise errors.BadRequest("resourceVersion should not be set on objects to be created")
     changes: dict[str, Any] = {
         "uid": meta.uid or new_uid(rng),
         "creation_timestamp": now.replace(microsecond=0),
@@ -114,10 +107,51 @@ def complete_new(
         changes["generation"] = 1
     if resource.namespaced and not meta.namespace:
         changes["namespace"] = "default"
-    created = obj.with_metadata(**changes)
-    if not keep_status:
-        created = strategy_of(resource).for_create(created)
-    return defaults.apply(created)
+    return _complete(obj.with_metadata(**changes), keep_status=keep_status)
+
+
+def begin_again(patched: KubeObject, begun: KubeObject, *, keep_status: bool) -> KubeObject:
+    """Returns a new object that a webhook has changed since it was begun, without the changes that
+    only the system may make. Raises: BadRequest for another namespace.
+    """
+    if patched.namespace != begun.namespace:
+        raise errors.BadRequest(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    restored = with_system_fields(patched, begun).with_metadata(
+        creation_timestamp=begun.metadata.creation_timestamp,
+        deletion_timestamp=None,
+        deletion_grace_period_seconds=None,
+        self_link=None,
+    )
+    return _complete(restored, keep_status=keep_status)
+
+
+def finish_create(created: KubeObject, *, rng: random.Random) -> KubeObject:
+    """Returns the object to store of one that was begun and admitted: with its name.
+
+    Raises: BadRequest for a resourceVersion, Invalid.
+    """
+    if created.metadata.resource_version:
+        raise errors.BadRequest("resourceVersion should not be set on objects to be created")
+    if not created.name and created.metadata.generate_name:
+        name = names.generate_name(created.metadata.generate_name, rng)
+        created = created.with_metadata(name=name)
+    _require(validation.validate_create(created), created.resource, created)
+    return created
+
+
+def _complete(obj: KubeObject, *, keep_status: bool) -> KubeObject:
+    """Returns a new object without what its creator may not set, and with defaults."""
+    return defaults.apply(obj if keep_status else strategy_of(obj.resource).for_create(obj))
+
+
+def with_system_fields(obj: KubeObject, other: KubeObject) -> KubeObject:
+    """Returns the object with the metadata of the other one that only the system may write."""
+    meta = other.metadata
+    return obj.with_metadata(
+        uid=meta.uid, generation=meta.generation, managed_fields=meta.managed_fields
+    )
 
 
 def prepare_copy(prepared: KubeObject, *, rng: random.Random) -> KubeObject:
@@ -157,34 +191,18 @@ def merge_update(
     return old if updated == old else updated
 
 
-def prepare_update(
-    new: KubeObject, old: KubeObject, resource: Resource, *, keep_status: bool = False
-) -> KubeObject:
-    """Returns what `merge_update` returns. Raises: Conflict for another uid, Invalid."""
-    updated = merge_update(new, old, resource, keep_status=keep_status)
-    if updated is not old:
-        _require(validation.validate_update(updated, old), resource, updated)
-    return updated
-
-
-def prepare_part_update(
-    new: Pod, old: Pod, resource: Resource, part: Subresource, *, validated: bool = True
-) -> Pod:
+def _merge_part(new: Pod, old: Pod, resource: Resource, part: Subresource) -> Pod:
     """Returns `old` with the part of `new` that a subresource changes, or `old` itself if that is
     the same.
 
-    Without `validated`, the result may be invalid. Raises: Conflict for another uid, Invalid.
+    Nothing is validated. Raises: Conflict for another uid.
     """
     _require_same_uid(new, old, resource)
-    take, validate = _POD_PARTS[part]
+    take, _ = _POD_PARTS[part]
     updated = defaults.apply(take(new, old))
     if updated.spec != old.spec:
         updated = updated.with_metadata(generation=(old.metadata.generation or 0) + 1)
-    if updated == old:
-        return old
-    if validated:
-        _require(validate(updated, old), resource, updated)
-    return updated
+    return old if updated == old else updated
 
 
 def merge_status_update(new: KubeObject, old: KubeObject, resource: Resource) -> KubeObject:
@@ -202,12 +220,44 @@ def merge_status_update(new: KubeObject, old: KubeObject, resource: Resource) ->
     return old if updated == old else updated
 
 
-def prepare_status_update(new: KubeObject, old: KubeObject, resource: Resource) -> KubeObject:
-    """Returns what `merge_status_update` returns. Raises: as that, and Invalid."""
-    updated = merge_status_update(new, old, resource)
-    if updated is not old:
-        _require(validation.validate_status_update(updated, old), resource, updated)
-    return updated
+def merge_modification(
+    new: KubeObject,
+    old: KubeObject,
+    resource: Resource,
+    subresource: Subresource = Subresource.NONE,
+    *,
+    keep_status: bool = False,
+) -> KubeObject:
+    """Returns the result of updating `old` to `new` through a subresource, which may be invalid.
+
+    Returns `old` itself if nothing changed. With `keep_status`, an update of the object itself
+    takes the status as well, if `new` has one. Raises: Conflict for another uid, BadRequest.
+    """
+    if subresource in AS_GIVEN:
+        return new
+    if subresource == Subresource.STATUS:
+        return merge_status_update(new, old, resource)
+    if subresource in _POD_PARTS:
+        if not isinstance(new, Pod) or not isinstance(old, Pod):
+            raise errors.BadRequest(f"{resource.name} have no subresource {subresource.value}")
+        return _merge_part(new, old, resource, subresource)
+    keep_status = keep_status and "status" in new.model_fields_set
+    return merge_update(new, old, resource, keep_status=keep_status)
+
+
+def validate_modification(
+    updated: KubeObject, old: KubeObject, resource: Resource, subresource: Subresource
+) -> None:
+    """Raises Invalid if the result of an update is invalid. An unchanged object is valid."""
+    if updated is old or subresource in AS_GIVEN:
+        return
+    if subresource == Subresource.STATUS:
+        faults = validation.validate_status_update(updated, old)
+    elif isinstance(updated, Pod) and isinstance(old, Pod) and subresource in _POD_PARTS:
+        faults = _POD_PARTS[subresource][1](updated, old)
+    else:
+        faults = validation.validate_update(updated, old)
+    _require(faults, resource, updated)
 
 
 def prepare_modification(
@@ -217,26 +267,11 @@ def prepare_modification(
     subresource: Subresource = Subresource.NONE,
     *,
     keep_status: bool = False,
-    validated: bool = True,
 ) -> KubeObject:
-    """Returns the result of updating `old` to `new` through a subresource.
-
-    Returns `old` itself if nothing changed. With `keep_status`, an update of the object itself
-    takes the status as well, if `new` has one. Without `validated`, the result may be invalid.
-    Raises: Conflict for another uid, Invalid, BadRequest.
-    """
-    if subresource in AS_GIVEN:
-        return new
-    if subresource == Subresource.STATUS:
-        update_status = prepare_status_update if validated else merge_status_update
-        return update_status(new, old, resource)
-    if subresource in _POD_PARTS:
-        if not isinstance(new, Pod) or not isinstance(old, Pod):
-            raise errors.BadRequest(f"{resource.name} have no subresource {subresource.value}")
-        return prepare_part_update(new, old, resource, subresource, validated=validated)
-    keep_status = keep_status and "status" in new.model_fields_set
-    update = prepare_update if validated else merge_update
-    return update(new, old, resource, keep_status=keep_status)
+    """Returns what `merge_modification` returns. Raises: as that, and Invalid."""
+    updated = merge_modification(new, old, resource, subresource, keep_status=keep_status)
+    validate_modification(updated, old, resource, subresource)
+    return updated
 
 
 def finishes_deletion(obj: KubeObject) -> bool:
@@ -255,107 +290,6 @@ def finishes_deletion(obj: KubeObject) -> bool:
 def has_spec_finalizers(obj: KubeObject) -> bool:
     """Reports whether the object has finalizers in its spec, as namespaces do."""
     return bool(getattr(getattr(obj, "spec", None), "finalizers", None))
-
-
-def prepare_delete(
-    old: KubeObject, resource: Resource, options: DeleteOptions, now: datetime
-) -> tuple[Literal["delete", "update"], KubeObject]:
-    """Returns what a delete does now: remove the object ("delete") or mark it as deleted
-    ("update").
-
-    A marked object has a deletion timestamp and waits for its finalizers and grace period.
-    `("update", old)` means that nothing changes. Raises: Conflict for a failed precondition,
-    Forbidden for a namespace of the system.
-    """
-    check_deletable(resource, old.name or "")
-    check_preconditions(old, resource, options)
-    grace = _grace(old, resource, options.grace_period_seconds)
-    if grace is None:
-        return "update", old
-    finalizers = _finalizers(old, _policy(old, resource, options))
-    marked = _mark(old, finalizers, grace, now)
-    if not old.deleting:
-        marked = strategy_of(resource).for_delete(marked, now)
-        finalizers = marked.metadata.finalizers or []
-    if finalizers or grace or has_spec_finalizers(old):
-        return "update", old if marked == old else marked
-    return "delete", marked
-
-
-def _grace(old: KubeObject, resource: Resource, requested: int | None) -> int | None:
-    """Returns the grace period in seconds, None if that of an earlier delete stays."""
-    if not old.deleting:
-        return strategy_of(resource).grace_period(old, requested)
-    before = old.metadata.deletion_grace_period_seconds or 0
-    if not before:
-        return 0
-    asked = 1 if requested is not None and requested < 0 else requested
-    return None if asked is None or asked >= before else asked
-
-
-def _mark(obj: KubeObject, finalizers: Sequence[str], grace: int, now: datetime) -> KubeObject:
-    """Returns the object with these finalizers and a deletion timestamp."""
-    meta = obj.metadata
-    before = meta.deletion_grace_period_seconds or 0
-    changes: dict[str, Any] = {}
-    if finalizers != (meta.finalizers or []):
-        changes["finalizers"] = finalizers or None
-    if meta.deletion_timestamp is None:
-        changes["deletion_timestamp"] = shift_time(now, grace).replace(microsecond=0)
-        changes["deletion_grace_period_seconds"] = grace
-        changes["generation"] = meta.generation + 1 if meta.generation else meta.generation
-    elif grace < before:
-        # A second delete may only shorten the grace period, which counts from the first delete.
-        # The deletion timestamp is never set to a time in the past.
-        end = shift_time(meta.deletion_timestamp, grace - before)
-        if end < now:
-            end, grace = now.replace(microsecond=0), min(grace, 1)
-        changes["deletion_timestamp"] = end
-        changes["deletion_grace_period_seconds"] = grace
-    return obj.with_metadata(**changes) if changes else obj
-
-
-def _policy(
-    old: KubeObject, resource: Resource, options: DeleteOptions
-) -> PropagationPolicy | None:
-    """Returns the requested propagation policy, or the default of the kind.
-
-    Returns None if the finalizers of the object stay as they are.
-    """
-    asked = options.propagation_policy
-    decided = {FOREGROUND_FINALIZER, ORPHAN_FINALIZER} & set(old.metadata.finalizers or ())
-    if asked is None and not decided and strategy_of(resource).orphans_by_default:
-        return "Orphan"
-    return asked
-
-
-def _finalizers(obj: KubeObject, policy: PropagationPolicy | None) -> list[str]:
-    """Returns the object's finalizers with those that the policy needs."""
-    kept = list(obj.metadata.finalizers or ())
-    if policy is None:
-        return kept
-    kept = [name for name in kept if name not in (FOREGROUND_FINALIZER, ORPHAN_FINALIZER)]
-    wanted = {"Foreground": [FOREGROUND_FINALIZER], "Orphan": [ORPHAN_FINALIZER]}
-    return kept + wanted.get(policy, [])
-
-
-def check_preconditions(old: KubeObject, resource: Resource, options: DeleteOptions) -> None:
-    """Raises Conflict if the object's uid or resourceVersion is not that of the options."""
-    name = old.name or ""
-    if options.uid and options.uid != old.uid:
-        raise errors.Conflict.of(
-            resource.name,
-            name,
-            f"Precondition failed: UID in precondition: {options.uid}, "
-            f"UID in object meta: {old.uid}",
-        )
-    if options.resource_version and options.resource_version != old.metadata.resource_version:
-        raise errors.Conflict.of(
-            resource.name,
-            name,
-            f"Precondition failed: ResourceVersion in precondition: {options.resource_version}, "
-            f"ResourceVersion in object meta: {old.metadata.resource_version}",
-        )
 
 
 def _require_same_uid(new: KubeObject, old: KubeObject, resource: Resource) -> None:

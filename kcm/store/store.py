@@ -10,24 +10,26 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, cast
 
 from kcm import errors
 from kcm.api import codec
-from kcm.api.core_v1 import Service
+from kcm.api.admissionregistration_v1 import UPDATE
 from kcm.api.scheme import Resource, Scheme
 from kcm.apimachinery.meta_v1 import Kind, KubeObject
 from kcm.clock import Clock, RealClock
 from kcm.redisio import Fence, RedisIO
 from kcm.store.admission import namespaces
-from kcm.store.admission.chain import Admission
+from kcm.store.admission.chain import AdmissionChain
 from kcm.store.admission.cluster_ips import ClusterIPs
+from kcm.store.admission.plugin import Plugin, WriteRequest
+from kcm.store.admission.plugins import build_plugins, order_plugins
 from kcm.store.admission.quotas import QuotaMemory, check_room
 from kcm.store.admission.service_addresses import Ranges, ServiceAddresses
 from kcm.store.building import SELF, ItemBuilder
 from kcm.store.charging import ChargedWriter
-from kcm.store.claims import AddressClaims
+from kcm.store.claims import ClaimingWriter
 from kcm.store.managed_fields.managers import FieldManager
 from kcm.store.merge import merge_patch
 from kcm.store.pipeline import WritePipeline
@@ -37,11 +39,10 @@ from kcm.store.trim import drop
 from kcm.store.watch import Changes, WatchReader
 from kcm.store.writes.collections import CollectionDeletion, delete_collection
 from kcm.store.writes.guards import Guard
-from kcm.store.writes.items import WriteItem
+from kcm.store.writes.items import Pattern, WriteItem
 from kcm.store.writes.modifying import (
     ATTEMPTS,
     Modification,
-    WriteAdmission,
     conflict,
     is_address_lost,
     modify,
@@ -69,12 +70,12 @@ class Conditions:
 NO_CONDITIONS = Conditions()
 
 
-class Store(StoreReader, ItemBuilder):
+class Store(StoreReader):
     """Reads and writes the objects in Redis. Threads may share a store; processes may not.
 
-    It reads as a `StoreReader`. Callers that know the present state build items with its methods as
-    an `ItemBuilder`, and write them with `write`. All stores that a process has of one server share
-    a scheme.
+    It reads as a `StoreReader`. Callers that know the present state build items and write them with
+    `write`; `items` builds those that need more than its methods give. All stores that a process
+    has of one server share a scheme.
     """
 
     def __init__(
@@ -85,29 +86,43 @@ class Store(StoreReader, ItemBuilder):
         *,
         scheme: Scheme | None = None,
         observer: Observer | None = None,
+        plugins: Sequence[Plugin] = (),
     ) -> None:
         """Without a scheme, the store has one of its own, with the built-in kinds at first.
 
-        The observer is told of all writes.
+        The observer is told of all writes. `plugins` are those of the API server, which a write
+        passes besides those of every store.
         """
-        StoreReader.__init__(self, io)
-        self.scheme = scheme or Scheme()
-        self.observer = observer
-        self.io = io
-        self.clock = self._clock = clock or RealClock()
-        self._watch = WatchReader(io)
-        settings = io.settings
+        super().__init__(io)
+        self.io, self.scheme, self.observer = io, scheme or Scheme(), observer
+        self.clock = clock = clock or RealClock()
+        # After a fork, too, SystemRandom draws no name or uid twice.
+        self._rng = rng = rng or random.SystemRandom()
+        reader, settings = StoreReader(io), io.settings
         self.service_ranges = Ranges.parse(
             settings.service_cluster_ip_range, settings.service_node_port_range
         )
-        rng = rng or random.SystemRandom()  # after a fork, too, it draws no name or uid twice
-        cluster_ips = ClusterIPs(io, self, self._clock.now, self.service_ranges.network)
+        cluster_ips = ClusterIPs(io, reader, clock.now, self.service_ranges.network)
         addresses = ServiceAddresses(io, self.service_ranges, cluster_ips, rng)
-        ItemBuilder.__init__(self, Admission(self, settings, rng), addresses, self._clock, rng)
-        writer, self._quotas = Writer(io, observer), QuotaMemory(self)
-        charged = ChargedWriter(self._quotas, writer, self._clock)
-        self._pipeline = WritePipeline(self._quotas, charged, writer, self.build_create)
-        self._claims = AddressClaims(self, self._write_claims, self._clock.now)
+        own = build_plugins(reader, settings, clock, rng)
+        self.admission = AdmissionChain(order_plugins([*own, *plugins]))
+        self.items = ItemBuilder(self.admission, addresses, clock, rng)
+        writer, self._quotas = Writer(io, observer), QuotaMemory(reader)
+        charged = ChargedWriter(self._quotas, writer, clock)
+        pipeline = WritePipeline(self._quotas, charged, writer, self.items.build_create)
+        self._writes = ClaimingWriter(pipeline, reader, self.items, clock.now)
+        self._watch = WatchReader(io)
+
+    def with_plugins(self, plugins: Sequence[Plugin]) -> Store:
+        """Returns a store of the same objects whose writes pass these plugins as well."""
+        return Store(
+            self.io,
+            self.clock,
+            self._rng,
+            scheme=self.scheme,
+            observer=self.observer,
+            plugins=plugins,
+        )
 
     @property
     def data_id(self) -> str:
@@ -120,21 +135,20 @@ class Store(StoreReader, ItemBuilder):
         when: Conditions = NO_CONDITIONS,
         *,
         manager: FieldManager | None = None,
-        admission: WriteAdmission | None = None,
+        request: WriteRequest | None = None,
     ) -> Kind:
         """Stores a new object and returns it as stored.
 
-        With `manager`, the object gets managed fields, all of them the manager's. `admission`
-        may change and refuse it. A generated name that is in use is drawn again, up
-        to eight times, and so is an allocated address of a Service.
+        With `manager`, the object gets managed fields, all of them the manager's. `request` says
+        who asks for it, which plugins of the API server may change and refuse. A generated name
+        that is in use is drawn again, up to eight times, and so is an allocated address of a
+        Service.
 
         Raises: AlreadyExists, BadRequest, Forbidden, Invalid, NotFound for a missing namespace,
         NamespaceTerminating, GuardFailed, Fenced, RequestTooLarge, StoreUnavailable.
         """
         for attempt in range(_NAME_ATTEMPTS):
-            item = self.build_create(obj, when.guards, manager=manager, admission=admission)
-            if admission is not None:
-                admission.validate(item.obj, None)
+            item = self.items.build_create(obj, when.guards, manager=manager, request=request)
             result = self.write([item], fence=when.fence)[0]
             # The generated name is in use, or another Service got the address meanwhile.
             again = is_address_lost(result) or (
@@ -199,32 +213,33 @@ class Store(StoreReader, ItemBuilder):
         when: Conditions = NO_CONDITIONS,
         manager: FieldManager = SELF,
         known: Kind | None = None,
-        admission: WriteAdmission | None = None,
+        request: WriteRequest | None = None,
     ) -> Kind:
         """Stores what `change` returns for the object under `key`, and returns it as stored.
 
         `change` is called again if another client wrote the object first. It returns its argument
         to change nothing. `known` is a state that is likely the stored one: if it is, the object
-        need not be read. `admission` may change and refuse the object, also if nothing changes.
-        Raises: as `update`, and what `change` and `admission` raise.
+        need not be read. `request` says who asks for it; plugins see the change also if nothing
+        changes. Raises: as `update`, and what `change` and plugins raise.
         """
 
         def build(old: Kind) -> WriteItem | None:
-            return self.build_update(
+            return self.items.build_update(
                 change(old),
                 old,
                 subresource=subresource,
                 guards=when.guards,
                 manager=manager,
-                admission=admission,
+                request=request,
             )
 
-        # What is admitted is what is stored, so nobody is asked about a state that may be old.
-        trusted = known if admission is None else None
-        stored = modify_known(self, trusted, build, when.fence) if trusted is not None else None
-        return stored or modify(
-            self, Modification(resource, key, build, when.fence, admission=admission)
-        )
+        # What webhooks and policies decide about is what is stored, so none sees an old state.
+        decided = known is not None and self.admission.decides(resource, subresource.value, UPDATE)
+        if known is not None and not decided:
+            stored = modify_known(self, known, build, when.fence)
+            if stored is not None:
+                return stored
+        return modify(self, Modification(resource, key, build, when.fence))
 
     def delete(
         self,
@@ -233,15 +248,14 @@ class Store(StoreReader, ItemBuilder):
         options: DeleteOptions | None = None,
         when: Conditions = NO_CONDITIONS,
         *,
-        admission: WriteAdmission | None = None,
+        request: WriteRequest | None = None,
     ) -> Kind:
         """Deletes an object, or sets its deletion timestamp if it has finalizers or a grace period.
 
         Returns its last state. An object that cannot be read is purged, and only its kind and name
-        are returned. `admission` may refuse the deletion, though not that of such an object.
-        Raises: NotFound, Conflict, Forbidden, GuardFailed, Fenced, StoreUnavailable, and what
-        `admission` raises; Damaged for an object that cannot be read if the deletion has
-        preconditions, guards or a fence.
+        are returned: no plugin sees it. `request` says who asks for the deletion. Raises: NotFound,
+        Conflict, Forbidden, GuardFailed, Fenced, StoreUnavailable, and what plugins raise; Damaged
+        for an object that cannot be read if the deletion has preconditions, guards or a fence.
         """
         options = options or DeleteOptions()
         for _ in range(ATTEMPTS):
@@ -251,10 +265,7 @@ class Store(StoreReader, ItemBuilder):
                 if options.uid or options.resource_version or when.guards or when.fence:
                     raise
                 return self.purge(resource, key)
-            item = self.build_delete(old, options, when.guards)
-            if admission is not None:
-                admission.admit(None, old, lambda obj: obj)
-                admission.validate(None, old)
+            item = self.items.build_delete(old, options, when.guards, request=request)
             if item is None:
                 return old
             result = self.write([item], fence=when.fence)[0]
@@ -266,7 +277,7 @@ class Store(StoreReader, ItemBuilder):
         """Removes an object that cannot be read, and returns its kind and name. Raises:
         NotFound.
         """
-        return purge(self.io, resource, key, self._clock.now())
+        return purge(self.io, resource, key, self.clock.now())
 
     def check_creatable(self, obj: KubeObject) -> None:
         """Raises what a create would raise for a missing or terminating namespace, or exceeded
@@ -275,7 +286,7 @@ class Store(StoreReader, ItemBuilder):
         It is for dry runs. Raises: NotFound, NamespaceTerminating, Forbidden, StoreUnavailable.
         """
         namespaces.check_creatable(self, obj.resource, obj)
-        check_room(self._quotas, obj, self._clock.now())
+        check_room(self._quotas, obj, self.clock.now())
 
     def write(
         self,
@@ -286,26 +297,31 @@ class Store(StoreReader, ItemBuilder):
         call_id: str | None = None,
     ) -> list[WriteResult[Kind]]:
         """Writes several items in as few script calls as possible; see `WritePipeline.write`."""
-        with_claims = any(isinstance(item.obj, Service) for item in items)
-        write = self._write_with_claims if with_claims else self._pipeline.write
-        results = write(items, WriteCall(fence, acknowledge, call_id))
+        results = self._writes.write(items, WriteCall(fence, acknowledge, call_id))
         return cast("list[WriteResult[Kind]]", results)  # of these items, in their order
 
-    def _write_with_claims(self, items: Sequence[WriteItem], call: WriteCall) -> list[WriteResult]:
-        """Writes items, and creates and deletes the IPAddresses of the Services among them."""
-        claims = self._claims.claim(items)
-        if not claims.refused:
-            results = dict(enumerate(self._pipeline.write(items, call)))
-        else:
-            able = [n for n in range(len(items)) if n not in claims.refused]
-            call = replace(call, acknowledge=NOTHING)
-            written = self._pipeline.write([items[n] for n in able], call) if able else []
-            results = claims.refused | dict(zip(able, written, strict=True))
-        self._claims.settle(results, claims)
-        return [results[n] for n in range(len(items))]
+    def build_create(
+        self, obj: Kind, guards: tuple[Guard, ...] = (), *, like: Pattern | None = None
+    ) -> WriteItem[Kind]:
+        """Returns the item that creates `obj`; see `ItemBuilder.build_create`."""
+        return self.items.build_create(obj, guards, like=like)
 
-    def _write_claims(self, items: Sequence[WriteItem]) -> list[WriteResult]:
-        return self._pipeline.write(items, WriteCall())
+    def build_update(
+        self,
+        new: Kind,
+        old: Kind,
+        *,
+        subresource: Subresource = Subresource.NONE,
+        guards: tuple[Guard, ...] = (),
+    ) -> WriteItem[Kind] | None:
+        """Returns the item that turns `old` into `new`; see `ItemBuilder.build_update`."""
+        return self.items.build_update(new, old, subresource=subresource, guards=guards)
+
+    def build_delete(
+        self, old: Kind, options: DeleteOptions, guards: tuple[Guard, ...] = ()
+    ) -> WriteItem[Kind] | None:
+        """Returns the item that deletes `old`; see `ItemBuilder.build_delete`."""
+        return self.items.build_delete(old, options, guards)
 
     def delete_collection(
         self, resource: Resource, namespace: str, *, fence: Fence | None = None
@@ -332,8 +348,6 @@ class Store(StoreReader, ItemBuilder):
     def drop_log(self, name: str) -> None:
         """Empties the watch log of a kind that is gone. Its readers have to list again."""
         drop(self.io, name)
-
-    # --- read, modify, write
 
     def _replace(
         self,
@@ -379,7 +393,7 @@ class Store(StoreReader, ItemBuilder):
             new = change(old)
             if pinned and new.metadata.resource_version != old.metadata.resource_version:
                 raise conflict(resource, key)
-            return self.build_update(
+            return self.items.build_update(
                 new, old, subresource=subresource, guards=when.guards, keep_status=keep_status
             )
 

@@ -26,8 +26,6 @@ BUILDERS = {f"testing/builders.py {name}" for name in ("deployment", "node", "po
 TO_BUNDLE = {
     "apiserver/aggregation/fetching.py get",
     "apiserver/app.py __init__",
-    "apiserver/routes.py __init__",
-    "apiserver/streams.py __init__",
     "informers/reflector.py __init__",
     "kubelet/eviction/manager.py __init__",
     "kubelet/kuberuntime/manager.py __init__",

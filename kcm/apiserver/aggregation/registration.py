@@ -182,7 +182,7 @@ class Registration:
 
     def _build_create(self, service: APIService) -> WriteItem:
         available = with_condition(service, local_condition(self._clock.now()))
-        return self._store.build_create(available, keep_status=True)
+        return self._store.items.build_create(available, keep_status=True)
 
     def _create(self, missing: Sequence[WriteItem]) -> None:
         """Creates APIServices. Another server may be faster, and the watch shows what it did."""

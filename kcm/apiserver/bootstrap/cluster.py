@@ -22,9 +22,9 @@ from kcm.clock import Clock
 from kcm.loops import Loop, Turn
 from kcm.store import Store, node_token
 from kcm.store.admission import namespaces
-from kcm.store.admission.chain import SYSTEM_CLASSES
 from kcm.store.admission.cluster_ips import DEFAULT_NAME
 from kcm.store.admission.ensuring import ensure_objects
+from kcm.store.admission.priority import SYSTEM_CLASSES
 
 log = structlog.get_logger("kcm.apiserver")
 

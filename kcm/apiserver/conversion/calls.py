@@ -18,6 +18,7 @@ from kcm.api.admissionregistration_v1 import WebhookClientConfig
 from kcm.api.custom.kinds import CustomObject
 from kcm.api.scheme import Resource
 from kcm.apiextensions.conversion import KindVersions, webhook_versions
+from kcm.apiserver.admission.webhooks.index import make_backend
 from kcm.apiserver.backends.client import BackendClient
 from kcm.apiserver.backends.credentials import BackendCredentials
 from kcm.apiserver.backends.faults import CallFailed
@@ -25,7 +26,6 @@ from kcm.apiserver.conversion import metrics, review
 from kcm.apiserver.conversion.converted import InvalidMetadata, InvalidObject, read_converted
 from kcm.apiserver.conversion.metrics import ConversionMetrics
 from kcm.apiserver.conversion.review import InvalidReview
-from kcm.apiserver.webhooks.index import make_backend
 
 TIMEOUT = 30.0  # seconds, as upstream
 MOST_OBJECTS = 500  # of one review, as many as kubectl lists at once

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from kcm import errors
-from kcm.apiserver.admission_chain import AdmissionChain
 from kcm.apiserver.auth.handler_chain import HandlerChain, RequestState
 from kcm.apiserver.auth.users import User
 from kcm.apiserver.heavy.processes import HeavyProcesses
@@ -25,6 +24,7 @@ from kcm.apiserver.http.threads import Threads
 from kcm.apiserver.objects import status
 from kcm.apiserver.routes import is_short, is_small
 from kcm.redisio import greenlets
+from kcm.store.admission.chain import AdmissionChain
 
 HEAVY_THREADS = 2  # for requests that compute for long; one user gets one of them
 _MEDIUM = 8  # times as long as in the event loop; what is longer is for a child process

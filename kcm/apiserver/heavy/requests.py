@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from kcm.api.admissionregistration_v1 import CREATE, UPDATE
 from kcm.api.admissionregistration_v1 import GROUP as POLICIES
 from kcm.api.custom.kinds import CustomResource
-from kcm.apiserver.admission.request import AdmissionRequest
-from kcm.apiserver.admission_chain import AdmissionChain
 from kcm.apiserver.auth.attributes import Attributes
 from kcm.apiserver.auth.authorizer import AuthorizerDecision, Caller
 from kcm.apiserver.auth.users import NODES, User
 from kcm.apiserver.request import Request
 from kcm.apiserver.request_info import RequestInfo
 from kcm.apiserver.routes import is_computed
+from kcm.store.admission.chain import AdmissionChain
 
 # What may be written to these depends on permissions of the user that only the server can look up.
 _OTHERS = frozenset(
@@ -55,12 +54,8 @@ def find_heavy_write(
         or request.stale is not None
     ):
         return None
-    for operation in (CREATE, UPDATE):
-        asked = AdmissionRequest(
-            operation, resource, caller, info.subresource, info.namespace, info.name
-        )
-        if admission.find(asked) is not None:
-            return None
+    if any(admission.decides(resource, info.subresource, one) for one in (CREATE, UPDATE)):
+        return None
     namespace = info.name if resource.name == "namespaces" else info.namespace
     creates = caller.authorizer.authorize(
         caller.user,

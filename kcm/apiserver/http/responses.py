@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 from kcm import errors
-from kcm.apiserver.admission.request import AdmissionRequest, DecidesRequest
 from kcm.apiserver.auth.authorizer import NOBODY, Caller
-from kcm.apiserver.auth.node.restriction import NodeRestriction
 from kcm.apiserver.http.accept import Form
 from kcm.apiserver.remarks import Remarks
 from kcm.apiserver.request import Staleness, truth
@@ -19,12 +17,6 @@ from kcm.apiserver.request_info import RequestInfo
 JSON = "application/json"
 _MOST = 2**63 - 1  # as large as any number of the API
 MAX_MANAGER = 128  # characters of a field manager's name, as upstream
-
-
-class FindsAdmission(Protocol):
-    """Finds what decides about writes, as `kcm.apiserver.admission_chain.AdmissionChain` does."""
-
-    def find(self, request: AdmissionRequest) -> DecidesRequest | None: ...
 
 
 @dataclass(frozen=True)
@@ -39,8 +31,6 @@ class ApiRequest:
     form: Form
     agent: str = ""
     caller: Caller = NOBODY
-    restriction: NodeRestriction | None = None  # checks the writes of nodes
-    admission: FindsAdmission | None = None  # without it, no policy or webhook decides
     remarks: Remarks = field(default_factory=Remarks)
     stale: Staleness | None = None  # for reads at resourceVersion 0
 

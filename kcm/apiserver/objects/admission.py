@@ -1,91 +1,84 @@
-"""The checks that a write of an object must pass besides the authorization of its request."""
+"""What a request tells admission of itself, and the admission of what is not stored."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Mapping
+from typing import Any
 
-from kcm.api.certificates_v1 import CertificateSigningRequest
-from kcm.api.certificates_v1beta1 import ClusterTrustBundle
-from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.apiserver.auth import escalation
-from kcm.apiserver.auth.attributes import Attributes
-from kcm.apiserver.auth.node.restriction import Operation, WantedToken, Write
+from kcm import errors
+from kcm.api import codec
+from kcm.api.admissionregistration_v1 import CREATE
+from kcm.apiserver.admission.request import AdmissionRequest
+from kcm.apiserver.bodies import structs
+from kcm.apiserver.bodies.structs import StructT
 from kcm.apiserver.http.responses import ApiRequest
-from kcm.apiserver.objects import signing_requests
+from kcm.apiserver.http_errors import InternalError
+from kcm.store import DeleteOptions, Store
+from kcm.store.admission.plugin import Write
+
+_OPTIONS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions"}
 
 
-def admit_create(request: ApiRequest, obj: KubeObject) -> KubeObject:
-    """Checks an object before it is created, and returns it with its sender if its kind has one.
+def write_request(request: ApiRequest) -> AdmissionRequest:
+    """Returns what plugins get to know of a request that creates or changes an object."""
+    given = {name: request.query.get(name) for name in ("fieldManager", "fieldValidation")}
+    kind = _OPTIONS.get(request.method, "UpdateOptions")
+    options = {"kind": kind, "apiVersion": "meta.k8s.io/v1"}
+    return _build(request, {**options, **{name: value for name, value in given.items() if value}})
 
-    A PUT or PATCH that creates an object also needs the permission to create it. Raises Forbidden,
-    NotFound and StoreUnavailable.
+
+def delete_request(request: ApiRequest, options: DeleteOptions) -> AdmissionRequest:
+    """Returns what plugins get to know of a request that deletes."""
+    shown: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"}
+    if options.grace_period_seconds is not None:
+        shown["gracePeriodSeconds"] = options.grace_period_seconds
+    if options.propagation_policy is not None:
+        shown["propagationPolicy"] = options.propagation_policy
+    required = {"uid": options.uid, "resourceVersion": options.resource_version}
+    if conditions := {name: value for name, value in required.items() if value}:
+        shown["preconditions"] = conditions
+    return _build(request, shown)
+
+
+def _build(request: ApiRequest, options: Mapping[str, Any]) -> AdmissionRequest:
+    info, dry_run = request.info, request.dry_run
+    return AdmissionRequest(
+        dry_run=dry_run,
+        caller=request.caller,
+        namespace=info.namespace,
+        name=info.name,
+        options={**options, "dryRun": ["All"]} if dry_run else options,
+        remarks=request.remarks,
+    )
+
+
+def admit_struct(store: Store, request: ApiRequest, sent: StructT, api_version: str) -> StructT:
+    """Returns the object of a request that is not stored, such as an Eviction, as plugins have
+    changed it.
+
+    Raises the error of what refuses it, InternalError for what is no such object any more, and
+    BadRequest for one with another name.
     """
-    info = request.info
-    if request.method != "POST":
-        resource = info.resource
-        request.caller.require(
-            Attributes(
-                "create", resource.group, resource.version, resource.plural, info.subresource,
-                _namespace(request), info.name,
-            )
-        )  # fmt: skip
-    check_node(request, "CREATE", obj)
-    if escalation.grants_anything(obj):
-        escalation.check(request.caller, info.resource, obj, None)
-    if isinstance(obj, CertificateSigningRequest):
-        return signing_requests.with_requester(obj, request.caller.user)
-    if isinstance(obj, ClusterTrustBundle):
-        signing_requests.check_attestation(request.caller, obj, None)
-    return obj
-
-
-def check_change(
-    request: ApiRequest, change: Callable[[KubeObject], KubeObject]
-) -> Callable[[KubeObject], KubeObject]:
-    """Returns a function that applies `change` and checks its result.
-
-    It raises what `admit_create` raises.
-    """
-
-    def inner(old: KubeObject) -> KubeObject:
-        new = change(old)
-        check_node(request, "UPDATE", new, old)
-        if escalation.grants_anything(new):
-            escalation.check(request.caller, request.info.resource, new, old)
-        if isinstance(new, CertificateSigningRequest) and request.info.subresource == "status":
-            assert isinstance(old, CertificateSigningRequest)  # an update changes no kind
-            signing_requests.check_signing(request.caller, new, old)
-        if isinstance(new, ClusterTrustBundle):
-            assert isinstance(old, ClusterTrustBundle)  # an update changes no kind
-            signing_requests.check_attestation(request.caller, new, old)
-        return new
-
-    return inner
-
-
-def check_node(
-    request: ApiRequest,
-    operation: Operation,
-    new: KubeObject | None = None,
-    old: KubeObject | None = None,
-    *,
-    token: WantedToken | None = None,
-) -> None:
-    """Raises Forbidden or NotFound if a node sends the request and may not make this write.
-
-    `new` and `old` are the object after and before the write, `token` is what a TokenRequest asks
-    for.
-    """
-    if request.restriction is None:
-        return
-    info = request.info
-    name = info.name or (new.name if new is not None else "")
-    namespace = info.namespace or (new.namespace if new is not None else "")
-    write = Write(operation, info.resource, namespace, name, info.subresource, new, old, token)
-    request.restriction.check(request.caller, write)
-
-
-def _namespace(request: ApiRequest) -> str:
-    """Returns the namespace for authorization, which for a namespace is its own name."""
-    info = request.info
-    return info.name if info.resource.name == "namespaces" else info.namespace
+    kind = {"kind": type(sent).__name__, "apiVersion": api_version}
+    info, shown = request.info, json.loads(codec.encode(sent))
+    place = {"name": info.name, "namespace": info.namespace}
+    metadata = {**{k: v for k, v in place.items() if v}, **(shown.get("metadata") or {})}
+    before = {**shown, **kind, "metadata": metadata}
+    write = Write(
+        CREATE,
+        info.resource,
+        subresource=info.subresource,
+        request=write_request(request),
+        sent=before,
+    )
+    after = store.admission.run(write).sent
+    if after is None or after is before:
+        return sent
+    try:
+        changed = structs.read(after, type(sent))
+    except errors.BadRequest as error:
+        raise InternalError.because(error.message) from None
+    if (after.get("metadata") or {}).get("name") != metadata.get("name"):
+        raise errors.BadRequest(f"name in URL does not match name in {kind['kind']} object")
+    return changed

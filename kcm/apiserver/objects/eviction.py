@@ -21,8 +21,9 @@ from kcm.apimachinery.meta_v1 import Condition, KubeObject
 from kcm.apiserver.bodies import reading, structs
 from kcm.apiserver.http.responses import ApiRequest, Response, json_response
 from kcm.apiserver.http_errors import DisruptionRefused
-from kcm.apiserver.objects import admission, status, verbs, write_admission
-from kcm.store import DeleteOptions, FieldManager, Store, Subresource, rules
+from kcm.apiserver.objects import admission, status, verbs
+from kcm.store import DeleteOptions, FieldManager, Store, Subresource
+from kcm.store.writes.deletion import check_preconditions
 
 MAX_DISRUPTED_PODS = 2000  # evictions that the budget's controller has not confirmed yet
 ALLOWED = "DisruptionAllowed"
@@ -40,8 +41,7 @@ def evict(store: Store, request: ApiRequest) -> Response:
     eviction = reading.read_struct(request, structs.Eviction)
     if eviction.metadata.name and eviction.metadata.name != request.info.name:
         raise errors.BadRequest("name in URL does not match name in Eviction object")
-    admission.check_node(request, "CREATE")
-    eviction = write_admission.decide(request, eviction, "policy/v1")
+    eviction = admission.admit_struct(store, request, eviction, "policy/v1")
     options, dry = _options(request, eviction)
     _Eviction(store, request.info.resource, request.info.key, options, dry).run()
     return json_response(status.success(), 201)
@@ -155,7 +155,7 @@ class _Eviction:
 
     def _set_disrupted(self, options: DeleteOptions) -> KubeObject:
         def change(old: Pod) -> Pod:
-            rules.check_preconditions(old, self._resource, options)
+            check_preconditions(old, self._resource, options)
             return _with_target(old, self._store.clock.now())
 
         return self._store.modify(

@@ -11,6 +11,7 @@ from kcm import errors
 from kcm.api import authentication_v1 as authentication
 from kcm.api import authorization_v1 as authorization
 from kcm.api import codec
+from kcm.api.admissionregistration_v1 import CREATE
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.auth.attributes import Attributes
 from kcm.apiserver.auth.authorizer import Caller
@@ -20,14 +21,16 @@ from kcm.apiserver.auth.users import User, as_authenticated
 from kcm.apiserver.bodies import reading
 from kcm.apiserver.http.responses import ApiRequest, Response
 from kcm.apiserver.http_errors import MethodNotAllowed, PathNotFound
-from kcm.apiserver.objects import write_admission
+from kcm.apiserver.objects import admission
 from kcm.errors import FieldError
 from kcm.helpers.serviceaccount.tokens import InvalidToken
+from kcm.store import Store
+from kcm.store.admission.plugin import Write
 
 _Access = authorization.SelfSubjectAccessReviewSpec
 
 
-def respond(request: ApiRequest, reviewer: TokenReviewer) -> Response:
+def respond(store: Store, request: ApiRequest, reviewer: TokenReviewer) -> Response:
     """Returns a response with the review of the request and its status.
 
     Raises BadRequest, Invalid, MethodNotAllowed, PathNotFound and StoreUnavailable.
@@ -38,9 +41,10 @@ def respond(request: ApiRequest, reviewer: TokenReviewer) -> Response:
     if request.method != "POST" or info.name or (info.resource.namespaced != bool(info.namespace)):
         raise MethodNotAllowed
     asked, warnings = reading.read_object(request)
-    if (decides := write_admission.of_create(request)) is not None:
-        decides.validate(asked, None)
-    answered = _with_status(request, asked, reviewer)
+    asks = admission.write_request(request)
+    admitted = store.admission.run(Write(CREATE, info.resource, asked, request=asks)).new
+    assert admitted is not None  # no plugin removes the object
+    answered = _with_status(request, admitted, reviewer)
     return Response(codec.encode(answered), 201, warnings=warnings)
 
 

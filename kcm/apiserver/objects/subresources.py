@@ -17,7 +17,7 @@ from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.apiserver.bodies import patches, reading, structs
 from kcm.apiserver.http.responses import ApiRequest, Response, json_response
 from kcm.apiserver.http_errors import MethodNotAllowed, PathNotFound
-from kcm.apiserver.objects import signing_requests, status, verbs, write_admission
+from kcm.apiserver.objects import admission, signing_requests, status, verbs
 from kcm.apiserver.objects.eviction import evict
 from kcm.apiserver.objects.scale import scale
 from kcm.apiserver.request_info import RequestInfo
@@ -36,7 +36,7 @@ def bind(store: Store, request: ApiRequest) -> Response:
     binding = reading.read_struct(request, structs.Binding)
     if binding.metadata.name and binding.metadata.name != request.info.name:
         raise errors.BadRequest("name in URL does not match name in Binding object")
-    binding = write_admission.decide(request, binding, "v1")
+    binding = admission.admit_struct(store, request, binding, "v1")
     node, metadata = _target_node(binding, request.info.name), binding.metadata
 
     def change(old: Pod) -> Pod:
@@ -124,7 +124,7 @@ def approve(store: Store, request: ApiRequest) -> Response:
         version = sent.metadata.resource_version
         if version and version != old.metadata.resource_version:
             raise errors.Conflict.of(request.info.resource.name, old.name)
-        return signing_requests.with_approval(request.caller, old, sent, store.clock.now())
+        return signing_requests.with_approval(old, sent, store.clock.now())
 
     return verbs.object_response(request, verbs.modify(store, request, change), warnings=warnings)
 
@@ -138,7 +138,7 @@ def patch_approval(store: Store, request: ApiRequest) -> Response:
     def change(old: CertificateSigningRequest) -> CertificateSigningRequest:
         new = patched(old)
         assert isinstance(new, CertificateSigningRequest)  # a patch changes no kind
-        return signing_requests.with_approval(request.caller, old, new, store.clock.now())
+        return signing_requests.with_approval(old, new, store.clock.now())
 
     return verbs.object_response(request, verbs.modify(store, request, change))
 

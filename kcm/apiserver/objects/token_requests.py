@@ -12,12 +12,11 @@ from typing import TypeVar
 from kcm import errors
 from kcm.api.core_v1 import Node, Pod, Secret, ServiceAccount
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.apiserver.auth.node.restriction import WantedToken
 from kcm.apiserver.auth.service_accounts import TokenOptions
 from kcm.apiserver.bodies import reading, structs
 from kcm.apiserver.http.responses import ApiRequest, Response, json_response
 from kcm.apiserver.http_errors import MethodNotAllowed, PathNotFound
-from kcm.apiserver.objects import admission, write_admission
+from kcm.apiserver.objects import admission
 from kcm.helpers.serviceaccount.claims import BoundObjects
 from kcm.store import Store
 
@@ -46,10 +45,9 @@ def issue(store: Store, request: ApiRequest, options: TokenOptions | None) -> Re
     if request.method != "POST":
         raise MethodNotAllowed
     asked = reading.read_struct(request, structs.TokenRequest)
-    admission.check_node(request, "CREATE", token=_wanted(asked.spec))
     if asked.spec.expiration_seconds is None:
         asked.spec.expiration_seconds = _DEFAULT_SECONDS
-    asked = write_admission.decide(request, asked, "authentication.k8s.io/v1")
+    asked = admission.admit_struct(store, request, asked, "authentication.k8s.io/v1")
     spec = asked.spec
     if spec.expiration_seconds is None:  # a webhook has removed it
         spec.expiration_seconds = _DEFAULT_SECONDS
@@ -71,17 +69,6 @@ def issue(store: Store, request: ApiRequest, options: TokenOptions | None) -> Re
     )
     answer = _answer(asked, account, token, now)
     return json_response(answer, 201, warnings)
-
-
-def _wanted(spec: structs.TokenRequestSpec) -> WantedToken:
-    bound = spec.bound_object_ref or structs.BoundObjectReference()
-    return WantedToken(
-        bound.api_version or "",
-        bound.kind or "",
-        bound.name or "",
-        bound.uid or "",
-        tuple(spec.audiences or ()),
-    )
 
 
 def _answer(

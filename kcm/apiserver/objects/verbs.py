@@ -11,10 +11,11 @@ from typing import Any
 
 from kcm import errors
 from kcm.api import codec
-from kcm.api.admissionregistration_v1 import GROUP as POLICIES
 from kcm.api.custom.kinds import CustomResource
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apiserver.admission.request import AdmissionRequest
+from kcm.apiserver.auth.attributes import Attributes
 from kcm.apiserver.bodies import client_warnings, fieldvalidation, patches, reading
 from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.cache.entries import Entry
@@ -23,15 +24,13 @@ from kcm.apiserver.http_errors import MethodNotAllowed
 from kcm.apiserver.objects import (
     admission,
     lists,
-    policy_parameters,
     serverside,
     status,
-    write_admission,
 )
 from kcm.apiserver.request_info import RequestInfo
 from kcm.redisio import greenlets
 from kcm.redisio.pipelining import LONG_REPLY
-from kcm.store import DeleteOptions, FieldManager, Store, Subresource, WriteAdmission, rules
+from kcm.store import DeleteOptions, FieldManager, Store, Subresource, rules
 from kcm.store.strategies import kinds
 
 # Kinds whose delete responds with the object (upstream's ReturnDeletedObject), which typed clients
@@ -75,32 +74,31 @@ def create_object(
     Store.create raises, NamespaceTerminating and NotFound.
     """
     resource = request.info.resource
+    if request.method != "POST":
+        _require_create_permission(request)
     obj = obj.with_metadata(uid=None, generation=None)
-    obj = admission.admit_create(request, obj)
-    if resource.group == POLICIES:
-        policy_parameters.check_parameters(request.caller, store, obj, None)
-    decides = write_admission.of_create(request)
-    if request.dry_run:
-        return _dry_create(store, resource, obj, manager, decides)
-    return store.create(obj, manager=manager, admission=decides)
-
-
-def _dry_create(
-    store: Store,
-    resource: Resource,
-    obj: KubeObject,
-    manager: FieldManager | None,
-    decides: WriteAdmission | None,
-) -> KubeObject:
-    made = store.build_create(obj, manager=manager, admission=decides).obj
-    if decides is not None:
-        decides.validate(made, None)
+    asks = admission.write_request(request)
+    if not asks.dry_run:
+        return store.create(obj, manager=manager, request=asks)
+    made = store.items.build_create(obj, manager=manager, request=asks).obj
     store.check_creatable(made)
     try:
         store.get_raw(resource, made.key)
     except errors.NotFound:
         return made
     raise errors.AlreadyExists.of(resource.name, made.name)
+
+
+def _require_create_permission(request: ApiRequest) -> None:
+    """Raises Forbidden if a PUT or PATCH creates an object and its sender may not create it."""
+    info, resource = request.info, request.info.resource
+    namespace = info.name if resource.name == "namespaces" else info.namespace
+    request.caller.require(
+        Attributes(
+            "create", resource.group, resource.version, resource.plural, info.subresource,
+            namespace, info.name,
+        )
+    )  # fmt: skip
 
 
 def update(store: Store, request: ApiRequest, cacher: Cacher | None = None) -> Response:
@@ -283,10 +281,8 @@ def modify(
     """
     info, manager = request.info, manager or FieldManager(request.manager)
     part = Subresource(info.subresource)
-    change = admission.check_change(request, change)
-    if info.resource.group == POLICIES:
-        change = policy_parameters.check_change(request.caller, store, change)
-    decides = write_admission.of_update(request)
+    # Of a binding, the Binding has been admitted; plugins do not see the pod.
+    asks = admission.write_request(request) if part is not Subresource.BINDING else None
     if not request.dry_run:
         return store.modify(
             info.resource,
@@ -295,16 +291,13 @@ def modify(
             subresource=part,
             manager=manager,
             known=known,
-            admission=decides,
+            request=asks,
         )
     old = store.get(info.resource, info.key)
-    item = store.build_update(
-        change(old), old, subresource=part, manager=manager, admission=decides
+    item = store.items.build_update(
+        change(old), old, subresource=part, manager=manager, request=asks
     )
-    new = old if item is None else item.obj
-    if decides is not None:
-        decides.validate(new, old)
-    return new
+    return old if item is None else item.obj
 
 
 def delete(store: Store, request: ApiRequest) -> Response:
@@ -314,10 +307,9 @@ def delete(store: Store, request: ApiRequest) -> Response:
     _RETURN_DELETED it is always the object.
     """
     info = request.info
-    admission.check_node(request, "DELETE")
     options, dry = reading.read_delete_options(request)
-    decides = write_admission.of_delete(request, options)
-    obj, gone = delete_object(store, info.resource, info.key, options, dry=dry, admission=decides)
+    asks = admission.delete_request(request, options)
+    obj, gone = delete_object(store, info.resource, info.key, options, dry=dry, asks=asks)
     if gone and info.resource.name not in _RETURN_DELETED:
         return json_response(status.deletion_status(info.resource, obj.name, obj.uid))
     return object_response(request, obj)
@@ -330,30 +322,26 @@ def delete_object(
     options: DeleteOptions,
     *,
     dry: bool,
-    admission: WriteAdmission | None = None,
+    asks: AdmissionRequest | None = None,
 ) -> tuple[KubeObject, bool]:
     """Deletes an object. Returns its last state, and whether it is removed."""
     if dry:
         old = store.get(resource, key)
-        if admission is not None:
-            admission.admit(None, old, lambda obj: obj)
-            admission.validate(None, old)
-        item = store.build_delete(old, options)
+        item = store.items.build_delete(old, options, request=asks)
         return (old, False) if item is None else (item.obj, item.op == "delete")
-    obj = store.delete(resource, key, options, admission=admission)
+    obj = store.delete(resource, key, options, request=asks)
     return obj, rules.finishes_deletion(obj)
 
 
 def delete_collection(store: Store, cacher: Cacher, request: ApiRequest) -> Response:
     """Handles a DELETE of a collection. The response has the objects as they were before."""
     resource = request.info.resource
-    admission.check_node(request, "DELETE")
     options, dry = reading.read_delete_options(request)
     entries = lists.select(cacher, request).entries
-    decides = write_admission.of_delete(request, options)
+    asks = admission.delete_request(request, options)
     for entry in entries:
         try:
-            delete_object(store, resource, entry.key, options, dry=dry, admission=decides)
+            delete_object(store, resource, entry.key, options, dry=dry, asks=asks)
         except (errors.NotFound, errors.Forbidden):
             continue
     return lists.items_response(request, entries, {})

@@ -1,4 +1,4 @@
-"""IngressClass admission: Ingresses that name no class get the default one.
+"""The admission plugin DefaultIngressClass: Ingresses that name no class get the default one.
 
 Source: plugin/pkg/admission/network/defaultingressclass/admission.go, Kubernetes 1.33.
 """
@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from kcm.api.admissionregistration_v1 import CREATE
 from kcm.api.networking_v1 import Ingress, IngressClass
-from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.clock import Clock
 from kcm.store.admission.memory import WriteWatch
+from kcm.store.admission.plugin import Plugin, Write
 from kcm.store.reader import StoreReader
 
 IS_DEFAULT = "ingressclass.kubernetes.io/is-default-class"
@@ -18,34 +20,38 @@ CLASS_ANNOTATION = "kubernetes.io/ingress.class"  # of Ingresses from before the
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
-class IngressClassAdmission:
+class DefaultIngressClass(Plugin):
     """Completes the Ingresses of one store."""
 
-    def __init__(self, reader: StoreReader) -> None:
+    name = "DefaultIngressClass"
+
+    def __init__(self, reader: StoreReader, clock: Clock) -> None:
         self._reader = reader
-        self._writes = WriteWatch(reader, IngressClass)
+        self._writes = WriteWatch(reader, IngressClass, clock)
         self._default: str | None = None
 
-    def forget(self) -> None:
-        """Makes the next admission read the classes again, for one was written here."""
-        self._writes.look_soon()
+    def handles(self, resource: str, subresource: str, operation: str) -> bool:
+        if resource == Ingress.resource.name:
+            return operation == CREATE
+        return resource == IngressClass.resource.name
 
-    def admit(self, obj: KubeObject, monotonic: float) -> KubeObject:
-        """Returns a new Ingress with its class, anything else as it is.
-
-        Raises: StoreUnavailable.
-        """
-        if not isinstance(obj, Ingress) or obj.spec.ingress_class_name is not None:
-            return obj
-        if CLASS_ANNOTATION in obj.annotations:
-            return obj
-        default = self._find_default(monotonic)
+    def admit(self, write: Write) -> Write:
+        """Raises: StoreUnavailable."""
+        ingress = write.new
+        if not isinstance(ingress, Ingress) or ingress.spec.ingress_class_name is not None:
+            return write
+        default = None if CLASS_ANNOTATION in ingress.annotations else self._find_default()
         if default is None:
-            return obj
-        return obj.with_spec(obj.spec.replace(ingress_class_name=default))
+            return write
+        return write.with_new(ingress.with_spec(ingress.spec.replace(ingress_class_name=default)))
 
-    def _find_default(self, monotonic: float) -> str | None:
-        if self._writes.has_news(monotonic):
+    def validate(self, write: Write) -> None:
+        """Takes note of writes of classes."""
+        if write.resource.name == IngressClass.resource.name:
+            self._writes.expect_change()
+
+    def _find_default(self) -> str | None:
+        if self._writes.has_changed():
             self._default = _default_of(self._reader.list(IngressClass.resource).items)
         return self._default
 

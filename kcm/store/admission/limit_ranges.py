@@ -1,5 +1,5 @@
-"""LimitRange admission: sets default requests and limits, and rejects pods and claims out of
-bounds.
+"""The admission plugin LimitRanger: sets default requests and limits, and rejects pods and claims
+out of bounds.
 
 As upstream's plugin it uses LimitRanges that it has read a short time ago; changes by this process
 are seen at once.
@@ -9,61 +9,75 @@ Source: plugin/pkg/admission/limitranger/admission.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 from kcm import errors
+from kcm.api.admissionregistration_v1 import CREATE, UPDATE
 from kcm.api.core_v1 import Container, LimitRange, LimitRangeItem, PersistentVolumeClaim, Pod
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apimachinery.quantity import Quantity, ResourceList
-from kcm.kinds.defaults import apply
+from kcm.clock import Clock
 from kcm.kinds.quota.amounts import Amounts
 from kcm.kinds.quota.pods import limits_of, requests_of
 from kcm.store.admission.memory import WriteWatch
+from kcm.store.admission.plugin import Plugin, Write
 from kcm.store.reader import StoreReader
 
 ANNOTATION = "kubernetes.io/limit-ranger"
+_HANDLED = frozenset(
+    {
+        (Pod.resource.name, "", CREATE),
+        (Pod.resource.name, "resize", UPDATE),
+        (PersistentVolumeClaim.resource.name, "", CREATE),
+        (PersistentVolumeClaim.resource.name, "", UPDATE),
+    }
+)
+T = TypeVar("T", bound=KubeObject)
 
 
-class LimitRanger:
+class LimitRanger(Plugin):
     """Applies the LimitRanges of one store."""
 
-    def __init__(self, reader: StoreReader) -> None:
+    name = "LimitRanger"
+
+    def __init__(self, reader: StoreReader, clock: Clock) -> None:
         self._reader = reader
-        self._writes = WriteWatch(reader, LimitRange)
+        self._writes = WriteWatch(reader, LimitRange, clock)
         self._ranges: dict[str, Sequence[LimitRange]] = {}  # by namespace
 
-    def forget(self) -> None:
-        """Makes the next admission read the LimitRanges again, since this process writes one."""
-        self._writes.look_soon()
+    def handles(self, resource: str, subresource: str, operation: str) -> bool:
+        sort = (resource, subresource, operation)
+        return resource == LimitRange.resource.name or sort in _HANDLED
 
-    def admit_pod(self, pod: Pod, monotonic: float) -> Pod:
-        """Returns the pod with default requests and limits. Raises: Forbidden, StoreUnavailable."""
-        ranges = self._of(pod, monotonic)
-        if not ranges:
-            return pod
-        pod = apply(pod)  # defaulting: limits are the defaults of requests
-        for limit_range in ranges:
+    def admit(self, write: Write) -> Write:
+        """Raises: StoreUnavailable."""
+        pod = write.new
+        if write.operation != CREATE or not isinstance(pod, Pod):
+            return write
+        for limit_range in self._list_ranges(pod):
             pod = with_defaults(pod, limit_range)
-        self.check_pod(pod, monotonic)
-        return pod
+        return write.with_new(pod)
 
-    def check_pod(self, pod: Pod, monotonic: float) -> None:
-        """Raises Forbidden for a pod that breaks the limits. Raises: StoreUnavailable."""
-        for limit_range in self._of(pod, monotonic):
-            faults = [why for item in limit_range.spec.limits for why in faults_of_pod(pod, item)]
-            _require(faults, "pods", pod)
+    def validate(self, write: Write) -> None:
+        """Raises: Forbidden, StoreUnavailable."""
+        if write.resource.name == LimitRange.resource.name:
+            self._writes.expect_change()
+        elif write.old is None or not write.old.deleting:
+            match write.new:
+                case Pod() as pod:
+                    self._check(pod, faults_of_pod)
+                case PersistentVolumeClaim() as claim:
+                    self._check(claim, faults_of_claim)
 
-    def check_claim(self, claim: PersistentVolumeClaim, monotonic: float) -> None:
-        """Raises Forbidden for a claim that breaks the limits. Raises: StoreUnavailable."""
-        for limit_range in self._of(claim, monotonic):
-            faults = [
-                why for item in limit_range.spec.limits for why in faults_of_claim(claim, item)
-            ]
-            _require(faults, "persistentvolumeclaims", claim)
+    def _check(self, obj: T, faults_of: Callable[[T, LimitRangeItem], Iterator[str]]) -> None:
+        for limit_range in self._list_ranges(obj):
+            faults = [why for item in limit_range.spec.limits for why in faults_of(obj, item)]
+            _require(faults, obj)
 
-    def _of(self, obj: KubeObject, monotonic: float) -> Sequence[LimitRange]:
+    def _list_ranges(self, obj: KubeObject) -> Sequence[LimitRange]:
         """Returns the LimitRanges of the object's namespace."""
-        if self._writes.has_news(monotonic):
+        if self._writes.has_changed():
             self._ranges = {}
         if not self._writes.newest:
             return ()
@@ -73,11 +87,11 @@ class LimitRanger:
         return self._ranges[namespace]
 
 
-def _require(faults: Sequence[str], resource: str, obj: KubeObject) -> None:
+def _require(faults: Sequence[str], obj: KubeObject) -> None:
     if not faults:
         return
     why = faults[0] if len(faults) == 1 else f"[{', '.join(dict.fromkeys(faults))}]"
-    name = obj.name or obj.metadata.generate_name or "Unknown"
+    resource, name = obj.resource.name, obj.name or obj.metadata.generate_name or "Unknown"
     raise errors.Forbidden(f'{resource} "{name}" is forbidden: {why}', resource=resource, name=name)
 
 

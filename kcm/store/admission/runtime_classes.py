@@ -1,4 +1,4 @@
-"""RuntimeClass admission: gives pods the overhead and the nodes of their RuntimeClass.
+"""The admission plugin RuntimeClass: gives pods the overhead and the nodes of their RuntimeClass.
 
 As upstream's plugin it uses RuntimeClasses that it has read a short time ago, and reads one that is
 not among them. No runtime is chosen by a class: kubelets and simulated nodes have one each.
@@ -9,55 +9,65 @@ Kubernetes 1.33.
 
 from __future__ import annotations
 
-from kcm import errors
+from kcm.api.admissionregistration_v1 import CREATE
 from kcm.api.core_v1 import Pod, PodSpec, Toleration
-from kcm.api.node_v1 import RuntimeClass, Scheduling
+from kcm.api.node_v1 import RuntimeClass as Class
+from kcm.api.node_v1 import Scheduling
+from kcm.clock import Clock
 from kcm.store.admission.memory import WriteWatch
+from kcm.store.admission.plugin import Plugin, Write, forbid
 from kcm.store.reader import StoreReader
 
 _REJECTED = "pod rejected: "
 
 
-class RuntimeClassAdmission:
+class RuntimeClass(Plugin):
     """Completes and checks the pods of one store that name a RuntimeClass."""
 
-    def __init__(self, reader: StoreReader) -> None:
+    name = "RuntimeClass"
+
+    def __init__(self, reader: StoreReader, clock: Clock) -> None:
         self._reader = reader
-        self._writes = WriteWatch(reader, RuntimeClass)
-        self._known: dict[str, RuntimeClass] = {}  # by name
+        self._writes = WriteWatch(reader, Class, clock)
+        self._classes: dict[str, Class] = {}  # by name
 
-    def admit(self, spec: PodSpec, pod: Pod, monotonic: float) -> PodSpec:
-        """Returns the spec with what the pod's class says. Raises: Forbidden, StoreUnavailable."""
-        name = spec.runtime_class_name
-        found = self._find(name, monotonic) if name is not None else None
-        if name is not None and found is None:
-            raise _forbid(pod, f'{_REJECTED}RuntimeClass "{name}" not found')
-        spec = _add_overhead(spec, pod, found)
-        if found is None or found.scheduling is None:
-            return spec
-        return _add_scheduling(spec, pod, found.scheduling)
+    def handles(self, resource: str, subresource: str, operation: str) -> bool:
+        return (resource, subresource, operation) == (Pod.resource.name, "", CREATE)
 
-    def _find(self, name: str, monotonic: float) -> RuntimeClass | None:
-        if self._writes.has_news(monotonic):
-            self._known = {}
-        if name not in self._known:
-            found = self._reader.find(RuntimeClass.resource, name)
-            if found is None:
+    def admit(self, write: Write) -> Write:
+        """Raises: Forbidden, StoreUnavailable."""
+        pod = write.new
+        assert isinstance(pod, Pod)  # it handles no others
+        name = pod.spec.runtime_class_name
+        named = self._find(name) if name is not None else None
+        if name is not None and named is None:
+            raise forbid(pod, f'{_REJECTED}RuntimeClass "{name}" not found')
+        spec = _add_overhead(pod.spec, pod, named)
+        if named is not None and named.scheduling is not None:
+            spec = _add_scheduling(spec, pod, named.scheduling)
+        return write if spec is pod.spec else write.with_new(pod.with_spec(spec))
+
+    def _find(self, name: str) -> Class | None:
+        if self._writes.has_changed():
+            self._classes = {}
+        if name not in self._classes:
+            stored = self._reader.find(Class.resource, name)
+            if stored is None:
                 return None
-            self._known[name] = found
-        return self._known[name]
+            self._classes[name] = stored
+        return self._classes[name]
 
 
-def _add_overhead(spec: PodSpec, pod: Pod, found: RuntimeClass | None) -> PodSpec:
-    if found is None or found.overhead is None:
+def _add_overhead(spec: PodSpec, pod: Pod, named: Class | None) -> PodSpec:
+    if named is None or named.overhead is None:
         if spec.overhead is not None:
             why = "Pod Overhead set without corresponding RuntimeClass defined Overhead"
-            raise _forbid(pod, _REJECTED + why)
+            raise forbid(pod, _REJECTED + why)
         return spec
-    fixed = found.overhead.pod_fixed
+    fixed = named.overhead.pod_fixed
     if spec.overhead is not None and spec.overhead != fixed:
         why = "Pod's Overhead doesn't match RuntimeClass's defined Overhead"
-        raise _forbid(pod, _REJECTED + why)
+        raise forbid(pod, _REJECTED + why)
     return spec if spec.overhead == fixed else spec.replace(overhead=fixed)
 
 
@@ -65,7 +75,7 @@ def _add_scheduling(spec: PodSpec, pod: Pod, scheduling: Scheduling) -> PodSpec:
     own, wanted = spec.node_selector or {}, scheduling.node_selector or {}
     for label, value in wanted.items():
         if own.get(label, value) != value:
-            raise _forbid(
+            raise forbid(
                 pod,
                 f"conflict: runtimeClass.scheduling.nodeSelector[{label}] = {value}; "
                 f"pod.spec.nodeSelector[{label}] = {own[label]}",
@@ -90,8 +100,3 @@ def _merge(own: list[Toleration], wanted: list[Toleration]) -> list[Toleration]:
 
 def _identity(toleration: Toleration) -> tuple[str, str]:
     return toleration.key or "", toleration.effect or ""
-
-
-def _forbid(pod: Pod, why: str) -> errors.Forbidden:
-    name = pod.name or pod.metadata.generate_name or ""
-    return errors.Forbidden(f'pods "{name}" is forbidden: {why}', resource="pods", name=name)

@@ -9,7 +9,7 @@ from typing import Generic, Protocol, cast
 from kcm import errors
 from kcm.api.core_v1 import Service
 from kcm.api.scheme import Resource
-from kcm.apimachinery.meta_v1 import Kind, KubeObject
+from kcm.apimachinery.meta_v1 import Kind
 from kcm.redisio import Fence
 from kcm.store.writes.guards import Unindexed
 from kcm.store.writes.items import WriteItem
@@ -18,32 +18,6 @@ from kcm.store.writes.results import WriteResult, WriteStatus
 ATTEMPTS = 10  # the most attempts when other writes come between the read and the write
 Build = Callable[[Kind], WriteItem | None]
 """Returns the item that changes an object in this state, or None if nothing changes."""
-
-
-class WriteAdmission(Protocol):
-    """Decides about one write, and may change its object first; upstream's admission.Interface.
-
-    Objects are None where there is none: the new one of a deletion, the old one of a creation.
-    """
-
-    @property
-    def mutates(self) -> bool:
-        """Whether `admit` may change objects; otherwise it need not be called."""
-
-    def admit(
-        self,
-        new: KubeObject | None,
-        old: KubeObject | None,
-        readmit: Callable[[KubeObject], KubeObject],
-    ) -> KubeObject | None:
-        """Returns the new object as it is to be written, before it is validated.
-
-        `readmit` repeats what the store does to a new object, after a change of it. Raises an
-        ApiError to refuse the write.
-        """
-
-    def validate(self, new: KubeObject | None, old: KubeObject | None) -> None:
-        """Raises an ApiError to refuse the write of an object as it would be stored."""
 
 
 class ModifiableStore(Protocol):
@@ -65,20 +39,17 @@ class Modification(Generic[Kind]):
     build: Build[Kind]
     fence: Fence | None = None
     pinned: bool = False  # whether only one state of the object may be changed
-    admission: WriteAdmission | None = None
 
 
 def modify(store: ModifiableStore, modification: Modification[Kind]) -> Kind:
     """Makes a change, and returns the object as stored.
 
     Raises Conflict after ATTEMPTS attempts, or after one if the change is pinned, and what `build`,
-    the admission, reading and writing raise.
+    reading and writing raise.
     """
     for _ in range(ATTEMPTS):
         old = store.get(modification.resource, modification.key)
         item = modification.build(old)
-        if modification.admission is not None:
-            modification.admission.validate(old if item is None else item.obj, old)
         if item is None:
             return old
         result = store.write([item], fence=modification.fence)[0]

@@ -62,7 +62,7 @@ def test_a_kind_that_is_new_does_not_make_a_filled_cacher_unready(
     definition = crontabs("ready.example")
     conditions = [{"type": kind, "status": "True"} for kind in ("NamesAccepted", "Established")]
     status = {"acceptedNames": definition["spec"]["names"], "conditions": conditions}
-    item = store.build_create(
+    item = store.items.build_create(
         codec.decode(definition | {"status": status}, BUILT_IN), keep_status=True
     )
     store.write([item])[0].get_stored()

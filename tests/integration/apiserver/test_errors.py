@@ -121,7 +121,7 @@ def test_a_failure_nobody_foresaw_is_told_without_its_trace(
     def broken(*_: object) -> None:
         raise RuntimeError("secret detail")
 
-    monkeypatch.setattr(api.store, "get_raw", broken)
+    monkeypatch.setattr(api.app.store, "get_raw", broken)
     response = api.client.get(f"{PODS}/x")
     failure(response, 500, "InternalError")
     assert "secret" not in response.text

@@ -113,7 +113,7 @@ def test_one_that_was_accepted_before_is_not_served_after_a_restart(io: RedisIO)
             {"type": each, "status": "True"} for each in ("NamesAccepted", "Established")
         ],
     }
-    item = store.build_create(codec.decode(body, BUILT_IN), keep_status=True)
+    item = store.items.build_create(codec.decode(body, BUILT_IN), keep_status=True)
     store.write([item])[0].get_stored()
     Definitions(store).refresh()
     assert store.scheme.served() == BUILT_IN.served()

@@ -14,7 +14,7 @@ from tests.unit.controllers.volumes import a_claim, a_volume
 def put_whole(store: Store, obj: KubeObject) -> KubeObject:
     """Creates an object with its status."""
     fresh = obj.with_metadata(resource_version=None)
-    return store.write([store.build_create(fresh, keep_status=True)])[0].get_stored()
+    return store.write([store.items.build_create(fresh, keep_status=True)])[0].get_stored()
 
 
 def test_two_claims_that_want_one_volume_do_not_both_get_it(

@@ -19,9 +19,9 @@ from kcm.reconcile.plan import Create, Plan
 from kcm.redisio import RedisIO
 from kcm.store import Store
 from kcm.store.admission import namespaces
-from kcm.store.admission.chain import SYSTEM_CLASSES
 from kcm.store.admission.ensuring import ensure_objects
 from kcm.store.admission.ingress_classes import IS_DEFAULT
+from kcm.store.admission.priority import SYSTEM_CLASSES
 from kcm.testing.builders import container
 from kcm.testing.clock import FakeClock
 from tests.new_objects import pod

@@ -30,7 +30,8 @@ from kcm.kubelet.kuberuntime.view import PodView
 from kcm.kubelet.status.generate import StatusContext, conclude_status, generate_status
 from kcm.reconcile.contract import Change, Controller
 from kcm.registry import controller_types
-from kcm.store import DeleteOptions, rules
+from kcm.store import DeleteOptions
+from kcm.store.writes.deletion import prepare_delete
 from kcm.testing import builders
 from kcm.testing.views import NOW, FakeView
 from tests.lookups import FakeLookups
@@ -105,7 +106,7 @@ def test_no_controller_and_no_table_fails_over_an_object(name: str, data: st.Dat
         drive(controller, obj)
     table(resource, [Entry.build(resource, obj, 1)], Form("Table"), "None", {})
     evaluator_of(resource).usage(obj, NOW)
-    rules.prepare_delete(obj, resource, DeleteOptions(), NOW)
+    prepare_delete(obj, resource, DeleteOptions(), NOW)
     if isinstance(obj, Node):
         Scene(obj).place(builders.pod("another"))
 

@@ -1,4 +1,4 @@
-"""The admission plugin NodeRestriction: a node writes its own objects and those of its pods only.
+"""The rules of NodeRestriction: a node writes its own objects and those of its pods only.
 
 It sees what the Node authorizer cannot: the names and contents of new objects, and the node of a
 pod that is deleted, evicted or gets a status.
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from kcm import errors
 from kcm.api.certificates_v1 import (
@@ -30,7 +30,6 @@ from kcm.apiserver.auth.node.identity import NODE_PREFIX, node_of
 from kcm.apiserver.auth.node.token_audiences import check_audience
 from kcm.apiserver.auth.service_accounts import Find
 
-Operation = Literal["CREATE", "UPDATE", "DELETE"]
 T = TypeVar("T", bound=KubeObject)
 
 
@@ -46,14 +45,14 @@ class WantedToken:
 
 
 @dataclass(frozen=True)
-class Write:
+class NodeWrite:
     """A write that a user wants: the operation, its object, and the object before it.
 
     `name` is that of the request, of a new object, or of the pod that an Eviction names. `token` is
     set for a TokenRequest.
     """
 
-    operation: Operation
+    operation: str  # CREATE, UPDATE or DELETE
     resource: Resource
     namespace: str
     name: str
@@ -77,7 +76,7 @@ class NodeRestriction:
     def __init__(self, find: Find) -> None:
         self._find = find
 
-    def check(self, caller: Caller, write: Write) -> None:
+    def check(self, caller: Caller, write: NodeWrite) -> None:
         """Raises Forbidden or NotFound for a write that the user's node may not make."""
         node = node_of(caller.user)
         if node is None:
@@ -97,7 +96,7 @@ class NodeRestriction:
 
     # --- pods
 
-    def _pod(self, node: str, write: Write, caller: Caller) -> None:
+    def _pod(self, node: str, write: NodeWrite, caller: Caller) -> None:
         match write.subresource:
             case "":
                 self._whole_pod(node, write)
@@ -111,7 +110,7 @@ class NodeRestriction:
                     "allowed"
                 )
 
-    def _whole_pod(self, node: str, write: Write) -> None:
+    def _whole_pod(self, node: str, write: NodeWrite) -> None:
         if write.operation == "CREATE":
             assert isinstance(write.new, Pod)  # the route is that of pods
             why = mirror_pods.find_fault(write.new, node, lambda: self._get(Node, node, "nodes"))
@@ -128,10 +127,10 @@ class NodeRestriction:
                 "delete mirror pods"
             )
 
-    def _pod_of(self, write: Write, name: str) -> Pod:
+    def _pod_of(self, write: NodeWrite, name: str) -> Pod:
         return self._get(Pod, f"{write.namespace}/{name}", "pods")
 
-    def _eviction(self, node: str, write: Write) -> None:
+    def _eviction(self, node: str, write: NodeWrite) -> None:
         if write.operation != "CREATE":
             raise write.forbid(f"unexpected operation {write.operation}")
         if not write.name:
@@ -141,7 +140,7 @@ class NodeRestriction:
 
     # --- nodes
 
-    def _node(self, node: str, write: Write, caller: Caller) -> None:
+    def _node(self, node: str, write: NodeWrite, caller: Caller) -> None:
         if write.name != node:
             raise write.forbid(f'node "{node}" is not allowed to modify node "{write.name}"')
         if write.operation == "DELETE":
@@ -165,7 +164,7 @@ class NodeRestriction:
 
     # --- other kinds
 
-    def _claim(self, node: str, write: Write, caller: Caller) -> None:
+    def _claim(self, node: str, write: NodeWrite, caller: Caller) -> None:
         if write.subresource != "status":
             raise write.forbid("may only update PVC status")
         if write.operation != "UPDATE":
@@ -178,7 +177,7 @@ class NodeRestriction:
                 "status.conditions"
             )
 
-    def _account(self, node: str, write: Write, caller: Caller) -> None:
+    def _account(self, node: str, write: NodeWrite, caller: Caller) -> None:
         if write.operation != "CREATE" or write.subresource != "token":
             return
         bound = write.token or WantedToken()
@@ -198,7 +197,7 @@ class NodeRestriction:
         if why:
             raise write.forbid(why)
 
-    def _lease(self, node: str, write: Write, caller: Caller) -> None:
+    def _lease(self, node: str, write: NodeWrite, caller: Caller) -> None:
         if write.namespace != NODE_LEASES:
             raise write.forbid(f'can only access leases in the "{NODE_LEASES}" system namespace')
         if write.name != node:
@@ -206,11 +205,11 @@ class NodeRestriction:
                 "can only access node lease with the same name as the requesting node"
             )
 
-    def _csi_node(self, node: str, write: Write, caller: Caller) -> None:
+    def _csi_node(self, node: str, write: NodeWrite, caller: Caller) -> None:
         if write.name != node:
             raise write.forbid("can only access CSINode with the same name as the requesting node")
 
-    def _signing_request(self, node: str, write: Write, caller: Caller) -> None:
+    def _signing_request(self, node: str, write: NodeWrite, caller: Caller) -> None:
         if write.operation != "CREATE" or write.subresource:
             return
         # The route is that of signing requests.
@@ -226,7 +225,7 @@ class NodeRestriction:
             raise write.forbid(f"can only create a node CSR with CN={NODE_PREFIX}{node}")
 
 
-def _check_pod_status(node: str, write: Write) -> None:
+def _check_pod_status(node: str, write: NodeWrite) -> None:
     if write.operation != "UPDATE":
         raise write.forbid(f'unexpected operation "{write.operation}"')
     new, old = write.new, write.old
@@ -243,7 +242,7 @@ def _check_pod_status(node: str, write: Write) -> None:
         raise write.forbid(f'node "{node}" cannot update resource claim statues')
 
 
-def _check_node_update(node: str, write: Write, new: Node, old: Node) -> None:
+def _check_node_update(node: str, write: NodeWrite, new: Node, old: Node) -> None:
     source = new.spec.config_source
     if source is not None and source != old.spec.config_source:
         raise write.forbid(
@@ -265,7 +264,7 @@ def _without_progress(claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
     return claim.with_metadata(resource_version=None, managed_fields=None).with_status(status)
 
 
-Rule = Callable[[NodeRestriction, str, Write, Caller], None]
+Rule = Callable[[NodeRestriction, str, NodeWrite, Caller], None]
 _RULES: Mapping[str, Rule] = {
     "pods": NodeRestriction._pod,
     "nodes": NodeRestriction._node,

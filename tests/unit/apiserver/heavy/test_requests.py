@@ -6,14 +6,13 @@ from typing import cast
 
 import pytest
 
-from kcm.api.scheme import BUILT_IN
-from kcm.apiserver.admission.request import AdmissionRequest
-from kcm.apiserver.admission_chain import AdmissionChain
+from kcm.api.scheme import BUILT_IN, Resource
 from kcm.apiserver.auth.authorizer import AlwaysAllow, AlwaysDeny, Caller
 from kcm.apiserver.auth.users import NODES, User
 from kcm.apiserver.heavy.requests import HeavyWrite, find_heavy_write
 from kcm.apiserver.request import Request
 from kcm.apiserver.request_info import parse
+from kcm.store.admission.chain import AdmissionChain
 
 MAPS = "/api/v1/namespaces/a/configmaps"
 JANE = User("jane")
@@ -25,9 +24,8 @@ class Deciding:
     def __init__(self, operation: str = "", plural: str = "") -> None:
         self._decided = operation, plural
 
-    def find(self, request: AdmissionRequest) -> object | None:
-        found = (request.operation, request.resource.plural) == self._decided
-        return self if found else None
+    def decides(self, resource: Resource, subresource: str, operation: str) -> bool:
+        return (operation, resource.plural) == self._decided
 
 
 def find(
@@ -40,7 +38,7 @@ def find(
 ) -> HeavyWrite | None:
     request = Request(method, path, b"", {})
     caller = Caller(user, AlwaysAllow() if allowed else AlwaysDeny())
-    admission = cast("AdmissionChain", deciding or Deciding())  # only `find` is asked of it
+    admission = cast("AdmissionChain", deciding or Deciding())  # all that it asks
     return find_heavy_write(request, parse(path, BUILT_IN), caller, admission)
 
 

@@ -15,9 +15,11 @@ from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.store.admission.ingress_classes import (
     CLASS_ANNOTATION,
     IS_DEFAULT,
-    IngressClassAdmission,
+    DefaultIngressClass,
 )
 from kcm.store.reader import StoreReader
+from kcm.testing.clock import FakeClock
+from tests.unit.store.admission.passing import create
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -36,8 +38,8 @@ class Classes:
         return dict.fromkeys(wanted, self.version)
 
 
-def admission(classes: Classes) -> IngressClassAdmission:
-    return IngressClassAdmission(cast("StoreReader", classes))
+def plugin_for(classes: Classes, clock: FakeClock | None = None) -> DefaultIngressClass:
+    return DefaultIngressClass(cast("StoreReader", classes), clock or FakeClock())
 
 
 def a_class(name: str, mark: str = "true", age: int = 0) -> IngressClass:
@@ -70,21 +72,22 @@ def class_of(obj: KubeObject) -> str | None:
 def test_an_ingress_without_a_class_gets_the_default(
     classes: list[IngressClass], expected: str | None
 ) -> None:
-    assert class_of(admission(Classes(classes)).admit(ingress(), 0.0)) == expected
+    assert class_of(create(plugin_for(Classes(classes)), ingress())) == expected
 
 
 @pytest.mark.parametrize(
     "given", [ingress("mine"), ingress(""), ingress(None, **{CLASS_ANNOTATION: "mine"})]
 )
 def test_an_ingress_that_names_a_class_keeps_it(given: Ingress) -> None:
-    assert admission(Classes([a_class("one")])).admit(given, 0.0) is given
+    assert create(plugin_for(Classes([a_class("one")])), given) is given
 
 
 def test_a_class_that_is_written_here_counts_at_once() -> None:
-    classes = Classes([])
-    subject = admission(classes)
-    subject.admit(ingress(), 0.0)
-    classes.items, classes.version = [a_class("new")], 2
-    assert class_of(subject.admit(ingress(), 0.1)) is None
-    subject.forget()
-    assert class_of(subject.admit(ingress(), 0.1)) == "new"
+    classes, clock, new = Classes([]), FakeClock(), a_class("new")
+    plugin = plugin_for(classes, clock)
+    create(plugin, ingress())
+    classes.items, classes.version = [new], 2
+    clock.step(0.1)
+    assert class_of(create(plugin, ingress())) is None
+    create(plugin, new)
+    assert class_of(create(plugin, ingress())) == "new"

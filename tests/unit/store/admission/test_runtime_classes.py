@@ -14,8 +14,10 @@ from kcm.api.core_v1 import Pod
 from kcm.api.node_v1 import RuntimeClass
 from kcm.api.scheme import BUILT_IN
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.store.admission.runtime_classes import RuntimeClassAdmission
+from kcm.store.admission import runtime_classes
 from kcm.store.reader import StoreReader
+from kcm.testing.clock import FakeClock
+from tests.unit.store.admission.passing import create
 from tests.unit.store.admission.test_service_accounts import Objects
 
 OVERHEAD = {"cpu": "100m", "memory": "1Gi"}
@@ -40,11 +42,9 @@ def pod(**spec: Any) -> Pod:
 def admit(given: Pod, *objects: KubeObject) -> dict[str, Any]:
     """Returns what admission has changed of the pod's spec, as JSON."""
     reader = cast("StoreReader", Objects(*objects))
-    admission = RuntimeClassAdmission(reader)
-    spec = admission.admit(given.spec, given, 0.0)
-    admitted = given.with_spec(spec)
-    assert isinstance(admitted, Pod)
-    assert admission.admit(spec, admitted, 0.0) is spec  # a second time changes nothing
+    plugin = runtime_classes.RuntimeClass(reader, FakeClock())
+    admitted = create(plugin, given)
+    assert create(plugin, admitted) is admitted  # a second time changes nothing
     before, after = codec.to_dict(given)["spec"], codec.to_dict(admitted)["spec"]
     return {name: after.get(name) for name in after if after.get(name) != before.get(name)}
 
@@ -122,11 +122,13 @@ def test_a_pod_that_its_class_does_not_fit_is_refused(
 
 
 def test_a_class_is_read_again_after_a_write() -> None:
-    objects = Objects(runtime())
-    admission = RuntimeClassAdmission(cast("StoreReader", objects))
+    objects, clock = Objects(runtime()), FakeClock()
+    plugin = runtime_classes.RuntimeClass(cast("StoreReader", objects), clock)
     given = pod()
-    assert admission.admit(given.spec, given, 0.0).overhead is None
+    assert create(plugin, given).spec.overhead is None
     objects.objects = {"gvisor": runtime(overhead={"podFixed": OVERHEAD})}
     objects.version += 1
-    assert admission.admit(given.spec, given, 0.5).overhead is None
-    assert admission.admit(given.spec, given, 2.0).overhead is not None
+    clock.step(0.5)
+    assert create(plugin, given).spec.overhead is None
+    clock.step(1.5)
+    assert create(plugin, given).spec.overhead is not None

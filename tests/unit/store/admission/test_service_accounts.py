@@ -19,10 +19,13 @@ from kcm.api.core_v1.references import LocalObjectReference
 from kcm.api.core_v1.volumes import TOKEN_VOLUME
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
-from kcm.store.admission.service_accounts import PUBLISHED, ServiceAccountAdmission
+from kcm.store.admission import service_accounts
+from kcm.store.admission.service_accounts import PUBLISHED
 from kcm.store.admission.token_volume import MOUNT_PATH
 from kcm.store.apply import annotate_last_applied, merge_applied
 from kcm.store.reader import StoreReader
+from kcm.testing.clock import FakeClock
+from tests.unit.store.admission.passing import create
 
 
 class Objects:
@@ -41,9 +44,16 @@ class Objects:
         return dict.fromkeys(wanted, self.version)
 
 
-def admission(*objects: KubeObject) -> tuple[ServiceAccountAdmission, Objects]:
-    reader = Objects(*objects)
-    return ServiceAccountAdmission(cast("StoreReader", reader), random.Random(1)), reader
+def plugin_of(
+    *objects: KubeObject,
+) -> tuple[service_accounts.ServiceAccount, Objects, FakeClock]:
+    reader, clock = Objects(*objects), FakeClock()
+    rng = random.Random(1)
+    return (
+        service_accounts.ServiceAccount(cast("StoreReader", reader), clock, rng),
+        reader,
+        clock,
+    )
 
 
 namespace, _, name = PUBLISHED.partition("/")
@@ -58,7 +68,7 @@ def admit(
     objects: Sequence[KubeObject], spec: PodSpec, annotations: dict[str, str] | None = None
 ) -> PodSpec:
     metadata = ObjectMeta(name="p", namespace="ns", annotations=annotations or {})
-    return admission(*objects)[0].admit(spec, Pod(metadata=metadata), 0.0)
+    return create(plugin_of(*objects)[0], Pod(metadata=metadata, spec=spec)).spec
 
 
 def spec(*mounts: VolumeMount, **fields: Any) -> PodSpec:
@@ -166,23 +176,27 @@ def test_pull_secrets_come_from_the_account_unless_the_pod_has_some() -> None:
 
 
 def test_an_account_is_read_once_until_accounts_are_written() -> None:
-    admits, reader = admission(ROOT_CA, account())
-    pod = Pod(metadata=ObjectMeta(name="p", namespace="ns"))
-    for moment in (0.0, 0.5, 1.5, 3.0):
-        admits.admit(spec(), pod, moment)
+    plugin, reader, clock = plugin_of(ROOT_CA, account())
+    pod = Pod(metadata=ObjectMeta(name="p", namespace="ns"), spec=spec())
+    for seconds in (0.0, 0.5, 1.0, 1.5):
+        clock.step(seconds)
+        create(plugin, pod)
     assert reader.reads == ["ns/default", PUBLISHED]
     reader.version = 2
-    admits.admit(spec(), pod, 4.5)
+    clock.step(1.5)
+    create(plugin, pod)
     assert reader.reads == ["ns/default", PUBLISHED, "ns/default"]
 
 
 def test_certificates_that_come_later_are_found_within_a_second() -> None:
-    admits, reader = admission(account())
-    pod = Pod(metadata=ObjectMeta(name="p", namespace="ns"))
-    assert not admits.admit(spec(), pod, 0.0).volumes
+    plugin, reader, clock = plugin_of(account())
+    pod = Pod(metadata=ObjectMeta(name="p", namespace="ns"), spec=spec())
+    assert not create(plugin, pod).spec.volumes
     reader.objects[PUBLISHED] = ROOT_CA
-    assert not admits.admit(spec(), pod, 0.9).volumes
-    assert admits.admit(spec(), pod, 1.0).volumes
+    clock.step(0.9)
+    assert not create(plugin, pod).spec.volumes
+    clock.step(0.1)
+    assert create(plugin, pod).spec.volumes
 
 
 def test_a_pod_that_is_applied_again_keeps_its_token() -> None:

@@ -17,9 +17,16 @@ from kcm.api.storage_classes import (
     has_class,
 )
 from kcm.api.storage_v1 import StorageClass
-from kcm.store.admission.storage import StorageAdmission
+from kcm.store.admission.storage import (
+    DefaultStorageClass,
+    PersistentVolumeClaimResize,
+    StorageClasses,
+    StorageObjectInUseProtection,
+)
 from kcm.testing.builders import START
+from kcm.testing.clock import FakeClock
 from kcm.testing.storage_builders import claim, storage_class, volume
+from tests.unit.store.admission.passing import create, update
 
 
 class ClassReader:
@@ -40,17 +47,18 @@ def default_class(name: str, *, age: float = 0, mark: str = IS_DEFAULT) -> Stora
     return storage_class(name, metadata={"annotations": {mark: "true"}, "creation_timestamp": made})
 
 
-def admission(*classes: StorageClass) -> StorageAdmission:
-    return StorageAdmission(ClassReader(*classes))  # type: ignore[arg-type] # all that it reads
+def classes_of(*classes: StorageClass) -> StorageClasses:
+    return StorageClasses(ClassReader(*classes), FakeClock())  # type: ignore[arg-type] # all that it reads
 
 
 # TestAdmit of plugin/pkg/admission/storage/storageobjectinuseprotection/admission_test.go
 def test_claims_and_volumes_get_their_finalizers_once() -> None:
-    admitted = admission().admit(claim(), 0.0)
+    plugin = StorageObjectInUseProtection()
+    admitted = create(plugin, claim())
     assert admitted.metadata.finalizers == [CLAIM_PROTECTION]
-    assert admission().admit(admitted, 0.0) is admitted
-    admitted = admission().admit(volume(metadata={"finalizers": ["a.b/c"]}), 0.0)
-    assert admitted.metadata.finalizers == ["a.b/c", VOLUME_PROTECTION]
+    assert create(plugin, admitted) is admitted
+    kept = create(plugin, volume(metadata={"finalizers": ["a.b/c"]}))
+    assert kept.metadata.finalizers == ["a.b/c", VOLUME_PROTECTION]
 
 
 # TestAdmission of plugin/pkg/admission/storage/storageclass/setdefault/admission_test.go
@@ -68,7 +76,7 @@ def test_claims_and_volumes_get_their_finalizers_once() -> None:
 def test_a_claim_without_a_class_gets_the_default(
     classes: list[StorageClass], expected: str | None
 ) -> None:
-    admitted: Any = admission(*classes).admit(claim(), 0.0)
+    admitted = create(DefaultStorageClass(classes_of(*classes)), claim())
     assert admitted.spec.storage_class_name == expected
     found = default_of(classes)
     assert (found.name if found else None) == expected
@@ -84,20 +92,20 @@ def test_a_claim_without_a_class_gets_the_default(
 )
 def test_a_claim_that_names_a_class_keeps_it(named: Any) -> None:
     assert has_class(named)
-    admitted: Any = admission(default_class("default1")).admit(named, 0.0)
+    admitted: Any = create(DefaultStorageClass(classes_of(default_class("default1"))), named)
     assert admitted.spec.storage_class_name == named.spec.storage_class_name
 
 
 def test_a_class_that_is_written_here_counts_at_once() -> None:
-    reader = ClassReader()
-    subject = StorageAdmission(reader)  # type: ignore[arg-type] # all that it reads
-    subject.admit(claim(), 0.0)
-    reader.items = (default_class("new"),)
-    late: Any = subject.admit(claim(), 0.1)
-    assert late.spec.storage_class_name is None
-    subject.forget()
-    fresh: Any = subject.admit(claim(), 0.1)
-    assert fresh.spec.storage_class_name == "new"
+    reader, clock = ClassReader(), FakeClock()
+    classes = StorageClasses(reader, clock)  # type: ignore[arg-type] # all that it reads
+    plugin, new = DefaultStorageClass(classes), default_class("new")
+    create(plugin, claim())
+    reader.items = (new,)
+    clock.step(0.1)
+    assert create(plugin, claim()).spec.storage_class_name is None
+    create(plugin, new)
+    assert create(plugin, claim()).spec.storage_class_name == "new"
 
 
 # TestPVCResizeAdmission of plugin/pkg/admission/storage/persistentvolume/resize/admission_test.go
@@ -118,8 +126,9 @@ def test_a_claim_grows_if_it_is_bound_and_its_class_allows_it(
     classes = storage_class("growing", allow_volume_expansion=True), storage_class("fixed")
     old = claim(size="1Gi", status={"phase": phase}, storage_class_name=storage)
     new = claim(size=size, status={"phase": phase}, storage_class_name=storage)
+    plugin = PersistentVolumeClaimResize(classes_of(*classes))
     if not why:
-        admission(*classes).check_growth(new, old, 0.0)
+        update(plugin, new, old)
         return
     with pytest.raises(errors.Forbidden, match=why):
-        admission(*classes).check_growth(new, old, 0.0)
+        update(plugin, new, old)

@@ -16,12 +16,12 @@ from kcm.api.scheme import BUILT_IN
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.store.rules import (
     DeleteOptions,
+    Subresource,
     prepare_create,
-    prepare_delete,
-    prepare_status_update,
-    prepare_update,
+    prepare_modification,
 )
 from kcm.store.strategies.kinds import TEMPLATE_GENERATION, creates_on_update
+from kcm.store.writes.deletion import prepare_delete
 from kcm.testing import builders
 from tests.samples import manifest, sample, with_spec
 
@@ -34,7 +34,7 @@ def create(obj: Any) -> Any:
 
 
 def update(new: Any, old: Any) -> Any:
-    return prepare_update(new, old, old.resource)
+    return prepare_modification(new, old, old.resource)
 
 
 def generation(obj: KubeObject) -> int | None:
@@ -141,7 +141,7 @@ def test_a_budgets_status_is_written_apart() -> None:
     old = create(sample(budgets.name))
     sent = old.with_status(old.status.replace(disruptions_allowed=1))
     assert update(sent, old) is old
-    stored = prepare_status_update(sent, old, budgets)
+    stored = prepare_modification(sent, old, budgets, Subresource.STATUS)
     assert isinstance(stored, PodDisruptionBudget)
     assert stored.status.disruptions_allowed == 1
 

@@ -8,9 +8,8 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.auth.authorizer import AlwaysDeny, Caller
 from kcm.apiserver.auth.node.restriction import (
     NodeRestriction,
-    Operation,
+    NodeWrite,
     WantedToken,
-    Write,
 )
 from kcm.apiserver.auth.users import User
 from kcm.testing.builders import node as build_node
@@ -57,7 +56,7 @@ PODS = {
 
 
 def check(
-    operation: Operation,
+    operation: str,
     new: KubeObject | None,
     old: KubeObject | None = None,
     *,
@@ -78,7 +77,7 @@ def check(
         return None if entry is None else entry.obj
 
     gone = None if operation == "DELETE" else new
-    write = Write(
+    write = NodeWrite(
         operation,
         about.resource,
         about.namespace,

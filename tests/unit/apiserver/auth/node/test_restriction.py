@@ -20,9 +20,6 @@ from kcm.api.core_v1 import (
 from kcm.api.storage_v1 import CSINode
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.apimachinery.quantity import Quantity
-from kcm.apiserver.auth.node.restriction import (
-    Operation,
-)
 from kcm.apiserver.auth.users import User
 from tests.signing_requests import build_pem_request, signing_request
 from tests.unit.apiserver.auth.node.node_writes import (
@@ -74,7 +71,7 @@ def test_no_other_operation_is_expected_of_a(which: str) -> None:
         ("UPDATE", "eviction"),
         ("DELETE", "eviction"),
     ):
-        assert UNEXPECTED in check(operation, pod, pod, subresource=subresource)  # type: ignore[arg-type]
+        assert UNEXPECTED in check(operation, pod, pod, subresource=subresource)
     assert "unexpected pod subresource" in check("UPDATE", pod, pod, subresource="binding")
 
 
@@ -159,7 +156,7 @@ def test_the_owner_of_a_mirror_pod_is_its_node(owners: list[dict[str, object]], 
 
 
 @pytest.mark.parametrize("operation", ["CREATE", "UPDATE", "DELETE"])
-def test_a_lease_is_that_of_the_node(operation: Operation) -> None:
+def test_a_lease_is_that_of_the_node(operation: str) -> None:
     def lease(name: str, namespace: str) -> Lease:
         return Lease(metadata=ObjectMeta(name=name, namespace=namespace))
 
@@ -171,7 +168,7 @@ def test_a_lease_is_that_of_the_node(operation: Operation) -> None:
 
 
 @pytest.mark.parametrize("operation", ["CREATE", "UPDATE", "DELETE"])
-def test_a_csi_node_is_that_of_the_node(operation: Operation) -> None:
+def test_a_csi_node_is_that_of_the_node(operation: str) -> None:
     assert not check(operation, CSINode(metadata=ObjectMeta(name="mynode")))
     foreign = check(operation, CSINode(metadata=ObjectMeta(name="foo")))
     assert "can only access CSINode with the same name as the requesting node" in foreign

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from kcm.apiserver.admission.webhooks.errors import denied
 from kcm.apiserver.objects.status import failure
-from kcm.apiserver.webhooks.errors import denied
 
 DENIED = 'admission webhook "hook.example.com" denied the request'
 

@@ -20,11 +20,12 @@ from kcm.api.scheme import BUILT_IN
 from kcm.apiextensions.cel import policies as cel_policies
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.apiserver.admission.attributes import WriteAttributes
+from kcm.apiserver.admission.policies.admission import PolicyChecks
+from kcm.apiserver.admission.policies.index import PolicyIndex
+from kcm.apiserver.admission.policies.metrics import PolicyMetrics
 from kcm.apiserver.auth.authorizer import AlwaysAllow, Caller
 from kcm.apiserver.auth.users import ADMIN
 from kcm.apiserver.http_errors import PolicyDenied
-from kcm.apiserver.policies.admission import PolicyAdmission
-from kcm.apiserver.policies.metrics import PolicyMetrics
 from kcm.apiserver.remarks import Remarks
 from tests.samples import sample
 from tests.unit.apiserver.auth.caches import FakeHub
@@ -54,11 +55,19 @@ def check(*objects: KubeObject, new: ConfigMap = WRITTEN) -> Remarks:
     return run(make_admission(*objects), new)
 
 
-def make_admission(*objects: KubeObject) -> PolicyAdmission:
-    return PolicyAdmission(FakeHub(*objects), PolicyMetrics(CollectorRegistry()))
+class Policies:
+    """The index of policies, and their checks."""
+
+    def __init__(self, hub: FakeHub) -> None:
+        self.find = PolicyIndex(hub).find
+        self.check = PolicyChecks(hub, PolicyMetrics(CollectorRegistry())).check
 
 
-def run(admission: PolicyAdmission, new: ConfigMap) -> Remarks:
+def make_admission(*objects: KubeObject) -> Policies:
+    return Policies(FakeHub(*objects))
+
+
+def run(admission: Policies, new: ConfigMap) -> Remarks:
     write = WriteAttributes(
         CREATE, RESOURCE, "", new.namespace or "", new.name, new, None, ADMIN
     )  # fmt: skip
@@ -133,9 +142,7 @@ def test_the_first_denial_is_told_and_all_policies_are_evaluated() -> None:
 
 
 def test_nothing_is_found_for_what_no_policy_is_about() -> None:
-    admission = PolicyAdmission(
-        FakeHub(policy(**validations("false")), binding()), PolicyMetrics(CollectorRegistry())
-    )
+    admission = make_admission(policy(**validations("false")), binding())
     assert len(admission.find(RESOURCE, "", CREATE)) == 1
     assert admission.find(Secret.resource, "", CREATE) == []
     assert admission.find(RESOURCE, "status", CREATE) == []
@@ -145,7 +152,7 @@ def test_nothing_is_found_for_what_no_policy_is_about() -> None:
 
 def test_changes_of_policies_are_seen() -> None:
     hub = FakeHub()
-    admission = PolicyAdmission(hub, PolicyMetrics(CollectorRegistry()))
+    admission = Policies(hub)
     assert admission.find(RESOURCE, "", CREATE) == ()
     hub.fill(policy(**validations("false")), binding())
     assert len(admission.find(RESOURCE, "", CREATE)) == 1
@@ -154,7 +161,7 @@ def test_changes_of_policies_are_seen() -> None:
 
 
 def test_nothing_is_written_before_the_policies_are_known() -> None:
-    admission = PolicyAdmission(FakeHub(filled=False), PolicyMetrics(CollectorRegistry()))
+    admission = Policies(FakeHub(filled=False))
     with pytest.raises(errors.StoreUnavailable, match="policies are not loaded"):
         admission.find(RESOURCE, "", CREATE)
 
@@ -214,7 +221,7 @@ def test_rules_that_name_objects_are_asked_about_each_object() -> None:
     assert [refuses(admission, name) for name in ("other", "new", "other")] == [False, True, False]
 
 
-def refuses(admission: PolicyAdmission, name: str) -> bool:
+def refuses(admission: Policies, name: str) -> bool:
     """Reports whether the creation of a ConfigMap with this name is refused."""
     try:
         run(admission, WRITTEN.with_metadata(name=name))

@@ -1,4 +1,5 @@
-"""Who may name parameters in admission policies: those who may read them.
+"""The plugin PolicyParameters: who names parameters in admission policies must be able to read
+them.
 
 Otherwise a policy could tell, by its messages, what its author may not see.
 
@@ -8,10 +9,10 @@ validatingadmissionpolicybinding/authz.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from kcm import errors
 from kcm.api.admissionregistration_v1 import (
+    CREATE,
+    UPDATE,
     ParamKind,
     ParamRef,
     ValidatingAdmissionPolicy,
@@ -20,52 +21,69 @@ from kcm.api.admissionregistration_v1 import (
 from kcm.api.scheme import Kinds
 from kcm.apimachinery.field_errors import forbidden
 from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apiserver.admission.request import request_of
 from kcm.apiserver.auth.attributes import Attributes
 from kcm.apiserver.auth.authorizer import Caller
 from kcm.store import Store
+from kcm.store.admission.plugin import Plugin, Write
 
 _ALL = "*"
+_NAMING = frozenset(
+    model.resource.name for model in (ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding)
+)
 
 
-def check_parameters(caller: Caller, store: Store, new: KubeObject, old: KubeObject | None) -> None:
-    """Raises Invalid if a policy or binding names parameters that its author may not read.
+class PolicyParameters(Plugin):
+    """Refuses policies and bindings that name parameters which their author may not read.
 
-    What was named before may stay. `store` has the policy of a binding.
+    What was named before may stay.
     """
-    if isinstance(new, ValidatingAdmissionPolicy):
+
+    name = "PolicyParameters"
+
+    def __init__(self, store: Store) -> None:
+        self._store = store  # has the policies of bindings
+
+    def handles(self, resource: str, subresource: str, operation: str) -> bool:
+        return resource in _NAMING and operation in (CREATE, UPDATE)
+
+    def admit(self, write: Write) -> Write:
+        """Raises: Invalid, StoreUnavailable."""
+        request, new, old = request_of(write), write.new, write.old
+        if request is not None and isinstance(new, ValidatingAdmissionPolicy):
+            self._check_kind(request.caller, new, old)
+        elif request is not None and isinstance(new, ValidatingAdmissionPolicyBinding):
+            self._check_reference(request.caller, new, old)
+        return write
+
+    def _check_kind(
+        self, caller: Caller, new: ValidatingAdmissionPolicy, old: KubeObject | None
+    ) -> None:
         before = old.spec.param_kind if isinstance(old, ValidatingAdmissionPolicy) else None
         kind = new.spec.param_kind
-        if kind is not None and kind != before and not _may_read_all(caller, kind, store.scheme):
+        if kind is None or kind == before:
+            return
+        if not _may_read(caller, kind, ParamRef(), self._store.scheme):
             why = (
                 f'user {caller.user.name} must have "get" permission on all objects of the '
                 f"referenced paramKind (kind={kind.kind}, apiVersion={kind.api_version})"
             )
             raise _refused(new, "spec.paramKind", why)
-    if isinstance(new, ValidatingAdmissionPolicyBinding):
-        named = old.spec if isinstance(old, ValidatingAdmissionPolicyBinding) else None
+
+    def _check_reference(
+        self, caller: Caller, new: ValidatingAdmissionPolicyBinding, old: KubeObject | None
+    ) -> None:
+        before = old.spec if isinstance(old, ValidatingAdmissionPolicyBinding) else None
         spec = new.spec
         if spec.param_ref is None or (
-            named is not None
-            and (named.param_ref, named.policy_name) == (spec.param_ref, spec.policy_name)
+            before is not None
+            and (before.param_ref, before.policy_name) == (spec.param_ref, spec.policy_name)
         ):
             return
-        kind = _find_kind(store, spec.policy_name or "")
-        if kind is not None and not _may_read(caller, kind, spec.param_ref, store.scheme):
+        kind = _find_kind(self._store, spec.policy_name or "")
+        if kind is not None and not _may_read(caller, kind, spec.param_ref, self._store.scheme):
             why = 'user does not have "get" permission on the object referenced by paramRef'
             raise _refused(new, "spec.paramRef", why)
-
-
-def check_change(
-    caller: Caller, store: Store, change: Callable[[KubeObject], KubeObject]
-) -> Callable[[KubeObject], KubeObject]:
-    """Returns a function that applies `change`, and checks its result as `check_parameters`."""
-
-    def inner(old: KubeObject) -> KubeObject:
-        new = change(old)
-        check_parameters(caller, store, new, old)
-        return new
-
-    return inner
 
 
 def _find_kind(store: Store, name: str) -> ParamKind | None:
@@ -75,10 +93,6 @@ def _find_kind(store: Store, name: str) -> ParamKind | None:
     except errors.ApiError:
         return None
     return policy.spec.param_kind
-
-
-def _may_read_all(caller: Caller, kind: ParamKind, served: Kinds) -> bool:
-    return _may_read(caller, kind, ParamRef(), served)
 
 
 def _may_read(caller: Caller, kind: ParamKind, reference: ParamRef, served: Kinds) -> bool:

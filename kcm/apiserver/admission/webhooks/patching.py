@@ -15,10 +15,10 @@ from kcm.api import codec, scaling
 from kcm.api.scheme import Resource
 from kcm.apiextensions import conversion
 from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apiserver.admission.webhooks.errors import CallingWebhookFailed
 from kcm.apiserver.bodies import client_warnings, patches, structs
 from kcm.apiserver.http_errors import InternalError
 from kcm.apiserver.scales import scale_of
-from kcm.apiserver.webhooks.errors import CallingWebhookFailed
 from kcm.kinds import defaults
 
 _TYPE = ("api_version", "kind")

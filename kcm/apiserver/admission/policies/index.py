@@ -19,8 +19,8 @@ from kcm.apiextensions.cel.policy_programs import Scope
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.admission.index import RequestIndex
 from kcm.apiserver.admission.matching import Matcher, prepare_matcher
+from kcm.apiserver.admission.policies.groups import PolicyGroup
 from kcm.apiserver.cache.caches import Caches
-from kcm.apiserver.policies.groups import PolicyGroup
 
 _MOST_TOGETHER = 16  # policies in a group: one that refuses costs the evaluation of so many more
 _LONGEST = 4096  # characters of the expressions of a policy in a group

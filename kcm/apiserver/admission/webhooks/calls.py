@@ -14,20 +14,16 @@ from kcm import errors
 from kcm.api.admissionregistration_v1 import NONE, NONE_ON_DRY_RUN
 from kcm.api.scheme import Resource
 from kcm.apiserver.admission.attributes import WriteAttributes
-from kcm.apiserver.backends.client import BackendClient
-from kcm.apiserver.backends.faults import CallFailed
-from kcm.apiserver.http_errors import StatusError
-from kcm.apiserver.remarks import Remarks
-from kcm.apiserver.webhooks.errors import CallingWebhookFailed, denied
-from kcm.apiserver.webhooks.index import PreparedWebhook
-from kcm.apiserver.webhooks.metrics import (
+from kcm.apiserver.admission.webhooks.errors import CallingWebhookFailed, denied
+from kcm.apiserver.admission.webhooks.index import PreparedWebhook
+from kcm.apiserver.admission.webhooks.metrics import (
     ADMIT,
     CALLING_ERROR,
     INTERNAL_ERROR,
     NO_ERROR,
     WebhookMetrics,
 )
-from kcm.apiserver.webhooks.review import (
+from kcm.apiserver.admission.webhooks.review import (
     InvalidReview,
     ReviewAnswer,
     ReviewRequest,
@@ -35,6 +31,10 @@ from kcm.apiserver.webhooks.review import (
     make_review,
     read_answer,
 )
+from kcm.apiserver.backends.client import BackendClient
+from kcm.apiserver.backends.faults import CallFailed
+from kcm.apiserver.http_errors import StatusError
+from kcm.apiserver.remarks import Remarks
 from kcm.redisio import greenlets
 
 _SHORT_ANSWER = 16 * 1024  # bytes, in the event loop

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kcm.apiserver.admission.policies import index
+from kcm.apiserver.admission.policies.index import PreparedPolicy
 from kcm.apiserver.http_errors import PolicyDenied
-from kcm.apiserver.policies import index
-from kcm.apiserver.policies.index import PreparedPolicy
-from tests.unit.apiserver.policies.test_admission import (
+from tests.unit.apiserver.admission.policies.test_admission import (
     RESOURCE,
     WRITTEN,
     binding,

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kcm.apiserver.webhooks.review import (
+from kcm.apiserver.admission.webhooks.review import (
     InvalidReview,
     ReviewRequest,
     UnsupportedPatch,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from kcm.api.admissionregistration_v1 import FAIL, AuditAnnotation, Validation
 from kcm.apiextensions.cel.policies import PolicyEvaluation
-from kcm.apiserver.policies.index import PreparedPolicy
+from kcm.apiserver.admission.policies.index import PreparedPolicy
 
 _LONGEST_MESSAGE = 5 * 1024  # bytes of the value of a messageExpression
 _INVALID = "Invalid"

@@ -9,42 +9,27 @@ Departure: patches are not in the audit log, which is at the level of metadata.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from kcm.api.admissionregistration_v1 import CONNECT
-from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.admission.attributes import SCALE, WriteAttributes
 from kcm.apiserver.admission.context import WriteContext
+from kcm.apiserver.admission.request import AdmissionRequest
+from kcm.apiserver.admission.webhooks import matching, patching
+from kcm.apiserver.admission.webhooks.calls import Invocation, WebhookCall
+from kcm.apiserver.admission.webhooks.errors import CallingWebhookFailed
+from kcm.apiserver.admission.webhooks.index import PreparedWebhook
+from kcm.apiserver.admission.webhooks.metrics import ADMIT, WebhookMetrics
+from kcm.apiserver.admission.webhooks.review import ReviewAnswer
 from kcm.apiserver.backends.client import BackendClient
 from kcm.apiserver.backends.waiting import LoopWaiter
 from kcm.apiserver.cache.caches import Caches
 from kcm.apiserver.http_errors import InternalError
-from kcm.apiserver.webhooks import matching, patching
-from kcm.apiserver.webhooks.calls import Invocation, WebhookCall
-from kcm.apiserver.webhooks.errors import CallingWebhookFailed
-from kcm.apiserver.webhooks.index import PreparedWebhook
-from kcm.apiserver.webhooks.metrics import ADMIT, WebhookMetrics
-from kcm.apiserver.webhooks.requester import Requester
-from kcm.apiserver.webhooks.review import ReviewAnswer
+from kcm.store.admission.plugin import Reinvocation
 
 _MUTATION = "mutation.webhook.admission.k8s.io/"
 _FAILED_OPEN = f"failed-open.{_MUTATION}"
-Readmit = Callable[[KubeObject], KubeObject]
-
-
-@dataclass
-class _Reinvocation:
-    """Which webhooks are to be asked once more; upstream's webhookReinvokeContext."""
-
-    asked: set[int] = field(default_factory=set)  # that would be, if others change the object
-    again: set[int] = field(default_factory=set)  # numbers of webhooks
-    changed: bool = False
-
-    def note_change(self) -> None:
-        self.changed = True
-        self.again |= self.asked
-        self.asked = set()
 
 
 @dataclass(frozen=True)
@@ -60,27 +45,24 @@ class MutatingWebhooks:
         self,
         webhooks: Sequence[PreparedWebhook],
         write: WriteAttributes,
-        requester: Requester,
-        readmit: Readmit,
-    ) -> WriteAttributes:
-        """Returns the write with the object as the webhooks have changed it.
+        request: AdmissionRequest,
+        before: Reinvocation | None,
+    ) -> tuple[WriteAttributes, Reinvocation]:
+        """Returns the write with the object as the webhooks have changed it, and which of them are
+        to be called again.
 
-        `readmit` applies what changes objects besides webhooks, once more after a change. Raises
-        StatusError if a webhook refuses the write, InternalError if one cannot be asked and its
+        `before` is that of the first pass; in a second one, only those are called. Raises
+        StatusError if a webhook refuses the write, InternalError if one cannot be called and its
         failure policy is Fail, and RequestTimeout.
         """
-        state = _Reinvocation()
-        asked = _Round(self, requester, state)
-        write = asked.run(webhooks, write, 0)
-        if not state.changed:
-            return write
-        if write.new is not None:
-            readmitted = readmit(write.new)
-            if readmitted != write.new:
+        state = before or Reinvocation()
+        if before is not None:
+            if (write.new or write.sent) != state.output:
                 state.note_change()
-                write = replace(write, new=readmitted)
-        again = [webhook for webhook in webhooks if webhook.number in state.again]
-        return asked.run(again, write, 1)
+            webhooks = [webhook for webhook in webhooks if webhook.number in state.again]
+        write = _Round(self, request, state).run(webhooks, write, int(before is not None))
+        state.output = write.new or write.sent
+        return write, state
 
 
 @dataclass
@@ -88,15 +70,15 @@ class _Round:
     """Asks webhooks in turn."""
 
     server: MutatingWebhooks
-    requester: Requester
-    state: _Reinvocation
+    request: AdmissionRequest
+    state: Reinvocation
 
     def run(
         self, webhooks: Sequence[PreparedWebhook], write: WriteAttributes, number: int
     ) -> WriteAttributes:
         server, context = (
             self.server,
-            WriteContext(self.server.caches, write, self.requester.caller),
+            WriteContext(self.server.caches, write, self.request.caller),
         )
         for prepared in webhooks:
             invocation = matching.match(prepared, context, server.counts, ADMIT)
@@ -107,15 +89,15 @@ class _Round:
                 self.state.note_change()
                 write, context = changed, self._context(changed)
             if prepared.is_reinvoked:
-                self.state.asked.add(prepared.number)
+                self.state.called.add(prepared.number)
         return write
 
     def _context(self, write: WriteAttributes) -> WriteContext:
-        return WriteContext(self.server.caches, write, self.requester.caller)
+        return WriteContext(self.server.caches, write, self.request.caller)
 
     def _ask(self, invocation: Invocation, write: WriteAttributes, number: int) -> WriteAttributes:
         """Returns the write as the webhook has changed it, the same one if nothing changed."""
-        prepared, annotations = invocation.prepared, self.requester.remarks.annotations
+        prepared, annotations = invocation.prepared, self.request.remarks.annotations
         place = f"round_{number}_index_{prepared.number}"
         call = WebhookCall(invocation, write, self.server.counts, type_=ADMIT)
         changed = write
@@ -126,7 +108,7 @@ class _Round:
             if not prepared.fails_open:
                 raise error.to_internal_error() from None
             annotations[_FAILED_OPEN + place] = prepared.name
-            self.requester.deadline.check()
+            self.request.deadline.check()
         except Exception as error:
             call.count(error)
             raise
@@ -145,9 +127,9 @@ class _Round:
         self, call: WebhookCall, invocation: Invocation, write: WriteAttributes
     ) -> WriteAttributes:
         call.begin()
-        server, seconds = self.server, self.requester.deadline.left()
+        server, seconds = self.server, self.request.deadline.left()
         body = server.waiter.wait(lambda: call.send(server.client, seconds))
-        return _patched(call.finish(body, self.requester.remarks), invocation, write)
+        return _patched(call.finish(body, self.request.remarks), invocation, write)
 
 
 def _patched(

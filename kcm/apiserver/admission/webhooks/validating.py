@@ -11,16 +11,16 @@ from dataclasses import dataclass
 
 from kcm.apiserver.admission.attributes import WriteAttributes
 from kcm.apiserver.admission.context import WriteContext
+from kcm.apiserver.admission.request import AdmissionRequest
+from kcm.apiserver.admission.webhooks import matching
+from kcm.apiserver.admission.webhooks.calls import WebhookCall
+from kcm.apiserver.admission.webhooks.errors import CallingWebhookFailed
+from kcm.apiserver.admission.webhooks.index import PreparedWebhook
+from kcm.apiserver.admission.webhooks.metrics import VALIDATING, WebhookMetrics
 from kcm.apiserver.backends.client import BackendClient
 from kcm.apiserver.backends.waiting import LoopWaiter
 from kcm.apiserver.cache.caches import Caches
 from kcm.apiserver.remarks import Remarks
-from kcm.apiserver.webhooks import matching
-from kcm.apiserver.webhooks.calls import WebhookCall
-from kcm.apiserver.webhooks.errors import CallingWebhookFailed
-from kcm.apiserver.webhooks.index import PreparedWebhook
-from kcm.apiserver.webhooks.metrics import VALIDATING, WebhookMetrics
-from kcm.apiserver.webhooks.requester import Requester
 
 _FAILED_OPEN = "failed-open.validating.webhook.admission.k8s.io/"
 
@@ -38,14 +38,14 @@ class ValidatingWebhooks:
         self,
         webhooks: Sequence[PreparedWebhook],
         write: WriteAttributes,
-        requester: Requester,
+        request: AdmissionRequest,
     ) -> None:
         """Returns if all admit the write; otherwise raises the error of the first that does not.
 
         Raises StatusError if a webhook refuses the write, InternalError if one cannot be asked and
         its failure policy is Fail, and RequestTimeout.
         """
-        context = WriteContext(self.caches, write, requester.caller)
+        context = WriteContext(self.caches, write, request.caller)
         matched = (matching.match(one, context, self.counts, VALIDATING) for one in webhooks)
         invocations = [invocation for invocation in matched if invocation is not None]
         if not invocations:
@@ -57,10 +57,10 @@ class ValidatingWebhooks:
         # Not in the event loop: the object may have to be converted, by a webhook.
         faults = [_begin(call) for call in calls]
         begun = [call for call, fault in zip(calls, faults, strict=True) if fault is None]
-        bodies = iter(self._ask(begun, requester.deadline.left()))
+        bodies = iter(self._ask(begun, request.deadline.left()))
         answers = [next(bodies) if fault is None else fault for fault in faults]
         errors = [
-            self._judge(call, invocation.prepared, index, answer, requester.remarks)
+            self._judge(call, invocation.prepared, index, answer, request.remarks)
             for index, (call, invocation, answer) in enumerate(
                 zip(calls, invocations, answers, strict=True)
             )

@@ -14,9 +14,9 @@ from kcm import errors
 from kcm.apiextensions.cel.policies import PolicyEvaluation
 from kcm.apiextensions.cel.policy_programs import WEBHOOKS
 from kcm.apiserver.admission.context import WriteContext
-from kcm.apiserver.webhooks.calls import Invocation
-from kcm.apiserver.webhooks.index import PreparedWebhook
-from kcm.apiserver.webhooks.metrics import WebhookMetrics
+from kcm.apiserver.admission.webhooks.calls import Invocation
+from kcm.apiserver.admission.webhooks.index import PreparedWebhook
+from kcm.apiserver.admission.webhooks.metrics import WebhookMetrics
 
 _NO_VARIABLES: Mapping[str, str] = {}
 

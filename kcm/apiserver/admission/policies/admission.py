@@ -21,11 +21,8 @@ from kcm.apiextensions.cel.policies import PolicyEvaluation, TimeLeft, allot_req
 from kcm.apiextensions.cel.policy_programs import POLICIES
 from kcm.apiserver.admission.attributes import WriteAttributes
 from kcm.apiserver.admission.context import WriteContext
-from kcm.apiserver.auth.authorizer import Caller
-from kcm.apiserver.cache.caches import Caches
-from kcm.apiserver.http_errors import PolicyDenied
-from kcm.apiserver.policies import metrics
-from kcm.apiserver.policies.decisions import (
+from kcm.apiserver.admission.policies import metrics
+from kcm.apiserver.admission.policies.decisions import (
     NO_ERROR,
     OTHER_ERROR,
     PolicyDecider,
@@ -33,29 +30,29 @@ from kcm.apiserver.policies.decisions import (
     PolicyResult,
     denials,
 )
-from kcm.apiserver.policies.groups import PolicyGroup
-from kcm.apiserver.policies.index import PolicyIndex, PreparedBinding, PreparedPolicy
-from kcm.apiserver.policies.metrics import PolicyMetrics
-from kcm.apiserver.policies.params import NO_PARAMS, BindingConfigurationError, collect_params
+from kcm.apiserver.admission.policies.groups import PolicyGroup
+from kcm.apiserver.admission.policies.index import PreparedBinding, PreparedPolicy
+from kcm.apiserver.admission.policies.metrics import PolicyMetrics
+from kcm.apiserver.admission.policies.params import (
+    NO_PARAMS,
+    BindingConfigurationError,
+    collect_params,
+)
+from kcm.apiserver.auth.authorizer import Caller
+from kcm.apiserver.cache.caches import Caches
+from kcm.apiserver.http_errors import PolicyDenied
 from kcm.apiserver.remarks import Remarks
 
 _LONGEST_ANNOTATION = 10 * 1024  # characters
 _FAILURE = "validation.policy.admission.k8s.io/validation_failure"
 
 
-class PolicyAdmission:
-    """Finds the policies for writes, and checks the writes."""
+class PolicyChecks:
+    """Checks writes against policies."""
 
     def __init__(self, caches: Caches, counts: PolicyMetrics) -> None:
         self._caches = caches
         self._counts = counts
-        self._index = PolicyIndex(caches)
-
-    def find(
-        self, resource: Resource, subresource: str, operation: str
-    ) -> Sequence[PreparedPolicy]:
-        """Returns the policies that may match such writes, see `PolicyIndex.find`."""
-        return self._index.find(resource, subresource, operation)
 
     def check(
         self,

@@ -1,0 +1,122 @@
+"""The admission plugins that ask what users have set up: webhooks and policies.
+
+A write that none of them is about costs three looks into tables.
+
+Source: staging/src/k8s.io/apiserver/pkg/admission/plugin/{webhook,policy}, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from kcm.api.scheme import Resource
+from kcm.apiextensions import conversion
+from kcm.apiserver.admission.attributes import WriteAttributes
+from kcm.apiserver.admission.index import PreparedT, RequestIndex
+from kcm.apiserver.admission.policies.admission import PolicyChecks
+from kcm.apiserver.admission.policies.index import PolicyIndex
+from kcm.apiserver.admission.request import AdmissionRequest, request_of
+from kcm.apiserver.admission.webhooks.index import WebhookIndex
+from kcm.apiserver.admission.webhooks.mutating import MutatingWebhooks
+from kcm.apiserver.admission.webhooks.validating import ValidatingWebhooks
+from kcm.redisio import greenlets
+from kcm.store.admission.plugin import Plugin, Write
+
+
+class MutatingAdmissionWebhook(Plugin):
+    """Passes writes to mutating webhooks, which may change their objects."""
+
+    name = "MutatingAdmissionWebhook"
+
+    def __init__(self, index: WebhookIndex, webhooks: MutatingWebhooks) -> None:
+        self._index = index
+        self._webhooks = webhooks
+
+    def decides(self, resource: Resource, subresource: str, operation: str) -> bool:
+        """Raises: StoreUnavailable while webhooks are not loaded."""
+        return bool(self._index.find(resource, subresource, operation))
+
+    def admit(self, write: Write) -> Write:
+        """Raises: as `MutatingWebhooks.admit`."""
+        request, matching = _find(self._index, write)
+        if request is None or not matching:
+            return write
+        shown = attributes_of(write, request)
+        changed, reinvocation = self._webhooks.admit(matching, shown, request, write.reinvocation)
+        return replace(write, new=changed.new, sent=changed.sent, reinvocation=reinvocation)
+
+
+class ValidatingAdmissionPolicy(Plugin):
+    """Checks writes against policies."""
+
+    name = "ValidatingAdmissionPolicy"
+
+    def __init__(self, index: PolicyIndex, checks: PolicyChecks) -> None:
+        self._index = index
+        self._checks = checks
+
+    def decides(self, resource: Resource, subresource: str, operation: str) -> bool:
+        """Raises: StoreUnavailable while policies are not loaded."""
+        return bool(self._index.find(resource, subresource, operation))
+
+    def validate(self, write: Write) -> None:
+        """Raises: PolicyDenied, StoreUnavailable."""
+        request, matching = _find(self._index, write)
+        if request is None or not matching:
+            return
+        shown = attributes_of(write, request)
+        check = partial(self._checks.check, matching, shown, request.caller, request.remarks)
+        # In a thread: expressions may take up to a second each.
+        greenlets.block(conversion.carry(check))
+
+
+class ValidatingAdmissionWebhook(Plugin):
+    """Passes writes to validating webhooks, which may refuse them."""
+
+    name = "ValidatingAdmissionWebhook"
+
+    def __init__(self, index: WebhookIndex, webhooks: ValidatingWebhooks) -> None:
+        self._index = index
+        self._webhooks = webhooks
+
+    def decides(self, resource: Resource, subresource: str, operation: str) -> bool:
+        """Raises: StoreUnavailable while webhooks are not loaded."""
+        return bool(self._index.find(resource, subresource, operation))
+
+    def validate(self, write: Write) -> None:
+        """Raises: as `ValidatingWebhooks.validate`."""
+        request, matching = _find(self._index, write)
+        if request is not None and matching:
+            self._webhooks.validate(matching, attributes_of(write, request), request)
+
+
+def _find(
+    index: RequestIndex[PreparedT], write: Write
+) -> tuple[AdmissionRequest | None, Sequence[PreparedT]]:
+    """Returns the request of a write, and the webhooks or policies that may match it."""
+    request = request_of(write)
+    if request is None:
+        return None, ()
+    return request, index.find(write.resource, write.subresource, write.operation)
+
+
+def attributes_of(write: Write, request: AdmissionRequest) -> WriteAttributes:
+    """Returns what webhooks and policies may know of a write."""
+    resource, obj = write.resource, write.new if write.new is not None else write.old
+    name = (obj.name if obj is not None else "") or request.name
+    namespace = (obj.namespace if obj is not None else "") or request.namespace
+    return WriteAttributes(
+        operation=write.operation,
+        resource=resource,
+        subresource=write.subresource,
+        namespace=name if resource.name == "namespaces" else namespace,
+        name=name,
+        new=write.new,
+        old=write.old,
+        user=request.caller.user,
+        dry_run=request.dry_run,
+        options=request.options,
+        sent=write.sent,
+    )

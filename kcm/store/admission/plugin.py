@@ -1,0 +1,122 @@
+"""`Plugin`: what every admission plugin is, and `Write`: what it sees.
+
+Source: {interfaces,attributes,reinvocation}.go of staging/src/k8s.io/apiserver/pkg/admission,
+Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from kcm import errors
+from kcm.api.scheme import Resource
+from kcm.apimachinery.meta_v1 import KubeObject
+
+
+@dataclass(frozen=True)
+class WriteRequest:
+    """The request for a write. The API server's requests say who sends them, and how.
+
+    kcm's own writes have no request, so that plugins that ask about the sender admit them.
+    """
+
+    dry_run: bool = False
+
+
+@dataclass
+class Reinvocation:
+    """Which webhooks are called once more, since the object changed after their first call;
+    upstream's webhookReinvokeContext.
+    """
+
+    output: object = None  # the object after the last webhook of the first pass
+    called: set[int] = field(default_factory=set)  # webhooks to call again after a change
+    again: set[int] = field(default_factory=set)  # webhooks to call in the second pass
+    changed: bool = False
+
+    def note_change(self) -> None:
+        """Notes that somebody changed the object after the webhooks in `called`."""
+        self.changed = True
+        self.again |= self.called
+        self.called = set()
+
+
+@dataclass(frozen=True)
+class Write:
+    """A write that was asked for; upstream's admission.Attributes.
+
+    `new` is None for deletions, `old` for creations. `sent` is the object of a request that is not
+    stored, as JSON: an Eviction, a Binding, the options of a connection.
+    """
+
+    operation: str  # CREATE, UPDATE, DELETE or CONNECT
+    resource: Resource
+    new: KubeObject | None = None
+    old: KubeObject | None = None
+    subresource: str = ""
+    request: WriteRequest | None = None
+    sent: Mapping[str, Any] | None = None
+    reinvocation: Reinvocation | None = None  # set once a webhook has been called
+
+    @property
+    def is_patched(self) -> bool:
+        """Whether a webhook has changed the object, to whatever it likes."""
+        return self.reinvocation is not None and self.reinvocation.changed
+
+    def with_new(self, new: KubeObject | None) -> Write:
+        """Returns the write with another new object, itself if it is the same one."""
+        if new is self.new:
+            return self
+        return Write(  # in half the time of dataclasses.replace
+            self.operation,
+            self.resource,
+            new,
+            self.old,
+            self.subresource,
+            self.request,
+            self.sent,
+            self.reinvocation,
+        )
+
+
+class Plugin:
+    """One step of admission; upstream's MutationInterface and ValidationInterface.
+
+    A plugin overrides `admit` if it changes objects, `validate` if it refuses them as they are to
+    be stored, or both. It is called for the writes that it handles. What it adds to an object has
+    its defaults already.
+    """
+
+    name: ClassVar[str]
+
+    def handles(self, resource: str, subresource: str, operation: str) -> bool:
+        """Reports whether the plugin is about such writes. The answer must never change.
+
+        `resource` is the name of a resource, such as `pods` or `roles.rbac.authorization.k8s.io`.
+        """
+        return True
+
+    def decides(self, resource: Resource, subresource: str, operation: str) -> bool:
+        """Reports whether somebody outside of kcm's code now decides about such writes.
+
+        Then they are only decided about with the stored object at hand, and in the server's own
+        process.
+        """
+        return False
+
+    def admit(self, write: Write) -> Write:
+        """Returns the write with its object changed. Raises an ApiError to refuse it."""
+        return write
+
+    def validate(self, write: Write) -> None:
+        """Raises an ApiError to refuse the write of an object as it is to be stored."""
+
+
+def forbid(obj: KubeObject, why: str) -> errors.Forbidden:
+    """Returns the error for an object that a plugin refuses."""
+    resource, name = obj.resource.name, obj.name or obj.metadata.generate_name or ""
+    return errors.Forbidden(
+        f'{resource} "{name}" is forbidden: {why}', resource=resource, name=name
+    )

@@ -1,0 +1,87 @@
+"""The admission plugins that a write passes, in upstream's order.
+
+`AdmissionChain.run` calls them for each create, update, delete and connect: first those that change
+objects, top to bottom, then those that only refuse, top to bottom. Many do both.
+
+Source: pkg/kubeapiserver/options/plugins.go (AllOrderedPlugins), Kubernetes 1.33. Departures:
+
+- Plugins that are off by default upstream are left out, and so are those of features that kcm does
+  not have: TaintNodesByCondition (the node lifecycle controller taints new nodes), PodSecurity,
+  PodTopologyLabels and MutatingAdmissionPolicy.
+- Quotas are charged last, but not by a plugin: see ResourceQuota below.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+
+from kcm.clock import Clock
+from kcm.settings import Settings
+from kcm.store.admission.ingress_classes import DefaultIngressClass
+from kcm.store.admission.limit_ranges import LimitRanger
+from kcm.store.admission.plugin import Plugin
+from kcm.store.admission.priority import Priority
+from kcm.store.admission.runtime_classes import RuntimeClass
+from kcm.store.admission.service_accounts import ServiceAccount
+from kcm.store.admission.storage import (
+    DefaultStorageClass,
+    PersistentVolumeClaimResize,
+    StorageClasses,
+    StorageObjectInUseProtection,
+)
+from kcm.store.admission.toleration_seconds import DefaultTolerationSeconds
+from kcm.store.reader import StoreReader
+
+ORDER = (
+    # NamespaceLifecycle is checked by the write script, in the moment of the write.
+    LimitRanger.name,
+    ServiceAccount.name,
+    "NodeRestriction",  # of the API server, as are all whose names are in quotes
+    Priority.name,
+    DefaultTolerationSeconds.name,
+    DefaultStorageClass.name,
+    StorageObjectInUseProtection.name,
+    PersistentVolumeClaimResize.name,
+    RuntimeClass.name,
+    "CertificateApproval",
+    "CertificateSigning",
+    "ClusterTrustBundleAttest",
+    "CertificateSubjectRestriction",
+    DefaultIngressClass.name,
+    "MutatingAdmissionWebhook",
+    # What upstream's registries do with the sender at hand, after all that changes objects and
+    # before objects are validated. They are no plugins upstream.
+    "RoleEscalation",
+    "CertificateRequester",
+    "PolicyParameters",
+    # From here on only those that refuse.
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionWebhook",
+    # ResourceQuota is charged with the write itself: see kcm.store.charging.
+)
+
+
+def build_plugins(
+    reader: StoreReader, settings: Settings, clock: Clock, rng: random.Random
+) -> Sequence[Plugin]:
+    """Returns the plugins of a store, whoever writes: those that ask nothing about the sender."""
+    classes = StorageClasses(reader, clock)
+    return order_plugins(
+        [
+            LimitRanger(reader, clock),
+            ServiceAccount(reader, clock, rng),
+            Priority(reader, clock),
+            DefaultTolerationSeconds(settings),
+            DefaultStorageClass(classes),
+            StorageObjectInUseProtection(),
+            PersistentVolumeClaimResize(classes),
+            RuntimeClass(reader, clock),
+            DefaultIngressClass(reader, clock),
+        ]
+    )
+
+
+def order_plugins(plugins: Iterable[Plugin]) -> Sequence[Plugin]:
+    """Returns plugins in their order. Raises ValueError for one that is not on this page."""
+    return sorted(plugins, key=lambda plugin: ORDER.index(plugin.name))
