@@ -1,9 +1,10 @@
 """Builds kcm as for a release and tries the result as a stranger would (`make release-check`).
 
 Builds the source distribution and the wheel, lets twine check both, compares the wheel's files
-with the source tree, installs the wheel with its dependencies into an empty environment, starts
-`kcm up` from it in an empty folder, creates one object, waits until its pods run, and stops
-everything. Prints each step; exits with 1 and the reason when one fails.
+with the source tree, installs the wheel with its dependencies into an empty environment, and starts
+`kcm up` from it in an empty folder with the example controller. Creates one object, waits until its
+pods run and the controller has deleted it, and stops everything. Prints each step; exits with 1 and
+the reason when one fails.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ import tempfile
 import time
 import venv
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("kcm", "workers")
 READY = "Ctrl-C stops it all"
+EXAMPLE = ROOT / "examples" / "05-controller" / "expiry.py"
 PATIENCE = 120.0  # seconds for `kcm up` to be ready, for its pods to run, and for its end
 REPLICA_SET = """
 apiVersion: apps/v1
@@ -36,6 +38,9 @@ spec:
     metadata: {labels: {app: web}}
     spec: {containers: [{name: web, image: "nginx:1.27"}]}
 """
+
+
+EXPIRY = '{example.com/expires-after: "1s"}'
 
 
 class CheckFailedError(Exception):
@@ -104,7 +109,11 @@ def try_wheel(wheel: Path, folder: Path) -> None:
         say("creating a ReplicaSet")
         kcm = str(programs / "kcm")
         run(kcm, "apply", "-f", "-", cwd=folder, text=REPLICA_SET)
-        wait_for_pods([kcm, "get", "pods", "-l", "app=web"], folder)
+        wait(lambda: read(kcm, "get", "pods", cwd=folder).count("Running") == 2, "pods do not run")
+        say("waiting for the example controller")
+        expiring = REPLICA_SET.replace("name: web}", f"name: web, annotations: {EXPIRY}}}", 1)
+        run(kcm, "apply", "-f", "-", cwd=folder, text=expiring)
+        wait(lambda: "web" not in read(kcm, "get", "pods", cwd=folder), "pods are not deleted")
 
 
 @contextmanager
@@ -114,6 +123,7 @@ def kcm_up(programs: Path, folder: Path) -> Iterator[None]:
     ports = ("--health-port", "--flower-port", "--api-port")
     command = [str(programs / "kcm"), "up"]
     command += [word for flag in ports for word in (flag, str(free_port()))]
+    command += ["--", "--controller-module", str(EXAMPLE)]
     with log.open("wb") as out:
         process = subprocess.Popen(
             command, cwd=folder, env=clean_environment(), stdout=out, stderr=out
@@ -131,18 +141,6 @@ def kcm_up(programs: Path, folder: Path) -> Iterator[None]:
         if process.poll() is None:
             process.terminate()
             process.wait(PATIENCE)
-
-
-def wait_for_pods(command: Sequence[str], folder: Path) -> None:
-    """Waits until both pods of the ReplicaSet run. Raises CheckFailedError."""
-
-    def running() -> bool:
-        listed = subprocess.run(
-            command, cwd=folder, env=clean_environment(), capture_output=True, text=True, check=True
-        )
-        return listed.stdout.count("Running") == 2
-
-    wait(running, "the pods do not run")
 
 
 def wait(condition: Callable[[], bool], failure: str) -> None:
@@ -168,6 +166,14 @@ def run(*command: str, cwd: Path | None = None, text: str | None = None) -> None
     )
     if done.returncode:
         raise CheckFailedError(f"{' '.join(command)} exited with {done.returncode}:\n{done.stdout}")
+
+
+def read(*command: str, cwd: Path) -> str:
+    """Returns what a command prints. Raises CalledProcessError."""
+    done = subprocess.run(
+        command, cwd=cwd, env=clean_environment(), capture_output=True, text=True, check=True
+    )
+    return done.stdout
 
 
 def clean_environment() -> dict[str, str]:
