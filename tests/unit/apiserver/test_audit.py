@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from kcm.apiserver.audit import NAME, AuditLog
 from kcm.apiserver.auth.attributes import Attributes
@@ -97,9 +98,7 @@ class FullDisk(io.StringIO):
         raise OSError(28, "No space left on device")
 
 
-def test_a_stream_that_cannot_be_written_to_fails_no_request(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    AuditLog(FullDisk()).log_write(build_state(), "POST", 201, 0.1)
-    shown = capsys.readouterr()
-    assert "No space left on device" in shown.out + shown.err
+def test_a_stream_that_cannot_be_written_to_fails_no_request() -> None:
+    with capture_logs() as shown:
+        AuditLog(FullDisk()).log_write(build_state(), "POST", 201, 0.1)
+    assert [line["error"] for line in shown] == ["[Errno 28] No space left on device"]
