@@ -58,7 +58,7 @@ _REQUEST: ContextVar[_Request | None] = ContextVar("conversion", default=None)
 
 @contextmanager
 def asking(converter: Converter) -> Iterator[None]:
-    """Has objects within the block converted by `converter`."""
+    """Converts objects with `converter` while the block runs."""
     before = _REQUEST.set(_Request(converter))
     try:
         yield

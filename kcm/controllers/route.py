@@ -107,10 +107,10 @@ class NodeRouteController(Controller):
         if answer.error is not None:
             return Plan(error=errors.KcmError(f"error listing routes: {answer.error}"))
         routes = cast("Sequence[Route]", answer.value)
-        kept = _kept(nodes, routes)
+        right = _filter_right(nodes, routes)
         ours = [route for route in routes if self._is_ours(route)]
-        deletions = [DeleteRoute(route) for route in ours if route not in kept]
-        have = {(route.target_node, route.destination_cidr) for route in kept}
+        deletions = [DeleteRoute(route) for route in ours if route not in right]
+        have = {(route.target_node, route.destination_cidr) for route in right}
         creations = [
             CreateRoute(node.uid, Route("", node.name, cidr, tuple(node.status.addresses or ())))
             for node in nodes
@@ -163,7 +163,7 @@ def _facts(node: Node) -> tuple[object, ...]:
     return (node.spec.pod_cidrs, node.status.addresses)
 
 
-def _kept(nodes: Sequence[Node], routes: Sequence[Route]) -> list[Route]:
+def _filter_right(nodes: Sequence[Node], routes: Sequence[Route]) -> list[Route]:
     """Returns the routes that are right: those to a node and one of its ranges."""
     by_name = {node.name: node for node in nodes}
     return [route for route in routes if _is_right(route, by_name)]

@@ -91,8 +91,8 @@ class NodeRule:
         required = of_nodes.required_during_scheduling_ignored_during_execution
         preferred = of_nodes.preferred_during_scheduling_ignored_during_execution or ()
         terms = None if required is None else tuple(map(Term.of, required.node_selector_terms))
-        wishes = tuple(Term.of(wish.preference, wish.weight) for wish in preferred)
-        return cls(selector or {}, terms, wishes)
+        preferences = tuple(Term.of(one.preference, one.weight) for one in preferred)
+        return cls(selector or {}, terms, preferences)
 
     @property
     def names(self) -> frozenset[str] | None:

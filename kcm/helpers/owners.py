@@ -45,17 +45,17 @@ def owner_keys(owner: type[KubeObject], selector_of: SelectorOf = selector_of) -
     def keys(change: Change, view: View) -> Iterable[str]:
         old, new = change.old, change.new
         if new is None or old is None:
-            yield from of(change.object, view, orphans_too=new is not None)
+            yield from find_owners(change.object, view, orphans_too=new is not None)
             return
         if old.metadata.resource_version == new.metadata.resource_version:
             return  # a resync
         before, now = controller_of(old), controller_of(new)
         if before is not None and before != now:
-            yield from of(old, view)
+            yield from find_owners(old, view)
         relabelled = old.metadata.labels != new.metadata.labels
-        yield from of(new, view, orphans_too=relabelled or before != now)
+        yield from find_owners(new, view, orphans_too=relabelled or before != now)
 
-    def of(obj: KubeObject, view: View, *, orphans_too: bool = False) -> Iterable[str]:
+    def find_owners(obj: KubeObject, view: View, *, orphans_too: bool = False) -> Iterable[str]:
         reference = controller_of(obj)
         owners = view.lister(owner)
         if reference is not None:

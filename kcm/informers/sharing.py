@@ -37,16 +37,16 @@ class Sharing:
         metadata = obj.metadata.__dict__
         labels, owners = metadata["labels"], metadata["owner_references"]
         if labels:
-            metadata["labels"] = self._one(tuple(labels.items()), labels)
+            metadata["labels"] = self._share(tuple(labels.items()), labels)
         if owners:
-            metadata["owner_references"] = self._one(
+            metadata["owner_references"] = self._share(
                 tuple([_identity(owner) for owner in owners]), owners
             )
         if isinstance(obj, Pod):
             self._share_template(obj)
         return compact(obj)
 
-    def _one(self, key: Hashable, part: Any) -> Any:
+    def _share(self, key: Hashable, part: Any) -> Any:
         if len(self._known) >= _MOST:
             self._known.clear()
         return self._known.setdefault(key, part)
@@ -60,7 +60,7 @@ class Sharing:
         if not maker:
             return
         key, spec = (maker, pod.namespace), pod.spec.__dict__
-        earlier = self._one(key, spec)
+        earlier = self._share(key, spec)
         if earlier is spec:
             return
         for name in structs_of(PodSpec):

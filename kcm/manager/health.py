@@ -60,7 +60,7 @@ def _health_routes(name: str, checks: Mapping[str, Check]) -> list[Route]:
         unknown = excluded - checks.keys()
         return _report(name, faults, excluded, unknown, "verbose" in request.query_params)
 
-    def one(request: Request) -> Response:
+    def run_check(request: Request) -> Response:
         check = checks.get(request.path_params["check"])
         if check is None:
             return PlainTextResponse("404 page not found\n", 404)
@@ -69,7 +69,7 @@ def _health_routes(name: str, checks: Mapping[str, Check]) -> list[Route]:
             return PlainTextResponse("ok")
         return PlainTextResponse(f"internal server error: {fault}\n", 500)
 
-    return [Route(f"/{name}", everything), Route(f"/{name}/{{check}}", one)]
+    return [Route(f"/{name}", everything), Route(f"/{name}/{{check}}", run_check)]
 
 
 def _report(

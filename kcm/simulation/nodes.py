@@ -125,7 +125,7 @@ class SimulatedNodes:
         return self._options.address_of(node.index)
 
     def settle(self, now: float) -> None:
-        """Has nodes report the volumes in use, now that all pods are known. Silent ones wait."""
+        """Lets nodes report their volumes in use, once all pods are known. Silent ones wait."""
         for name in [name for name in self.unsettled if not self.by_name[name].silent(now)]:
             self.unsettled.discard(name)
             node = self.by_name[name]

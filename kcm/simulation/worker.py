@@ -125,7 +125,7 @@ class _PodAdvance:
         return min(times, default=FOREVER)
 
     def _follow_incidents(self, attempts: Sequence[Attempt]) -> None:
-        """Has containers that were started exit, be ready or not, as annotations say."""
+        """Ends started containers and sets their readiness, as annotations say."""
         ordinary = {container.name for container in self.pod.spec.containers}
         for attempt in attempts:
             own = self.script.of(attempt.name, ordinary=attempt.name in ordinary)

@@ -111,7 +111,7 @@ def _import(module: str, fixture: str, requirement: str) -> Any:
 
 @contextmanager
 def _only_reaching(control_plane: ControlPlane) -> Iterator[None]:
-    """Has all clients of this process that look for a cluster find this one."""
+    """Makes this cluster the one that all clients of this process find."""
     path = str(control_plane.kubeconfig)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KUBECONFIG", path)
@@ -139,8 +139,9 @@ def _keep_logging() -> Iterator[None]:
 
 @contextmanager
 def _keep_registry() -> Iterator[None]:
-    """Has the handlers of a module, which are registered when it is first imported, stay where they
-    are, whatever runs in between.
+    """Restores kopf's default registry when the block ends.
+
+    Handlers register themselves there when their module is first imported, and never again.
     """
     import kopf  # noqa: PLC0415 - see the module
 

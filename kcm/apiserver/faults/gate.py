@@ -101,7 +101,7 @@ class FaultGate:
 
     @contextmanager
     def follow(self, stream: ExpiringStream, state: RequestState, scope: Scope) -> Iterator[None]:
-        """Has a watch among the open ones while the context lasts."""
+        """Lists a watch among the open ones while the block runs."""
         assert state.asked is not None
         loop, connection = asyncio.get_running_loop(), _connection(scope)
         watch = OpenWatch(

@@ -235,7 +235,9 @@ class Sync:
         usual, behavior = self._options.horizontal_pod_autoscaler_tolerance, self._hpa.spec.behavior
         if behavior is None or not self._options.hpa_configurable_tolerance:
             return Tolerances(usual, usual)
-        return Tolerances(_own(behavior.scale_down, usual), _own(behavior.scale_up, usual))
+        return Tolerances(
+            _get_tolerance(behavior.scale_down, usual), _get_tolerance(behavior.scale_up, usual)
+        )
 
     # --- limits
 
@@ -371,7 +373,7 @@ def _is_rescaled(target: ScaleTarget, replicas: int, outcome: Outcome) -> bool:
     return any(scale_of(obj, target.resource).replicas == replicas for _, obj in outcome.done)
 
 
-def _own(rules: HPAScalingRules | None, usual: float) -> float:
+def _get_tolerance(rules: HPAScalingRules | None, usual: float) -> float:
     tolerance = rules.tolerance if rules is not None else None
     return usual if tolerance is None else tolerance.nanos / 10**9
 

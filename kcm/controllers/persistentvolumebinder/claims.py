@@ -22,7 +22,7 @@ from kcm.helpers.volumes.binding import (
     BIND_COMPLETED,
     BOUND_BY_CONTROLLER,
     SELECTED_NODE,
-    Wish,
+    VolumeRequest,
     capacity_of,
     find_volume,
     has_modes,
@@ -81,13 +81,13 @@ def find_best(
 
     Volumes with fewer access modes come first: they can do less for others.
     """
-    wish = Wish.of(claim)
+    request = VolumeRequest.of(claim)
     by_modes: dict[frozenset[str], list[PersistentVolume]] = {}
     for volume in volumes:
-        if has_modes(volume, claim) and wish.could_have(volume):
+        if has_modes(volume, claim) and request.could_have(volume):
             by_modes.setdefault(frozenset(volume.spec.access_modes or ()), []).append(volume)
     for modes in sorted(by_modes, key=lambda modes: (len(modes), sorted(modes))):
-        match = find_volume(wish, by_modes[modes], delayed=delayed)
+        match = find_volume(request, by_modes[modes], delayed=delayed)
         if match is not None:
             return match
     return None

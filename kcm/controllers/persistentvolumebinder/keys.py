@@ -9,7 +9,7 @@ from kcm.api.storage_classes import class_of_volume, has_class, waits_for_consum
 from kcm.api.storage_v1 import StorageClass
 from kcm.api.volume_claims import claim_key_of
 from kcm.helpers.volumes.binding import (
-    Wish,
+    VolumeRequest,
     is_fully_bound,
 )
 from kcm.sdk import BY_CLAIM, BY_VOLUME, BY_WANTED_CLASS, Change, View
@@ -95,8 +95,8 @@ def _takers(volume: PersistentVolume, view: View) -> Iterable[str]:
     claims = view.lister(PersistentVolumeClaim).by_index(BY_WANTED_CLASS, name)
     woken = 0
     for claim in claims[:_MOST_LOOKED_AT]:
-        wish = Wish.of(claim)
-        if wish.takes(volume) and wish.could_have(volume):
+        request = VolumeRequest.of(claim)
+        if request.takes(volume) and request.could_have(volume):
             woken += 1
             yield claim.key
         if woken == _MOST_WOKEN:

@@ -1,4 +1,4 @@
-"""Has a volume made for a claim: by kcm itself, or by the provisioner of the claim's class.
+"""Provisions a volume for a claim: kcm does it, or the provisioner of the claim's class.
 
 Upstream's provisioners of clouds have become CSI drivers; their classes ask for those.
 """

@@ -146,7 +146,7 @@ class _Pass:
         return None
 
     def _wait_for_volumes(self, info: PodInfo, decision: VolumeDecision, node: NodeInfo) -> None:
-        """Has the pod's claims bound on the node, and keeps its place there meanwhile.
+        """Starts to bind the pod's claims on the node, and reserves its place there.
 
         The pod is tried again when its claims change.
         """
@@ -263,7 +263,7 @@ class _Pass:
         return plan
 
     def _try_again(self, outcome: Outcome) -> Plan:
-        """Has those pods tried again at once whose volumes or claims others wrote meanwhile.
+        """Retries the pods at once whose volumes or claims another client has written.
 
         Nothing else would wake them: what the others wrote may not concern any scheduler.
         """

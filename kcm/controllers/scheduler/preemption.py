@@ -67,13 +67,14 @@ class Budgets:
         fine: list[PodInfo] = []
         for pod in pods:
             breaks = False
-            for n in self._of(pod):
+            for n in self._find_budgets(pod):
                 allowed[n] -= 1
                 breaks = breaks or allowed[n] < 0
             (broken if breaks else fine).append(pod)
         return broken, fine
 
-    def _of(self, pod: PodInfo) -> Iterable[int]:
+    def _find_budgets(self, pod: PodInfo) -> Iterable[int]:
+        """Yields the positions of the budgets that select the pod and do not count it yet."""
         if not pod.labels:
             return
         for n, (budget, selector) in enumerate(self._budgets):

@@ -103,7 +103,7 @@ def _total(spec: PodSpec, missing: Mapping[str, int]) -> dict[str, int]:
     """
     running: dict[str, int] = {}
     for container in spec.containers:
-        _add(running, _of(container, missing))
+        _add(running, _read_requests(container, missing))
     if spec.init_containers:
         _with_init_containers(running, spec.init_containers, missing)
     if spec.overhead:
@@ -117,7 +117,7 @@ def _with_init_containers(
     sidecars: dict[str, int] = {}
     peak: dict[str, int] = {}
     for container in containers:
-        needs = _of(container, missing)
+        needs = _read_requests(container, missing)
         if is_sidecar(container):
             _add(running, needs)
             _add(sidecars, needs)
@@ -130,7 +130,7 @@ def _with_init_containers(
         running[name] = max(running.get(name, 0), amount)
 
 
-def _of(container: Container, missing: Mapping[str, int]) -> dict[str, int]:
+def _read_requests(container: Container, missing: Mapping[str, int]) -> dict[str, int]:
     return {**missing, **amounts(container.resources.requests)}
 
 

@@ -98,7 +98,7 @@ def reaches(volume: PersistentVolume, labels: Mapping[str, str]) -> bool:
 
 
 @dataclass(frozen=True)
-class Wish:
+class VolumeRequest:
     """What a claim asks of a volume, in a form that is quick to compare with many volumes."""
 
     claim: PersistentVolumeClaim
@@ -107,7 +107,7 @@ class Wish:
     selector: Selector | None
 
     @classmethod
-    def of(cls, claim: PersistentVolumeClaim) -> Wish:
+    def of(cls, claim: PersistentVolumeClaim) -> VolumeRequest:
         chosen = claim.spec.selector
         try:
             selector = None if chosen is None else Selector.from_label_selector(chosen)
@@ -150,7 +150,7 @@ class Wish:
 
 
 def find_volume(
-    wish: Wish, volumes: Iterable[PersistentVolume], *, delayed: bool = False
+    request: VolumeRequest, volumes: Iterable[PersistentVolume], *, delayed: bool = False
 ) -> PersistentVolume | None:
     """Returns the volume that is for the claim, else the smallest that fits, or None.
 
@@ -158,11 +158,11 @@ def find_volume(
     """
     best: PersistentVolume | None = None
     for volume in volumes:
-        if not wish.could_have(volume):
+        if not request.could_have(volume):
             continue
-        if is_for(volume, wish.claim):
+        if is_for(volume, request.claim):
             return volume
-        if delayed or not wish.takes(volume) or not has_modes(volume, wish.claim):
+        if delayed or not request.takes(volume) or not has_modes(volume, request.claim):
             continue
         if best is None or capacity_of(volume) < capacity_of(best):
             best = volume

@@ -64,8 +64,8 @@ def _numbers(target: MetricTarget, current: MetricValueStatus | None, type_: str
         return f"{_format_value(current.average_value)}/{target.average_value}{average}"
     if type_ in ("Resource", "ContainerResource"):
         wanted = target.average_utilization
-        wish = "<auto>" if wanted is None else f"{wanted}%"
-        return f"{_format_value(current.average_utilization, '%')}/{wish}"
+        percentage = "<auto>" if wanted is None else f"{wanted}%"
+        return f"{_format_value(current.average_utilization, '%')}/{percentage}"
     return f"{_format_value(current.value)}/{target.value}"
 
 

@@ -36,7 +36,7 @@ def _duration(job: Job, now: datetime) -> str:
     return human_duration((end or now) - start) if start is not None else ""
 
 
-def _of(job: Job | CronJob) -> JobSpec:
+def _get_job_spec(job: Job | CronJob) -> JobSpec:
     return job.spec if isinstance(job, Job) else job.spec.job_template.spec
 
 
@@ -46,19 +46,19 @@ def _last(cron_job: CronJob, now: datetime) -> str:
 
 
 def _selector(job: Job | CronJob, _: datetime) -> str:
-    selector_of_job = _of(job).selector
+    selector_of_job = _get_job_spec(job).selector
     return NONE if selector_of_job is None else selector(selector_of_job)
 
 
 _WIDE = (
     Column(
         "CONTAINERS",
-        lambda job, _: containers(_of(job).template.spec.containers, "name"),
+        lambda job, _: containers(_get_job_spec(job).template.spec.containers, "name"),
         wide=True,
     ),
     Column(
         "IMAGES",
-        lambda job, _: containers(_of(job).template.spec.containers, "image"),
+        lambda job, _: containers(_get_job_spec(job).template.spec.containers, "image"),
         wide=True,
     ),
     Column("SELECTOR", _selector, wide=True),

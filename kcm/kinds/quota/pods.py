@@ -111,11 +111,11 @@ def _sum_containers(spec: PodSpec, field: str) -> ResourceList:
     """
     running: ResourceList = {}
     for container in spec.containers:
-        running = add_amounts(running, _of(container, field))
+        running = add_amounts(running, _read_resources(container, field))
     sidecars: ResourceList = {}
     peak: ResourceList = {}
     for container in spec.init_containers or ():
-        needs = _of(container, field)
+        needs = _read_resources(container, field)
         if container.restart_policy == "Always":
             running, sidecars = add_amounts(running, needs), add_amounts(sidecars, needs)
             needs = sidecars
@@ -125,7 +125,7 @@ def _sum_containers(spec: PodSpec, field: str) -> ResourceList:
     return _larger(running, peak)
 
 
-def _of(container: Container, field: str) -> Amounts:
+def _read_resources(container: Container, field: str) -> Amounts:
     given: ResourceList | None = getattr(container.resources, field)
     return given or {}
 
@@ -152,7 +152,7 @@ def missing(pod: Pod, limited: list[str]) -> str:
 
 
 def _requests_and_limits(container: Container) -> tuple[Amounts, Amounts]:
-    return _of(container, "requests"), _of(container, "limits")
+    return _read_resources(container, "requests"), _read_resources(container, "limits")
 
 
 # --- scopes

@@ -51,7 +51,11 @@ def update(new: CertificateSigningRequest, old: CertificateSigningRequest) -> Fa
 
 def status_update(new: CertificateSigningRequest, old: CertificateSigningRequest) -> Faults:
     """Checks what a signer wrote: a certificate, once, or the condition Failed."""
-    faults = meta.metadata_update(new, old) + _conditions(new, _types(old)) + _kept(new, old)
+    faults = (
+        meta.metadata_update(new, old)
+        + _conditions(new, _types(old))
+        + _validate_decisions_kept(new, old)
+    )
     for kind in _APPROVAL:
         before, after = _of_type(old, kind), _of_type(new, kind)
         path = "status.conditions"
@@ -69,7 +73,11 @@ def status_update(new: CertificateSigningRequest, old: CertificateSigningRequest
 
 def approval_update(new: CertificateSigningRequest, old: CertificateSigningRequest) -> Faults:
     """Checks an approval or denial."""
-    return meta.metadata_update(new, old) + _conditions(new, _types(old)) + _kept(new, old)
+    return (
+        meta.metadata_update(new, old)
+        + _conditions(new, _types(old))
+        + _validate_decisions_kept(new, old)
+    )
 
 
 def _spec(request: CertificateSigningRequest) -> Faults:
@@ -167,7 +175,9 @@ def _certificate(request: CertificateSigningRequest) -> Faults:
     return []
 
 
-def _kept(new: CertificateSigningRequest, old: CertificateSigningRequest) -> Faults:
+def _validate_decisions_kept(
+    new: CertificateSigningRequest, old: CertificateSigningRequest
+) -> Faults:
     """Checks that no decision is taken back."""
     return [
         forbidden("status.conditions", f'updates may not remove a condition of type "{kind}"')

@@ -110,7 +110,7 @@ def _read(answer: bytes) -> dict[str, Any]:
         read: dict[str, Any] = json.loads(answer)
         read["metadata"].keys()
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise errors.StoreUnavailable(f"the answer is no signing request: {error}") from None
+        raise errors.StoreUnavailable(f"not a signing request: {error}") from None
     return read
 
 
@@ -118,7 +118,7 @@ def _decode(name: str, certificate: object) -> bytes:
     try:
         return base64.b64decode(str(certificate))
     except ValueError:
-        raise RefusedRequest(f"the certificate of {name} is no base64") from None
+        raise RefusedRequest(f"the certificate of {name} is not valid base64") from None
 
 
 def _check_conditions(name: str, conditions: tuple[Mapping[str, Any], ...]) -> None:

@@ -32,7 +32,7 @@ def service_variables(
             chosen[service.name] = service
     variables: dict[str, str] = {}
     for _, service in sorted(chosen.items()):
-        variables.update(_of(service))
+        variables.update(_list_variables(service))
     return variables
 
 
@@ -49,7 +49,7 @@ def with_api_server(services: Iterable[Service], host: str, port: int) -> list[S
     return [*others, Service(metadata=ObjectMeta(name=name, namespace=namespace), spec=spec)]
 
 
-def _of(service: Service) -> Iterable[tuple[str, str]]:
+def _list_variables(service: Service) -> Iterable[tuple[str, str]]:
     prefix, address = variable_name(service.name), service.spec.cluster_ip or ""
     host = f"[{address}]" if ":" in address else address
     yield f"{prefix}_SERVICE_HOST", address

@@ -60,7 +60,7 @@ class LocalVolumes:
             folder = self._root / handle
             self._root.mkdir(mode=0o711, parents=True, exist_ok=True)
             folder.mkdir(mode=0o700, exist_ok=True)
-            self._require_owner(folder, volume)
+            self._claim_folder(folder, volume)
             if DATA_FINALIZER not in (volume.metadata.finalizers or ()):
                 self._protect(volume)
             data = folder / DATA
@@ -72,8 +72,8 @@ class LocalVolumes:
             let_through(folder, known)
         return data
 
-    def _require_owner(self, folder: Path, volume: PersistentVolume) -> None:
-        """Writes down whose folder it is. Raises ContainerConfigError if it is another's."""
+    def _claim_folder(self, folder: Path, volume: PersistentVolume) -> None:
+        """Claims a new folder for the volume. Raises ContainerConfigError if another one has it."""
         owner = _read_owner(folder)
         if owner is None:
             text = json.dumps({"name": volume.name, "uid": volume.uid})

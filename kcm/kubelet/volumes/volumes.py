@@ -87,7 +87,7 @@ class Volumes:
         for volume in pod.spec.volumes or []:
             kind = _kind(volume)
             try:
-                place = self._claimed if kind in _CLAIMED else self._one
+                place = self._claimed if kind in _CLAIMED else self._place_ordinary
                 paths[volume.name], roots[volume.name] = place(pod, volume, kind, lookups)
                 _fill(paths[volume.name], volume, payloads)
             except (ContainerConfigError, OSError) as error:
@@ -129,7 +129,9 @@ class Volumes:
         mark.mkdir(parents=True, exist_ok=True)
         return data, data
 
-    def _one(self, pod: Pod, volume: Volume, kind: str, lookups: Lookups) -> tuple[Path, Path]:
+    def _place_ordinary(
+        self, pod: Pod, volume: Volume, kind: str, lookups: Lookups
+    ) -> tuple[Path, Path]:
         if volume.host_path is not None:
             return host_path(volume.host_path.path, volume.host_path.type or "", self._allowed)
         if kind not in _FOLDERS:

@@ -77,7 +77,7 @@ class Attempt:
             self.code, self.reason = KILLED, "Error"
 
     def exit(self, at: float, code: int, reason: str) -> None:
-        """Has the container exit at that time, if it runs then."""
+        """Ends the container at that time, if it runs then."""
         if self.runs(at):
             self.ends, self.code, self.reason, self.message = at, code, reason, ""
 

@@ -137,7 +137,7 @@ class SimulatedRuntime:
             box = self._sandboxes.get(sandbox_id)
             if box is None or box.state is SandboxState.NOT_READY:
                 return
-            for held in self._of(sandbox_id):
+            for held in self._list_held(sandbox_id):
                 held.attempt.kill(now)
             if not box.config.host_network:
                 self._addresses.release((box.ip,))
@@ -145,7 +145,7 @@ class SimulatedRuntime:
 
     def remove_pod_sandbox(self, sandbox_id: str) -> None:
         self.stop_pod_sandbox(sandbox_id)
-        for held in self._of(sandbox_id):
+        for held in self._list_held(sandbox_id):
             self.remove_container(held.id)
         with self._lock:
             self._sandboxes.pop(sandbox_id, None)
@@ -154,7 +154,7 @@ class SimulatedRuntime:
         with self._lock:
             return [*self._sandboxes.values()]
 
-    def _of(self, sandbox_id: str) -> list[_Held]:
+    def _list_held(self, sandbox_id: str) -> list[_Held]:
         return [held for held in [*self._held.values()] if held.sandbox.id == sandbox_id]
 
     # --- images

@@ -87,7 +87,7 @@ class SimulatedDriver:
         yield from (("create", key) for key, c in self._seen.claims.items() if c.wanted)
 
     def look_at_claim(self, key: str, now: float) -> None:
-        """Has a volume made for a claim that waits for one."""
+        """Begins to provision a volume for a claim that waits for one."""
         claim = self._seen.claims.get(key)
         call: CallKey = ("create", key)
         if claim is None or not claim.wanted:

@@ -1,4 +1,4 @@
-"""Reads an object, changes it and writes it, and repeats that when another write comes between."""
+"""Changes objects: reads, changes and writes them, again if another write came in between."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ class Reaching(ABC):
         return credentials.certificate(self.kubeconfig.parent / "webhooks", (host,), "tls")
 
     def install_webhooks(self, manifest: Manifest, url: str) -> Certificate:
-        """Has the API server call webhooks at `url`, where the test or an operator serves them.
+        """Points the API server to webhooks at `url`, where the test or an operator serves them.
 
         The manifest is as for `apply`. Of its webhook configurations, and of definitions with a
         conversion webhook, the Service is replaced by `url` with the Service's path, and the

@@ -41,7 +41,7 @@ class ChaosEntry:
 
 
 class Chaos:
-    """Failures from when it is entered until it is left, which heals everything it did."""
+    """Failures at random while its block runs. At the end of the block, all of them are healed."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The single deeds of chaos: each does one thing to what it picks, and says how to undo it."""
+"""The kinds of failures that chaos picks from. Each picks a victim, and says how it is undone."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SHORTEST, _LONGEST = 0.1, 1.0  # seconds of latency
 
 @dataclass(frozen=True)
 class Victims:
-    """What chaos may befall."""
+    """The parts of a control plane that chaos may pick its victims from."""
 
     faults: Faults
     nodes: Nodes
@@ -42,13 +42,13 @@ class Victims:
 
 @dataclass(frozen=True)
 class Done:
-    """What was done to what, and how it is undone, if it lasts."""
+    """The victim of a failure, and how the failure is undone if it lasts."""
 
     target: str
     undo: Callable[[], None] | None = None
 
 
-# Does it to what a number from 0 to 1 picks. Returns None if there is nothing to do it to.
+# Makes the victim fail that a number from 0 to 1 picks. Returns None if there is no victim.
 Deed = Callable[[Victims, float], Done | None]
 
 

@@ -27,7 +27,7 @@ class Failing:
 
     @property
     def faults(self) -> Faults:
-        """Has requests, watches and webhooks fail. Raises ConfigurationError with real
+        """Makes requests, watches and webhooks fail. Raises ConfigurationError with real
         processes.
         """
         if self._faults is None:

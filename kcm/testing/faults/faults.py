@@ -71,7 +71,7 @@ class Faults:
         after: int = 0,
         must_hit: bool = True,
     ) -> Fault:
-        """Has requests fail or answered late. Raises ValueError.
+        """Makes requests fail, or delays their responses. Raises ValueError.
 
         `error` is the code of the answer; "timeout" holds the request until the client leaves or
         the request's timeout is over, and answers with 504; "cut" closes the connection without an
@@ -131,7 +131,7 @@ class Faults:
         after: int = 0,
         must_hit: bool = True,
     ) -> Fault:
-        """Has reads at resourceVersion 0 show an older state. Raises ValueError.
+        """Makes reads at resourceVersion 0 return an older state. Raises ValueError.
 
         With `by`, it is that of so many changes of the kind before the newest; with `since`, that
         of a resourceVersion. Other reads are not hit: a server may answer only these from the past.
@@ -155,7 +155,7 @@ class Faults:
         after: int = 0,
         must_hit: bool = True,
     ) -> Fault:
-        """Has calls of a webhook fail. Raises ValueError.
+        """Makes calls of a webhook fail. Raises ValueError.
 
         `name` is that of the webhook, of its configuration, or of the CustomResourceDefinition of a
         conversion webhook. "refused" is a connection that is refused; "timeout" lasts as long as

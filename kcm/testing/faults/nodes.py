@@ -46,19 +46,19 @@ class FaultyNode:
         self._command("partitioned")
 
     def full(self) -> None:
-        """Has it report DiskPressure. Simulated kubelets evict nothing, so its pods stay."""
+        """Sets its condition DiskPressure. Simulated kubelets evict nothing, so its pods stay."""
         self._add_state("disk-pressure")
 
     def memory_pressure(self) -> None:
-        """Has it report MemoryPressure. Simulated kubelets evict nothing, so its pods stay."""
+        """Sets its condition MemoryPressure. Simulated kubelets evict nothing: its pods stay."""
         self._add_state("memory-pressure")
 
     def pid_pressure(self) -> None:
-        """Has it report PIDPressure."""
+        """Sets its condition PIDPressure."""
         self._add_state("pid-pressure")
 
     def not_ready(self) -> None:
-        """Has it report Ready=False, as a kubelet without its container runtime."""
+        """Sets its condition Ready to False, as a kubelet without its container runtime does."""
         self._add_state("not-ready")
 
     def heal(self) -> None:

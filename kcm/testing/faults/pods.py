@@ -51,28 +51,28 @@ class FaultyPod:
         self._lock = lock  # while an annotation is read and written
 
     def crash(self, exit_code: int = 1, container: str | None = None) -> None:
-        """Has a container exit now, with this code. What follows is up to its restart policy.
+        """Ends a container now, with this exit code. The restart policy decides what follows.
 
         Raises NotRunning, NotFound and ValueError.
         """
         if not 0 <= exit_code <= 255:
-            raise ValueError(f"exit_code={exit_code} is none: use 0 to 255")
+            raise ValueError(f"exit_code={exit_code} is out of range: use 0 to 255")
         self._exit(exit_code, "", container)
 
     def oom(self, container: str | None = None) -> None:
-        """Has a container be killed now for its use of memory. Raises NotRunning and NotFound."""
+        """Ends a container now with OOMKilled. Raises NotRunning and NotFound."""
         self._exit(_KILLED, OOM_KILLED, container)
 
     def not_ready(self, container: str | None = None) -> None:
-        """Has the readiness probe fail from now on. Raises NotFound."""
+        """Makes the readiness probe fail from now on. Raises NotFound."""
         self._annotate("ready", container, "false")
 
     def ready(self, container: str | None = None) -> None:
-        """Has the readiness probe succeed from now on. Raises NotFound."""
+        """Makes the readiness probe succeed from now on. Raises NotFound."""
         self._annotate("ready", container, "true")
 
     def log(self, text: str, container: str | None = None) -> None:
-        """Has a container write a line into its log now. Raises NotRunning and ValueError.
+        """Writes a line into a container's log now. Raises NotRunning and ValueError.
 
         The newest hundred lines are kept.
         """

@@ -239,7 +239,7 @@ def test_the_remote_control_takes_rubbish(worker: psutil.Popen, own: RedisIO) ->
 
 
 @pytest.mark.parametrize(
-    "order",
+    "command",
     [
         ("pool_shrink", {"n": 5}),
         ("pool_grow", {"n": 5}),
@@ -256,12 +256,12 @@ def test_the_remote_control_takes_rubbish(worker: psutil.Popen, own: RedisIO) ->
         ("election", {"id": 1, "topic": "x"}),
         ("memdump", {}),
     ],
-    ids=lambda order: order[0],
+    ids=lambda command: command[0],
 )
-def test_orders_are_refused(
-    worker: psutil.Popen, own: RedisIO, order: tuple[str, dict[str, Any]]
+def test_remote_control_commands_are_refused(
+    worker: psutil.Popen, own: RedisIO, command: tuple[str, dict[str, Any]]
 ) -> None:
-    name, arguments = order
+    name, arguments = command
     assert name not in ANSWERED
     app = create_app(own.settings)
     replies = app.control.broadcast(
@@ -270,7 +270,7 @@ def test_orders_are_refused(
     assert replies == [{"broker@test": {"error": REFUSAL}}]
 
 
-def test_questions_are_answered(worker: psutil.Popen, own: RedisIO) -> None:
+def test_inspection_commands_are_answered(worker: psutil.Popen, own: RedisIO) -> None:
     inspect = create_app(own.settings).control.inspect(["broker@test"], timeout=20, limit=1)
     assert inspect.stats()["broker@test"]["pool"]["max-concurrency"] == 1
     assert {queue["name"] for queue in inspect.active_queues()["broker@test"]} >= set(QUEUES)

@@ -58,14 +58,14 @@ def test_nothing_is_written_when_nothing_changes_or_is_aggregated() -> None:
     assert resources(role("plain", "pods"), role("a", "nodes", to="x")) is None
 
 
-def test_parts_that_are_made_of_others_give_what_those_do_and_circles_end() -> None:
+def test_an_aggregated_role_may_be_aggregated_again_and_circles_end() -> None:
     admin, edit = role("admin", of="admin", to="view"), role("edit", of="edit", to="admin")
     view = role("view", of="view", to="edit")
     leaf = role("leaf", "pods", to="view")
     assert resources(admin, edit, view, leaf) == ["pods"]
 
 
-def test_a_change_of_any_role_touches_those_that_are_made_of_others() -> None:
+def test_a_change_of_any_role_touches_the_aggregated_roles() -> None:
     controller = ClusterRoleAggregationController()
     (watch,) = controller.watches()
     part = role("part", "pods", to="x")

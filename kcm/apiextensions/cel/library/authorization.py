@@ -29,7 +29,7 @@ _ASK: ContextVar[Ask | None] = ContextVar("ask", default=None)
 
 @contextmanager
 def asking(ask: Ask) -> Iterator[None]:
-    """Has checks within the block decided by `ask`."""
+    """Asks `ask` about each check while the block runs."""
     before = _ASK.set(ask)
     try:
         yield

@@ -177,7 +177,7 @@ class VolumeRule:
                 taken.add(volume.name)
                 reserved.append((volume, search.claim))
                 continue
-            why = search.why_not_made(node)
+            why = search.explain_no_volume(node)
             if why:
                 return why
             selected.append(search.claim)

@@ -16,7 +16,7 @@ from kcm.api.storage_v1 import StorageClass
 from kcm.controllers.scheduler import status
 from kcm.controllers.scheduler.nodeinfo import NodeInfo
 from kcm.controllers.scheduler.volumes.view import StorageView
-from kcm.helpers.volumes.binding import SELECTED_NODE, Wish, is_for, reaches, requested
+from kcm.helpers.volumes.binding import SELECTED_NODE, VolumeRequest, is_for, reaches, requested
 
 
 class ClaimSearch:
@@ -25,10 +25,10 @@ class ClaimSearch:
     def __init__(self, claim: PersistentVolumeClaim, storage: StorageView) -> None:
         self.claim = claim
         self._node = claim.annotations.get(SELECTED_NODE)
-        self._wish = Wish.of(claim)
+        self._request = VolumeRequest.of(claim)
         self._storage = storage
         self._reserved = None if self._node is not None else self._find_reserved()
-        self._free = storage.free_volumes(self._wish)
+        self._free = storage.free_volumes(self._request)
         storage_class = storage.storage_class(class_of_claim(claim))
         provisions = storage_class is not None and storage_class.provisioner not in (
             "",
@@ -40,7 +40,7 @@ class ClaimSearch:
     def _find_reserved(self) -> PersistentVolume | None:
         """Returns the volume that is for the claim already."""
         for volume in self._storage.volumes_for(self.claim.key):
-            if is_for(volume, self.claim) and self._wish.could_have(volume):
+            if is_for(volume, self.claim) and self._request.could_have(volume):
                 return volume
         return None
 
@@ -52,7 +52,7 @@ class ClaimSearch:
             return self._reserved if reaches(self._reserved, node.labels) else None
         return self._storage.smallest(self._free, node.labels, excluded)
 
-    def why_not_made(self, node: NodeInfo) -> str:
+    def explain_no_volume(self, node: NodeInfo) -> str:
         """Returns why no volume can be made for the claim on the node, "" if one can."""
         if self._node is not None and self._node != node.name:
             return status.NO_VOLUME

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from kcm.api.core_v1 import PersistentVolume
 from kcm.helpers.nodeaffinity import Term
-from kcm.helpers.volumes.binding import Wish, capacity_of, has_modes
+from kcm.helpers.volumes.binding import VolumeRequest, capacity_of, has_modes
 
 _HOSTNAME = "kubernetes.io/hostname"
 
@@ -33,7 +33,7 @@ class _Free(NamedTuple):
 class FreeVolumes:
     """The free volumes that fit a wish, the smallest first."""
 
-    def __init__(self, wish: Wish, volumes: Iterable[PersistentVolume]) -> None:
+    def __init__(self, wish: VolumeRequest, volumes: Iterable[PersistentVolume]) -> None:
         self._anywhere: list[_Free] = []  # not tied to nodes by their host names
         self._by_host: dict[str, list[_Free]] = {}
         fitting = [

@@ -28,7 +28,7 @@ from kcm.controllers.scheduler.nodeinfo import NodeInfo
 from kcm.controllers.scheduler.podinfo import PodInfo
 from kcm.controllers.scheduler.snapshot import Snapshot
 from kcm.controllers.scheduler.volumes.free import FreeVolumes
-from kcm.helpers.volumes.binding import Wish
+from kcm.helpers.volumes.binding import VolumeRequest
 from kcm.sdk import BY_CLAIM, BY_NODE, View
 
 STORAGE_KINDS: tuple[type[KubeObject], ...] = (
@@ -87,7 +87,7 @@ class StorageView:
         cached = self._volumes.by_index(BY_CLAIM, key)
         return [*assumed, *(v for v in cached if v.name not in self._changed_volumes)]
 
-    def free_volumes(self, wish: Wish) -> FreeVolumes:
+    def free_volumes(self, wish: VolumeRequest) -> FreeVolumes:
         """Returns the free volumes that fit the wish. Equal wishes share one answer."""
         free = self._free.get(wish.terms)
         if free is None:

@@ -52,7 +52,7 @@ class SimState:
         }
         return dict(sorted(records_by_name.items()))
 
-    def _one(self, part: str, name: str, kind: type[RecordT]) -> RecordT | None:
+    def _read(self, part: str, name: str, kind: type[RecordT]) -> RecordT | None:
         text = self._io.execute("HGET", self._key(part), name)
         return read_record(kind, text) if text is not None else None
 
@@ -71,7 +71,7 @@ class SimState:
 
     def instance(self, node: str) -> Instance:
         """Returns the instance for the node of this name."""
-        return self._one("instances", node, Instance) or Instance()
+        return self._read("instances", node, Instance) or Instance()
 
     def put_instance(self, node: str, instance: Instance) -> None:
         """Stores the instance for a node."""
@@ -85,7 +85,7 @@ class SimState:
 
     def balancer(self, name: str) -> Balancer | None:
         """Returns a load balancer, None if there is none of this name."""
-        return self._one("balancers", name, Balancer)
+        return self._read("balancers", name, Balancer)
 
     def put_balancer(self, balancer: Balancer) -> None:
         """Stores a load balancer."""

@@ -57,6 +57,6 @@ def test_metrics_have_names() -> None:
 
 
 @pytest.mark.parametrize("text", ["hits", "=20", "a/b=1", "hits=20;"])
-def test_what_are_no_metrics_is_refused(text: str) -> None:
+def test_a_usage_that_is_not_valid_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="must be like"):
         profiles(text)
