@@ -11,6 +11,7 @@ have no types.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from functools import lru_cache
@@ -27,6 +28,7 @@ from kcm.apimachinery.meta_v1 import KubeObject
 
 _MOST_MESSAGES = 2000
 _PACKAGE = "kcm.checked"
+_OWN_NAME = re.compile(rf"{re.escape(_PACKAGE)}\.([A-Za-z]+)\d+")  # DeploymentSpec of the kind's
 _ANY, _MOMENT = ".google.protobuf.Value", ".google.protobuf.Timestamp"
 _REAL, _WHOLE, _TRUTH, _TEXT, _MESSAGE = 1, 3, 8, 9, 11  # numbers of types in descriptor.proto
 _OPTIONAL, _REPEATED = 1, 3  # numbers of labels
@@ -51,7 +53,7 @@ def find_type_error(text: str, kind: Resource, params: Resource | None) -> str:
             environment.compile(text)
     except (RuntimeError, ValueError, TypeError) as error:
         message = str(error).strip().removeprefix("INVALID_ARGUMENT: ")
-        return message.removesuffix(" [INVALID_ARGUMENT]")
+        return _OWN_NAME.sub(r"\1", message.removesuffix(" [INVALID_ARGUMENT]"))
     return ""
 
 

@@ -72,6 +72,7 @@ def policy(
         (["object.spec.template.spec.containers.all(c, c.image.startsWith('a/'))"], {}),
         (["object.spec.template.spec.containers.all(c, c.picture == '')"], {0: ["'picture'"]}),
         (["object.metadata.creationTimestamp < timestamp('2030-01-01T00:00:00Z')"], {}),
+        (["object.spec > 1"], {0: ["applied to '(DeploymentSpec, int)'"]}),
         (["object.spec.strategy.rollingUpdate.maxSurge == 1"], {}),
         (["request.anything > 1 && variables.other == 'a'"], {}),
         (["authorizer.group('').resource('pods').check('get').allowed()"], {}),
