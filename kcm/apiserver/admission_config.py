@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from kcm.apiserver.admission.plugins import WebhookCredentials
-from kcm.apiserver.backends.credentials import BackendCredentials, load_credentials
+from kcm.apiserver.egress.credentials import BackendCredentials, load_credentials
 from kcm.errors import ConfigurationError
 
 _VERSIONS = ("apiserver.config.k8s.io/v1", "apiserver.k8s.io/v1alpha1")

@@ -27,7 +27,6 @@ from kcm.apiserver.admission.plugins import (
 )
 from kcm.apiserver.aggregation.aggregation import Aggregation, AggregationOptions, is_long
 from kcm.apiserver.aggregation.index import RemoteApi
-from kcm.apiserver.aggregation.proxy import ProxiedRequest
 from kcm.apiserver.auth.access import AccessRules
 from kcm.apiserver.auth.authorizer import ALWAYS_ALLOW, DEFAULT_MODES, Authorizer
 from kcm.apiserver.auth.bootstrap_tokens import BootstrapTokens
@@ -39,12 +38,14 @@ from kcm.apiserver.auth.service_accounts import ServiceAccountTokens, TokenOptio
 from kcm.apiserver.auth.token_review import TokenReviewer
 from kcm.apiserver.auth.token_tracking import TokenTracker
 from kcm.apiserver.auth.users import ANYBODY
-from kcm.apiserver.backends.client import BackendClient
-from kcm.apiserver.backends.services import ServiceResolver
-from kcm.apiserver.backends.waiting import LoopWaiter
 from kcm.apiserver.bootstrap.definitions import DefinitionLoop
 from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.conversion.converter import WebhookConverter
+from kcm.apiserver.egress.kubelet import KubeletClient
+from kcm.apiserver.egress.posting import BackendClient
+from kcm.apiserver.egress.relaying import ProxiedRequest
+from kcm.apiserver.egress.services import ServiceResolver
+from kcm.apiserver.egress.waiting import LoopWaiter
 from kcm.apiserver.faults.gate import ServerFaults
 from kcm.apiserver.heavy.lanes import HeavyWriters, RequestLanes, refusal
 from kcm.apiserver.heavy.processes import HeavyProcesses
@@ -58,7 +59,6 @@ from kcm.apiserver.http.threads import Threads
 from kcm.apiserver.http.unauthenticated import UnauthenticatedConnections
 from kcm.apiserver.http_errors import PathNotFound, RequestTimeout
 from kcm.apiserver.metrics import ServerMetrics
-from kcm.apiserver.nodes.kubelet import KubeletClient
 from kcm.apiserver.objects import status, watching
 from kcm.apiserver.objects.watching import HttpWatch, WatchOptions, WatchResponse
 from kcm.apiserver.request import Disconnected, Request, head_of, read_body
@@ -66,6 +66,7 @@ from kcm.apiserver.request_info import RequestInfo, parse
 from kcm.apiserver.routes import Routes, is_page, is_watch
 from kcm.apiserver.streams import Streams
 from kcm.helpers.serviceaccount.issuing import DEFAULT_ISSUER
+from kcm.http.connections import Pool
 from kcm.loops import Loop, ThreadHost, contain
 from kcm.options import feature_gates
 from kcm.store import Store
@@ -143,7 +144,10 @@ class ApiServer:
         self._waiter = LoopWaiter()
         self._gate = faults.gate(self.limits.request_timeout) if faults else None
         breaks = faults.rules if faults else None
-        self._backends = BackendClient(ServiceResolver(self.cacher), self._waiter, breaks)
+        self._pool = Pool()
+        self._backends = BackendClient(
+            ServiceResolver(self.cacher), self._waiter, self._pool, breaks
+        )
         self._converter = WebhookConverter(self._backends, self._waiter, self._metrics.registry)
         self.cacher.converter = self._converter
         deciding = build_deciding_plugins(
@@ -158,6 +162,7 @@ class ApiServer:
             aggregation or AggregationOptions(),
             self.limits,
             self._metrics.registry,
+            pool=self._pool,
         )
         self._routes = Routes(
             self.store,
@@ -214,8 +219,7 @@ class ApiServer:
         self._streams.cancel()
         if self._gate is not None:
             self._gate.stop()
-        self._waiter.start(self._backends.close())
-        self._streams.start(self._aggregation.proxy.close())
+        self._pool.close()
 
     def stop(self) -> None:
         """Stops the threads."""
@@ -280,13 +284,16 @@ class ApiServer:
         self, api: RemoteApi, state: RequestState, scope: Scope, receive: Receive, send: Send
     ) -> None:
         """Passes a request on to the server that serves the API."""
-        long = is_long(state.asked)
-        proxied = ProxiedRequest(state.request, state.user, scope, receive, send, long)
-        await self._streams.run(
-            self._aggregation.proxy.pass_on(
-                api, proxied, lambda code: self._metrics.count_rejected(state, code)
-            )
+        proxied = ProxiedRequest(
+            state.request,
+            state.user,
+            scope,
+            receive,
+            send,
+            began=lambda code: self._metrics.count_rejected(state, code),
         )
+        work = self._aggregation.proxy.pass_on(api, proxied, long=is_long(state.asked))
+        await self._streams.run(work)
 
     async def _find_info(self, state: RequestState) -> RequestInfo:
         path = state.request.path

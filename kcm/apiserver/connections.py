@@ -10,7 +10,7 @@ from typing import Any
 from kcm.api.admissionregistration_v1 import CONNECT
 from kcm.apiserver.admission.request import AdmissionRequest
 from kcm.apiserver.auth.authorizer import Caller
-from kcm.apiserver.nodes.streams import SWITCHES
+from kcm.apiserver.egress.streams import SWITCHES
 from kcm.apiserver.remarks import Remarks
 from kcm.apiserver.request import Request, truth
 from kcm.apiserver.request_info import RequestInfo

@@ -27,11 +27,11 @@ from kcm.apiserver.auth.service_accounts import TokenOptions
 from kcm.apiserver.bootstrap.cluster import ClusterBootstrap
 from kcm.apiserver.bootstrap.kubernetes_service import KubernetesService, list_names
 from kcm.apiserver.credentials import Certificate
+from kcm.apiserver.egress.kubelet import KubeletClient
 from kcm.apiserver.faults.gate import ServerFaults
 from kcm.apiserver.heavy.lanes import HEAVY_THREADS
 from kcm.apiserver.heavy.processes import HeavyProcesses
 from kcm.apiserver.http.limits import Limits
-from kcm.apiserver.nodes.kubelet import KubeletClient
 from kcm.apiserver.serving import LINGER, Address, ApiHttpServer, bind, serve, url_of
 from kcm.apiserver.token_options import TokenFlags
 from kcm.clock import Clock, RealClock

@@ -16,14 +16,15 @@ from kcm.apiserver.auth.handler_chain import HandlerChain, RequestState
 from kcm.apiserver.auth.users import ANYBODY
 from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.connections import admit_connection
+from kcm.apiserver.egress.kubelet import KubeletAddress, KubeletClient
+from kcm.apiserver.egress.logs import Logs, is_log
+from kcm.apiserver.egress.object_proxy import ObjectProxy, is_proxy
+from kcm.apiserver.egress.relaying import ProxiedRequest
+from kcm.apiserver.egress.simulated import SimulatedAttach
+from kcm.apiserver.egress.streams import NodeStreams, is_stream
+from kcm.apiserver.egress.targets import Target
 from kcm.apiserver.http.threads import Threads
 from kcm.apiserver.metrics import ServerMetrics
-from kcm.apiserver.nodes.kubelet import KubeletAddress, KubeletClient
-from kcm.apiserver.nodes.logs import Logs, is_log
-from kcm.apiserver.nodes.simulated import SimulatedAttach
-from kcm.apiserver.nodes.streams import NodeStreams, is_stream
-from kcm.apiserver.proxying.handler import Asked, ObjectProxy, is_proxy
-from kcm.apiserver.proxying.targets import Target
 from kcm.apiserver.request_info import RequestInfo
 from kcm.options.feature_gates import AUTHORIZE_CREATE_OF_STREAMS
 from kcm.store import Store
@@ -126,17 +127,18 @@ class Streams:
             return self._proxy.find(info, request)
 
         target = await self._threads.run(find, user)
-        asked = Asked(
+        proxied = ProxiedRequest(
             request,
-            info,
             user,
             scope,
             receive,
             send,
             began=lambda code: self._metrics.count(state, code, 0.0),
-            threaded=lambda work: self._threads.run(work, user),
         )
-        await self.run(self._proxy.pass_on(target, asked))
+        work = self._proxy.pass_on(
+            target, info, proxied, lambda work: self._threads.run(work, user)
+        )
+        await self.run(work)
 
     def _admit(self, state: RequestState, info: RequestInfo) -> None:
         """Asks webhooks and policies. Raises the error of what refuses the connection."""

@@ -37,10 +37,10 @@ from kcm.apiserver.admission.webhooks.metrics import WebhookMetrics
 from kcm.apiserver.admission.webhooks.mutating import MutatingWebhooks
 from kcm.apiserver.admission.webhooks.validating import ValidatingWebhooks
 from kcm.apiserver.auth.node.restriction import NodeRestriction
-from kcm.apiserver.backends.client import BackendClient
-from kcm.apiserver.backends.credentials import BackendCredentials
-from kcm.apiserver.backends.waiting import LoopWaiter
 from kcm.apiserver.cache.caches import Caches
+from kcm.apiserver.egress.credentials import BackendCredentials
+from kcm.apiserver.egress.posting import BackendClient
+from kcm.apiserver.egress.waiting import LoopWaiter
 from kcm.store import Store
 from kcm.store.admission.plugin import Plugin
 

@@ -8,9 +8,6 @@ from prometheus_client import CollectorRegistry
 
 from kcm.apiserver.aggregation.authentication_trust import TrustedAuthorities
 from kcm.apiserver.aggregation.availability import Prober
-from kcm.apiserver.aggregation.connections import ServerConnections
-from kcm.apiserver.aggregation.fetching import Fetcher
-from kcm.apiserver.aggregation.identity import ProxyIdentity
 from kcm.apiserver.aggregation.index import ApiIndex, RemoteApi
 from kcm.apiserver.aggregation.loop import AggregationLoop
 from kcm.apiserver.aggregation.metrics import AggregationMetrics
@@ -19,10 +16,11 @@ from kcm.apiserver.aggregation.registration_loop import RegistrationLoop
 from kcm.apiserver.aggregation.remote_documents import RemoteDocuments
 from kcm.apiserver.aggregation.status_writer import StatusWriter
 from kcm.apiserver.auth.attributes import Attributes
-from kcm.apiserver.backends.services import ServiceResolver
 from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.documents.remote import RemoteVersions
+from kcm.apiserver.egress.services import ServiceResolver
 from kcm.apiserver.http.limits import Limits
+from kcm.http.connections import Pool
 from kcm.store import Store
 
 _DOCUMENT = "/openapi/v3"  # of OpenAPI, before the path of a group and version
@@ -32,9 +30,12 @@ _LONG_SUBRESOURCES = frozenset({"attach", "exec", "proxy", "log", "portforward"}
 
 @dataclass(frozen=True)
 class AggregationOptions:
-    """Who this server is to other API servers, and whom they may trust."""
+    """Who this server is to other API servers, and whom they may trust.
 
-    identity: ProxyIdentity = field(default_factory=ProxyIdentity)
+    `certificate` is the front proxy's client certificate with its key, in PEM.
+    """
+
+    certificate: bytes = field(default=b"", repr=False)
     authorities: TrustedAuthorities = field(default_factory=TrustedAuthorities)
 
 
@@ -52,18 +53,19 @@ class Aggregation:
         options: AggregationOptions,
         limits: Limits,
         registry: CollectorRegistry,
+        *,
+        pool: Pool,
     ) -> None:
         resolver = ServiceResolver(cacher)
-        fetcher = Fetcher(ServerConnections(options.identity))
         metrics = AggregationMetrics(cacher, registry)
         self._index = ApiIndex(cacher)
-        self._documents = RemoteDocuments(fetcher, resolver, self._index)
-        self.proxy = ApiProxy(resolver, options.identity, limits)
+        self._documents = RemoteDocuments(options.certificate, resolver, self._index)
+        self.proxy = ApiProxy(resolver, options.certificate, limits, pool)
         self.registration = RegistrationLoop(store, cacher, options.authorities)
         self._loop = AggregationLoop(
             cacher,
             self._index,
-            Prober(fetcher, resolver),
+            Prober(options.certificate, resolver),
             documents=self._documents,
             writer=StatusWriter(store),
             count_unavailable=metrics.count_unavailable,

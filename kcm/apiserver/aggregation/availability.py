@@ -18,12 +18,13 @@ from datetime import datetime
 from kcm import errors
 from kcm.api.apiregistration_v1 import AVAILABLE, FALSE, TRUE, APIServiceCondition
 from kcm.api.core_v1 import Endpoints, Service
-from kcm.apiserver.aggregation.connections import ServerTrust
-from kcm.apiserver.aggregation.fetching import Fetcher
+from kcm.apiserver.aggregation import fetching
+from kcm.apiserver.aggregation.fetching import Wanted
 from kcm.apiserver.aggregation.identity import AGGREGATOR
 from kcm.apiserver.aggregation.index import RemoteApi
-from kcm.apiserver.backends.faults import CallFailed
-from kcm.apiserver.backends.services import Address, ServiceResolver
+from kcm.apiserver.egress.services import Address, ServiceResolver
+from kcm.http.faults import CallFailed
+from kcm.http.trust import Trust
 
 ATTEMPTS = 5
 TIMEOUT = 5.0  # seconds for one attempt
@@ -99,9 +100,11 @@ class Prober:
     """Asks servers for their discovery document."""
 
     def __init__(
-        self, fetcher: Fetcher, resolver: ServiceResolver, rng: random.Random | None = None
+        self, certificate: bytes, resolver: ServiceResolver, rng: random.Random | None = None
     ) -> None:
-        self._fetcher = fetcher
+        """`certificate` is the client's, with its key, in PEM."""
+        # Their certificates are not checked here: whether they answer is all that is asked.
+        self._trust = Trust(certificate=certificate, insecure=True)
         self._resolver = resolver
         self._rng = rng or random.Random()
 
@@ -132,20 +135,15 @@ class Prober:
 
     async def _ask(self, api: RemoteApi, address: Address) -> str:
         """Returns what is wrong with an address, "" if nothing is."""
-        host = f"[{address.host}]" if ":" in address.host else address.host
-        url = f"https://{host}:{address.port}{api.path}"
-        # Its certificate is not checked here: whether it answers is all that is asked.
-        trust = ServerTrust(api.service.server_name, b"", insecure=True)
+        url = f"https://{address.netloc}{api.path}"
+        wanted = Wanted(api.path, AGGREGATOR, TIMEOUT, 0)
         try:
-            document = await self._fetcher.get(
-                api, address, api.path, AGGREGATOR, timeout=TIMEOUT, most=0, trust=trust
-            )
+            status = await fetching.get_status(api, address, self._trust, wanted)
         except CallFailed as error:
             return f'failing or missing response from {url}: Get "{url}": {error.message}'
-        if 200 <= document.code < 300:
+        if 200 <= status < 300:
             return ""
-        why = f"bad status from {url}: {document.code}"
-        return f"failing or missing response from {url}: {why}"
+        return f"failing or missing response from {url}: bad status from {url}: {status}"
 
 
 def _failed(why: str) -> Outcome:

@@ -4,98 +4,72 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from kcm.apiserver.aggregation.connections import (
-    BrokenResponse,
-    Call,
-    ServerConnections,
-    ServerResponse,
-    ServerTrust,
-    UntrustedServer,
-)
 from kcm.apiserver.aggregation.identity import identify
 from kcm.apiserver.aggregation.index import RemoteApi
 from kcm.apiserver.auth.users import User
-from kcm.apiserver.backends.faults import CallFailed
-from kcm.apiserver.backends.services import Address
+from kcm.apiserver.egress.services import Address
+from kcm.http.connections import Server
+from kcm.http.faults import CallFailed
+from kcm.http.transport import Answer, Call, fetch, send
+from kcm.http.trust import Trust, find_context
 
 NOT_MODIFIED, OK, NOT_FOUND = 304, 200, 404
 
 
 @dataclass(frozen=True)
-class Document:
-    """The response to a fetch."""
+class Wanted:
+    """What is fetched, as which user, in `timeout` seconds and `most` bytes at most.
 
-    code: int
-    body: bytes = field(default=b"", repr=False)
-    content_type: str = ""
+    With `etag`, the status is 304 if the document is still that one.
+    """
+
+    path: str
+    user: User
+    timeout: float
+    most: int
+    accept: str = "application/json"
     etag: str = ""
 
-
-class Fetcher:
-    """Fetches documents. It belongs to one event loop."""
-
-    def __init__(self, connections: ServerConnections) -> None:
-        self._connections = connections
-
-    async def get(
-        self,
-        api: RemoteApi,
-        address: Address,
-        path: str,
-        user: User,
-        *,
-        accept: str = "application/json",
-        etag: str = "",
-        timeout: float,
-        most: int,
-        trust: ServerTrust | None = None,
-    ) -> Document:
-        """Returns what an API's server has at a path, as `user`.
-
-        With `etag`, the code is 304 if the document is still that one. `timeout` is in seconds, for
-        all of it, `most` in bytes; for 0 the body is not read. Raises CallFailed.
-        """
-        to = trust or ServerTrust(api.service.server_name, api.authority, api.insecure)
-        headers = [(b"accept", accept.encode()), *identify(user)]
-        if etag:
-            headers.append((b"if-none-match", etag.encode()))
-        call = Call("GET", path.encode(), headers, keep=False)
-        try:
-            async with (
-                asyncio.timeout(timeout),
-                self._connections.request(to, address, call) as response,
-            ):
-                return await _read(response, most)
-        except TimeoutError:
-            raise CallFailed("context deadline exceeded", timed_out=True) from None
-        except (UntrustedServer, BrokenResponse) as error:
-            raise CallFailed(error.message) from None
+    @property
+    def call(self) -> Call:
+        """The request."""
+        fields = [(b"accept", self.accept.encode()), *identify(self.user)]
+        if self.etag:
+            fields.append((b"if-none-match", self.etag.encode("latin-1")))
+        return Call("GET", self.path, fields, head_timeout=None)
 
 
-async def _read(response: ServerResponse, most: int) -> Document:
-    body = bytearray()
-    if not most:
-        return Document(response.status)
-    async for part in response.body:
-        body += part
-        if len(body) > most:
-            raise CallFailed(f"the response is larger than {most} bytes")
-    headers: Mapping[bytes, bytes] = {name.lower(): value for name, value in response.headers}
-    return Document(
-        response.status,
-        bytes(body),
-        headers.get(b"content-type", b"").decode("latin-1"),
-        headers.get(b"etag", b"").decode("latin-1"),
-    )
+async def get(api: RemoteApi, address: Address, trust: Trust, wanted: Wanted) -> Answer:
+    """Returns what an API's server has at a path. Raises CallFailed."""
+    try:
+        async with asyncio.timeout(wanted.timeout):
+            return await fetch(_server(api, address, trust), wanted.call, most=wanted.most)
+    except TimeoutError:
+        raise CallFailed("context deadline exceeded", timed_out=True) from None
 
 
-def parse_json(document: Document) -> Any:
+async def get_status(api: RemoteApi, address: Address, trust: Trust, wanted: Wanted) -> int:
+    """Returns the status of the response, whose body is not read. Raises CallFailed."""
+    try:
+        async with (
+            asyncio.timeout(wanted.timeout),
+            send(_server(api, address, trust), wanted.call) as response,
+        ):
+            return response.status
+    except TimeoutError:
+        raise CallFailed("context deadline exceeded", timed_out=True) from None
+
+
+def _server(api: RemoteApi, address: Address, trust: Trust) -> Server:
+    return Server(address.host, address.port, find_context(trust), api.service.server_name)
+
+
+def parse_json(answer: Answer) -> Any:
     """Returns the JSON of a document. Raises ValueError."""
     try:
-        return json.loads(document.body)
+        return json.loads(answer.body)
     except RecursionError:
         raise ValueError("the document is nested too deeply") from None

@@ -6,8 +6,6 @@ over.
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -19,6 +17,7 @@ from kcm.apimachinery.meta_v1 import Kind
 from kcm.apiserver.cache.entries import Entry
 from kcm.apiserver.cache.watch_cache import WatchCache
 from kcm.apiserver.documents.priorities import Priority
+from kcm.http.trust import Trust, read_bundle
 
 _PARTS = 2  # of a path below /apis: group and version
 
@@ -47,14 +46,14 @@ class RemoteApi:
     """A version of an API group that the server behind a Service serves.
 
     `authority` are the certificates, in PEM, that its certificate must be signed by; without any,
-    those that the system trusts. It is None if the APIService's bundle is invalid.
+    those that the system trusts.
     """
 
     group: str
     version: str
     service: ServiceKey
     priority: Priority
-    authority: bytes | None = field(default=b"", repr=False)
+    authority: bytes = field(default=b"", repr=False)
     insecure: bool = False  # any certificate is accepted
     available: bool = False
     uid: str = ""
@@ -73,6 +72,10 @@ class RemoteApi:
     def target(self) -> RemoteApi:
         """This API without what changes nothing about its server."""
         return replace(self, available=False, priority=Priority(0, 0))
+
+    def trust(self, certificate: bytes) -> Trust:
+        """Returns by what its server is known, which is shown this client certificate."""
+        return Trust(b"" if self.insecure else self.authority, certificate, self.insecure)
 
 
 def describe(service: APIService) -> RemoteApi | None:
@@ -97,18 +100,11 @@ def describe(service: APIService) -> RemoteApi | None:
         version=version,
         service=ServiceKey(reference.namespace, reference.name, reference.port or DEFAULT_PORT),
         priority=Priority(spec.group_priority_minimum, spec.version_priority),
-        authority=_decode(spec.ca_bundle or ""),
+        authority=read_bundle(spec.ca_bundle or ""),
         insecure=bool(spec.insecure_skip_tls_verify),
         available=is_true(service),
         uid=service.uid,
     )
-
-
-def _decode(bundle: str) -> bytes | None:
-    try:
-        return base64.b64decode(bundle, validate=True)
-    except (binascii.Error, ValueError):
-        return None
 
 
 class Caches(Protocol):

@@ -30,7 +30,7 @@ from kcm.apiserver.aggregation.remote_documents import FetchFailed, RemoteDocume
 from kcm.apiserver.aggregation.status_writer import StatusWriter
 from kcm.apiserver.aggregation.timetable import Timetable
 from kcm.apiserver.aggregation.wakes import CacheWakes
-from kcm.apiserver.backends.endpoints import service_of
+from kcm.apiserver.egress.services import service_of
 from kcm.clock import Clock, RealClock
 from kcm.coordination.lease import RENEW_EVERY
 from kcm.loops import start_thread

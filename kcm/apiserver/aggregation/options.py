@@ -6,7 +6,6 @@ staging/src/k8s.io/apiserver/pkg/server/options/authentication.go, Kubernetes 1.
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -19,8 +18,9 @@ from kcm import errors
 from kcm.apiserver import credentials
 from kcm.apiserver.aggregation.aggregation import AggregationOptions
 from kcm.apiserver.aggregation.authentication_trust import TrustedAuthorities
-from kcm.apiserver.aggregation.identity import ProxyIdentity
 from kcm.apiserver.auth.certificates import check_authorities
+from kcm.http.faults import CallFailed
+from kcm.http.trust import Trust, build_context
 
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 _FLAGS = (
@@ -85,17 +85,19 @@ class AggregationFlags:
             raise errors.ConfigurationError(
                 "--proxy-client-cert-file and --proxy-client-key-file must be used together"
             )
-        if self.certificate is not None:
+        certificate = b""
+        if self.certificate is not None and self.key is not None:
             try:
-                ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(self.certificate, self.key)
-            except (OSError, ssl.SSLError) as error:
+                certificate = self.certificate.read_bytes() + b"\n" + self.key.read_bytes()
+                build_context(Trust(certificate=certificate))
+            except (OSError, CallFailed) as error:
                 raise errors.ConfigurationError(
                     f"--proxy-client-cert-file {self.certificate} cannot be used: {error}"
                 ) from None
         if self.authority is not None:
             check_authorities(self.authority, "--requestheader-client-ca-file")
         return AggregationOptions(
-            ProxyIdentity(self.certificate, self.key),
+            certificate,
             TrustedAuthorities(client_authorities, self.authority),
         )
 

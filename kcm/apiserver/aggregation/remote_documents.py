@@ -17,23 +17,23 @@ from typing import Any
 import structlog
 
 from kcm import errors
-from kcm.apiserver.aggregation import remote_discovery
+from kcm.apiserver.aggregation import fetching, remote_discovery
 from kcm.apiserver.aggregation.fetching import (
     NOT_FOUND,
     NOT_MODIFIED,
     OK,
-    Document,
-    Fetcher,
+    Wanted,
     parse_json,
 )
 from kcm.apiserver.aggregation.identity import AGGREGATOR, OPENAPI_AGGREGATOR
 from kcm.apiserver.aggregation.index import ApiIndex, RemoteApi, ServiceKey
 from kcm.apiserver.auth.users import User
-from kcm.apiserver.backends.faults import CallFailed
-from kcm.apiserver.backends.services import Address, ServiceResolver
 from kcm.apiserver.documents import openapi_merging, openapi_protobuf
 from kcm.apiserver.documents.remote import Json, RemoteVersion, RemoteVersions
+from kcm.apiserver.egress.services import Address, ServiceResolver
 from kcm.apiserver.http.responses import json_bytes
+from kcm.http.faults import CallFailed
+from kcm.http.transport import Answer
 
 log = structlog.get_logger("kcm.apiserver")
 
@@ -71,8 +71,9 @@ class _Aggregated:
 class RemoteDocuments:
     """Fetches documents, in one event loop, and describes them to all threads."""
 
-    def __init__(self, fetcher: Fetcher, resolver: ServiceResolver, index: ApiIndex) -> None:
-        self._fetcher = fetcher
+    def __init__(self, certificate: bytes, resolver: ServiceResolver, index: ApiIndex) -> None:
+        """`certificate` is the client's, with its key, in PEM."""
+        self._certificate = certificate
         self._resolver = resolver
         self._index = index
         self._known: dict[str, _Known] = {}
@@ -145,40 +146,28 @@ class RemoteDocuments:
         document = await self._get_discovery(
             api, address, "/apis", AGGREGATOR, accept=accept, etag=etag
         )
-        if document.code == NOT_MODIFIED and before is not None:
+        if document.status == NOT_MODIFIED and before is not None:
             return before.versions.get((api.group, api.version), [])
-        if document.code == OK and remote_discovery.is_aggregated(document.content_type):
+        if document.status == OK and remote_discovery.is_aggregated(
+            document.header(b"content-type")
+        ):
             versions = remote_discovery.parse_aggregated(parse_json(document))
-            self._aggregated[api.service] = _Aggregated(document.etag, versions)
+            self._aggregated[api.service] = _Aggregated(document.header(b"etag"), versions)
             return versions.get((api.group, api.version), [])
-        if document.code == 503:
+        if document.status == 503:
             raise ValueError("the server is unavailable")
         user = replace(AGGREGATOR, groups=())
         document = await self._get_discovery(api, address, api.path, user)
-        if document.code != OK:
-            raise ValueError(f"status {document.code}")
+        if document.status != OK:
+            raise ValueError(f"status {document.status}")
         return remote_discovery.parse_legacy(parse_json(document), api.group, api.version)
 
     async def _get_discovery(
-        self,
-        api: RemoteApi,
-        address: Address,
-        path: str,
-        user: User,
-        *,
-        accept: str = "application/json",
-        etag: str = "",
-    ) -> Document:
-        return await self._fetcher.get(
-            api,
-            address,
-            path,
-            user,
-            accept=accept,
-            etag=etag,
-            timeout=DISCOVERY_TIMEOUT,
-            most=MOST_DISCOVERY,
-        )
+        self, api: RemoteApi, address: Address, path: str, user: User, **given: str
+    ) -> Answer:
+        """`given` may be the fields `accept` and `etag`."""
+        wanted = Wanted(path, user, DISCOVERY_TIMEOUT, MOST_DISCOVERY, **given)
+        return await fetching.get(api, address, api.trust(self._certificate), wanted)
 
     # --- OpenAPI
 
@@ -194,44 +183,35 @@ class RemoteDocuments:
     async def _fetch_v2(self, api: RemoteApi, address: Address) -> None:
         known = self._of(api)
         document = await self._get_openapi(api, address, "/openapi/v2", known.v2_etag)
-        if document.code == NOT_MODIFIED:
+        if document.status == NOT_MODIFIED:
             return
-        if document.code == NOT_FOUND:
+        if document.status == NOT_FOUND:
             self._learn(api, replace(self._of(api), v2=None, v2_etag=""))
             return
-        if document.code != OK:
-            raise ValueError(f"failed to retrieve openAPI spec, http error: {document.code}")
+        if document.status != OK:
+            raise ValueError(f"failed to retrieve openAPI spec, http error: {document.status}")
         piece = openapi_merging.select_paths(parse_json(document), f"{api.path}/")
         try:  # both forms of our own document must be possible with it
             openapi_protobuf.encode({"swagger": "2.0", "info": _INFO, **piece})
         except AttributeError as error:
             raise ValueError(str(error)) from None
-        self._learn(api, replace(self._of(api), v2=piece, v2_etag=document.etag))
+        self._learn(api, replace(self._of(api), v2=piece, v2_etag=document.header(b"etag")))
 
     async def _fetch_v3(self, api: RemoteApi, address: Address) -> None:
         document = await self._get_openapi(api, address, "/openapi/v3", "")
         known = self._of(api)
-        if document.code == NOT_FOUND:
+        if document.status == NOT_FOUND:
             converted = _convert(known.v2) if known.v2 is not None else None
             hashed = hashlib.sha256(converted).hexdigest()[:32].upper() if converted else ""
             self._learn(api, replace(known, v3=converted, v3_hash=hashed))
             return
-        if document.code != OK:
-            raise ValueError(f"status {document.code} of /openapi/v3")
+        if document.status != OK:
+            raise ValueError(f"status {document.status} of /openapi/v3")
         self._learn(api, replace(known, v3=None, v3_hash=_find_hash(parse_json(document), api)))
 
-    async def _get_openapi(
-        self, api: RemoteApi, address: Address, path: str, etag: str
-    ) -> Document:
-        return await self._fetcher.get(
-            api,
-            address,
-            path,
-            OPENAPI_AGGREGATOR,
-            etag=etag,
-            timeout=OPENAPI_TIMEOUT,
-            most=MOST_OPENAPI,
-        )
+    async def _get_openapi(self, api: RemoteApi, address: Address, path: str, etag: str) -> Answer:
+        wanted = Wanted(path, OPENAPI_AGGREGATOR, OPENAPI_TIMEOUT, MOST_OPENAPI, etag=etag)
+        return await fetching.get(api, address, api.trust(self._certificate), wanted)
 
 
 _INFO = {"title": "Kubernetes", "version": "unversioned"}

@@ -19,13 +19,13 @@ from kcm.api.custom.kinds import CustomObject
 from kcm.api.scheme import Resource
 from kcm.apiextensions.conversion import KindVersions, webhook_versions
 from kcm.apiserver.admission.webhooks.index import make_backend
-from kcm.apiserver.backends.client import BackendClient
-from kcm.apiserver.backends.credentials import BackendCredentials
-from kcm.apiserver.backends.faults import CallFailed
 from kcm.apiserver.conversion import metrics, review
 from kcm.apiserver.conversion.converted import InvalidMetadata, InvalidObject, read_converted
 from kcm.apiserver.conversion.metrics import ConversionMetrics
 from kcm.apiserver.conversion.review import InvalidReview
+from kcm.apiserver.egress.credentials import BackendCredentials
+from kcm.apiserver.egress.posting import BackendClient
+from kcm.http.faults import CallFailed
 
 TIMEOUT = 30.0  # seconds, as upstream
 MOST_OBJECTS = 500  # of one review, as many as kubectl lists at once

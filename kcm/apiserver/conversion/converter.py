@@ -16,11 +16,11 @@ from prometheus_client import CollectorRegistry
 from kcm.api.custom.kinds import CustomObject
 from kcm.api.scheme import Resource
 from kcm.apiextensions import conversion
-from kcm.apiserver.backends.client import BackendClient
-from kcm.apiserver.backends.waiting import LoopWaiter
 from kcm.apiserver.cache.entries import Entry
 from kcm.apiserver.conversion.calls import ConversionCall, split
 from kcm.apiserver.conversion.metrics import ConversionMetrics
+from kcm.apiserver.egress.posting import BackendClient
+from kcm.apiserver.egress.waiting import LoopWaiter
 
 _AT_ONCE = 4  # reviews of one list or watch that wait for answers
 _SMALL = 64 * 1024  # bytes of JSON that are handled in the event loop; the rest in a thread

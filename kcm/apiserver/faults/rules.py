@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from kcm import errors
-from kcm.apiserver.backends.breaking import BreaksCalls
+from kcm.apiserver.egress.breaking import BreaksCalls
 from kcm.apiserver.request import Staleness
 
 

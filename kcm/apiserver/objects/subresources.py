@@ -150,11 +150,11 @@ _HANDLERS: Mapping[tuple[str, str], Mapping[str, Handler]] = {
     ("pods", "ephemeralcontainers"): _PART,
     ("pods", "eviction"): {"POST": evict},
     ("pods", "resize"): _PART,
-    ("pods", "log"): {},  # streamed by `kcm.apiserver.nodes.logs`
-    ("pods", "exec"): {},  # these three are handled by `kcm.apiserver.nodes.streams`
+    ("pods", "log"): {},  # streamed by `kcm.apiserver.egress.logs`
+    ("pods", "exec"): {},  # these three are handled by `kcm.apiserver.egress.streams`
     ("pods", "attach"): {},
     ("pods", "portforward"): {},
-    ("pods", "proxy"): {},  # these three are handled by `kcm.apiserver.proxying.handler`
+    ("pods", "proxy"): {},  # these three are handled by `kcm.apiserver.egress.object_proxy`
     ("services", "proxy"): {},
     ("nodes", "proxy"): {},
     ("namespaces", "finalize"): {"PUT": finalize},

@@ -8,7 +8,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import Self
 
-from kcm.apiserver.backends.breaking import CallBreak
+from kcm.apiserver.egress.breaking import CallBreak
 from kcm.apiserver.faults.rules import Ending, Outcome, RequestFacts
 from kcm.apiserver.request import Staleness
 from kcm.testing.faults import answers

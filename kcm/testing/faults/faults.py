@@ -7,7 +7,7 @@ from functools import partial
 from typing import Literal
 
 from kcm.api.scheme import BUILT_IN, Kinds
-from kcm.apiserver.backends.breaking import CallBreak
+from kcm.apiserver.egress.breaking import CallBreak
 from kcm.apiserver.faults.gate import ServerFaults
 from kcm.apiserver.faults.rules import Ending, WatchRegister
 from kcm.apiserver.request import Staleness

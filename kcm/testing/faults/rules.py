@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from kcm.apiserver.backends.breaking import CallBreak, TimedOut
+from kcm.apiserver.egress.breaking import CallBreak, TimedOut
 from kcm.apiserver.faults.rules import Outcome, RequestFacts
 from kcm.apiserver.request import Staleness
 from kcm.clock import Clock

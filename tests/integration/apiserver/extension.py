@@ -13,7 +13,6 @@ from typing import Any
 
 from kcm.apiserver.aggregation.aggregation import AggregationOptions
 from kcm.apiserver.aggregation.authentication_trust import TrustedAuthorities
-from kcm.apiserver.aggregation.identity import ProxyIdentity
 from kcm.testing.waiting import until
 from tests.integration.apiserver.authority import Authority
 from tests.integration.apiserver.serving import Live
@@ -39,7 +38,7 @@ class FrontProxy:
     def options(self) -> AggregationOptions:
         certificate, key = self.proxies.client("front-proxy-client")
         return AggregationOptions(
-            ProxyIdentity(Path(certificate), Path(key)),
+            Path(certificate).read_bytes() + Path(key).read_bytes(),
             TrustedAuthorities(front_proxy=self.proxies.path),
         )
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from kcm.apiserver.admission_config import load_admission_config
-from kcm.apiserver.backends.client import ServiceTarget
+from kcm.apiserver.egress.posting import ServiceTarget
 from kcm.errors import ConfigurationError
 
 VERSION = "apiserver.config.k8s.io/v1"
@@ -45,7 +45,7 @@ def token(folder: Path, users: list[Any], target: str | ServiceTarget, **more: A
         credentials = loaded.find_for_url(target)
     else:
         credentials = loaded.find_for_service(target)
-    return dict(credentials.headers).get("authorization", "")
+    return dict(credentials.headers).get(b"authorization", b"").decode()
 
 
 SERVICE = ServiceTarget("system", "hook")

@@ -31,10 +31,10 @@ from kcm.apiserver.admission.webhooks.review import (
     make_review,
     read_answer,
 )
-from kcm.apiserver.backends.client import BackendClient
-from kcm.apiserver.backends.faults import CallFailed
+from kcm.apiserver.egress.posting import BackendClient
 from kcm.apiserver.http_errors import StatusError
 from kcm.apiserver.remarks import Remarks
+from kcm.http.faults import CallFailed
 from kcm.redisio import greenlets
 
 _SHORT_ANSWER = 16 * 1024  # bytes, in the event loop

@@ -5,8 +5,6 @@ Source: staging/src/k8s.io/apiserver/pkg/admission/configuration, Kubernetes 1.3
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -24,9 +22,10 @@ from kcm.api.admissionregistration_v1 import (
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.admission.index import RequestIndex
 from kcm.apiserver.admission.matching import Matcher, prepare_matcher
-from kcm.apiserver.backends.client import Backend, ServiceTarget
-from kcm.apiserver.backends.credentials import BackendCredentials
 from kcm.apiserver.cache.caches import Caches
+from kcm.apiserver.egress.credentials import BackendCredentials
+from kcm.apiserver.egress.posting import Backend, ServiceTarget
+from kcm.http.trust import read_bundle
 
 _TIMEOUT = 10  # seconds, where an object was stored without its defaults
 _HTTPS_PORT = 443
@@ -120,10 +119,7 @@ def _matching(webhook: ValidatingWebhook) -> MatchResources:
 
 def make_backend(config: WebhookClientConfig, credentials: BackendCredentials) -> Backend:
     """Returns the server of a webhook, with the credentials that are meant for it."""
-    try:
-        authority = base64.b64decode(config.ca_bundle or "", validate=True)
-    except (binascii.Error, ValueError):
-        authority = b"-"  # no certificates, so that no server is trusted
+    authority = read_bundle(config.ca_bundle or "")
     service = config.service
     if service is None:
         url = config.url or ""

@@ -22,9 +22,9 @@ from kcm.apiserver.admission.webhooks.errors import CallingWebhookFailed
 from kcm.apiserver.admission.webhooks.index import PreparedWebhook
 from kcm.apiserver.admission.webhooks.metrics import ADMIT, WebhookMetrics
 from kcm.apiserver.admission.webhooks.review import ReviewAnswer
-from kcm.apiserver.backends.client import BackendClient
-from kcm.apiserver.backends.waiting import LoopWaiter
 from kcm.apiserver.cache.caches import Caches
+from kcm.apiserver.egress.posting import BackendClient
+from kcm.apiserver.egress.waiting import LoopWaiter
 from kcm.apiserver.http_errors import InternalError
 from kcm.store.admission.plugin import Reinvocation
 

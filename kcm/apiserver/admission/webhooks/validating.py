@@ -17,9 +17,9 @@ from kcm.apiserver.admission.webhooks.calls import WebhookCall
 from kcm.apiserver.admission.webhooks.errors import CallingWebhookFailed
 from kcm.apiserver.admission.webhooks.index import PreparedWebhook
 from kcm.apiserver.admission.webhooks.metrics import VALIDATING, WebhookMetrics
-from kcm.apiserver.backends.client import BackendClient
-from kcm.apiserver.backends.waiting import LoopWaiter
 from kcm.apiserver.cache.caches import Caches
+from kcm.apiserver.egress.posting import BackendClient
+from kcm.apiserver.egress.waiting import LoopWaiter
 from kcm.apiserver.remarks import Remarks
 
 _FAILED_OPEN = "failed-open.validating.webhook.admission.k8s.io/"

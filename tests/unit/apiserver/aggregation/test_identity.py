@@ -9,9 +9,6 @@ import pytest
 from kcm.apiserver.aggregation.identity import (
     NoHeader,
     escape_header_key,
-    forward_request_headers,
-    forward_response_headers,
-    forward_upgrade_headers,
     identify,
 )
 from kcm.apiserver.auth.users import User
@@ -58,34 +55,3 @@ def test_a_name_that_servers_would_read_otherwise_is_refused(user: User) -> None
 )
 def test_a_key_is_escaped(key: str, escaped: str) -> None:
     assert escape_header_key(key) == escaped
-
-
-CLIENT = [
-    (b"host", b"api"), (b"accept", b"x"), (b"authorization", b"Bearer t"),
-    (b"connection", b"X-Own, close"),
-    (b"x-own", b"1"), (b"impersonate-user", b"jane"), (b"x-remote-user", b"root"),
-    (b"x-remote-extra-a", b"b"), (b"x-forwarded-for", b"1.1.1.1"), (b"te", b"gzip"),
-    (b"content-length", b"3"), (b"upgrade", b"spdy"), (b"transfer-encoding", b"chunked"),
-]  # fmt: skip
-
-
-def test_what_is_the_client_s_or_the_connection_s_is_not_passed_on() -> None:
-    assert forward_request_headers(CLIENT, "10.0.0.7") == [
-        (b"accept", b"x"), (b"content-length", b"3"), (b"x-forwarded-for", b"10.0.0.7"),
-    ]  # fmt: skip
-    assert forward_request_headers([(b"accept", b"x")], "") == [(b"accept", b"x")]
-
-
-def test_an_upgrade_keeps_its_two_headers() -> None:
-    headers = forward_upgrade_headers(
-        [(b"connection", b"Upgrade"), (b"upgrade", b"spdy"), (b"cookie", b"a")], ""
-    )
-    assert headers == [(b"cookie", b"a"), (b"connection", b"Upgrade"), (b"upgrade", b"spdy")]
-
-
-def test_a_response_allows_no_other_origin() -> None:
-    fields = [
-        (b"Content-Type", b"text/plain"), (b"Access-Control-Allow-Origin", b"*"),
-        (b"Connection", b"Secret"), (b"Secret", b"1"), (b"Transfer-Encoding", b"chunked"),
-    ]  # fmt: skip
-    assert forward_response_headers(fields) == [(b"content-type", b"text/plain")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,8 @@ from kcm.api.apiregistration_v1 import APIService
 from kcm.apiserver.aggregation.index import ApiIndex, describe
 from kcm.apiserver.cache.entries import Entry
 from kcm.apiserver.cache.watch_cache import WatchCache
+from kcm.http.faults import CallFailed
+from kcm.http.trust import build_context
 from tests.samples import sample
 
 NAME = "apiservices.apiregistration.k8s.io"
@@ -58,7 +61,8 @@ def test_others_lead_nowhere(service: APIService) -> None:
 def test_a_bundle_that_is_none_is_known_as_such() -> None:
     api = describe(changed(ca_bundle="%"))
     assert api is not None
-    assert api.authority is None
+    with pytest.raises(CallFailed, match="unable to load root certificates"):
+        build_context(replace(api, insecure=False).trust(b""))
 
 
 class Caches:

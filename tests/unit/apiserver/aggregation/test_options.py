@@ -18,13 +18,16 @@ def test_the_front_proxy_s_files_are_generated_once(tmp_path: Path) -> None:
     flags = AggregationFlags().complete(tmp_path)
     assert AggregationFlags().complete(tmp_path) == flags
     options = flags.load(None)
-    assert (options.identity.certificate, options.identity.key) == (flags.certificate, flags.key)
+    assert flags.certificate is not None
+    assert flags.key is not None
+    shown = flags.certificate.read_bytes() + b"\n" + flags.key.read_bytes()
+    assert options.certificate == shown
     assert options.authorities.front_proxy == tmp_path / "front-proxy-ca.crt"
-    shown = x509.load_pem_x509_certificate((tmp_path / "front-proxy-client.crt").read_bytes())
-    [name] = shown.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    client = x509.load_pem_x509_certificate((tmp_path / "front-proxy-client.crt").read_bytes())
+    [name] = client.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
     assert name.value == "front-proxy-client"
     authority = x509.load_pem_x509_certificate((tmp_path / "front-proxy-ca.crt").read_bytes())
-    shown.verify_directly_issued_by(authority)
+    client.verify_directly_issued_by(authority)
     private = ("front-proxy-ca.key", "front-proxy-client.key")
     assert {(tmp_path / file).stat().st_mode & 0o777 for file in private} == {0o600}
 

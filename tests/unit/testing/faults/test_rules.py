@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kcm import errors
-from kcm.apiserver.backends.breaking import CallBreak
+from kcm.apiserver.egress.breaking import CallBreak
 from kcm.apiserver.faults.rules import RequestFacts
 from kcm.testing.clock import FakeClock
 from kcm.testing.control_plane.clock import PlaneClock

@@ -1,1 +1,0 @@
-"""Servers that the API server calls for its clients: webhooks, and APIs of other servers."""

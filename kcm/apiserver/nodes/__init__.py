@@ -1,1 +1,0 @@
-"""Connections to the kubelets of nodes: logs, exec, attach, port-forward and the proxy."""

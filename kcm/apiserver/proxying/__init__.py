@@ -1,1 +1,0 @@
-"""Requests that are passed on to another server: a pod, a Service, a kubelet."""

@@ -1,0 +1,366 @@
+"""Sends HTTP/1.1 requests from an event loop.
+
+It guarantees: a request body and a response body are streams of which one read is in memory;
+connecting, the head of the response, and a server that does not read have limits of time (see
+`limits`); heads have one of size; every failure is a CallFailed in the words of Go's HTTP client.
+A server is known by its certificate whatever address it is reached at. A connection that the server
+upgrades is the caller's, with the bytes that follow the head.
+
+It does not: limit the time of a response's body, whose reader may stop at any time; follow
+redirects; decompress; keep cookies.
+
+A `Pool` keeps connections. A request without one has a connection of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from urllib.parse import SplitResult, urlsplit
+
+import httptools
+
+from kcm.http.connections import MOST_HEAD, Connection, Pool, Server, connect
+from kcm.http.faults import CallFailed, connection_fault
+from kcm.http.limits import HEAD_TIMEOUT, STALL_TIMEOUT
+
+_CHUNK = 64 * 1024  # bytes
+_MOST_FIELDS = 500  # headers of a response
+_INFORMATIONAL = range(102, 200)
+_CONTINUE, _SWITCHING = 100, 101
+_END = b"\r\n\r\n"
+
+Fields = Sequence[tuple[bytes, bytes]]
+Body = bytes | AsyncIterator[bytes]
+
+
+@dataclass(frozen=True)
+class Call:
+    """A request. `target` is its path and query.
+
+    `fields` are its headers without those that frame the message. A `body` that is a stream of
+    unknown `length` is sent in chunks; None means no body. With `repeats`, it may be sent again if
+    a kept connection turns out to be closed; its body must not be a stream.
+    """
+
+    method: str
+    target: str
+    fields: Fields = ()
+    body: Body | None = None
+    length: int | None = None
+    head_timeout: float | None = HEAD_TIMEOUT  # seconds, None if the caller limits the time
+    repeats: bool = False
+    upgrades: bool = False  # whether it asks for an upgrade
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A response that has been read."""
+
+    status: int
+    fields: Fields
+    body: bytes
+
+    def header(self, name: bytes) -> str:
+        """Returns the value of a header, "" if it is absent. `name` is in lower case."""
+        return find_field(self.fields, name)
+
+
+@dataclass(frozen=True)
+class Response:
+    """The head of a response, and its body as a stream.
+
+    The names of the headers are in lower case. The stream raises CallFailed if the server closes
+    the connection too early, or does not keep to HTTP.
+    """
+
+    status: int
+    body: AsyncIterator[bytes]
+    fields: Fields = ()
+
+    def header(self, name: bytes) -> str:
+        """Returns the value of a header, "" if it is absent. `name` is in lower case."""
+        return find_field(self.fields, name)
+
+
+@dataclass(frozen=True)
+class Upgraded:
+    """An upgraded connection: the head of the response, and the streams in both directions."""
+
+    head: bytes
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+
+def find_field(fields: Fields, name: bytes) -> str:
+    """Returns the value of a header, "" if it is absent. `name` is in lower case."""
+    return next((value.decode("latin-1") for key, value in fields if key == name), "")
+
+
+@asynccontextmanager
+async def send(server: Server, call: Call, pool: Pool | None = None) -> AsyncIterator[Response]:
+    """Sends a request, and yields the response. Leaving the context ends it.
+
+    Raises BadRequest for an address that is not allowed, and CallFailed.
+    """
+    async with _exchange(server, call, pool) as exchange:
+        yield Response(exchange.status, exchange.pieces(), exchange.fields)
+
+
+@asynccontextmanager
+async def upgrade(server: Server, call: Call) -> AsyncIterator[Response | Upgraded]:
+    """Sends a request for an upgrade, and yields the connection, or the response if the server
+    declines. Leaving the context closes the connection. Raises as `send`.
+    """
+    async with _exchange(server, replace(call, upgrades=True), None) as exchange:
+        if exchange.is_upgraded:
+            connection = exchange.connection
+            yield Upgraded(exchange.head, connection.reader, connection.writer)
+            connection.writer.close()  # sends what was written before
+        else:
+            yield Response(exchange.status, exchange.pieces(), exchange.fields)
+
+
+async def fetch(server: Server, call: Call, pool: Pool | None = None, *, most: int) -> Answer:
+    """Returns a whole response, whose body has at most `most` bytes. Raises as `send`."""
+    async with _exchange(server, call, pool) as exchange:
+        body = bytearray()
+        async for piece in exchange.pieces():
+            body += piece
+            if len(body) > most:
+                raise CallFailed(f"the response is larger than {most} bytes")
+        return Answer(exchange.status, exchange.fields, bytes(body))
+
+
+@asynccontextmanager
+async def _exchange(server: Server, call: Call, pool: Pool | None) -> AsyncIterator[_Exchange]:
+    exchange = await _begin(server, call, pool)
+    connection = exchange.connection
+    try:
+        yield exchange
+        await exchange.stop_sending()
+        if pool is not None and exchange.is_reusable:
+            pool.keep(server, connection)
+            return
+    except BaseException:
+        await exchange.stop_sending()
+        connection.close()
+        raise
+    connection.close()
+
+
+async def _begin(server: Server, call: Call, pool: Pool | None) -> _Exchange:
+    """Sends a request and reads the head of the response."""
+    while True:
+        kept = pool.take(server) if pool is not None else None
+        connection = kept or await connect(server)
+        exchange = _Exchange(connection, call, server)
+        try:
+            await exchange.begin()
+        except BaseException as error:
+            await exchange.stop_sending()
+            connection.close()
+            if kept is None or not isinstance(error, CallFailed):
+                raise
+            # The server may just have closed it, as the request came.
+            if not (call.repeats and exchange.is_silent):
+                raise
+        else:
+            return exchange
+
+
+class _Exchange:
+    """One request and its response. The parser calls the methods `on_*`."""
+
+    def __init__(self, connection: Connection, call: Call, server: Server) -> None:
+        self.connection = connection
+        self.status = 0
+        self.fields: list[tuple[bytes, bytes]] = []
+        self.head = b""
+        self.is_silent = True  # whether no byte of a response has come
+        self._call = call
+        self._server = server
+        self._parser = httptools.HttpResponseParser(self)
+        self._bodiless = call.method == "HEAD"  # whatever the headers say
+        self._pieces: deque[bytes] = deque()
+        self._complete = False
+        self._surplus = False  # whether something follows the response
+        self._sized = False
+        self._lasts = False  # whether the server keeps the connection
+        self._sending: asyncio.Task[None] | None = None
+        self._sent = True
+
+    @property
+    def is_reusable(self) -> bool:
+        """Whether the connection may be used again."""
+        return (
+            self._complete
+            and self._sent
+            and not self._surplus
+            and self.connection.is_quiet
+            and self._lasts
+        )
+
+    @property
+    def is_upgraded(self) -> bool:
+        """Whether the server has upgraded the connection."""
+        return self.status == _SWITCHING
+
+    async def begin(self) -> None:
+        """Sends the request and reads the head of the response. Raises CallFailed."""
+        body, writer = self._call.body, self.connection.writer
+        head = _build_head(self._call, self._server)
+        if body is None or isinstance(body, bytes):
+            writer.write(head + body if body else head)
+        else:
+            self._sent = False
+            writer.write(head)
+            self._sending = asyncio.ensure_future(self._send(body))
+        try:
+            async with asyncio.timeout(self._call.head_timeout):
+                self.head = await self._read_head()
+        except TimeoutError:
+            why = "net/http: timeout awaiting response headers"
+            raise CallFailed(why, timed_out=True) from None
+        except asyncio.IncompleteReadError as error:
+            self.is_silent = not error.partial
+            raise self._describe_end("unexpected EOF" if error.partial else "EOF") from None
+        except asyncio.LimitOverrunError:
+            why = f"net/http: server response headers exceeded {MOST_HEAD} bytes; aborted"
+            raise CallFailed(why) from None
+        if not self.is_upgraded:
+            self._feed(self.head)
+        elif not self._call.upgrades:
+            raise CallFailed("unexpected upgrade")
+
+    async def _read_head(self) -> bytes:
+        """Returns the head of the response proper. What is only informational is passed over."""
+        for _ in range(_MOST_FIELDS):
+            head = await self.connection.reader.readuntil(_END)
+            self.connection.reader.left -= len(head)
+            self.is_silent = False
+            code = head[9:12]
+            self.status = int(code) if code.isdigit() else 0
+            if self.status != _CONTINUE and self.status not in _INFORMATIONAL:
+                return head
+        raise CallFailed("net/http: too many 1xx informational responses")
+
+    def _feed(self, data: bytes) -> None:
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserError as error:
+            if not self._complete:
+                raise CallFailed(f"malformed HTTP response: {error}") from None
+            self._surplus = True
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """Yields the body in pieces. Raises CallFailed."""
+        while True:
+            while self._pieces:
+                yield self._pieces.popleft()
+            if self._complete or self._bodiless:
+                return
+            data = await self.connection.reader.read(_CHUNK)
+            if not data:
+                if self._sized or self.connection.reader.failure is not None:
+                    raise self._describe_end("unexpected EOF")
+                return
+            self.connection.reader.left -= len(data)
+            self._feed(data)
+
+    def _describe_end(self, why: str) -> CallFailed:
+        failure = self.connection.reader.failure
+        return connection_fault(failure, self._server.netloc) if failure else CallFailed(why)
+
+    # --- the request's body
+
+    async def _send(self, body: AsyncIterator[bytes]) -> None:
+        # A server may respond before it has read the body, so its response says what went wrong.
+        writer, chunked = self.connection.writer, self._call.length is None
+        try:
+            async for piece in body:
+                if piece:
+                    writer.write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
+                    await self._drain()
+            if chunked:
+                writer.write(b"0\r\n\r\n")
+            await self._drain()
+            self._sent = True
+        except ConnectionError:
+            return
+        except Exception:
+            writer.transport.abort()  # the server must not wait for the rest
+            raise
+
+    async def _drain(self) -> None:
+        """Waits until little is left to send. Aborts the connection if the server reads nothing."""
+        writer = self.connection.writer
+        try:
+            async with asyncio.timeout(STALL_TIMEOUT):
+                await writer.drain()
+        except TimeoutError:
+            writer.transport.abort()
+            raise ConnectionAbortedError("the server does not read") from None
+
+    async def stop_sending(self) -> None:
+        """Ends the sending of the request's body. Raises what its stream raised."""
+        sending, self._sending = self._sending, None
+        if sending is not None:
+            sending.cancel()
+            with suppress(asyncio.CancelledError):
+                await sending
+
+    # --- called by the parser
+
+    def on_message_begin(self) -> None:
+        self._surplus = self._complete
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if len(self.fields) >= _MOST_FIELDS or self._complete:
+            return
+        name = name.lower()
+        if name in {b"content-length", b"transfer-encoding"}:
+            self._sized = True
+        self.fields.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        self.status = self._parser.get_status_code()
+
+    def on_body(self, body: bytes) -> None:
+        if not self._surplus:
+            self._pieces.append(body)
+
+    def on_message_complete(self) -> None:
+        self._complete = True
+        self._lasts = self._parser.should_keep_alive()  # forgotten with the next message
+
+
+def _build_head(call: Call, server: Server) -> bytes:
+    lines = [f"{call.method} {call.target} HTTP/1.1".encode("latin-1", "replace")]
+    if not any(name.lower() == b"host" for name, _ in call.fields):
+        lines.append(b"host: " + server.netloc.encode("latin-1", "replace"))
+    lines += [name + b": " + value for name, value in call.fields]
+    length = len(call.body) if isinstance(call.body, bytes) else call.length
+    if length is not None:
+        lines.append(b"content-length: %d" % length)
+    elif call.body is not None:
+        lines.append(b"transfer-encoding: chunked")
+    head = b"\r\n".join([*lines, b"", b""])
+    if head.count(b"\n") != len(lines) + 1 or head.count(b"\r") != len(lines) + 1:
+        raise CallFailed("net/http: invalid header field value")
+    return head
+
+
+def split_target(url: str) -> tuple[SplitResult, str]:
+    """Returns the parts of a URL, and the target of a request for it. Raises ValueError."""
+    parts = urlsplit(url)
+    path = parts.path or "/"
+    return parts, f"{path}?{parts.query}" if parts.query else path
+
+
+def bearer(token: str) -> Fields:
+    """Returns the header that carries a bearer token, none for an empty token."""
+    return [(b"authorization", f"Bearer {token}".encode("latin-1", "replace"))] if token else []

@@ -1,0 +1,70 @@
+"""Which servers are trusted, and who the client is to them.
+
+As in Go, a certificate that is trusted need not be an authority's, and need not keep to all rules
+of RFC 5280.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import ssl
+import tempfile
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from kcm.http.faults import CallFailed
+
+_MOST_CONTEXTS = 200  # that are kept, as upstream
+_UNUSABLE = b"-"  # PEM without a certificate
+
+
+@dataclass(frozen=True)
+class Trust:
+    """What a server's certificate must be signed by, and the certificate that the server is shown.
+
+    Without `authority`, the certificates that the system trusts are trusted. With `insecure`, any
+    certificate is accepted. All are in PEM.
+    """
+
+    authority: bytes = field(default=b"", repr=False)
+    certificate: bytes = field(default=b"", repr=False)  # of the client, with its key; b"" for none
+    insecure: bool = False
+
+
+def read_bundle(text: str) -> bytes:
+    """Returns the authorities of a `caBundle`. No context can be built with a damaged one."""
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return _UNUSABLE
+
+
+def build_context(trust: Trust) -> ssl.SSLContext:
+    """Returns the context of connections. Raises CallFailed for certificates that are unusable."""
+    try:
+        context = ssl.create_default_context(
+            cadata=trust.authority.decode() if trust.authority else None
+        )
+        if trust.certificate:
+            with tempfile.NamedTemporaryFile(prefix="kcm-") as file:  # ssl reads keys from files
+                file.write(trust.certificate)
+                file.flush()
+                context.load_cert_chain(file.name)
+    except (ssl.SSLError, OSError, ValueError) as error:
+        raise CallFailed(f"unable to load root certificates: {error}") from None
+    if trust.insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    return context
+
+
+@lru_cache(maxsize=_MOST_CONTEXTS)
+def find_context(trust: Trust) -> ssl.SSLContext:
+    """Returns the context of connections, the same one for the same trust. It must not be changed.
+
+    Raises CallFailed for certificates that are unusable.
+    """
+    return build_context(trust)
