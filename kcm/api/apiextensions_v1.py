@@ -13,8 +13,7 @@ from pydantic import Field
 
 from kcm.api import admissionregistration_v1
 from kcm.apimachinery.base import Bool, JsonObject, MergeKey, Model
-from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.apimachinery.times import Time
+from kcm.apimachinery.meta_v1 import KubeObject, Time
 
 
 class CustomResourceDefinitionNames(Model):

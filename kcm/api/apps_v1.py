@@ -13,8 +13,7 @@ from kcm.api.core_v1.handlers import IntOrString
 from kcm.api.core_v1.pods import PodTemplateSpec
 from kcm.api.core_v1.volume_claims import PersistentVolumeClaim
 from kcm.apimachinery.base import Bool, Int32, Int64, JsonObject, MergeKey, Model, RetainKeys
-from kcm.apimachinery.meta_v1 import KubeObject, LabelSelector
-from kcm.apimachinery.times import Time
+from kcm.apimachinery.meta_v1 import KubeObject, LabelSelector, Time
 
 
 class ReplicaSetSpec(Model):

@@ -19,8 +19,7 @@ from pydantic import Field, ValidationError
 from kcm.api import autoscaling_v2
 from kcm.api.autoscaling_v2 import CrossVersionObjectReference
 from kcm.apimachinery.base import Int32, Int64, Model
-from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.apimachinery.times import Time
+from kcm.apimachinery.meta_v1 import KubeObject, Time
 
 API_VERSION = "autoscaling/v1"
 DEFAULT_CPU_UTILIZATION = 80  # percent, where no metric is given

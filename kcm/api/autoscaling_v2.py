@@ -10,9 +10,8 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from kcm.apimachinery.base import Int32, Int64, MergeKey, Model
-from kcm.apimachinery.meta_v1 import KubeObject, LabelSelector
+from kcm.apimachinery.meta_v1 import KubeObject, LabelSelector, Time
 from kcm.apimachinery.quantity import Quantity
-from kcm.apimachinery.times import Time
 
 
 class CrossVersionObjectReference(Model):

@@ -12,8 +12,7 @@ from pydantic import Field
 from kcm.api.core_v1.events import ObjectReference
 from kcm.api.core_v1.pods import PodTemplateSpec
 from kcm.apimachinery.base import Bool, Int32, Int64, MergeKey, Model
-from kcm.apimachinery.meta_v1 import KubeObject, LabelSelector, ObjectMeta
-from kcm.apimachinery.times import Time
+from kcm.apimachinery.meta_v1 import KubeObject, LabelSelector, ObjectMeta, Time
 
 TRACKING_FINALIZER = "batch.kubernetes.io/job-tracking"
 CONTROLLER_UID, JOB_NAME = "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"

@@ -8,8 +8,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from kcm.apimachinery.base import Int32, Model
-from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.apimachinery.times import MicroTime
+from kcm.apimachinery.meta_v1 import KubeObject, MicroTime
 
 
 class LeaseSpec(Model):

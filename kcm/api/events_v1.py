@@ -15,8 +15,7 @@ from pydantic import Field
 from kcm.api.core_v1 import Event as CoreEvent
 from kcm.api.core_v1 import EventSeries, EventSource, ObjectReference
 from kcm.apimachinery.base import Int32
-from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.apimachinery.times import MicroTime, Time
+from kcm.apimachinery.meta_v1 import KubeObject, MicroTime, Time
 
 API_VERSION = "events.k8s.io/v1"
 

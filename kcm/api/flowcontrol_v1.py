@@ -10,8 +10,7 @@ from typing import Annotated
 from pydantic import Field
 
 from kcm.apimachinery.base import Bool, Int32, MergeKey, Model
-from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.apimachinery.times import Time
+from kcm.apimachinery.meta_v1 import KubeObject, Time
 
 
 class FlowDistinguisherMethod(Model):

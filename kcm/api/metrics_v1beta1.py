@@ -8,9 +8,8 @@ from __future__ import annotations
 from pydantic import Field
 
 from kcm.apimachinery.base import Model
-from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import KubeObject, Time
 from kcm.apimachinery.quantity import ResourceList
-from kcm.apimachinery.times import Time
 
 API_VERSION = "metrics.k8s.io/v1beta1"
 

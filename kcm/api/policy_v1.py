@@ -11,8 +11,7 @@ from pydantic import Field
 
 from kcm.api.core_v1.handlers import IntOrString
 from kcm.apimachinery.base import Int32, Int64, MergeKey, Model
-from kcm.apimachinery.meta_v1 import Condition, KubeObject, LabelSelector
-from kcm.apimachinery.times import Time
+from kcm.apimachinery.meta_v1 import Condition, KubeObject, LabelSelector, Time
 
 
 class PodDisruptionBudgetSpec(Model):

@@ -16,9 +16,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from kcm.api.custom.kinds import CustomObject
 from kcm.api.custom.structural_schema import StructuralSchema
 from kcm.apimachinery.base import Atomic, MergeKey, MergeSet, Model, RetainKeys
-from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import KubeObject, MicroTime
 from kcm.apimachinery.quantity import Quantity
-from kcm.apimachinery.times import MicroTime
 
 Kind = Literal[
     "struct", "list", "map", "string", "integer", "boolean", "time", "microtime", "quantity",

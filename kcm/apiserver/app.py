@@ -28,6 +28,7 @@ from kcm.apiserver.admission.plugins import (
 from kcm.apiserver.aggregation.aggregation import Aggregation, AggregationOptions, is_long
 from kcm.apiserver.aggregation.index import RemoteApi
 from kcm.apiserver.auth.access import AccessRules
+from kcm.apiserver.auth.attributes import ANYBODY
 from kcm.apiserver.auth.authorizer import ALWAYS_ALLOW, DEFAULT_MODES, Authorizer
 from kcm.apiserver.auth.bootstrap_tokens import BootstrapTokens
 from kcm.apiserver.auth.handler_chain import HandlerChain, RequestState
@@ -37,7 +38,6 @@ from kcm.apiserver.auth.observed import observe_denial, observed
 from kcm.apiserver.auth.service_accounts import ServiceAccountTokens, TokenOptions, find_in
 from kcm.apiserver.auth.token_review import TokenReviewer
 from kcm.apiserver.auth.token_tracking import TokenTracker
-from kcm.apiserver.auth.users import ANYBODY
 from kcm.apiserver.bootstrap.definitions import DefinitionLoop
 from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.conversion.converter import WebhookConverter

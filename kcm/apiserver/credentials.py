@@ -28,7 +28,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from kcm import errors
 from kcm.apiserver.token_options import KEY_FILE
 from kcm.helpers.authority import identify_key
-from kcm.helpers.serviceaccount.keys import ensure_key_file
+from kcm.helpers.serviceaccount.tokens import ensure_key_file
 
 _VALID = timedelta(days=365)
 _AUTHORITY_VALID = timedelta(days=3650)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from kcm import errors
+from kcm.apiserver.auth.attributes import ANYBODY
 from kcm.apiserver.auth.authorizer import Authorizer
-from kcm.apiserver.auth.users import ANYBODY
 from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.http.responses import Response
 from kcm.store import Store

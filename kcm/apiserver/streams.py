@@ -12,8 +12,8 @@ from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
+from kcm.apiserver.auth.attributes import ANYBODY
 from kcm.apiserver.auth.handler_chain import HandlerChain, RequestState
-from kcm.apiserver.auth.users import ANYBODY
 from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.connections import admit_connection
 from kcm.apiserver.egress.kubelet import KubeletAddress, KubeletClient

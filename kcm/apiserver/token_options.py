@@ -18,7 +18,7 @@ from kcm import errors
 from kcm.apimachinery.durations import parse_duration
 from kcm.apiserver import flags
 from kcm.apiserver.auth.service_accounts import TokenOptions
-from kcm.helpers.serviceaccount import keys
+from kcm.helpers.serviceaccount import tokens
 from kcm.helpers.serviceaccount.discovery import JWKS_PATH
 from kcm.helpers.serviceaccount.issuing import DEFAULT_ISSUER
 
@@ -60,9 +60,9 @@ class TokenFlags:
         """
         file = self.signing_key_file or folder / KEY_FILE
         if self.signing_key_file is None:
-            keys.ensure_key_file(file)
-        signing = keys.read_signing_key(file, _SIGNING)
-        verifying = keys.read_verification_keys(self.key_files or (file,), _VERIFYING)
+            tokens.ensure_key_file(file)
+        signing = tokens.read_signing_key(file, _SIGNING)
+        verifying = tokens.read_verification_keys(self.key_files or (file,), _VERIFYING)
         issuers = self.issuers or (DEFAULT_ISSUER,)
         for issuer in issuers:
             _check_issuer(issuer)

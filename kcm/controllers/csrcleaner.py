@@ -12,7 +12,7 @@ from typing import Any
 
 from kcm.api.certificates_v1 import APPROVED, DENIED, FAILED, CertificateSigningRequest
 from kcm.apimachinery import certificates
-from kcm.apimachinery.times import shift_time
+from kcm.apimachinery.meta_v1 import shift_time
 from kcm.sdk import Controller, Delete, Plan, View, Watch, own_key
 
 KEPT_DECIDED = 3600  # seconds after an approval with a certificate, a denial, or a failure

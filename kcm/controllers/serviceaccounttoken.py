@@ -20,9 +20,8 @@ from pydantic import Field
 
 from kcm.api.core_v1 import Secret, ServiceAccount
 from kcm.helpers.serviceaccount.claims import LEGACY_ISSUER, legacy_claims
-from kcm.helpers.serviceaccount.keys import parse_signing_key, read_pem
 from kcm.helpers.serviceaccount.root_ca import read_bundle
-from kcm.helpers.serviceaccount.tokens import sign
+from kcm.helpers.serviceaccount.tokens import parse_signing_key, read_pem, sign
 from kcm.sdk import (
     Absent,
     Change,

@@ -20,8 +20,7 @@ from functools import partial
 from typing import Any
 
 from kcm.api.core_v1 import Node, Pod, PodCondition, Taint
-from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
-from kcm.apimachinery.times import shift_time
+from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta, shift_time
 from kcm.helpers.pods import with_condition
 from kcm.helpers.tolerations import min_toleration_seconds
 from kcm.sdk import (

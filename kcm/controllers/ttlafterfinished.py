@@ -11,7 +11,7 @@ from pydantic import Field
 
 from kcm import errors
 from kcm.api.batch_v1 import Job, end_condition
-from kcm.apimachinery.times import shift_time
+from kcm.apimachinery.meta_v1 import shift_time
 from kcm.sdk import (
     Controller,
     Delete,

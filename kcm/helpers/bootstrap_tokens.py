@@ -18,8 +18,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from kcm.api.core_v1 import Secret
-from kcm.apimachinery.meta_v1 import ObjectMeta
-from kcm.apimachinery.times import format_time, parse_time
+from kcm.apimachinery.meta_v1 import ObjectMeta, format_time, parse_time
 
 TYPE = "bootstrap.kubernetes.io/token"
 NAMESPACE = "kube-system"

@@ -11,8 +11,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from kcm.api.core_v1 import ObjectReference, Pod, Service, ServicePort
-from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.apimachinery.times import format_time
+from kcm.apimachinery.meta_v1 import KubeObject, format_time
 from kcm.helpers.pods import is_ready, is_sidecar, is_terminal, ready_since
 from kcm.reconcile.contract import Change, View
 

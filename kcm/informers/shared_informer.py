@@ -31,18 +31,19 @@ from kcm.informers.delta_fifo import DeletedFinalStateUnknown, DeltaFIFO, Deltas
 from kcm.informers.freshness import CacheProgress
 from kcm.informers.handlers import ResourceEventHandler
 from kcm.informers.indexer import Indexer, meta_namespace_key
-from kcm.informers.listeners import (
-    AddNotification,
-    DeleteNotification,
-    DirectListener,
-    Listener,
-    UpdateNotification,
-)
 from kcm.informers.multiplexer import WatchMultiplexer
 from kcm.informers.mutation_detector import CacheMutationDetector
 from kcm.informers.observer import Observer
 from kcm.informers.options import InformerOptions
-from kcm.informers.processor import ProcessorListener, SharedProcessor
+from kcm.informers.processor import (
+    AddNotification,
+    DeleteNotification,
+    DirectListener,
+    Listener,
+    ProcessorListener,
+    SharedProcessor,
+    UpdateNotification,
+)
 from kcm.informers.reflector import Reflector, TransformFunc
 from kcm.informers.source import ListerWatcher
 from kcm.informers.store import IndexFunc

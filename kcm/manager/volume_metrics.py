@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from kcm.controllers.attachdetach import AttachDetachController
-from kcm.controllers.attachdetach.verifying import IN_USE, TOTALS, VERIFYING
+from kcm.controllers.attachdetach.sync import IN_USE, TOTALS, VERIFYING
 from kcm.redisio import RedisIO
 
 LOOP = f"{AttachDetachController.short_name}.{VERIFYING}"

@@ -14,8 +14,7 @@ from typing import Literal
 
 from kcm import errors
 from kcm.api.core_v1 import ConfigMap
-from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
-from kcm.apimachinery.times import format_time, parse_time
+from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta, format_time, parse_time
 from kcm.simulation.scripting.scripts import PREFIX
 from kcm.store import Store
 

@@ -10,8 +10,7 @@ from kcm.store.rules import DeleteOptions, Subresource
 from kcm.store.store import Conditions, Store
 from kcm.store.watch import Changes, WatchEntry
 from kcm.store.writes.guards import Guard
-from kcm.store.writes.items import Pattern, WriteItem
-from kcm.store.writes.results import WriteResult, WriteStatus
+from kcm.store.writes.items import Pattern, WriteItem, WriteResult, WriteStatus
 
 __all__ = [
     "Changes",

@@ -16,7 +16,7 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.store.admission.token_volume import keep_token
 from kcm.store.merge import LAST_APPLIED, merge_patch, three_way
 from kcm.store.store import Store
-from kcm.store.writes.results import WriteStatus
+from kcm.store.writes.items import WriteStatus
 
 Outcome = Literal["created", "configured", "unchanged"]
 _ATTEMPTS = 10  # the most attempts when other writes come in between

@@ -24,8 +24,7 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.redisio.connection import FORMAT_VERSION
 from kcm.store.namespaces import SYSTEM
 from kcm.store.store import Store
-from kcm.store.writes.items import WriteItem
-from kcm.store.writes.results import WriteStatus
+from kcm.store.writes.items import WriteItem, WriteStatus
 
 _BATCH = 500  # objects that are restored in one batch
 

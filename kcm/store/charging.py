@@ -22,8 +22,7 @@ from kcm.redisio import greenlets
 from kcm.store.admission.quotas import QuotaMemory, Quotas, charge, quota_resource
 from kcm.store.writes import observing
 from kcm.store.writes.guards import QuotasUnchanged
-from kcm.store.writes.items import WriteItem
-from kcm.store.writes.results import WriteResult, WriteStatus
+from kcm.store.writes.items import WriteItem, WriteResult, WriteStatus
 from kcm.store.writes.writer import NOTHING, Acknowledgement, Prepared, WriteCall, Writer, batches
 
 MAX_ITEMS = 100  # the most items charged in one call, which leaves room for the quotas

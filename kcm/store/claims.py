@@ -23,8 +23,7 @@ from kcm.store.pipeline import WritePipeline
 from kcm.store.reader import StoreReader
 from kcm.store.service_entries import HEADLESS, IP_PREFIX
 from kcm.store.writes.guards import Unindexed
-from kcm.store.writes.items import WriteItem
-from kcm.store.writes.results import WriteResult, WriteStatus
+from kcm.store.writes.items import WriteItem, WriteResult, WriteStatus
 from kcm.store.writes.writer import NOTHING, WriteCall
 
 

@@ -26,8 +26,7 @@ from kcm.store.apply import annotate_last_applied, drop_version, merge_applied
 from kcm.store.definitions import Definitions
 from kcm.store.rules import DeleteOptions
 from kcm.store.store import Store
-from kcm.store.writes.items import WriteItem
-from kcm.store.writes.results import WriteStatus
+from kcm.store.writes.items import WriteItem, WriteStatus
 from kcm.store.writes.writer import Acknowledgement
 
 GROUP = "kcm"

@@ -20,8 +20,7 @@ from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.store.admission.quotas import QuotaMemory
 from kcm.store.charging import ChargedWriter, Numbered
 from kcm.store.namespaces import SYSTEM, NamespaceState
-from kcm.store.writes.items import WriteItem
-from kcm.store.writes.results import WriteResult, WriteStatus
+from kcm.store.writes.items import WriteItem, WriteResult, WriteStatus
 from kcm.store.writes.writer import NOTHING, WriteCall, Writer
 
 Build = Callable[[KubeObject], WriteItem]

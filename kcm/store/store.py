@@ -39,7 +39,7 @@ from kcm.store.trim import drop
 from kcm.store.watch import Changes, WatchReader
 from kcm.store.writes.collections import CollectionDeletion, delete_collection
 from kcm.store.writes.guards import Guard
-from kcm.store.writes.items import Pattern, WriteItem
+from kcm.store.writes.items import Pattern, WriteItem, WriteResult, WriteStatus
 from kcm.store.writes.modifying import (
     ATTEMPTS,
     Modification,
@@ -50,7 +50,6 @@ from kcm.store.writes.modifying import (
 )
 from kcm.store.writes.observing import Observer
 from kcm.store.writes.purging import purge
-from kcm.store.writes.results import WriteResult, WriteStatus
 from kcm.store.writes.rewriting import ReadConverted, Rewriting, rewrite_page
 from kcm.store.writes.writer import NOTHING, Acknowledgement, WriteCall, Writer
 

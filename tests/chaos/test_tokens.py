@@ -13,8 +13,7 @@ from kcm.api import codec
 from kcm.api.core_v1 import Secret, ServiceAccount
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.helpers.serviceaccount.claims import LEGACY_ISSUER
-from kcm.helpers.serviceaccount.keys import ensure_key_file, read_signing_key
-from kcm.helpers.serviceaccount.tokens import Verifier
+from kcm.helpers.serviceaccount.tokens import Verifier, ensure_key_file, read_signing_key
 from kcm.store.admission import namespaces
 from kcm.testing.waiting import until
 from tests.chaos import faults

@@ -9,8 +9,8 @@ from typing import Annotated
 
 from kcm.api.core_v1.containers import ResourceRequirements
 from kcm.apimachinery.base import Bool, Int32, Int64, MergeKey, Model
+from kcm.apimachinery.meta_v1 import Time
 from kcm.apimachinery.quantity import ResourceList
-from kcm.apimachinery.times import Time
 
 
 class ContainerStateWaiting(Model):

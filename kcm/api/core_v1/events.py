@@ -10,8 +10,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from kcm.apimachinery.base import Int32, Model
-from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.apimachinery.times import MicroTime, Time
+from kcm.apimachinery.meta_v1 import KubeObject, MicroTime, Time
 
 
 class ObjectReference(Model):

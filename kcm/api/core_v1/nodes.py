@@ -10,9 +10,8 @@ from typing import Annotated
 from pydantic import Field
 
 from kcm.apimachinery.base import Bool, Int32, Int64, MergeKey, MergeSet, Model
-from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import KubeObject, Time
 from kcm.apimachinery.quantity import ResourceList
-from kcm.apimachinery.times import Time
 
 
 class Taint(Model):

@@ -13,9 +13,8 @@ from kcm.api.core_v1.events import ObjectReference
 from kcm.api.core_v1.references import SecretReference
 from kcm.api.core_v1.volume_sources import HostPathVolumeSource, NFSVolumeSource
 from kcm.apimachinery.base import Bool, Model, StringMap
-from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import KubeObject, Time
 from kcm.apimachinery.quantity import ResourceList
-from kcm.apimachinery.times import Time
 
 
 class LocalVolumeSource(Model):

@@ -17,9 +17,8 @@ from kcm.api.core_v1.references import LocalObjectReference
 from kcm.api.core_v1.security import PodSecurityContext
 from kcm.api.core_v1.volumes import Volume
 from kcm.apimachinery.base import Atomic, Bool, Int32, Int64, MergeKey, Model, StringMap
-from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
+from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta, Time
 from kcm.apimachinery.quantity import ResourceList
-from kcm.apimachinery.times import Time
 
 
 class Toleration(Model):

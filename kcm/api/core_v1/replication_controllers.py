@@ -11,8 +11,7 @@ from pydantic import Field
 
 from kcm.api.core_v1.pods import PodTemplateSpec
 from kcm.apimachinery.base import Atomic, Int32, Int64, MergeKey, Model, StringMap
-from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.apimachinery.times import Time
+from kcm.apimachinery.meta_v1 import KubeObject, Time
 
 
 class ReplicationControllerSpec(Model):

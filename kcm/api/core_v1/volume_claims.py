@@ -11,9 +11,8 @@ from pydantic import Field
 
 from kcm.api.core_v1.references import TypedLocalObjectReference, TypedObjectReference
 from kcm.apimachinery.base import MergeKey, Model, StringMap
-from kcm.apimachinery.meta_v1 import KubeObject, LabelSelector
+from kcm.apimachinery.meta_v1 import KubeObject, LabelSelector, Time
 from kcm.apimachinery.quantity import ResourceList
-from kcm.apimachinery.times import Time
 
 
 class VolumeResourceRequirements(Model):

@@ -13,7 +13,7 @@ from kcm.api import codec
 from kcm.api.scheme import Resource
 from kcm.apiextensions import conversion
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.apiserver.auth.users import User
+from kcm.apiserver.auth.attributes import User
 from kcm.apiserver.scales import scale_of
 
 _CORE_NAMESPACES = "namespaces"

@@ -13,9 +13,8 @@ from kcm.api.certificates_v1 import API_SERVER_CLIENT, CertificateSigningRequest
 from kcm.api.certificates_v1beta1 import ClusterTrustBundle
 from kcm.apimachinery import certificates
 from kcm.apiserver.admission.request import request_of
-from kcm.apiserver.auth.attributes import Attributes
+from kcm.apiserver.auth.attributes import MASTERS, Attributes
 from kcm.apiserver.auth.authorizer import Caller
-from kcm.apiserver.auth.users import MASTERS
 from kcm.store.admission.plugin import Plugin, Write, forbid
 
 _GROUP, _VERSION, _SIGNERS = "certificates.k8s.io", "v1", "signers"

@@ -11,9 +11,13 @@ from kcm.api.scheme import Resource
 from kcm.apiextensions.cel.library import authorization
 from kcm.apiextensions.cel.policies import PolicyInput
 from kcm.apiserver.admission.attributes import WriteAttributes
-from kcm.apiserver.auth.attributes import Attributes
+from kcm.apiserver.auth.attributes import (
+    Attributes,
+    User,
+    service_account_groups,
+    service_account_name,
+)
 from kcm.apiserver.auth.authorizer import Authorizer, Caller
-from kcm.apiserver.auth.users import User, service_account_groups, service_account_name
 from kcm.apiserver.cache.caches import Caches
 
 

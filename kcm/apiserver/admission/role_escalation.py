@@ -1,7 +1,7 @@
 """The plugin RoleEscalation: nobody grants permissions that they lack.
 
 Upstream's registries of roles and bindings do this; the rules are in
-`kcm.apiserver.auth.escalation`.
+`kcm.apiserver.auth.rbac`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from kcm.api.admissionregistration_v1 import CREATE, UPDATE
 from kcm.api.rbac_v1 import ClusterRole, ClusterRoleBinding, Role, RoleBinding
 from kcm.apiserver.admission.request import request_of
-from kcm.apiserver.auth import escalation
+from kcm.apiserver.auth import rbac
 from kcm.store.admission.plugin import Plugin, Write
 
 _GRANTING = frozenset(
@@ -29,5 +29,5 @@ class RoleEscalation(Plugin):
         """Raises: Forbidden, NotFound, StoreUnavailable."""
         request = request_of(write)
         if request is not None and write.new is not None:
-            escalation.check(request.caller, write.resource, write.new, write.old)
+            rbac.check(request.caller, write.resource, write.new, write.old)
         return write

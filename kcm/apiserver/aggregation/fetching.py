@@ -9,7 +9,7 @@ from typing import Any
 
 from kcm.apiserver.aggregation.identity import identify
 from kcm.apiserver.aggregation.index import RemoteApi
-from kcm.apiserver.auth.users import User
+from kcm.apiserver.auth.attributes import User
 from kcm.apiserver.egress.services import Address
 from kcm.http.connections import Server
 from kcm.http.faults import CallFailed

@@ -13,7 +13,7 @@ import re
 import string
 
 from kcm import errors
-from kcm.apiserver.auth.users import MASTERS, User
+from kcm.apiserver.auth.attributes import MASTERS, User
 
 USER, UID, GROUP, EXTRA = "X-Remote-User", "X-Remote-Uid", "X-Remote-Group", "X-Remote-Extra-"
 AGGREGATOR = User("system:kube-aggregator", groups=(MASTERS,))  # asks for discovery

@@ -27,7 +27,7 @@ from kcm.apiserver.aggregation.fetching import (
 )
 from kcm.apiserver.aggregation.identity import AGGREGATOR, OPENAPI_AGGREGATOR
 from kcm.apiserver.aggregation.index import ApiIndex, RemoteApi, ServiceKey
-from kcm.apiserver.auth.users import User
+from kcm.apiserver.auth.attributes import User
 from kcm.apiserver.documents import openapi_merging, openapi_protobuf
 from kcm.apiserver.documents.remote import Json, RemoteVersion, RemoteVersions
 from kcm.apiserver.egress.services import Address, ServiceResolver

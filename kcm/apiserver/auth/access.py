@@ -13,6 +13,7 @@ from functools import cached_property
 from itertools import chain
 
 from kcm import errors
+from kcm.apiserver.auth.attributes import ADMIN, ANYBODY, User, as_authenticated
 from kcm.apiserver.auth.authenticators import (
     Authenticator,
     Certificates,
@@ -21,7 +22,6 @@ from kcm.apiserver.auth.authenticators import (
     Tokens,
 )
 from kcm.apiserver.auth.certificates import PeerCertificate
-from kcm.apiserver.auth.users import ADMIN, ANYBODY, User, as_authenticated
 from kcm.apiserver.request import Request
 from kcm.http.listening import is_loopback_host
 

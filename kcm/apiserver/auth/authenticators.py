@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from kcm.apiserver.auth.attributes import User
 from kcm.apiserver.auth.certificates import PeerCertificate
-from kcm.apiserver.auth.users import User
 from kcm.apiserver.http_errors import Unauthorized
 
 

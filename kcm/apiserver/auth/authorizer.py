@@ -11,9 +11,8 @@ from typing import Protocol
 
 from kcm import errors
 from kcm.api.rbac_v1 import PolicyRule, RoleRef
-from kcm.apiserver.auth.attributes import Attributes, forbidden
+from kcm.apiserver.auth.attributes import ANYBODY, MASTERS, Attributes, User, forbidden
 from kcm.apiserver.auth.rules import ALL, PreparedRule
-from kcm.apiserver.auth.users import ANYBODY, MASTERS, User
 
 NODE, ROLES, ALWAYS_ALLOW, ALWAYS_DENY = MODES = ("Node", "RBAC", "AlwaysAllow", "AlwaysDeny")
 DEFAULT_MODES = (NODE, ROLES)

@@ -12,9 +12,9 @@ from collections import OrderedDict
 import structlog
 
 from kcm.api.core_v1 import Secret
+from kcm.apiserver.auth.attributes import User
 from kcm.apiserver.auth.authenticators import Credentials
 from kcm.apiserver.auth.service_accounts import Find
-from kcm.apiserver.auth.users import User
 from kcm.clock import Clock, RealClock
 from kcm.helpers.bootstrap_tokens import (
     FOR_AUTHENTICATION,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from kcm import errors
-from kcm.apiserver.auth.users import User
+from kcm.apiserver.auth.attributes import User
 from kcm.apiserver.http_errors import Unauthorized
 
 

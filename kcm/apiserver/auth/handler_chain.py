@@ -15,11 +15,10 @@ from starlette.types import Scope
 
 from kcm.apiserver.auth import attributes
 from kcm.apiserver.auth.access import AccessRules, is_public
-from kcm.apiserver.auth.attributes import Attributes
+from kcm.apiserver.auth.attributes import ANYBODY, Attributes, User
 from kcm.apiserver.auth.authorizer import Authorizer, Caller
 from kcm.apiserver.auth.certificates import PeerCertificate
 from kcm.apiserver.auth.impersonation import impersonate
-from kcm.apiserver.auth.users import ANYBODY, User
 from kcm.apiserver.http_errors import PathNotFound, Unauthorized
 from kcm.apiserver.remarks import Remarks
 from kcm.apiserver.request import Request

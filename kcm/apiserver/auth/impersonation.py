@@ -9,16 +9,17 @@ from collections.abc import Iterator, Sequence
 from urllib.parse import unquote
 
 from kcm import errors
-from kcm.apiserver.auth.attributes import Attributes, forbidden
-from kcm.apiserver.auth.authorizer import Authorizer
-from kcm.apiserver.auth.users import (
+from kcm.apiserver.auth.attributes import (
     ANONYMOUS,
     AUTHENTICATED,
     UNAUTHENTICATED,
+    Attributes,
     User,
+    forbidden,
     service_account,
     service_account_groups,
 )
+from kcm.apiserver.auth.authorizer import Authorizer
 
 _GROUP = "authentication.k8s.io"
 _PREFIX = b"impersonate-"

@@ -22,7 +22,7 @@ from kcm.api.rbac_v1 import (
     Subject,
 )
 from kcm.apimachinery.meta_v1 import LabelSelector, ObjectMeta
-from kcm.apiserver.auth.users import (
+from kcm.apiserver.auth.attributes import (
     AUTHENTICATED,
     MASTERS,
     NODES,

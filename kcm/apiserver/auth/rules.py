@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kcm.api.rbac_v1 import PolicyRule
-from kcm.apiserver.auth.attributes import Attributes
-from kcm.apiserver.auth.users import quote_list
+from kcm.apiserver.auth.attributes import Attributes, quote_list
 
 ALL = "*"
 

@@ -19,14 +19,14 @@ from typing import TypeVar
 
 from kcm.api.core_v1 import Node, Pod, Secret, ServiceAccount
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.apiserver.auth.authenticators import Credentials
-from kcm.apiserver.auth.users import (
+from kcm.apiserver.auth.attributes import (
     User,
     quote_list,
     service_account,
     service_account_groups,
     service_account_name,
 )
+from kcm.apiserver.auth.authenticators import Credentials
 from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.http_errors import Unauthorized
 from kcm.clock import Clock, RealClock
@@ -40,8 +40,7 @@ from kcm.helpers.serviceaccount.claims import (
     Reference,
 )
 from kcm.helpers.serviceaccount.issuing import Issuer
-from kcm.helpers.serviceaccount.keys import SigningKey, VerificationKey
-from kcm.helpers.serviceaccount.tokens import InvalidToken, Verifier
+from kcm.helpers.serviceaccount.tokens import InvalidToken, SigningKey, VerificationKey, Verifier
 
 CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
 POD_NAME = "authentication.kubernetes.io/pod-name"

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kcm.apiserver.auth.attributes import User
 from kcm.apiserver.auth.authenticators import Tokens
 from kcm.apiserver.auth.bootstrap_tokens import BootstrapTokens
 from kcm.apiserver.auth.service_accounts import ServiceAccountTokens
-from kcm.apiserver.auth.users import User
 from kcm.helpers.serviceaccount.issuing import DEFAULT_ISSUER
 from kcm.helpers.serviceaccount.tokens import InvalidToken
 

@@ -9,7 +9,7 @@ import csv
 from pathlib import Path
 
 from kcm import errors
-from kcm.apiserver.auth.users import User
+from kcm.apiserver.auth.attributes import User
 
 
 def read(path: Path) -> dict[str, User]:

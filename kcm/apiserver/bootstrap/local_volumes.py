@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from kcm.api.local_volumes import DEFAULT_CLASS, DRIVER, PROVISIONER
-from kcm.api.storage_classes import IS_DEFAULT, WAIT_FOR_FIRST_CONSUMER
-from kcm.api.storage_v1 import CSIDriver, CSIDriverSpec, StorageClass
+from kcm.api.storage_v1 import (
+    IS_DEFAULT,
+    WAIT_FOR_FIRST_CONSUMER,
+    CSIDriver,
+    CSIDriverSpec,
+    StorageClass,
+)
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 
 

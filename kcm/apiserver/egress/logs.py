@@ -19,7 +19,7 @@ from starlette.types import Receive, Send
 
 from kcm import errors
 from kcm.api.core_v1 import Pod
-from kcm.apimachinery.times import format_time, parse_time
+from kcm.apimachinery.meta_v1 import format_time, parse_time
 from kcm.apiserver.egress import relaying, simulated
 from kcm.apiserver.egress.kubelet import KubeletAddress, KubeletClient, kubelet_of
 from kcm.apiserver.egress.simulated import SimulatedLog

@@ -10,7 +10,7 @@ from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
-from kcm.apiserver.auth.users import User
+from kcm.apiserver.auth.attributes import User
 from kcm.apiserver.http.connection import RELAY
 from kcm.apiserver.request import Request
 from kcm.http.faults import CallFailed

@@ -8,9 +8,8 @@ import sys
 from collections.abc import Callable
 
 from kcm.apimachinery.child_process import answer_requests, limit_memory
-from kcm.apiserver.auth.attributes import Attributes
+from kcm.apiserver.auth.attributes import Attributes, User
 from kcm.apiserver.auth.authorizer import AlwaysDeny, AuthorizerDecision, Caller
-from kcm.apiserver.auth.users import User
 from kcm.apiserver.heavy.requests import HeavyWrite
 from kcm.apiserver.http.responses import Response, with_warnings
 from kcm.apiserver.http.sending import compress

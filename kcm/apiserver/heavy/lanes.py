@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from kcm import errors
+from kcm.apiserver.auth.attributes import User
 from kcm.apiserver.auth.handler_chain import HandlerChain, RequestState
-from kcm.apiserver.auth.users import User
 from kcm.apiserver.heavy.processes import HeavyProcesses
 from kcm.apiserver.heavy.requests import HeavyWrite, find_heavy_write
 from kcm.apiserver.http.responses import Response

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from kcm.api.admissionregistration_v1 import CREATE, UPDATE
 from kcm.api.admissionregistration_v1 import GROUP as POLICIES
 from kcm.api.custom.kinds import CustomResource
-from kcm.apiserver.auth.attributes import Attributes
+from kcm.apiserver.auth.attributes import NODES, Attributes, User
 from kcm.apiserver.auth.authorizer import AuthorizerDecision, Caller
-from kcm.apiserver.auth.users import NODES, User
 from kcm.apiserver.request import Request
 from kcm.apiserver.request_info import RequestInfo
 from kcm.apiserver.routes import is_computed

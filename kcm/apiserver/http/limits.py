@@ -18,7 +18,7 @@ import structlog
 from prometheus_client import CollectorRegistry
 from prometheus_client import Counter as CounterMetric
 
-from kcm.apiserver.auth.users import MASTERS, User
+from kcm.apiserver.auth.attributes import MASTERS, User
 from kcm.apiserver.http.notices import Notices, Tell, tell_nobody
 from kcm.apiserver.http_errors import TooManyRequests
 

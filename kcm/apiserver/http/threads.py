@@ -19,7 +19,7 @@ from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Any, TypeVar
 
-from kcm.apiserver.auth.users import MASTERS, User
+from kcm.apiserver.auth.attributes import MASTERS, User
 
 T = TypeVar("T")
 

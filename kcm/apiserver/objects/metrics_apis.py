@@ -15,8 +15,7 @@ from kcm.api.core_v1 import Node, Pod
 from kcm.api.metrics_v1beta1 import ContainerMetrics, NodeMetrics, PodMetrics
 from kcm.api.scheme import Resource
 from kcm.apimachinery.labels import Selector
-from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
-from kcm.apimachinery.times import format_time
+from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta, format_time
 from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.cache.entries import Entry
 from kcm.apiserver.http.responses import ApiRequest, Response, json_response

@@ -13,11 +13,10 @@ from kcm.api import authorization_v1 as authorization
 from kcm.api import codec
 from kcm.api.admissionregistration_v1 import CREATE
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.apiserver.auth.attributes import Attributes
+from kcm.apiserver.auth.attributes import Attributes, User, as_authenticated
 from kcm.apiserver.auth.authorizer import Caller
 from kcm.apiserver.auth.rules import merge_rules
 from kcm.apiserver.auth.token_review import TokenReviewer
-from kcm.apiserver.auth.users import User, as_authenticated
 from kcm.apiserver.bodies import reading
 from kcm.apiserver.http.responses import ApiRequest, Response
 from kcm.apiserver.http_errors import MethodNotAllowed, PathNotFound

@@ -13,8 +13,7 @@ from typing import Any
 from kcm import errors
 from kcm.api import scaling
 from kcm.api.scheme import Resource
-from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.apimachinery.times import parse_time
+from kcm.apimachinery.meta_v1 import KubeObject, parse_time
 from kcm.apiserver.bodies import patches, reading, structs
 from kcm.apiserver.http.responses import ApiRequest, Response, json_response
 from kcm.apiserver.objects import serverside, tables, verbs

@@ -19,8 +19,7 @@ from kcm import errors
 from kcm.api import codec
 from kcm.api.scheme import Resource
 from kcm.apimachinery import nesting
-from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.apimachinery.times import format_time
+from kcm.apimachinery.meta_v1 import KubeObject, format_time
 from kcm.apiserver.http_errors import ApplyConflict
 from kcm.store.managed_fields.fieldsets import (
     Path,

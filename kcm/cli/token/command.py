@@ -12,7 +12,7 @@ import click
 
 from kcm import errors
 from kcm.api.core_v1 import Secret
-from kcm.apimachinery.times import format_time
+from kcm.apimachinery.meta_v1 import format_time
 from kcm.cli.connect import open_store
 from kcm.cli.durations import parse_duration
 from kcm.cli.objects.table import TextTable

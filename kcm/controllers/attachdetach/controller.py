@@ -30,7 +30,7 @@ from pydantic import Field
 from kcm.api.core_v1 import Node, PersistentVolume, PersistentVolumeClaim, Pod
 from kcm.api.storage_v1 import CSIDriver, VolumeAttachment
 from kcm.apimachinery.durations import GoDuration
-from kcm.controllers.attachdetach import keys, verifying
+from kcm.controllers.attachdetach import keys, sync
 from kcm.controllers.attachdetach.counts import FORCED
 from kcm.controllers.attachdetach.state import VolumeState
 from kcm.controllers.attachdetach.sync import DetachRules, VolumeSync
@@ -90,10 +90,10 @@ class AttachDetachController(Controller):
         if self.options.disable_attach_detach_reconcile_sync:
             return ()
         period = self.options.attach_detach_reconcile_sync_period.total_seconds()
-        return (Tick(verifying.VERIFYING, period, self._verify),)
+        return (Tick(sync.VERIFYING, period, self._verify),)
 
     def _verify(self, view: PassView, state: Mapping[str, str]) -> PassPlan:
-        return verifying.verify(view)
+        return sync.verify(view)
 
     def reconcile(self, key: str, view: View) -> Plan:
         if "/" in key:

@@ -24,10 +24,9 @@ from kcm.api.core_v1 import ObjectReference
 from kcm.api.ownership import new_controller_ref
 from kcm.apimachinery import cron
 from kcm.apimachinery.labels import Selector
-from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
-from kcm.apimachinery.times import shift_time
+from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta, shift_time
 from kcm.controllers.cronjob.times import NeverError, find_missed, next_in
-from kcm.helpers.refs import list_controlled
+from kcm.helpers.owners import list_controlled
 from kcm.sdk import (
     Controller,
     Counts,

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from kcm.api.batch_v1 import CronJob
 from kcm.apimachinery.cron import Schedule
-from kcm.apimachinery.times import shift_time
+from kcm.apimachinery.meta_v1 import shift_time
 
 MANY = 100  # missed starts; more of them are reported by an Event
 _PADDING = 0.1  # seconds after the next time, for clocks that differ a little

@@ -26,9 +26,8 @@ from kcm.helpers.history import (
     revisions_beyond_limit,
     sort_revisions,
 )
-from kcm.helpers.owners import selector_of
+from kcm.helpers.owners import claim, own_and_orphans, selector_of
 from kcm.helpers.pod_events import pod_write_events
-from kcm.helpers.refs import claim, own_and_orphans
 from kcm.sdk import (
     BY_NODE,
     Change,

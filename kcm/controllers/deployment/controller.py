@@ -36,9 +36,8 @@ from kcm.controllers.deployment.revisions import (
 )
 from kcm.controllers.deployment.rollout import Draft, Rollout, is_scaled, sizes_of
 from kcm.controllers.deployment.status import Sets
-from kcm.helpers.owners import selector_of
+from kcm.helpers.owners import claim, list_controlled, own_and_orphans, selector_of
 from kcm.helpers.pods import is_terminal
-from kcm.helpers.refs import claim, list_controlled, own_and_orphans
 from kcm.sdk import (
     Change,
     Controller,

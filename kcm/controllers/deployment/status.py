@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from kcm.api.apps_v1 import Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet
-from kcm.apimachinery.times import shift_time
+from kcm.apimachinery.meta_v1 import shift_time
 from kcm.controllers.deployment.bounds import max_unavailable, wanted_replicas
 
 AVAILABLE, PROGRESSING, FAILURE = "Available", "Progressing", "ReplicaFailure"

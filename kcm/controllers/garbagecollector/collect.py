@@ -19,7 +19,7 @@ from kcm.controllers.garbagecollector.graph import (
     deletes_dependents,
     references_of,
 )
-from kcm.helpers.refs import without_owners
+from kcm.helpers.owners import without_owners
 from kcm.sdk import (
     FOREGROUND_FINALIZER,
     ORPHAN_FINALIZER,

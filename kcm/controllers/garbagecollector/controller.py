@@ -32,7 +32,7 @@ from kcm.controllers.garbagecollector.graph import (
     orphans_dependents,
     references_of,
 )
-from kcm.helpers.refs import without_owners
+from kcm.helpers.owners import without_owners
 from kcm.sdk import Change, Controller, Options, PassPlan, Patch, Plan, Tick, View, Watch, Write
 
 BURST = 500  # the most dependents that one sync writes

@@ -26,8 +26,7 @@ from kcm.controllers.job.counts import METRICS
 from kcm.controllers.job.pods import is_tracked, track, untrack
 from kcm.controllers.job.state import observe_job
 from kcm.controllers.job.sync import plan_sync
-from kcm.helpers.owners import selector_of
-from kcm.helpers.refs import claim, list_controlled, own_and_orphans
+from kcm.helpers.owners import claim, list_controlled, own_and_orphans, selector_of
 from kcm.sdk import (
     BY_CONTROLLER,
     ORPHANS,

@@ -18,8 +18,7 @@ from kcm.api.batch_v1 import (
 )
 from kcm.api.core_v1 import Container, ContainerStatus, EnvVar, Pod
 from kcm.api.core_v1.environment import EnvVarSource, ObjectFieldSelector
-from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.apimachinery.times import shift_time
+from kcm.apimachinery.meta_v1 import KubeObject, shift_time
 from kcm.helpers.pods import condition_of, is_sidecar, pod_from_template
 
 _INDEX_VARIABLE = "JOB_COMPLETION_INDEX"

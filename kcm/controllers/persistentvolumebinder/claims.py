@@ -6,14 +6,14 @@ from collections.abc import Iterable, Sequence
 
 from kcm import errors
 from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim, Pod
-from kcm.api.storage_classes import (
+from kcm.api.storage_v1 import (
+    StorageClass,
     class_of_claim,
     class_of_volume,
     default_of,
     has_class,
     waits_for_consumer,
 )
-from kcm.api.storage_v1 import StorageClass
 from kcm.api.volume_claims import claim_key_of
 from kcm.controllers.persistentvolumebinder.binding import bind, set_claim_phase
 from kcm.controllers.persistentvolumebinder.provisioning import provision

@@ -9,8 +9,7 @@ from kcm.api.core_v1 import Node, PersistentVolume, PersistentVolumeClaim
 from kcm.api.core_v1.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kcm.api.core_v1.persistent_volumes import VolumeNodeAffinity
 from kcm.api.local_volumes import DRIVER, PROVISIONER
-from kcm.api.storage_classes import class_of_claim
-from kcm.api.storage_v1 import StorageClass
+from kcm.api.storage_v1 import StorageClass, class_of_claim
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.controllers.persistentvolumebinder.binding import bind
 from kcm.helpers.volumes.binding import (

@@ -25,7 +25,7 @@ from kcm.controllers.replicaset.counts import (
 from kcm.controllers.replicaset.deletion_order import AGE_RATIO, age_ratios, first_to_delete
 from kcm.controllers.replicaset.owner import ReplicaOwner, template_of
 from kcm.controllers.replicaset.status import ReplicaSetObservation, status_after
-from kcm.helpers.owners import selector_of
+from kcm.helpers.owners import claim, own_and_orphans, selector_of
 from kcm.helpers.pod_events import pod_write_events
 from kcm.helpers.pods import (
     is_active,
@@ -34,7 +34,6 @@ from kcm.helpers.pods import (
     next_availability,
     pod_from_template,
 )
-from kcm.helpers.refs import claim, own_and_orphans
 from kcm.sdk import (
     BY_CONTROLLER,
     Controller,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kcm.api.core_v1 import Node
 
 if TYPE_CHECKING:
-    from kcm.controllers.scheduler.podinfo import PodInfo
+    from kcm.controllers.scheduler.nodeinfo import PodInfo
 
 
 class ClusterEventKind(Enum):

@@ -11,8 +11,7 @@ from datetime import datetime
 from functools import partial
 
 from kcm.api.core_v1 import Node, Pod, PodCondition
-from kcm.controllers.scheduler.nodeinfo import NodeInfo
-from kcm.controllers.scheduler.podinfo import PodInfo
+from kcm.controllers.scheduler.nodeinfo import NodeInfo, PodInfo
 from kcm.helpers.pods import condition_of, with_condition
 from kcm.sdk import (
     Bind,

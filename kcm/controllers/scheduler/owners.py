@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from kcm.api.apps_v1 import ReplicaSet, StatefulSet
 from kcm.api.core_v1 import ReplicationController, Service
 from kcm.apimachinery.labels import Requirement, Selector
-from kcm.controllers.scheduler.podinfo import PodInfo, owner_of
+from kcm.controllers.scheduler.nodeinfo import PodInfo, owner_of
 from kcm.helpers.owners import selector_of
 from kcm.sdk import Lister, View
 

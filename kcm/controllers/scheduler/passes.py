@@ -23,12 +23,11 @@ from kcm.api.storage_v1 import VolumeAttachment
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.controllers.scheduler import decisions, status
 from kcm.controllers.scheduler.metrics import PENDING, SchedulerCounts
-from kcm.controllers.scheduler.nodeinfo import NodeInfo
+from kcm.controllers.scheduler.nodeinfo import NodeInfo, PodInfo
 from kcm.controllers.scheduler.options import SchedulerOptions
 from kcm.controllers.scheduler.owners import OwnerSelectors
 from kcm.controllers.scheduler.placer import Placer
 from kcm.controllers.scheduler.plugins.volumes import VolumeDecision, VolumeRule
-from kcm.controllers.scheduler.podinfo import PodInfo
 from kcm.controllers.scheduler.preemption import Budgets, Preemption, Preemptor
 from kcm.controllers.scheduler.queue import LastAttempt, SchedulingQueue, Waiting, checksum
 from kcm.controllers.scheduler.snapshot import Snapshot

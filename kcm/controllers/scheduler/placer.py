@@ -13,11 +13,10 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from kcm.controllers.scheduler.nodeinfo import NodeInfo
+from kcm.controllers.scheduler.nodeinfo import NodeInfo, PodInfo
 from kcm.controllers.scheduler.options import SchedulerOptions
 from kcm.controllers.scheduler.plugins.prefilter import volume_rule_of
 from kcm.controllers.scheduler.plugins.volumes import VolumeRule
-from kcm.controllers.scheduler.podinfo import PodInfo
 from kcm.controllers.scheduler.snapshot import Snapshot
 from kcm.controllers.scheduler.status import NODE_ABSENT, FitError, Status
 from kcm.controllers.scheduler.template import UNKNOWN, Template, Templates

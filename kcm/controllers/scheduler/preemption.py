@@ -15,10 +15,9 @@ from kcm import errors
 from kcm.api.policy_v1 import PodDisruptionBudget
 from kcm.apimachinery.labels import Selector
 from kcm.controllers.scheduler import status
-from kcm.controllers.scheduler.nodeinfo import NodeInfo
+from kcm.controllers.scheduler.nodeinfo import NodeInfo, PodInfo
 from kcm.controllers.scheduler.options import SchedulerOptions
 from kcm.controllers.scheduler.placer import Placer
-from kcm.controllers.scheduler.podinfo import PodInfo
 from kcm.controllers.scheduler.status import FitError, Status, summary
 from kcm.controllers.scheduler.template import Template
 

@@ -21,9 +21,9 @@ from kcm.controllers.scheduler.cluster_events import (
     ClusterEvent,
     ClusterEventKind,
 )
+from kcm.controllers.scheduler.nodeinfo import PodInfo
 from kcm.controllers.scheduler.options import SchedulerOptions
 from kcm.controllers.scheduler.plugins.local import LocalFilters
-from kcm.controllers.scheduler.podinfo import PodInfo
 from kcm.controllers.scheduler.snapshot import Snapshot
 from kcm.controllers.scheduler.template import signature
 

@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 from kcm.api.core_v1 import Namespace, Node, PersistentVolumeClaim, Pod
 from kcm.controllers.scheduler.cluster_events import ClusterEvent, ClusterEventKind, node_events
-from kcm.controllers.scheduler.nodeinfo import NodeInfo
-from kcm.controllers.scheduler.podinfo import PodInfo
+from kcm.controllers.scheduler.nodeinfo import NodeInfo, PodInfo
 from kcm.helpers.pods import is_terminal
 from kcm.helpers.volumes.binding import ClaimState
 

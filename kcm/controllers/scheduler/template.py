@@ -13,7 +13,7 @@ from typing import Any
 
 from kcm.api.core_v1 import Container, Pod
 from kcm.apimachinery.labels import Selector
-from kcm.controllers.scheduler.nodeinfo import NodeInfo
+from kcm.controllers.scheduler.nodeinfo import NodeInfo, PodInfo, owner_of
 from kcm.controllers.scheduler.options import SchedulerOptions
 from kcm.controllers.scheduler.plugins import taints
 from kcm.controllers.scheduler.plugins.interpod import InterPod
@@ -33,7 +33,6 @@ from kcm.controllers.scheduler.plugins.spread import (
     system_constraints,
 )
 from kcm.controllers.scheduler.plugins.volumes import VolumeRule
-from kcm.controllers.scheduler.podinfo import PodInfo, owner_of
 from kcm.controllers.scheduler.snapshot import Snapshot, SnapshotChange
 from kcm.controllers.scheduler.status import FitError, Status
 

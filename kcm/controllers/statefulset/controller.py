@@ -32,9 +32,8 @@ from kcm.controllers.statefulset.status import (
     without_replaced,
 )
 from kcm.helpers.intstr import scaled_value
-from kcm.helpers.owners import selector_of
+from kcm.helpers.owners import claim, own_and_orphans, selector_of
 from kcm.helpers.pods import next_availability
-from kcm.helpers.refs import claim, own_and_orphans
 from kcm.sdk import (
     Controller,
     Delete,

@@ -9,7 +9,7 @@ import base64
 from collections.abc import Sequence
 from typing import Any
 
-from kcm.helpers.serviceaccount.keys import VerificationKey
+from kcm.helpers.serviceaccount.tokens import VerificationKey
 
 CONFIGURATION_PATH = "/.well-known/openid-configuration"
 JWKS_PATH = "/openid/v1/jwks"

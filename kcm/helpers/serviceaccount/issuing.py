@@ -16,8 +16,7 @@ from kcm.helpers.serviceaccount.claims import (
     BoundObjects,
     bound_claims,
 )
-from kcm.helpers.serviceaccount.keys import SigningKey
-from kcm.helpers.serviceaccount.tokens import sign
+from kcm.helpers.serviceaccount.tokens import SigningKey, sign
 
 DEFAULT_ISSUER = "https://kubernetes.default.svc.cluster.local"
 

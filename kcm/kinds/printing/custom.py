@@ -15,7 +15,7 @@ from kcm.api import codec
 from kcm.api.apiextensions_v1 import CustomResourceColumnDefinition
 from kcm.api.custom.kinds import CustomObject, CustomVersion
 from kcm.apiextensions import jsonpath
-from kcm.apimachinery.times import parse_time
+from kcm.apimachinery.meta_v1 import parse_time
 from kcm.kinds.printing.column import NAME, NONE, Column
 from kcm.kinds.printing.durations import UNKNOWN, age
 

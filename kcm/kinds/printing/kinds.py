@@ -19,9 +19,8 @@ from kcm.api.ownership import controller_of
 from kcm.api.policy_v1 import PodDisruptionBudget
 from kcm.api.rbac_v1 import ClusterRoleBinding, RoleBinding
 from kcm.api.scheduling_v1 import PriorityClass
-from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import KubeObject, format_time
 from kcm.apimachinery.quantity import Quantity
-from kcm.apimachinery.times import format_time
 from kcm.kinds.printing import (
     admission_policies,
     api_services,

@@ -12,8 +12,8 @@ from datetime import datetime
 from kcm.api.core_v1 import Container, Pod, PodSpec, ScopedResourceSelectorRequirement
 from kcm.api.core_v1.affinity import Affinity, PodAffinityTerm
 from kcm.apimachinery.labels import Requirement
+from kcm.apimachinery.meta_v1 import shift_time
 from kcm.apimachinery.quantity import ResourceList
-from kcm.apimachinery.times import shift_time
 from kcm.kinds.quota.amounts import ONE, ZERO, Amounts, add_amounts, format_names
 
 COUNT = "count/pods"

@@ -15,8 +15,7 @@ from kcm.kubelet.assembly.node import NodeComponents
 from kcm.kubelet.assembly.pod_work import PodWorkComponents
 from kcm.kubelet.assembly.records import KubeletRecords
 from kcm.kubelet.assembly.runtime import RuntimeComponents
-from kcm.kubelet.config.file import FileSource
-from kcm.kubelet.config.http import HttpSource
+from kcm.kubelet.config.file import FileSource, HttpSource
 from kcm.kubelet.config.podconfig import PodConfig, SourcesReady
 from kcm.kubelet.loop import syncloop
 from kcm.kubelet.loop.cleanup import Cleanup

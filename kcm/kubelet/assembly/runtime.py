@@ -14,8 +14,7 @@ from kcm.kubelet.kuberuntime.images import ImageManager
 from kcm.kubelet.kuberuntime.manager import RuntimeManager
 from kcm.kubelet.kuberuntime.security_context import RuntimeSecurity
 from kcm.kubelet.loop import syncloop
-from kcm.kubelet.loop.pleg import CHANNEL_CAPACITY, GenericPLEG
-from kcm.kubelet.loop.runtime_state import RuntimeState
+from kcm.kubelet.loop.pleg import CHANNEL_CAPACITY, GenericPLEG, RuntimeState
 from kcm.kubelet.options import PROCESS, KubeletOptions
 from kcm.kubelet.prober.manager import ProbeManager
 from kcm.kubelet.prober.metrics import ProbeMetrics

@@ -11,7 +11,7 @@ from datetime import datetime
 import structlog
 
 from kcm.api.core_v1 import Pod
-from kcm.apimachinery.times import format_time
+from kcm.apimachinery.meta_v1 import format_time
 from kcm.kubelet.types import (
     FIRST_SEEN_ANNOTATION,
     LOCAL_ANNOTATIONS,

@@ -27,8 +27,7 @@ from kcm.apimachinery.meta_v1 import Kind
 from kcm.clock import Clock
 from kcm.kubelet.environment.lookups import Lookups
 from kcm.kubelet.environment.services import with_api_server
-from kcm.kubelet.tokens.manager import TokenManager, TokenSource
-from kcm.kubelet.tokens.sources import NoTokens
+from kcm.kubelet.tokens.manager import NoTokens, TokenManager, TokenSource
 from kcm.store.objects import ObjectStore
 
 CONFIG_MAPS, SECRETS = ConfigMap.resource, Secret.resource

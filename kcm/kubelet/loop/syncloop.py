@@ -25,8 +25,7 @@ from kcm.clock import Clock
 from kcm.kubelet import HOUSEKEEPING_PERIOD
 from kcm.kubelet.channels import Channels
 from kcm.kubelet.config.podconfig import SourcesReady
-from kcm.kubelet.loop.pleg import EventType, PodLifecycleEvent, is_sync_pod_worthy
-from kcm.kubelet.loop.runtime_state import RuntimeState
+from kcm.kubelet.loop.pleg import EventType, PodLifecycleEvent, RuntimeState, is_sync_pod_worthy
 from kcm.kubelet.pods.pod_manager import PodManager
 from kcm.kubelet.prober.results import ProbeUpdate, ProbeVerdict
 from kcm.kubelet.status.manager import StatusManager

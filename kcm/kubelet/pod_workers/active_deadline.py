@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from kcm.api.core_v1 import Pod
-from kcm.apimachinery.times import shift_time
+from kcm.apimachinery.meta_v1 import shift_time
 
 REASON = "DeadlineExceeded"
 MESSAGE = "Pod was active on the node longer than the specified deadline"

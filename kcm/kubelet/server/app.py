@@ -29,7 +29,7 @@ from kcm.api import codec
 from kcm.clock import Clock
 from kcm.http.listening import bears
 from kcm.kubelet.cri import Stream
-from kcm.kubelet.server import portchannels, portforward, websocket
+from kcm.kubelet.server import portforward, websocket
 from kcm.kubelet.server.channels import ChannelSession, StreamOptions
 from kcm.kubelet.server.connection import is_trusted
 from kcm.kubelet.server.logs import LogOptions, LogReader
@@ -276,9 +276,9 @@ class KubeletServer:
                 return self._forwarded.acquire(namespace, name)
 
             if has_port_channels(request.scope):
-                ports = portchannels.parse_ports(request.query_params.getlist("port"))
+                ports = portforward.parse_ports(request.query_params.getlist("port"))
                 socket = accept_tunnel(request.scope)
-                await portchannels.PortChannels(socket, ports, connect, pool, admit=admit).run()
+                await portforward.PortChannels(socket, ports, connect, pool, admit=admit).run()
                 return
             socket = accept_tunnel(request.scope)
             await portforward.PortForwarding(socket, connect, pool, admit=admit).run()

@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from kcm import errors
-from kcm.apimachinery.times import parse_time
+from kcm.apimachinery.meta_v1 import parse_time
 from kcm.kubelet.server.queries import is_true
 
 _CHUNK = 256 * 1024  # bytes read at once

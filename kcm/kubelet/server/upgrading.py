@@ -10,7 +10,6 @@ from kcm import errors
 from kcm.http.upgrades import Taken, upgrade_of
 from kcm.kubelet.server import (
     channels,
-    portchannels,
     portforward,
     spdychannels,
     websocket,
@@ -39,14 +38,14 @@ async def accept_channels(scope: Scope, wanted: StreamOptions) -> MessageConnect
 def has_port_channels(scope: Scope) -> bool:
     """Reports whether a port-forward uses channels of its WebSocket instead of SPDY inside it."""
     return not spdychannels.is_asked(scope) and (
-        portchannels.SUBPROTOCOL in websocket.list_offered(scope)
+        portforward.SUBPROTOCOL in websocket.list_offered(scope)
     )
 
 
 def accept_tunnel(scope: Scope) -> MessageConnection:
     """Returns the connection of a port-forward. Raises BadRequest."""
     if has_port_channels(scope):
-        return websocket.WebSocket(_accept_websocket(scope, (portchannels.SUBPROTOCOL,)))
+        return websocket.WebSocket(_accept_websocket(scope, (portforward.SUBPROTOCOL,)))
     if spdychannels.is_asked(scope):
         return spdychannels.RawConnection(_accept_spdy(scope, _FORWARD))
     return websocket.WebSocket(_accept_websocket(scope, portforward.SUBPROTOCOLS))

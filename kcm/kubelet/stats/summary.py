@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from kcm.apimachinery.times import format_time
+from kcm.apimachinery.meta_v1 import format_time
 from kcm.kubelet.stats.provider import ContainerUsage, PodStats, StatsSummary
 
 _BILLION = 10**9

@@ -17,7 +17,7 @@ import structlog
 
 from kcm import errors
 from kcm.api.core_v1 import Event
-from kcm.apimachinery.times import parse_time
+from kcm.apimachinery.meta_v1 import parse_time
 from kcm.manager.ticks.names import loop_name
 from kcm.reconcile.contract import Controller
 from kcm.redisio import Fence

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from kcm.apimachinery.times import format_micro_time, parse_time
+from kcm.apimachinery.meta_v1 import format_micro_time, parse_time
 
 OOM_KILLED = "OOMKilled"
 

@@ -14,7 +14,7 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 
 from kcm.apimachinery.durations import parse_seconds
-from kcm.apimachinery.times import format_micro_time, parse_time
+from kcm.apimachinery.meta_v1 import format_micro_time, parse_time
 
 MOST = 100  # lines of a script
 SHORTEST = 0.1  # seconds between two lines of a script

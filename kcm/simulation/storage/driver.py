@@ -26,8 +26,7 @@ from kcm.api.simulated_volumes import (
     NODE_ID,
     PROVISIONER_FINALIZER,
 )
-from kcm.api.storage_classes import class_of_claim
-from kcm.api.storage_v1 import StorageClass, VolumeAttachment, VolumeError
+from kcm.api.storage_v1 import StorageClass, VolumeAttachment, VolumeError, class_of_claim
 from kcm.apimachinery.meta_v1 import Kind, KubeObject
 from kcm.helpers.volumes.protection import with_finalizer, without_finalizer
 from kcm.reconcile.plan import Event

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kcm.api.core_v1 import Node, PersistentVolume, PersistentVolumeClaim
 from kcm.api.simulated_volumes import DRIVER, PROVISIONER_FINALIZER, STORAGE_CLASS
-from kcm.api.storage_classes import WAIT_FOR_FIRST_CONSUMER
 from kcm.api.storage_v1 import (
+    WAIT_FOR_FIRST_CONSUMER,
     CSIDriver,
     CSIDriverSpec,
     CSINode,

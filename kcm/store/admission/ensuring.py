@@ -9,8 +9,7 @@ from typing import Protocol, TypeVar, cast
 from kcm import errors
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.store.writes.items import WriteItem
-from kcm.store.writes.results import WriteResult
+from kcm.store.writes.items import WriteItem, WriteResult
 
 T = TypeVar("T", bound=KubeObject)
 

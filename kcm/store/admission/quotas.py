@@ -19,8 +19,7 @@ from kcm.kinds.quota import Excess, charged, evaluator_of, is_tracked
 from kcm.kinds.quota.amounts import growth
 from kcm.kinds.quota.pods import is_resized
 from kcm.store.reader import StoreReader
-from kcm.store.writes.items import WriteItem
-from kcm.store.writes.results import WriteResult, WriteStatus
+from kcm.store.writes.items import WriteItem, WriteResult, WriteStatus
 
 Quotas = Sequence[ResourceQuota]
 

@@ -17,8 +17,7 @@ from typing import Any
 
 from kcm.api import codec
 from kcm.api.scheme import Resource
-from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.apimachinery.times import format_time
+from kcm.apimachinery.meta_v1 import KubeObject, format_time
 from kcm.store.managed_fields.comparison import Difference, compare
 from kcm.store.managed_fields.fieldsets import Paths, encode_creation, encode_paths, parse_paths
 

@@ -15,8 +15,8 @@ from kcm import errors
 from kcm.api.core_v1 import Pod
 from kcm.apimachinery.durations import parse_fine_seconds
 from kcm.apimachinery.labels import Selector
+from kcm.apimachinery.meta_v1 import parse_time
 from kcm.apimachinery.quantity import Quantity
-from kcm.apimachinery.times import parse_time
 from kcm.store.remote.rest import RestClient
 from kcm.store.resource_metrics.answers import EVERYTHING, Value
 from kcm.store.resource_metrics.usage import Measured, total

@@ -43,8 +43,7 @@ from kcm.store.writes.guards import (
     Indexed,
     TokenAvailable,
 )
-from kcm.store.writes.items import Pattern, WriteItem
-from kcm.store.writes.results import WriteResult, WriteStatus
+from kcm.store.writes.items import Pattern, WriteItem, WriteResult, WriteStatus
 from kcm.store.writes.rewriting import ReadConverted, Rewriting
 
 PAGE = 500  # objects per request of a list, as client-go's pager

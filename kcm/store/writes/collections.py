@@ -19,8 +19,7 @@ from kcm.apimachinery.meta_v1 import Kind, KubeObject
 from kcm.redisio import Fence, RedisIO
 from kcm.store import damage
 from kcm.store.rules import DeleteOptions
-from kcm.store.writes.items import WriteItem
-from kcm.store.writes.results import WriteResult, WriteStatus
+from kcm.store.writes.items import WriteItem, WriteResult, WriteStatus
 
 
 class CollectionStore(Protocol):

@@ -11,8 +11,7 @@ from typing import Any, Literal
 
 from kcm import errors
 from kcm.api.scheme import Resource
-from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.apimachinery.times import shift_time
+from kcm.apimachinery.meta_v1 import KubeObject, shift_time
 from kcm.store.namespaces import check_deletable
 from kcm.store.rules import (
     FOREGROUND_FINALIZER,

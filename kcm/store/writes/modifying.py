@@ -12,8 +12,7 @@ from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import Kind
 from kcm.redisio import Fence
 from kcm.store.writes.guards import Unindexed
-from kcm.store.writes.items import WriteItem
-from kcm.store.writes.results import WriteResult, WriteStatus
+from kcm.store.writes.items import WriteItem, WriteResult, WriteStatus
 
 ATTEMPTS = 10  # the most attempts when other writes come between the read and the write
 Build = Callable[[Kind], WriteItem | None]

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, TypeVar
 
 from kcm.redisio import RedisIO
-from kcm.store.writes.items import Encoded, WriteItem
-from kcm.store.writes.results import WriteResult
+from kcm.store.writes.items import Encoded, WriteItem, WriteResult
 
 T = TypeVar("T")
 AuthorKind = Literal["user", "controller", "component"]

@@ -20,8 +20,7 @@ from kcm.apiextensions.conversion import webhook_versions
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.redisio import Fence, RedisIO
 from kcm.store import damage
-from kcm.store.writes.items import WriteItem
-from kcm.store.writes.results import WriteResult, WriteStatus
+from kcm.store.writes.items import WriteItem, WriteResult, WriteStatus
 
 # Somebody else wrote or deleted the object meanwhile, so it need not be rewritten.
 _OVERTAKEN = frozenset({WriteStatus.CONFLICT, WriteStatus.NOT_FOUND, WriteStatus.UID})

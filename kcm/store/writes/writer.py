@@ -16,9 +16,8 @@ from kcm.redisio import Fence, RedisIO
 from kcm.redisio.connection import Argument
 from kcm.redisio.scripts import NO_FENCE
 from kcm.store.writes import observing
-from kcm.store.writes.items import Encoded, WriteItem
+from kcm.store.writes.items import Encoded, WriteItem, WriteResult, WriteStatus
 from kcm.store.writes.observing import Observer
-from kcm.store.writes.results import WriteResult, WriteStatus
 
 MAX_ITEMS = 128  # per script call, so that Redis stays responsive to other clients (design 0019)
 MAX_BYTES = 512 * 1024  # per script call, unless a single object is larger

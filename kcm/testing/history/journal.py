@@ -19,9 +19,8 @@ from typing import Any
 
 from kcm.clock import Clock
 from kcm.store.watch import ChangeType, WatchEntry
-from kcm.store.writes.items import Encoded, WriteItem
+from kcm.store.writes.items import Encoded, WriteItem, WriteResult
 from kcm.store.writes.observing import Author
-from kcm.store.writes.results import WriteResult
 
 MAX_WRITES = 20_000
 MAX_BYTES = 64 * 1024 * 1024

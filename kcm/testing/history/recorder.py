@@ -17,9 +17,8 @@ from kcm.informers.follower import Follower
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.store import Store, WatchEntry
-from kcm.store.writes.items import Encoded, WriteItem
+from kcm.store.writes.items import Encoded, WriteItem, WriteResult
 from kcm.store.writes.observing import Author, Refusal, SyncEnd
-from kcm.store.writes.results import WriteResult
 from kcm.testing.history.explaining import Explainer
 from kcm.testing.history.explanation import Explanation
 from kcm.testing.history.invariants import Invariant, InvariantError

@@ -17,7 +17,7 @@ from kcm.apiserver import credentials
 from kcm.apiserver.aggregation.aggregation import AggregationOptions
 from kcm.apiserver.app import ApiServer
 from kcm.apiserver.auth.access import AccessRules
-from kcm.apiserver.auth.users import User
+from kcm.apiserver.auth.attributes import User
 from kcm.apiserver.bootstrap.cluster import ClusterBootstrap
 from kcm.apiserver.http.limits import Limits
 from kcm.apiserver.serving import Address, ApiHttpServer, bind, serve, url_of

@@ -14,8 +14,7 @@ from kcm.api.core_v1 import Secret, ServiceAccount
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.apiserver.auth.token_tracking import LAST_USED, NAME
 from kcm.helpers.serviceaccount.claims import legacy_claims
-from kcm.helpers.serviceaccount.keys import read_signing_key
-from kcm.helpers.serviceaccount.tokens import sign
+from kcm.helpers.serviceaccount.tokens import read_signing_key, sign
 from kcm.testing.waiting import until
 from tests.integration.apiserver.kubectl import Kubectl
 from tests.integration.apiserver.serving import Live

@@ -17,7 +17,7 @@ from kubernetes.stream import portforward
 from kcm import errors
 from kcm.kubelet.assembly.process import KubeletProcess
 from kcm.kubelet.options import KubeletOptions
-from kcm.kubelet.server.portchannels import parse_ports
+from kcm.kubelet.server.portforward import parse_ports
 from kcm.redisio.embedded import EmbeddedServer
 from kcm.testing.waiting import until
 from tests.integration.apiserver.serving import TOKEN, Live, live

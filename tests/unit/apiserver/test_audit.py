@@ -14,9 +14,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from kcm.apiserver.audit import NAME, AuditLog
-from kcm.apiserver.auth.attributes import Attributes
+from kcm.apiserver.auth.attributes import Attributes, User
 from kcm.apiserver.auth.handler_chain import RequestState
-from kcm.apiserver.auth.users import User
 from kcm.apiserver.request import Request
 
 JANE = User("jane", groups=("dev", "system:authenticated"))

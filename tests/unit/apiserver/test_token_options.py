@@ -6,7 +6,7 @@ import pytest
 
 from kcm import errors
 from kcm.apiserver.token_options import TokenFlags
-from kcm.helpers.serviceaccount import keys
+from kcm.helpers.serviceaccount import tokens
 
 URL = "https://127.0.0.1:8001"
 
@@ -27,10 +27,10 @@ def test_a_named_file_that_is_missing_is_an_error(tmp_path: Path) -> None:
 
 def test_further_keys_verify_and_do_not_sign(tmp_path: Path) -> None:
     old, new = tmp_path / "old", tmp_path / "new"
-    keys.ensure_key_file(old)
-    keys.ensure_key_file(new)
+    tokens.ensure_key_file(old)
+    tokens.ensure_key_file(new)
     options = TokenFlags((old, new), new).load(tmp_path, URL)
-    ids = [keys.read_signing_key(file, "").verification.id for file in (old, new)]
+    ids = [tokens.read_signing_key(file, "").verification.id for file in (old, new)]
     assert [key.id for key in options.keys] == ids
     assert options.signing_key.verification.id == ids[1]
 

@@ -23,11 +23,10 @@ from kcm.api.core_v1.container_statuses import (
 )
 from kcm.api.core_v1.volumes import EphemeralVolumeSource, Volume
 from kcm.api.storage_v1 import VolumeAttachment
-from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.apimachinery.times import format_time
+from kcm.apimachinery.meta_v1 import KubeObject, format_time
 from kcm.controllers.attachdetach import AttachDetachController
 from kcm.controllers.attachdetach.controller import AttachDetachOptions
-from kcm.controllers.attachdetach.verifying import IN_USE, TOTALS
+from kcm.controllers.attachdetach.sync import IN_USE, TOTALS
 from kcm.helpers.volumes.attachments import KEEP_TERMINATED, MANAGED
 from kcm.reconcile.plan import Create, Delete, Outcome
 from kcm.store import DeleteOptions

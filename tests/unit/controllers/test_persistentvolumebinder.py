@@ -10,7 +10,7 @@ from __future__ import annotations
 import pytest
 
 from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim
-from kcm.api.storage_classes import CLASS_ANNOTATION
+from kcm.api.storage_v1 import CLASS_ANNOTATION
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.controllers.persistentvolumebinder import PersistentVolumeBinderController
 from kcm.helpers.volumes.binding import PROVISIONED_BY

@@ -14,8 +14,7 @@ from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim, Pod
 from kcm.api.core_v1.volume_sources import PersistentVolumeClaimVolumeSource
 from kcm.api.core_v1.volumes import Volume
 from kcm.api.local_volumes import PROVISIONER, handle_of
-from kcm.api.storage_classes import IS_DEFAULT
-from kcm.api.storage_v1 import StorageClass
+from kcm.api.storage_v1 import IS_DEFAULT, StorageClass
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.controllers.persistentvolumebinder import PersistentVolumeBinderController
 from kcm.controllers.persistentvolumebinder.keys import of_claim, of_class, of_volume

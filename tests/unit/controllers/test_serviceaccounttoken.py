@@ -19,7 +19,7 @@ from kcm.controllers.serviceaccounttoken import (
     key_of_token,
     tokens_of_lost_account,
 )
-from kcm.helpers.serviceaccount.keys import ensure_key_file
+from kcm.helpers.serviceaccount.tokens import ensure_key_file
 from kcm.reconcile.contract import Change
 from kcm.reconcile.plan import Delete, Patch, Plan, Update
 from kcm.store import DeleteOptions

@@ -11,7 +11,7 @@ from kcm.errors import EpochChanged, StoreUnavailable
 from kcm.informers.controller import process_deltas
 from kcm.informers.delta_fifo import DeletedFinalStateUnknown, DeltaFIFO, Deltas
 from kcm.informers.indexer import NAMESPACE_INDEX, Indexer
-from kcm.informers.listeners import Notification
+from kcm.informers.processor import Notification
 from tests.unit.informers.fakes import PODS, World, obj, read_cache
 
 KEYS = st.sampled_from(["a/one", "a/two", "b/one", "b/two"])

@@ -5,7 +5,7 @@ Source: pkg/auth/nodeidentifier/default.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
-from kcm.apiserver.auth.users import NODES, User
+from kcm.apiserver.auth.attributes import NODES, User
 
 NODE_PREFIX = "system:node:"
 

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from kcm.controllers.scheduler import status
-from kcm.controllers.scheduler.nodeinfo import NodeInfo
-from kcm.controllers.scheduler.podinfo import PodInfo
+from kcm.controllers.scheduler.nodeinfo import NodeInfo, PodInfo
 from kcm.controllers.scheduler.podterms import AffinityTerm, NamespaceLabels
 from kcm.controllers.scheduler.snapshot import Snapshot
 from kcm.controllers.scheduler.status import Status

@@ -10,9 +10,8 @@ from collections.abc import Mapping
 
 from kcm.api.core_v1 import Pod
 from kcm.controllers.scheduler import status
-from kcm.controllers.scheduler.nodeinfo import NodeInfo
+from kcm.controllers.scheduler.nodeinfo import NodeInfo, PodInfo
 from kcm.controllers.scheduler.plugins import taints
-from kcm.controllers.scheduler.podinfo import PodInfo
 from kcm.controllers.scheduler.resources import PodRequests
 from kcm.controllers.scheduler.status import Status, unresolvable
 from kcm.helpers.nodeaffinity import NodeRule

@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from kcm.api.core_v1.affinity import TopologySpreadConstraint
 from kcm.apimachinery.labels import Requirement, Selector
 from kcm.controllers.scheduler import status
-from kcm.controllers.scheduler.nodeinfo import ZONE, NodeInfo
+from kcm.controllers.scheduler.nodeinfo import ZONE, NodeInfo, PodInfo
 from kcm.controllers.scheduler.plugins import taints
 from kcm.controllers.scheduler.plugins.local import MAX_SCORE, LocalFilters
-from kcm.controllers.scheduler.podinfo import PodInfo
 from kcm.controllers.scheduler.podterms import selector_of
 from kcm.controllers.scheduler.snapshot import Snapshot
 from kcm.controllers.scheduler.status import Status

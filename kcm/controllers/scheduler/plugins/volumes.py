@@ -15,11 +15,9 @@ from dataclasses import dataclass
 
 from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim
 from kcm.controllers.scheduler import status
-from kcm.controllers.scheduler.nodeinfo import NodeInfo
-from kcm.controllers.scheduler.podinfo import PodInfo
+from kcm.controllers.scheduler.nodeinfo import NodeInfo, PodInfo
 from kcm.controllers.scheduler.status import Status, unresolvable
-from kcm.controllers.scheduler.volumes.claims import ClaimSearch
-from kcm.controllers.scheduler.volumes.view import StorageView
+from kcm.controllers.scheduler.volumes.view import ClaimSearch, StorageView
 from kcm.helpers.volumes.binding import SELECTED_NODE, reaches, requested, reserve
 
 _ONE_POD = "ReadWriteOncePod"

@@ -11,7 +11,7 @@ from kcm.apiserver.aggregation.identity import (
     escape_header_key,
     identify,
 )
-from kcm.apiserver.auth.users import User
+from kcm.apiserver.auth.attributes import User
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 
 from kcm import errors
 from kcm.apiserver.auth.access import AccessRules, is_public
-from kcm.apiserver.auth.users import User
+from kcm.apiserver.auth.attributes import User
 from kcm.apiserver.http_errors import Unauthorized
 from kcm.apiserver.request import Request
 from kcm.http.listening import is_loopback_host

@@ -8,9 +8,9 @@ import pytest
 
 from kcm.api.core_v1 import Secret
 from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apiserver.auth.attributes import User
 from kcm.apiserver.auth.authenticators import Credentials
 from kcm.apiserver.auth.bootstrap_tokens import GUESS_EVERY, MOST_GUESSES, BootstrapTokens
-from kcm.apiserver.auth.users import User
 from kcm.testing.clock import FakeClock
 from kcm.testing.views import NOW
 from tests.unit.controllers.bootstrap_tokens import token_secret

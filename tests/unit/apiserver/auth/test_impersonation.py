@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kcm import errors
-from kcm.apiserver.auth.attributes import Attributes
+from kcm.apiserver.auth.attributes import Attributes, User
 from kcm.apiserver.auth.authorizer import AlwaysAllow, AuthorizerDecision
 from kcm.apiserver.auth.impersonation import impersonate
-from kcm.apiserver.auth.users import User
 
 REAL = User("real")
 

@@ -17,10 +17,9 @@ from kcm.api.rbac_v1 import (
 )
 from kcm.apimachinery.meta_v1 import LabelSelector, ObjectMeta
 from kcm.apiserver.auth import policy
-from kcm.apiserver.auth.attributes import Attributes
+from kcm.apiserver.auth.attributes import AUTHENTICATED, Attributes, User
 from kcm.apiserver.auth.authorizer import Masters
 from kcm.apiserver.auth.rbac import RBAC
-from kcm.apiserver.auth.users import AUTHENTICATED, User
 from tests.unit.apiserver.auth.caches import FakeHub
 
 READS_PODS = PolicyRule(verbs=["get"], api_groups=[""], resources=["pods"])

@@ -15,12 +15,12 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from kcm.api.core_v1 import Node, ObjectReference, Pod, Secret, ServiceAccount
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.apiserver.auth.access import AccessRules
+from kcm.apiserver.auth.attributes import User
 from kcm.apiserver.auth.authenticators import Credentials, Tokens
 from kcm.apiserver.auth.service_accounts import ServiceAccountTokens, TokenOptions
 from kcm.apiserver.auth.token_review import TokenReviewer
-from kcm.apiserver.auth.users import User
 from kcm.apiserver.http_errors import Unauthorized
-from kcm.helpers.serviceaccount import keys
+from kcm.helpers.serviceaccount import tokens
 from kcm.helpers.serviceaccount.claims import (
     LEGACY_ISSUER,
     BoundObjects,
@@ -29,9 +29,9 @@ from kcm.helpers.serviceaccount.claims import (
 )
 from kcm.helpers.serviceaccount.tokens import InvalidToken, sign
 from kcm.testing.clock import FakeClock
-from tests.unit.helpers.serviceaccount.test_keys import pem_of
+from tests.unit.helpers.serviceaccount.test_tokens import pem_of
 
-KEY = keys.parse_signing_key(pem_of(ec.generate_private_key(ec.SECP256R1())))
+KEY = tokens.parse_signing_key(pem_of(ec.generate_private_key(ec.SECP256R1())))
 OPTIONS = TokenOptions(KEY, (KEY.verification,), ("https://issuer", "https://old"), ("api", "too"))
 GROUPS = ("system:serviceaccounts", "system:serviceaccounts:ns")
 

@@ -6,7 +6,7 @@ import pytest
 
 from kcm import errors
 from kcm.apiserver.auth import tokenfile
-from kcm.apiserver.auth.users import User
+from kcm.apiserver.auth.attributes import User
 
 
 def read(folder: Path, text: str) -> dict[str, User]:

@@ -7,8 +7,8 @@ from typing import cast
 import pytest
 
 from kcm.api.scheme import BUILT_IN, Resource
+from kcm.apiserver.auth.attributes import NODES, User
 from kcm.apiserver.auth.authorizer import AlwaysAllow, AlwaysDeny, Caller
-from kcm.apiserver.auth.users import NODES, User
 from kcm.apiserver.heavy.requests import HeavyWrite, find_heavy_write
 from kcm.apiserver.request import Request
 from kcm.apiserver.request_info import parse

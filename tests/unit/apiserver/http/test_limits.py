@@ -5,7 +5,7 @@ from contextlib import ExitStack
 import pytest
 from prometheus_client import CollectorRegistry
 
-from kcm.apiserver.auth.users import ADMIN, User
+from kcm.apiserver.auth.attributes import ADMIN, User
 from kcm.apiserver.http.limits import Answers, Bodies, InFlight, Limits, OpenWatches
 from kcm.apiserver.http_errors import TooManyRequests
 

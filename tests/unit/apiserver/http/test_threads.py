@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kcm import errors
-from kcm.apiserver.auth.users import ADMIN, User
+from kcm.apiserver.auth.attributes import ADMIN, User
 from kcm.apiserver.http.threads import Threads
 from kcm.testing.waiting import until_on_loop, yield_to_loop
 

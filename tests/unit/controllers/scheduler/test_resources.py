@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kcm.api.core_v1 import Container, Pod
-from kcm.controllers.scheduler.podinfo import PodInfo
+from kcm.controllers.scheduler.nodeinfo import PodInfo
 from kcm.controllers.scheduler.resources import DEFAULT_MEMORY, requests_of, reserve_resized
 from tests.typed_objects import decode_as
 from tests.unit.controllers.scheduler.world import build_container, pod, quantities

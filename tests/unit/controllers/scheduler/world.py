@@ -12,8 +12,8 @@ from kcm.api.core_v1 import Container, ContainerPort, Node, Pod, ResourceRequire
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apimachinery.quantity import Quantity
 from kcm.controllers.scheduler import SchedulerController, SchedulerOptions
+from kcm.controllers.scheduler.nodeinfo import PodInfo
 from kcm.controllers.scheduler.placer import Placer
-from kcm.controllers.scheduler.podinfo import PodInfo
 from kcm.controllers.scheduler.snapshot import Snapshot
 from kcm.controllers.scheduler.status import FitError
 from kcm.controllers.scheduler.template import TemplateContext, Templates

@@ -3,14 +3,17 @@ from __future__ import annotations
 import base64
 import json
 from datetime import UTC, datetime
+from pathlib import Path
 
 import jwt
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import dsa, ec, rsa
 
+from kcm import errors
 from kcm.api.core_v1 import Node, Pod, Secret, ServiceAccount
 from kcm.apimachinery.meta_v1 import ObjectMeta
-from kcm.helpers.serviceaccount import discovery, keys
+from kcm.helpers.serviceaccount import discovery, tokens
 from kcm.helpers.serviceaccount.claims import (
     BoundClaims,
     BoundObjects,
@@ -22,18 +25,98 @@ from kcm.helpers.serviceaccount.claims import (
     legacy_claims,
 )
 from kcm.helpers.serviceaccount.tokens import InvalidToken, Verifier, read_unverified_issuer, sign
-from tests.unit.helpers.serviceaccount.test_keys import pem_of
+
+
+def pem_of(private: object) -> bytes:
+    pem: bytes = private.private_bytes(  # type: ignore[attr-defined]
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    return pem
+
+
+def public_pem_of(private: object) -> bytes:
+    pem: bytes = private.public_key().public_bytes(  # type: ignore[attr-defined]
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    return pem
+
+
+def test_a_new_key_file_is_for_its_owner_only_and_stays(tmp_path: Path) -> None:
+    file = tmp_path / "folder" / "sa.key"
+    tokens.ensure_key_file(file)
+    first = file.read_bytes()
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert tokens.read_signing_key(file, "flag").verification.algorithm == "ES256"
+    tokens.ensure_key_file(file)
+    assert file.read_bytes() == first
+    assert list(file.parent.iterdir()) == [file]
+
+
+@pytest.mark.parametrize(
+    ("private", "algorithm"),
+    [
+        (rsa.generate_private_key(65537, 2048), "RS256"),
+        (ec.generate_private_key(ec.SECP256R1()), "ES256"),
+        (ec.generate_private_key(ec.SECP384R1()), "ES384"),
+        (ec.generate_private_key(ec.SECP521R1()), "ES512"),
+    ],
+)
+def test_the_kind_of_key_decides_the_algorithm(private: object, algorithm: str) -> None:
+    key = tokens.parse_signing_key(pem_of(private))
+    assert key.verification.algorithm == algorithm
+    assert tokens.parse_verification_keys(public_pem_of(private))[0].id == key.verification.id
+
+
+def test_a_file_of_several_keys_gives_all_of_them() -> None:
+    one, two = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+    found = tokens.parse_verification_keys(b"words\n" + public_pem_of(one) + pem_of(two))
+    assert [key.id for key in found] == [
+        tokens.parse_signing_key(pem_of(private)).verification.id for private in (one, two)
+    ]
+
+
+def test_a_private_key_is_in_no_repr() -> None:
+    key = tokens.parse_signing_key(pem_of(ec.generate_private_key(ec.SECP256R1())))
+    assert "private" not in repr(key)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "it has no key in PEM format"),
+        (pem_of(dsa.generate_private_key(1024)), "keys must be RSA of at least 2048 bits"),
+        (pem_of(rsa.generate_private_key(65537, 1024)), "keys must be RSA of at least 2048 bits"),
+        (public_pem_of(ec.generate_private_key(ec.SECP256R1())), "there is no private key"),
+        (b"-----BEGIN PRIVATE KEY-----\nxxxx\n-----END PRIVATE KEY-----", "a key cannot be read"),
+    ],
+)
+def test_a_file_that_cannot_sign_is_refused_by_its_flag(
+    content: bytes, message: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "key"
+    file.write_bytes(content)
+    with pytest.raises(errors.ConfigurationError) as caught:
+        tokens.read_signing_key(file, "service-account-signing-key-file")
+    assert caught.value.message.startswith(f"--service-account-signing-key-file {file}: {message}")
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(errors.ConfigurationError, match=r"--flag .*none: No such file"):
+        tokens.read_verification_keys([tmp_path / "none"], "flag")
+
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ISSUER = "https://issuer"
 ACCOUNT = ServiceAccount(metadata=ObjectMeta(name="a", namespace="ns", uid="uid-a"))
-RSA = keys.parse_signing_key(pem_of(rsa.generate_private_key(65537, 2048)))
-EC = keys.parse_signing_key(pem_of(ec.generate_private_key(ec.SECP256R1())))
-OTHER = keys.parse_signing_key(pem_of(ec.generate_private_key(ec.SECP256R1())))
+RSA = tokens.parse_signing_key(pem_of(rsa.generate_private_key(65537, 2048)))
+EC = tokens.parse_signing_key(pem_of(ec.generate_private_key(ec.SECP256R1())))
+OTHER = tokens.parse_signing_key(pem_of(ec.generate_private_key(ec.SECP256R1())))
 
 
 @pytest.mark.parametrize("key", [RSA, EC])
-def test_what_was_signed_is_verified(key: keys.SigningKey) -> None:
+def test_what_was_signed_is_verified(key: tokens.SigningKey) -> None:
     claims = bound_claims(ACCOUNT, BoundObjects(), ["api"], NOW, seconds=600)
     token = sign(key, ISSUER, claims)
     verifier = Verifier([OTHER.verification, key.verification])

@@ -5,7 +5,7 @@ from typing import Any
 
 from kcm.api import codec
 from kcm.api.apiextensions_v1 import CustomResourceColumnDefinition, CustomResourceDefinition
-from kcm.apimachinery.times import format_time
+from kcm.apimachinery.meta_v1 import format_time
 from kcm.kinds.printing.columns import columns_of
 from kcm.kinds.printing.custom import DefinedColumn
 from kcm.testing.builders import START

@@ -9,8 +9,7 @@ import pytest
 
 from kcm.kubelet.channels import Channels
 from kcm.kubelet.config.podconfig import SourcesReady
-from kcm.kubelet.loop.pleg import EventType, PodLifecycleEvent
-from kcm.kubelet.loop.runtime_state import RuntimeState
+from kcm.kubelet.loop.pleg import EventType, PodLifecycleEvent, RuntimeState
 from kcm.kubelet.loop.syncloop import HOUSEKEEPING, MONITOR_THRESHOLD, SyncLoop, Ticker
 from kcm.kubelet.pods.pod_manager import PodManager
 from kcm.kubelet.prober.results import ProbeUpdate, ProbeVerdict

@@ -12,7 +12,7 @@ from kcm.controllers.serviceaccounttoken import (
     ServiceAccountTokenController,
     ServiceAccountTokenOptions,
 )
-from kcm.helpers.serviceaccount.keys import ensure_key_file
+from kcm.helpers.serviceaccount.tokens import ensure_key_file
 from kcm.manager.context.selection import create_enabled, select
 from kcm.options.enabling import (
     controller_aliases,

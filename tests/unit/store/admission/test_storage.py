@@ -9,14 +9,14 @@ import pytest
 
 from kcm import errors
 from kcm.api.finalizers import CLAIM_PROTECTION, VOLUME_PROTECTION
-from kcm.api.storage_classes import (
+from kcm.api.storage_v1 import (
     CLASS_ANNOTATION,
     IS_DEFAULT,
     IS_DEFAULT_BETA,
+    StorageClass,
     default_of,
     has_class,
 )
-from kcm.api.storage_v1 import StorageClass
 from kcm.store.admission.storage import (
     DefaultStorageClass,
     PersistentVolumeClaimResize,

@@ -11,9 +11,8 @@ import pytest
 from kcm.api.core_v1 import ConfigMap
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.store.watch import ChangeType, WatchEntry
-from kcm.store.writes.items import WriteItem
+from kcm.store.writes.items import WriteItem, WriteResult, WriteStatus
 from kcm.store.writes.observing import Author
-from kcm.store.writes.results import WriteResult, WriteStatus
 from kcm.testing.clock import FakeClock
 from kcm.testing.history.journal import Journal
 

@@ -23,8 +23,8 @@ from kcm.apiserver.admission.attributes import WriteAttributes
 from kcm.apiserver.admission.policies.admission import PolicyChecks
 from kcm.apiserver.admission.policies.index import PolicyIndex
 from kcm.apiserver.admission.policies.metrics import PolicyMetrics
+from kcm.apiserver.auth.attributes import ADMIN
 from kcm.apiserver.auth.authorizer import AlwaysAllow, Caller
-from kcm.apiserver.auth.users import ADMIN
 from kcm.apiserver.http_errors import PolicyDenied
 from kcm.apiserver.remarks import Remarks
 from tests.samples import sample

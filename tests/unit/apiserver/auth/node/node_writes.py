@@ -5,13 +5,13 @@ from __future__ import annotations
 from kcm import errors
 from kcm.api.core_v1 import Node, Pod, Taint
 from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apiserver.auth.attributes import User
 from kcm.apiserver.auth.authorizer import AlwaysDeny, Caller
 from kcm.apiserver.auth.node.restriction import (
     NodeRestriction,
     NodeWrite,
     WantedToken,
 )
-from kcm.apiserver.auth.users import User
 from kcm.testing.builders import node as build_node
 from tests.unit.apiserver.auth.caches import FakeHub
 

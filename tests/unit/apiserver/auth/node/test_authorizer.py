@@ -21,12 +21,11 @@ from kcm.api.core_v1.volume_sources import (
 from kcm.api.rbac_v1 import ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject
 from kcm.api.storage_v1 import VolumeAttachment, VolumeAttachmentSpec
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
-from kcm.apiserver.auth.attributes import Attributes
+from kcm.apiserver.auth.attributes import Attributes, User
 from kcm.apiserver.auth.authorizer import Union
 from kcm.apiserver.auth.node.authorizer import NodeAuthorizer
 from kcm.apiserver.auth.node.graph_feed import GraphFeed
 from kcm.apiserver.auth.rbac import RBAC
-from kcm.apiserver.auth.users import User
 from kcm.testing.builders import pod
 from tests.unit.apiserver.auth.caches import FakeHub
 

@@ -20,7 +20,7 @@ from kcm.api.core_v1 import (
 from kcm.api.storage_v1 import CSINode
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.apimachinery.quantity import Quantity
-from kcm.apiserver.auth.users import User
+from kcm.apiserver.auth.attributes import User
 from tests.signing_requests import build_pem_request, signing_request
 from tests.unit.apiserver.auth.node.node_writes import (
     ITSELF,

@@ -12,12 +12,11 @@ from kcm.api.core_v1 import (
 )
 from kcm.api.storage_v1 import CSIDriver
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
-from kcm.apiserver.auth.attributes import Attributes
+from kcm.apiserver.auth.attributes import Attributes, User
 from kcm.apiserver.auth.authorizer import AlwaysAllow, AuthorizerDecision, Caller
 from kcm.apiserver.auth.node.restriction import (
     WantedToken,
 )
-from kcm.apiserver.auth.users import User
 from tests.unit.apiserver.auth.node.node_writes import (
     MY_NODE,
     PODS,

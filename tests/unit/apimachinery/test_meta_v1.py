@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kcm.api import codec
 from kcm.api.coordination_v1 import LeaseSpec
-from kcm.apimachinery.times import format_micro_time, format_time, parse_time, shift_time
+from kcm.apimachinery.meta_v1 import format_micro_time, format_time, parse_time, shift_time
 from kcm.testing import builders
 
 NOON = datetime(2024, 5, 6, 12, 0, 0, tzinfo=UTC)
