@@ -21,8 +21,15 @@ _SHARED: list[Processor] = [
 ]
 
 
+# A line for each request, each message or each second says nothing about what has gone wrong.
+_TALKATIVE = ("httpx", "celery.app.trace", "celery.beat", "celery.worker.strategy")
+
+
 def configure(log_format: str, level: str) -> None:
-    """Writes all logs of `level` and above to standard error, as `console` or `json`."""
+    """Writes all logs of `level` and above to standard error, as `console` or `json`.
+
+    Libraries that log each message are silent up to warnings, unless the level is debug.
+    """
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,
@@ -46,7 +53,8 @@ def configure(log_format: str, level: str) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
-    logging.getLogger("httpx").setLevel("WARNING")  # which says each request at info
+    for name in _TALKATIVE if root.level > logging.DEBUG else ():
+        logging.getLogger(name).setLevel(logging.WARNING)
 
 
 def pass_to_standard_loggers() -> None:

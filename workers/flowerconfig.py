@@ -34,6 +34,7 @@ persistent = False  # the store and /metrics have the data; Flower only shows it
 enable_events = False  # workers run with -E, so Flower need not enable their events
 tasks_columns = "name,args,state,runtime,exception,received,worker"
 max_tasks = 20_000
+logging = "error"  # not the list of tasks at its start, nor which worker has not replied yet
 purge_offline_workers = 300  # seconds
 inspect_timeout = 1000.0  # milliseconds
 end_quickly()  # without a search for cycles in 20,000 tasks

@@ -11,7 +11,6 @@ shows what a node does. Beat's housekeeping message reaches every node by a fano
 from __future__ import annotations
 
 import json
-import logging
 import os
 from collections import deque
 from collections.abc import Callable
@@ -30,7 +29,7 @@ from kcm.logs import configure
 from kcm.loops import Loop, ThreadHost, Turn
 from kcm.settings import Settings
 from kcm.simulation.runtime.services import new_simulated_services
-from workers import remotecontrol
+from workers import refusals, remotecontrol
 from workers.broker import KUBELET_HOUSEKEEPING as HOUSEKEEPING
 from workers.broker import broker_tls, broker_url, kubelet_fanout, transport_options
 
@@ -156,15 +155,11 @@ def create_app(settings: Settings | None = None, flags: dict[str, Any] | None = 
     app.steps["worker"].add(KubeletStep)
     _register(app)
     remotecontrol.connect()
-    signals.setup_logging.connect(lambda **_: _log(settings), weak=False)
+    refusals.allow_root()
+    signals.setup_logging.connect(
+        lambda **_: configure(settings.log_format, settings.log_level), weak=False
+    )
     return app
-
-
-def _log(settings: Settings) -> None:
-    configure(settings.log_format, settings.log_level)
-    # The sync loop logs what happens; log lines about messages add nothing to that.
-    for name in ("celery.worker.strategy", "celery.app.trace"):
-        logging.getLogger(name).setLevel(logging.WARNING)
 
 
 def _register(app: Celery) -> None:

@@ -6,6 +6,7 @@ Each would run and do nothing, or fail in ways that name no cause.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -53,6 +54,14 @@ def refuse_worker(app: Any, options: Mapping[str, Any]) -> None:
 def refuse_other_brokers() -> None:
     """Raises SystemExit if the environment or `-b` names another broker than kcm's Redis."""
     _end(find_fault_of_broker(Settings()))
+
+
+def allow_root() -> None:
+    """Silences Celery's warning of workers that run as root.
+
+    It is about pickled messages, which can run anything. kcm's workers accept JSON only.
+    """
+    warnings.filterwarnings("ignore", message="You're running the worker with superuser")
 
 
 def _end(fault: str) -> None:

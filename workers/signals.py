@@ -28,6 +28,7 @@ APP_NAME = "kcm"
 
 def connect() -> None:
     """Connects the handlers. Further calls do nothing."""
+    refusals.allow_root()
     signals.setup_logging.connect(_configure_logging, dispatch_uid="kcm-logging")
     signals.celeryd_init.connect(_refuse_worker, dispatch_uid="kcm-refuse-worker")
     signals.beat_init.connect(_refuse_beat, dispatch_uid="kcm-refuse-beat")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kcm import errors
 
-_CELERY = (sys.executable, "-m", "celery", "-A", "workers")
+_CELERY = (sys.executable, "-m", "celery", "--quiet", "-A", "workers")  # without its banner
 
 
 def manager(args: Sequence[str] = ()) -> list[str]:
@@ -44,7 +44,7 @@ def node(args: Sequence[str] = ()) -> list[str]:
 
 def kubelet(node: str, concurrency: int) -> list[str]:
     """Returns the command line of a kubelet that runs as a Celery worker with its own queue."""
-    celery = [sys.executable, "-m", "celery", "-A", "workers.kubelet", "worker"]
+    celery = [sys.executable, "-m", "celery", "--quiet", "-A", "workers.kubelet", "worker"]
     pool = ["--pool", "threads", "--concurrency", str(concurrency)]
     return [*celery, "-E", "--without-mingle", "--without-gossip", *pool, "-n", f"kubelet@{node}"]
 

@@ -21,6 +21,8 @@ from kcm.redisio import Fence, RedisIO
 
 log = structlog.get_logger(__name__)
 
+_SHOWN = 5  # names of leases in one line
+
 
 @dataclass
 class _KeptLease:
@@ -88,19 +90,26 @@ class LeaseKeeper(Loop):
             acquire_all(self._io, self.holder, [kept.lease for kept in self._kept], self._clock)
         except errors.KcmError as error:
             log.warning("leases could not be renewed", holder=self.holder, error=str(error))
-        for kept in self._kept:
+        changes = [kept for kept in self._kept if kept.lease.known_token() != kept.started]
+        self._log_all("lost", [kept.lease.name for kept in changes if kept.started])
+        self._log_all("acquired", [k.lease.name for k in changes if k.lease.known_token()])
+        for kept in changes:
             self._call_back(kept)
         return Turn(upkeep_in=self._renew_every)
 
+    def _log_all(self, what: str, names: list[str]) -> None:
+        """Logs that leases were acquired or lost, in one line."""
+        if names:
+            shown = ", ".join([*names[:_SHOWN], *(["..."] if len(names) > _SHOWN else [])])
+            log.info(f"leases {what}", count=len(names), leases=shown, holder=self.holder)
+
     def _call_back(self, kept: _KeptLease) -> None:
         token = kept.lease.known_token()
-        if token == kept.started:
-            return
         if kept.started:
-            log.info("lease lost", lease=kept.lease.name, holder=self.holder, token=kept.started)
+            log.debug("lease lost", lease=kept.lease.name, holder=self.holder, token=kept.started)
             self._stop_kept(kept)
         if token:
-            log.info("lease acquired", lease=kept.lease.name, holder=self.holder, token=token)
+            log.debug("lease acquired", lease=kept.lease.name, holder=self.holder, token=token)
             kept.started = token
             _call_safely(kept.lease, lambda: kept.on_started(kept.lease.fence))
 

@@ -41,13 +41,18 @@ def _main(stop_with_stdin: bool, version: bool, **params: object) -> None:
 
 
 def log_flags(options: ManagerOptions) -> None:
-    """Logs every flag with its effective value and the source of the value.
+    """Logs the flags that were given, in one line, and at the level debug every flag with its
+    effective value and the source of the value.
 
     No flag has a secret value: passwords and tokens are in files.
     """
+    given = []
     for flag, value in options.values():
-        source = options.sources.get(flag.name, "default")
-        log.info(f'FLAG: --{flag.name}="{flag.format(value)}"', source=source)
+        text = f'--{flag.name}="{flag.format(value)}"'
+        if flag.name in options.sources:
+            given.append(text)
+        log.debug(f"FLAG: {text}", source=options.sources.get(flag.name, "default"))
+    log.info("Flags that were given", flags=" ".join(given))
 
 
 def _on_signals(stop: Callable[[], None]) -> None:

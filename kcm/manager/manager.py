@@ -136,8 +136,6 @@ class Manager:
 
     def start_controllers(self) -> None:
         """Starts the controllers, first those that others need (StartControllers)."""
-        for name in self.context.selection.disabled:
-            log.info("Warning: controller is disabled", controller=name)
         for name, reason in (self.context.selection.skipped or {}).items():
             log.info("Warning: skipping controller", controller=name, reason=reason)
         self._start_loops()
@@ -145,12 +143,14 @@ class Manager:
             if self._wait_start_interval():
                 return
             for controller in together:
-                log.info("Starting controller", controller=controller.name)
+                log.debug("Starting controller", controller=controller.name)
             configs = {c.short_name: queue_config(c) for c in together if c.watches()}
             self._retry_while_away(partial(self.queues.add, configs))
             for controller in together:
                 self.started.append(controller.name)
-                log.info("Started controller", controller=controller.name)
+                log.debug("Started controller", controller=controller.name)
+        disabled = ", ".join(self.context.selection.disabled)
+        log.info("Started controllers", count=len(self.started), disabled=disabled)
 
     def _list_starts(self) -> Sequence[Sequence[Controller]]:
         """Returns the controllers in the order of their start: one by one if there is an interval

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import runpy
 import signal
@@ -271,7 +270,6 @@ def _become_worker(flags: Mapping[str, Any], concurrency: int) -> None:
 def run(settings: Settings, options: KubeletOptions, files: CertificateFlags) -> None:
     """Runs the kubelet without Celery, until a signal. Raises ConfigurationError."""
     configure(settings.log_format, settings.log_level)
-    logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs every request
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())

@@ -312,12 +312,15 @@ class UpRun:
 
 
 class Tail:
-    """Passes lines of the children's logs to `report`, each with its child's name."""
+    """Passes lines of the children's logs to `report`, each with its child's name.
+
+    What the Redis server says of its own start is left out.
+    """
 
     def __init__(self, children: Sequence[Child], report: Callable[[str], None]) -> None:
         self._children = children
         self._report = report
-        self._read: dict[str, int] = {}
+        self._read = {c.spec.name: _size(c.spec.log) for c in children if c.spec.name == "redis"}
 
     def look(self) -> None:
         """Reports the complete lines that were written since the last call."""
@@ -335,3 +338,7 @@ class Tail:
             self._read[name] = start + len(whole)
             for line in whole.decode(errors="replace").splitlines():
                 self._report(f"{name:>8} | {line}")
+
+
+def _size(log: Path) -> int:
+    return log.stat().st_size if log.exists() else 0
