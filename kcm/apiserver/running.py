@@ -35,7 +35,9 @@ from kcm.apiserver.http.limits import Limits
 from kcm.apiserver.serving import LINGER, Address, ApiHttpServer, bind, serve, url_of
 from kcm.apiserver.token_options import TokenFlags
 from kcm.clock import Clock, RealClock
+from kcm.http.faults import CallFailed
 from kcm.http.listening import is_loopback_host
+from kcm.http.trust import UNUSABLE, Trust, build_context
 from kcm.loops import ThreadHost, contain
 from kcm.options import feature_gates
 from kcm.redisio.pipelining import PipelinedIO
@@ -213,8 +215,8 @@ def _kubelet_client(authority: Path | None, presented: Certificate | None) -> Ku
     if authority is None:
         return KubeletClient()
     try:
-        context = ssl.create_default_context(cafile=str(authority))
-    except (OSError, ssl.SSLError) as error:
+        context = build_context(Trust(authority.read_bytes() or UNUSABLE))
+    except (OSError, CallFailed) as error:
         raise errors.ConfigurationError(
             f"--kubelet-certificate-authority {authority} cannot be used: {error}"
         ) from None

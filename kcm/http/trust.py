@@ -16,7 +16,7 @@ from functools import lru_cache
 from kcm.http.faults import CallFailed
 
 _MOST_CONTEXTS = 200  # that are kept, as upstream
-_UNUSABLE = b"-"  # PEM without a certificate
+UNUSABLE = b"-"  # authorities with which no context can be built
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ def read_bundle(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        return _UNUSABLE
+        return UNUSABLE
 
 
 def build_context(trust: Trust) -> ssl.SSLContext:

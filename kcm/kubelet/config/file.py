@@ -11,7 +11,6 @@ read when they have changed.
 from __future__ import annotations
 
 import threading
-import urllib.request
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -20,6 +19,9 @@ import structlog
 from kcm import errors
 from kcm.api.core_v1 import Pod
 from kcm.clock import Clock
+from kcm.http import blocking
+from kcm.http.blocking import ClientOptions
+from kcm.http.trust import Trust, find_context
 from kcm.kubelet.config.podconfig import SendUpdate
 from kcm.kubelet.config.static import parse_pods
 from kcm.kubelet.types import FILE, HTTP, Operation, PodUpdate
@@ -144,7 +146,9 @@ class HttpSource:
         self._send = send
         self._clock = clock
         self._frequency = frequency
-        self._headers = dict(headers or {})
+        self._options = ClientOptions(
+            TIMEOUT, find_context(Trust()), list((headers or {}).items()), proxies=True
+        )
         self._data: bytes | None = None
 
     def run(self, stop: threading.Event) -> None:
@@ -152,18 +156,18 @@ class HttpSource:
         while not stop.is_set():
             try:
                 self.fetch()
-            except (errors.KcmError, OSError, ValueError, TypeError) as error:
+            except (errors.KcmError, ValueError, TypeError) as error:
                 log.warning("Failed to read pods from URL", url=self._url, error=str(error))
             self._clock.wait(stop, self._frequency)
 
     def fetch(self) -> None:
         """Requests the URL once, and sends the pods if the response has changed.
 
-        Raises OSError, ValueError, TypeError, and KcmError, the last also for an empty response.
+        Raises ValueError, TypeError, and KcmError, the last also for an empty response.
         """
-        request = urllib.request.Request(self._url, headers=self._headers)
-        with urllib.request.urlopen(request, timeout=TIMEOUT) as response:
-            data: bytes = response.read(MAX_RESPONSE)
+        status, data = blocking.get(self._url, self._options, most=MAX_RESPONSE)
+        if status != 200:
+            raise errors.KcmError(f"{self._url}: {status}")
         if not data:
             self._send(PodUpdate(Operation.SET, HTTP, ()))
             raise errors.BadRequest(f"zero-length data received from {self._url}")

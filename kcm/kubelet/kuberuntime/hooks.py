@@ -7,13 +7,14 @@ server sends nothing for ten minutes, so that no thread waits for it forever.
 from __future__ import annotations
 
 import time
-import urllib.error
-import urllib.request
 from dataclasses import dataclass
 
 from kcm.api.core_v1 import Container
 from kcm.api.core_v1.handlers import HTTPGetAction, LifecycleHandler
 from kcm.errors import ContainerRuntimeError
+from kcm.http import blocking
+from kcm.http.blocking import ClientOptions
+from kcm.http.faults import CallFailed
 from kcm.kubelet.cri import Runtime
 
 _MAX_OUTPUT = 10 * 1024  # bytes of a response or output that are kept
@@ -67,16 +68,11 @@ def _get(action: HTTPGetAction, container: Container | None, address: str, timeo
     port = resolve_port(action.port, container)
     scheme = (action.scheme or "HTTP").lower()
     path = "/" + (action.path or "").lstrip("/")
-    request = urllib.request.Request(f"{scheme}://{host}:{port}{path}")
-    for header in action.http_headers or ():
-        request.add_header(header.name, header.value)
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    try:
-        with opener.open(request, timeout=timeout or _HTTP_TIMEOUT) as response:
-            response.read(_MAX_OUTPUT)
-    except urllib.error.HTTPError as error:
-        error.close()  # a response with any status code counts as success, as upstream
-    except (OSError, ValueError) as error:
+    headers = [(header.name, header.value or "") for header in action.http_headers or ()]
+    options = ClientOptions(timeout or _HTTP_TIMEOUT, headers=headers)
+    try:  # a response with any status code counts as success, as upstream
+        blocking.get(f"{scheme}://{host}:{port}{path}", options, most=_MAX_OUTPUT)
+    except (CallFailed, ValueError) as error:
         raise HookFailed(f"HTTP hook failed: {error}") from error
 
 

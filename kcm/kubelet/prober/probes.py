@@ -16,6 +16,7 @@ import httpx
 from kcm import errors
 from kcm.api.core_v1 import PodStatus
 from kcm.apimachinery.durations import format_seconds
+from kcm.http.blocking import ClientOptions, describe, open_client
 from kcm.kubelet.cri import Runtime
 from kcm.kubelet.environment.expansion import expand_all
 from kcm.kubelet.prober.outcomes import USER_AGENT, ProbeError, ProbeOutcome, ProbeResult
@@ -35,11 +36,7 @@ class Prober:
         # httpx would log every probe.
         logging.getLogger("httpx").setLevel(logging.WARNING)
         # As upstream, certificates are not verified, and connections are not kept.
-        self._http = httpx.Client(
-            verify=False,
-            trust_env=False,
-            limits=httpx.Limits(max_keepalive_connections=0),
-        )
+        self._http = open_client(ClientOptions(DEFAULT_TIMEOUT, most_idle=0))
 
     def close(self) -> None:
         """Closes the connections of HTTP probes."""
@@ -115,9 +112,8 @@ class Prober:
             text = f'Get "{url}": context deadline exceeded (Client.Timeout exceeded)'
             return ProbeResult(ProbeOutcome.FAILURE, text)
         except (httpx.HTTPError, OSError, ValueError) as error:
-            return ProbeResult(
-                ProbeOutcome.FAILURE, f'Get "{url}": {_describe_error(error, target)}'
-            )
+            why = describe(error, target).message
+            return ProbeResult(ProbeOutcome.FAILURE, f'Get "{url}": {why}')
         return ProbeResult(
             ProbeOutcome.FAILURE, f'Get "{url}": stopped after {_MAX_REDIRECTS} redirects'
         )
@@ -164,20 +160,6 @@ def _read_body(response: httpx.Response, deadline: float) -> str:
         if time.monotonic() > deadline:
             raise httpx.ReadTimeout("the response was not complete in time")
     return body[:MAX_OUTPUT].decode(errors="replace")
-
-
-def _describe_error(error: BaseException, target: httpx.URL) -> str:
-    """Returns the message of a failed request in upstream's words.
-
-    httpx wraps the operating system's error, which is the cause that upstream shows.
-    """
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, OSError) and cause.errno and cause.errno > 0:
-            why = os.strerror(cause.errno).lower()
-            return f"dial tcp {target.host}:{target.port or 80}: connect: {why}"
-        cause = cause.__cause__ or cause.__context__
-    return str(error)
 
 
 def _judge_response(code: int, url: str, body: str) -> ProbeResult:

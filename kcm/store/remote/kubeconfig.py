@@ -13,7 +13,6 @@ import base64
 import binascii
 import re
 import ssl
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +21,8 @@ from typing import Any
 import yaml
 
 from kcm import errors
+from kcm.http.faults import CallFailed
+from kcm.http.trust import Trust, build_context
 
 _TOKEN = re.compile(r"[\x21-\x7e]*")
 
@@ -55,9 +56,9 @@ def load(path: Path, context: str = "") -> ClusterConnection:
         cluster = _entry(config, "cluster", chosen.get("cluster", ""))
         user = _entry(config, "user", chosen["user"]) if chosen.get("user") else {}
         return EntryReader(path.parent).connection(cluster, user)
-    except errors.ConfigurationError as error:
+    except (errors.ConfigurationError, CallFailed) as error:
         raise errors.ConfigurationError(f"kubeconfig {path}: {error.message}") from error
-    except (OSError, UnicodeError, yaml.YAMLError, ssl.SSLError, binascii.Error) as error:
+    except (OSError, UnicodeError, yaml.YAMLError, binascii.Error) as error:
         raise errors.ConfigurationError(f"kubeconfig {path}: {error}") from error
     except (AttributeError, TypeError) as error:
         raise errors.ConfigurationError(f"kubeconfig {path} is not a kubeconfig") from error
@@ -91,19 +92,13 @@ class EntryReader:
         return ClusterConnection(server.rstrip("/"), trust, self.token(user))
 
     def _trust(self, cluster: Mapping[str, Any], user: Mapping[str, Any]) -> ssl.SSLContext:
-        authority = self.data(cluster, "certificate-authority")
-        trust = ssl.create_default_context(cadata=authority.decode() if authority else None)
-        if cluster.get("insecure-skip-tls-verify"):
-            trust.check_hostname = False
-            trust.verify_mode = ssl.CERT_NONE
         certificate, key = self.data(user, "client-certificate"), self.data(user, "client-key")
-        if certificate and key:
-            # The ssl module reads a client's key from files only.
-            with tempfile.NamedTemporaryFile(prefix="kcm-client-") as file:
-                file.write(certificate + b"\n" + key)
-                file.flush()
-                trust.load_cert_chain(file.name)
-        return trust
+        trust = Trust(
+            self.data(cluster, "certificate-authority"),
+            certificate + b"\n" + key if certificate and key else b"",
+            bool(cluster.get("insecure-skip-tls-verify")),
+        )
+        return build_context(trust)
 
     def data(self, entry: Mapping[str, Any], name: str) -> bytes:
         """Returns bytes that are in the entry in base64, or in a file that it names."""

@@ -17,6 +17,7 @@ import httpx
 
 from kcm import __version__, errors
 from kcm.api.scheme import Resource
+from kcm.http.blocking import ClientOptions, describe, limit, open_client
 from kcm.store.remote.kubeconfig import ClusterConnection
 
 TIMEOUT = 30.0  # seconds for a request; watches wait longer between events
@@ -81,15 +82,17 @@ class RestClient:
         self._pool = _Pool(self._open())
 
     def _open(self) -> httpx.Client:
-        agent, connection = self._agent, self._connection
-        headers = {"user-agent": f"{agent}/{__version__}", "accept": "application/json"}
+        connection = self._connection
+        headers = [("user-agent", f"{self._agent}/{__version__}"), ("accept", "application/json")]
         if connection.token:
-            headers["authorization"] = f"Bearer {connection.token}"
-        return httpx.Client(
-            headers=[*headers.items(), *self._headers],
-            verify=connection.trust or False,  # `trust` is None only for plain HTTP
-            timeout=TIMEOUT,
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),
+            headers.append(("authorization", f"Bearer {connection.token}"))
+        return open_client(
+            ClientOptions(
+                TIMEOUT,
+                connection.trust,  # None only for plain HTTP
+                [*headers, *self._headers],
+                proxies=True,
+            )
         )
 
     def reconnect(self) -> None:
@@ -155,7 +158,7 @@ class RestClient:
     @contextmanager
     def lines(self, path: str, params: Mapping[str, Any]) -> Iterator[ResponseLines]:
         """Yields the lines of a streamed response. Raises: ApiError, Temporary."""
-        timeout = httpx.Timeout(TIMEOUT, read=WATCH_READ_TIMEOUT)
+        timeout = limit(TIMEOUT, read=WATCH_READ_TIMEOUT)
         try:
             with (
                 self._use() as http,
@@ -196,4 +199,5 @@ def error_of(code: int, body: bytes) -> errors.KcmError:
 
 
 def _unreachable(server: str, error: Exception) -> errors.StoreUnavailable:
-    return errors.StoreUnavailable(f"the API server {server} does not respond: {error}")
+    why = describe(error, server).message
+    return errors.StoreUnavailable(f"the API server {server} does not respond: {why}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -17,6 +16,8 @@ from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.api.scheme import Resource, Scheme
 from kcm.apiextensions.registration import register
 from kcm.clock import RealClock
+from kcm.http.blocking import ClientOptions, open_client
+from kcm.http.trust import Trust, build_context
 from kcm.testing.control_plane.manifests import Json, read_manifests
 from kcm.testing.faults.target import TESTER
 from kcm.testing.history.snapshot import split_name
@@ -54,11 +55,13 @@ class Objects:
     def __init__(self, url: str, token: str, authority: Path, scheme: Scheme) -> None:
         """`scheme` has the kinds of the server's store, and gets those that it lacks."""
         self._scheme = scheme
-        self.client = httpx.Client(
-            base_url=url,
-            headers={"authorization": f"Bearer {token}", "user-agent": TESTER},
-            verify=ssl.create_default_context(cafile=str(authority)),
-            timeout=_TIMEOUT,
+        self.client: httpx.Client = open_client(
+            ClientOptions(
+                _TIMEOUT,
+                build_context(Trust(authority.read_bytes())),
+                [("authorization", f"Bearer {token}"), ("user-agent", TESTER)],
+                base_url=url,
+            )
         )
 
     def close(self) -> None:

@@ -1,0 +1,96 @@
+"""Sends HTTP requests from threads, with httpx.
+
+The clients are httpx's own. They are opened here, so that they have the limits and the trust of
+every other request, and what they raise is told here in the words of `faults`.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import httpx
+
+from kcm.http.faults import CallFailed, connection_fault
+from kcm.http.limits import CONNECT_TIMEOUT, IDLE_TIMEOUT, MOST_IDLE
+
+_CLOSED = {
+    "Server disconnected without sending a response.": "EOF",
+    "peer closed connection without sending complete message body": "unexpected EOF",
+}
+
+
+@dataclass(frozen=True)
+class ClientOptions:
+    """How a client sends its requests.
+
+    `trust` is for https; without it, any certificate is accepted. With `proxies`, those of the
+    environment are used. `timeout` is in seconds, for each wait for the server.
+    """
+
+    timeout: float
+    trust: ssl.SSLContext | None = None
+    headers: Sequence[tuple[str, str]] = ()
+    most_idle: int = MOST_IDLE  # unused connections that are kept
+    proxies: bool = False
+    base_url: str = ""
+
+
+def open_client(options: ClientOptions) -> httpx.Client:
+    """Returns a client. Threads may share it."""
+    return httpx.Client(
+        base_url=options.base_url,
+        headers=list(options.headers),
+        verify=options.trust or False,
+        timeout=limit(options.timeout),
+        trust_env=options.proxies,
+        limits=httpx.Limits(
+            max_connections=None,
+            max_keepalive_connections=options.most_idle,
+            keepalive_expiry=IDLE_TIMEOUT,
+        ),
+    )
+
+
+def limit(seconds: float, read: float | None = None) -> httpx.Timeout:
+    """Returns the limits of a request, in seconds, of which `read` is for each read if given."""
+    connect = min(seconds, CONNECT_TIMEOUT)
+    return httpx.Timeout(seconds, connect=connect, read=seconds if read is None else read)
+
+
+def get(url: str, options: ClientOptions, *, most: int) -> tuple[int, bytes]:
+    """Returns the status of a page and its body, as far as it has come when `most` bytes have.
+
+    Redirects are followed. Raises CallFailed.
+    """
+    try:
+        with (
+            open_client(options) as client,
+            client.stream("GET", url, follow_redirects=True) as response,
+        ):
+            body = bytearray()
+            for piece in response.iter_bytes():
+                body += piece
+                if len(body) >= most:
+                    break
+            return response.status_code, bytes(body[:most])
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise describe(error, url) from None
+
+
+def describe(error: Exception, url: str | httpx.URL) -> CallFailed:
+    """Returns why a request for a URL failed, without its own name for the error."""
+    where = httpx.URL(url)
+    port = where.port or (443 if where.scheme == "https" else 80)
+    if isinstance(error, httpx.ConnectTimeout | httpx.PoolTimeout):
+        return CallFailed(f"dial tcp {where.host}:{port}: i/o timeout", timed_out=True)
+    if isinstance(error, httpx.TimeoutException):
+        return CallFailed("context deadline exceeded", timed_out=True)
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError):
+            return connection_fault(cause, f"{where.host}:{port}")
+        cause = cause.__cause__ or cause.__context__
+    said = str(error)
+    return CallFailed(next((why for text, why in _CLOSED.items() if said.startswith(text)), said))
