@@ -55,9 +55,7 @@ class StorageFull(WritesRefused):
 
 
 class WrongTypeOfKey(Temporary):
-    """A key has another type than kcm stores there; it is moved aside, so another attempt may
-    succeed.
-    """
+    """A key has another type than kcm stores there. What needs it fails until it is deleted."""
 
 
 class CacheNotSynced(Temporary):
@@ -334,6 +332,11 @@ class WrongType(Invalid):
 _HOLDS = re.compile(r" holds an? \w+, not an? ")
 
 
+def is_about_type(text: str) -> bool:
+    """Reports whether an error text of Redis is about a key of a wrong type."""
+    return "WRONGTYPE" in text or _HOLDS.search(text) is not None
+
+
 def from_redis(text: str) -> KcmError:
     """Returns the exception for an error text of Redis, whether a command or a script returned
     it.
@@ -342,9 +345,10 @@ def from_redis(text: str) -> KcmError:
         return OutOfMemory(f"Redis refuses writes, raise maxmemory: {text}")
     if "MISCONF" in text:
         return StorageFull(f"Redis refuses writes, look at its disk and log: {text}")
-    if "WRONGTYPE" in text or _HOLDS.search(text):
+    if is_about_type(text):
         return WrongTypeOfKey(
-            f"a key of kcm has another type than it should, and is moved aside: {text}"
+            f"a key has another type than kcm stores there, since another program has written it; "
+            f"delete it with `kcm redis-cli DEL KEY`: {text}"
         )
     if "LOADING" in text or "MASTERDOWN" in text:
         return StoreUnavailable(f"Redis does not answer yet: {text}")

@@ -16,7 +16,7 @@ from kcm import errors
 from kcm.logs import configure
 from kcm.loops import start_thread
 from kcm.redisio import RedisIO
-from kcm.redisio.mending import mend_broker
+from kcm.redisio.broker_keys import delete_wrong_keys
 from kcm.settings import Settings
 from workers import refusals
 from workers.process import process_of
@@ -59,14 +59,14 @@ def _describe(sender: str = "", instance: Any = None, **_: Any) -> None:
     queues = sorted(instance.app.amqp.queues.consume_from)
     if instance.app.main == APP_NAME:
         process_of(instance.app).describe(sender, queues)
-        _mend_broker(queues)
+        _delete_wrong_keys(queues)
 
 
-def _mend_broker(queues: Sequence[str]) -> None:
-    """Mends keys of a wrong type, which would stop a worker at each start."""
+def _delete_wrong_keys(queues: Sequence[str]) -> None:
+    """Deletes keys of the broker of a wrong type, which would stop a worker at each start."""
     io = RedisIO(Settings(), name="kcm/start", patient=False)
     try:
-        mend_broker(io, queues)
+        delete_wrong_keys(io, queues)
     except errors.KcmError as error:
         log.warning("the broker's keys were not checked", error=str(error))
     finally:

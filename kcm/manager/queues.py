@@ -1,9 +1,8 @@
-"""Restores the configurations of the queues, mends the broker's keys, and tells of queues that no
-worker serves.
+"""Restores the configurations of the queues, deletes keys of the broker that are none of its own,
+and tells of queues that no worker serves.
 
-Configurations are written at the start, and again if they are lost. No other part mends the
-broker's keys. Guarantees: a controller's queue that was emptied, or lost its configuration, works
-again some seconds later.
+Configurations are written at the start, and again if they are lost. Guarantees: a controller's
+queue that was emptied, or lost its configuration, works again some seconds later.
 
 Workers may serve some of the queues only (`-Q`). Keys of a queue that is left out wait for ever,
 and nothing fails, so that is logged.
@@ -22,7 +21,7 @@ from kcm.coordination.workqueue import QueueConfig, configure_queues
 from kcm.loops import Loop, Turn
 from kcm.reconcile.contract import Controller
 from kcm.redisio import RedisIO
-from kcm.redisio.mending import mend_broker
+from kcm.redisio.broker_keys import delete_wrong_keys
 
 log = structlog.get_logger("kcm.manager")
 
@@ -124,7 +123,7 @@ class QueueKeeper(Loop):
         reply = self._io.pipeline(looks) if looks else []
         whole = [bool(config and member) for config, member in zip(*[iter(reply)] * 2, strict=True)]
         missing = [name for name, fine in zip(kept, whole, strict=True) if not fine]
-        mend_broker(self._io, {config.broker_queue for config in kept.values()})
+        delete_wrong_keys(self._io, {config.broker_queue for config in kept.values()})
         for name in missing:
             log.warning("A queue had lost its configuration", queue=name)
         if missing:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -23,7 +22,7 @@ from redis.driver_info import DriverInfo
 from redis.retry import Retry
 
 from kcm import __version__, errors
-from kcm.redisio import mending, scripts, sentinel
+from kcm.redisio import scripts, sentinel
 from kcm.redisio.keys import Keys
 from kcm.redisio.links import Links
 from kcm.settings import Settings
@@ -31,7 +30,6 @@ from kcm.settings import Settings
 log = structlog.get_logger("kcm.redis")
 
 FORMAT_VERSION = 1
-MEND_EVERY = 2.0  # seconds between searches for keys of a wrong type, which read every name
 _TIME_DIGITS = 15  # of a time in milliseconds, as in lib_core.lua
 # The code words that the driver cuts off its exceptions' texts.
 _CUT_CODES = {
@@ -95,7 +93,6 @@ class RedisIO:
         self.epoch = ""  # as this process knows it; "" before the first attach
         self.data_id = ""  # the data id, which changes when the store was emptied
         self._attach_lock = threading.Lock()
-        self._mended_at = -MEND_EVERY  # monotonic seconds
 
     def call(self, name: str, *args: Argument, call_id: str | None = None) -> list[str]:
         """Calls a script, and returns its reply: a flat array of strings, the status word first.
@@ -107,35 +104,23 @@ class RedisIO:
         call_id = new_call_id() if call_id is None else call_id
         script = scripts.load(name)
         for _ in range(3):
-            with self._mend_wrong_types():
-                reply = self._evalsha(script, call_id, args)
-                if reply is not None and reply[0] != "EPOCH":
-                    return reply
-                self.attach()
+            reply = self._evalsha(script, call_id, args)
+            if reply is not None and reply[0] != "EPOCH":
+                return reply
+            self.attach()
         raise errors.EpochChanged
 
-    @contextmanager
-    def _mend_wrong_types(self) -> Iterator[None]:
-        """Mends keys of a wrong type if the block raises WrongTypeOfKey, which it passes on."""
-        try:
-            yield
-        except errors.WrongTypeOfKey:
-            self.mend()
-            raise
-
-    def mend(self) -> None:
-        """Moves keys of a wrong type aside, unless that was done in the last MEND_EVERY seconds."""
-        now = time.monotonic()
-        if now - self._mended_at >= MEND_EVERY:
-            self._mended_at = now
-            mending.mend(self)
-
     def restore_last_versions(self) -> None:
-        """Restores the record of each kind's last write from the watch logs, if it was lost.
+        """Restores the records of each kind's last write and of trimming, if the first was lost.
 
-        Raises: StoreUnavailable.
+        The watch logs have both. Raises: StoreUnavailable.
         """
-        mending.restore_last_versions(self)
+        prefix, kinds = f"{self.keys.prefix}:", set()
+        for name in self.scan(f"{prefix}*"):
+            start, _, kind = name.removeprefix(prefix).partition(":")
+            if start in ("keys", "watch") and ":" not in kind:
+                kinds.add(kind)
+        self.call("store_restore", *sorted(kinds), call_id="")
 
     def _evalsha(
         self, script: scripts.Script, call_id: str, args: Sequence[Argument]
@@ -146,6 +131,11 @@ class RedisIO:
                 raw = self._execute("EVALSHA", script.sha, 0, *own, *args)
             except redis.exceptions.NoScriptError:
                 return None
+            except redis.exceptions.ResponseError as error:
+                if not errors.is_about_type(str(error)):
+                    raise
+                # Again, as a caller would, in a form that names the key in its error.
+                raw = self._execute("EVAL", script.naming_text, 0, *own, *args)
         reply: list[str] = json.loads(raw)
         return reply
 
@@ -193,7 +183,7 @@ class RedisIO:
         """Sends one plain command, and returns its reply as the driver parses it (bytes stay
         bytes).
         """
-        with self._mend_wrong_types(), translate_errors(self._links):
+        with translate_errors(self._links, command):
             return self._execute(*command)
 
     def counter(self) -> int:
@@ -233,11 +223,7 @@ class RedisIO:
         """Sends several plain commands in one round trip, without a transaction. Returns the
         replies.
         """
-        with (
-            self._mend_wrong_types(),
-            translate_errors(self._links),
-            self._client.pipeline(transaction=False) as pipe,
-        ):
+        with translate_errors(self._links), self._client.pipeline(transaction=False) as pipe:
             for command in commands:
                 pipe.execute_command(*map(encode, command))  # type: ignore[no-untyped-call] # the driver's gap
             return list(pipe.execute())
@@ -298,6 +284,11 @@ def _apply_set_time(wall: float, time_set: bytes | None) -> float:
     return (wall if ahead else 0.0) + int(digits) / 1000
 
 
+def to_text(argument: Argument) -> str:
+    """Returns an argument for people."""
+    return argument.decode(errors="replace") if isinstance(argument, bytes) else str(argument)
+
+
 def encode(argument: Argument) -> Argument:
     """Returns an argument in a form that the driver sends, even for names that are not UTF-8."""
     if isinstance(argument, str) and not argument.isascii():
@@ -333,9 +324,11 @@ def connect(
 
 
 @contextmanager
-def translate_errors(links: Links) -> Iterator[None]:
+def translate_errors(links: Links, command: Sequence[Argument] = ()) -> Iterator[None]:
     """Raises the driver's exceptions in the block, whose calls use these links, as those of
     `kcm.errors`.
+
+    With `command`, which the block sends, an error about the type of its key names the key.
     """
     try:
         yield
@@ -346,7 +339,10 @@ def translate_errors(links: Links) -> Iterator[None]:
     ) as error:
         raise errors.StoreUnavailable(f"Redis does not answer: {error}") from error
     except redis.exceptions.ResponseError as error:
-        translated = errors.from_redis(_CUT_CODES.get(type(error), "") + str(error))
+        text = _CUT_CODES.get(type(error), "") + str(error)
+        if command and errors.is_about_type(text):
+            text = f"{to_text(command[1])}: {text}"
+        translated = errors.from_redis(text)
         if type(translated) is errors.WritesRefused:
             links.drop_idle()  # the name, or the sentinel, may lead to another server by now
         raise translated from error

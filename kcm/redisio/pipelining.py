@@ -160,18 +160,15 @@ class PipelinedIO(RedisIO):
     def attach(self) -> None:
         greenlets.block(super().attach)
 
-    def mend(self) -> None:
-        greenlets.block(super().mend)
-
     def pipeline(self, commands: Sequence[Command]) -> list[Reply]:
         if not greenlets.is_running():
             return super().pipeline(commands)
-        with self._mend_wrong_types(), translate_errors(self._links):
+        with translate_errors(self._links):
             try:
                 replies = self._exchange(commands)
             except LinkError:
                 return greenlets.block(partial(super().pipeline, commands))
-            return [self._parse(*pair) for pair in zip(commands, replies, strict=True)]
+        return [self._parse_own(*pair) for pair in zip(commands, replies, strict=True)]
 
     def pipeline_each(self, commands: Sequence[Command], *, at_once: bool = False) -> list[Reply]:
         return greenlets.block(partial(super().pipeline_each, commands, at_once=at_once))
@@ -199,6 +196,11 @@ class PipelinedIO(RedisIO):
         except LinkError:
             return greenlets.block(partial(super()._execute, *command))
         return self._parse(command, reply)
+
+    def _parse_own(self, command: Command, reply: Reply) -> Reply:
+        """Parses a reply, and names the command's key in an error about its type."""
+        with translate_errors(self._links, command):
+            return self._parse(command, reply)
 
     def _exchange(self, commands: Sequence[Command]) -> list[Reply]:
         """Sends commands over the link, and returns the replies, of which some may be exceptions.

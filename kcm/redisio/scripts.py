@@ -61,7 +61,7 @@ class Fence:
 
 
 NO_FENCE = ("", "", "")
-_ALONE = ("attach", "mend_key")  # scripts that are run without the library
+_ALONE = "attach"  # the script that is run without the library
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,11 @@ class Script:
     name: str
     text: str
     sha: str
+
+    @property
+    def naming_text(self) -> str:
+        """The script in a form that takes longer and names the key in errors about its type."""
+        return f"{_read('lib_naming')}\n{self.text}"
 
 
 def _read(name: str) -> str:
@@ -87,7 +92,7 @@ def load(name: str) -> Script:
 
 
 def load_alone(name: str) -> str:
-    """Returns the text of a script that runs without the library: `attach` or `mend_key`."""
+    """Returns the text of a script that runs without the library: `attach`."""
     return _read(name)
 
 
@@ -96,4 +101,4 @@ def names() -> tuple[str, ...]:
     """Returns the names of the scripts that run with the library."""
     entries = resources.files("kcm.redisio").joinpath("lua").iterdir()
     stems = sorted(entry.name.removesuffix(".lua") for entry in entries)
-    return tuple(stem for stem in stems if not stem.startswith("lib_") and stem not in _ALONE)
+    return tuple(stem for stem in stems if not stem.startswith("lib_") and stem != _ALONE)

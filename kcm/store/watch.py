@@ -12,13 +12,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast, get_args
 
+import structlog
+
+from kcm import errors
 from kcm.api.scheme import Resource
 from kcm.redisio import RedisIO
+
+log = structlog.get_logger("kcm.store")
 
 ChangeType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
 
 MAX_ID = 1 << 52  # a greater id is not kcm's, see store_write.lua
 _TYPES = frozenset(get_args(ChangeType)) - {"BOOKMARK"}
+_LOG_TYPES = (b"stream", b"none")
 _COUNT = 1000  # entries per stream and read: bounds the reply
 _TRIMMED_WHEN = "*"  # the field that changes whenever another field does
 
@@ -59,13 +65,40 @@ class WatchReader:
         # end of the read and of that write. `_reported` has those that were reported as lost.
         self._ends: Mapping[Resource, tuple[int, int]] = {}
         self._reported: dict[Resource, tuple[int, int]] = {}
+        self._unreadable: set[Resource] = set()  # those whose watch log has another type
 
     def read_changes(self, positions: Mapping[Resource, int], block_ms: int) -> Changes:
         """Returns the changes after `positions`, after a wait of up to `block_ms` milliseconds.
 
         `Changes.gone` are the resources that must be listed again: all of them when a new epoch has
-        begun. Raises: StoreUnavailable.
+        begun. A resource whose watch log has a wrong type is left out and logged; where all of them
+        have one, it raises WrongTypeOfKey. Raises: StoreUnavailable.
         """
+        try:
+            changes = self._read(positions, block_ms)
+        except errors.WrongTypeOfKey:
+            readable = self._leave_out_unreadable(positions)
+            if not readable or len(readable) == len(positions):
+                raise
+            return self._read(readable, block_ms)
+        self._unreadable = set()
+        return changes
+
+    def _leave_out_unreadable(self, positions: Mapping[Resource, int]) -> Mapping[Resource, int]:
+        """Returns the positions of resources with a readable watch log. Logs the others once."""
+        names = {resource: self._io.keys.watch(resource.name) for resource in positions}
+        types = self._io.pipeline_each([("TYPE", name) for name in names.values()])
+        wrong = {r for r, reply in zip(names, types, strict=True) if reply not in _LOG_TYPES}
+        for resource in wrong - self._unreadable:
+            log.error(
+                "A watch log is not read, since another program has put another type in its place; "
+                "delete it with `kcm redis-cli DEL KEY`",
+                key=names[resource],
+            )
+        self._unreadable = wrong
+        return {resource: at for resource, at in positions.items() if resource not in wrong}
+
+    def _read(self, positions: Mapping[Resource, int], block_ms: int) -> Changes:
         resources = list(positions)
         keys = [self._io.keys.watch(resource.name) for resource in resources]
         ids = [f"{positions[resource]}-0" for resource in resources]

@@ -65,9 +65,10 @@ class Cacher(Loop):
         self._follower = Follower(store, self)
         self._pace = ReadPace(self._clock, shortest=MERGE, interval=READ_INTERVAL, burst=READ_BURST)
         self.converter: EntryConverter | None = None  # None converts nothing by webhooks
-        # whether every kind was listed that was there when the server started; kinds that are
-        # defined later do not make a server that is ready unready
+        # whether every kind was listed that was there when the server started, if it can be; kinds
+        # that are defined later do not make a server that is ready unready
         self.filled = False
+        self._unlisted: dict[Resource, str] = {}  # the error of each kind that cannot be listed
         # called in the loop whenever it has read changes
         self.on_changes: Callable[[], None] = lambda: None
 
@@ -121,7 +122,8 @@ class Cacher(Loop):
         Raises StoreUnavailable.
         """
         if not greenlets.block(partial(self.cache(resource).wait, 0, FRESH_TIMEOUT)):
-            raise errors.StoreUnavailable("the watch cache is not filled yet")
+            why = self._unlisted.get(resource, "the watch cache is not filled yet")
+            raise errors.StoreUnavailable(why)
         return self.cache(resource).position
 
     def wait_until_level(self, timeout: float) -> int | None:
@@ -143,7 +145,7 @@ class Cacher(Loop):
         """Lists the kinds that have to be listed, then reads changes once and applies them."""
         self._follow_scheme()
         count = self._follower.read(patience)
-        self.filled = self.filled or not self._follower.is_listing
+        self.filled = True
         if not count:
             return Turn()
         self.on_changes()
@@ -194,7 +196,12 @@ class Cacher(Loop):
         small = [kind for kind in kinds if kind not in large]
         positions = self._fill(small, listed, {kind for kind, count in counts.items() if not count})
         for kind in large:
-            positions |= self._fill([kind], self._store.resource_version())
+            try:
+                positions |= self._fill([kind], self._store.resource_version())
+            except errors.WrongTypeOfKey as error:  # it costs this kind, which is tried again
+                if self._unlisted.get(kind) != error.message:
+                    log.error("A kind cannot be listed", kind=kind.name, error=error.message)
+                self._unlisted[kind] = error.message
         return positions
 
     def _fill(
@@ -213,6 +220,7 @@ class Cacher(Loop):
             if kind.model is CustomResourceDefinition:
                 register_all(self.scheme, _definitions(objects[kind].values()))
             self._caches[kind.name].refill(objects[kind].values(), position)
+            self._unlisted.pop(kind, None)
         return positions
 
     def _list(self, resource: Resource) -> dict[str, Entry]:
@@ -236,7 +244,7 @@ class Cacher(Loop):
             for change in changes.entries:
                 if change.type == "DELETED" or damage.decode_change(change) is not None:
                     _overlay(objects[change.resource], change)
-            positions = changes.positions
+            positions = {**positions, **changes.positions}
             if not changes.entries:
                 break
         return positions

@@ -1,7 +1,7 @@
--- Rebuilds the record of last writes if it was lost, and that of trimming if the caller moved it
--- aside, from the watch logs: their last ids are the last writes, and they begin where they were
--- trimmed. Readers of a kind without a log list it again.
--- ARGV: '1' if the record of trimming was lost, else '0'; resource...
+-- Rebuilds the records of last writes and of trimming from the watch logs, if the first was lost:
+-- the last ids of the logs are the last writes, and they begin where they were trimmed. Readers of a
+-- kind without a log list it again.
+-- ARGV: resource...
 -- returns: OK, '1' if the record of last writes was lost
 local LAST = P .. ':last_rv'
 
@@ -22,20 +22,17 @@ local function ends_of(r)
 end
 
 local function run()
-  local writes_lost, trimming_lost = not redis.call('HGET', LAST, '*'), arg(1) == '1'
-  if not writes_lost and not trimming_lost then return {'OK', '0'} end
-  for n = 2, ARGC do
+  if redis.call('HGET', LAST, '*') then return {'OK', '0'} end
+  for n = 1, ARGC do
     local r = arg(n)
     local first, last = ends_of(r)
     if not last then
-      local rv = int(redis.call('INCR', P .. ':rv'))
-      mark_trimmed(r, rv)
-      redis.call('HSET', LAST, r, rv)
-    else
-      if trimming_lost then mark_trimmed(r, first and int(tonumber(first) - 1) or last) end
-      if writes_lost then redis.call('HSET', LAST, r, last) end
+      last = int(redis.call('INCR', P .. ':rv'))
+      first = nil
     end
+    mark_trimmed(r, first and int(tonumber(first) - 1) or last)
+    redis.call('HSET', LAST, r, last)
   end
   redis.call('HSET', LAST, '*', '1')
-  return {'OK', writes_lost and '1' or '0'}
+  return {'OK', '1'}
 end

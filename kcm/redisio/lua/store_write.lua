@@ -28,30 +28,37 @@ local RAISED = P .. ':raised'
 local function object_key(r, k) return P .. ':object:' .. r .. ':' .. k end
 local function watch_key(r) return P .. ':watch:' .. r end
 
+-- Calls a command that reads a key; an error names the key.
+local function read(command, key, ...)
+  local reply = redis.pcall(command, key, ...)
+  if type(reply) == 'table' and reply.err then error({err = key .. ': ' .. reply.err}) end
+  return reply
+end
+
 -- Each guard returns true when the write may proceed.
 local guards = {
   -- {exists, resource, key, uid}: the object exists with this uid ('' = any), not being deleted
   exists = function(g)
-    local cur = redis.call('HMGET', object_key(g[2], g[3]), 'uid', 'deleting')
+    local cur = read('HMGET', object_key(g[2], g[3]), 'uid', 'deleting')
     return cur[1] and (g[4] == '' or cur[1] == g[4]) and cur[2] ~= '1'
   end,
   -- {absent, resource, key, uid}: no such object, or one with another uid ('' = no object)
   absent = function(g)
-    local uid = redis.call('HGET', object_key(g[2], g[3]), 'uid')
+    local uid = read('HGET', object_key(g[2], g[3]), 'uid')
     return not uid or (g[4] ~= '' and uid ~= g[4])
   end,
   -- {unindexed, entry}: no object has this index entry
-  unindexed = function(g) return redis.call('SCARD', P .. ':index:' .. g[2]) == 0 end,
+  unindexed = function(g) return read('SCARD', P .. ':index:' .. g[2]) == 0 end,
   -- {indexed, resource, key, entry}: the object exists and has this index entry
   indexed = function(g)
-    return redis.call('SISMEMBER', P .. ':index:' .. g[4], g[2] .. ' ' .. g[3]) == 1
+    return read('SISMEMBER', P .. ':index:' .. g[4], g[2] .. ' ' .. g[3]) == 1
   end,
   -- {quotas, namespace, name, rv, ...}: these are the namespace's quotas, in these versions
   quotas = function(g)
-    if redis.call('SCARD', P .. ':index:quota:' .. g[2]) ~= (#g - 2) / 2 then return false end
+    if read('SCARD', P .. ':index:quota:' .. g[2]) ~= (#g - 2) / 2 then return false end
     for n = 3, #g, 2 do
       local key = object_key('resourcequotas', g[2] .. '/' .. g[n])
-      if redis.call('HGET', key, 'rv') ~= g[n + 1] then return false end
+      if read('HGET', key, 'rv') ~= g[n + 1] then return false end
     end
     return true
   end,
@@ -59,7 +66,7 @@ local guards = {
   -- namespace's quotas after rv
   counted = function(g)
     for n = 3, #g, 2 do
-      local last = redis.call('HGET', P .. ':charged:' .. g[2], g[n])
+      local last = read('HGET', P .. ':charged:' .. g[2], g[n])
       if last and tonumber(last) > tonumber(g[n + 1]) then return false end
     end
     return true
@@ -69,7 +76,7 @@ local guards = {
   -- {unchanged, entry, rv, stamp}: no object got or lost this index entry (a `node:` one) after
   -- rv, except by writes whose guard had the same rv and stamp
   unchanged = function(g)
-    local last = redis.call('HGET', RAISED, g[2])
+    local last = read('HGET', RAISED, g[2])
     if not last then return true end
     local rv, stamp = string.match(last, '^(%d+) (.*)$')
     return tonumber(rv) <= tonumber(g[3]) or (g[4] ~= '' and stamp == g[3] .. ' ' .. g[4])
@@ -119,7 +126,7 @@ local function closed(k)
   if not name then return end
   local state = namespaces[name]
   if state == nil then
-    local cur = redis.call('HMGET', object_key('namespaces', name), 'uid', 'deleting')
+    local cur = read('HMGET', object_key('namespaces', name), 'uid', 'deleting')
     state = not cur[1] and 'missing' or cur[2] == '1' and 'terminating'
     namespaces[name] = state
   end
@@ -236,15 +243,15 @@ local function put(h, o, event, own, old)
     new[h.i[n]] = true
     require_type(P .. ':index:' .. h.i[n], 'set')
   end
+  local charged = h.q and (h.c or h.o == 'create') and P .. ':charged:' .. namespace_of(h.k)
+  if charged then require_type(charged, 'hash') end
   local rv, json = append(h, event, o, own)
   redis.call('HSET', own.object .. h.k, 'json', json, 'rv', rv, 'uid', h.u,
     'index', table.concat(h.i, '\n'), 'deleting', h.d)
   if event == 'ADDED' then redis.call('ZADD', own.keys, 0, h.k) end
   if damaged() then redis.call('HDEL', DAMAGED, h.r .. ' ' .. h.k) end
   update_indexes(h, rv, old, new)
-  if h.q and (h.c or h.o == 'create') then
-    redis.call('HSET', P .. ':charged:' .. namespace_of(h.k), h.r, rv)
-  end
+  if charged then redis.call('HSET', charged, h.r, rv) end
   if h.r == 'resourcequotas' then limited = {} end
   last_rvs[h.r] = rv
   return 'ok', rv
@@ -275,7 +282,7 @@ local function why_not(h, own)
   local cur = redis.pcall('HMGET', own.object .. h.k, 'rv', 'uid', 'index')
   if cur.err then -- a key of another type has the name
     if h.o == 'create' then return 'exists', '' end
-    return 'error', cur.err
+    return 'error', own.object .. h.k .. ': ' .. cur.err
   end
   if h.o == 'create' then
     if cur[2] == h.u then return 'ok', cur[1] end

@@ -16,7 +16,7 @@ from kcm.redisio import Fence, RedisIO
 from kcm.redisio.connection import Argument
 from kcm.redisio.scripts import NO_FENCE
 from kcm.store.writes import observing
-from kcm.store.writes.items import Encoded, WriteItem, WriteResult, WriteStatus
+from kcm.store.writes.items import Encoded, WriteItem, WriteResult
 from kcm.store.writes.observing import Observer
 
 MAX_ITEMS = 128  # per script call, so that Redis stays responsive to other clients (design 0019)
@@ -88,14 +88,7 @@ class Writer:
         ]
         if self._observer is not None:
             self._observer.wrote(observing.author_of(self._io), batch, results)
-        if any(map(_met_wrong_type, results)):
-            self._io.mend()
         return results
-
-
-def _met_wrong_type(result: WriteResult) -> bool:
-    failed = result.status is WriteStatus.ERROR
-    return failed and isinstance(result.error(), errors.WrongTypeOfKey)
 
 
 def batches(items: Sequence[WriteItem]) -> Iterator[list[Prepared]]:
