@@ -9,7 +9,12 @@ from types import ModuleType
 
 import pytest
 
-from docs import generate_api_resources, generate_configuration, generate_controllers
+from docs import (
+    generate_api_resources,
+    generate_configuration,
+    generate_controllers,
+    generate_kinds,
+)
 from kcm.manager.queues import TICKS_QUEUE
 from kcm.options.manager import ManagerOptions
 from kcm.redisio import RedisIO
@@ -28,7 +33,7 @@ IMPLIED = re.compile(r"process_\w+|\w+_created$")  # metrics that are explained 
 
 @pytest.mark.parametrize(
     "generator",
-    [generate_api_resources, generate_configuration, generate_controllers],
+    [generate_api_resources, generate_configuration, generate_controllers, generate_kinds],
     ids=lambda generator: generator.PAGE.name,
 )
 def test_a_generated_page_is_up_to_date(generator: ModuleType) -> None:
