@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import structlog
 
-from kcm.apiserver.auth.handler_chain import RequestState
+from kcm.apiserver.exchange import Exchange
 
 log = structlog.get_logger("kcm.apiserver")
 
@@ -40,16 +40,16 @@ class AuditLog:
             context_class=dict,
         ).bind(logger=NAME)
 
-    def log_write(self, state: RequestState, verb: str, code: int, seconds: float) -> None:
+    def log_write(self, exchange: Exchange, verb: str, code: int, seconds: float) -> None:
         """Writes the line of a request whose response has the status `code`.
 
         `seconds` is how long the request took. If the line cannot be written, a warning is logged.
         """
         if not self._enabled.isEnabledFor(logging.INFO):
             return
-        acting = {} if state.sender in {None, state.user} else {"impersonated": state.user.name}
-        who = state.sender or state.user
-        annotations = state.remarks.annotations
+        who, user = exchange.sender or exchange.user, exchange.user
+        acting = {} if who == user else {"impersonated": user.name}
+        annotations = exchange.remarks.annotations
         try:
             self._log.info(
                 "write",
@@ -57,9 +57,9 @@ class AuditLog:
                 groups=who.groups,
                 **acting,
                 verb=verb,
-                resource=state.asked.full_resource if state.asked else "",
-                path=quote(state.request.path)[:_MOST_PATH],
-                agent=state.request.header(b"user-agent")[:_MOST_AGENT],
+                resource=exchange.asked.full_resource if exchange.asked else "",
+                path=quote(exchange.request.path)[:_MOST_PATH],
+                agent=exchange.request.header(b"user-agent")[:_MOST_AGENT],
                 code=code,
                 seconds=round(seconds, 4),
                 **({"annotations": annotations} if annotations else {}),

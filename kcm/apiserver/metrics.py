@@ -6,16 +6,13 @@ endpoints/filters/metrics.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
 
 from kcm.apiserver.audit import AuditLog
-from kcm.apiserver.auth.handler_chain import RequestState
 from kcm.apiserver.auth.service_accounts import (
     AUTO,
     INVALID_AUTO,
@@ -26,6 +23,7 @@ from kcm.apiserver.auth.service_accounts import (
 )
 from kcm.apiserver.bodies import patches
 from kcm.apiserver.cache.cacher import Cacher
+from kcm.apiserver.exchange import Exchange
 from kcm.apiserver.http.limits import InFlight, kind_of
 from kcm.apiserver.http.responses import Response
 from kcm.apiserver.kinds.reviews import is_review
@@ -115,31 +113,19 @@ class ServerMetrics:
         encode, content_type = choose_encoder(accept)
         return Response(encode(self._registry), content_type=content_type)
 
-    @contextmanager
-    def request(self, state: RequestState) -> Iterator[Callable[[int], None]]:
-        """Measures a request. Yields a function that has to be called with the response's code."""
-        started = time.perf_counter()
-        yield lambda code: self.count(state, code, time.perf_counter() - started)
-
-    def count_rejected(self, state: RequestState, code: int) -> None:
-        """Counts a request that was rejected before its handler ran, if its resource is known.
-
-        A write is audited in any case.
-        """
-        if state.info is not None:
-            self.count(state, code, 0.0)
-        elif kind_of(state.request.method) == "mutating":
-            self._audit.log_write(state, state.request.method, code, 0.0)
-
-    def count(self, state: RequestState, code: int, seconds: float | None = None) -> None:
+    def count(self, exchange: Exchange, code: int, seconds: float = 0.0) -> None:
         """Counts a request by the code of its response, and audits it if it is a write.
 
-        A watch is counted when it begins, and has no duration (`seconds` is None).
+        One whose resource is not served, or not found out yet, is only audited. A watch is counted
+        when it begins, and has no duration.
         """
-        request, info = state.request, state.info
+        request, info = exchange.request, exchange.info
         if info is None:
+            if kind_of(request.method) == "mutating":
+                self._audit.log_write(exchange, request.method, code, seconds)
             return
-        verb = "WATCH" if seconds is None else _verb(request, info)
+        watched = exchange.asked is not None and exchange.asked.verb == "watch"
+        verb = "WATCH" if watched else _verb(request, info)
         resource = info.resource
         dry = "All" if b"dryRun=All" in request.query_string else ""
         scope = "resource" if info.name else "namespace" if info.namespace else "cluster"
@@ -147,14 +133,14 @@ class ServerMetrics:
             verb, dry, resource.group, resource.version, resource.plural, info.subresource,
             scope, "apiserver", str(code),
         )  # fmt: skip
-        if seconds is None:
+        if watched:
             self._total.labels(*labels).inc()
         else:
             total, duration = self._children.get(labels) or self._find_children(labels)
             total.inc()
             duration.observe(seconds)
         if verb in _WRITES and not is_review(resource):
-            self._audit.log_write(state, verb, code, seconds or 0.0)
+            self._audit.log_write(exchange, verb, code, seconds)
 
     def _find_children(self, labels: tuple[str, ...]) -> tuple[Counter, Histogram]:
         """Returns the metrics with these labels, of which the last is the code of the response."""

@@ -11,8 +11,7 @@ from dataclasses import replace
 from kcm.api.custom.kinds import CustomResource
 from kcm.api.scheme import Resource
 from kcm.apiserver import health, protobuf
-from kcm.apiserver.auth.authorizer import Caller
-from kcm.apiserver.auth.handler_chain import HandlerChain, RequestState
+from kcm.apiserver.auth.authorizer import Authorizer, Caller
 from kcm.apiserver.auth.service_accounts import TokenOptions
 from kcm.apiserver.auth.token_review import TokenReviewer
 from kcm.apiserver.cache.cacher import Cacher
@@ -20,6 +19,7 @@ from kcm.apiserver.documents import discovery
 from kcm.apiserver.documents.discovery import Discovery
 from kcm.apiserver.documents.openapi import OpenApi
 from kcm.apiserver.documents.remote import NO_REMOTE, RemoteVersions
+from kcm.apiserver.exchange import Exchange
 from kcm.apiserver.http.accept import negotiate
 from kcm.apiserver.http.etags import ETags
 from kcm.apiserver.http.responses import ApiRequest, Response, json_response, with_warnings
@@ -109,9 +109,9 @@ def is_computed(resource: Resource) -> bool:
     return is_review(resource) or is_metric(resource) or resource in computed
 
 
-def is_watch(state: RequestState) -> bool:
+def is_watch(exchange: Exchange) -> bool:
     """Reports whether a request is a watch, and was authorized as one."""
-    asked, info = state.asked, state.info
+    asked, info = exchange.asked, exchange.info
     if asked is None or asked.verb != "watch" or info is None or info.subresource:
         return False
     return not is_computed(info.resource)
@@ -143,7 +143,7 @@ class Routes:
         store: Store,
         cacher: Cacher,
         metrics: ServerMetrics,
-        chain: HandlerChain,
+        authorizer: Authorizer,
         *,
         reviewer: TokenReviewer,
         tokens: TokenOptions | None = None,
@@ -161,7 +161,7 @@ class Routes:
         self._etags = ETags()
         self._discovery, self._openapi = Discovery(store.scheme), OpenApi(store.scheme)
         self._metrics_apis = MetricsApis(cacher, StoredMetrics(UsageBoard(store.io), store.clock))
-        self._checks = health.health_checks(store, cacher, chain.authorizer)
+        self._checks = health.health_checks(store, cacher, authorizer)
 
     def page(self, request: Request) -> Response:
         """Handles a request for discovery, OpenAPI, health or metrics.

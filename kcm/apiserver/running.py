@@ -18,17 +18,18 @@ from kcm.api.scheme import Scheme
 from kcm.apiserver import credentials
 from kcm.apiserver.admission_config import load_admission_config
 from kcm.apiserver.aggregation.options import AggregationFlags
-from kcm.apiserver.app import ApiServer
+from kcm.apiserver.app import ApiServer, ApiServerOptions
 from kcm.apiserver.auth import tokenfile
 from kcm.apiserver.auth.access import AccessRules
 from kcm.apiserver.auth.authorizer import DEFAULT_MODES, ROLES
 from kcm.apiserver.auth.certificates import check_authorities
+from kcm.apiserver.auth.control import AuthOptions
 from kcm.apiserver.auth.service_accounts import TokenOptions
 from kcm.apiserver.bootstrap.cluster import ClusterBootstrap
 from kcm.apiserver.bootstrap.kubernetes_service import KubernetesService, list_names
 from kcm.apiserver.credentials import Certificate
 from kcm.apiserver.egress.kubelet import KubeletClient
-from kcm.apiserver.faults.gate import ServerFaults
+from kcm.apiserver.filters.faults import ServerFaults
 from kcm.apiserver.heavy.lanes import HEAVY_THREADS
 from kcm.apiserver.heavy.processes import HeavyProcesses
 from kcm.apiserver.http.limits import Limits
@@ -168,19 +169,22 @@ def _serve(
     bootstrap.ensure()
     kubelet = _kubelet_client(options.kubelet_authority, options.kubelet_client)
     config = options.admission_config
+    auth = AuthOptions(
+        modes=options.modes, tokens=tokens, bootstrap_tokens=options.bootstrap_tokens
+    )
     app = ApiServer(
         store,
         access,
-        limits=options.limits,
-        modes=options.modes,
-        gates=options.gates,
-        kubelet=kubelet,
-        tokens=tokens,
-        bootstrap_tokens=options.bootstrap_tokens,
-        credentials=load_admission_config(config) if config is not None else None,
-        aggregation=options.aggregation.load(options.client_ca_file),
-        faults=options.faults,
-        processes=_heavy_processes(store, options),
+        ApiServerOptions(
+            auth,
+            limits=options.limits,
+            gates=options.gates,
+            kubelet=kubelet,
+            credentials=load_admission_config(config) if config is not None else None,
+            aggregation=options.aggregation.load(options.client_ca_file),
+            faults=options.faults,
+            processes=_heavy_processes(store, options),
+        ),
     )
     url = url_of(listener, certificate)
     path = options.kubeconfig or store.io.settings.state_dir / "kubeconfig"

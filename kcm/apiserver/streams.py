@@ -12,8 +12,7 @@ from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
-from kcm.apiserver.auth.attributes import ANYBODY
-from kcm.apiserver.auth.handler_chain import HandlerChain, RequestState
+from kcm.apiserver.auth.authorizer import Authorizer
 from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.connections import admit_connection
 from kcm.apiserver.egress.kubelet import KubeletAddress, KubeletClient
@@ -23,6 +22,7 @@ from kcm.apiserver.egress.relaying import ProxiedRequest
 from kcm.apiserver.egress.simulated import SimulatedAttach
 from kcm.apiserver.egress.streams import NodeStreams, is_stream
 from kcm.apiserver.egress.targets import Target
+from kcm.apiserver.exchange import Exchange
 from kcm.apiserver.http.threads import Threads
 from kcm.apiserver.metrics import ServerMetrics
 from kcm.apiserver.request_info import RequestInfo
@@ -39,12 +39,12 @@ class Streams:
         cacher: Cacher,
         kubelet: KubeletClient,
         *,
-        chain: HandlerChain,
+        authorizer: Authorizer,
         threads: Threads,
         metrics: ServerMetrics,
         gates: Mapping[str, bool],
     ) -> None:
-        self._chain = chain
+        self._authorizer = authorizer
         self._store = store
         self._threads = threads
         self._metrics = metrics
@@ -59,15 +59,15 @@ class Streams:
         return len(self._tasks)
 
     async def serve(
-        self, state: RequestState, info: RequestInfo, scope: Scope, receive: Receive, send: Send
+        self, exchange: Exchange, info: RequestInfo, scope: Scope, receive: Receive, send: Send
     ) -> bool:
         """Serves a request that is for a stream. Returns False for any other."""
-        if is_log(state.request.method, info):
-            await self._log(state, info, receive, send)
+        if is_log(exchange.request.method, info):
+            await self._log(exchange, info, receive, send)
         elif is_stream(info):
-            await self._connect(state, info, scope)
+            await self._connect(exchange, info, scope)
         elif is_proxy(info):
-            await self._pass_on(state, info, scope, receive, send)
+            await self._pass_on(exchange, info, scope, receive, send)
         else:
             return False
         return True
@@ -91,39 +91,39 @@ class Streams:
             stream.cancel()
 
     async def _log(
-        self, state: RequestState, info: RequestInfo, receive: Receive, send: Send
+        self, exchange: Exchange, info: RequestInfo, receive: Receive, send: Send
     ) -> None:
         where = await self._threads.run(
-            lambda: self._logs.find(info, state.request), state.sender or ANYBODY
+            lambda: self._logs.find(info, exchange.request), exchange.payer
         )
         await self.run(
-            self._logs.pass_on(where, receive, send, lambda: self._metrics.count(state, 200))
+            self._logs.pass_on(where, receive, send, lambda: self._metrics.count(exchange, 200))
         )
 
-    async def _connect(self, state: RequestState, info: RequestInfo, scope: Scope) -> None:
-        request = state.request
+    async def _connect(self, exchange: Exchange, info: RequestInfo, scope: Scope) -> None:
+        request = exchange.request
 
         def find() -> KubeletAddress | SimulatedAttach:
-            self._admit(state, info)
-            if self._gates[AUTHORIZE_CREATE_OF_STREAMS] and state.asked is not None:
+            self._admit(exchange, info)
+            if self._gates[AUTHORIZE_CREATE_OF_STREAMS] and exchange.asked is not None:
                 # a WebSocket is a GET, and the right to get must not be one to run commands
-                self._chain.caller(state).require(replace(state.asked, verb="create"))
+                exchange.caller(self._authorizer).require(replace(exchange.asked, verb="create"))
             return self._node_streams.find(info, request)
 
-        where = await self._threads.run(find, state.sender or ANYBODY)
+        where = await self._threads.run(find, exchange.payer)
         await self.run(
             self._node_streams.connect(
-                where, request, scope, lambda: self._metrics.count(state, 101, 0.0)
+                where, request, scope, lambda: self._metrics.count(exchange, 101, 0.0)
             )
         )
 
     async def _pass_on(
-        self, state: RequestState, info: RequestInfo, scope: Scope, receive: Receive, send: Send
+        self, exchange: Exchange, info: RequestInfo, scope: Scope, receive: Receive, send: Send
     ) -> None:
-        request, user = state.request, state.sender or ANYBODY
+        request, user = exchange.request, exchange.payer
 
         def find() -> Target:
-            self._admit(state, info)
+            self._admit(exchange, info)
             return self._proxy.find(info, request)
 
         target = await self._threads.run(find, user)
@@ -133,14 +133,14 @@ class Streams:
             scope,
             receive,
             send,
-            began=lambda code: self._metrics.count(state, code, 0.0),
+            began=lambda code: self._metrics.count(exchange, code, 0.0),
         )
         work = self._proxy.pass_on(
             target, info, proxied, lambda work: self._threads.run(work, user)
         )
         await self.run(work)
 
-    def _admit(self, state: RequestState, info: RequestInfo) -> None:
+    def _admit(self, exchange: Exchange, info: RequestInfo) -> None:
         """Asks webhooks and policies. Raises the error of what refuses the connection."""
-        caller = self._chain.caller(state)
-        admit_connection(self._store, info, state.request, caller, state.remarks)
+        caller = exchange.caller(self._authorizer)
+        admit_connection(self._store, info, exchange.request, caller, exchange.remarks)

@@ -24,7 +24,6 @@ COMMANDS = {
 BUILDERS = {f"testing/builders.py {name}" for name in ("deployment", "node", "pod", "replica_set")}
 # Those that are still to be bundled into types. None may be added.
 TO_BUNDLE = {
-    "apiserver/app.py __init__",
     "informers/reflector.py __init__",
     "kubelet/eviction/manager.py __init__",
     "kubelet/kuberuntime/manager.py __init__",

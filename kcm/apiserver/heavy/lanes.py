@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from kcm import errors
 from kcm.apiserver.auth.attributes import User
-from kcm.apiserver.auth.handler_chain import HandlerChain, RequestState
+from kcm.apiserver.auth.authorizer import Authorizer
+from kcm.apiserver.exchange import Exchange
 from kcm.apiserver.heavy.processes import HeavyProcesses
 from kcm.apiserver.heavy.requests import HeavyWrite, find_heavy_write
 from kcm.apiserver.http.responses import Response
@@ -36,16 +37,16 @@ class HeavyWriters:
     """The child processes that make heavy writes, and what tells which writes they can make."""
 
     processes: HeavyProcesses
-    chain: HandlerChain
+    authorizer: Authorizer
     admission: AdmissionChain
 
-    def find(self, state: RequestState) -> HeavyWrite | None:
+    def find(self, exchange: Exchange) -> HeavyWrite | None:
         """Returns the write that a child process can make for a request, None if it cannot."""
-        if state.info is None:
+        if exchange.info is None:
             return None
         try:
-            caller = self.chain.caller(state)
-            return find_heavy_write(state.request, state.info, caller, self.admission)
+            caller = exchange.caller(self.authorizer)
+            return find_heavy_write(exchange.request, exchange.info, caller, self.admission)
         except errors.KcmError:
             return None  # the handler comes to the same error
 
@@ -72,37 +73,31 @@ class RequestLanes:
             self._writers.processes.close()
         self._heavy.stop()
 
-    async def run(self, handle: Handler, state: RequestState, user: User) -> Response:
+    async def run(self, handle: Handler, exchange: Exchange, user: User) -> Response:
         """Returns the response of a request, which `handle` returns."""
         with suppress(greenlets.TooLong):
-            if state.info is not None and is_short(state.request, state.info):
-                return await self._run_in_loop(handle, state, user)
-            if is_small(state.request):
+            if exchange.info is not None and is_short(exchange.request, exchange.info):
+                return await self._run_in_loop(handle, exchange, user)
+            if is_small(exchange.request):
                 return await self._threads.run(partial(greenlets.run_lightly, handle), user)
-        return await self._heavy.run(partial(self._run_heavy, handle, state), user)
+        return await self._heavy.run(partial(self._run_heavy, handle, exchange), user)
 
-    async def _run_in_loop(self, handle: Handler, state: RequestState, user: User) -> Response:
-        named = f"{state.request.method} {state.request.path}"
+    async def _run_in_loop(self, handle: Handler, exchange: Exchange, user: User) -> Response:
+        named = f"{exchange.request.method} {exchange.request.path}"
         return await greenlets.run(
             handle,
             lambda work: self._threads.run(work, user),
             lambda seconds: self._stalls.note_step(named, seconds),
         )
 
-    def _run_heavy(self, handle: Handler, state: RequestState) -> Response:
-        write = self._writers.find(state) if self._writers is not None else None
+    def _run_heavy(self, handle: Handler, exchange: Exchange) -> Response:
+        write = self._writers.find(exchange) if self._writers is not None else None
         if self._writers is None or write is None:
             return handle()
-        if is_small(state.request, _MEDIUM):
+        if is_small(exchange.request, _MEDIUM):
             with suppress(greenlets.TooLong):
                 return greenlets.run_lightly(handle, _MEDIUM)
         try:
             return self._writers.processes.write(write)
         except errors.KcmError as error:
-            return refusal(error, state)
-
-
-def refusal(error: Exception, state: RequestState) -> Response:
-    """Returns the response for an error, with the warnings that the request has got before."""
-    warnings = list(dict.fromkeys(state.remarks.warnings))
-    return replace(status.respond_failure(error), warnings=warnings)
+            return status.respond_failure(error, exchange.remarks.warnings)

@@ -11,7 +11,6 @@ import weakref
 from typing import Any
 
 from kcm.apiserver.auth.certificates import peer_of
-from kcm.apiserver.auth.handler_chain import AUTHENTICATED, PEER
 from kcm.apiserver.http.tls import forget_reader
 from kcm.apiserver.http.unauthenticated import Newcomer
 from kcm.http.upgrades import Taken, UpgradableConnection
@@ -19,7 +18,10 @@ from kcm.http.upgrades import Taken, UpgradableConnection
 MAX_HEAD = 256 * 1024  # bytes; upstream allows 1 MiB
 MAX_FIELDS = 500  # headers
 MAX_MESSAGE = 32 * 1024 * 1024  # bytes of a body, also if it comes in the smallest chunks
-RELAY = "kcm.relay"  # the key in the extensions of an ASGI scope
+# Keys in the extensions of an ASGI scope.
+RELAY = "kcm.relay"
+PEER = "kcm.peer_certificate"
+AUTHENTICATED = "kcm.authenticated"  # a function, called when a request had valid credentials
 HEAD_TIMEOUT = 32.0  # seconds for sending a request's head, as upstream
 _PIECE = 16 * 1024
 READ_TIMEOUT = 60.0  # seconds for which a client may read nothing

@@ -6,6 +6,7 @@ staging/src/k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/status.go, K
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -56,13 +57,16 @@ def failure(error: Exception) -> dict[str, Any]:
     return _status(500, "InternalError", message, {"causes": [cause]})
 
 
-def respond_failure(error: Exception) -> Response:
-    """Returns the response with the Status of an exception, of which no traceback is kept."""
+def respond_failure(error: Exception, warnings: Sequence[str] = ()) -> Response:
+    """Returns the response with the Status of an exception, of which no traceback is kept, and
+    with the warnings that the request has got before.
+    """
     body = failure(error)
     retry = body.get("details", {}).get("retryAfterSeconds")
     headers = {"retry-after": str(retry)} if retry else {}
     _release_frames(error)
-    return replace(json_response(body, int(body["code"])), headers=headers)
+    response = json_response(body, int(body["code"]))
+    return replace(response, headers=headers, warnings=list(dict.fromkeys(warnings)))
 
 
 def _release_frames(error: BaseException | None) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from kcm import errors
 from kcm.api.scheme import Scheme
 from kcm.apiserver.app import ApiServer
-from kcm.apiserver.faults.gate import ServerFaults
+from kcm.apiserver.filters.faults import ServerFaults
 from kcm.apiserver.http.limits import Limits
 from kcm.apiserver.running import Host, ServerOptions, run
 from kcm.apiserver.serving import Address, ApiHttpServer

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from kcm.apiserver.faults.rules import OpenWatch, WatchRegister
+from kcm.apiserver.filters.fault_rules import OpenWatch, WatchRegister
 from kcm.testing.faults.target import TESTER
 
 HEARTBEATS = frozenset({"leases.coordination.k8s.io", "events", "events.events.k8s.io"})

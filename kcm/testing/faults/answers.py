@@ -13,7 +13,7 @@ from kcm import errors
 from kcm.apiserver import http_errors
 from kcm.apiserver.auth import attributes
 from kcm.apiserver.auth.attributes import Attributes
-from kcm.apiserver.faults.rules import RequestFacts
+from kcm.apiserver.filters.fault_rules import RequestFacts
 
 ErrorCode = Literal[401, 403, 404, 409, 410, 429, 500, 503, 504]
 

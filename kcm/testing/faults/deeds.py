@@ -11,7 +11,7 @@ from kcm.api.admissionregistration_v1 import (
     MutatingWebhookConfiguration,
     ValidatingWebhookConfiguration,
 )
-from kcm.apiserver.faults.rules import Ending
+from kcm.apiserver.filters.fault_rules import Ending
 from kcm.store import Store
 from kcm.testing.faults.answers import ErrorCode
 from kcm.testing.faults.fault import Fault

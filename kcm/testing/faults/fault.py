@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from kcm.apiserver.egress.breaking import CallBreak
-from kcm.apiserver.faults.rules import Ending, Outcome, RequestFacts
+from kcm.apiserver.filters.fault_rules import Ending, Outcome, RequestFacts
 from kcm.apiserver.request import Staleness
 from kcm.testing.faults import answers
 from kcm.testing.faults.answers import ErrorCode

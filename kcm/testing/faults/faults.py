@@ -8,8 +8,8 @@ from typing import Literal
 
 from kcm.api.scheme import BUILT_IN, Kinds
 from kcm.apiserver.egress.breaking import CallBreak
-from kcm.apiserver.faults.gate import ServerFaults
-from kcm.apiserver.faults.rules import Ending, WatchRegister
+from kcm.apiserver.filters.fault_rules import Ending, WatchRegister
+from kcm.apiserver.filters.faults import ServerFaults
 from kcm.apiserver.request import Staleness
 from kcm.clock import Clock
 from kcm.store.writes.observing import Refusal

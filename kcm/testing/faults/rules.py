@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from kcm.apiserver.egress.breaking import CallBreak, TimedOut
-from kcm.apiserver.faults.rules import Outcome, RequestFacts
+from kcm.apiserver.filters.fault_rules import Outcome, RequestFacts
 from kcm.apiserver.request import Staleness
 from kcm.clock import Clock
 from kcm.store.writes.observing import Author, Refusal
@@ -17,7 +17,7 @@ FaultT = TypeVar("FaultT", bound=Fault)
 
 
 class ActiveFaults:
-    """A `kcm.apiserver.faults.rules.FaultRules` of a test. Any thread may use it.
+    """A `kcm.apiserver.filters.fault_rules.FaultRules` of a test. Any thread may use it.
 
     Of several faults about one request, that which was added first strikes first. One that only
     delays lets the next one strike as well.

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 from kcm import errors
 from kcm.api.scheme import BUILT_IN, Kinds
 from kcm.apiserver.auth.attributes import service_account
-from kcm.apiserver.faults.rules import RequestFacts
+from kcm.apiserver.filters.fault_rules import RequestFacts
 
 TESTER = "kcm-testing"  # the user agent of ControlPlane's own requests
 Verb = Literal["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"]

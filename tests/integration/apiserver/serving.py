@@ -15,9 +15,10 @@ import httpx
 from kcm.api.scheme import Resource
 from kcm.apiserver import credentials
 from kcm.apiserver.aggregation.aggregation import AggregationOptions
-from kcm.apiserver.app import ApiServer
+from kcm.apiserver.app import ApiServer, ApiServerOptions
 from kcm.apiserver.auth.access import AccessRules
 from kcm.apiserver.auth.attributes import User
+from kcm.apiserver.auth.control import AuthOptions
 from kcm.apiserver.bootstrap.cluster import ClusterBootstrap
 from kcm.apiserver.http.limits import Limits
 from kcm.apiserver.serving import Address, ApiHttpServer, bind, serve, url_of
@@ -107,9 +108,11 @@ def live(
     app = ApiServer(
         store,
         AccessRules(TOKEN, users=USERS),
-        limits=limits,
-        tokens=tokens,
-        aggregation=aggregation,
+        ApiServerOptions(
+            AuthOptions(tokens=tokens),
+            limits=limits or Limits(),
+            aggregation=aggregation or AggregationOptions(),
+        ),
     )
     server = ApiHttpServer(app, certificate, authorities)
     credentials.write_kubeconfig(folder / "kubeconfig", url, TOKEN, certificate.certificate)

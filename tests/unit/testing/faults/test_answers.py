@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kcm.apiserver.faults.rules import RequestFacts
+from kcm.apiserver.filters.fault_rules import RequestFacts
 from kcm.testing.faults import answers
 
 

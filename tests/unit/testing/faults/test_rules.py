@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from kcm import errors
 from kcm.apiserver.egress.breaking import CallBreak
-from kcm.apiserver.faults.rules import RequestFacts
+from kcm.apiserver.filters.fault_rules import RequestFacts
 from kcm.testing.clock import FakeClock
 from kcm.testing.control_plane.clock import PlaneClock
 from kcm.testing.faults.answers import ErrorCode

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kcm.apiserver.faults.rules import RequestFacts
+from kcm.apiserver.filters.fault_rules import RequestFacts
 from kcm.testing.faults.target import TESTER, Target
 
 FACTS = RequestFacts(

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TypeVar
 
 from kcm.apiserver.auth.attributes import Attributes
-from kcm.apiserver.auth.handler_chain import RequestState
+from kcm.apiserver.exchange import Exchange
 from kcm.store.writes import observing
 from kcm.store.writes.observing import Author, Observer, Refusal
 
@@ -19,23 +19,25 @@ T = TypeVar("T")
 _READS = frozenset({"get", "list", "watch"})
 
 
-def observed(observer: Observer, state: RequestState, handle: Callable[[], T]) -> Callable[[], T]:
+def observed(observer: Observer, exchange: Exchange, handle: Callable[[], T]) -> Callable[[], T]:
     """Returns the handler of a request, with the author named, and whose refusal is observed."""
-    asked = state.asked
+    asked = exchange.asked
     if asked is None or asked.verb in _READS:
         return handle
-    return partial(_handle, observer, _author(state, asked), asked, state.request.body, handle)
+    return partial(
+        _handle, observer, _author(exchange, asked), asked, exchange.request.body, handle
+    )
 
 
-def observe_denial(observer: Observer, state: RequestState, error: Exception) -> None:
+def observe_denial(observer: Observer, exchange: Exchange, error: Exception) -> None:
     """Tells of a request that authorization refused, also if it would only have read."""
-    if (asked := state.asked) is not None:
-        observer.refused(_refusal(_author(state, asked), asked, asked.name, error))
+    if (asked := exchange.asked) is not None:
+        observer.refused(_refusal(_author(exchange, asked), asked, asked.name, error))
 
 
-def _author(state: RequestState, asked: Attributes) -> Author:
-    agent = state.request.header(b"user-agent")
-    return Author("user", state.user.name, agent, asked.verb, asked.subresource)
+def _author(exchange: Exchange, asked: Attributes) -> Author:
+    agent = exchange.request.header(b"user-agent")
+    return Author("user", exchange.user.name, agent, asked.verb, asked.subresource)
 
 
 def _refusal(author: Author, asked: Attributes, name: str, error: Exception) -> Refusal:

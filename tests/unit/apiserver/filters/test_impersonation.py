@@ -7,7 +7,7 @@ import pytest
 from kcm import errors
 from kcm.apiserver.auth.attributes import Attributes, User
 from kcm.apiserver.auth.authorizer import AlwaysAllow, AuthorizerDecision
-from kcm.apiserver.auth.impersonation import impersonate
+from kcm.apiserver.filters.impersonation import impersonate
 
 REAL = User("real")
 

@@ -17,10 +17,11 @@ from starlette.types import Message, Receive, Scope
 from kcm import errors
 from kcm.apimachinery.durations import parse_seconds
 from kcm.apiserver.auth.attributes import Attributes
-from kcm.apiserver.auth.handler_chain import RequestState
 from kcm.apiserver.bodies.reading import to_json
-from kcm.apiserver.faults.rules import FaultRules, OpenWatch, RequestFacts, WatchRegister
+from kcm.apiserver.exchange import Exchange, Handler
+from kcm.apiserver.filters.fault_rules import FaultRules, OpenWatch, RequestFacts, WatchRegister
 from kcm.apiserver.http.connection import RELAY, LimitedConnection
+from kcm.apiserver.http.responses import Response
 from kcm.apiserver.http_errors import RequestTimeout
 from kcm.apiserver.request import Disconnected, Request, read_body
 
@@ -59,53 +60,56 @@ class FaultGate:
         """Ends the requests that are held."""
         self._stopping.set()
 
-    async def pass_through(self, state: RequestState, scope: Scope, receive: Receive) -> Receive:
-        """Lets a request pass, or fail as a fault says. Returns what its body is received from.
+    async def serve(self, exchange: Exchange, proceed: Handler) -> Response | None:
+        """Lets a request pass, or fail as a fault says.
 
         Raises the error that the client gets, and Disconnected if it gets none.
         """
-        if state.asked is None:
-            return receive
-        facts = _facts_of(state.asked, state)
+        if exchange.asked is not None:
+            await self._strike(exchange, exchange.asked)
+        return await proceed(exchange)
+
+    async def _strike(self, exchange: Exchange, asked: Attributes) -> None:
+        receive = exchange.receive
+        facts = _facts_of(asked, exchange)
         self._watches.requests[facts.verb, facts.qualified_resource, facts.agent] += 1
         if not self._rules.active:
-            return receive
+            return
         if facts.verb == "create" and not facts.name:
             body = await read_body(receive, lambda _: None)
-            receive = _replay(body, receive)
-            facts = replace(facts, name=_find_name(state.request, body))
+            exchange.receive = receive = _replay(body, receive)
+            facts = replace(facts, name=_find_name(exchange.request, body))
         outcome = self._rules.find_outcome(facts)
         if outcome is not None:
             await asyncio.sleep(outcome.latency)
             if outcome.end == "cut":
-                _connection(scope).abort()
+                _connection(exchange.scope).abort()
                 await _wait_for_disconnect(receive)
                 raise Disconnected
             if outcome.end == "timeout":
-                await self._hold(self._limit(state.request), receive)
+                await self._hold(self._limit(exchange.request), receive)
                 raise RequestTimeout
             if outcome.end is not None:
                 raise outcome.end
         if facts.verb in _READS and facts.version == "0":
             stale = self._rules.find_staleness(facts)
-            state.request = replace(state.request, stale=stale)
-        return receive
+            exchange.request = replace(exchange.request, stale=stale)
 
-    def check_start(self, state: RequestState) -> None:
+    def check_start(self, exchange: Exchange) -> None:
         """Raises Gone if a watch that is about to begin has an expired resourceVersion."""
-        if state.asked is not None and self._rules.active:
-            facts = _facts_of(state.asked, state)
+        if exchange.asked is not None and self._rules.active:
+            facts = _facts_of(exchange.asked, exchange)
             oldest = self._rules.find_expiry(facts)
             if oldest is not None:
                 raise errors.Gone(f"too old resource version: {facts.version} ({oldest})")
 
     @contextmanager
-    def follow(self, stream: ExpiringStream, state: RequestState, scope: Scope) -> Iterator[None]:
+    def follow(self, stream: ExpiringStream, exchange: Exchange) -> Iterator[None]:
         """Lists a watch among the open ones while the block runs."""
-        assert state.asked is not None
-        loop, connection = asyncio.get_running_loop(), _connection(scope)
+        assert exchange.asked is not None
+        loop, connection = asyncio.get_running_loop(), _connection(exchange.scope)
         watch = OpenWatch(
-            _facts_of(state.asked, state),
+            _facts_of(exchange.asked, exchange),
             cut=lambda: _call_soon(loop, connection.abort),
             expire=lambda: _call_soon(loop, stream.expire),
         )
@@ -141,8 +145,8 @@ class FaultGate:
             stopping.cancel()
 
 
-def _facts_of(asked: Attributes, state: RequestState) -> RequestFacts:
-    request = state.request
+def _facts_of(asked: Attributes, exchange: Exchange) -> RequestFacts:
+    request = exchange.request
     return RequestFacts(
         verb=asked.verb,
         group=asked.group,
@@ -150,7 +154,7 @@ def _facts_of(asked: Attributes, state: RequestState) -> RequestFacts:
         subresource=asked.subresource,
         namespace=asked.namespace,
         name=asked.name,
-        user=state.user.name,
+        user=exchange.user.name,
         agent=request.header(b"user-agent"),
         version=request.query.get("resourceVersion", ""),
     )

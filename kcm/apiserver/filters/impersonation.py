@@ -20,12 +20,29 @@ from kcm.apiserver.auth.attributes import (
     service_account_groups,
 )
 from kcm.apiserver.auth.authorizer import Authorizer
+from kcm.apiserver.exchange import Exchange, Handler
+from kcm.apiserver.http.responses import Response
 
 _GROUP = "authentication.k8s.io"
 _PREFIX = b"impersonate-"
 _EXTRA = b"impersonate-extra-"
 
 Fields = Sequence[tuple[bytes, bytes]]
+
+
+class Impersonation:
+    """Sets the user on whose behalf a request acts, if its headers ask for one."""
+
+    def __init__(self, authorizer: Authorizer) -> None:
+        self._authorizer = authorizer
+
+    async def serve(self, exchange: Exchange, proceed: Handler) -> Response | None:
+        """Raises: as `impersonate`."""
+        sender = exchange.sender
+        if sender is not None and exchange.asked is not None:
+            acting = impersonate(sender, exchange.request.fields, self._authorizer)
+            exchange.user = acting or sender
+        return await proceed(exchange)
 
 
 def impersonate(real: User, fields: Fields, authorizer: Authorizer) -> User | None:

@@ -1,1 +1,0 @@
-"""Faults that a test asks for, and how the server acts them out."""

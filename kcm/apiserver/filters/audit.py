@@ -1,0 +1,28 @@
+"""Audit: counts every request in the metrics, and logs every write.
+
+Source: staging/src/k8s.io/apiserver/pkg/endpoints/filters/audit.go and endpoints/metrics/metrics.go
+(InstrumentHandlerFunc), Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import time
+
+from kcm.apiserver.exchange import Exchange, Handler
+from kcm.apiserver.http.responses import Response
+from kcm.apiserver.metrics import ServerMetrics
+
+
+class Audit:
+    """Counts a request before its answer is sent. What answers by itself counts by itself."""
+
+    def __init__(self, metrics: ServerMetrics) -> None:
+        self._metrics = metrics
+
+    async def serve(self, exchange: Exchange, proceed: Handler) -> Response | None:
+        """Returns the answer, which it counts."""
+        started = time.perf_counter()
+        response = await proceed(exchange)
+        if response is not None:
+            self._metrics.count(exchange, response.code, time.perf_counter() - started)
+        return response
