@@ -200,11 +200,6 @@ class ApiServer:
         """
         return any(self._in_flight.now.values()) or any(loop.busy for loop in self._loops())
 
-    @property
-    def stream_count(self) -> int:
-        """The number of open watches and other streams."""
-        return len(self._watches) + len(self._streams)
-
     def stop_watches(self) -> None:
         """Stops all watches and other streams. It must be called in the event loop."""
         self._watches.stop()

@@ -212,11 +212,6 @@ class _Write:
     caller: Caller
 
 
-def grants_anything(obj: KubeObject) -> bool:
-    """Reports whether the object is a role or a binding."""
-    return isinstance(obj, Role | ClusterRole | RoleBinding | ClusterRoleBinding)
-
-
 def check(caller: Caller, resource: Resource, new: KubeObject, old: KubeObject | None) -> None:
     """Raises Forbidden unless the caller has the permissions that `new` grants.
 

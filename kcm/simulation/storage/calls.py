@@ -16,12 +16,6 @@ from kcm.reconcile.cloudprovider.sim.scriptbook import ScriptBook
 
 Verb = Literal["create", "delete", "attach", "detach"]
 VERBS: tuple[Verb, ...] = get_args(Verb)
-CSI_NAMES = {
-    "create": "CreateVolume",
-    "delete": "DeleteVolume",
-    "attach": "ControllerPublishVolume",
-    "detach": "ControllerUnpublishVolume",
-}
 CALL_TIMEOUT = 15.0  # seconds, external-attacher's --timeout
 FIRST_RETRY, LONGEST_RETRY = 1.0, 300.0  # seconds, external-attacher's --retry-interval-*
 TIMED_OUT = "rpc error: code = DeadlineExceeded desc = context deadline exceeded"
