@@ -11,9 +11,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim
+from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim, Pod
 from kcm.api.core_v1.affinity import TopologySelectorTerm
 from kcm.api.core_v1.persistent_volumes import PersistentVolumeSpec
+from kcm.api.core_v1.volumes import Volume
 from kcm.apimachinery.base import Bool, Int32, Int64, MergeKey, Model, StringMap
 from kcm.apimachinery.meta_v1 import KubeObject, LabelSelector, Time
 from kcm.apimachinery.quantity import Quantity
@@ -197,3 +198,31 @@ def waits_for_consumer(storage_class: StorageClass | None) -> bool:
     return (
         storage_class is not None and storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
     )
+
+
+# --- The volume claims that pods use and that volumes are for.
+#
+# Source: staging/src/k8s.io/component-helpers/storage/ephemeral/ephemeral.go and PodPVCIndexFunc in
+# pkg/controller/volume/common/common.go, Kubernetes 1.33.
+
+
+def claim_name(pod: Pod, volume: Volume) -> str:
+    """Returns the name of the claim that the volume is, "" if it is none.
+
+    An ephemeral volume's claim is named after the pod and the volume.
+    """
+    if volume.persistent_volume_claim is not None:
+        return volume.persistent_volume_claim.claim_name
+    return f"{pod.name}-{volume.name}" if volume.ephemeral is not None else ""
+
+
+def claim_keys(pod: Pod) -> list[str]:
+    """Returns the keys (`namespace/name`) of the claims that the pod's volumes are."""
+    names = [claim_name(pod, volume) for volume in pod.spec.volumes or ()]
+    return [f"{pod.namespace}/{name}" for name in dict.fromkeys(names) if name]
+
+
+def claim_key_of(volume: PersistentVolume) -> str:
+    """Returns the key of the claim that the volume is for, "" if it is for none."""
+    reference = volume.spec.claim_ref
+    return "" if reference is None else f"{reference.namespace or ''}/{reference.name or ''}"

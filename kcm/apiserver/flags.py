@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from kcm.apiserver.auth.authorizer import DEFAULT_MODES
-from kcm.helpers.serviceaccount.issuing import DEFAULT_ISSUER
+from kcm.helpers.serviceaccount.tokens import DEFAULT_ISSUER
 
 anonymous_auth = click.option(
     "--anonymous-auth",

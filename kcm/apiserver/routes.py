@@ -20,9 +20,14 @@ from kcm.apiserver.documents.discovery import Discovery
 from kcm.apiserver.documents.openapi import OpenApi
 from kcm.apiserver.documents.remote import NO_REMOTE, RemoteVersions
 from kcm.apiserver.exchange import Exchange
-from kcm.apiserver.http.accept import negotiate
 from kcm.apiserver.http.etags import ETags
-from kcm.apiserver.http.responses import ApiRequest, Response, json_response, with_warnings
+from kcm.apiserver.http.responses import (
+    ApiRequest,
+    Response,
+    json_response,
+    negotiate,
+    with_warnings,
+)
 from kcm.apiserver.http_errors import MethodNotAllowed, PathNotFound
 from kcm.apiserver.kinds import bindings as binding_kinds
 from kcm.apiserver.kinds.components import RESOURCE as COMPONENT_STATUSES

@@ -21,8 +21,8 @@ from kcm.apiserver.aggregation.options import AggregationFlags
 from kcm.apiserver.app import ApiServer, ApiServerOptions
 from kcm.apiserver.auth import tokenfile
 from kcm.apiserver.auth.access import AccessRules
+from kcm.apiserver.auth.authenticators import check_authorities
 from kcm.apiserver.auth.authorizer import DEFAULT_MODES, ROLES
-from kcm.apiserver.auth.certificates import check_authorities
 from kcm.apiserver.auth.control import AuthOptions
 from kcm.apiserver.auth.service_accounts import TokenOptions
 from kcm.apiserver.bootstrap.cluster import ClusterBootstrap

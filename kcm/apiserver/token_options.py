@@ -20,7 +20,7 @@ from kcm.apiserver import flags
 from kcm.apiserver.auth.service_accounts import TokenOptions
 from kcm.helpers.serviceaccount import tokens
 from kcm.helpers.serviceaccount.discovery import JWKS_PATH
-from kcm.helpers.serviceaccount.issuing import DEFAULT_ISSUER
+from kcm.helpers.serviceaccount.tokens import DEFAULT_ISSUER
 
 KEY_FILE = "sa.key"  # in the state folder
 _SHORTEST, _LONGEST = 60 * 60, 1 << 32  # seconds of --service-account-max-token-expiration

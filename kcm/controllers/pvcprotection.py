@@ -13,7 +13,7 @@ from typing import Any
 from kcm.api.core_v1 import PersistentVolumeClaim, Pod
 from kcm.api.finalizers import CLAIM_PROTECTION
 from kcm.api.ownership import is_controlled_by
-from kcm.api.volume_claims import claim_keys, claim_name
+from kcm.api.storage_v1 import claim_keys, claim_name
 from kcm.helpers.pods import is_terminal
 from kcm.helpers.volumes.protection import is_deletion_candidate, needs_finalizer, protect
 from kcm.sdk import BY_CLAIM, Change, Controller, Plan, View, Watch

@@ -14,7 +14,7 @@ from pathlib import Path
 from kcm.api.core_v1 import Taint
 from kcm.apimachinery.quantity import ResourceList
 from kcm.errors import ConfigurationError
-from kcm.helpers.serviceaccount.issuing import DEFAULT_ISSUER
+from kcm.helpers.serviceaccount.tokens import DEFAULT_ISSUER
 from kcm.kubelet.eviction.thresholds import DEFAULT_HARD, EvictionConfig, parse_thresholds
 from kcm.kubelet.kuberuntime.security_context import REFUSE, WARN
 from kcm.kubelet.shutdown.grace_periods import ShutdownGracePeriod

@@ -14,9 +14,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import click
 
-from kcm.options.enabling import controllers_disabled_by_default, known_controllers
 from kcm.options.flags import Flag, all_flags
-from kcm.options.manager import list_controller_modules
+from kcm.options.manager import (
+    controllers_disabled_by_default,
+    known_controllers,
+    list_controller_modules,
+)
 from kcm.reconcile.contract import Controller
 from kcm.registry import controller_types
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,17 +17,97 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from kcm import errors
-from kcm.options import configfile
-from kcm.options.enabling import resolve_names
-from kcm.options.flags import BUILT_IN, Flag, all_flags, built_in_flags, shared_flags
+from kcm.options.flags import (
+    BUILT_IN,
+    Flag,
+    all_flags,
+    as_document,
+    built_in_flags,
+    read_config,
+    read_values,
+    shared_flags,
+)
 from kcm.options.groups import (
     CloudOptions,
     GenericOptions,
     LeaderElectionOptions,
     ServingOptions,
 )
+from kcm.options.names import BY_NAME, KNOWN
 from kcm.reconcile.contract import Controller, Options
 from kcm.registry import controller_types
+
+# --- Decides which controllers `--controllers` enables, by upstream's rules.
+#
+# Source: IsControllerEnabled in staging/src/k8s.io/controller-manager/app/helper.go,
+# options/generic.go (names, aliases, unknown ones), Kubernetes 1.33.
+
+
+Types = Sequence[type[Controller]]
+
+
+def known_controllers(types: Types) -> tuple[str, ...]:
+    """Returns the names of all controllers: upstream's, and those of a user's own controllers."""
+    own = [kind.name for kind in types if kind.name not in BY_NAME]
+    return (*BY_NAME, *own)
+
+
+def controller_aliases(types: Types) -> Mapping[str, str]:
+    """Returns the controllers' names by their older and short names."""
+    aliases = {known.alias: known.name for known in KNOWN if known.alias}
+    aliases.update((kind.short_name, kind.name) for kind in types if kind.short_name != kind.name)
+    return aliases
+
+
+def controllers_disabled_by_default(types: Types) -> frozenset[str]:
+    """Returns the names of the controllers that `*` does not enable."""
+    theirs = {known.name for known in KNOWN if known.disabled_by_default}
+    return frozenset(theirs | {kind.name for kind in types if kind.disabled_by_default})
+
+
+def is_controller_enabled(
+    name: str, disabled_by_default: Collection[str], controllers: Sequence[str]
+) -> bool:
+    """Reports whether the list enables `name`.
+
+    The first entry with the name decides, then `*`; otherwise it is disabled.
+    """
+    for entry in controllers:
+        if entry == name:
+            return True
+        if entry == f"-{name}":
+            return False
+    return "*" in controllers and name not in disabled_by_default
+
+
+def resolve_names(controllers: Sequence[str], types: Types) -> tuple[str, ...]:
+    """Returns the list with names in place of aliases.
+
+    Raises ConfigurationError for unknown names, and for a controller of upstream that is enabled by
+    name but not part of kcm.
+    """
+    aliases, known = controller_aliases(types), known_controllers(types)
+    built = {kind.name for kind in types}
+    resolved, faults = [], []
+    for entry in controllers or ("*",):
+        sign, name = ("-", entry[1:]) if entry.startswith("-") else ("", entry)
+        name = aliases.get(name, name)
+        resolved.append(sign + name)
+        if name == "*" and not sign:
+            continue
+        if name not in known:
+            faults.append(f'"{name}" is not in the list of known controllers')
+        elif not sign and name not in built and not BY_NAME[name].cloud:
+            faults.append(f'"{name}" is a controller of Kubernetes that kcm does not have yet')
+    if faults:
+        raise errors.ConfigurationError(f"--controllers: {'; '.join(faults)}\n{_listing(types)}")
+    return tuple(resolved)
+
+
+def _listing(types: Types) -> str:
+    names = sorted(f"{kind.name} ({kind.short_name})" for kind in types)
+    return f"controllers of this kcm: {', '.join(names) or '(none)'}"
+
 
 CONFIG_ENV = "KCM_CONFIG"
 
@@ -90,9 +170,7 @@ class ManagerOptions:
     def to_config(self) -> dict[str, Any]:
         """Returns the content of a configuration file that gives the same options."""
         pairs = list(self.values())
-        return configfile.as_document(
-            [flag for flag, _ in pairs], {flag.name: value for flag, value in pairs}
-        )
+        return as_document([flag for flag, _ in pairs], {flag.name: value for flag, value in pairs})
 
 
 def list_controller_modules(
@@ -122,7 +200,7 @@ class _Loader:
         self._flags = flags
         self._environ = environ
         self._path = flags.get("config", environ.get(CONFIG_ENV, ""))
-        self._document = configfile.read_config(self._path) if self._path else {}
+        self._document = read_config(self._path) if self._path else {}
         self._file: Mapping[str, Any] = {}
         self._sources: dict[str, str] = {}
 
@@ -130,7 +208,7 @@ class _Loader:
         types = controller_types(self.list_modules())
         known = all_flags(types)
         self._refuse_unknown(known)
-        self._file = configfile.values(self._document, known, self._path)
+        self._file = read_values(self._document, known, self._path)
         texts = {flag.name: self._value(flag) for flag in known}
         built_in: Any = {
             group: self._build(model, group, known, texts) for _, group, model, _ in BUILT_IN

@@ -36,8 +36,7 @@ from kcm.reconcile.plan import (
 from kcm.redisio import Fence
 from kcm.store import Pattern, Subresource, WriteItem, WriteResult, WriteStatus
 from kcm.store.objects import ObjectStore
-from kcm.store.writes.collections import CollectionDeletion
-from kcm.store.writes.rewriting import Rewriting
+from kcm.store.writes.collections import CollectionDeletion, Rewriting
 
 # How often a write is tried when other writes overtake it. A generated name is drawn eight times
 # and a status is written twice, as upstream does. An Update is right for one version only.

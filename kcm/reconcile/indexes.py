@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from kcm.api.attachments import unique_volume_name
 from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim, Pod
 from kcm.api.ownership import controller_of
-from kcm.api.storage_v1 import VolumeAttachment, class_of_claim
-from kcm.api.volume_claims import claim_key_of, claim_keys
+from kcm.api.storage_v1 import VolumeAttachment, claim_key_of, claim_keys, class_of_claim
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.reconcile.contract import (
     BY_CLAIM,

@@ -16,8 +16,7 @@ from kcm.apimachinery.meta_v1 import Kind, KubeObject
 from kcm.reconcile.cloudprovider.calls import Answer, CloudCall
 from kcm.reconcile.counters import Counts
 from kcm.store import DeleteOptions, Guard
-from kcm.store.writes.collections import CollectionDeletion
-from kcm.store.writes.rewriting import Rewriting
+from kcm.store.writes.collections import CollectionDeletion, Rewriting
 
 DEFAULT_DELETE_OPTIONS = DeleteOptions()
 

@@ -37,7 +37,13 @@ from kcm.store.reader import StoreReader
 from kcm.store.rules import DeleteOptions, Subresource
 from kcm.store.trim import drop
 from kcm.store.watch import Changes, WatchReader
-from kcm.store.writes.collections import CollectionDeletion, delete_collection
+from kcm.store.writes.collections import (
+    CollectionDeletion,
+    ReadConverted,
+    Rewriting,
+    delete_collection,
+    rewrite_page,
+)
 from kcm.store.writes.guards import Guard
 from kcm.store.writes.items import Pattern, WriteItem, WriteResult, WriteStatus
 from kcm.store.writes.modifying import (
@@ -50,7 +56,6 @@ from kcm.store.writes.modifying import (
 )
 from kcm.store.writes.observing import Observer
 from kcm.store.writes.purging import purge
-from kcm.store.writes.rewriting import ReadConverted, Rewriting, rewrite_page
 from kcm.store.writes.writer import NOTHING, Acknowledgement, WriteCall, Writer
 
 _NAME_ATTEMPTS = 8  # the most attempts when a generated name is in use, as upstream
@@ -337,7 +342,7 @@ class Store(StoreReader):
         fence: Fence | None = None,
         converted: ReadConverted | None = None,
     ) -> Rewriting:
-        """Rewrites objects in their storage version; see `kcm.store.writes.rewriting`."""
+        """Rewrites objects in their storage version; see `kcm.store.writes.collections`."""
         return rewrite_page(self, resource, after, count, fence=fence, converted=converted)
 
     def read_changes(self, positions: Mapping[Resource, int], block_ms: int) -> Changes:

@@ -18,7 +18,7 @@ from kcm import errors
 from kcm.apiserver import credentials
 from kcm.apiserver.aggregation.aggregation import AggregationOptions
 from kcm.apiserver.aggregation.authentication_trust import TrustedAuthorities
-from kcm.apiserver.auth.certificates import check_authorities
+from kcm.apiserver.auth.authenticators import check_authorities
 from kcm.http.faults import CallFailed
 from kcm.http.trust import Trust, build_context
 

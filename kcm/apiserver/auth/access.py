@@ -19,9 +19,9 @@ from kcm.apiserver.auth.authenticators import (
     Certificates,
     Chain,
     Credentials,
+    PeerCertificate,
     Tokens,
 )
-from kcm.apiserver.auth.certificates import PeerCertificate
 from kcm.apiserver.request import Request
 from kcm.http.listening import is_loopback_host
 

@@ -16,8 +16,8 @@ from kcm import errors
 from kcm.api.rbac_v1 import ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, Subject
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.auth import policy
+from kcm.apiserver.auth.authorizer import PreparedRule
 from kcm.apiserver.auth.covering import find_uncovered
-from kcm.apiserver.auth.rules import PreparedRule
 from kcm.store import Store
 from kcm.store.admission.ensuring import ensure_objects
 

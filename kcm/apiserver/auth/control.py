@@ -18,7 +18,7 @@ from kcm.apiserver.auth.service_accounts import ServiceAccountTokens, TokenOptio
 from kcm.apiserver.auth.token_review import TokenReviewer
 from kcm.apiserver.auth.token_tracking import TokenTracker
 from kcm.apiserver.cache.cacher import Cacher
-from kcm.helpers.serviceaccount.issuing import DEFAULT_ISSUER
+from kcm.helpers.serviceaccount.tokens import DEFAULT_ISSUER
 from kcm.store import Store
 
 

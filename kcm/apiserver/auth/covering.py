@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from kcm.api.rbac_v1 import PolicyRule
-from kcm.apiserver.auth.rules import PreparedRule
+from kcm.apiserver.auth.authorizer import PreparedRule
 
 MOST_LISTED = 100  # the most parts that are listed
 _MOST_STEPS = 2_000_000  # the most elements and combinations that one comparison checks

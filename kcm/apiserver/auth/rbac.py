@@ -26,9 +26,16 @@ from kcm.api.rbac_v1 import (
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.auth.attributes import Attributes, User, quote_list, service_account_name
-from kcm.apiserver.auth.authorizer import AuthorizerDecision, Caller, UserRules
+from kcm.apiserver.auth.authorizer import (
+    ALL,
+    AuthorizerDecision,
+    Caller,
+    PreparedRule,
+    UserRules,
+    format_rule,
+    merge_rules,
+)
 from kcm.apiserver.auth.covering import MOST_LISTED, TooManyRulesError, find_uncovered
-from kcm.apiserver.auth.rules import ALL, PreparedRule, format_rule, merge_rules
 from kcm.apiserver.cache.caches import FreshCaches
 from kcm.apiserver.cache.watch_cache import WatchCache
 from kcm.helpers.aggregation import aggregate_rules

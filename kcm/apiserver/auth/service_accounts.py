@@ -39,8 +39,13 @@ from kcm.helpers.serviceaccount.claims import (
     LegacyClaims,
     Reference,
 )
-from kcm.helpers.serviceaccount.issuing import Issuer
-from kcm.helpers.serviceaccount.tokens import InvalidToken, SigningKey, VerificationKey, Verifier
+from kcm.helpers.serviceaccount.tokens import (
+    InvalidToken,
+    Issuer,
+    SigningKey,
+    VerificationKey,
+    Verifier,
+)
 
 CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
 POD_NAME = "authentication.kubernetes.io/pod-name"

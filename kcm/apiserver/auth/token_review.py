@@ -12,8 +12,7 @@ from kcm.apiserver.auth.attributes import User
 from kcm.apiserver.auth.authenticators import Tokens
 from kcm.apiserver.auth.bootstrap_tokens import BootstrapTokens
 from kcm.apiserver.auth.service_accounts import ServiceAccountTokens
-from kcm.helpers.serviceaccount.issuing import DEFAULT_ISSUER
-from kcm.helpers.serviceaccount.tokens import InvalidToken
+from kcm.helpers.serviceaccount.tokens import DEFAULT_ISSUER, InvalidToken
 
 _UNKNOWN = "invalid bearer token"
 

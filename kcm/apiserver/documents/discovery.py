@@ -21,8 +21,7 @@ from kcm.apiserver.documents.priorities import (
     sort_by_group_and_version,
 )
 from kcm.apiserver.documents.remote import NO_REMOTE, RemoteVersions
-from kcm.apiserver.http.accept import media_types
-from kcm.apiserver.http.responses import JSON, Response, json_bytes, json_response
+from kcm.apiserver.http.responses import JSON, Response, json_bytes, json_response, media_types
 from kcm.apiserver.http_errors import PathNotFound
 from kcm.apiserver.kinds import bindings as binding_kinds
 from kcm.apiserver.kinds import components as component_kinds

@@ -22,8 +22,7 @@ from kcm.apiserver.documents.discovery import Discovery
 from kcm.apiserver.documents.openapi_paths import paths_of
 from kcm.apiserver.documents.openapi_schemas import V2, V3, Dialect, schemas_of
 from kcm.apiserver.documents.remote import NO_REMOTE, RemoteVersions
-from kcm.apiserver.http.accept import media_types
-from kcm.apiserver.http.responses import Response, json_bytes
+from kcm.apiserver.http.responses import Response, json_bytes, media_types
 from kcm.apiserver.http_errors import NotAcceptable, PathNotFound
 from kcm.apiserver.kinds.metrics import is_metric
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from kcm.apiserver.auth.access import AccessRules
 from kcm.apiserver.auth.attributes import ANYBODY, User
-from kcm.apiserver.auth.certificates import PeerCertificate
+from kcm.apiserver.auth.authenticators import PeerCertificate
 from kcm.apiserver.exchange import Exchange, Handler
 from kcm.apiserver.http.connection import AUTHENTICATED, PEER
 from kcm.apiserver.http.responses import Response

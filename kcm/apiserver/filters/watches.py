@@ -12,9 +12,8 @@ from kcm import errors
 from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.exchange import Exchange, Handler
 from kcm.apiserver.filters.faults import FaultGate
-from kcm.apiserver.http.accept import negotiate
 from kcm.apiserver.http.limits import OpenWatches
-from kcm.apiserver.http.responses import Response
+from kcm.apiserver.http.responses import Response, negotiate
 from kcm.apiserver.http.threads import Threads
 from kcm.apiserver.metrics import ServerMetrics
 from kcm.apiserver.objects import watching

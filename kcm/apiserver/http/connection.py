@@ -10,7 +10,7 @@ import asyncio
 import weakref
 from typing import Any
 
-from kcm.apiserver.auth.certificates import peer_of
+from kcm.apiserver.auth.authenticators import peer_of
 from kcm.apiserver.http.tls import forget_reader
 from kcm.apiserver.http.unauthenticated import Newcomer
 from kcm.http.upgrades import Taken, UpgradableConnection

@@ -14,8 +14,7 @@ from kcm.api import codec
 from kcm.api.admissionregistration_v1 import CREATE
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.auth.attributes import Attributes, User, as_authenticated
-from kcm.apiserver.auth.authorizer import Caller
-from kcm.apiserver.auth.rules import merge_rules
+from kcm.apiserver.auth.authorizer import Caller, merge_rules
 from kcm.apiserver.auth.token_review import TokenReviewer
 from kcm.apiserver.bodies import reading
 from kcm.apiserver.http.responses import ApiRequest, Response

@@ -16,7 +16,7 @@ from kcm.api.core_v1 import Pod
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.cache.entries import Entry
-from kcm.apiserver.http.accept import Form
+from kcm.apiserver.http.responses import Form
 from kcm.kinds.printing.columns import Column, columns_of, convert_for_columns
 from kcm.kinds.printing.custom import DefinedColumn
 

@@ -23,8 +23,7 @@ from kcm import errors
 from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.cache.entries import CacheEvent, Entry, event_line, event_parts
 from kcm.apiserver.cache.watch_cache import CacheWatcher
-from kcm.apiserver.http.accept import Form
-from kcm.apiserver.http.responses import JSON, json_bytes, read_number
+from kcm.apiserver.http.responses import JSON, Form, json_bytes, read_number
 from kcm.apiserver.http.sending import cut
 from kcm.apiserver.objects import status, tables
 from kcm.apiserver.objects.selection import Freshness, ObjectSelection, check_options

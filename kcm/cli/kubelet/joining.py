@@ -13,7 +13,7 @@ from kcm.kubelet.options import KubeletOptions
 
 if TYPE_CHECKING:
     from kcm.kubelet.certificates.bootstrap import Joining
-    from kcm.kubelet.certificates.requests import Sender
+    from kcm.kubelet.certificates.manager import Sender
 
 
 @dataclass(frozen=True)

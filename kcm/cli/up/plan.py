@@ -13,14 +13,13 @@ import click
 
 from kcm import errors
 from kcm.apiserver.auth import tokenfile
+from kcm.apiserver.auth.authenticators import check_authorities
 from kcm.apiserver.auth.authorizer import DEFAULT_MODES, parse_modes
-from kcm.apiserver.auth.certificates import check_authorities
 from kcm.apiserver.credentials import Certificate, FrontProxy
 from kcm.cli import commandlines
 from kcm.cli.up.children import ProcessSpec
 from kcm.options.commandline import parse_flags
-from kcm.options.enabling import is_controller_enabled, resolve_names
-from kcm.options.manager import ManagerOptions
+from kcm.options.manager import ManagerOptions, is_controller_enabled, resolve_names
 from kcm.redisio.embedded import EmbeddedServer, require_free_port
 from kcm.registry import controller_types
 from kcm.settings import Settings

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from kcm.api.attachments import attachment_name, name_for_node, unique_volume_name
 from kcm.api.core_v1 import Node, PersistentVolume, PersistentVolumeClaim, Pod
 from kcm.api.ownership import is_controlled_by
-from kcm.api.storage_v1 import CSIDriver, VolumeAttachment
-from kcm.api.volume_claims import claim_key_of, claim_name
+from kcm.api.storage_v1 import CSIDriver, VolumeAttachment, claim_key_of, claim_name
 from kcm.helpers.node_reports import ready_status
 from kcm.helpers.volumes.attachments import (
     OUT_OF_SERVICE,

@@ -8,13 +8,13 @@ from kcm import errors
 from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim, Pod
 from kcm.api.storage_v1 import (
     StorageClass,
+    claim_key_of,
     class_of_claim,
     class_of_volume,
     default_of,
     has_class,
     waits_for_consumer,
 )
-from kcm.api.volume_claims import claim_key_of
 from kcm.controllers.persistentvolumebinder.binding import bind, set_claim_phase
 from kcm.controllers.persistentvolumebinder.provisioning import provision
 from kcm.helpers.pods import is_terminal

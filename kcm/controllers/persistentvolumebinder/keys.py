@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim
-from kcm.api.storage_v1 import StorageClass, class_of_volume, has_class, waits_for_consumer
-from kcm.api.volume_claims import claim_key_of
+from kcm.api.storage_v1 import (
+    StorageClass,
+    claim_key_of,
+    class_of_volume,
+    has_class,
+    waits_for_consumer,
+)
 from kcm.helpers.volumes.binding import (
     VolumeRequest,
     is_fully_bound,

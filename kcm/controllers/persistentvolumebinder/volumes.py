@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim
 from kcm.api.local_volumes import PROVISIONER
-from kcm.api.volume_claims import claim_key_of
+from kcm.api.storage_v1 import claim_key_of
 from kcm.controllers.persistentvolumebinder.binding import set_volume_phase, unbind
 from kcm.helpers.volumes.binding import PROVISIONED_BY
 from kcm.sdk import Delete, DeleteOptions, Plan, View

@@ -16,15 +16,16 @@ from kcm.api.apps_v1 import ReplicaSet
 from kcm.api.core_v1 import Pod, ReplicationController
 from kcm.api.ownership import controller_of
 from kcm.apimachinery.labels import Selector
-from kcm.controllers.replicaset.counts import (
-    ORPHANED_PODS,
-    OWN_PODS,
-    count_pods,
-    look_up_counts,
-)
 from kcm.controllers.replicaset.deletion_order import AGE_RATIO, age_ratios, first_to_delete
 from kcm.controllers.replicaset.owner import ReplicaOwner, template_of
-from kcm.controllers.replicaset.status import ReplicaSetObservation, status_after
+from kcm.controllers.replicaset.status import (
+    ORPHANED_PODS,
+    OWN_PODS,
+    ReplicaSetObservation,
+    count_pods,
+    look_up_counts,
+    status_after,
+)
 from kcm.helpers.owners import claim, own_and_orphans, selector_of
 from kcm.helpers.pod_events import pod_write_events
 from kcm.helpers.pods import (

@@ -5,18 +5,115 @@ Source: pkg/controller/replicaset/replica_set_utils.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple, cast
 
 from kcm.api.apps_v1 import ReplicaSetCondition, ReplicaSetStatus
+from kcm.api.core_v1 import Pod
 from kcm.api.core_v1.replication_controllers import (
     ReplicationControllerCondition,
     ReplicationControllerStatus,
 )
-from kcm.controllers.replicaset.counts import PodCounts
-from kcm.controllers.replicaset.owner import ReplicaOwner, condition_type
-from kcm.sdk import Create, Delete, Outcome, UpdateStatus
+from kcm.apimachinery.labels import Selector
+from kcm.controllers.replicaset.owner import ReplicaOwner, condition_type, template_of
+from kcm.helpers.pods import available_in, is_active, is_ready
+from kcm.informers.store import Tally
+from kcm.sdk import (
+    BY_CONTROLLER,
+    ORPHANS,
+    Create,
+    Delete,
+    Outcome,
+    UpdateStatus,
+    View,
+    controller_key,
+)
+
+# --- Counts the pods of a ReplicaSet by their state.
+#
+# A sync that has no pod to claim or delete needs numbers only, which the cache keeps as tallies. So
+# it takes no longer for ten thousand pods than for ten.
+
+
+@dataclass(frozen=True)
+class PodCounts:
+    """The counts of a ReplicaSet's status."""
+
+    replicas: int = 0
+    fully_labeled: int = 0
+    ready: int = 0
+    available: int = 0
+
+
+class _PodState(NamedTuple):
+    """The facts of a pod on which the counts depend, apart from the time since it became ready."""
+
+    labels: tuple[tuple[str, str], ...]
+    active: bool
+    ready: bool
+
+
+def _pod_state(pod: Pod) -> _PodState:
+    return _PodState(tuple(sorted(pod.labels.items())), is_active(pod), is_ready(pod))
+
+
+OWN_PODS = Tally(BY_CONTROLLER, _pod_state)
+ORPHANED_PODS = Tally(ORPHANS, _pod_state)
+
+
+def count_pods(rs: ReplicaOwner, pods: Sequence[Pod], now: datetime) -> PodCounts:
+    """Returns the counts of these pods."""
+    wanted = (template_of(rs).metadata.labels or {}).items()
+    seconds = rs.spec.min_ready_seconds or 0
+    labeled = ready = available = 0
+    # Those of the pod before: caches keep equal labels only once, so identity is enough.
+    labels, is_labeled = None, not wanted
+    for pod in pods:
+        if pod.metadata.labels is not labels:
+            labels = pod.metadata.labels
+            is_labeled = wanted <= pod.labels.items()
+        labeled += is_labeled
+        if is_ready(pod):
+            ready += 1
+            available += available_in(pod, seconds, now) == 0
+    return PodCounts(len(pods), labeled, ready, available)
+
+
+def look_up_counts(rs: ReplicaOwner, selector: Selector, view: View) -> PodCounts | None:
+    """Returns the counts from the cache's tallies.
+
+    Returns None where the sync needs the pods themselves: to adopt or release some, or because they
+    become available with time.
+    """
+    if rs.spec.min_ready_seconds:
+        return None
+    lister = view.lister(Pod)
+    orphans = lister.tally(ORPHANED_PODS, rs.namespace)
+    if any(map(selector.matches, _list_labels(orphans))):
+        return None
+    own = lister.tally(OWN_PODS, controller_key(rs.namespace, rs.uid))
+    if not all(map(selector.matches, _list_labels(own))):
+        return None
+    return _sum(rs, cast("Iterable[tuple[_PodState, int]]", own.items()))
+
+
+def _list_labels(states: Iterable[object]) -> list[dict[str, str]]:
+    """Returns the labels of active pods. Equal labels may be returned several times."""
+    return [dict(state.labels) for state in cast("Iterable[_PodState]", states) if state.active]
+
+
+def _sum(rs: ReplicaOwner, states: Iterable[tuple[_PodState, int]]) -> PodCounts:
+    wanted = (template_of(rs).metadata.labels or {}).items()
+    replicas = labeled = ready = 0
+    for state, number in states:
+        if state.active:
+            replicas += number
+            labeled += number if wanted <= dict(state.labels).items() else 0
+            ready += number if state.ready else 0
+    return PodCounts(replicas, labeled, ready, ready)
+
 
 REPLICA_FAILURE = "ReplicaFailure"
 Conditions = Sequence[ReplicaSetCondition | ReplicationControllerCondition]

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from kcm.api.core_v1 import Node, Pod, Taint
 from kcm.api.ownership import controller_of
-from kcm.api.volume_claims import claim_keys
+from kcm.api.storage_v1 import claim_keys
 from kcm.controllers.scheduler.podterms import NO_TERMS, PodTerms, terms_of
 from kcm.controllers.scheduler.resources import (
     CPU,

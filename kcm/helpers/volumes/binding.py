@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from kcm import errors
 from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim
 from kcm.api.core_v1.events import ObjectReference
-from kcm.api.storage_v1 import class_of_claim, class_of_volume
-from kcm.api.volume_claims import claim_key_of
+from kcm.api.storage_v1 import claim_key_of, class_of_claim, class_of_volume
 from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.quantity import Quantity
 from kcm.helpers.nodeaffinity import Term

@@ -9,7 +9,6 @@ VolumeAttributesClass, which is off by default.
 """
 
 from kcm.kinds.quota.charging import Excess, charged
-from kcm.kinds.quota.evaluators import Evaluator, evaluator_of, is_tracked
-from kcm.kinds.quota.totals import used_by
+from kcm.kinds.quota.evaluators import Evaluator, evaluator_of, is_tracked, used_by
 
 __all__ = ["Evaluator", "Excess", "charged", "evaluator_of", "is_tracked", "used_by"]

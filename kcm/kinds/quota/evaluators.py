@@ -6,7 +6,7 @@ staging/src/k8s.io/apiserver/pkg/quota/v1/generic/evaluator.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, partial
@@ -22,7 +22,7 @@ from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apimachinery.quantity import Quantity, ResourceList
 from kcm.kinds.quota import pods
-from kcm.kinds.quota.amounts import ONE, ZERO
+from kcm.kinds.quota.amounts import ONE, ZERO, add_amounts, only
 
 _UNTRACKED = frozenset({"events"})
 # Kinds whose number can also be limited under their plural name alone.
@@ -144,3 +144,35 @@ _OWN = {
     "services": Evaluator(_OF_SERVICES.__contains__, _service_usage, on_update=True),
     _CLAIMS: Evaluator(_claim_tracks, _claim_usage, on_update=True),
 }
+
+
+# --- The total usage of all objects in a namespace.
+#
+# Source: CalculateUsage in staging/src/k8s.io/apiserver/pkg/quota/v1/resources.go and
+# CalculateUsageStats in staging/src/k8s.io/apiserver/pkg/quota/v1/generic/evaluator.go, Kubernetes
+# 1.33.
+
+
+def used_by(
+    quota: ResourceQuota,
+    resources: Iterable[Resource],
+    objects: Callable[[Resource], Iterable[KubeObject]],
+    now: datetime,
+) -> ResourceList:
+    """Returns how much of the quota's limits the objects of its namespace use.
+
+    `objects` is called only for kinds to which a limit applies. A limit that applies to none of
+    `resources` has no entry.
+    """
+    hard = quota.spec.hard or {}
+    total: ResourceList = {}
+    for resource in resources:
+        evaluator = evaluator_of(resource)
+        limited = [name for name in hard if evaluator.tracks(name)]
+        if not limited:
+            continue
+        total = add_amounts(dict.fromkeys(limited, ZERO), total)
+        for obj in objects(resource):
+            if evaluator.in_scopes(obj, quota):
+                total = add_amounts(total, only(evaluator.usage(obj, now), limited))
+    return total

@@ -7,12 +7,11 @@ import threading
 from collections.abc import Callable
 
 from kcm.clock import Clock
-from kcm.kubelet.assembly.dependencies import Run
 from kcm.kubelet.assembly.kubelet import Kubelet
+from kcm.kubelet.assembly.records import Run
 from kcm.kubelet.certificates.bootstrap import Joining, client_template, serving_template
-from kcm.kubelet.certificates.manager import CertificateManager
+from kcm.kubelet.certificates.manager import CertificateManager, Requester, Sender
 from kcm.kubelet.certificates.metrics import ClientMetrics, ServerMetrics
-from kcm.kubelet.certificates.requests import Requester, Sender
 from kcm.kubelet.certificates.store import CLIENT, SERVER, CertificateStore
 
 

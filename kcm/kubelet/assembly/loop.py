@@ -10,11 +10,9 @@ from dataclasses import dataclass
 import structlog
 
 from kcm import errors
-from kcm.kubelet.assembly.dependencies import Run
 from kcm.kubelet.assembly.node import NodeComponents
-from kcm.kubelet.assembly.pod_work import PodWorkComponents
-from kcm.kubelet.assembly.records import KubeletRecords
-from kcm.kubelet.assembly.runtime import RuntimeComponents
+from kcm.kubelet.assembly.records import KubeletRecords, Run
+from kcm.kubelet.assembly.runtime import PodWorkComponents, RuntimeComponents
 from kcm.kubelet.config.file import FileSource, HttpSource
 from kcm.kubelet.config.podconfig import PodConfig, SourcesReady
 from kcm.kubelet.loop import syncloop

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kcm.kubelet.assembly.dependencies import Dependencies, Run
-from kcm.kubelet.assembly.pod_work import PodWorkComponents
-from kcm.kubelet.assembly.records import KubeletRecords
-from kcm.kubelet.assembly.runtime import RuntimeComponents
+from kcm.kubelet.assembly.records import Dependencies, KubeletRecords, Run
+from kcm.kubelet.assembly.runtime import PodWorkComponents, RuntimeComponents
 from kcm.kubelet.eviction.manager import EvictionManager
 from kcm.kubelet.node.machine import MachineReader
 from kcm.kubelet.node.manager import NodeManager

@@ -18,11 +18,9 @@ from kcm.api.scheme import Scheme
 from kcm.clock import Clock, RealClock
 from kcm.coordination.lease import new_holder
 from kcm.coordination.presence import Member, Presence
-from kcm.helpers.serviceaccount.issuing import Issuer
-from kcm.helpers.serviceaccount.tokens import read_signing_key
-from kcm.kubelet.assembly.dependencies import Dependencies, KubeletStore, KubeletStores, Run
-from kcm.kubelet.assembly.kubelet import Kubelet
-from kcm.kubelet.assembly.new_kubelet import new_main_kubelet
+from kcm.helpers.serviceaccount.tokens import Issuer, read_signing_key
+from kcm.kubelet.assembly.kubelet import Kubelet, new_main_kubelet
+from kcm.kubelet.assembly.records import Dependencies, KubeletStore, KubeletStores, Run
 from kcm.kubelet.options import KubeletOptions
 from kcm.kubelet.runtime.services import NewRuntimeServices
 from kcm.kubelet.tokens.manager import RequestedTokens, SignedTokens, TokenSource

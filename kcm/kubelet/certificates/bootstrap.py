@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from kcm import errors
 from kcm.api.certificates_v1 import API_SERVER_CLIENT_KUBELET, KUBELET_SERVING
 from kcm.clock import Clock, RealClock
-from kcm.kubelet.certificates.requests import (
+from kcm.kubelet.certificates.manager import (
     CLIENT_USAGES,
     SERVING_USAGES,
     RefusedRequest,

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.x509.oid import NameOID
 
 from kcm import errors
-from kcm.kubelet.certificates.requests import encode_key, new_key
+from kcm.kubelet.certificates.manager import encode_key, new_key
 from kcm.kubelet.certificates.store import SERVER, CertificateStore, write_private
 
 _VALID = timedelta(days=365)

@@ -25,8 +25,8 @@ from kcm.api.core_v1 import (
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import Kind
 from kcm.clock import Clock
-from kcm.kubelet.environment.lookups import Lookups
 from kcm.kubelet.environment.services import with_api_server
+from kcm.kubelet.environment.variables import Lookups
 from kcm.kubelet.tokens.manager import NoTokens, TokenManager, TokenSource
 from kcm.store.objects import ObjectStore
 

@@ -16,7 +16,7 @@ from kcm.clock import Clock
 from kcm.helpers.backoff import Backoff
 from kcm.helpers.pods import is_sidecar
 from kcm.kubelet import cri
-from kcm.kubelet.environment.lookups import Lookups, PodLocation
+from kcm.kubelet.environment.variables import Lookups, PodLocation
 from kcm.kubelet.kuberuntime import gc, labels, messages
 from kcm.kubelet.kuberuntime.actions import (
     ContainerHealth,

@@ -15,9 +15,8 @@ from pathlib import Path
 from kcm import errors
 from kcm.api.core_v1 import Container, Pod
 from kcm.kubelet import cri
-from kcm.kubelet.environment.lookups import Lookups, PodLocation
 from kcm.kubelet.environment.store_lookups import StaticPodLookups
-from kcm.kubelet.environment.variables import make_environment
+from kcm.kubelet.environment.variables import Lookups, PodLocation, make_environment
 from kcm.kubelet.kuberuntime import messages
 from kcm.kubelet.kuberuntime.configs import build_container_config, log_directory
 from kcm.kubelet.kuberuntime.hooks import HookTarget, run_hook

@@ -27,7 +27,7 @@ from kcm.kubelet.channels import Channels
 from kcm.kubelet.config.podconfig import SourcesReady
 from kcm.kubelet.loop.pleg import EventType, PodLifecycleEvent, RuntimeState, is_sync_pod_worthy
 from kcm.kubelet.pods.pod_manager import PodManager
-from kcm.kubelet.prober.results import ProbeUpdate, ProbeVerdict
+from kcm.kubelet.prober.state import ProbeUpdate, ProbeVerdict
 from kcm.kubelet.status.manager import StatusManager
 from kcm.kubelet.types import Operation, PodUpdate, format_pod
 

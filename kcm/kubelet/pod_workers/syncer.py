@@ -14,7 +14,7 @@ from kcm import errors
 from kcm.api.core_v1 import Pod, PodStatus
 from kcm.clock import Clock
 from kcm.kubelet import resizing
-from kcm.kubelet.environment.lookups import Lookups, PodLocation
+from kcm.kubelet.environment.variables import Lookups, PodLocation
 from kcm.kubelet.kuberuntime.actions import is_resizing
 from kcm.kubelet.kuberuntime.manager import RuntimeManager
 from kcm.kubelet.kuberuntime.results import ReasonCache

@@ -14,7 +14,7 @@ import grpc
 from google.protobuf.wrappers_pb2 import Int32Value, StringValue
 
 from kcm.apimachinery.durations import format_seconds
-from kcm.kubelet.prober.outcomes import USER_AGENT, ProbeOutcome, ProbeResult
+from kcm.kubelet.prober.state import USER_AGENT, ProbeOutcome, ProbeResult
 
 _METHOD = "/grpc.health.v1.Health/Check"
 _STATUSES = ("UNKNOWN", "SERVING", "NOT_SERVING", "SERVICE_UNKNOWN")

@@ -26,13 +26,17 @@ from kcm.api.core_v1.container_statuses import ContainerStatus
 from kcm.clock import Clock
 from kcm.helpers.pods import is_sidecar
 from kcm.kubelet.prober.metrics import ProbeMetrics
-from kcm.kubelet.prober.outcomes import ProbeError, ProbeOutcome, ProbeResult, ProbeRunner
-from kcm.kubelet.prober.results import ProbeResults, ProbeVerdict
 from kcm.kubelet.prober.state import (
     DEFAULT_PERIOD,
     ProbedContainer,
+    ProbeError,
     ProbeKind,
+    ProbeOutcome,
+    ProbeResult,
+    ProbeResults,
+    ProbeRunner,
     ProbeStep,
+    ProbeVerdict,
     ProbeWorkerState,
     apply_result,
     plan_probe,

@@ -9,8 +9,7 @@ from contextlib import suppress
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from kcm.kubelet.prober.results import ProbeVerdict
-from kcm.kubelet.prober.state import ProbedContainer
+from kcm.kubelet.prober.state import ProbedContainer, ProbeVerdict
 
 _LABELS = ("probe_type", "container", "pod", "namespace")
 

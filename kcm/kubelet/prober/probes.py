@@ -19,8 +19,14 @@ from kcm.apimachinery.durations import format_seconds
 from kcm.http.blocking import ClientOptions, describe, open_client
 from kcm.kubelet.cri import Runtime
 from kcm.kubelet.environment.expansion import expand_all
-from kcm.kubelet.prober.outcomes import USER_AGENT, ProbeError, ProbeOutcome, ProbeResult
-from kcm.kubelet.prober.state import DEFAULT_TIMEOUT, ProbedContainer
+from kcm.kubelet.prober.state import (
+    DEFAULT_TIMEOUT,
+    USER_AGENT,
+    ProbedContainer,
+    ProbeError,
+    ProbeOutcome,
+    ProbeResult,
+)
 
 ATTEMPTS = 3  # attempts to run a probe that raises ProbeError
 MAX_OUTPUT = 10 * 1024  # bytes of a probe's output that are kept

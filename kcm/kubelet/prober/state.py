@@ -5,15 +5,116 @@ Source: doProbe in pkg/kubelet/prober/worker.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from typing import Protocol
 
+from kcm import errors
 from kcm.api.core_v1 import Container, Pod, PodStatus, Probe
 from kcm.api.core_v1.container_statuses import ContainerStatus
-from kcm.kubelet.prober.results import ProbeVerdict
 from kcm.kubelet.status.phase import TERMINAL
 from kcm.kubelet.types import strip_runtime_name
+
+# --- The interface of probe runners, and the result of a probe.
+
+
+USER_AGENT = "kube-probe/1.33"
+
+
+class ProbeOutcome(StrEnum):
+    """The outcome of one probe. A warning counts as success and is recorded as an Event."""
+
+    SUCCESS = "success"
+    WARNING = "warning"
+    FAILURE = "failure"
+
+
+class ProbeError(errors.KcmError):
+    """the probe could not be run"""
+
+
+@dataclass(frozen=True)
+class ProbeResult:
+    """The outcome of one probe, and its output or the response."""
+
+    outcome: ProbeOutcome
+    output: str = ""
+
+
+class ProbeRunner(Protocol):
+    """Runs single probes. Thread-safe."""
+
+    def probe(self, probed: ProbedContainer, status: PodStatus, container_id: str) -> ProbeResult:
+        """Runs a probe and returns its result. Raises ProbeError if it cannot be run.
+
+        `container_id` is the runtime's own id of the container.
+        """
+        ...
+
+    def close(self) -> None:
+        """Frees the connections and other resources that probes share."""
+        ...
+
+
+# --- Keeps the verdicts of probes on containers, and notifies the sync loop of changes.
+#
+# Source: pkg/kubelet/prober/results/results_manager.go, Kubernetes 1.33.
+
+
+class ProbeVerdict(StrEnum):
+    """The result of one kind of probe for a container, after success and failure thresholds."""
+
+    UNKNOWN = "unknown"
+    SUCCESS = "successful"
+    FAILURE = "failed"
+
+
+@dataclass(frozen=True)
+class ProbeUpdate:
+    """A change of a container's verdict. The id is the runtime's own."""
+
+    container_id: str
+    verdict: ProbeVerdict
+    pod_uid: str
+
+
+class ProbeResults:
+    """The verdicts of one kind of probe, by container id. Thread-safe."""
+
+    def __init__(self, on_change: Callable[[ProbeUpdate], object] = lambda _: None) -> None:
+        """`on_change` is called with each change, outside of the lock. It must not block."""
+        self._lock = threading.Lock()
+        self._on_change = on_change
+        self._verdicts: dict[str, ProbeVerdict] = {}
+
+    def get(self, container_id: str) -> ProbeVerdict | None:
+        """Returns the container's verdict, or None if there is none."""
+        with self._lock:
+            return self._verdicts.get(container_id)
+
+    def passes(self, container_id: str) -> bool | None:
+        """Returns whether the container passes, or None while that is unknown."""
+        verdict = self.get(container_id)
+        if verdict in (None, ProbeVerdict.UNKNOWN):
+            return None
+        return verdict is ProbeVerdict.SUCCESS
+
+    def set(self, container_id: str, verdict: ProbeVerdict, pod: Pod) -> None:
+        """Sets the container's verdict, and calls `on_change` if it is another one."""
+        with self._lock:
+            previous = self._verdicts.get(container_id)
+            self._verdicts[container_id] = verdict
+        if previous is not verdict:
+            self._on_change(ProbeUpdate(container_id, verdict, pod.uid or ""))
+
+    def remove(self, container_id: str) -> None:
+        """Forgets the container."""
+        with self._lock:
+            self._verdicts.pop(container_id, None)
+
 
 DEFAULT_PERIOD = 10  # seconds
 DEFAULT_TIMEOUT = 1  # seconds

@@ -16,7 +16,7 @@ from kcm.kubelet.cri import Runtime
 from kcm.kubelet.kuberuntime.images import ImageService
 from kcm.kubelet.kuberuntime.security_context import NOTHING_CHECKED, RuntimeSecurity
 from kcm.kubelet.options import KubeletOptions
-from kcm.kubelet.prober.outcomes import ProbeRunner
+from kcm.kubelet.prober.state import ProbeRunner
 
 
 @dataclass(frozen=True)

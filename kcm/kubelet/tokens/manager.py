@@ -23,7 +23,7 @@ from kcm.api.core_v1 import Node, Pod, ServiceAccount
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.clock import Clock
 from kcm.helpers.serviceaccount.claims import BoundObjects
-from kcm.helpers.serviceaccount.issuing import Issuer
+from kcm.helpers.serviceaccount.tokens import Issuer
 from kcm.store.objects import ObjectStore
 
 log = structlog.get_logger("kcm.kubelet")

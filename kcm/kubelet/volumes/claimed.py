@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim, Pod
 from kcm.api.core_v1.volumes import Volume
 from kcm.api.ownership import is_controlled_by
-from kcm.api.volume_claims import claim_name
+from kcm.api.storage_v1 import claim_name
 from kcm.errors import ContainerConfigError
 from kcm.helpers.volumes.binding import reaches
-from kcm.kubelet.environment.lookups import Lookups
+from kcm.kubelet.environment.variables import Lookups
 
 
 def claimed_volume(

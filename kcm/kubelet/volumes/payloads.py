@@ -27,8 +27,7 @@ from kcm.api.core_v1.volumes import (
 )
 from kcm.apimachinery.base import Model
 from kcm.errors import ContainerConfigError
-from kcm.kubelet.environment.lookups import Lookups, PodLocation
-from kcm.kubelet.environment.variables import field_value, resource_value
+from kcm.kubelet.environment.variables import Lookups, PodLocation, field_value, resource_value
 from kcm.kubelet.volumes.access import only_user_of
 from kcm.kubelet.volumes.atomic import File
 

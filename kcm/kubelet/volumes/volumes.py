@@ -23,7 +23,7 @@ from kcm.api.local_volumes import DRIVER
 from kcm.errors import ContainerConfigError
 from kcm.kubelet.cri import Mount
 from kcm.kubelet.environment.expansion import expand_strictly
-from kcm.kubelet.environment.lookups import Lookups, PodLocation
+from kcm.kubelet.environment.variables import Lookups, PodLocation
 from kcm.kubelet.files import beneath
 from kcm.kubelet.files.folders import remove_tree
 from kcm.kubelet.volumes import atomic

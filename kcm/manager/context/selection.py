@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from kcm.api.scheme import Scheme
 from kcm.manager.context.discovery import Discovery
-from kcm.options.enabling import (
+from kcm.options.manager import (
+    ManagerOptions,
     controllers_disabled_by_default,
     is_controller_enabled,
     resolve_names,
 )
-from kcm.options.manager import ManagerOptions
 from kcm.options.names import BY_NAME
 from kcm.reconcile.cloudprovider.interface import CloudProvider
 from kcm.reconcile.contract import Controller

@@ -6,8 +6,13 @@ from collections.abc import Callable
 
 from kcm.api.core_v1 import PodStatus
 from kcm.clock import Clock
-from kcm.kubelet.prober.outcomes import ProbeError, ProbeOutcome, ProbeResult
-from kcm.kubelet.prober.state import ProbedContainer, ProbeKind
+from kcm.kubelet.prober.state import (
+    ProbedContainer,
+    ProbeError,
+    ProbeKind,
+    ProbeOutcome,
+    ProbeResult,
+)
 from kcm.simulation.runtime import probes
 from kcm.simulation.runtime.containers import Attempt
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from kcm.api.core_v1 import Node, Pod
-from kcm.api.volume_claims import claim_name
+from kcm.api.storage_v1 import claim_name
 from kcm.simulation.runs import PodEvent
 from kcm.simulation.storage.seen import SeenStorage
 

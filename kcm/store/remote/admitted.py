@@ -19,10 +19,9 @@ from kcm.store.objects import ObjectStore
 from kcm.store.reader import FullList
 from kcm.store.remote.store import RemoteItem, RemoteStore, can_check
 from kcm.store.rules import AS_GIVEN, DeleteOptions, Subresource
-from kcm.store.writes.collections import CollectionDeletion
+from kcm.store.writes.collections import CollectionDeletion, ReadConverted, Rewriting
 from kcm.store.writes.guards import Guard
 from kcm.store.writes.items import Pattern, WriteItem, WriteResult
-from kcm.store.writes.rewriting import ReadConverted, Rewriting
 
 
 class AdmissionRules(Protocol):

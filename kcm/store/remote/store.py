@@ -35,7 +35,12 @@ from kcm.store.remote.rest import RestClient, path_of
 from kcm.store.remote.streams import RemoteWatches
 from kcm.store.rules import DeleteOptions, Subresource, prepare_modification
 from kcm.store.watch import Changes
-from kcm.store.writes.collections import CollectionDeletion, summarize_rest
+from kcm.store.writes.collections import (
+    CollectionDeletion,
+    ReadConverted,
+    Rewriting,
+    summarize_rest,
+)
 from kcm.store.writes.guards import (
     Absent,
     Exists,
@@ -44,7 +49,6 @@ from kcm.store.writes.guards import (
     TokenAvailable,
 )
 from kcm.store.writes.items import Pattern, WriteItem, WriteResult, WriteStatus
-from kcm.store.writes.rewriting import ReadConverted, Rewriting
 
 PAGE = 500  # objects per request of a list, as client-go's pager
 PARALLEL = 8  # the most creates and deletes that are sent at a time

@@ -15,7 +15,7 @@ from kcm.store.remote.admitted import AdmittedStore
 from kcm.store.remote.kubeconfig import load
 from kcm.store.remote.rest import RestClient
 from kcm.store.remote.store import RemoteStore
-from kcm.store.writes.rewriting import Rewriting
+from kcm.store.writes.collections import Rewriting
 from kcm.testing.waiting import until
 from tests.integration.apiserver.conversions import Gateways, gateways, message_of, server
 from tests.integration.apiserver.serving import Live

@@ -8,7 +8,7 @@ import pytest
 
 from kcm import errors
 from kcm.redisio import Fence
-from kcm.store.writes.rewriting import Rewriting
+from kcm.store.writes.collections import Rewriting
 from kcm.testing.waiting import until
 from tests.integration.apiserver.definitions import version
 from tests.integration.apiserver.serving import Live

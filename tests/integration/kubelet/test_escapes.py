@@ -21,7 +21,7 @@ import pytest
 from kcm.api.core_v1 import Pod, Secret
 from kcm.errors import ContainerConfigError, KcmError
 from kcm.kubelet.cri import ContainerConfig, Mount
-from kcm.kubelet.environment.lookups import PodLocation
+from kcm.kubelet.environment.variables import PodLocation
 from kcm.kubelet.files import beneath
 from kcm.kubelet.volumes.volumes import PodVolumes, Volumes, host_path
 from tests.integration.kubelet.runtimes import RealRuntime

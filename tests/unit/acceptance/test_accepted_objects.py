@@ -16,13 +16,12 @@ from kcm.api.core_v1 import Node, Pod, Service
 from kcm.api.scheme import BUILT_IN
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.cache.entries import Entry
-from kcm.apiserver.http.accept import Form
+from kcm.apiserver.http.responses import Form
 from kcm.apiserver.objects.tables import table
 from kcm.errors import ContainerConfigError
 from kcm.kinds.quota.evaluators import evaluator_of
 from kcm.kubelet import admission
-from kcm.kubelet.environment.lookups import PodLocation
-from kcm.kubelet.environment.variables import make_environment
+from kcm.kubelet.environment.variables import PodLocation, make_environment
 from kcm.kubelet.eviction.ranking import rank_pods
 from kcm.kubelet.eviction.thresholds import Signal
 from kcm.kubelet.kuberuntime import actions, configs

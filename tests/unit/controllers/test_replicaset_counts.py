@@ -13,7 +13,7 @@ from kcm.api.core_v1 import Pod
 from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.controllers.replicaset import ReplicaSetController, ReplicaSetOptions
-from kcm.controllers.replicaset.counts import look_up_counts
+from kcm.controllers.replicaset.status import look_up_counts
 from kcm.helpers.owners import selector_of
 from kcm.reconcile.plan import Outcome, Plan
 from kcm.testing.builders import START, pod, replica_set

@@ -10,8 +10,7 @@ import pytest
 from kcm import errors
 from kcm.api.apps_v1 import ReplicaSet, ReplicaSetCondition, ReplicaSetStatus
 from kcm.api.core_v1 import Pod
-from kcm.controllers.replicaset.counts import count_pods
-from kcm.controllers.replicaset.status import ReplicaSetObservation, status_after
+from kcm.controllers.replicaset.status import ReplicaSetObservation, count_pods, status_after
 from kcm.reconcile.plan import Create, Delete, Failure, Outcome
 from kcm.testing.builders import START, pod, replica_set
 from kcm.testing.views import NOW

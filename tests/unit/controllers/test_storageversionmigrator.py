@@ -32,7 +32,7 @@ from kcm.controllers.storageversionmigrator import (
     StorageVersionMigrator,
 )
 from kcm.reconcile.plan import Outcome, Plan, RewriteObjects, UpdateStatus
-from kcm.store.writes.rewriting import Rewriting
+from kcm.store.writes.collections import Rewriting
 from kcm.testing.views import FakeView
 from tests.samples import sample
 

@@ -33,7 +33,7 @@ def parse(samples: Types, *argv: str) -> dict[str, str]:
 def test_flags_are_read_as_upstream_reads_them(
     samples: Types, argv: tuple[str, ...], expected: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kcm.options.configfile.read_config", lambda path: {})
+    monkeypatch.setattr("kcm.options.manager.read_config", lambda path: {})
     assert parse(samples, *argv) == expected
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kcm.api.core_v1 import ContainerStatus, Pod, PodStatus
-from kcm.kubelet.environment.lookups import PodLocation
+from kcm.kubelet.environment.variables import PodLocation
 from kcm.kubelet.kuberuntime.actions import ContainerHealth
 from kcm.kubelet.kuberuntime.images import ImageManager
 from kcm.kubelet.kuberuntime.manager import RuntimeManager

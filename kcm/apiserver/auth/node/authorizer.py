@@ -12,12 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from kcm import errors
 from kcm.api.rbac_v1 import PolicyRule, RoleRef
 from kcm.apiserver.auth.attributes import Attributes, User
-from kcm.apiserver.auth.authorizer import AuthorizerDecision, UserRules
+from kcm.apiserver.auth.authorizer import AuthorizerDecision, PreparedRule, UserRules
 from kcm.apiserver.auth.node import graph
 from kcm.apiserver.auth.node.graph_feed import GraphFeed
 from kcm.apiserver.auth.node.identity import node_of
 from kcm.apiserver.auth.policy import node_rules
-from kcm.apiserver.auth.rules import PreparedRule
 
 NODE_LEASES = "kube-node-lease"
 _LEASE_VERBS = ("get", "create", "update", "patch", "delete")

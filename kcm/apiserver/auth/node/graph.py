@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kcm.api.core_v1 import PersistentVolume, Pod
-from kcm.api.volume_claims import claim_keys
+from kcm.api.storage_v1 import claim_keys
 from kcm.helpers.pod_references import config_map_names, node_secret_keys, secret_names
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"

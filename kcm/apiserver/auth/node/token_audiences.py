@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim, Pod
-from kcm.api.storage_v1 import CSIDriver
-from kcm.api.volume_claims import claim_keys
+from kcm.api.storage_v1 import CSIDriver, claim_keys
 from kcm.apiserver.auth.attributes import Attributes
 from kcm.apiserver.auth.authorizer import Caller
 from kcm.apiserver.auth.service_accounts import Find

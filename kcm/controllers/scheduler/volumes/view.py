@@ -19,9 +19,9 @@ from kcm.api.storage_v1 import (
     CSIStorageCapacity,
     StorageClass,
     VolumeAttachment,
+    claim_key_of,
     class_of_claim,
 )
-from kcm.api.volume_claims import claim_key_of
 from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apimachinery.quantity import Quantity

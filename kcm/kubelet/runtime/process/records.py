@@ -7,14 +7,23 @@ supervisor (`wire.py`), and by the runtime only if the supervisor is gone.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+import threading
+import uuid
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from kcm.kubelet.cri import ContainerConfig, SandboxConfig
+from kcm.clock import Clock
+from kcm.errors import HostPortTaken
+from kcm.kubelet.cri import ContainerConfig, Sandbox, SandboxConfig, SandboxState
+from kcm.kubelet.files.folders import remove_empty, remove_tree
+from kcm.kubelet.host_ports import find_conflict
 from kcm.kubelet.runtime.process import wire
+from kcm.kubelet.runtime.process.addresses import Addresses, available
+from kcm.kubelet.runtime.process.cgroups import Cgroups
+from kcm.kubelet.runtime.process.options import ProcessOptions
 
 CONFIG, STATUS, SOCKET, ROOT, LOG = "config.json", "status", "socket", "root", "supervisor.log"
 
@@ -135,3 +144,121 @@ def _replace(path: Path, data: bytes) -> None:
     with os.fdopen(fd, "wb") as file:
         file.write(data)
     new.replace(path)
+
+
+# --- Pod sandboxes: each has an address, host ports and a control group, but no process of its own.
+
+
+_STOPPED = "stopped"  # the name of an empty file in the folders of stopped sandboxes
+
+
+@dataclass(frozen=True)
+class HeldSandbox:
+    """A sandbox of the process runtime and its folder."""
+
+    folder: Path
+    record: SandboxRecord
+
+    @property
+    def stopped(self) -> bool:
+        return (self.folder / _STOPPED).exists()
+
+    def to_sandbox(self) -> Sandbox:
+        """Returns the sandbox as `Runtime.list_pod_sandboxes` shows it."""
+        stopped = self.stopped
+        return Sandbox(
+            id=self.folder.name,
+            config=self.record.config,
+            state=SandboxState.NOT_READY if stopped else SandboxState.READY,
+            created_at=self.record.created_at,
+            ip="" if stopped else self.record.ip,
+        )
+
+
+class Sandboxes:
+    """The sandboxes of one runtime. Thread-safe."""
+
+    def __init__(self, options: ProcessOptions, cgroups: Cgroups, clock: Clock) -> None:
+        self._options = options
+        self._cgroups = cgroups
+        self._clock = clock
+        self._folder = options.root / "sandboxes"
+        self._folder.mkdir(mode=0o711, parents=True, exist_ok=True)
+        self._addresses = Addresses(options.addresses)
+        self._own_addresses = options.own_addresses and available()
+        self._lock = threading.Lock()
+        self._held: dict[str, HeldSandbox] = {}
+        self._read_existing()
+
+    def _read_existing(self) -> None:
+        for folder in sorted(self._folder.iterdir()):
+            record = read_sandbox(folder)
+            if record is None:
+                remove_tree(folder)
+            else:
+                self._held[folder.name] = HeldSandbox(folder, record)
+
+    def run(self, config: SandboxConfig) -> str:
+        """Creates a sandbox; returns its id. Raises HostPortTaken and ContainerRuntimeError."""
+        with self._lock:
+            self._check_ports(config)
+            folder = self._folder / uuid.uuid4().hex
+            folder.mkdir(mode=0o711)
+            try:
+                record = self._record(config, folder)
+                write_sandbox(folder, record)
+            except BaseException:  # it is raised again; an incomplete sandbox must not stay
+                remove_tree(folder)
+                raise
+            self._held[folder.name] = HeldSandbox(folder, record)
+        return folder.name
+
+    def _check_ports(self, config: SandboxConfig) -> None:
+        for other in self._held.values():
+            conflict = find_conflict(config.port_mappings, other.record.config.port_mappings)
+            if conflict and not other.stopped:
+                name = f"{other.record.config.namespace}/{other.record.config.name}"
+                raise HostPortTaken(
+                    f"host port {conflict.host_port}/{conflict.protocol} is taken by pod {name}"
+                )
+
+    def _record(self, config: SandboxConfig, folder: Path) -> SandboxRecord:
+        own = self._own_addresses and not config.host_network
+        ip = self._addresses.take(folder) if own else self._options.host_ip
+        parent = config.cgroup_parent.strip("/")
+        cgroup = f"{parent}/pod{config.uid}".lstrip("/")
+        pids = config.resources.pids or self._options.pod_max_pids
+        self._cgroups.make(cgroup, replace(config.resources, pids=pids))
+        created_at = self._clock.now().astimezone(UTC)
+        return SandboxRecord(config, created_at, ip, cgroup)
+
+    def find(self, sandbox_id: str) -> HeldSandbox | None:
+        with self._lock:
+            return self._held.get(sandbox_id)
+
+    def list(self) -> list[Sandbox]:
+        with self._lock:
+            held = [*self._held.values()]
+        return [sandbox.to_sandbox() for sandbox in held]
+
+    def stop(self, sandbox_id: str) -> None:
+        """Stops a sandbox whose containers have exited: frees its address and host ports."""
+        sandbox = self.find(sandbox_id)
+        if sandbox is not None and not sandbox.stopped:
+            (sandbox.folder / _STOPPED).touch()
+            self._addresses.release(sandbox.record.ip, sandbox.folder)
+
+    def remove(self, sandbox_id: str) -> None:
+        """Removes the sandbox's folder, its empty log folder, and its control group.
+
+        The control group stays while another sandbox of the same pod uses it.
+        """
+        with self._lock:
+            sandbox = self._held.pop(sandbox_id, None)
+            if sandbox is None:
+                return
+            groups = {other.record.cgroup for other in self._held.values()}
+        if sandbox.record.cgroup not in groups:
+            self._cgroups.remove(sandbox.record.cgroup)
+        remove_tree(sandbox.folder)
+        remove_empty(Path(sandbox.record.config.log_directory or "."))

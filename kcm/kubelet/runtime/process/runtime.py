@@ -34,7 +34,7 @@ from kcm.kubelet.runtime.process.held import HeldContainer
 from kcm.kubelet.runtime.process.launches import launch_of
 from kcm.kubelet.runtime.process.options import ProcessOptions
 from kcm.kubelet.runtime.process.orphans import Children
-from kcm.kubelet.runtime.process.sandboxes import HeldSandbox, Sandboxes
+from kcm.kubelet.runtime.process.records import HeldSandbox, Sandboxes
 from kcm.kubelet.runtime.process.streams import ProcessStream, run_to_end
 from kcm.kubelet.runtime.process.users import check_user
 

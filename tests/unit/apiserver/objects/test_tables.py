@@ -7,7 +7,7 @@ import pytest
 from kcm.api import codec, scheme
 from kcm.api.scheme import BUILT_IN
 from kcm.apiserver.cache.entries import Entry
-from kcm.apiserver.http.accept import Form
+from kcm.apiserver.http.responses import Form
 from kcm.apiserver.objects.tables import table
 
 

@@ -9,10 +9,14 @@ from typing import Any
 
 import pytest
 
+from kcm.api import scheme
 from kcm.api.scheme import BUILT_IN
-from kcm.kinds.quota import evaluator_of, is_tracked
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.kinds.quota import evaluator_of, is_tracked, used_by
 from kcm.testing.views import NOW
 from tests.samples import sample, with_spec
+from tests.unit.kinds.quota.test_charging import CPU, quota
+from tests.unit.kinds.quota.test_pods import pod_of
 
 PORTS = [{"name": "a", "port": 80}, {"name": "b", "port": 81, "nodePort": 30001}]
 CLASS = "gold.storageclass.storage.k8s.io/"
@@ -94,3 +98,22 @@ def test_of_all_others_the_number_counts(name: str, expected: set[str]) -> None:
 )
 def test_what_quotas_know(name: str, expected: bool) -> None:
     assert is_tracked(BUILT_IN.by_name(name)) is expected
+
+
+def test_all_objects_of_the_namespace_are_added_up() -> None:
+    asked = []
+    objects = {"pods": [pod_of(CPU), pod_of(CPU)], "configmaps": [sample("configmaps")]}
+
+    def list_(kind: scheme.Resource) -> list[KubeObject]:
+        asked.append(kind.name)
+        return list(objects.get(kind.name, []))
+
+    hard = {"requests.cpu": "9", "pods": "9", "count/configmaps": "1", "count/x.example.com": "1"}
+    amounts = used_by(quota({**hard, "services": "1"}), BUILT_IN.resources(), list_, NOW)
+    assert {name: str(amount) for name, amount in amounts.items()} == {
+        "requests.cpu": "2",
+        "pods": "2",
+        "count/configmaps": "1",
+        "services": "0",
+    }
+    assert sorted(asked) == ["configmaps", "pods", "services"]

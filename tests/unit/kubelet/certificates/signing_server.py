@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from kcm import errors
-from kcm.kubelet.certificates.requests import PATH
+from kcm.kubelet.certificates.manager import PATH
 
 BACKDATE = timedelta(minutes=5)  # as the signers of kube-controller-manager do
 

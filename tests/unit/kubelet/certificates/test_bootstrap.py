@@ -12,7 +12,7 @@ import yaml
 from kcm import errors
 from kcm.cli.token.joining import bootstrap_kubeconfig
 from kcm.kubelet.certificates.bootstrap import Joining, join
-from kcm.kubelet.certificates.requests import Sender
+from kcm.kubelet.certificates.manager import Sender
 from kcm.kubelet.certificates.store import CLIENT, CertificateStore
 from kcm.testing.clock import FakeClock
 from tests.unit.kubelet.certificates.signing_server import SigningServer

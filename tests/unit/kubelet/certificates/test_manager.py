@@ -13,9 +13,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from kcm import errors
 from kcm.kubelet.certificates.bootstrap import client_template, serving_template
-from kcm.kubelet.certificates.manager import CertificateManager
+from kcm.kubelet.certificates.manager import CertificateManager, Requester, Template
 from kcm.kubelet.certificates.metrics import ClientMetrics, ServerMetrics
-from kcm.kubelet.certificates.requests import Requester, Template
 from kcm.kubelet.certificates.store import CLIENT, SERVER, Certificate, CertificateStore
 from kcm.testing.clock import FakeClock
 from tests.unit.kubelet.certificates.signing_server import SigningServer

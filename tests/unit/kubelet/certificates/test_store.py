@@ -10,7 +10,7 @@ import pytest
 
 from kcm import errors
 from kcm.kubelet.certificates.bootstrap import client_template
-from kcm.kubelet.certificates.requests import build_request, encode_key, new_key
+from kcm.kubelet.certificates.manager import build_request, encode_key, new_key
 from kcm.kubelet.certificates.store import CLIENT, CertificateStore
 from tests.unit.kubelet.certificates.signing_server import SigningServer
 

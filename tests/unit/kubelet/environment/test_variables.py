@@ -12,8 +12,8 @@ from kcm.api.core_v1.environment import ResourceFieldSelector
 from kcm.apimachinery.base import JsonObject
 from kcm.apimachinery.quantity import Quantity
 from kcm.errors import ContainerConfigError
-from kcm.kubelet.environment.lookups import PodLocation
 from kcm.kubelet.environment.variables import (
+    PodLocation,
     field_value,
     format_map,
     make_environment,

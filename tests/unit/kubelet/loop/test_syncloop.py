@@ -12,7 +12,7 @@ from kcm.kubelet.config.podconfig import SourcesReady
 from kcm.kubelet.loop.pleg import EventType, PodLifecycleEvent, RuntimeState
 from kcm.kubelet.loop.syncloop import HOUSEKEEPING, MONITOR_THRESHOLD, SyncLoop, Ticker
 from kcm.kubelet.pods.pod_manager import PodManager
-from kcm.kubelet.prober.results import ProbeUpdate, ProbeVerdict
+from kcm.kubelet.prober.state import ProbeUpdate, ProbeVerdict
 from kcm.kubelet.types import API, Operation, PodUpdate
 from kcm.testing.clock import FakeClock
 from tests.unit.kubelet.views import pod

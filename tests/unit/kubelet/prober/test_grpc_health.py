@@ -18,9 +18,14 @@ from kcm.api.core_v1 import PodStatus, Probe
 from kcm.api.core_v1.handlers import GRPCAction
 from kcm.kubelet.cri import Runtime
 from kcm.kubelet.prober.grpc_health import check
-from kcm.kubelet.prober.outcomes import ProbeError, ProbeOutcome, ProbeResult
 from kcm.kubelet.prober.probes import Prober
-from kcm.kubelet.prober.state import ProbedContainer, ProbeKind
+from kcm.kubelet.prober.state import (
+    ProbedContainer,
+    ProbeError,
+    ProbeKind,
+    ProbeOutcome,
+    ProbeResult,
+)
 from kcm.testing import builders
 
 PATIENT = 30.0  # seconds, where an answer comes
@@ -189,5 +194,5 @@ def test_without_the_library_a_probe_cannot_be_made(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_kubelet_without_such_probes_does_not_load_the_library() -> None:
-    script = "import sys, kcm.kubelet.assembly.new_kubelet; sys.exit('grpc' in sys.modules)"
+    script = "import sys, kcm.kubelet.assembly.kubelet; sys.exit('grpc' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

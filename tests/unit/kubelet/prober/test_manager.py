@@ -25,9 +25,16 @@ from kcm.kubelet.prober.manager import (
     ProbeManager,
 )
 from kcm.kubelet.prober.metrics import ProbeMetrics
-from kcm.kubelet.prober.outcomes import ProbeError, ProbeOutcome, ProbeResult, ProbeRunner
-from kcm.kubelet.prober.results import ProbeResults, ProbeUpdate
-from kcm.kubelet.prober.state import ProbedContainer, ProbeKind
+from kcm.kubelet.prober.state import (
+    ProbedContainer,
+    ProbeError,
+    ProbeKind,
+    ProbeOutcome,
+    ProbeResult,
+    ProbeResults,
+    ProbeRunner,
+    ProbeUpdate,
+)
 from kcm.kubelet.recorder import KubeletEventRecorder
 from kcm.reconcile.plan import Event
 from kcm.testing import builders

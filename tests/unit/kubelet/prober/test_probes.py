@@ -14,9 +14,15 @@ from kcm import errors
 from kcm.api.core_v1 import Container, ContainerPort, ExecAction, HTTPGetAction, PodStatus, Probe
 from kcm.api.core_v1.handlers import TCPSocketAction
 from kcm.kubelet.cri import ExecResult, Runtime
-from kcm.kubelet.prober.outcomes import USER_AGENT, ProbeError, ProbeOutcome, ProbeResult
 from kcm.kubelet.prober.probes import Prober, http_request, port_of
-from kcm.kubelet.prober.state import ProbedContainer, ProbeKind
+from kcm.kubelet.prober.state import (
+    USER_AGENT,
+    ProbedContainer,
+    ProbeError,
+    ProbeKind,
+    ProbeOutcome,
+    ProbeResult,
+)
 from kcm.testing import builders
 
 HERE = PodStatus(pod_ip="127.0.0.1")

@@ -16,11 +16,13 @@ from kcm.api.core_v1 import (
     PodStatus,
     Probe,
 )
-from kcm.kubelet.prober.results import ProbeVerdict
 from kcm.kubelet.prober.state import (
     ProbedContainer,
     ProbeKind,
+    ProbeResults,
     ProbeStep,
+    ProbeUpdate,
+    ProbeVerdict,
     ProbeWorkerState,
     apply_result,
     plan_probe,
@@ -187,3 +189,31 @@ def test_each_kind_has_a_probe_of_its_own() -> None:
         startup_probe=startup, readiness_probe=readiness, liveness_probe=liveness
     )
     assert [probe_of(container, kind) for kind in (S, R, L)] == probes
+
+
+def test_only_changes_are_told() -> None:
+    heard: list[ProbeUpdate] = []
+    results = ProbeResults(heard.append)
+    pod = builders.pod()
+    for result in (
+        ProbeVerdict.UNKNOWN,
+        ProbeVerdict.SUCCESS,
+        ProbeVerdict.SUCCESS,
+        ProbeVerdict.FAILURE,
+    ):
+        results.set("1", result, pod)
+    assert [update.verdict.value for update in heard] == ["unknown", "successful", "failed"]
+    assert heard[0] == ProbeUpdate("1", ProbeVerdict.UNKNOWN, pod.uid or "")
+
+
+def test_a_container_passes_or_not_once_that_is_known() -> None:
+    results = ProbeResults()
+    pod = builders.pod()
+    assert results.passes("1") is None
+    for result, expected in (
+        (ProbeVerdict.UNKNOWN, None), (ProbeVerdict.SUCCESS, True), (ProbeVerdict.FAILURE, False),
+    ):  # fmt: skip
+        results.set("1", result, pod)
+        assert results.passes("1") is expected
+    results.remove("1")
+    assert results.get("1") is None

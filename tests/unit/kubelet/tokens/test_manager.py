@@ -19,7 +19,7 @@ from kcm.api.core_v1 import Node, Pod, ServiceAccount
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.helpers.serviceaccount import tokens
-from kcm.helpers.serviceaccount.issuing import Issuer
+from kcm.helpers.serviceaccount.tokens import Issuer
 from kcm.kubelet.tokens.manager import (
     IssuedToken,
     NoTokens,

@@ -23,7 +23,7 @@ from kcm.api.core_v1.persistent_volumes import (
 from kcm.api.core_v1.volume_sources import HostPathVolumeSource, PersistentVolumeClaimVolumeSource
 from kcm.api.core_v1.volumes import EphemeralVolumeSource, PersistentVolumeClaimTemplate, Volume
 from kcm.errors import ContainerConfigError
-from kcm.kubelet.environment.lookups import PodLocation
+from kcm.kubelet.environment.variables import PodLocation
 from kcm.kubelet.volumes.claimed import claimed_volume
 from kcm.kubelet.volumes.volumes import Volumes
 from kcm.testing import builders, storage_builders

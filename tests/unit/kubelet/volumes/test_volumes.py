@@ -11,7 +11,7 @@ import pytest
 from kcm.api.core_v1 import ConfigMap, Pod
 from kcm.errors import ContainerConfigError
 from kcm.kubelet.cri import Mount
-from kcm.kubelet.environment.lookups import PodLocation
+from kcm.kubelet.environment.variables import PodLocation
 from kcm.kubelet.volumes.volumes import Volumes, host_path
 from tests.lookups import FakeLookups
 

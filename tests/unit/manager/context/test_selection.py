@@ -14,15 +14,15 @@ from kcm.controllers.serviceaccounttoken import (
 )
 from kcm.helpers.serviceaccount.tokens import ensure_key_file
 from kcm.manager.context.selection import create_enabled, select
-from kcm.options.enabling import (
+from kcm.options.groups import GenericOptions
+from kcm.options.manager import (
+    ManagerOptions,
     controller_aliases,
     controllers_disabled_by_default,
     is_controller_enabled,
     known_controllers,
     resolve_names,
 )
-from kcm.options.groups import GenericOptions
-from kcm.options.manager import ManagerOptions
 from kcm.options.names import KNOWN
 from kcm.reconcile.contract import Controller
 from tests.unit.options.sample_controllers import WidgetOptions

@@ -9,8 +9,7 @@ import pytest
 from kcm.api.core_v1 import Pod
 from kcm.api.core_v1.handlers import Probe
 from kcm.kubelet.kuberuntime.view import PodView
-from kcm.kubelet.prober.outcomes import ProbeError
-from kcm.kubelet.prober.state import ProbedContainer, ProbeKind
+from kcm.kubelet.prober.state import ProbedContainer, ProbeError, ProbeKind
 from kcm.kubelet.status.generate import StatusContext, generate_status
 from kcm.simulation.runtime.containers import Attempt, build_view
 from kcm.simulation.runtime.prober import SimulatedProber

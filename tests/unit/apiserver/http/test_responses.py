@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kcm.apiserver.http.accept import Form, negotiate
+from kcm.apiserver.http.responses import Form, negotiate
 from kcm.apiserver.http_errors import NotAcceptable
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from kcm.api.rbac_v1 import PolicyRule
 from kcm.apiserver.auth.attributes import Attributes
+from kcm.apiserver.auth.authorizer import PreparedRule, format_rule, merge_rules
 from kcm.apiserver.auth.covering import MOST_LISTED, TooManyRulesError, find_uncovered
-from kcm.apiserver.auth.rules import PreparedRule, format_rule, merge_rules
 
 
 def rule(verbs: str, groups: str = "", resources: str = "", **more: Any) -> PolicyRule:
