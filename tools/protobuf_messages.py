@@ -1,6 +1,6 @@
-"""Writes kcm/apiserver/protobuf/messages.txt from checkouts of upstream's API repositories.
+"""Writes kcm/apiserver/bodies/protobuf_messages.txt from checkouts of upstream's API repositories.
 
-    python tools/protobuf_messages.py DIR > kcm/apiserver/protobuf/messages.txt
+    python tools/protobuf_messages.py DIR > kcm/apiserver/bodies/protobuf_messages.txt
 
 DIR holds `api`, `apimachinery`, `apiextensions-apiserver` and `kube-aggregator`
 (github.com/kubernetes/<name>)

@@ -23,10 +23,10 @@ from kcm.apiserver.auth.service_accounts import (
 )
 from kcm.apiserver.bodies import patches
 from kcm.apiserver.cache.cacher import Cacher
+from kcm.apiserver.computed_kinds import is_review
 from kcm.apiserver.exchange import Exchange
 from kcm.apiserver.http.limits import InFlight, kind_of
 from kcm.apiserver.http.responses import Response
-from kcm.apiserver.kinds.reviews import is_review
 from kcm.apiserver.request import Request
 from kcm.apiserver.request_info import RequestInfo
 

@@ -10,11 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from kcm.api.scheme import Kinds, Resource
+from kcm.apiserver import computed_kinds
 from kcm.apiserver.http_errors import PathNotFound
-from kcm.apiserver.kinds import bindings as binding_kinds
-from kcm.apiserver.kinds import components as component_kinds
-from kcm.apiserver.kinds import metrics as metrics_kinds
-from kcm.apiserver.kinds import reviews as review_kinds
 
 NOT_DELETED_TOGETHER = frozenset({"namespaces"})  # kinds without deletecollection
 # below namespaces/<name>, every other name is a resource in the namespace
@@ -78,12 +75,8 @@ def _find(
 
 def find(kinds: Kinds, group: str, version: str, plural: str) -> Resource:
     """Returns the resource that is served at a group, version and plural. Raises PathNotFound."""
-    resource = (
-        review_kinds.find(group, version, plural)
-        or metrics_kinds.find(group, version, plural, kinds)
-        or component_kinds.find(group, version, plural)
-        or binding_kinds.find(group, version, plural)
-        or kinds.at(group, version, plural)
+    resource = computed_kinds.find(group, version, plural, kinds) or kinds.at(
+        group, version, plural
     )
     if resource is None:
         raise PathNotFound

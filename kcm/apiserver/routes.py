@@ -9,12 +9,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from kcm.api.custom.kinds import CustomResource
-from kcm.api.scheme import Resource
-from kcm.apiserver import health, protobuf
+from kcm.apiserver import health
 from kcm.apiserver.auth.authorizer import Authorizer, Caller
 from kcm.apiserver.auth.service_accounts import TokenOptions
 from kcm.apiserver.auth.token_review import TokenReviewer
+from kcm.apiserver.bodies import protobuf
 from kcm.apiserver.cache.cacher import Cacher
+from kcm.apiserver.computed_kinds import (
+    BINDING,
+    COMPONENT_STATUS,
+    is_computed,
+    is_metric,
+    is_open,
+    is_review,
+)
 from kcm.apiserver.documents import discovery
 from kcm.apiserver.documents.discovery import Discovery
 from kcm.apiserver.documents.openapi import OpenApi
@@ -29,10 +37,6 @@ from kcm.apiserver.http.responses import (
     with_warnings,
 )
 from kcm.apiserver.http_errors import MethodNotAllowed, PathNotFound
-from kcm.apiserver.kinds import bindings as binding_kinds
-from kcm.apiserver.kinds.components import RESOURCE as COMPONENT_STATUSES
-from kcm.apiserver.kinds.metrics import is_metric, is_open
-from kcm.apiserver.kinds.reviews import is_review
 from kcm.apiserver.metrics import ServerMetrics
 from kcm.apiserver.objects import (
     component_statuses,
@@ -106,12 +110,6 @@ def is_small(request: Request, times: int = 1) -> bool:
     if len(body) > (_SMALL_BODY if times == 1 else _MOST_TEXT):
         return False
     return body.count(b",") <= greenlets.MOST_VALUES * times
-
-
-def is_computed(resource: Resource) -> bool:
-    """Reports whether objects of the kind are computed for requests, and never stored."""
-    computed = (COMPONENT_STATUSES, binding_kinds.RESOURCE)
-    return is_review(resource) or is_metric(resource) or resource in computed
 
 
 def is_watch(exchange: Exchange) -> bool:
@@ -242,9 +240,9 @@ class Routes:
             return reviews.respond(self._store, api_request, self._reviewer)
         if is_metric(info.resource):
             return self._metrics_apis.respond(api_request)
-        if info.resource is COMPONENT_STATUSES:
+        if info.resource is COMPONENT_STATUS:
             return component_statuses.respond(self._store, api_request)
-        if info.resource is binding_kinds.RESOURCE:
+        if info.resource is BINDING:
             return subresources.bind_by_collection(self._store, api_request)
         if token_requests.is_token_request(api_request):
             return token_requests.issue(self._store, api_request, self._token_options)

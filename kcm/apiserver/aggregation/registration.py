@@ -34,9 +34,9 @@ from kcm.api.apiregistration_v1 import (
     with_condition,
 )
 from kcm.apimachinery.meta_v1 import ObjectMeta
+from kcm.apiserver import computed_kinds
 from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.documents.priorities import BUILT_IN, CUSTOM, Priority
-from kcm.apiserver.kinds import reviews as review_kinds
 from kcm.clock import Clock
 from kcm.store import DeleteOptions, Store, Subresource, WriteItem, WriteStatus
 
@@ -94,7 +94,7 @@ def build(group: str, version: str, priority: Priority, how: str) -> APIService:
 
 def list_built_in() -> dict[str, APIService]:
     """Returns the APIServices of the built-in versions by name."""
-    served = {(r.group, r.version) for r in (*scheme.BUILT_IN.served(), *review_kinds.RESOURCES)}
+    served = {(r.group, r.version) for r in (*scheme.BUILT_IN.served(), *computed_kinds.REVIEWS)}
     return {
         name_of(*version): build(*version, priority, ON_START)
         for version, priority in BUILT_IN.items()

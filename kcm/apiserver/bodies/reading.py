@@ -13,8 +13,7 @@ from kcm.api import codec
 from kcm.api.custom.kinds import CustomResource
 from kcm.apimachinery import nesting
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.apiserver import protobuf
-from kcm.apiserver.bodies import client_warnings, fieldvalidation, structs, typeerrors
+from kcm.apiserver.bodies import client_warnings, fieldvalidation, protobuf, structs, typeerrors
 from kcm.apiserver.bodies.structs import StructT
 from kcm.apiserver.http.responses import ApiRequest, dry_run
 from kcm.apiserver.http_errors import UnsupportedMediaType

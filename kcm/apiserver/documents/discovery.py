@@ -15,6 +15,7 @@ from typing import Any
 from kcm import __version__
 from kcm.api.custom.kinds import CustomResource
 from kcm.api.scheme import Kinds, Resource
+from kcm.apiserver import computed_kinds
 from kcm.apiserver.documents.priorities import (
     RankedVersion,
     priority_of,
@@ -23,10 +24,6 @@ from kcm.apiserver.documents.priorities import (
 from kcm.apiserver.documents.remote import NO_REMOTE, RemoteVersions
 from kcm.apiserver.http.responses import JSON, Response, json_bytes, json_response, media_types
 from kcm.apiserver.http_errors import PathNotFound
-from kcm.apiserver.kinds import bindings as binding_kinds
-from kcm.apiserver.kinds import components as component_kinds
-from kcm.apiserver.kinds import metrics as metrics_kinds
-from kcm.apiserver.kinds import reviews as review_kinds
 from kcm.apiserver.objects.subresources import DescribedSubresource, describe_subresources
 from kcm.apiserver.request_info import NOT_DELETED_TOGETHER
 
@@ -64,13 +61,7 @@ class Discovery:
 
         Those in versions that other servers serve are left out.
         """
-        computed = (
-            *review_kinds.RESOURCES,
-            *metrics_kinds.RESOURCES,
-            component_kinds.RESOURCE,
-            binding_kinds.RESOURCE,
-        )
-        served = (*self._kinds.served(), *computed)
+        served = (*self._kinds.served(), *computed_kinds.LISTED)
         return tuple(one for one in served if (one.group, one.version) not in remote)
 
     def list_versions(self, remote: RemoteVersions = NO_REMOTE) -> list[list[RankedVersion]]:
@@ -84,7 +75,7 @@ class Discovery:
             if resource.group and name not in ranked:
                 custom = isinstance(resource, CustomResource)
                 ranked[name] = RankedVersion(*name, priority_of(*name, custom=custom))
-        for name in metrics_kinds.OPEN.items():
+        for name in computed_kinds.OPEN.items():
             ranked[name] = RankedVersion(*name, priority_of(*name))
         for one in remote.by_name.values():
             ranked[one.group, one.version] = RankedVersion(one.group, one.version, one.priority)
@@ -184,14 +175,8 @@ def _group(name: str, versions: Sequence[str]) -> dict[str, Any]:
 
 
 def _verbs(resource: Resource) -> tuple[str, ...]:
-    if review_kinds.is_review(resource):
-        return review_kinds.VERBS
-    if metrics_kinds.is_metric(resource):
-        return metrics_kinds.VERBS
-    if resource is component_kinds.RESOURCE:
-        return component_kinds.VERBS
-    if resource is binding_kinds.RESOURCE:
-        return binding_kinds.VERBS
+    if computed_kinds.is_computed(resource):
+        return computed_kinds.list_verbs(resource)
     together = resource.name not in NOT_DELETED_TOGETHER
     return tuple(verb for verb in VERBS if together or verb != "deletecollection")
 

@@ -17,6 +17,7 @@ from urllib.parse import quote
 from kcm import __version__
 from kcm.api.custom.kinds import CustomResource
 from kcm.api.scheme import Kinds, Resource
+from kcm.apiserver.computed_kinds import is_metric
 from kcm.apiserver.documents import discovery, openapi_merging, openapi_protobuf
 from kcm.apiserver.documents.discovery import Discovery
 from kcm.apiserver.documents.openapi_paths import paths_of
@@ -24,7 +25,6 @@ from kcm.apiserver.documents.openapi_schemas import V2, V3, Dialect, schemas_of
 from kcm.apiserver.documents.remote import NO_REMOTE, RemoteVersions
 from kcm.apiserver.http.responses import Response, json_bytes, media_types
 from kcm.apiserver.http_errors import NotAcceptable, PathNotFound
-from kcm.apiserver.kinds.metrics import is_metric
 
 _JSON_NAMES = frozenset({"application/json", "application/*", "*/*"})
 

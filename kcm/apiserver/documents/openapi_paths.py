@@ -7,6 +7,7 @@ from typing import Any
 from kcm.api.custom.kinds import CustomResource
 from kcm.api.scheme import Resource
 from kcm.apiserver.bodies import patches
+from kcm.apiserver.computed_kinds import BINDING, COMPONENT_STATUS, is_review
 from kcm.apiserver.documents.openapi_schemas import (
     DELETE_OPTIONS,
     PATCH,
@@ -19,9 +20,6 @@ from kcm.apiserver.documents.openapi_schemas import (
     list_name,
     name_of,
 )
-from kcm.apiserver.kinds import bindings as binding_kinds
-from kcm.apiserver.kinds import components as component_kinds
-from kcm.apiserver.kinds.reviews import is_review
 
 _WRITE = ("dryRun", "fieldManager", "fieldValidation")
 _LIST = (
@@ -46,9 +44,9 @@ def paths_of(resource: Resource, dialect: Dialect) -> dict[str, Any]:
     inside = f"{base}/namespaces/{{namespace}}" if resource.namespaced else base
     collection, object_path = f"{inside}/{resource.plural}", f"{inside}/{resource.plural}/{{name}}"
     make = _Operations(resource, dialect)
-    if is_review(resource) or resource is binding_kinds.RESOURCE:
+    if is_review(resource) or resource is BINDING:
         return {collection: {"post": make.creation(collection)}}
-    if resource is component_kinds.RESOURCE:
+    if resource is COMPONENT_STATUS:
         return {
             collection: {"get": make.listing(collection, "")},
             object_path: {"get": make.one(object_path, "")["get"]},

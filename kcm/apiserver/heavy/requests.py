@@ -9,9 +9,9 @@ from kcm.api.admissionregistration_v1 import GROUP as POLICIES
 from kcm.api.custom.kinds import CustomResource
 from kcm.apiserver.auth.attributes import NODES, Attributes, User
 from kcm.apiserver.auth.authorizer import AuthorizerDecision, Caller
+from kcm.apiserver.computed_kinds import is_computed
 from kcm.apiserver.request import Request
 from kcm.apiserver.request_info import RequestInfo
-from kcm.apiserver.routes import is_computed
 from kcm.store.admission.chain import AdmissionChain
 
 # What may be written to these depends on permissions of the user that only the server can look up.

@@ -16,9 +16,9 @@ from kcm import errors
 from kcm.api.core_v1.component_statuses import ComponentCondition, ComponentStatus
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.apiserver.cache.entries import Entry
+from kcm.apiserver.computed_kinds import COMPONENT_DEPRECATION, COMPONENT_STATUS
 from kcm.apiserver.http.responses import ApiRequest, Response
 from kcm.apiserver.http_errors import MethodNotAllowed, PathNotFound
-from kcm.apiserver.kinds.components import DEPRECATION, RESOURCE
 from kcm.apiserver.objects import lists
 from kcm.apiserver.objects.selection import ObjectSelection
 from kcm.coordination.presence import DEAD_AFTER, Member, members
@@ -43,10 +43,12 @@ def respond(store: Store, request: ApiRequest) -> Response:
     if info.name:
         if info.name not in _CHECKS:
             raise errors.NotFound.of(info.resource.name, info.name)
-        return lists.entry_response(request, _entry(store, info.name), warnings=[DEPRECATION])
+        return lists.entry_response(
+            request, _entry(store, info.name), warnings=[COMPONENT_DEPRECATION]
+        )
     selection = ObjectSelection.of(info, request.query)
     entries = [entry for name in _CHECKS if selection.matches(entry := _entry(store, name))]
-    return lists.items_response(request, entries, {}, [DEPRECATION])
+    return lists.items_response(request, entries, {}, [COMPONENT_DEPRECATION])
 
 
 def _entry(store: Store, name: str) -> Entry:
@@ -55,7 +57,7 @@ def _entry(store: Store, name: str) -> Entry:
         type="Healthy", status="False" if fault else "True", message=fault or _OK
     )
     status = ComponentStatus(metadata=ObjectMeta(name=name), conditions=[healthy])
-    return Entry.build(RESOURCE, status)
+    return Entry.build(COMPONENT_STATUS, status)
 
 
 def _find_fault(io: RedisIO, check: _Check) -> str:

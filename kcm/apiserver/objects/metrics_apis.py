@@ -18,9 +18,16 @@ from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta, format_time
 from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.cache.entries import Entry
+from kcm.apiserver.computed_kinds import (
+    CUSTOM,
+    EXTERNAL,
+    NODE_METRICS,
+    OF_NAMESPACE,
+    OPEN,
+    POD_METRICS,
+)
 from kcm.apiserver.http.responses import ApiRequest, Response, json_response
 from kcm.apiserver.http_errors import MethodNotAllowed, PathNotFound
-from kcm.apiserver.kinds.metrics import CUSTOM, EXTERNAL, NODES, OF_NAMESPACE, OPEN, PODS
 from kcm.apiserver.objects import lists
 from kcm.apiserver.objects.selection import ObjectSelection
 from kcm.apiserver.request_info import RequestInfo
@@ -29,7 +36,7 @@ from kcm.store.resource_metrics.usage import EXTERNAL as EXTERNAL_METRICS
 from kcm.store.resource_metrics.usage import Measured
 
 _EVERY = "*"  # as a name: all objects that the label selector matches
-_STORED = {NODES: Node.resource, PODS: Pod.resource}
+_STORED = {NODE_METRICS: Node.resource, POD_METRICS: Pod.resource}
 
 
 class MetricsApis:
@@ -71,7 +78,7 @@ class MetricsApis:
         return lists.entry_response(request, entries[0])
 
     def _measure(self, info: RequestInfo, objects: Sequence[KubeObject]) -> Iterable[KubeObject]:
-        if info.resource is NODES:
+        if info.resource is NODE_METRICS:
             nodes = self._metrics.nodes([node.name for node in objects])
             return [_of_node(obj, nodes[obj.name]) for obj in objects if obj.name in nodes]
         pods = self._metrics.pods([obj for obj in objects if isinstance(obj, Pod)])

@@ -8,6 +8,7 @@ import pytest
 from kcm.apiextensions import structure
 from kcm.apimachinery.base import Model
 from kcm.apimachinery.meta_v1 import ListMeta
+from kcm.apiserver.computed_kinds import is_metric
 from kcm.apiserver.documents import discovery
 from kcm.apiserver.documents.openapi_schemas import (
     DELETE_OPTIONS,
@@ -19,7 +20,6 @@ from kcm.apiserver.documents.openapi_schemas import (
     list_described,
     schemas_of,
 )
-from kcm.apiserver.kinds.metrics import is_metric
 from tests.unit.apiextensions.samples import SCHEME, definition, serve, struct
 
 DISCOVERY = discovery.Discovery(SCHEME)

@@ -10,7 +10,7 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from kcm.apiserver.protobuf.messages import MessageField, table
+from kcm.apiserver.bodies.protobuf_messages import MessageField, table
 
 _JSON = {"runtime.RawExtension", "meta/v1.FieldsV1", "apiextensions.k8s.io/v1.JSON"}
 _OR = "apiextensions.k8s.io/v1.JSONSchemaPropsOr"

@@ -1,6 +1,6 @@
 """Upstream's protobuf messages, as descriptors for the protobuf runtime.
 
-`messages.txt` has them as text, written by `tools/protobuf_messages.py`:
+`protobuf_messages.txt` has them as text, written by `tools/protobuf_messages.py`:
 
     package apps/v1
     DeploymentSpec
@@ -36,7 +36,7 @@ _SCALARS = {
 
 @dataclass(frozen=True)
 class MessageField:
-    """A field of a message: one line of messages.txt."""
+    """A field of a message: one line of protobuf_messages.txt."""
 
     number: int
     name: str  # the name in JSON
@@ -64,7 +64,7 @@ def table() -> MessageTable:
 
     They are parsed at the first call, which takes some ten milliseconds.
     """
-    text = resources.files(__package__).joinpath("messages.txt").read_text("utf-8")
+    text = resources.files(__package__).joinpath("protobuf_messages.txt").read_text("utf-8")
     fields = dict(_parse(text))
     return MessageTable(fields, _classes(fields))
 

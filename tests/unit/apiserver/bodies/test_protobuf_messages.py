@@ -10,7 +10,7 @@ from kcm.apiextensions import structure
 from kcm.apiextensions.structure import Shape
 from kcm.apimachinery.base import Model
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.apiserver.protobuf.messages import MessageField, table
+from kcm.apiserver.bodies.protobuf_messages import MessageField, table
 
 RESOURCES = [pytest.param(resource, id=resource.name) for resource in BUILT_IN.resources()]
 

@@ -11,7 +11,7 @@ from typing import Any
 from google.protobuf.message import Message
 
 from kcm.apimachinery.meta_v1 import format_micro_time, format_time
-from kcm.apiserver.protobuf.messages import MessageField, table
+from kcm.apiserver.bodies.protobuf_messages import MessageField, table
 
 _MAX_ITEMS = 100_000  # items in one field; an empty one takes two bytes
 _META = "meta/v1"  # its DeleteOptions are sent with the apiVersion of any group

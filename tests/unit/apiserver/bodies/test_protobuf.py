@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kcm import errors
+from kcm.apiserver.bodies.protobuf import decode
 from kcm.apiserver.http_errors import UnsupportedMediaType
-from kcm.apiserver.protobuf import decode
 
 
 def field(number: int, value: bytes | int) -> bytes:

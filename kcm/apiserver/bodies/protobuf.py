@@ -26,7 +26,7 @@ def decode(body: bytes) -> dict[str, Any]:
     # The runtime takes some 15 ms to import, and most servers never see such a body.
     from google.protobuf.message import DecodeError  # noqa: PLC0415
 
-    from kcm.apiserver.protobuf import values  # noqa: PLC0415
+    from kcm.apiserver.bodies import protobuf_values as values  # noqa: PLC0415
 
     if not body.startswith(_MAGIC):
         raise errors.BadRequest("the body is not in the protobuf envelope of Kubernetes")

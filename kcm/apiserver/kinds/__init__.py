@@ -1,1 +1,0 @@
-"""Kinds of the API that are computed for requests, and never stored."""
