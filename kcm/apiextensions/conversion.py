@@ -35,7 +35,7 @@ _MOST_OUTDATED = 16  # objects of one request
 
 
 class Converter(Protocol):
-    """Asks webhooks, as `kcm.apiserver.conversion.converter.WebhookConverter` does."""
+    """Asks webhooks, as `kcm.apiserver.egress.conversion.converter.WebhookConverter` does."""
 
     def convert(self, objects: Sequence[CustomObject], target: Resource) -> list[CustomObject]:
         """Returns the objects in the version of `target`, in their order.

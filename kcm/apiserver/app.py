@@ -22,7 +22,7 @@ from kcm.apiserver.auth.access import AccessRules
 from kcm.apiserver.auth.control import AccessControl, AuthOptions
 from kcm.apiserver.bootstrap.definitions import DefinitionLoop
 from kcm.apiserver.cache.cacher import Cacher
-from kcm.apiserver.conversion.converter import WebhookConverter
+from kcm.apiserver.egress.conversion.converter import WebhookConverter
 from kcm.apiserver.egress.kubelet import KubeletClient
 from kcm.apiserver.egress.posting import BackendClient
 from kcm.apiserver.egress.services import ServiceResolver

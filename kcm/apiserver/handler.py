@@ -11,7 +11,7 @@ from collections.abc import Callable
 from kcm.apiextensions import conversion
 from kcm.apiserver.auth.authorizer import Authorizer
 from kcm.apiserver.cache.cacher import Cacher
-from kcm.apiserver.conversion.converter import WebhookConverter
+from kcm.apiserver.egress.conversion.converter import WebhookConverter
 from kcm.apiserver.exchange import Exchange
 from kcm.apiserver.filters.observed import observed
 from kcm.apiserver.filters.resources import learn_kinds

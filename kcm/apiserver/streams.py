@@ -79,12 +79,6 @@ class Streams:
         stream.add_done_callback(self._tasks.discard)
         await stream
 
-    def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Starts work for which nobody waits."""
-        task = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
     def cancel(self) -> None:
         """Ends all streams."""
         for stream in list(self._tasks):

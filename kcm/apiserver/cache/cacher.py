@@ -41,7 +41,7 @@ FRESH_TIMEOUT = 3.0  # seconds, as upstream's blockTimeout
 class EntryConverter(Protocol):
     """Makes entries ready for versions into which a webhook converts them.
 
-    `kcm.apiserver.conversion.converter.WebhookConverter` does so, and describes the methods.
+    `kcm.apiserver.egress.conversion.converter.WebhookConverter` does so, and describes the methods.
     """
 
     def convert_entries(self, entries: Sequence[Entry], target: Resource) -> None: ...

@@ -17,14 +17,18 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from kcm.api.admissionregistration_v1 import WebhookClientConfig
 from kcm.apiserver.egress.posting import (
+    DEFAULT_PORT,
     NO_CREDENTIALS,
+    Backend,
     Credentials,
     ServiceTarget,
     basic,
 )
 from kcm.errors import ConfigurationError
 from kcm.http.transport import Fields, bearer
+from kcm.http.trust import read_bundle
 from kcm.store.remote.kubeconfig import EntryReader
 
 _HTTPS = ":443"
@@ -37,6 +41,16 @@ class BackendCredentials:
         """`default` is the user for servers that no other is meant for, "" for none."""
         self._users = dict(users or {})
         self._default = default
+
+    def build_backend(self, config: WebhookClientConfig) -> Backend:
+        """Returns the server of a webhook, with the credentials that are meant for it."""
+        authority, service = read_bundle(config.ca_bundle or ""), config.service
+        if service is None:
+            url = config.url or ""
+            return Backend(url, authority, self.find_for_url(url))
+        port = service.port or DEFAULT_PORT
+        target = ServiceTarget(service.namespace, service.name, port, service.path or "")
+        return Backend(target, authority, self.find_for_service(target))
 
     def find_for_service(self, target: ServiceTarget) -> Credentials:
         """Returns the credentials for a server behind a Service."""

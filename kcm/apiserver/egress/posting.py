@@ -30,7 +30,7 @@ from kcm.http.transport import Answer, Call, Fields, fetch, split_target
 from kcm.http.trust import Trust, find_context
 
 MOST_RESPONSE = 6 * 1024 * 1024  # bytes: a patch in base64 of the largest object
-_HTTPS_PORT, _HTTP_PORT = 443, 80
+DEFAULT_PORT, _HTTP_PORT = 443, 80  # of https and of http
 _SAFE = "/:@!$&'()*+,;=~"  # characters of a path that stay as they are
 _PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
 _REPEATED = frozenset({307, 308})  # redirects after which the POST is sent again
@@ -44,7 +44,7 @@ class ServiceTarget:
 
     namespace: str
     name: str
-    port: int = _HTTPS_PORT
+    port: int = DEFAULT_PORT
     path: str = ""
 
     @property
@@ -149,7 +149,7 @@ class _Request:
 
 
 def _origin(parts: SplitResult) -> tuple[str, str | None, int | None]:
-    default = _HTTPS_PORT if parts.scheme == "https" else _HTTP_PORT
+    default = DEFAULT_PORT if parts.scheme == "https" else _HTTP_PORT
     return parts.scheme, parts.hostname, parts.port or default
 
 
@@ -208,7 +208,7 @@ class BackendClient:
         if isinstance(target, str):
             try:
                 parts = backend.parts
-                return Address(parts.hostname or "", parts.port or _HTTPS_PORT)
+                return Address(parts.hostname or "", parts.port or DEFAULT_PORT)
             except ValueError as error:
                 raise CallFailed(f"Unparsable URL: {error}") from None
         try:

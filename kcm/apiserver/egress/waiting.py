@@ -21,7 +21,6 @@ class LoopWaiter:
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._started: set[asyncio.Task[Any]] = set()
 
     def attach(self) -> None:
         """Makes the running event loop the one in which coroutines run."""
@@ -34,9 +33,3 @@ class LoopWaiter:
         assert self._loop is not None
         with replace_this_thread():
             return asyncio.run_coroutine_threadsafe(work(), self._loop).result()
-
-    def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Runs a coroutine for which nobody waits. It must be called in the event loop."""
-        task = asyncio.ensure_future(work)
-        self._started.add(task)
-        task.add_done_callback(self._started.discard)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kcm.apiserver.conversion import calls
+from kcm.apiserver.egress.conversion import calls
 from kcm.testing.waiting import until
 from tests.integration.apiserver.conversions import Gateways, gateways, message_of, server
 from tests.webhooks.process import webhook_server

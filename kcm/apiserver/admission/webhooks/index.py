@@ -17,18 +17,15 @@ from kcm.api.admissionregistration_v1 import (
     NamedRuleWithOperations,
     ValidatingWebhook,
     ValidatingWebhookConfiguration,
-    WebhookClientConfig,
 )
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.admission.index import RequestIndex
 from kcm.apiserver.admission.matching import Matcher, prepare_matcher
 from kcm.apiserver.cache.caches import Caches
 from kcm.apiserver.egress.credentials import BackendCredentials
-from kcm.apiserver.egress.posting import Backend, ServiceTarget
-from kcm.http.trust import read_bundle
+from kcm.apiserver.egress.posting import Backend
 
 _TIMEOUT = 10  # seconds, where an object was stored without its defaults
-_HTTPS_PORT = 443
 
 
 @dataclass(frozen=True)
@@ -87,7 +84,7 @@ class WebhookIndex(RequestIndex[PreparedWebhook]):
             for webhook in configuration.webhooks or ():
                 matcher, fault = prepare_matcher(_matching(webhook), self.served)
                 backend = replace(
-                    make_backend(webhook.client_config, self._credentials),
+                    self._credentials.build_backend(webhook.client_config),
                     names=(webhook.name, configuration.name),
                 )
                 number = len(every)
@@ -115,16 +112,3 @@ def _matching(webhook: ValidatingWebhook) -> MatchResources:
         match_policy=webhook.match_policy,
         resource_rules=rules,
     )
-
-
-def make_backend(config: WebhookClientConfig, credentials: BackendCredentials) -> Backend:
-    """Returns the server of a webhook, with the credentials that are meant for it."""
-    authority = read_bundle(config.ca_bundle or "")
-    service = config.service
-    if service is None:
-        url = config.url or ""
-        return Backend(url, authority, credentials.find_for_url(url))
-    target = ServiceTarget(
-        service.namespace, service.name, service.port or _HTTPS_PORT, service.path or ""
-    )
-    return Backend(target, authority, credentials.find_for_service(target))

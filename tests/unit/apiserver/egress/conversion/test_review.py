@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kcm.apiserver.conversion.review import (
+from kcm.apiserver.egress.conversion.review import (
     InvalidReview,
     choose_version,
     make_review,

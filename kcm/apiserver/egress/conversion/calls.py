@@ -18,11 +18,10 @@ from kcm.api.admissionregistration_v1 import WebhookClientConfig
 from kcm.api.custom.kinds import CustomObject
 from kcm.api.scheme import Resource
 from kcm.apiextensions.conversion import KindVersions, webhook_versions
-from kcm.apiserver.admission.webhooks.index import make_backend
-from kcm.apiserver.conversion import metrics, review
-from kcm.apiserver.conversion.converted import InvalidMetadata, InvalidObject, read_converted
-from kcm.apiserver.conversion.metrics import ConversionMetrics
-from kcm.apiserver.conversion.review import InvalidReview
+from kcm.apiserver.egress.conversion import metrics, review
+from kcm.apiserver.egress.conversion.converted import InvalidMetadata, InvalidObject, read_converted
+from kcm.apiserver.egress.conversion.metrics import ConversionMetrics
+from kcm.apiserver.egress.conversion.review import InvalidReview
 from kcm.apiserver.egress.credentials import BackendCredentials
 from kcm.apiserver.egress.posting import BackendClient
 from kcm.http.faults import CallFailed
@@ -67,7 +66,7 @@ class ConversionCall:
     async def send(self, client: BackendClient) -> bytes:
         """Returns the body of the webhook's response. Raises ConversionFailed."""
         config = self._versions.webhook.client_config or WebhookClientConfig()
-        backend = replace(make_backend(config, _NO_CREDENTIALS), names=(self._target.name,))
+        backend = replace(_NO_CREDENTIALS.build_backend(config), names=(self._target.name,))
         try:
             return await client.post_soon(backend, self.body, TIMEOUT)
         except CallFailed as error:

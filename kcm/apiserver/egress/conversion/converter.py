@@ -17,8 +17,8 @@ from kcm.api.custom.kinds import CustomObject
 from kcm.api.scheme import Resource
 from kcm.apiextensions import conversion
 from kcm.apiserver.cache.entries import Entry
-from kcm.apiserver.conversion.calls import ConversionCall, split
-from kcm.apiserver.conversion.metrics import ConversionMetrics
+from kcm.apiserver.egress.conversion.calls import ConversionCall, split
+from kcm.apiserver.egress.conversion.metrics import ConversionMetrics
 from kcm.apiserver.egress.posting import BackendClient
 from kcm.apiserver.egress.waiting import LoopWaiter
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kcm.apimachinery.meta_v1 import ObjectMeta
-from kcm.apiserver.conversion.converted import InvalidMetadata, restore_metadata
+from kcm.apiserver.egress.conversion.converted import InvalidMetadata, restore_metadata
 
 OWN: dict[str, Any] = {
     "labels": {"a": "A", "b": "B"}, "annotations": {"a": "1", "b": "2"},
