@@ -110,7 +110,12 @@ class ItemBuilder:
 
         def merge(changed: KubeObject) -> KubeObject:
             return rules.merge_modification(
-                changed, old, resource, subresource, keep_status=keep_status
+                changed,
+                old,
+                resource,
+                subresource,
+                keep_status=keep_status,
+                of_request=request is not None,
             )
 
         merged = self._manage(new, old, merge, subresource, manager)

@@ -28,6 +28,7 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.kinds import defaults, validation
 from kcm.store.strategies.kinds import strategy_of
 from kcm.store.strategies.pod_parts import with_ephemeral_containers, with_resources
+from kcm.store.strategies.updating import take_status_metadata
 
 PropagationPolicy = Literal["Background", "Foreground", "Orphan"]
 FOREGROUND_FINALIZER = "foregroundDeletion"
@@ -205,16 +206,21 @@ def _merge_part(new: Pod, old: Pod, resource: Resource, part: Subresource) -> Po
     return old if updated == old else updated
 
 
-def merge_status_update(new: KubeObject, old: KubeObject, resource: Resource) -> KubeObject:
+def merge_status_update(
+    new: KubeObject, old: KubeObject, resource: Resource, *, of_request: bool
+) -> KubeObject:
     """Returns `old` with the status of `new`, or `old` itself if that is the same.
 
-    The kind's strategy may take more fields from `new`. Nothing is validated. Raises: BadRequest
-    for a kind without status, Conflict for another uid.
+    The kind's strategy may take more fields from `new`, and a request may change labels and the
+    like; kcm's own writes may not, as they have the metadata of an older version. Nothing is
+    validated. Raises: BadRequest for a kind without status, Conflict for another uid.
     """
     if not resource.has_status:
         raise errors.BadRequest(f"{resource.name} have no status subresource")
     _require_same_uid(new, old, resource)
     updated = strategy_of(resource).for_status(new, old).with_status(_status(new))
+    if of_request:
+        updated = take_status_metadata(updated, new)
     if isinstance(resource, CustomResource):
         updated = defaults.apply(updated)  # the schema of a custom kind has defaults for status too
     return old if updated == old else updated
@@ -227,16 +233,18 @@ def merge_modification(
     subresource: Subresource = Subresource.NONE,
     *,
     keep_status: bool = False,
+    of_request: bool = False,
 ) -> KubeObject:
     """Returns the result of updating `old` to `new` through a subresource, which may be invalid.
 
     Returns `old` itself if nothing changed. With `keep_status`, an update of the object itself
-    takes the status as well, if `new` has one. Raises: Conflict for another uid, BadRequest.
+    takes the status as well, if `new` has one. `of_request` says that an API request asks for it.
+    Raises: Conflict for another uid, BadRequest.
     """
     if subresource in AS_GIVEN:
         return new
     if subresource == Subresource.STATUS:
-        return merge_status_update(new, old, resource)
+        return merge_status_update(new, old, resource, of_request=of_request)
     if subresource in _POD_PARTS:
         if not isinstance(new, Pod) or not isinstance(old, Pod):
             raise errors.BadRequest(f"{resource.name} have no subresource {subresource.value}")

@@ -15,6 +15,7 @@ from kcm.api.certificates_v1 import (
     CertificateSigningRequestCondition,
 )
 from kcm.kinds.validation import certificates as validation
+from kcm.store.strategies.updating import take_status_metadata
 
 
 def with_approval(
@@ -27,7 +28,8 @@ def with_approval(
     Raises Invalid for conditions that may not be set.
     """
     conditions = _with_times(sent.status.conditions or [], old, now)
-    new = old.with_status(old.status.replace(conditions=conditions or None))
+    new = take_status_metadata(old, sent)
+    new = new.with_status(old.status.replace(conditions=conditions or None))
     faults = validation.approval_update(new, old)
     if faults:
         raise errors.Invalid(faults, kind=old.kind, name=old.name)

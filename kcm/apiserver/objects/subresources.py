@@ -130,7 +130,7 @@ def approve(store: Store, request: ApiRequest) -> Response:
 
 
 def patch_approval(store: Store, request: ApiRequest) -> Response:
-    """Handles a PATCH of the approval; it changes nothing but the conditions."""
+    """Handles a PATCH of the approval; it changes conditions, labels and annotations only."""
     resource = request.info.resource
     parsed = patches.parse(request.content_type, request.body, resource)
     patched = patches.on_objects(parsed, resource, request.body)

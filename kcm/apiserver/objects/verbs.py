@@ -31,7 +31,7 @@ from kcm.apiserver.request_info import RequestInfo
 from kcm.redisio import greenlets
 from kcm.redisio.pipelining import LONG_REPLY
 from kcm.store import DeleteOptions, FieldManager, Store, Subresource, rules
-from kcm.store.strategies import kinds
+from kcm.store.strategies import updating
 
 # Kinds whose delete responds with the object (upstream's ReturnDeletedObject), which typed clients
 # expect.
@@ -111,7 +111,7 @@ def update(store: Store, request: ApiRequest, cacher: Cacher | None = None) -> R
         )
     obj = obj.with_metadata(name=info.name)
     version = obj.metadata.resource_version
-    if not version and kinds.needs_version(info.resource):
+    if not version and updating.needs_version(info.resource):
         raise _needs_version(info)
 
     def change(old: KubeObject) -> KubeObject:
@@ -124,7 +124,7 @@ def update(store: Store, request: ApiRequest, cacher: Cacher | None = None) -> R
             stored = modify(store, request, change, known=_known(cacher, request.info))
             return object_response(request, stored, warnings=warnings)
         except errors.NotFound:
-            if info.subresource or not kinds.creates_on_update(info.resource):
+            if info.subresource or not updating.creates_on_update(info.resource):
                 raise
         try:
             return object_response(request, _create_by_update(store, request, obj), 201, warnings)

@@ -205,7 +205,9 @@ def _find_difference(old: KubeObject, new: KubeObject, resource: Resource) -> Di
 
 
 def _may_own(path: tuple[str, ...], subresource: str) -> bool:
-    return (path[0] == "f:status") is (subresource == "status")
+    if subresource == "status":  # labels and annotations may come with it
+        return path[0] in ("f:status", "f:metadata")
+    return path[0] != "f:status"
 
 
 def _after_update(

@@ -325,49 +325,6 @@ _STRATEGIES: dict[str, Strategy[Any]] = {
 }
 _DEFAULT = Strategy[Any]()
 
-# Kinds that a PUT may create; AllowCreateOnUpdate of upstream's strategies.
-_CREATED_BY_UPDATE = frozenset(
-    {
-        "clusterrolebindings.rbac.authorization.k8s.io",
-        "clusterroles.rbac.authorization.k8s.io",
-        "endpoints",
-        "events",
-        "leases.coordination.k8s.io",
-        "limitranges",
-        "rolebindings.rbac.authorization.k8s.io",
-        "roles.rbac.authorization.k8s.io",
-        "services",
-    }
-)
-# Kinds whose PUT must have a resourceVersion; AllowUnconditionalUpdate is false upstream.
-_CONDITIONAL = frozenset(
-    {
-        "apiservices.apiregistration.k8s.io",
-        "csidrivers.storage.k8s.io",
-        "csinodes.storage.k8s.io",
-        "csistoragecapacities.storage.k8s.io",
-        "customresourcedefinitions.apiextensions.k8s.io",
-        "leases.coordination.k8s.io",
-        "mutatingwebhookconfigurations.admissionregistration.k8s.io",
-        "poddisruptionbudgets.policy",
-        "serviceaccounts",
-        "validatingadmissionpolicies.admissionregistration.k8s.io",
-        "validatingadmissionpolicybindings.admissionregistration.k8s.io",
-        "validatingwebhookconfigurations.admissionregistration.k8s.io",
-        "volumeattachments.storage.k8s.io",
-    }
-)
-
-
-def creates_on_update(resource: Resource) -> bool:
-    """Reports whether an update of an object that does not exist creates it."""
-    return resource.name in _CREATED_BY_UPDATE
-
-
-def needs_version(resource: Resource) -> bool:
-    """Reports whether an update must have the resourceVersion that it replaces."""
-    return resource.name in _CONDITIONAL
-
 
 def strategy_of(resource: Resource) -> Strategy[KubeObject]:
     """Returns the strategy of a resource."""

@@ -100,9 +100,10 @@ def test_an_approval_sets_conditions_with_their_times_and_stays(api: Live) -> No
     assert 'Unsupported value: "False": supported values: "True"' in falsified["message"]
 
 
-def test_a_patch_of_the_approval_changes_nothing_but_conditions(api: Live) -> None:
+def test_a_patch_of_the_approval_changes_conditions_and_metadata_only(api: Live) -> None:
     api.create(REQUESTS, body("patched"))
     change = {
+        "metadata": {"annotations": {"patched": "yes"}},
         "spec": {"signerName": "example.com/other"},
         "status": {"conditions": [condition("Denied")], "certificate": "QQ=="},
     }
@@ -110,6 +111,7 @@ def test_a_patch_of_the_approval_changes_nothing_but_conditions(api: Live) -> No
     assert response.status_code == 200, response.text
     stored = api.get(f"{REQUESTS}/patched")
     assert [c["type"] for c in stored["status"]["conditions"]] == ["Denied"]
+    assert stored["metadata"]["annotations"] == {"patched": "yes"}
     assert stored["spec"]["signerName"] == SIGNER
     assert "certificate" not in stored["status"]
 

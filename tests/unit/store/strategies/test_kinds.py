@@ -20,7 +20,7 @@ from kcm.store.rules import (
     prepare_create,
     prepare_modification,
 )
-from kcm.store.strategies.kinds import TEMPLATE_GENERATION, creates_on_update
+from kcm.store.strategies.kinds import TEMPLATE_GENERATION
 from kcm.store.writes.deletion import prepare_delete
 from kcm.testing import builders
 from tests.samples import manifest, sample, with_spec
@@ -150,15 +150,6 @@ def test_a_priority_class_has_a_first_generation_and_keeps_it() -> None:
     obj = create(sample("priorityclasses.scheduling.k8s.io"))
     described = obj.replace(description="for the night")
     assert (generation(obj), generation(update(described, obj))) == (1, 1)
-
-
-@pytest.mark.parametrize(
-    ("kind", "expected"),
-    [("leases", True), ("services", True), ("endpoints", True), ("roles", True),
-     ("endpointslices", False), ("priorityclasses", False), ("pods", False)],
-)  # fmt: skip
-def test_updates_create_only_where_upstream_lets_them(kind: str, expected: bool) -> None:
-    assert creates_on_update(BUILT_IN.lookup(kind)) == expected
 
 
 def test_a_daemon_set_counts_the_changes_of_its_template() -> None:
