@@ -1,7 +1,7 @@
 """`ApiServer`: the ASGI app, and how it is put together.
 
 A request passes the filters of `kcm.apiserver.filters.chain`, and is handled in
-`kcm.apiserver.handler`.
+`kcm.apiserver.handler`. No store call blocks the event loop: `kcm.apiserver.heavy.lanes`.
 """
 
 from __future__ import annotations
@@ -51,6 +51,8 @@ from kcm.apiserver.http.stalls import StallMeter
 from kcm.apiserver.http.threads import Threads
 from kcm.apiserver.http.unauthenticated import UnauthenticatedConnections
 from kcm.apiserver.metrics import ServerMetrics
+from kcm.apiserver.objects.metrics_apis import MetricsApis
+from kcm.apiserver.pages import Pages
 from kcm.apiserver.request import head_of
 from kcm.apiserver.routes import Routes
 from kcm.apiserver.streams import Streams
@@ -58,6 +60,8 @@ from kcm.http.connections import Pool
 from kcm.loops import Loop, ThreadHost, contain
 from kcm.options import feature_gates
 from kcm.store import Store
+from kcm.store.resource_metrics.answers import StoredMetrics
+from kcm.store.resource_metrics.usage import UsageBoard
 
 THREADS = 8  # store calls at a time; more would only contend for the interpreter
 
@@ -125,19 +129,30 @@ class ApiServer:
         )
 
         # What answers.
-        routes = Routes(
+        tokens, reviewer = self._control.tokens, self._control.reviewer
+        metrics_apis = MetricsApis(cacher, StoredMetrics(UsageBoard(store.io), store.clock))
+        pages = Pages(
             self.store,
             cacher,
             metrics,
             authorizer,
+            metrics_apis=metrics_apis,
+            tokens=tokens,
             remote=self._aggregation.documents,
-            reviewer=self._control.reviewer,
-            tokens=self._control.tokens,
+        )
+        routes = Routes(self.store, cacher, metrics_apis, reviewer=reviewer, tokens=tokens)
+        handler = RequestHandler(
+            pages,
+            routes,
+            cacher,
+            authorizer=authorizer,
+            converter=converter,
+            observer=store.observer,
         )
         writers = None
         if options.processes is not None:
             writers = HeavyWriters(options.processes, authorizer, self.store.admission)
-        self._lanes = RequestLanes(self._threads, self._stalls, writers)
+        self._lanes = RequestLanes(self._threads, self._stalls, handler.handle, writers)
         self._watches = Watches(cacher, self._threads, metrics, open_watches, self._gate)
         self._streams = Streams(
             self.store,
@@ -147,14 +162,6 @@ class ApiServer:
             threads=self._threads,
             metrics=metrics,
             gates=options.gates,
-        )
-        handler = RequestHandler(
-            routes,
-            self._lanes,
-            cacher,
-            authorizer=authorizer,
-            converter=converter,
-            observer=store.observer,
         )
 
         # What a request passes: see `FilterChain`.
@@ -171,7 +178,7 @@ class ApiServer:
             self._watches,
             StreamFilter(self._streams),
             RequestLimits(limits, self._in_flight),
-        ).compose(handler.handle)
+        ).compose(self._lanes.run)
 
         # What runs beside requests.
         self._definitions = DefinitionLoop(store, cacher)

@@ -9,8 +9,8 @@ from kcm.apiserver.exchange import Exchange, Handler
 from kcm.apiserver.http.responses import Response
 from kcm.apiserver.http.threads import Threads
 from kcm.apiserver.http_errors import PathNotFound
+from kcm.apiserver.pages import is_page
 from kcm.apiserver.request_info import RequestInfo, parse
-from kcm.apiserver.routes import is_page
 
 
 class Resources:

@@ -10,6 +10,7 @@ from contextlib import nullcontext
 
 from kcm import errors
 from kcm.apiserver.cache.cacher import Cacher
+from kcm.apiserver.computed_kinds import is_computed
 from kcm.apiserver.exchange import Exchange, Handler
 from kcm.apiserver.filters.faults import FaultGate
 from kcm.apiserver.http.limits import OpenWatches
@@ -19,7 +20,6 @@ from kcm.apiserver.metrics import ServerMetrics
 from kcm.apiserver.objects import watching
 from kcm.apiserver.objects.watching import HttpWatch, WatchOptions, WatchResponse
 from kcm.apiserver.request_info import RequestInfo
-from kcm.apiserver.routes import is_watch
 
 
 class Watches:
@@ -53,10 +53,11 @@ class Watches:
         """Returns None once a watch has ended. Raises: TooManyRequests and what a watch raises
         before it begins.
         """
-        if exchange.info is None or not is_watch(exchange):
+        asked, info = exchange.asked, exchange.info
+        if asked is None or info is None or asked.verb != "watch" or is_computed(info.resource):
             return await proceed(exchange)
         with self._limit.hold(exchange.payer):
-            return await self._watch(exchange, exchange.info)
+            return await self._watch(exchange, info)
 
     async def _watch(self, exchange: Exchange, info: RequestInfo) -> Response | None:
         form = negotiate(exchange.request.header(b"accept"))

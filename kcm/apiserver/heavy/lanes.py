@@ -14,8 +14,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from kcm import errors
+from kcm.api.custom.kinds import CustomResource
 from kcm.apiserver.auth.attributes import User
 from kcm.apiserver.auth.authorizer import Authorizer
+from kcm.apiserver.bodies import protobuf
+from kcm.apiserver.computed_kinds import is_computed
 from kcm.apiserver.exchange import Exchange
 from kcm.apiserver.heavy.processes import HeavyProcesses
 from kcm.apiserver.heavy.requests import HeavyWrite, find_heavy_write
@@ -23,13 +26,18 @@ from kcm.apiserver.http.responses import Response
 from kcm.apiserver.http.stalls import StallMeter
 from kcm.apiserver.http.threads import Threads
 from kcm.apiserver.objects import status
-from kcm.apiserver.routes import is_short, is_small
+from kcm.apiserver.request import Request
+from kcm.apiserver.request_info import RequestInfo
 from kcm.redisio import greenlets
 from kcm.store.admission.chain import AdmissionChain
 
 HEAVY_THREADS = 2  # for requests that compute for long; one user gets one of them
 _MEDIUM = 8  # times as long as in the event loop; what is longer is for a child process
 Handler = Callable[[], Response]
+_SMALL_BODY = 16 * 1024  # bytes
+_MOST_TEXT = 1024 * 1024  # bytes of a body of few values outside the event loop: 20 ms
+_SMALL_PROTOBUF = 4 * 1024  # bytes; a value has two or more
+_SHORT = ("", "status", "token")  # a token takes one or two reads and a signature
 
 
 @dataclass(frozen=True)
@@ -52,15 +60,22 @@ class HeavyWriters:
 
 
 class RequestLanes:
-    """Runs the handlers of requests. All methods are for the event loop's thread."""
+    """Runs the handler of requests. All methods are for the event loop's thread."""
 
     def __init__(
-        self, threads: Threads, stalls: StallMeter, writers: HeavyWriters | None = None
+        self,
+        threads: Threads,
+        stalls: StallMeter,
+        handle: Callable[[Exchange], Response],
+        writers: HeavyWriters | None = None,
     ) -> None:
-        """Without `writers`, heavy writes are made in threads."""
+        """`handle` returns the response to a request, also for an error. Without `writers`, heavy
+        writes are made in threads.
+        """
         self._threads = threads
         self._heavy = Threads(HEAVY_THREADS, "kcm-api-heavy")
         self._stalls = stalls
+        self._handle = handle
         self._writers = writers
 
     def start(self) -> None:
@@ -73,8 +88,9 @@ class RequestLanes:
             self._writers.processes.close()
         self._heavy.stop()
 
-    async def run(self, handle: Handler, exchange: Exchange, user: User) -> Response:
-        """Returns the response of a request, which `handle` returns."""
+    async def run(self, exchange: Exchange) -> Response:
+        """Returns the response to a request that has passed all filters."""
+        handle, user = partial(self._handle, exchange), exchange.payer
         with suppress(greenlets.TooLong):
             if exchange.info is not None and is_short(exchange.request, exchange.info):
                 return await self._run_in_loop(handle, exchange, user)
@@ -101,3 +117,35 @@ class RequestLanes:
             return self._writers.processes.write(write)
         except errors.KcmError as error:
             return status.respond_failure(error, exchange.remarks.warnings)
+
+
+def is_short(request: Request, info: RequestInfo) -> bool:
+    """Reports whether a request takes about a millisecond at most, without the waits for Redis.
+
+    These are reads and writes of one object of a built-in kind with a small body of few values.
+    Schemas and rules of definitions and custom kinds may take long, and so may YAML, which can
+    expand. What shows only later, as the size of the stored object and what a patch does, raises
+    `greenlets.TooLong` where it shows.
+    """
+    resource = info.resource
+    return (
+        (bool(info.name) or request.method == "POST")
+        and info.subresource in _SHORT
+        and not isinstance(resource, CustomResource)
+        and resource.group != "apiextensions.k8s.io"
+        and not is_computed(resource)
+        and "yaml" not in request.content_type
+        and is_small(request)
+    )
+
+
+def is_small(request: Request, times: int = 1) -> bool:
+    """Reports whether the body of a request takes about a millisecond to handle, or so many `times`
+    that, at most.
+    """
+    body = request.body
+    if request.content_type == protobuf.CONTENT_TYPE:
+        return len(body) <= _SMALL_PROTOBUF * times
+    if len(body) > (_SMALL_BODY if times == 1 else _MOST_TEXT):
+        return False
+    return body.count(b",") <= greenlets.MOST_VALUES * times

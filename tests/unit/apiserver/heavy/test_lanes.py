@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kcm.api.scheme import BUILT_IN
+from kcm.apiserver.heavy.lanes import is_short
 from kcm.apiserver.request import Request
 from kcm.apiserver.request_info import parse
-from kcm.apiserver.routes import is_short
 
 V1 = "/api/v1"
 PODS = f"{V1}/namespaces/a/pods"
