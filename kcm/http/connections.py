@@ -95,6 +95,7 @@ class Pool:
 
     def __init__(self) -> None:
         self._idle: dict[Server, list[Connection]] = {}
+        self._closed = False
 
     def take(self, server: Server) -> Connection | None:
         """Returns the connection that was used last, None if there is none."""
@@ -106,18 +107,19 @@ class Pool:
         return connection
 
     def keep(self, server: Server, connection: Connection) -> None:
-        """Keeps a connection for a while, unless the server closes it."""
-        idle = self._idle.setdefault(server, [])
-        if len(idle) >= MOST_IDLE or connection.writer.is_closing():
+        """Keeps a connection for a while, unless the server closes it or too many are kept."""
+        idle = self._idle.get(server, [])
+        if self._closed or len(idle) >= MOST_IDLE or connection.writer.is_closing():
             connection.close()
             return
-        idle.append(connection)
+        self._idle[server] = [*idle, connection]
         drop = partial(self._drop, server, connection)
         connection.reader.unasked = drop
         connection.expiry = asyncio.get_running_loop().call_later(IDLE_TIMEOUT, drop)
 
     def close(self) -> None:
-        """Closes the connections that are not used."""
+        """Closes the connections that are not used, and those in use when their responses end."""
+        self._closed = True
         for server, idle in list(self._idle.items()):
             for connection in list(idle):
                 self._drop(server, connection)

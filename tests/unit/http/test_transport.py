@@ -366,3 +366,33 @@ def test_a_connection_is_not_kept_for_another_name_or_trust() -> None:
             return several.asked
 
     assert asyncio.run(ask()) == [1, 1]
+
+
+def test_a_closed_pool_keeps_nothing() -> None:
+    async def ask() -> list[int]:
+        async with Several(_EMPTY, _EMPTY) as several:
+            pool = Pool()
+            async with send(several.where, Call("GET", "/"), pool) as response:
+                pool.close()
+                assert [piece async for piece in response.body] == []
+            assert pool.take(several.where) is None
+            return several.asked
+
+    assert asyncio.run(ask()) == [1]
+
+
+def test_few_connections_to_a_server_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "MOST_IDLE", 2)
+
+    async def ask() -> int:
+        async with Several(_EMPTY, _EMPTY) as several:
+            pool = Pool()
+            asked = (fetch(several.where, Call("GET", "/"), pool, most=1) for _ in range(4))
+            await asyncio.gather(*asked)
+            kept = 0
+            while (connection := pool.take(several.where)) is not None:
+                kept += 1
+                connection.close()
+            return kept
+
+    assert asyncio.run(ask()) == 2
