@@ -243,10 +243,19 @@ class Dispatcher(Loop):
     def flush(self) -> int:
         """Sends all that was collected for the kinds that this manager leads.
 
-        Returns the number of keys that were not waiting already.
+        Returns the number of keys that were not waiting already. Raises KcmError; a queue with a
+        key of a wrong type holds up only the kinds that its controller watches.
         """
+        sent, failure = 0, None
         with self._sending:
-            return sum(self._flush_kind(kind) for kind in self._kinds if kind.lease.held)
+            for kind in self._kinds:
+                try:
+                    sent += self._flush_kind(kind) if kind.lease.held else 0
+                except errors.WrongTypeOfKey as error:
+                    failure = error
+        if failure is not None:
+            raise failure
+        return sent
 
     def _flush_kind(self, kind: KindDispatcher) -> int:
         taken = kind.drain()

@@ -35,6 +35,20 @@ local function every_queue()
   return redis.call('SMEMBERS', P .. ':queues')
 end
 
+-- Calls a function about one queue, and returns what it returns; nothing if it fails, as it does
+-- when another program has put another type in the place of one of the queue's keys. Such a queue
+-- costs no other one anything. `raise_failure` raises the first error at the end of the script.
+local failure
+local function for_queue(act, ...)
+  local fine, first, second = pcall(act, ...)
+  if fine then return first, second end
+  failure = failure or first
+end
+
+local function raise_failure()
+  if failure then error(failure, 0) end
+end
+
 -- The names of the queues that have keys in one of these parts. Most have none most of the
 -- time, and are passed over without a look at their records.
 local function queues_with(...)
@@ -131,24 +145,30 @@ local function limited_delay(q, key)
   return math.max(own, bucket_delay(q))
 end
 
+-- Makes the additions of the group that begins at an argument. Returns the queue and their number.
+local function add_group(i)
+  local q, delay, keys, added = queue(arg(i)), arg(i + 1), tonumber(arg(i + 2)), 0
+  for k = i + 3, i + 2 + keys do
+    local key = arg(k)
+    if delay == '0' then
+      added = added + add(q, key)
+    elseif delay == 'limited' then
+      added = added + add_after(q, key, limited_delay(q, key))
+    else
+      added = added + add_after(q, key, tonumber(delay))
+    end
+  end
+  return q, added
+end
+
 -- Makes the additions of one call, which are the arguments from `first` on: groups of queue, delay
 -- (milliseconds, or 'limited'), number of keys, keys.
 local function add_all(first)
   local touched, added, i = {}, 0, first
   while i <= ARGC do
-    local q, delay, keys = queue(arg(i)), arg(i + 1), tonumber(arg(i + 2))
-    touched[q.name] = q
-    for k = i + 3, i + 2 + keys do
-      local key = arg(k)
-      if delay == '0' then
-        added = added + add(q, key)
-      elseif delay == 'limited' then
-        added = added + add_after(q, key, limited_delay(q, key))
-      else
-        added = added + add_after(q, key, tonumber(delay))
-      end
-    end
-    i = i + 3 + keys
+    local q, new = for_queue(add_group, i)
+    if q then touched[q.name], added = q, added + new end
+    i = i + 3 + tonumber(arg(i + 2))
   end
   return touched, added
 end

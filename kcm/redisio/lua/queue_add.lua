@@ -5,6 +5,7 @@
 -- returns: OK, the number of keys that were not waiting already
 local function run()
   local touched, added = add_all(1)
-  for _, q in pairs(touched) do ensure_wakeups(q) end
+  for _, q in pairs(touched) do for_queue(ensure_wakeups, q) end
+  raise_failure()
   return {'OK', int(added)}
 end

@@ -8,8 +8,9 @@
 local function run()
   if not fence_holds(arg(1), arg(2), arg(3)) then return {'FENCED'} end
   local positions = tonumber(arg(5))
-  for i = 6, 4 + 2 * positions, 2 do redis.call('HSET', arg(4), arg(i), arg(i + 1)) end
   local touched, added = add_all(6 + 2 * positions)
-  for _, q in pairs(touched) do ensure_wakeups(q) end
+  for _, q in pairs(touched) do for_queue(ensure_wakeups, q) end
+  raise_failure() -- the events of a queue that failed are dispatched again
+  for i = 6, 4 + 2 * positions, 2 do redis.call('HSET', arg(4), arg(i), arg(i + 1)) end
   return {'OK', int(added)}
 end

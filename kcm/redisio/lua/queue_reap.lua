@@ -46,16 +46,22 @@ local function forget_lost_messages(q)
   return lost
 end
 
+local function repair(name)
+  local q = queue(name)
+  local reaped, lost = reap(q, tonumber(arg(1))), forget_lost_messages(q)
+  ensure_wakeups(q)
+  return reaped, lost
+end
+
 local function run()
   local reply = {'OK'}
   for _, name in ipairs(queues_with('leases', 'waiting')) do
-    local q = queue(name)
-    local reaped, lost = reap(q, tonumber(arg(1))), forget_lost_messages(q)
-    if reaped + lost > 0 then
+    local reaped, lost = for_queue(repair, name)
+    if reaped and reaped + lost > 0 then
       local n = #reply
       reply[n + 1], reply[n + 2], reply[n + 3] = name, int(reaped), int(lost)
     end
-    ensure_wakeups(q)
   end
+  raise_failure()
   return reply
 end

@@ -1,7 +1,7 @@
 --! use lib_queue
 -- Returns all that `kcm status` and metrics show of queues. Reads only.
 -- ARGV: queue... (none: all)
--- returns: OK, then per queue: name, number of pairs, pairs of name and value
+-- returns: OK, then per queue whose keys have the right types: name, number of pairs, pairs of name and value
 --   (counts; times and ages in ms)
 local function ages(q)
   local total, longest = 0, 0
@@ -12,7 +12,8 @@ local function ages(q)
   return total, longest
 end
 
-local function describe(q)
+local function describe(name)
+  local q = queue(name)
   local oldest = redis.call('ZRANGE', q.key.waiting, 0, 0, 'WITHSCORES')[2]
   local unfinished, longest = ages(q)
   local pairs_ = redis.call('HGETALL', q.key.stats)
@@ -38,9 +39,11 @@ local function run()
   end
   table.sort(names)
   for _, name in ipairs(names) do
-    local described = describe(queue(name))
-    reply[#reply + 1], reply[#reply + 2] = name, int(#described / 2)
-    for _, value in ipairs(described) do reply[#reply + 1] = value end
+    local described = for_queue(describe, name)
+    if described then
+      reply[#reply + 1], reply[#reply + 2] = name, int(#described / 2)
+      for _, value in ipairs(described) do reply[#reply + 1] = value end
+    end
   end
   return reply
 end

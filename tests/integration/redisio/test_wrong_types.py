@@ -10,7 +10,16 @@ from kcm.api.core_v1 import ConfigMap, Pod
 from kcm.api.scheme import BUILT_IN
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.apiserver.cache.cacher import Cacher
-from kcm.coordination.workqueue import QueueConfig, WorkQueue
+from kcm.coordination import FencedLease
+from kcm.coordination.workqueue import (
+    Addition,
+    Pump,
+    QueueConfig,
+    Reaper,
+    WorkQueue,
+    dispatch,
+    read_stats,
+)
 from kcm.informers.follower import Follower
 from kcm.redisio import RedisIO
 from kcm.redisio.broker_keys import delete_wrong_keys
@@ -63,6 +72,34 @@ def test_a_call_that_needs_the_key_names_it_and_works_once_it_is_deleted(
     store.create(config_map("other"))
     io.execute("DEL", name)
     use()
+
+
+def make_queue(io: RedisIO, name: str) -> WorkQueue:
+    queue = WorkQueue(io, name)
+    queue.configure(QueueConfig(task=f"t.{name}", broker_queue="b"))
+    return queue
+
+
+def test_a_queue_with_a_key_of_a_wrong_type_costs_no_other_one(io: RedisIO) -> None:
+    bad, _ = make_queue(io, "bad"), make_queue(io, "good")
+    io.execute("ZADD", "kcm:queue:good:delayed", 1, "delayed")
+    bad.add_after("a", 60)
+    for part in ("waiting", "delayed"):
+        damage(io, f"kcm:queue:bad:{part}")
+    lease = FencedLease(io, "dispatch:pods", "me")
+    lease.try_acquire()
+    additions = [Addition("bad", ("x",)), Addition("good", ("y",))]
+    with pytest.raises(errors.WrongTypeOfKey, match="kcm:queue:bad:waiting"):
+        dispatch(io, lease.fence, {"pods": 7}, additions)
+    for loop in (Pump(io), Reaper(io)):
+        with pytest.raises(errors.WrongTypeOfKey, match="kcm:queue:bad:"):
+            loop.once()
+    assert set(io.execute("ZRANGE", "kcm:queue:good:waiting", 0, -1)) == {b"delayed", b"y"}
+    assert [stats.name for stats in read_stats(io)] == ["good"]
+    assert io.execute("HGETALL", "kcm:dispatch:position") == {}
+    io.execute("DEL", "kcm:queue:bad:waiting", "kcm:queue:bad:delayed")
+    dispatch(io, lease.fence, {"pods": 7}, additions)
+    assert [taken.key for taken in bad.take()] == ["x"]
 
 
 def test_plain_commands_name_the_key(store: Store) -> None:
