@@ -60,5 +60,5 @@ def is_named(line: Sequence[str], commands: Sequence[str]) -> bool:
     text = " ".join(word.rpartition("/")[2] for word in words).replace("kcm.cli.main", "kcm")
     # Celery's own titles.
     text = re.sub(r"\[celeryd: [^]]*\]", "celery -A workers worker", text)
-    text = text.replace("[celery beat]", "celery")
+    text = text.replace("[celery beat]", "celery").replace("celery --quiet", "celery")
     return any(re.search(rf"(?:^| |\.){re.escape(command)}(?: |$)", text) for command in commands)

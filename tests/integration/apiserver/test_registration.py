@@ -22,14 +22,14 @@ def test_one_that_cannot_be_created_keeps_no_other_waiting(
     store = Store(io)
     cacher = Cacher(store)
     cacher.turn(0)
-    build_create = store.build_create
+    build_create = store.items.build_create
 
     def refuse_apps(obj: KubeObject, **more: Any) -> WriteItem:
         if obj.name == "v1.apps":
             raise errors.BadRequest("not this one")
         return build_create(obj, **more)
 
-    monkeypatch.setattr(store, "build_create", refuse_apps)
+    monkeypatch.setattr(store.items, "build_create", refuse_apps)
     registration = Registration(store, cacher)
     registration.turn()
     services = list_objects(store, APIService)
