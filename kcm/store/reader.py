@@ -51,6 +51,11 @@ class StoreReader:
     def __init__(self, io: RedisIO) -> None:
         self._io = io
 
+    @property
+    def data_id(self) -> str:
+        """The data id: it changes when this process notices that the store was emptied."""
+        return self._io.data_id
+
     def get(self, resource: Resource[Kind], key: str) -> Kind:
         """Returns the object under `key`. Raises: NotFound, Damaged, StoreUnavailable."""
         raw = self.get_raw(resource, key)

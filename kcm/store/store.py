@@ -128,11 +128,6 @@ class Store(StoreReader):
             plugins=plugins,
         )
 
-    @property
-    def data_id(self) -> str:
-        """The data id: it changes when this process notices that the store was emptied."""
-        return self.io.data_id
-
     def create(
         self,
         obj: Kind,

@@ -11,14 +11,14 @@ from itertools import groupby
 from typing import Protocol
 
 from kcm.api.admissionregistration_v1 import CREATE, DELETE, UPDATE
-from kcm.api.scheme import Resource, Scheme
+from kcm.api.scheme import Resource
 from kcm.apiextensions.conversion import webhook_versions
 from kcm.apimachinery.meta_v1 import Kind
 from kcm.redisio import Fence
-from kcm.store.objects import ObjectStore
-from kcm.store.reader import FullList
+from kcm.store.reader import StoreReader
 from kcm.store.remote.store import RemoteItem, RemoteStore, can_check
 from kcm.store.rules import AS_GIVEN, DeleteOptions, Subresource
+from kcm.store.store import Store
 from kcm.store.writes.collections import CollectionDeletion, ReadConverted, Rewriting
 from kcm.store.writes.guards import Guard
 from kcm.store.writes.items import Pattern, WriteItem, WriteResult
@@ -31,46 +31,21 @@ class AdmissionRules(Protocol):
         """Reports whether some rule names such writes."""
 
 
-class AdmittedStore:
-    """Has the methods of an ObjectStore, which are described there."""
+class AdmittedStore(StoreReader):
+    """An `ObjectStore` that reads Redis, and decides for each write where it goes."""
 
     def __init__(
-        self, local: ObjectStore, connect: Callable[[], RemoteStore | None], rules: AdmissionRules
+        self, local: Store, connect: Callable[[], RemoteStore | None], rules: AdmissionRules
     ) -> None:
         """`connect` returns the same store behind its API server, None if there is none. It is
         called when a rule names a write, until it has returned one.
         """
+        super().__init__(local.io)
+        self.scheme = local.scheme
         self._local = local
         self._connect = connect
         self._remote: RemoteStore | None = None
         self._rules = rules
-
-    # --- reading
-
-    @property
-    def scheme(self) -> Scheme:
-        return self._local.scheme
-
-    @property
-    def data_id(self) -> str:
-        return self._local.data_id
-
-    def get(self, resource: Resource[Kind], key: str) -> Kind:
-        return self._local.get(resource, key)
-
-    def find(self, resource: Resource[Kind], key: str) -> Kind | None:
-        return self._local.find(resource, key)
-
-    def in_namespace(self, resource: Resource[Kind], namespace: str) -> Sequence[Kind]:
-        return self._local.in_namespace(resource, namespace)
-
-    def get_all(self, wanted: Sequence[tuple[Resource[Kind], str]]) -> Sequence[Kind | None]:
-        return self._local.get_all(wanted)
-
-    def list_indexed(self, resource: Resource[Kind], entry: str) -> FullList[Kind]:
-        return self._local.list_indexed(resource, entry)
-
-    # --- writing
 
     def build_create(
         self, obj: Kind, guards: tuple[Guard, ...] = (), *, like: Pattern | None = None
