@@ -91,14 +91,18 @@ def _merge_list(
 ) -> list[Any]:
     if isinstance(merge, MergeSet):
         known = {_token(value) for value in present}
-        wanted = list(present) + [value for value in patch if _token(value) not in known]
-        return _sort_by_order(wanted, present, order, _token)
+        merged = list(present) + [value for value in patch if _token(value) not in known]
+        return _order_twice(merged, (present, present), patch, order, _token)
     if any(_directive(item) == "replace" for item in patch):
         return [_without_directives(item) for item in patch if _directive(item) != "replace"]
     items = _Items(present, merge.key, model)
     for item in patch:
         items.patch(item)
-    return _sort_by_order(items.left(), present, order, _reader(merge.key))
+    sent = [item for item in patch if _directive(item) != "delete"]
+    left = items.left()
+    # Upstream deletes and adds within the slice whose order it compares with afterwards.
+    before = (items.left_of(present), left[: len(present)])
+    return _order_twice(left, before, sent, order, _reader(merge.key))
 
 
 class _Items:
@@ -139,6 +143,10 @@ class _Items:
         """Returns the items that were not deleted."""
         return [item for item in self._items if item is not _GONE]
 
+    def left_of(self, present: Sequence[Any]) -> list[Any]:
+        """Returns the items that there were before the patch, without those it deletes."""
+        return [was for was, item in zip(present, self._items, strict=False) if item is not _GONE]
+
 
 def _directive(item: Any) -> Any:
     return item.get(_PATCH) if isinstance(item, Mapping) else None
@@ -154,19 +162,47 @@ def _reader(key: str) -> Callable[[Any], str]:
     return lambda item: _token(item.get(key) if isinstance(item, Mapping) else None)
 
 
-def _sort_by_order(
+def _order_twice(
     merged: list[Any],
-    present: Sequence[Any],
-    order: list[Any] | None,
+    before: tuple[Sequence[Any], Sequence[Any]],
+    sent: Sequence[Any],
+    order: Sequence[Any] | None,
     token: Callable[[Any], str],
 ) -> list[Any]:
-    """Returns the list in the patch's order. Items that only the server has keep their places."""
+    """Returns the list in the order of the items that were sent, and then in that of
+    $setElementOrder, if there is one. `before` has the items that the server had for each of them.
+
+    Raises BadRequest if the two orders contradict each other.
+    """
+    merged = _sort_by_order(merged, before[0], sent, token)
     if order is None:
         return merged
+    _require_same_order(sent, order, token)
+    return _sort_by_order(merged, before[1], order, token)
+
+
+def _require_same_order(
+    sent: Sequence[Any], order: Sequence[Any], token: Callable[[Any], str]
+) -> None:
+    rest = iter(token(item) for item in order)
+    if not all(any(token(item) == other for other in rest) for item in sent):
+        raise errors.BadRequest(
+            f"The order in patch list:\n{str(sent)[:_SHOWN]}\n doesn't match $setElementOrder "
+            f"list:\n{str(order)[:_SHOWN]}\n"
+        )
+
+
+def _sort_by_order(
+    merged: list[Any], present: Sequence[Any], order: Sequence[Any], token: Callable[[Any], str]
+) -> list[Any]:
+    """Returns the list in the given order. Items that only the server has keep their places among
+    those that it had; an item that it had not comes before them.
+    """
     wanted, before = _places(order, token), _places(present, token)
     tokens = [(token(item), item) for item in merged]
     ours = deque(sorted((i for i in tokens if i[0] in wanted), key=lambda i: wanted[i[0]]))
-    theirs = deque(i for i in tokens if i[0] not in wanted)
+    rest = (i for i in tokens if i[0] not in wanted)
+    theirs = deque(sorted(rest, key=lambda i: before.get(i[0], len(before))))
     result: list[Any] = []
     while ours and theirs:
         their, our = before.get(theirs[0][0]), before.get(ours[0][0])
@@ -203,7 +239,7 @@ def _order_unpatched(merged: dict[str, Any], patch: Json, model: Struct) -> None
         field = structure.field(model, field_name)
         if not isinstance(present, list) or field is None or field.patch_merge is None:
             continue
-        order = _order(patch, field_name)
+        order = _order(patch, field_name) or []
         merge = field.patch_merge
         token = _reader(merge.key) if isinstance(merge, MergeKey) else _token
         merged[field_name] = _sort_by_order(present, present, order, token)

@@ -40,7 +40,7 @@ def test_a_debugger_is_added_by_every_verb_and_patch(api: Live) -> None:
     pod["spec"]["nodeName"] = "dropped"
     assert names_of(api.request("PUT", path, pod)) == ["debugger"]
     spec = {"spec": {"ephemeralContainers": [{"name": "d2", "image": "x"}]}}
-    assert names_of(api.patch(path, spec, "strategic")) == ["debugger", "d2"]
+    assert names_of(api.patch(path, spec, "strategic")) == ["d2", "debugger"]  # new ones first
     whole = api.get(path)["spec"]["ephemeralContainers"]
     merged = {"spec": {"ephemeralContainers": [*whole, {"name": "d3", "image": "x"}]}}
     assert names_of(api.patch(path, merged))[-1] == "d3"

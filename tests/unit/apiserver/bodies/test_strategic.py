@@ -75,9 +75,20 @@ def test_the_order_that_the_patch_sets_wins_and_others_keep_their_place() -> Non
 def test_plain_values_merge_as_a_set_and_go_by_name() -> None:
     target = {"metadata": {"finalizers": ["a", "b"]}}
     added = apply(target, {"metadata": {"finalizers": ["c", "a"]}}, Pod)
-    assert added["metadata"]["finalizers"] == ["a", "b", "c"]
+    assert added["metadata"]["finalizers"] == ["c", "a", "b"]  # as upstream orders them
     removed = apply(target, {"metadata": {"$deleteFromPrimitiveList/finalizers": ["a"]}}, Pod)
     assert removed["metadata"]["finalizers"] == ["b"]
+
+
+def test_what_only_the_patch_has_comes_first() -> None:
+    containers = patch_spec(pod(A), containers=[B])["containers"]
+    assert [container["name"] for container in containers] == [B["name"], A["name"]]
+
+
+def test_an_order_that_contradicts_the_items_is_refused() -> None:
+    patch = {"finalizers": ["c", "a"], "$setElementOrder/finalizers": ["a", "c"]}
+    with pytest.raises(errors.BadRequest, match="doesn't match \\$setElementOrder"):
+        apply({"metadata": {"finalizers": ["b"]}}, {"metadata": patch}, Pod)
 
 
 def test_lists_without_a_key_are_replaced() -> None:
@@ -128,7 +139,7 @@ def test_long_lists_are_merged_and_ordered_in_linear_time() -> None:
     patch = {
         "name": A["name"],
         "$setElementOrder/env": names[::-1],
-        "env": [entry | {"value": "new"} for entry in names[: MANY // 2]]
+        "env": [entry | {"value": "new"} for entry in names[: MANY // 2][::-1]]
         + [{"name": f"V{n}", "$patch": "delete"} for n in range(MANY - 10, MANY)],
     }
     before = time.process_time()
@@ -144,7 +155,7 @@ def test_long_sets_are_merged_in_linear_time() -> None:
     names = [f"example.com/{n}" for n in range(MANY)]
     target = {"metadata": {"finalizers": names}}
     patch = {
-        "finalizers": names,
+        "finalizers": names[::-1],
         "$setElementOrder/finalizers": names[::-1],
         "$deleteFromPrimitiveList/finalizers": names[2:],
     }
