@@ -75,6 +75,10 @@ class Keys:
         """
         return self._join("trimmed")
 
+    def trim_marks(self) -> str:
+        """Sorted set of values of the resourceVersion counter by time (ms), for trimming by age."""
+        return self._join("trim_marks")
+
     def store_stats(self) -> str:
         """Hash: counters of the store, e.g. of writes refused by a fence."""
         return self._join("store", "stats")
