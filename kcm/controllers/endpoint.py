@@ -22,8 +22,7 @@ from kcm.api.core_v1 import (
     Service,
 )
 from kcm.apimachinery.meta_v1 import ObjectMeta
-from kcm.helpers.pods import is_ready
-from kcm.helpers.service_pods import (
+from kcm.helpers.pods import (
     HEADLESS,
     LEADER_RECORD,
     TRIGGER_TIME,
@@ -31,6 +30,7 @@ from kcm.helpers.service_pods import (
     has_backends,
     hostname_of,
     is_headless,
+    is_ready,
     last_change_time,
     pods_of,
     port_of,

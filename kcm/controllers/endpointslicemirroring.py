@@ -26,7 +26,7 @@ from kcm.api.discovery_v1 import Endpoint, EndpointConditions, EndpointPort, End
 from kcm.api.ownership import new_controller_ref
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.apimachinery.names import subdomain_faults
-from kcm.helpers.service_pods import LEADER_RECORD, MANAGED_BY, SERVICE_NAME, TRIGGER_TIME
+from kcm.helpers.pods import LEADER_RECORD, MANAGED_BY, SERVICE_NAME, TRIGGER_TIME
 from kcm.sdk import Change, Controller, Create, Delete, Options, Patch, Plan, View, Watch
 
 OURS = "endpointslicemirroring-controller.k8s.io"

@@ -10,16 +10,51 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from kcm.apiserver.auth.access import AccessRules
-from kcm.apiserver.auth.authorizer import ALWAYS_ALLOW, DEFAULT_MODES, Authorizer
+from kcm.apiserver.auth.authorizer import (
+    ALWAYS_ALLOW,
+    ALWAYS_DENY,
+    DEFAULT_MODES,
+    NODE,
+    AlwaysAllow,
+    AlwaysDeny,
+    Authorizer,
+    Masters,
+    Union,
+)
 from kcm.apiserver.auth.bootstrap_tokens import BootstrapTokens
-from kcm.apiserver.auth.node.modes import build_authorizer
+from kcm.apiserver.auth.node.authorizer import NodeAuthorizer
+from kcm.apiserver.auth.node.graph_feed import GraphFeed
 from kcm.apiserver.auth.node.restriction import NodeRestriction
+from kcm.apiserver.auth.rbac import RBAC
 from kcm.apiserver.auth.service_accounts import ServiceAccountTokens, TokenOptions, find_in
 from kcm.apiserver.auth.token_review import TokenReviewer
 from kcm.apiserver.auth.token_tracking import TokenTracker
 from kcm.apiserver.cache.cacher import Cacher
 from kcm.helpers.serviceaccount.tokens import DEFAULT_ISSUER
 from kcm.store import Store
+
+# --- The modes of --authorization-mode: which authorizers decide, in which order.
+#
+# Source: pkg/kubeapiserver/authorizer/config.go, Kubernetes 1.33.
+
+
+def build_authorizer(modes: Sequence[str], caches: Cacher) -> Authorizer:
+    """Returns the authorizer of these modes, which ask one another in their order.
+
+    system:masters may do everything in each of them.
+    """
+    if tuple(modes) == (ALWAYS_ALLOW,):
+        return AlwaysAllow()
+    authorizers = [_build(mode, caches) for mode in modes]
+    return Masters(authorizers[0] if len(authorizers) == 1 else Union(authorizers))
+
+
+def _build(mode: str, caches: Cacher) -> Authorizer:
+    if mode == NODE:
+        return NodeAuthorizer(GraphFeed(caches))
+    if mode == ALWAYS_ALLOW:
+        return AlwaysAllow()
+    return AlwaysDeny() if mode == ALWAYS_DENY else RBAC(caches)
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,18 @@ import random
 import structlog
 
 from kcm import errors
+from kcm.api.local_volumes import DEFAULT_CLASS, DRIVER, PROVISIONER
 from kcm.api.networking_v1 import ServiceCIDR, ServiceCIDRSpec
-from kcm.apimachinery.meta_v1 import ObjectMeta
+from kcm.api.storage_v1 import (
+    IS_DEFAULT,
+    WAIT_FOR_FIRST_CONSUMER,
+    CSIDriver,
+    CSIDriverSpec,
+    StorageClass,
+)
+from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.apiserver.auth import bootstrap
 from kcm.apiserver.bootstrap import priority_levels
-from kcm.apiserver.bootstrap.local_volumes import local_volume_objects
 from kcm.clock import Clock
 from kcm.loops import Loop, Turn
 from kcm.store import Store, node_token
@@ -110,3 +117,19 @@ def default_service_cidr(store: Store) -> ServiceCIDR:
     """
     spec = ServiceCIDRSpec(cidrs=[str(store.service_ranges.network)])
     return ServiceCIDR(metadata=ObjectMeta(name=DEFAULT_NAME), spec=spec)
+
+
+# --- The default class of `kcm up`: volumes that are folders on nodes.
+
+
+def local_volume_objects() -> tuple[KubeObject, ...]:
+    """Returns the StorageClass, and the CSIDriver that says that nothing is to be attached."""
+    storage_class = StorageClass(
+        metadata=ObjectMeta(name=DEFAULT_CLASS, annotations={IS_DEFAULT: "true"}),
+        provisioner=PROVISIONER,
+        reclaim_policy="Delete",
+        allow_volume_expansion=True,
+        volume_binding_mode=WAIT_FOR_FIRST_CONSUMER,
+    )
+    driver = CSIDriver(metadata=ObjectMeta(name=DRIVER), spec=CSIDriverSpec(attach_required=False))
+    return storage_class, driver

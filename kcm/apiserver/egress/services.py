@@ -19,7 +19,7 @@ from kcm.api.core_v1.services import ServicePort
 from kcm.api.discovery_v1 import EndpointSlice
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.cache.caches import Caches
-from kcm.helpers.service_pods import SERVICE_NAME
+from kcm.helpers.pods import SERVICE_NAME
 
 _MOST_KEPT = 1024  # services whose addresses are kept
 _EXTERNAL_NAME = "ExternalName"

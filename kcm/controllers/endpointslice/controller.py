@@ -19,13 +19,13 @@ from kcm import errors
 from kcm.api.core_v1 import Node, Pod, Service
 from kcm.api.discovery_v1 import Endpoint, EndpointConditions, EndpointSlice
 from kcm.controllers.endpointslice.packing import OURS, Groups, Packing, Ports, sort_ports
-from kcm.helpers.pods import is_ready
-from kcm.helpers.service_pods import (
+from kcm.helpers.pods import (
     MANAGED_BY,
     SERVICE_NAME,
     addresses_of,
     has_backends,
     hostname_of,
+    is_ready,
     last_change_time,
     pods_of,
     port_of,

@@ -18,7 +18,7 @@ from kcm.api.core_v1 import Service
 from kcm.api.discovery_v1 import Endpoint, EndpointPort, EndpointSlice
 from kcm.api.ownership import new_controller_ref
 from kcm.apimachinery.meta_v1 import ObjectMeta
-from kcm.helpers.service_pods import (
+from kcm.helpers.pods import (
     HEADLESS,
     MANAGED_BY,
     SERVICE_NAME,

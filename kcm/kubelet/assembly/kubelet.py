@@ -25,8 +25,14 @@ import structlog
 from prometheus_client import generate_latest
 
 from kcm.api.core_v1 import Pod
-from kcm.kubelet.assembly.loop import LoopComponents, build_loop, build_sources
-from kcm.kubelet.assembly.node import NodeComponents, build_node_components, build_usage_reports
+from kcm.kubelet.assembly.loop import (
+    LoopComponents,
+    NodeComponents,
+    build_loop,
+    build_node_components,
+    build_sources,
+    build_usage_reports,
+)
 from kcm.kubelet.assembly.records import Dependencies, KubeletRecords, Run, build_records
 from kcm.kubelet.assembly.root_dir import lock_root_dir
 from kcm.kubelet.assembly.runtime import (

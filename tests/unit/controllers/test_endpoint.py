@@ -24,7 +24,7 @@ from kcm.controllers.endpoint import (
     service_of_endpoints,
     truncate_subsets,
 )
-from kcm.helpers.service_pods import HEADLESS, LEADER_RECORD
+from kcm.helpers.pods import HEADLESS, LEADER_RECORD
 from kcm.reconcile.contract import Change
 from kcm.testing.builders import container, object_meta, pod, service
 from kcm.testing.views import NOW

@@ -17,7 +17,7 @@ from kcm.controllers.endpointslice.controller import (
     service_of_slice,
 )
 from kcm.controllers.endpointslice.packing import OURS
-from kcm.helpers.service_pods import MANAGED_BY, SERVICE_NAME, TRIGGER_TIME, services_of_pod
+from kcm.helpers.pods import MANAGED_BY, SERVICE_NAME, TRIGGER_TIME, services_of_pod
 from kcm.reconcile.contract import Change
 from kcm.testing.builders import container, node, pod, service
 from kcm.testing.views import NOW, FakeView

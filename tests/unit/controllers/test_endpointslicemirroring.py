@@ -21,7 +21,7 @@ from kcm.controllers.endpointslicemirroring import (
     find_mirrored_endpoints,
     service_without_selector,
 )
-from kcm.helpers.service_pods import LEADER_RECORD, MANAGED_BY, SERVICE_NAME, TRIGGER_TIME
+from kcm.helpers.pods import LEADER_RECORD, MANAGED_BY, SERVICE_NAME, TRIGGER_TIME
 from kcm.reconcile.contract import Change
 from kcm.reconcile.plan import Plan
 from kcm.testing.builders import object_meta, service
