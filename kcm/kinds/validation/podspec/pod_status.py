@@ -14,6 +14,7 @@ from kcm.apimachinery.field_errors import Faults, forbidden, invalid, invalid_al
 from kcm.kinds.validation import meta
 
 _SYSTEM_CONDITIONS = frozenset({"PodScheduled", "Ready", "Initialized"})
+_ONE_OF_EACH = "may specify no more than one IP for each IP family"
 _NOT_AN_IP = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 
 
@@ -78,17 +79,22 @@ def _addresses(status: PodStatus) -> Faults:
         "podIPs": [entry.ip for entry in status.pod_ips or ()],
         "hostIPs": [entry.ip for entry in status.host_ips or ()],
     }
-    return [
-        invalid(f"status.{field}[{index}]", address, _NOT_AN_IP)
-        for field, addresses in addresses_of.items()
-        for index, address in enumerate(addresses)
-        if not _is_ip(address)
-    ]
+    faults: Faults = []
+    for field, addresses in addresses_of.items():
+        families = [_find_family(address) for address in addresses]
+        faults += [
+            invalid(f"status.{field}[{index}]", address, _NOT_AN_IP)
+            for index, (address, family) in enumerate(zip(addresses, families, strict=True))
+            if not family
+        ]
+        if len(families) > 1 and len(families) != len({*families}):
+            faults.append(invalid(f"status.{field}", ", ".join(addresses), _ONE_OF_EACH))
+    return faults
 
 
-def _is_ip(text: str) -> bool:
+def _find_family(text: str) -> int:
+    """Returns 4 or 6, 0 for a text that is not an IP address."""
     try:
-        ip_address(text)
+        return ip_address(text).version
     except ValueError:
-        return False
-    return True
+        return 0

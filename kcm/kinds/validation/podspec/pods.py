@@ -5,6 +5,7 @@ Source: pkg/apis/core/validation/validation.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 
 from kcm.api.core_v1 import (
@@ -27,7 +28,7 @@ from kcm.apimachinery.field_errors import (
     required,
 )
 from kcm.kinds.validation import meta
-from kcm.kinds.validation.podspec import network, security, windows
+from kcm.kinds.validation.podspec import gated, network, security, windows
 from kcm.kinds.validation.podspec.affinity import affinity
 from kcm.kinds.validation.podspec.containers import (
     containers,
@@ -276,6 +277,7 @@ def update(new: Pod, old: Pod) -> Faults:
         return faults + deadline
     faults += _only_added_tolerations(new.spec, old.spec)
     faults += _only_removed_gates(new.spec.scheduling_gates or (), old.spec.scheduling_gates or ())
+    faults += gated.narrowing(new.spec, old.spec)
     return faults + _rest_unchanged(new.spec, old.spec)
 
 
@@ -351,18 +353,13 @@ def _mask(new: PodSpec, old: PodSpec) -> PodSpec:
     grace = new.termination_grace_period_seconds
     if grace == 1 and (old.termination_grace_period_seconds or 0) < 0:
         grace = old.termination_grace_period_seconds
-    selector = new.node_selector
-    # While a pod is gated, entries may be added to its node selector, but not changed.
-    if old.scheduling_gates and (old.node_selector or {}).items() <= (selector or {}).items():
-        selector = old.node_selector
-    return new.replace(
+    return gated.mask(new, old).replace(
         containers=images,
         init_containers=init or old.init_containers,
         active_deadline_seconds=old.active_deadline_seconds,
         scheduling_gates=old.scheduling_gates,
         tolerations=old.tolerations,
         termination_grace_period_seconds=grace,
-        node_selector=selector,
     )
 
 
@@ -371,4 +368,5 @@ def _list_changes(new: PodSpec, old: PodSpec) -> Iterable[str]:
     before = old.model_dump(mode="json", by_alias=True, exclude_none=True)
     for name in after.keys() | before.keys():
         if after.get(name) != before.get(name):
-            yield f"  spec.{name}: {before.get(name)!r} -> {after.get(name)!r}"
+            was, is_now = json.dumps(before.get(name)), json.dumps(after.get(name))
+            yield f"  spec.{name}: {was} -> {is_now}"

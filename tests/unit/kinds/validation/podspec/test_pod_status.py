@@ -51,6 +51,12 @@ def test_a_nominated_node_is_a_node_name() -> None:
 def test_addresses_are_addresses() -> None:
     good = {"pod_ips": [PodIP(ip="10.0.0.1"), PodIP(ip="::1")], "host_ips": [HostIP(ip="10.0.0.1")]}
     assert faults(builders.pod(status=good)) == []
+    for ips in (["10.0.0.1", "10.0.0.2"], ["10.0.0.1", "::1", "::2"]):
+        several = {"pod_ips": [PodIP(ip=ip) for ip in ips]}
+        assert faults(builders.pod(status=several)) == [
+            f'status.podIPs: Invalid value: "{", ".join(ips)}": may specify no more than one IP '
+            "for each IP family"
+        ]
     assert faults(builders.pod(status={"pod_ips": [PodIP(ip="x")]})) == [
         'status.podIPs[0]: Invalid value: "x": must be a valid IP address, (e.g. 10.9.8.7 or '
         "2001:db8::ffff)"

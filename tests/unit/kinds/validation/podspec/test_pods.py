@@ -197,7 +197,7 @@ def test_anything_else_may_not_change_and_the_fault_says_what_did() -> None:
         "`spec.containers[*].image`,`spec.initContainers[*].image`,"
         "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing "
         "tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was "
-        "previously negative)\n  spec.nodeName: None -> 'n2'"
+        'previously negative)\n  spec.nodeName: null -> "n2"'
     ]
 
 
