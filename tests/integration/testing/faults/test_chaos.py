@@ -92,7 +92,7 @@ def test_all_that_can_happen_happens_and_heals(cp: ControlPlane) -> None:
 
 def test_an_operator_gets_its_work_done_all_the_same(cp: ControlPlane, connect: Connect) -> None:
     """It reads and writes until each write is in, as a reconcile loop does."""
-    operator = connect(timeout=2)
+    operator = connect(timeout=0.5)
     of: list[ChaosKind] = ["conflict", "busy", "error", "unavailable", "cut", "slow", "timeout"]
 
     def count_up() -> None:
