@@ -1,3 +1,3 @@
 """kcm: the Kubernetes control plane's loops as a Celery application."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -38,7 +38,7 @@ class RuntimeContainerState(StrEnum):
 
 @dataclass(frozen=True)
 class RuntimeVersion:
-    """The runtime's name and version, which a node's status shows as `process://0.1.0`."""
+    """The runtime's name and version, which a node's status shows as `process://0.2.0`."""
 
     name: str
     version: str

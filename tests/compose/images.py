@@ -28,7 +28,7 @@ def build(engine: Engine, folder: Path) -> None:
     missing = [image for image in (PYTHON, REDIS) if not _is_there(image)]
     if missing:
         _stand_in(missing, folder)
-    for target, image in (("kcm", "kcm:0.1.0"), ("redis", "kcm-redis:0.1.0")):
+    for target, image in (("kcm", "kcm:0.2.0"), ("redis", "kcm-redis:0.2.0")):
         # On the machine's own network: the composition's has no way out.
         command = ["podman", "build", "--network=host", "--target", target, "-t", image, "."]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -64,7 +64,7 @@ class MachineReader:
 def read_machine(root_dir: Path, runtime_version: str) -> MachineInfo:
     """Returns this machine's info. Its disk is the file system of `root_dir`.
 
-    `runtime_version` is the container runtime's name and version, like `process://0.1.0`.
+    `runtime_version` is the container runtime's name and version, like `process://0.2.0`.
     """
     kernel = platform.uname()
     return MachineInfo(

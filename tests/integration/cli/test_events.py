@@ -107,5 +107,5 @@ def test_a_backup_restores_into_an_empty_store(
 
 def test_version_tells_the_servers_too(run: Run) -> None:
     output = run("version").output
-    assert "kcm: 0.1.0" in output
+    assert "kcm: 0.2.0" in output
     assert "server: " in output

@@ -118,7 +118,7 @@ def test_commands_are_those_of_kcm(compose: dict[str, Any]) -> None:
 
 def test_each_image_is_built_once_and_never_asked_from_a_registry(compose: dict[str, Any]) -> None:
     built = {n: s["image"] for n, s in compose["services"].items() if "build" in s}
-    assert built == {"worker": "kcm:0.1.0", "redis": "kcm-redis:0.1.0"}
+    assert built == {"worker": "kcm:0.2.0", "redis": "kcm-redis:0.2.0"}
     policies = {n: s["pull_policy"] for n, s in compose["services"].items()}
     assert all(policies[name] == ("build" if name in built else "never") for name in policies)
 
